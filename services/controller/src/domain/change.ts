@@ -1,0 +1,94 @@
+import type { Claim, ClaimTombstone, FinalClaimState } from "./claim.ts";
+import type { VolumeRecord } from "./volume.ts";
+
+/** What a decision leaves to be stored: the record after it, claims that ended, and what watchers are told. */
+export interface Change {
+  /** null = the record is removed. */
+  readonly volume: VolumeRecord | null;
+  readonly ended: readonly ClaimTombstone[];
+  readonly notes: readonly Note[];
+}
+
+/** A line for the event stream. Never holds contexts or secrets. */
+export interface Note {
+  readonly type: "volume" | "claim";
+  readonly body: Readonly<Record<string, string | number | boolean>>;
+}
+
+export const volumeNote = (volume: VolumeRecord, state: string = volume.state): Note => ({
+  type: "volume",
+  body: {
+    namespace: volume.namespace,
+    volume: volume.id,
+    uid: volume.uid,
+    plugin: volume.plugin,
+    state,
+    ...(volume.blocked === undefined ? {} : { blocked: volume.blocked.reason }),
+    ...(volume.failure === undefined ? {} : { failure: volume.failure.reason }),
+  },
+});
+
+export const claimNote = (volume: VolumeRecord, claim: Claim): Note => ({
+  type: "claim",
+  body: {
+    namespace: volume.namespace,
+    volume: volume.id,
+    workload: claim.workload,
+    alias: claim.alias,
+    uid: claim.uid,
+    node: claim.node,
+    state: claim.state,
+    ...(claim.blocked === undefined ? {} : { blocked: claim.blocked.reason }),
+    ...(claim.degradedSince === undefined ? {} : { degraded: true }),
+    ...(claim.failure === undefined ? {} : { failure: claim.failure.reason }),
+  },
+});
+
+export const noChange = (volume: VolumeRecord): Change => ({ volume, ended: [], notes: [] });
+
+export const unchanged = (before: VolumeRecord, change: Change): boolean =>
+  change.volume === before && change.ended.length === 0;
+
+/** Puts a claim back into its volume. */
+export const withClaim = (volume: VolumeRecord, claim: Claim, now: number): VolumeRecord => ({
+  ...volume,
+  claims: { ...volume.claims, [claim.uid]: { ...claim, updatedAt: now } },
+  updatedAt: now,
+});
+
+export const withoutKey = <T>(map: Readonly<Record<string, T>>, key: string): Readonly<Record<string, T>> => {
+  const { [key]: _gone, ...rest } = map;
+  return rest;
+};
+
+export const tombstoneOf = (
+  volume: VolumeRecord,
+  claim: Claim,
+  state: FinalClaimState,
+  now: number,
+): ClaimTombstone => ({
+  uid: claim.uid,
+  workload: claim.workload,
+  alias: claim.alias,
+  namespace: volume.namespace,
+  volume: volume.id,
+  node: claim.node,
+  accessMode: claim.accessMode,
+  attachmentMode: claim.attachmentMode,
+  readOnly: claim.readOnly,
+  state,
+  ...(claim.failure === undefined ? {} : { failure: claim.failure }),
+  requestId: claim.requestId,
+  createdAt: claim.createdAt,
+  endedAt: now,
+});
+
+/** Takes a claim out of its volume for good and leaves its tombstone. */
+export const endClaim = (volume: VolumeRecord, claim: Claim, state: FinalClaimState, now: number): Change => {
+  const last: Claim = { ...claim, state, updatedAt: now };
+  return {
+    volume: { ...volume, claims: withoutKey(volume.claims, claim.uid), updatedAt: now },
+    ended: [tombstoneOf(volume, last, state, now)],
+    notes: [claimNote(volume, last)],
+  };
+};

@@ -1,0 +1,153 @@
+import { accessConflict, accessRules } from "./access.ts";
+import type { Change } from "./change.ts";
+import { claimNote, noChange, withClaim } from "./change.ts";
+import type { Claim } from "./claim.ts";
+import type { Moment } from "./claim-change.ts";
+import { claimMachine, holds } from "./claim-machine.ts";
+import { nextEpoch } from "./epoch.ts";
+import type { Tri } from "./node.ts";
+import type { Attachment, Segments, VolumeRecord } from "./volume.ts";
+
+/** What a grant has to know about the node, the plugin there and the store; gathered by the caller, judged here. */
+export interface GrantFacts {
+  readonly nodeReady: boolean;
+  readonly nodeEpoch: number;
+  /** The plugin's name for the node; empty while its node half is not known there. */
+  readonly nodeId: string;
+  readonly topology: Segments;
+  readonly pluginVersion: string;
+  /** ControllerPublish needed? `unknown` waits and never means "no". */
+  readonly attaches: Tri;
+  readonly publishesReadOnly: Tri;
+  readonly storeVetted: boolean;
+  readonly storeGen: number;
+}
+
+/** Why a claim cannot be granted now. `holders` are the claims in its way; none = it only has to wait for work in progress. */
+export interface Obstacle {
+  readonly reason:
+    | "CLAIM_CONFLICT"
+    | "VOLUME_BUSY"
+    | "VOLUME_NOT_AVAILABLE"
+    | "NODE_NOT_READY"
+    | "PLUGIN_NOT_READY"
+    | "TOPOLOGY_MISMATCH"
+    | "STORE_UNVETTED"
+    | "NODE_BARRED";
+  readonly message: string;
+  readonly holders: readonly Claim[];
+}
+
+const obstacle = (reason: Obstacle["reason"], message: string, holders: readonly Claim[] = []): Obstacle => ({
+  reason,
+  message,
+  holders,
+});
+
+/** Who stands before `claim`: hand-overs from a holder that is gone first, then the order of tickets. */
+export const queueBefore = (a: Claim, b: Claim): number =>
+  Number(b.after !== undefined) - Number(a.after !== undefined) ||
+  (a.ticket < b.ticket ? -1 : a.ticket > b.ticket ? 1 : 0);
+
+export const queueOf = (volume: VolumeRecord): readonly Claim[] =>
+  Object.values(volume.claims)
+    .filter((c) => c.state === "QUEUED")
+    .sort(queueBefore);
+
+export const holdersOf = (volume: VolumeRecord): readonly Claim[] =>
+  Object.values(volume.claims).filter((c) => holds[c.state]);
+
+/** Claims that hold the volume, or stand before this one in its queue, and cannot live beside it (I1). */
+export const inTheWay = (
+  volume: VolumeRecord,
+  claim: Claim,
+): readonly { readonly claim: Claim; readonly why: string }[] => {
+  const ahead = queueOf(volume).filter((c) => c.uid !== claim.uid && queueBefore(c, claim) < 0);
+  return [...holdersOf(volume), ...ahead].flatMap((other) => {
+    if (other.uid === claim.uid) return [];
+    const why =
+      other.workload === claim.workload && other.alias === claim.alias
+        ? "the same claim is still being released"
+        : accessConflict(claim, other);
+    return why === undefined ? [] : [{ claim: other, why }];
+  });
+};
+
+const matches = (node: Segments, wanted: Segments): boolean => {
+  const folded = new Map(Object.entries(node).map(([k, v]) => [k.toLowerCase(), v]));
+  return Object.entries(wanted).every(([k, v]) => folded.get(k.toLowerCase()) === v);
+};
+
+/** CSI: a volume with accessible topology can be used only from a node that matches at least one of its segments. */
+export const nodeReaches = (volume: VolumeRecord, node: Segments): boolean =>
+  volume.topology.accessible.length === 0 || volume.topology.accessible.some((wanted) => matches(node, wanted));
+
+/** Rule G1. undefined = it may be granted now. */
+export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts): Obstacle | undefined => {
+  const name = `volume ${volume.namespace}/${volume.id}`;
+  if (volume.state !== "AVAILABLE" || volume.goal !== "present" || volume.externalId === "")
+    return obstacle("VOLUME_NOT_AVAILABLE", `${name} is ${volume.goal === "absent" ? "being deleted" : volume.state}`);
+  const blocking = inTheWay(volume, claim);
+  const first = blocking[0];
+  if (first !== undefined)
+    return obstacle(
+      "CLAIM_CONFLICT",
+      `${name} is ${holds[first.claim.state] ? "held" : "waited for"} by workload ${first.claim.workload} on node ${first.claim.node} (${first.claim.state}): ${first.why}`,
+      blocking.map((b) => b.claim),
+    );
+  if (!facts.storeVetted)
+    return obstacle("STORE_UNVETTED", "the store changed and is not vetted yet: nothing is granted");
+  if (!facts.nodeReady) return obstacle("NODE_NOT_READY", `node ${claim.node} is not ready`);
+  if (facts.nodeId === "" || facts.attaches === "unknown")
+    return obstacle("PLUGIN_NOT_READY", `plugin ${volume.plugin} is not ready for node ${claim.node}`);
+  if (!nodeReaches(volume, facts.topology))
+    return obstacle("TOPOLOGY_MISMATCH", `${name} cannot be reached from node ${claim.node}`);
+  if (volume.bars.some((b) => b.node === claim.node))
+    return obstacle("NODE_BARRED", `${name} is barred on node ${claim.node} until an old call is known to be over`);
+  if (volume.intent !== undefined)
+    return obstacle("VOLUME_BUSY", `${name} has a call in progress (${volume.intent.op} ${volume.intent.node ?? ""})`);
+  if (volume.attachments[claim.node] !== undefined && volume.attachments[claim.node]?.state !== "ATTACHED")
+    return obstacle("VOLUME_BUSY", `${name} is being detached from node ${claim.node}`);
+  return undefined;
+};
+
+const attachmentFor = (volume: VolumeRecord, claim: Claim, facts: GrantFacts): Attachment => ({
+  node: claim.node,
+  state: facts.attaches === "yes" ? "ATTACHING" : "ATTACHED",
+  nodeId: facts.nodeId,
+  needsCalls: facts.attaches === "yes",
+  // Follows the mode, not the claim, so that every claim of the node agrees with the one attachment. CSI: only with PUBLISH_READONLY.
+  readOnly: facts.publishesReadOnly === "yes" && accessRules[claim.accessMode].writers === "none",
+  accessMode: claim.accessMode,
+  attachmentMode: claim.attachmentMode,
+  fsType: claim.fsType,
+  mountFlags: claim.mountFlags,
+  publishContext: {},
+  ...(volume.secretRefs.controllerPublish === undefined ? {} : { secretRef: volume.secretRefs.controllerPublish }),
+  pluginVersion: facts.pluginVersion,
+  nodeEpoch: facts.nodeEpoch,
+});
+
+/** Grants a queued claim: epoch, attachment and intent in one record, so that all are durable before any call (I4). */
+export const grant = (volume: VolumeRecord, uid: string, facts: GrantFacts, at: Moment): Change => {
+  const claim = volume.claims[uid];
+  if (claim === undefined || obstacleTo(volume, claim, facts) !== undefined) return noChange(volume);
+  const epoch = nextEpoch(volume.epoch, facts.storeGen);
+  const standing = volume.attachments[claim.node];
+  const attachment = standing ?? attachmentFor(volume, claim, facts);
+  const attaching = attachment.state === "ATTACHING";
+  const cell = claimMachine[claim.state][attaching ? "grant_attach" : "grant_offer"];
+  if (cell !== "ATTACHING" && cell !== "OFFERED") return noChange(volume);
+  const next: Claim = { ...claim, state: cell, epoch };
+  const after = withClaim(
+    {
+      ...volume,
+      epoch,
+      attachments: { ...volume.attachments, [claim.node]: attachment },
+      ...(attaching ? { intent: { op: "attach", node: claim.node, epoch, issuer: at.issuer, opId: at.opId } } : {}),
+    },
+    next,
+    at.now,
+  );
+  return { volume: after, ended: [], notes: [claimNote(after, next)] };
+};

@@ -1,0 +1,50 @@
+/**
+ * What one attempt of an effect tells. `refused` is certain for this attempt only; whether nothing is left behind depends on the
+ * attempts before it (`uncertainSince` of the intent). `unknown` keeps the undo owed.
+ */
+export type Outcome<T> =
+  | { readonly kind: "done"; readonly value: T }
+  | { readonly kind: "refused"; readonly failure: Failure }
+  | { readonly kind: "unknown"; readonly failure: Failure };
+
+/** What the table of codes advises after a failure. */
+export type Advice = "again" | "wait" | "fail" | "block" | "check-absence" | "check-mounts";
+
+export interface Failure {
+  /** Stable UPPER_SNAKE reason. */
+  readonly reason: string;
+  /** For people: scrubbed and cut. */
+  readonly message: string;
+  readonly advice: Advice;
+  readonly method?: string;
+  /** Status name of the plugin's answer, when it gave one. */
+  readonly code?: string;
+  /** Placement should know that the node has no attach slot left. */
+  readonly nodeFull?: boolean;
+}
+
+/** Why something cannot go on by itself, and what a person can do about it. */
+export interface Blocked {
+  readonly since: number;
+  readonly reason: string;
+  readonly message: string;
+  readonly missingProof: string;
+  readonly clearWith: string;
+}
+
+export interface LastError {
+  readonly reason: string;
+  readonly message: string;
+  readonly code?: string;
+  readonly at: number;
+  readonly traceId?: string;
+}
+
+/** Retry state of one owed effect, stored so that a restart goes on where it was. */
+export interface Attempts {
+  readonly count: number;
+  readonly nextTry: number;
+  readonly lastError?: LastError;
+}
+
+export const noAttempts: Attempts = { count: 0, nextTry: 0 };

@@ -1,0 +1,66 @@
+import type { Claim, Publication } from "./claim.ts";
+import { permitLives } from "./claim-machine.ts";
+import { type Epoch, oldestEpoch } from "./epoch.ts";
+import type { Attachment, VolumeRecord } from "./volume.ts";
+
+/** The one-use order that lets an agent stage and publish a claim. Secrets are added at the edge, per call. */
+export interface Permit {
+  readonly volume: VolumeRecord;
+  readonly claim: Claim;
+  readonly attachment: Attachment;
+  readonly nodeEpoch: number;
+  readonly epoch: Epoch;
+  /** Grants of this volume on this node below it are over: the agent refuses them from now on. */
+  readonly oldestLiveEpoch: Epoch;
+}
+
+export type PublishAnswer =
+  | { readonly kind: "published"; readonly publication: Publication }
+  | { readonly kind: "not-mounted"; readonly reason: string; readonly message: string; readonly code?: string }
+  | { readonly kind: "refused"; readonly reason: string; readonly message: string }
+  | { readonly kind: "uncertain"; readonly reason: string; readonly message: string; readonly code?: string };
+
+export type ReleaseAnswer =
+  | { readonly kind: "released" }
+  | {
+      readonly kind: "pending";
+      readonly reason: string;
+      readonly message: string;
+      readonly blocked: boolean;
+      readonly code?: string;
+    }
+  | { readonly kind: "refused"; readonly reason: string; readonly message: string };
+
+/** What one agent holds, from its journal and mount table. */
+export interface Inventory {
+  readonly node: string;
+  readonly journalUid: string;
+  readonly nodeEpoch: number;
+  readonly volumes: readonly {
+    readonly namespace: string;
+    readonly volume: string;
+    readonly volumeUid: string;
+    readonly externalId: string;
+    readonly plugin: string;
+    readonly held: readonly { readonly claimUid: string; readonly epoch: Epoch; readonly state: string }[];
+    readonly blocked?: string;
+  }[];
+  readonly orphans: readonly string[];
+}
+
+/** The order for a claim as the record stands, or undefined when it has no grant or its attachment is not done. */
+export const permitFor = (volume: VolumeRecord, claim: Claim, nodeEpoch: number): Permit | undefined => {
+  const attachment = volume.attachments[claim.node];
+  if (claim.epoch === undefined || attachment?.state !== "ATTACHED") return undefined;
+  const live = Object.values(volume.claims).flatMap((c) =>
+    c.node === claim.node && permitLives[c.state] && c.epoch !== undefined ? [c.epoch] : [],
+  );
+  return {
+    volume,
+    claim,
+    attachment,
+    nodeEpoch,
+    epoch: claim.epoch,
+    oldestLiveEpoch: oldestEpoch(live) ?? claim.epoch,
+  };
+};

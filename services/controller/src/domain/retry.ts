@@ -1,0 +1,32 @@
+import type { Attempts, Failure } from "./outcome.ts";
+
+export interface RetryRule {
+  readonly baseMs: number;
+  readonly capMs: number;
+}
+
+/** 0.5 s doubling to 60 s with full jitter, never below a tenth of the step so that a lucky draw cannot spin. */
+export const defaultRetry: RetryRule = { baseMs: 500, capMs: 60_000 };
+
+export const retryDelay = (attempt: number, rule: RetryRule, random: number): number => {
+  const step = Math.min(rule.capMs, rule.baseMs * 2 ** Math.min(attempt, 30));
+  return Math.round(step * (0.1 + 0.9 * random));
+};
+
+/** One more failed attempt of the effect that is owed. */
+export const failedAttempt = (
+  before: Attempts,
+  failure: Failure,
+  at: { readonly now: number; readonly random: number; readonly retry: RetryRule; readonly traceId?: string },
+): Attempts => ({
+  count: before.count + 1,
+  // Blocked work is looked at slowly: somebody may have removed the cause.
+  nextTry: at.now + retryDelay(failure.advice === "block" ? before.count + 4 : before.count, at.retry, at.random),
+  lastError: {
+    reason: failure.reason,
+    message: failure.message,
+    ...(failure.code === undefined ? {} : { code: failure.code }),
+    at: at.now,
+    ...(at.traceId === undefined ? {} : { traceId: at.traceId }),
+  },
+});

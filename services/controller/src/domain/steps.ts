@@ -1,0 +1,97 @@
+import type { Claim } from "./claim.ts";
+import { queueOf } from "./grant.ts";
+import type { VolumeRecord } from "./volume.ts";
+
+/** One thing that is owed for a volume. Two steps of one lane never run at once; different lanes run side by side. */
+export type Step =
+  | { readonly do: "create"; readonly lane: "controller" }
+  | { readonly do: "delete"; readonly lane: "controller" }
+  | { readonly do: "attach"; readonly lane: "controller"; readonly node: string; readonly uid: string }
+  | { readonly do: "abandon"; readonly lane: "controller"; readonly node: string; readonly uid: string }
+  | { readonly do: "detach"; readonly lane: "controller"; readonly node: string; readonly uid: string }
+  | { readonly do: "offer"; readonly lane: `node ${string}`; readonly node: string; readonly uid: string }
+  | { readonly do: "release"; readonly lane: `node ${string}`; readonly node: string; readonly uid: string }
+  | { readonly do: "grant"; readonly lane: "grant"; readonly uid: string }
+  | { readonly do: "expire"; readonly lane: "grant"; readonly uid: string };
+
+export interface StepPlan {
+  readonly ready: readonly Step[];
+  /** When to look again, if nothing else wakes the volume before. */
+  readonly next: number | undefined;
+}
+
+interface Owed {
+  readonly step: Step;
+  readonly at: number;
+}
+
+const claimSteps = (volume: VolumeRecord, claim: Claim): readonly Owed[] => {
+  const { uid, node } = claim;
+  const lane = `node ${node}` as const;
+  const at = claim.attempts.nextTry;
+  switch (claim.state) {
+    case "QUEUED":
+      return [{ step: { do: "expire", lane: "grant", uid }, at: claim.queueDeadline }];
+    case "ATTACHING":
+      return claim.goal === "released"
+        ? [{ step: { do: "abandon", lane: "controller", node, uid }, at: 0 }]
+        : [{ step: { do: "attach", lane: "controller", node, uid }, at }];
+    case "OFFERED":
+      return [{ step: { do: "offer", lane, node, uid }, at }];
+    // A lost publication is offered again under the same permit.
+    case "ACTIVE":
+      return claim.degradedSince === undefined ? [] : [{ step: { do: "offer", lane, node, uid }, at }];
+    case "RELEASING":
+      return [{ step: { do: "release", lane, node, uid }, at }];
+    // One detach per node, whoever waits for it; another call of the volume in progress goes first.
+    case "DETACHING":
+      return volume.intent === undefined || volume.intent.node === node
+        ? [{ step: { do: "detach", lane: "controller", node, uid }, at }]
+        : [];
+    case "RELEASED":
+    case "FAILED":
+    case "FENCED":
+      return [];
+  }
+};
+
+const volumeSteps = (volume: VolumeRecord): readonly Owed[] => {
+  switch (volume.state) {
+    case "CREATING":
+      return [{ step: { do: "create", lane: "controller" }, at: volume.attempts.nextTry }];
+    case "DELETING":
+      return [{ step: { do: "delete", lane: "controller" }, at: volume.attempts.nextTry }];
+    case "AVAILABLE":
+    case "FAILED":
+      return [];
+  }
+};
+
+/** Whether a grant could be tried at all; the full rule (G1) is asked by the step itself with fresh facts. */
+const grantSteps = (volume: VolumeRecord): readonly Owed[] =>
+  volume.intent !== undefined || volume.state !== "AVAILABLE"
+    ? []
+    : queueOf(volume).map((claim) => ({
+        step: { do: "grant", lane: "grant", uid: claim.uid },
+        at: claim.attempts.nextTry,
+      }));
+
+/** What is owed for a volume now, and when to look again. Pure: whoever asks with the same record gets the same answer. */
+export const planSteps = (volume: VolumeRecord, now: number): StepPlan => {
+  const owed = [
+    ...volumeSteps(volume),
+    ...Object.values(volume.claims).flatMap((claim) => claimSteps(volume, claim)),
+    ...grantSteps(volume),
+  ];
+  const later = owed.filter((o) => o.at > now).map((o) => o.at);
+  return {
+    ready: owed.filter((o) => o.at <= now).map((o) => o.step),
+    next: later.length === 0 ? undefined : Math.min(...later),
+  };
+};
+
+/** Nothing is owed: the record needs no attention until somebody asks for something. */
+export const settled = (volume: VolumeRecord): boolean => {
+  const plan = planSteps(volume, Number.POSITIVE_INFINITY);
+  return plan.ready.length === 0;
+};

@@ -1,0 +1,103 @@
+/** What is kept, as the store sees it: opaque text under a key, compared by revision. The meaning is in the other files here. */
+export type AggregateKind =
+  | "volume"
+  | "claim-set"
+  | "node"
+  | "snapshot"
+  | "group"
+  | "plugin"
+  | "secret"
+  | "tombstone"
+  | "meta";
+
+export interface AggregateRef {
+  readonly kind: AggregateKind;
+  /** Unique within the kind, for example `default/data`. */
+  readonly key: string;
+}
+
+export interface StoredRecord {
+  readonly ref: AggregateRef;
+  /** Counts up by one at each write of this key, also over a removal, so an old revision never fits again. */
+  readonly rev: number;
+  readonly body: string;
+}
+
+/** An entry of an index: records that carry the same (index, value) are listed together, ordered by key. */
+export interface IndexEntry {
+  readonly index: string;
+  readonly value: string;
+}
+
+export interface DueEntry {
+  readonly queue: string;
+  readonly ref: AggregateRef;
+  /** Wall-clock milliseconds; only says when to look again, never who owns what. */
+  readonly at: number;
+}
+
+export interface RecordWrite {
+  readonly ref: AggregateRef;
+  /** The revision that was read; 0 = the record must not exist. */
+  readonly expectedRev: number;
+  /** null removes the record. */
+  readonly body: string | null;
+  /** The whole set of index entries of this record after the write; ignored when the body is null. */
+  readonly indexes: readonly IndexEntry[];
+  /** The record's place in the due queues after the write, one a queue; queues not named here hold it no more. */
+  readonly due: readonly { readonly queue: string; readonly at: number }[];
+  /** Forget the record after this long (tombstones only). */
+  readonly ttlMs?: number;
+}
+
+export interface EventWrite {
+  readonly type: string;
+  readonly ref: AggregateRef;
+  readonly body: string;
+}
+
+/** One step: every write or none. */
+export interface Commit {
+  /** The same opId again answers with the first result and writes nothing. */
+  readonly opId: string;
+  readonly writes: readonly RecordWrite[];
+  readonly events: readonly EventWrite[];
+  /** Grants and offers set this: refused (STORE_UNVETTED) unless the store process is the one that was vetted. */
+  readonly requiresVetted: boolean;
+}
+
+export type CommitResult =
+  | { readonly ok: true; readonly revs: readonly number[]; readonly token: string }
+  | { readonly ok: false; readonly conflicts: readonly { readonly ref: AggregateRef; readonly rev: number }[] };
+
+export interface StoredEvent {
+  /** Position in the stream; a watch from it goes on with the next event. */
+  readonly token: string;
+  readonly type: string;
+  readonly ref: AggregateRef;
+  readonly body: string;
+}
+
+export interface ListQuery {
+  readonly index: string;
+  readonly value: string;
+  /** The key after which to go on; absent = from the start. */
+  readonly after?: string;
+  readonly limit: number;
+}
+
+export interface ListPage {
+  readonly records: readonly StoredRecord[];
+  /** Present when there may be more. */
+  readonly next?: string;
+}
+
+/** The lineage of a store: what must agree before anything is granted from it. */
+export interface StoreIdentity {
+  readonly clusterUid: string;
+  readonly schema: number;
+  readonly gen: number;
+  /** Names this very process (Redis run_id) or file; changes when writes may have been lost. */
+  readonly runId: string;
+  readonly vettedRunId: string;
+}

@@ -1,0 +1,154 @@
+import { type Change, noChange, volumeNote } from "./change.ts";
+import type { Moment } from "./claim-change.ts";
+import type { Blocked, Failure } from "./outcome.ts";
+import { noAttempts } from "./outcome.ts";
+import { failedAttempt } from "./retry.ts";
+import type { Intent, Segments, VolumeRecord } from "./volume.ts";
+
+/** What CreateVolume answered. */
+export interface CreatedVolume {
+  readonly externalId: string;
+  readonly capacity: number;
+  readonly context: Readonly<Record<string, string>>;
+  readonly accessible: readonly Segments[];
+  readonly pluginVersion: string;
+}
+
+const told = (volume: VolumeRecord): Change => ({ volume, ended: [], notes: [volumeNote(volume)] });
+
+const gone = (volume: VolumeRecord): Change => ({ volume: null, ended: [], notes: [volumeNote(volume, "DELETED")] });
+
+const plain = (volume: VolumeRecord): VolumeRecord => {
+  const { intent: _i, blocked: _b, ...rest } = volume;
+  return rest;
+};
+
+const deleteIntent = (volume: VolumeRecord, at: Moment): Intent => ({
+  op: "delete",
+  epoch: volume.epoch,
+  issuer: at.issuer,
+  opId: at.opId,
+});
+
+/** The backend named the volume. When it is no longer wanted its removal follows: a cancelled create is create, then delete (I5). */
+export const created = (volume: VolumeRecord, result: CreatedVolume, at: Moment): Change => {
+  if (volume.state !== "CREATING") return noChange(volume);
+  const named: VolumeRecord = {
+    ...plain(volume),
+    externalId: result.externalId,
+    pluginVersion: result.pluginVersion,
+    capacity: { ...volume.capacity, actual: result.capacity },
+    context: result.context,
+    topology: { ...volume.topology, accessible: result.accessible },
+    attempts: noAttempts,
+    updatedAt: at.now,
+  };
+  return told(
+    volume.goal === "absent"
+      ? { ...named, state: "DELETING", intent: deleteIntent(named, at) }
+      : { ...named, state: "AVAILABLE" },
+  );
+};
+
+/** Refused for certain: nothing was made, unless an attempt before had no certain answer (then its name may stand at the backend). */
+export const createRefused = (volume: VolumeRecord, failure: Failure, at: Moment): Change => {
+  if (volume.state !== "CREATING") return noChange(volume);
+  const doubtful = volume.intent?.uncertainSince !== undefined;
+  if (volume.goal === "absent" && !doubtful) return gone(plain(volume));
+  const failed: VolumeRecord = {
+    ...plain(volume),
+    state: "FAILED",
+    failure: { reason: failure.reason, message: failure.message },
+    attempts: failedAttempt(volume.attempts, failure, at),
+    updatedAt: at.now,
+  };
+  if (!doubtful) return told(failed);
+  const intent = volume.intent;
+  return told({
+    ...failed,
+    ...(intent === undefined ? {} : { intent }),
+    blocked: {
+      since: at.now,
+      reason: "CREATE_UNCERTAIN",
+      message: `plugin ${volume.plugin} refused a repeat of CreateVolume after an attempt with no answer: ${failure.message}`,
+      missingProof: `no volume named ${volume.name} exists at the backend`,
+      clearWith: `holdfast repair forget-volume ${volume.namespace}/${volume.id}`,
+    },
+  });
+};
+
+export const createUnknown = (
+  volume: VolumeRecord,
+  failure: Failure,
+  blocked: Blocked | undefined,
+  at: Moment,
+): Change => {
+  if (volume.state !== "CREATING") return noChange(volume);
+  const intent = volume.intent;
+  const { blocked: _old, ...rest } = volume;
+  const doubtful = failure.advice === "again" || failure.advice === "wait";
+  return told({
+    ...rest,
+    ...(intent === undefined || !doubtful
+      ? {}
+      : { intent: { ...intent, uncertainSince: intent.uncertainSince ?? at.now } }),
+    ...(blocked === undefined ? {} : { blocked }),
+    attempts: failedAttempt(volume.attempts, failure, at),
+    updatedAt: at.now,
+  });
+};
+
+/** What stands against a delete; empty = it may go on. The guard of the volume machine. */
+export const usersOf = (volume: VolumeRecord): readonly string[] => [
+  ...Object.values(volume.claims).map(
+    (c) => `claim of workload ${c.workload} (${c.alias}) on node ${c.node}, ${c.state}`,
+  ),
+  ...Object.values(volume.attachments)
+    .filter((a) => !Object.values(volume.claims).some((c) => c.node === a.node))
+    .map((a) => `attachment to node ${a.node}, ${a.state}`),
+  ...volume.bars.map((b) => `bar on node ${b.node}`),
+];
+
+/** A caller wants it gone. The caller has seen that usersOf is empty; it is checked again here, in the same record. */
+export const deleteWanted = (volume: VolumeRecord, trace: VolumeRecord["trace"], at: Moment): Change => {
+  if (volume.goal === "absent" && volume.state !== "FAILED") return noChange(volume);
+  if (usersOf(volume).length > 0) return noChange(volume);
+  const wanted: VolumeRecord = {
+    ...volume,
+    goal: "absent",
+    ...(trace === undefined ? {} : { trace }),
+    attempts: noAttempts,
+    updatedAt: at.now,
+  };
+  switch (volume.state) {
+    case "CREATING":
+      return told(wanted);
+    case "DELETING":
+      return noChange(volume);
+    case "FAILED":
+      // Deletable without a call if it never was uncertain; a doubtful one stays blocked until somebody proves its absence.
+      return volume.intent?.uncertainSince === undefined ? gone(plain(wanted)) : told(wanted);
+    case "AVAILABLE":
+      return told({ ...plain(wanted), state: "DELETING", intent: deleteIntent(wanted, at) });
+  }
+};
+
+export const deleted = (volume: VolumeRecord): Change =>
+  volume.state === "DELETING" ? gone(plain(volume)) : noChange(volume);
+
+/** Still there, or not known: the same call again until it is OK. */
+export const deleteUnknown = (
+  volume: VolumeRecord,
+  failure: Failure,
+  blocked: Blocked | undefined,
+  at: Moment,
+): Change => {
+  if (volume.state !== "DELETING") return noChange(volume);
+  const { blocked: _old, ...rest } = volume;
+  return told({
+    ...rest,
+    ...(blocked === undefined ? {} : { blocked }),
+    attempts: failedAttempt(volume.attempts, failure, at),
+    updatedAt: at.now,
+  });
+};

@@ -1,0 +1,132 @@
+import type { AccessMode, AttachmentMode } from "./access.ts";
+import type { Claim } from "./claim.ts";
+import type { Epoch } from "./epoch.ts";
+import type { Attempts, Blocked } from "./outcome.ts";
+
+export const volumeStates = ["CREATING", "AVAILABLE", "DELETING", "FAILED"] as const;
+export type VolumeState = (typeof volumeStates)[number];
+
+export interface VolumeRef {
+  readonly namespace: string;
+  readonly id: string;
+}
+
+export const volumeKey = (ref: VolumeRef): string => `${ref.namespace}/${ref.id}`;
+
+export interface VolumeCapability {
+  readonly attachmentMode: AttachmentMode;
+  readonly accessMode: AccessMode;
+  readonly fsType: string;
+  readonly mountFlags: readonly string[];
+  readonly volumeMountGroup: string;
+}
+
+export type Segments = Readonly<Record<string, string>>;
+
+export interface VolumeTopology {
+  readonly required: readonly Segments[];
+  readonly preferred: readonly Segments[];
+  /** What the plugin answered: nodes outside cannot have the volume. */
+  readonly accessible: readonly Segments[];
+}
+
+/** Families of calls that may need their own secret; values are references such as `file:/etc/holdfast/s.json`. */
+export const secretFamilies = [
+  "create",
+  "delete",
+  "controllerPublish",
+  "nodeStage",
+  "nodePublish",
+  "controllerExpand",
+  "nodeExpand",
+  "modify",
+  "snapshot",
+  "list",
+] as const;
+export type SecretFamily = (typeof secretFamilies)[number];
+export type SecretRefs = Readonly<Partial<Record<SecretFamily, string>>>;
+
+export type ContentSource =
+  | { readonly kind: "none" }
+  | { readonly kind: "snapshot"; readonly id: string }
+  | { readonly kind: "volume"; readonly id: string };
+
+export interface VolumePolicy {
+  readonly reclaim: "retain" | "delete";
+  readonly nodeLoss: "wait" | "fence";
+  readonly requiresRepublish: boolean;
+  readonly identityTokens: readonly { readonly audience: string; readonly ttlSeconds: number }[];
+}
+
+/** Volume × node at the backend. Holds all that its undo needs, so a release needs nothing but this record. */
+export interface Attachment {
+  readonly node: string;
+  readonly state: "ATTACHING" | "ATTACHED" | "DETACHING";
+  /** The plugin's name for the node, copied at the grant. */
+  readonly nodeId: string;
+  /** False for plugins without ControllerPublish: nothing is called, the record still says who has it. */
+  readonly needsCalls: boolean;
+  readonly readOnly: boolean;
+  readonly accessMode: AccessMode;
+  readonly attachmentMode: AttachmentMode;
+  readonly fsType: string;
+  readonly mountFlags: readonly string[];
+  readonly publishContext: Readonly<Record<string, string>>;
+  readonly secretRef?: string;
+  readonly pluginVersion: string;
+  readonly nodeEpoch: number;
+}
+
+/** The one call in progress at the backend, durable before it leaves (I4). */
+export interface Intent {
+  readonly op: "create" | "delete" | "attach" | "detach";
+  readonly node?: string;
+  readonly epoch: Epoch;
+  /** Controller and life that wrote it. */
+  readonly issuer: string;
+  readonly opId: string;
+  /** An attempt had no certain answer: a later refusal does not prove that nothing happened. */
+  readonly uncertainSince?: number;
+}
+
+/** No grant for this pair until its old issuer is known to be silent (takeover, next step of the protocol). */
+export interface Bar {
+  readonly node: string;
+  readonly issuer: string;
+  readonly since: number;
+}
+
+export interface VolumeRecord extends VolumeRef {
+  readonly uid: string;
+  /** Sent to CreateVolume: chosen once, stored before the call. */
+  readonly name: string;
+  readonly externalId: string;
+  readonly plugin: string;
+  readonly pluginVersion: string;
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly mutableParameters: Readonly<Record<string, string>>;
+  readonly capabilities: readonly VolumeCapability[];
+  /** Bytes; 0 = not given or not known. */
+  readonly capacity: { readonly required: number; readonly limit: number; readonly actual: number };
+  readonly topology: VolumeTopology;
+  readonly contentSource: ContentSource;
+  readonly context: Readonly<Record<string, string>>;
+  readonly secretRefs: SecretRefs;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly policy: VolumePolicy;
+  readonly state: VolumeState;
+  readonly goal: "present" | "absent";
+  readonly epoch: Epoch;
+  readonly claims: Readonly<Record<string, Claim>>;
+  readonly attachments: Readonly<Record<string, Attachment>>;
+  readonly bars: readonly Bar[];
+  readonly intent?: Intent;
+  readonly attempts: Attempts;
+  readonly blocked?: Blocked;
+  readonly failure?: { readonly reason: string; readonly message: string };
+  readonly requestId: string;
+  readonly trace?: { readonly parent: string; readonly at: number };
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly changedBy: { readonly who: string; readonly why: string };
+}

@@ -1,0 +1,125 @@
+import type { NodeRecord, Tri } from "./domain/node.ts";
+import type { Outcome } from "./domain/outcome.ts";
+import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "./domain/permit.ts";
+import type {
+  AggregateRef,
+  Commit,
+  CommitResult,
+  DueEntry,
+  ListPage,
+  ListQuery,
+  StoredEvent,
+  StoredRecord,
+  StoreIdentity,
+} from "./domain/store-types.ts";
+import type { Attachment, VolumeRecord } from "./domain/volume.ts";
+import type { CreatedVolume } from "./domain/volume-change.ts";
+
+/**
+ * The shared memory of all controllers. It compares and keeps; it decides nothing.
+ * Every method rejects with reason STORE_UNAVAILABLE when the outcome of a read is not known, and a commit whose answer
+ * was lost is settled inside (same opId again) or rejects with STORE_OUTCOME_UNKNOWN: then read before deciding.
+ */
+export interface Store {
+  readonly kind: "redis" | "sqlite";
+  get(ref: AggregateRef): Promise<StoredRecord | undefined>;
+  /** In the order asked; undefined where there is none. */
+  getMany(refs: readonly AggregateRef[]): Promise<readonly (StoredRecord | undefined)[]>;
+  list(query: ListQuery): Promise<ListPage>;
+  commit(commit: Commit): Promise<CommitResult>;
+  /** Entries with `at` ≤ now, oldest first. */
+  due(queue: string, now: number, limit: number): Promise<readonly DueEntry[]>;
+  /** The time of the oldest entry of a queue, to sleep until then. */
+  nextDue(queue: string): Promise<number | undefined>;
+  /** The position of the newest event. */
+  head(): Promise<string>;
+  /** From `after` (exclusive) on until the signal; rejects OUT_OF_RANGE EVENTS_TRIMMED when events were pruned past it. */
+  watch(after: string, signal: AbortSignal): AsyncIterable<StoredEvent>;
+  identity(): Promise<StoreIdentity>;
+  /** Records that the process `runId` is fit to grant from, and the generation to grant under. */
+  markVetted(runId: string, gen: number): Promise<void>;
+  /** Called when the process behind the store may have changed (reconnect, run_id mismatch). */
+  onSuspect(listener: (reason: string) => void): () => void;
+  close(): Promise<void>;
+}
+
+/** What one call carries besides its subject. */
+export interface CallContext {
+  readonly signal: AbortSignal;
+  /** Counts from 1 over all attempts of the owed effect. */
+  readonly attempt: number;
+}
+
+/** A controller plugin as far as it is known; `unknown` waits and never means "no". */
+export interface ControllerPluginFacts {
+  readonly ready: boolean;
+  /** Why it is not ready, for people. */
+  readonly reason: string;
+  readonly version: string;
+  readonly createsVolumes: Tri;
+  readonly attaches: Tri;
+  readonly publishesReadOnly: Tri;
+  readonly singleNodeMultiWriter: Tri;
+  readonly listsPublishedNodes: Tri;
+}
+
+/** The controller half of the plugins, wherever they run. Secrets are resolved inside, per call, and never leave it. */
+export interface ControllerPlugins {
+  facts(plugin: string): ControllerPluginFacts;
+  names(): readonly string[];
+  onChange(listener: (plugin: string) => void): () => void;
+  createVolume(volume: VolumeRecord, call: CallContext): Promise<Outcome<CreatedVolume>>;
+  deleteVolume(volume: VolumeRecord, call: CallContext): Promise<Outcome<void>>;
+  publish(
+    volume: VolumeRecord,
+    attachment: Attachment,
+    call: CallContext,
+  ): Promise<Outcome<Readonly<Record<string, string>>>>;
+  unpublish(volume: VolumeRecord, attachment: Attachment, call: CallContext): Promise<Outcome<void>>;
+  /** After NOT_FOUND from an unpublish: is the pair really absent? `unknown` when the plugin cannot tell. */
+  attachmentAbsent(volume: VolumeRecord, attachment: Attachment, call: CallContext): Promise<Tri>;
+}
+
+/** The agents, one channel a node. A call without an answer is `uncertain` or `pending`, never an exception of its own kind. */
+export interface AgentGateway {
+  publish(node: NodeRecord, permit: Permit, call: CallContext): Promise<PublishAnswer>;
+  release(node: NodeRecord, order: ReleaseOrder, call: CallContext): Promise<ReleaseAnswer>;
+  /** Rejects when the agent does not answer. */
+  inventory(node: NodeRecord, signal: AbortSignal): Promise<Inventory>;
+}
+
+export interface ReleaseOrder {
+  readonly namespace: string;
+  readonly volume: string;
+  readonly volumeUid: string;
+  readonly externalId: string;
+  readonly plugin: string;
+  readonly claimUid: string;
+  readonly nodeEpoch: number;
+  readonly epoch: { readonly gen: number; readonly ctr: number };
+}
+
+/** Nodes as this controller sees them: the stored record plus its own view of who is alive. */
+export interface NodeView {
+  readonly record: NodeRecord;
+  readonly live: "alive" | "suspect" | "unknown";
+}
+
+export interface Nodes {
+  get(name: string): NodeView | undefined;
+  list(): readonly NodeView[];
+  /** Registered, changed, came back or went silent. */
+  onChange(listener: (node: string) => void): () => void;
+}
+
+/** Whether anything may be granted or offered now (protocol §2.6). */
+export interface StoreGate {
+  state(): { readonly open: boolean; readonly gen: number; readonly reason: string };
+  onChange(listener: () => void): () => void;
+}
+
+export interface Ids {
+  /** A fresh uuid: lower case letters, digits and dashes only. */
+  uuid(): string;
+  random(): number;
+}
