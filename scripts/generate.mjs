@@ -1,25 +1,43 @@
-// Makes packages/shared/src/gen from proto/ (buf + ts-proto). Skipped when nothing that it reads has changed.
+// Makes packages/shared/src/gen from proto/ (buf and ts-proto). Skipped when nothing that it reads has changed.
 import { createHash } from "node:crypto";
-import { spawnSync } from "node:child_process";
-import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
+import { bin, cache, root } from "./paths.mjs";
+import { Problem } from "./problem.mjs";
+import { runChild } from "./run-child.mjs";
 
-const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
-const out = path.join(root, "packages/shared/src/gen");
-const stampFile = path.join(out, ".stamp");
-const inputs = [...globSync("proto/**/*.proto", { cwd: root }), "buf.gen.yaml", "buf.yaml", "package-lock.json"].sort();
-const hash = createHash("sha256");
-for (const file of inputs) if (existsSync(path.join(root, file))) hash.update(file).update(readFileSync(path.join(root, file)));
-const stamp = hash.digest("hex");
-if (!existsSync(stampFile) || readFileSync(stampFile, "utf8") !== stamp) {
-  const bin = path.join(root, "node_modules/.bin");
-  const run = spawnSync(path.join(bin, "buf"), ["generate"], {
-    cwd: root,
-    stdio: "inherit",
-    env: { ...process.env, PATH: `${bin}:${process.env.PATH}` },
-  });
-  if (run.status !== 0) process.exit(run.status ?? 1);
-  mkdirSync(out, { recursive: true });
-  writeFileSync(stampFile, stamp);
+const generated = "packages/shared/src/gen";
+
+/** Generates into a directory of its own and swaps it in, so that no reader ever sees half of it. */
+export async function generate({ env }) {
+  const stamp = stampOfInputs();
+  const target = path.join(root, generated);
+  const stampFile = path.join(target, ".stamp");
+  if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === stamp) return;
+
+  const work = path.join(cache, `generate-${process.pid}`);
+  try {
+    mkdirSync(work, { recursive: true });
+    const exitCode = await runChild(path.join(bin, "buf"), ["generate", "--output", work], { env });
+    if (exitCode !== 0) throw new Problem("buf generate failed; its own message stands above", exitCode);
+    const made = path.join(work, generated);
+    writeFileSync(path.join(made, ".stamp"), stamp);
+    if (existsSync(target)) renameSync(target, path.join(work, "previous"));
+    mkdirSync(path.dirname(target), { recursive: true });
+    renameSync(made, target);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+function stampOfInputs() {
+  const proto = path.join(root, "proto");
+  if (!existsSync(proto)) throw new Problem("proto/ is missing: this tree is not whole");
+  const protos = readdirSync(proto, { recursive: true }).filter((file) => file.endsWith(".proto"));
+  const tools = ["buf.gen.yaml", "buf.yaml", "package-lock.json", "scripts/generate.mjs"];
+  const hash = createHash("sha256");
+  for (const file of [...protos.map((file) => path.join("proto", file)), ...tools].sort()) {
+    hash.update(`${file}\0`).update(readFileSync(path.join(root, file)));
+  }
+  return hash.digest("hex");
 }

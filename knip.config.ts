@@ -1,0 +1,19 @@
+import type { KnipConfig } from "knip";
+
+const config: KnipConfig = {
+  // The packages export every file of src/, so every file is an entry: without this nothing unused would ever be found.
+  includeEntryExports: true,
+  ignoreExportsUsedInFile: true,
+  workspaces: {
+    ".": {
+      entry: ["scripts/run.mjs", "scripts/api-baseline.mjs", "test/**/*.test.ts", "bench/main.ts", "demo/main.ts"],
+      project: ["scripts/**/*.mjs", "{test,bench,demo,examples}/**/*.ts"],
+      // Run by path from scripts/ and buf.gen.yaml, imported by nothing; fast-check serves the tests of every workspace.
+      ignoreDependencies: ["@biomejs/biome", "@bufbuild/buf", "ts-proto", "fast-check"],
+    },
+    "packages/*": { project: ["src/**/*.ts", "!src/gen/**"] },
+    "services/*": { project: ["src/**/*.ts"] },
+  },
+};
+
+export default config;

@@ -1,0 +1,54 @@
+// The committed image of the protocol that `buf breaking` compares with, and the rule that it never moves in silence.
+//
+//   npm run api-baseline -- "what changed and why"
+//
+// makes proto/baseline.binpb anew and writes its line into CHANGELOG.md; `npm run check` wants the two to agree.
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { bin, root } from "./paths.mjs";
+import { Problem, reportFailure } from "./problem.mjs";
+
+const image = path.join(root, "proto/baseline.binpb");
+const changelog = path.join(root, "CHANGELOG.md");
+const heading = "### Protocol baseline\n";
+
+/** What is wrong with the baseline, or undefined. */
+export function baselineProblem() {
+  if (!existsSync(image)) return 'proto/baseline.binpb is missing: npm run api-baseline -- "first version"';
+  const line = `sha256:${digest()}`;
+  if (readFileSync(changelog, "utf8").includes(line)) return undefined;
+  return `CHANGELOG.md does not name the committed baseline (${line}). Make it with: npm run api-baseline -- "what changed and why"`;
+}
+
+function makeBaseline(reason) {
+  if (reason === undefined || reason.trim() === "")
+    throw new Problem('say why: npm run api-baseline -- "what changed and why"', 64);
+  // Without comments and positions: rewording a comment is no change of the protocol.
+  const built = spawnSync(path.join(bin, "buf"), ["build", "--exclude-source-info", "--output", image], {
+    cwd: root,
+    stdio: "inherit",
+  });
+  if (built.status !== 0) throw new Problem("buf build failed; its own message stands above");
+  if (baselineProblem() === undefined) return console.log("the baseline is unchanged");
+  const text = readFileSync(changelog, "utf8");
+  const at = text.indexOf(heading);
+  if (at < 0) throw new Problem(`CHANGELOG.md has no heading "${heading.trim()}"`);
+  const after = at + heading.length;
+  writeFileSync(changelog, `${text.slice(0, after)}\n- ${reason.trim()} (\`sha256:${digest()}\`)${text.slice(after)}`);
+  console.log("proto/baseline.binpb and CHANGELOG.md are renewed: commit both");
+}
+
+function digest() {
+  return createHash("sha256").update(readFileSync(image)).digest("hex");
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  try {
+    makeBaseline(process.argv[2]);
+  } catch (error) {
+    process.exitCode = reportFailure(error);
+  }
+}

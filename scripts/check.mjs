@@ -1,0 +1,31 @@
+// `npm run check`: every static rule of this repository. All steps run, so that one visit shows every fault.
+import path from "node:path";
+import { baselineProblem } from "./api-baseline.mjs";
+import { bin } from "./paths.mjs";
+import { runChild } from "./run-child.mjs";
+
+const steps = [
+  { name: "types", command: "tsc", args: ["--noEmit", "-p", "tsconfig.json"] },
+  { name: "format and lint", command: "biome", args: ["ci", "--error-on-warnings"] },
+  { name: "dead code and dependencies", command: "knip", args: [] },
+  { name: "architecture", command: "vitest", args: ["run", "test/architecture.test.ts"] },
+  { name: "protocol style", command: "buf", args: ["lint"] },
+  { name: "protocol compatibility", command: "buf", args: ["breaking", "--against", "proto/baseline.binpb"] },
+];
+
+/** @returns {Promise<number>} 0 when every step passed */
+export async function checkTask({ env, args }) {
+  const failed = [];
+  for (const { name, command, args: own } of steps) {
+    if (args.length > 0 && !args.some((wanted) => name.includes(wanted))) continue;
+    console.log(`\n── ${name}: ${command} ${own.join(" ")}`);
+    if ((await runChild(path.join(bin, command), own, { env })) !== 0) failed.push(name);
+  }
+  const problem = baselineProblem();
+  if (problem !== undefined) {
+    console.log(`\n── protocol baseline\n${problem}`);
+    failed.push("protocol baseline");
+  }
+  console.log(failed.length === 0 ? "\ncheck: everything holds" : `\ncheck: failed: ${failed.join(", ")}`);
+  return failed.length === 0 ? 0 : 1;
+}

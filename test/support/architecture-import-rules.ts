@@ -1,0 +1,213 @@
+import { matchesInCode, perFile, placeOf, type Rule } from "./architecture-rule.ts";
+import type { Import, SourceFile } from "./architecture-source.ts";
+
+/** Time, chance and the outside world: to the domain they are arguments. */
+const ambient =
+  /(?<![.\w$])(?:Date\.now|new\s+Date\s*\(\s*\)|Math\.random|performance\.|crypto\.|setTimeout|setInterval|setImmediate|fetch\s*\(|globalThis\.|console\.)/g;
+
+/** Modules that reach out of the process. A service file that imports one is an adapter. */
+const io = /^node:(?:fs|net|http|http2|https|tls|dgram|dns|child_process|sqlite|worker_threads)(?:\/|$)|^ioredis$/;
+const logicParts = new Set(["api", "reconcile", "plugins", "volumes", "workloads", "nodes", "domain"]);
+/** Parts in which not even the file itself may be an adapter: what they need of the world comes as a port. */
+const pureParts = new Set(["api", "reconcile", "domain"]);
+
+type Home = { library: RegExp; homes: RegExp; name: string };
+/** Each library has one home; whoever changes it reads one folder. */
+const libraryHomes: readonly Home[] = [
+  { name: "ioredis", library: /^ioredis$/, homes: /^services\/controller\/src\/store\/redis\// },
+  { name: "node:sqlite", library: /^node:sqlite$/, homes: /^services\/controller\/src\/store\/sqlite\// },
+  {
+    name: "the OpenTelemetry SDK",
+    library: /^@opentelemetry\/(?!api$)/,
+    homes: /^packages\/shared\/src\/telemetry(?:\/|\.ts$)/,
+  },
+  { name: "prom-client", library: /^prom-client$/, homes: /^packages\/shared\/src\/metrics\.ts$/ },
+  { name: "pino", library: /^pino(?:\/|$)/, homes: /^packages\/shared\/src\/log\// },
+  { name: "grpc-js", library: /^@grpc\//, homes: /^packages\/shared\/src\/grpc\// },
+  {
+    name: "nice-grpc",
+    library: /^nice-grpc(?:-|$)/,
+    homes:
+      /^packages\/shared\/src\/(?:grpc\/|errors\/grpc-status\.ts$)|^packages\/(?:csi|sim-plugin)\/src\/|^services\/[^/]+\/src\/(?:api|nodes|plugins)\/|^services\/[^/]+\/src\/controller-link/,
+  },
+];
+
+const generated = /^packages\/shared\/src\/gen\//;
+const generatedHomes =
+  /\/convert[^/]*\.ts$|^services\/[^/]+\/src\/(?:api|nodes|plugins)\/|^services\/[^/]+\/src\/controller-link|^packages\/(?:csi|sim-plugin)\/src\/|^packages\/shared\/src\/grpc\//;
+
+const outsideOfServices = /^(?:test|bench|demo|examples)\//;
+const peersForTests = /^packages\/(?:sim-plugin|local-driver)\//;
+const sharedByAllParts = new Set(["domain", "ports.ts", "config.ts", "convert.ts"]);
+
+/** The rules about who may import what (R1–R7 of docs/architecture.md). */
+export const importRules: readonly Rule[] = [
+  {
+    id: "R1",
+    says: "domain/ imports only its own domain/, and knows no clock, no chance, no I/O",
+    check: perFile((file) => {
+      const own = /^(.*\/domain\/)/.exec(file.path)?.[1];
+      if (own === undefined || file.isTest) return [];
+      const foreign = each(
+        file,
+        ({ target }) => !target?.startsWith(own),
+        (it) => `domain/ imports ${it.specifier}; pass it in as an argument`,
+      );
+      return [...foreign, ...matchesInCode(file, ambient, (found) => `domain/ uses ${found}; take it as an argument`)];
+    }),
+  },
+  {
+    id: "R2",
+    says: "ports.ts imports types of its own domain/ only",
+    check: perFile((file) => {
+      const src = /^(.*\/)ports\.ts$/.exec(file.path)?.[1];
+      if (src === undefined) return [];
+      const allowed = ({ target, kind }: Import) => kind === "type" && target?.startsWith(`${src}domain/`) === true;
+      return each(
+        file,
+        (it) => !allowed(it),
+        (it) => `ports.ts imports ${it.specifier}; only types of ${src}domain/ belong in a port`,
+      );
+    }),
+  },
+  {
+    id: "R3",
+    says: "logic never imports an adapter: it takes a port, and app.ts hands one in",
+    check: logicWithoutAdapters,
+  },
+  {
+    id: "R4",
+    says: "each library has one home",
+    check: perFile((file) => {
+      if (file.isTest || outsideOfServices.test(file.path)) return [];
+      return libraryHomes.flatMap(({ name, library, homes }) =>
+        homes.test(file.path)
+          ? []
+          : each(
+              file,
+              (it) => library.test(it.specifier),
+              () => `${name} is imported outside of its home`,
+            ),
+      );
+    }),
+  },
+  {
+    id: "R5",
+    says: "generated types stop at convert.ts, api/ and the client edges",
+    check: perFile((file) => {
+      if (file.isTest || outsideOfServices.test(file.path) || generatedHomes.test(file.path)) return [];
+      return each(
+        file,
+        ({ target }) => generated.test(target ?? ""),
+        (it) => `generated type ${it.specifier} goes no further than the edges`,
+      );
+    }),
+  },
+  {
+    id: "R6",
+    says: "only app.ts knows every part; only main.ts and lifecycle.ts touch process",
+    check: perFile(oneCompositionRoot),
+  },
+  {
+    id: "R7",
+    says: "services never import each other, packages import no service, and the simulated peers serve tests, bench, demo and examples",
+    check: perFile((file) =>
+      each(
+        file,
+        ({ target }) => target !== undefined && crosses(file, target),
+        (it) => `${it.specifier} is not for this file to import`,
+      ),
+    ),
+  },
+];
+
+function each(file: SourceFile, wrong: (it: Import) => boolean, message: (it: Import) => string) {
+  return file.imports.filter(wrong).map((it) => ({ line: it.line, message: message(it) }));
+}
+
+function isAdapter(file: SourceFile): boolean {
+  return (
+    placeOf(file.path) !== undefined &&
+    !file.isTest &&
+    file.imports.some(({ specifier, kind }) => kind !== "type" && io.test(specifier))
+  );
+}
+
+function logicWithoutAdapters(files: readonly SourceFile[]) {
+  const adapters = new Set(files.filter(isAdapter).map(({ path }) => path));
+  return files.flatMap((file) => {
+    const part = placeOf(file.path)?.part ?? "";
+    if (file.isTest || !logicParts.has(part)) return [];
+    const found = pureParts.has(part)
+      ? each(
+          file,
+          ({ specifier, kind }) => kind !== "type" && io.test(specifier),
+          (it) => `${part}/ reaches the outside world by ${it.specifier}; take a port`,
+        )
+      : [];
+    if (!adapters.has(file.path)) {
+      const reaches = ({ target, kind }: Import) =>
+        kind !== "type" && (adapters.has(target ?? "") || /\/store\/(?:redis|sqlite)\//.test(target ?? ""));
+      found.push(...each(file, reaches, (it) => `logic imports the adapter ${it.specifier}; take a port`));
+    }
+    return found.map((finding) => ({ path: file.path, ...finding }));
+  });
+}
+
+function oneCompositionRoot(file: SourceFile) {
+  const place = placeOf(file.path);
+  const findings: { line: number; message: string }[] = [];
+  const mayTouchProcess =
+    file.isTest || outsideOfServices.test(file.path) || /\/(?:[\w-]*main|lifecycle)\.ts$/.test(file.path);
+  if (!mayTouchProcess) {
+    findings.push(
+      ...matchesInCode(
+        file,
+        /(?<![.\w$])process(?=\s*[.?[;,)])/g,
+        () => "process is touched outside of main.ts and lifecycle.ts",
+      ),
+    );
+    findings.push(
+      ...each(
+        file,
+        ({ specifier }) => specifier === "node:process",
+        () => "node:process is imported outside of main.ts and lifecycle.ts",
+      ),
+    );
+  }
+  if (place === undefined || file.isTest || /^(?:app|main)\.ts$/.test(place.part)) return findings;
+  findings.push(
+    ...each(
+      file,
+      ({ target }) => /\/src\/(?:app|main)\.ts$/.test(target ?? ""),
+      (it) => `${it.specifier} is the composition root; nothing is below it`,
+    ),
+  );
+  const foreign = new Set(
+    file.imports
+      .map(({ target }) => placeOf(target ?? "")?.part)
+      .filter(
+        (part) => part !== undefined && part !== place.part && !sharedByAllParts.has(part) && !part.endsWith(".ts"),
+      ),
+  );
+  if (foreign.size > 1)
+    findings.push({
+      line: 1,
+      message: `knows ${[...foreign].join(", ")} besides ${place.part}; only app.ts joins parts`,
+    });
+  return findings;
+}
+
+function crosses({ path, isTest }: SourceFile, target: string): boolean {
+  const from = workspaceOf(path);
+  const to = workspaceOf(target);
+  if (to === undefined || from === to) return false;
+  if (peersForTests.test(target)) return !(isTest || outsideOfServices.test(path));
+  if (from === undefined) return false;
+  if (to.startsWith("services/")) return true;
+  return from === "packages/shared";
+}
+
+function workspaceOf(path: string): string | undefined {
+  return /^((?:packages|services)\/[^/]+)\//.exec(path)?.[1];
+}
