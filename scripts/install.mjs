@@ -16,7 +16,7 @@ export async function installWhenStale() {
   const started = Date.now();
   let errors = "";
   const exitCode = await npm(
-    ["ci", "--ignore-scripts", "--include=dev", "--include=optional", "--no-audit", "--no-fund"],
+    ["ci", "--loglevel=error", "--ignore-scripts", "--include=dev", "--include=optional", "--no-audit", "--no-fund"],
     (chunk) => {
       process.stderr.write(chunk);
       errors = (errors + chunk).slice(-64_000);
@@ -40,7 +40,8 @@ function installProblem(exitCode, errors) {
 /** The npm that called us, else the one on the PATH. */
 function npm(args, onStderr) {
   const called = process.env.npm_execpath;
-  const options = { stdio: ["inherit", "inherit", "pipe"], onStderr };
+  // Interrupted, npm takes long to tidy up what the next run removes anyway.
+  const options = { stdio: ["inherit", "inherit", "pipe"], onStderr, graceMs: 1_000 };
   if (called?.endsWith(".js") && existsSync(called)) return runChild(process.execPath, [called, ...args], options);
   return runChild("npm", args, options).catch((error) => {
     if (error.code === "ENOENT")
