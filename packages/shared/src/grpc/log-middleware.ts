@@ -1,0 +1,53 @@
+/** One line a call: what, who, how long, how it ended. Never what was said: messages hold secrets. */
+import { type ServerMiddleware, Status } from "nice-grpc-common";
+import { statusOf } from "../errors/grpc-status.ts";
+import { isHoldfastError } from "../errors/holdfast-error.ts";
+import type { Logger, LogLevel } from "../log/logger.ts";
+import type { CallExtension } from "./call-context.ts";
+import { formatIdentity } from "./identity.ts";
+
+/** How loud an end is: our own faults are errors, overload and absence of a peer warnings, a caller's mistakes information. */
+const levelOf: Readonly<Record<Status, LogLevel>> = {
+  [Status.OK]: "debug",
+  [Status.CANCELLED]: "debug",
+  [Status.UNKNOWN]: "error",
+  [Status.INVALID_ARGUMENT]: "info",
+  [Status.DEADLINE_EXCEEDED]: "warn",
+  [Status.NOT_FOUND]: "info",
+  [Status.ALREADY_EXISTS]: "info",
+  [Status.PERMISSION_DENIED]: "warn",
+  [Status.RESOURCE_EXHAUSTED]: "warn",
+  [Status.FAILED_PRECONDITION]: "info",
+  [Status.ABORTED]: "info",
+  [Status.OUT_OF_RANGE]: "info",
+  [Status.UNIMPLEMENTED]: "info",
+  [Status.INTERNAL]: "error",
+  [Status.UNAVAILABLE]: "warn",
+  [Status.DATA_LOSS]: "error",
+  [Status.UNAUTHENTICATED]: "warn",
+};
+
+export function logServerMiddleware(log: Logger): ServerMiddleware<object, CallExtension> {
+  return async function* logged(call, context) {
+    const start = performance.now();
+    const fields = (code: Status) => ({
+      method: call.method.path,
+      code: Status[code] ?? String(code),
+      ms: Math.round((performance.now() - start) * 100) / 100,
+      caller: formatIdentity(context.identity),
+      request_id: context.requestId,
+    });
+    try {
+      const response = yield* call.next(call.request, context);
+      log.debug("call", fields(Status.OK));
+      return response;
+    } catch (error) {
+      const code = statusOf(error);
+      const level = levelOf[code] ?? "error";
+      // Only faults that nobody threw on purpose need more than their reason.
+      const told = isHoldfastError(error) ? { reason: error.reason, detail: error.message } : { error };
+      log[level]("call failed", { ...fields(code), ...told });
+      throw error;
+    }
+  };
+}

@@ -1,0 +1,371 @@
+import { writeFile } from "node:fs/promises";
+import { createServer as createTcpServer } from "node:net";
+import { createChannel, createClient, Metadata, Status } from "nice-grpc";
+import { ErrorInfo, errorDetailsClientMiddleware, RichClientError } from "nice-grpc-error-details";
+import { HealthDefinition } from "nice-grpc-server-health";
+import { afterEach, describe, expect, test } from "vitest";
+import { waitFor } from "../async/signals.ts";
+import { HoldfastError, invalidArgument } from "../errors/holdfast-error.ts";
+import { createMemoryLogger } from "../log/logger.ts";
+import { EchoDefinition } from "../testing/echo-service.ts";
+import { tempSocket } from "../testing/temp-socket.ts";
+import type { CallContext, Implementation } from "./call-context.ts";
+import { createGrpcChannel, createGrpcClient, type GrpcClientOptions } from "./client.ts";
+import { createGrpcServer, type GrpcServerOptions } from "./server.ts";
+
+type Handlers = Partial<Implementation<typeof EchoDefinition>>;
+
+const cleanups: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function running(handlers: Handlers, options: Partial<GrpcServerOptions & GrpcClientOptions> = {}) {
+  const log = createMemoryLogger();
+  const socket = await tempSocket();
+  cleanups.push(socket.remove);
+  const server = createGrpcServer({ log, ...options });
+  server.add(EchoDefinition, {
+    say: async (request) => request,
+    async *watch(request) {
+      yield request;
+    },
+    ...handlers,
+  });
+  const address = await server.listen(socket.address);
+  cleanups.push(() => server.stop({ graceMs: 0 }));
+  const channel = createGrpcChannel(address);
+  cleanups.push(() => channel.close());
+  const client = createGrpcClient(EchoDefinition, channel, { log, ...options });
+  return { log, server, address, channel, client, socket };
+}
+
+const until = (signal: AbortSignal) => waitFor(new Promise<never>(() => undefined), signal);
+
+async function failure(promise: Promise<unknown>): Promise<HoldfastError> {
+  const error = await promise.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (!(error instanceof HoldfastError)) throw new Error(`expected a HoldfastError, got ${String(error)}`);
+  return error;
+}
+
+describe("errors over the wire", () => {
+  test("kind, reason, metadata and every violation arrive", async () => {
+    const { client } = await running({
+      say: async () => {
+        throw invalidArgument([
+          { field: "a", description: "is missing" },
+          { field: "b[1]", description: "is too long" },
+        ]);
+      },
+    });
+    const error = await failure(client.say({ text: "x" }));
+    expect(error.kind).toBe("invalid");
+    expect(error.reason).toBe("INVALID_ARGUMENT");
+    expect(error.violations).toEqual([
+      { field: "a", description: "is missing" },
+      { field: "b[1]", description: "is too long" },
+    ]);
+  });
+
+  test("what nobody threw on purpose is INTERNAL and tells nothing of the inside, but the log has it", async () => {
+    const { client, log } = await running({
+      say: async () => {
+        throw new TypeError("cannot read /etc/secret of undefined");
+      },
+    });
+    const error = await failure(client.say({ text: "x" }));
+    expect(error).toMatchObject({ kind: "internal", reason: "INTERNAL" });
+    expect(error.message).not.toContain("secret of undefined");
+    const line = log.lines.find(({ message }) => message === "call failed");
+    expect(line).toMatchObject({ level: "error", fields: { code: "INTERNAL", error: { name: "TypeError" } } });
+  });
+
+  test("any client reads the ErrorInfo", async () => {
+    const { address } = await running({
+      say: async () => {
+        throw new HoldfastError({ kind: "precondition", reason: "IN_USE", message: "m", metadata: { volume: "v" } });
+      },
+    });
+    const channel = createChannel(address);
+    cleanups.push(() => channel.close());
+    const { createClientFactory } = await import("nice-grpc");
+    const bare = createClientFactory().use(errorDetailsClientMiddleware).create(EchoDefinition, channel);
+    const error = await bare.say({ text: "x" }).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(RichClientError);
+    if (!(error instanceof RichClientError)) return;
+    expect(error.code).toBe(Status.FAILED_PRECONDITION);
+    const info = error.extra.find((detail) => detail.$type === ErrorInfo.$type);
+    expect(info).toMatchObject({ reason: "IN_USE", domain: "holdfast", metadata: { volume: "v" } });
+  });
+
+  test("a message far above 64 KB is cut and the call ends", async () => {
+    const { client } = await running({
+      say: async () => {
+        throw new HoldfastError({ kind: "aborted", reason: "BIG", message: "x".repeat(500_000) });
+      },
+    });
+    const error = await failure(client.say({ text: "x" }));
+    expect(error.reason).toBe("BIG");
+    expect(Buffer.byteLength(error.message)).toBeLessThanOrEqual(4096);
+  });
+
+  test("hundreds of violations stay below what peers take as headers", async () => {
+    const violations = Array.from({ length: 500 }, (_, i) => ({ field: `f${i}`, description: "y".repeat(100) }));
+    const { client } = await running({
+      say: async () => {
+        throw invalidArgument(violations);
+      },
+    });
+    const error = await failure(client.say({ text: "x" }));
+    expect(error.violations.length).toBeGreaterThan(5);
+    expect(error.violations[0]).toEqual(violations[0]);
+  });
+});
+
+describe("deadlines", () => {
+  test("travel to the handler, whose signal ends with them", async () => {
+    const seen: CallContext[] = [];
+    const ends: unknown[] = [];
+    const { client } = await running({
+      say: async (_request, context) => {
+        seen.push(context);
+        await until(context.signal).catch((error: unknown) => {
+          ends.push(error);
+          throw error;
+        });
+        return { text: "" };
+      },
+    });
+    const error = await failure(client.say({ text: "x" }, { deadlineMs: 150 }));
+    expect(error).toMatchObject({ kind: "deadline", reason: "DEADLINE" });
+    const context = seen[0];
+    expect(context?.deadline).toBeTypeOf("number");
+    await expect.poll(() => ends.length).toBe(1);
+    expect(ends[0]).toMatchObject({ kind: "deadline" });
+    expect(context?.remainingMs()).toBe(0);
+  });
+
+  test("every call has one: the client's default when none is given", async () => {
+    let remaining = 0;
+    const { client } = await running(
+      {
+        say: async (request, context) => {
+          remaining = context.remainingMs();
+          return request;
+        },
+      },
+      { defaultDeadlineMs: 5000 },
+    );
+    await client.say({ text: "x" });
+    expect(remaining).toBeGreaterThan(0);
+    expect(remaining).toBeLessThanOrEqual(5000);
+  });
+
+  test("a caller cannot plant one in the metadata, and a call without gets the server's default", async () => {
+    let remaining = 0;
+    const { address } = await running(
+      {
+        say: async (request, context) => {
+          remaining = context.remainingMs();
+          return request;
+        },
+      },
+      { defaultDeadlineMs: 7000 },
+    );
+    const channel = createChannel(address);
+    cleanups.push(() => channel.close());
+    const bare = createClient(EchoDefinition, channel);
+    await bare.say({ text: "x" }, { metadata: Metadata({ "x-holdfast-deadline": String(Date.now() + 86_400_000) }) });
+    expect(remaining).toBeGreaterThan(1000);
+    expect(remaining).toBeLessThanOrEqual(7000);
+  });
+
+  test("a cancelled call rejects with the caller's reason and aborts the handler as cancelled", async () => {
+    const controller = new AbortController();
+    const ends: unknown[] = [];
+    const { client } = await running({
+      say: async (_request, context) => {
+        setTimeout(() => controller.abort(), 20);
+        await until(context.signal).catch((error: unknown) => ends.push(error));
+        return { text: "late" };
+      },
+    });
+    const error = await failure(client.say({ text: "x" }, { signal: controller.signal }));
+    expect(error.kind).toBe("cancelled");
+    await expect.poll(() => ends.length).toBe(1);
+    expect(ends[0]).toMatchObject({ kind: "cancelled" });
+  });
+
+  test("a stream's deadline ends it as a deadline, not as a cancel", async () => {
+    const { client } = await running({
+      async *watch(request, context) {
+        yield request;
+        await until(context.signal);
+      },
+    });
+    const received: string[] = [];
+    const reading = (async () => {
+      for await (const message of client.watch({ text: "m" }, { deadlineMs: 200 })) received.push(message.text);
+    })();
+    expect((await failure(reading)).kind).toBe("deadline");
+    expect(received).toEqual(["m"]);
+  });
+});
+
+describe("identity", () => {
+  test("the handler sees who calls; nobody is anonymous; nonsense is refused", async () => {
+    const seen: unknown[] = [];
+    const handlers: Handlers = {
+      say: async (request, { identity }) => {
+        seen.push(identity);
+        return request;
+      },
+    };
+    const named = await running(handlers, {});
+    const scheduler = createGrpcClient(EchoDefinition, named.channel, {
+      log: named.log,
+      identity: { role: "scheduler", name: "toy" },
+    });
+    await scheduler.say({ text: "" });
+    await named.client.say({ text: "" });
+    const lie = Metadata({ "x-holdfast-identity": "emperor/me" });
+    const error = await failure(named.client.say({ text: "" }, { metadata: lie }));
+    expect(error).toMatchObject({ kind: "unauthenticated", reason: "IDENTITY_MALFORMED" });
+    expect(seen).toEqual([
+      { role: "scheduler", name: "toy" },
+      { role: "anonymous", name: "" },
+    ]);
+  });
+});
+
+describe("retry", () => {
+  test("is off unless codes are given, then counts all attempts within one deadline", async () => {
+    const remaining: number[] = [];
+    const { client } = await running(
+      {
+        say: async (_request, context) => {
+          remaining.push(context.remainingMs());
+          throw new HoldfastError({ kind: "unavailable", reason: "NOT_YET", message: "not yet" });
+        },
+      },
+      { retry: { maxAttempts: 3, baseDelayMs: 20, maxDelayMs: 40 } },
+    );
+    expect((await failure(client.say({ text: "" }))).reason).toBe("NOT_YET");
+    expect(remaining).toHaveLength(1);
+    remaining.length = 0;
+    const options = { retryCodes: [Status.UNAVAILABLE], deadlineMs: 4000 };
+    expect((await failure(client.say({ text: "" }, options))).reason).toBe("NOT_YET");
+    expect(remaining).toHaveLength(3);
+    const [first = 0, , third = 0] = remaining;
+    expect(third).toBeLessThan(first);
+  });
+
+  test("codes that were not named are not repeated", async () => {
+    let calls = 0;
+    const { client } = await running({
+      say: async () => {
+        calls += 1;
+        throw new HoldfastError({ kind: "internal", reason: "BROKEN", message: "b" });
+      },
+    });
+    await failure(client.say({ text: "" }, { retryCodes: [Status.UNAVAILABLE] }));
+    expect(calls).toBe(1);
+  });
+});
+
+describe("stop", () => {
+  test("lets a running call finish and ends streams at once", async () => {
+    let answer: (() => void) | undefined;
+    const { client, server } = await running({
+      say: (request) => new Promise((resolve) => (answer = () => resolve(request))),
+      async *watch(request, context) {
+        yield request;
+        await until(context.signal);
+      },
+    });
+    const call = client.say({ text: "done" });
+    const stream = client.watch({ text: "m" })[Symbol.asyncIterator]();
+    await stream.next();
+    await expect.poll(() => answer).toBeDefined();
+    const stopped = server.stop({ graceMs: 10_000 });
+    expect(await failure(stream.next())).toMatchObject({ kind: "unavailable", reason: "SHUTTING_DOWN" });
+    answer?.();
+    expect(await call).toEqual({ text: "done" });
+    await stopped;
+  });
+
+  test("is bounded: a handler that minds nothing is cut off, one that minds its signal still answers", async () => {
+    let started = 0;
+    const { client, server } = await running({
+      say: async ({ text }, { signal }) => {
+        started += 1;
+        return text === "deaf" ? await new Promise(() => undefined) : await until(signal);
+      },
+    });
+    const deaf = failure(client.say({ text: "deaf" }));
+    const minding = failure(client.say({ text: "minding" }));
+    await expect.poll(() => started).toBe(2);
+    await server.stop({ graceMs: 30 });
+    expect((await minding).reason).toBe("SHUTTING_DOWN");
+    expect(["cancelled", "unavailable"]).toContain((await deaf).kind);
+    expect((await failure(client.say({ text: "more" }, { deadlineMs: 500 }))).kind).toBe("unavailable");
+  });
+});
+
+describe("addresses", () => {
+  test("port 0 answers the real port", async () => {
+    const server = createGrpcServer({ log: createMemoryLogger() });
+    const address = await server.listen("127.0.0.1:0");
+    cleanups.push(() => server.stop({ graceMs: 0 }));
+    expect(address).toMatch(/^127\.0\.0\.1:[1-9]\d+$/);
+  });
+
+  test("plaintext beyond loopback is refused by name, and allowed with a warning", async () => {
+    const log = createMemoryLogger();
+    const error = await failure(createGrpcServer({ log }).listen("0.0.0.0:0"));
+    expect(error.reason).toBe("INSECURE_ADDRESS");
+    expect(error.message).toContain("HOLDFAST_INSECURE");
+    const open = createGrpcServer({ log, insecure: true });
+    await open.listen("0.0.0.0:0");
+    cleanups.push(() => open.stop({ graceMs: 0 }));
+    expect(log.lines.some(({ level, message }) => level === "warn" && message.includes("without TLS"))).toBe(true);
+  });
+
+  test("a port in use is named", async () => {
+    const other = createTcpServer().listen(0, "127.0.0.1");
+    await new Promise((resolve) => other.once("listening", resolve));
+    cleanups.push(() => void other.close());
+    const taken = other.address();
+    const port = typeof taken === "object" && taken !== null ? taken.port : 0;
+    const error = await failure(createGrpcServer({ log: createMemoryLogger() }).listen(`127.0.0.1:${port}`));
+    expect(error).toMatchObject({ kind: "unavailable", reason: "LISTEN_FAILED" });
+    expect(error.message).toContain(String(port));
+  });
+
+  test("a live socket and a plain file are left alone; a stale socket is replaced", async () => {
+    const { address, socket } = await running({});
+    const log = createMemoryLogger();
+    expect((await failure(createGrpcServer({ log }).listen(address))).reason).toBe("ADDRESS_IN_USE");
+    const file = `${socket.directory}/file`;
+    await writeFile(file, "precious");
+    expect((await failure(createGrpcServer({ log }).listen(`unix://${file}`))).reason).toBe("ADDRESS_IN_USE");
+  });
+});
+
+test("health answers per service, NOT_SERVING until told otherwise", async () => {
+  const { channel, server } = await running({});
+  const health = createClient(HealthDefinition, channel);
+  expect((await health.check({ service: "" })).status).toBe(1);
+  expect((await health.check({ service: "holdfast.test.v1.Echo" })).status).toBe(2);
+  server.setServing("holdfast.test.v1.Echo", true);
+  expect((await health.check({ service: "holdfast.test.v1.Echo" })).status).toBe(1);
+});
+
+test("the message limit holds", async () => {
+  const { client } = await running({}, { limits: { maxMessageBytes: 10_000 } });
+  expect((await client.say({ text: "x".repeat(5000) })).text).toHaveLength(5000);
+  expect((await failure(client.say({ text: "x".repeat(20_000) }))).kind).toBe("exhausted");
+});
