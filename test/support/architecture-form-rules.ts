@@ -6,14 +6,23 @@ const sourceLines = 300;
 const testLines = 600;
 
 /**
- * Files that are a role or a family, not a thing, and so are not named after one export. Reviewed: a new name here needs
- * a reason like these. `model` and `types` declare the nouns of a folder; `*-change` holds the events of one record.
+ * Files that are a role or a family, not a thing, and so are not named after an export: `model` and `types` declare the
+ * nouns of a folder, `*-change` holds the events of one record, `*-rules` is a set of rules.
  */
-const namedByRole = /\/(?:main|app|ports|config|convert|model|types|[\w-]+-(?:main|types|change))\.ts$/;
+const namedByRole = /\/(?:main|app|ports|config|convert|model|types|[\w-]+-(?:main|types|change|rules))\.ts$/;
+
+/** Reviewed one by one: path → why it may be called that. A path that is gone fails the test. */
+export const reviewedNames: ReadonlyMap<string, string> = new Map([
+  ["packages/csi/src/messages.ts", "the codecs of all CSI messages, by method"],
+  ["packages/sim-plugin/src/backend/json.ts", "encode and decode are what JSON means there"],
+  ["packages/sim-plugin/src/backend/rpc.ts", "the types of the calls between role and backend processes"],
+]);
 
 const cut =
   /(?:^|\n)[ \t]*(?:import|export)\s+(?:type\s+)?(?:\*(?:\s*as\s+[\w$]+)?|\{[^}]*\}|[\w$]+(?:\s*,\s*\{[^}]*\})?)(?:\s*from\s*["'][^"'\n]*["'])?\s*;?/g;
-const mutableConst = /(?<![.\w$])const\s+[\w$]+\s*=\s*(?:new\s+(?:Map|Set|WeakMap|WeakSet|Array)\b|\[\s*\]|\{\s*\})/g;
+const variable = /(?<![.\w$])(?:let|var)\s+[\w$[{]/g;
+const collection =
+  /(?<![.\w$])(export\s+)?const\s+([\w$]+)\s*=\s*(?:new\s+(?:Map|Set|WeakMap|WeakSet|Array)\b[^(]*\(\s*(\))?|\[\s*(\])|\{\s*(\}))/g;
 
 /** The rules about the form of a file (R8 and R9 of docs/architecture.md). */
 export const formRules: readonly Rule[] = [
@@ -45,12 +54,12 @@ export const formRules: readonly Rule[] = [
     check: perFile((file) => {
       if (file.isTest) return [];
       const depth = depths(file.code);
-      const state = [...file.code.matchAll(/(?<![.\w$])(?:let|var)\s+[\w$[{]/g), ...file.code.matchAll(mutableConst)];
-      return state
+      const collections = [...file.code.matchAll(collection)].filter((match) => isState(file, match));
+      return [...file.code.matchAll(variable), ...collections]
         .filter(({ index }) => depth[index] === 0)
         .map(({ index, 0: found }) => ({
           line: lineAt(file.text, index),
-          message: `module state: ${found.replace(/\s+/g, " ")} (a constant table is a ReadonlyMap, a ReadonlySet or frozen by its type)`,
+          message: `module state: ${found.replace(/\s+/g, " ")} (a constant table has its content from the start; exported, it is typed Readonly…)`,
         }));
     }),
   },
@@ -73,15 +82,17 @@ export const formRules: readonly Rule[] = [
       if (!/^[a-z0-9]+(?:-[a-z0-9]+)*(?:\.[a-z0-9]+)*\.ts$/.test(name))
         return [{ line: 1, message: "the file name is not kebab-case" }];
       if (file.isTest || namedByRole.test(`/${file.path}`)) return [];
-      const word = name
+      const words = name
         .slice(0, name.indexOf("."))
-        .replaceAll("-", "")
-        .replace(/(?:ies|y|s)$/, "");
-      if (file.exports.some((it) => it.toLowerCase().includes(word))) return [];
+        .split("-")
+        .map((word) => word.replace(/(?:ies|y|s)$/, ""));
+      const carries = (exported: string) =>
+        words.some((word) => word.length > 1 && exported.toLowerCase().includes(word));
+      if (file.exports.some(carries) || reviewedNames.has(file.path)) return [];
       return [
         {
           line: 1,
-          message: `no export carries the name of the file; it exports ${file.exports.join(", ") || "nothing"}`,
+          message: `no export carries a word of the file's name; it exports ${file.exports.join(", ") || "nothing"}`,
         },
       ];
     }),
@@ -107,6 +118,14 @@ export const formRules: readonly Rule[] = [
     ),
   },
 ];
+
+/** Empty at the start, changed later, or open to change by others; a table filled once where it stands is none. */
+function isState(file: SourceFile, match: RegExpMatchArray): boolean {
+  const [, exported, name = "", ...empty] = match;
+  if (exported !== undefined || empty.some((it) => it !== undefined)) return true;
+  const changes = ["set", "add", "delete", "clear", "push", "pop", "shift", "unshift", "splice", "sort"];
+  return changes.some((change) => file.code.includes(`${name}.${change}(`));
+}
 
 function isBarrel({ code, exports }: SourceFile): boolean {
   return exports.length > 0 && /(?<![.\w$])export\s+(?:type\s+)?[*{]/.test(code) && code.replace(cut, "").trim() === "";

@@ -163,6 +163,12 @@ export const planted: readonly Planted[] = [
   { rule: "R8-any", files: one(domain, "export const claim = (input as any).claim;"), expect: /type any/ },
   { rule: "R8-state", files: one(api, "let count = 0;\nexport const claimService = () => count++;"), expect: /let c/ },
   { rule: "R8-state", files: one(api, "const seen = new Map<string, number>();"), expect: /new Map/ },
+  {
+    rule: "R8-state",
+    files: one(api, 'const seen = new Set(["a"]);\nexport const claimService = (id: string) => seen.add(id);'),
+    expect: /new Set/,
+  },
+  { rule: "R8-state", files: one(api, 'export const claimServices = new Map([["a", 1]]);'), expect: /new Map/ },
   { rule: "R8-class", files: one(api, "export class ClaimService {}"), expect: /class ClaimService/ },
   {
     rule: "R8-class",
@@ -202,10 +208,11 @@ export const innocent: Record<string, string> = {
     import type { Claim as Wire } from "@holdfast/shared/gen/holdfast/v1/claim";
     import { accessModes } from "../domain/access.ts";
     const order: ReadonlyMap<string, number> = new Map([["a", 1]]);
+    const known = new Set(["a"]);
     export function createClaimService({ signal }: { signal: AbortSignal }) {
       let calls = 0;
       const seen = new Set<string>();
-      return { call: (it: Wire) => [AbortSignal.any([signal]), Status.OK, accessModes, order, seen, \`\${calls++} \${it}\`] };
+      return { call: (it: Wire) => [AbortSignal.any([signal]), Status.OK, accessModes, order, known.has("a"), seen, \`\${calls++} \${it}\`] };
     }
     export class ClaimServiceError<T> extends Error {}
   `,
