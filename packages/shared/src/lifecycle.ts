@@ -1,0 +1,157 @@
+/**
+ * Starting in order and stopping in reverse. With the services' main.ts the only place that touches `process`.
+ *
+ * C1 What was started is stopped exactly once, the last first. C2 Each stop is bounded, and a failing one does not spare the others.
+ * C3 A failed start stops what had been started before it.
+ */
+import { isAbort } from "./async/signals.ts";
+import { ConfigError } from "./config/config-error.ts";
+import type { Logger } from "./log/logger.ts";
+
+export type Stop = () => Promise<void> | void;
+
+// biome-ignore lint/suspicious/noConfusingVoidType: a part with nothing to stop need not say so
+type Started = Stop | void;
+
+export interface Lifecycle {
+  /** Aborted when the end begins, before the first part is stopped. */
+  readonly signal: AbortSignal;
+  /** `start` answers how to stop the part again. */
+  start(name: string, start: (signal: AbortSignal) => Promise<Started> | Started): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface LifecycleOptions {
+  readonly log: Logger;
+  /** For each part. */
+  readonly stopTimeoutMs?: number;
+}
+
+export function createLifecycle({ log, stopTimeoutMs = 15_000 }: LifecycleOptions): Lifecycle {
+  const ending = new AbortController();
+  const started: { readonly name: string; readonly stop: Stop }[] = [];
+  let stopping: Promise<void> | undefined;
+
+  const stopAll = async () => {
+    ending.abort(new DOMException("the service is stopping", "AbortError"));
+    for (let part = started.pop(); part !== undefined; part = started.pop()) {
+      await stopPart(part.name, part.stop); // C1
+    }
+  };
+
+  const stopPart = async (name: string, stop: Stop) => {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<"late">((resolve) => {
+      timer = setTimeout(() => resolve("late"), stopTimeoutMs);
+    });
+    try {
+      const ended = await Promise.race([Promise.resolve().then(stop), late]);
+      if (ended === "late") log.error("a part did not stop in time", { part: name, timeout_ms: stopTimeoutMs });
+    } catch (error) {
+      log.error("a part failed to stop", { part: name, error }); // C2
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+
+  const stop = () => {
+    stopping ??= stopAll();
+    return stopping;
+  };
+
+  return {
+    signal: ending.signal,
+    async start(name, start) {
+      ending.signal.throwIfAborted();
+      try {
+        const stopIt = await start(ending.signal);
+        if (stopIt !== undefined) started.push({ name, stop: stopIt });
+      } catch (error) {
+        log.error("a part failed to start", { part: name, error });
+        await stop(); // C3
+        throw error;
+      }
+      // The end began while this part was starting: nobody else would stop it now.
+      if (ending.signal.aborted) {
+        await stopping;
+        await stopAll();
+        ending.signal.throwIfAborted();
+      }
+    },
+    stop,
+  };
+}
+
+/** sysexits(3): what a supervisor reads from how the process ended. */
+export const exitCodes = { ok: 0, software: 70, config: 78, interrupted: 130 } as const;
+
+/** The part of `process` that is needed, so that tests can play it. */
+export interface ProcessPort {
+  on(event: string, listener: (...args: unknown[]) => void): unknown;
+  off(event: string, listener: (...args: unknown[]) => void): unknown;
+  exit(code: number): void;
+  readonly stderr: { write(text: string): unknown };
+}
+
+export interface RunContext {
+  /** Faults that nobody caught are logged here, once it is known. */
+  setLogger(log: Logger): void;
+}
+
+type Running = Started | { stop(): Promise<void> | void };
+
+/**
+ * The whole of a service's main.ts: `main` starts it and answers how to stop it. SIGTERM and SIGINT stop it, a second one ends it at
+ * once; wrong settings are printed and end with 78, faults that nobody caught with 70.
+ */
+export async function runUntilSignal(
+  main: (signal: AbortSignal, run: RunContext) => Promise<Running>,
+  proc: ProcessPort = process as unknown as ProcessPort,
+): Promise<void> {
+  const ending = new AbortController();
+  let log: Logger | undefined;
+  let signals = 0;
+  let end: (value: undefined) => void = () => undefined;
+  const ended = new Promise<undefined>((resolve) => {
+    end = resolve;
+  });
+
+  const onSignal = () => {
+    signals += 1;
+    if (signals > 1) proc.exit(exitCodes.interrupted);
+    ending.abort(new DOMException("the process was asked to end", "AbortError"));
+    end(undefined);
+  };
+  const onFault = (error: unknown) => {
+    report(error);
+    proc.exit(exitCodes.software);
+  };
+  const report = (error: unknown) => {
+    if (log !== undefined) log.error("a fault that nobody caught", { error });
+    else proc.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  };
+
+  const listeners = { SIGTERM: onSignal, SIGINT: onSignal, uncaughtException: onFault, unhandledRejection: onFault };
+  for (const [event, listener] of Object.entries(listeners)) proc.on(event, listener);
+  let code: number = exitCodes.ok;
+  try {
+    const running = await main(ending.signal, {
+      setLogger: (given) => {
+        log = given;
+      },
+    });
+    await ended;
+    await (typeof running === "function" ? running() : running?.stop());
+  } catch (error) {
+    if (error instanceof ConfigError) {
+      proc.stderr.write(`${error.message}\n`);
+      code = exitCodes.config;
+    } else if (!ending.signal.aborted || !isAbort(error)) {
+      report(error);
+      code = exitCodes.software;
+    }
+  } finally {
+    for (const [event, listener] of Object.entries(listeners)) proc.off(event, listener);
+  }
+  proc.exit(code);
+}

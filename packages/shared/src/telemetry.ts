@@ -1,0 +1,140 @@
+/**
+ * The only file that knows the OpenTelemetry SDK, and it loads it only when tracing is on: switched off, no span is ever made and
+ * nothing has to be paid for it (a sampler that says no to everything costs as much as one that says yes).
+ */
+import { context, DiagLogLevel, diag, propagation, trace } from "@opentelemetry/api";
+import { isSecretName } from "./log/log-field.ts";
+import type { Logger } from "./log/logger.ts";
+
+export interface TelemetryOptions {
+  readonly service: string;
+  readonly version: string;
+  readonly instance: string;
+  readonly enabled: boolean;
+  /** Of the collector, e.g. `http://127.0.0.1:4317`. The exporter's own default if not given. */
+  readonly endpoint?: string | undefined;
+  readonly protocol: "grpc" | "http";
+  /** Share of the traces that begin here; those that came from elsewhere follow their parent. */
+  readonly sampleRatio: number;
+  readonly log: Logger;
+}
+
+export interface Telemetry {
+  flush(): Promise<void>;
+  /** Exports what is left, within a bound. */
+  shutdown(): Promise<void>;
+}
+
+const exportTimeoutMs = 5000;
+const off: Telemetry = { flush: async () => undefined, shutdown: async () => undefined };
+
+/** What may leave this process as a span attribute. Values are cut, and words that look like secrets never pass. */
+const allowedAttribute = /^(rpc|csi|holdfast)\.[a-z0-9_.]+$|^error\.type$|^db\.(system|operation)(\.name)?$/;
+
+export function isAllowedAttribute(name: string): boolean {
+  return allowedAttribute.test(name) && !isSecretName(name);
+}
+
+export async function startTelemetry(options: TelemetryOptions): Promise<Telemetry> {
+  if (!options.enabled) return off;
+  const [
+    { AsyncLocalStorageContextManager },
+    { W3CTraceContextPropagator },
+    { resourceFromAttributes },
+    sdk,
+    exporter,
+  ] = await Promise.all([
+    import("@opentelemetry/context-async-hooks"),
+    import("@opentelemetry/core"),
+    import("@opentelemetry/resources"),
+    import("@opentelemetry/sdk-trace"),
+    createExporter(options),
+  ]);
+
+  const batch = new sdk.BatchSpanProcessor({
+    exporter,
+    maxQueueSize: 8192,
+    maxExportBatchSize: 512,
+    scheduledDelayMillis: 1000,
+    exportTimeoutMillis: exportTimeoutMs,
+  });
+  const provider = new sdk.TracerProvider({
+    resource: resourceFromAttributes({
+      "service.name": options.service,
+      "service.version": options.version,
+      "service.instance.id": options.instance,
+    }),
+    sampler: new sdk.ParentBasedSampler({ root: new sdk.TraceIdRatioBasedSampler(options.sampleRatio) }),
+    spanLimits: { attributeValueLengthLimit: 256, attributeCountLimit: 32, eventCountLimit: 16, linkCountLimit: 16 },
+    spanProcessors: [withAllowList(batch)],
+  });
+  reportFailures(options.log);
+  const manager = new AsyncLocalStorageContextManager();
+  context.setGlobalContextManager(manager.enable());
+  propagation.setGlobalPropagator(new W3CTraceContextPropagator());
+  trace.setGlobalTracerProvider(provider);
+
+  return {
+    flush: () => provider.forceFlush({ timeoutMillis: exportTimeoutMs }),
+    async shutdown() {
+      await provider.shutdown().catch((error: unknown) => options.log.warn("spans were lost at the end", { error }));
+      trace.disable();
+      propagation.disable();
+      context.disable();
+      diag.disable();
+    },
+  };
+}
+
+async function createExporter({ protocol, endpoint }: TelemetryOptions) {
+  const common = { timeoutMillis: exportTimeoutMs };
+  if (protocol === "grpc") {
+    const { OTLPTraceExporter } = await import("@opentelemetry/exporter-trace-otlp-grpc");
+    return new OTLPTraceExporter(endpoint === undefined ? common : { ...common, url: endpoint });
+  }
+  const { OTLPTraceExporter } = await import("@opentelemetry/exporter-trace-otlp-http");
+  const url = endpoint === undefined ? undefined : new URL("v1/traces", `${endpoint.replace(/\/+$/, "")}/`).href;
+  return new OTLPTraceExporter(url === undefined ? common : { ...common, url });
+}
+
+interface Processor {
+  onStart(...args: readonly never[]): void;
+  onEnd(span: FinishedSpan): void;
+}
+
+interface FinishedSpan {
+  readonly attributes: Record<string, unknown>;
+  readonly events: { attributes?: Record<string, unknown> }[];
+  readonly links: { attributes?: Record<string, unknown> }[];
+}
+
+/** The last gate before export. The span has ended and nobody reads it but the exporter, so that it may be cleaned in place. */
+function withAllowList<P extends Processor>(next: P): P {
+  const clean = (attributes: Record<string, unknown> | undefined) => {
+    for (const name in attributes) if (!isAllowedAttribute(name)) delete attributes[name];
+  };
+  const onEnd = next.onEnd.bind(next);
+  next.onEnd = (span) => {
+    clean(span.attributes);
+    for (const event of span.events) clean(event.attributes);
+    for (const link of span.links) clean(link.attributes);
+    onEnd(span);
+  };
+  return next;
+}
+
+/** A collector that is away makes an error every second; one line a minute says as much. */
+function reportFailures(log: Logger): void {
+  let quietUntil = Number.NEGATIVE_INFINITY;
+  const report = (message: string) => {
+    const now = performance.now();
+    if (now < quietUntil) return;
+    quietUntil = now + 60_000;
+    log.warn("tracing: spans cannot be exported (told once a minute)", { detail: message.slice(0, 512) });
+  };
+  const quiet = () => undefined;
+  diag.setLogger(
+    { error: report, warn: report, info: quiet, debug: quiet, verbose: quiet },
+    { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
+  );
+}
