@@ -13,6 +13,7 @@ import { Problem, reportFailure } from "./problem.mjs";
 
 const image = path.join(root, "proto/baseline.binpb");
 const changelog = path.join(root, "CHANGELOG.md");
+/** New lines go below the first empty line after this heading's own words. */
 const heading = "### Protocol baseline\n";
 
 /** What is wrong with the baseline, or undefined. */
@@ -34,10 +35,12 @@ function makeBaseline(reason) {
   if (built.status !== 0) throw new Problem("buf build failed; its own message stands above");
   if (baselineProblem() === undefined) return console.log("the baseline is unchanged");
   const text = readFileSync(changelog, "utf8");
-  const at = text.indexOf(heading);
-  if (at < 0) throw new Problem(`CHANGELOG.md has no heading "${heading.trim()}"`);
-  const after = at + heading.length;
-  writeFileSync(changelog, `${text.slice(0, after)}\n- ${reason.trim()} (\`sha256:${digest()}\`)${text.slice(after)}`);
+  const words = text.indexOf(heading) + heading.length + 1;
+  if (words <= heading.length) throw new Problem(`CHANGELOG.md has no heading "${heading.trim()}"`);
+  const end = text.indexOf("\n\n", words);
+  const at = end < 0 ? text.length : end + 1;
+  const line = `\n- ${reason.trim()} (\`sha256:${digest()}\`)\n`;
+  writeFileSync(changelog, `${text.slice(0, at)}${line}${text.slice(at).replace(/^\n(?=- )/, "")}`);
   console.log("proto/baseline.binpb and CHANGELOG.md are renewed: commit both");
 }
 

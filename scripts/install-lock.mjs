@@ -8,17 +8,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { cache } from "./paths.mjs";
 import { Problem } from "./problem.mjs";
 
-const lock = path.join(cache, "prepare.lock");
-const ownerFile = path.join(lock, "pid");
+const treeLock = path.join(cache, "prepare.lock");
 const waitMs = 15 * 60_000;
 /** mkdir and the write of the pid are two steps: a lock without an owner is stale only when it is this old. */
 const ownerlessMs = 5_000;
 
 /** Runs `prepare` while no other process prepares this tree. */
-export async function withInstallLock(prepare) {
-  await acquire();
+export async function withInstallLock(prepare, lock = treeLock) {
+  await acquire(lock);
   const release = () => {
-    if (readOwner() === String(process.pid)) rmSync(lock, { recursive: true, force: true });
+    if (readOwner(lock) === String(process.pid)) rmSync(lock, { recursive: true, force: true });
   };
   process.once("exit", release);
   try {
@@ -29,20 +28,20 @@ export async function withInstallLock(prepare) {
   }
 }
 
-async function acquire() {
-  mkdirSync(cache, { recursive: true });
+async function acquire(lock) {
+  mkdirSync(path.dirname(lock), { recursive: true });
   const deadline = Date.now() + waitMs;
   for (let told = false; ; ) {
     try {
       mkdirSync(lock);
-      writeFileSync(ownerFile, String(process.pid));
+      writeFileSync(path.join(lock, "pid"), String(process.pid));
       return;
     } catch (error) {
       if (error.code !== "EEXIST") throw error;
     }
-    const owner = readOwner();
-    if (isStale(owner)) {
-      takeAway(owner);
+    const owner = readOwner(lock);
+    if (isStale(lock, owner)) {
+      takeAway(lock, owner);
       continue;
     }
     if (!told) console.error(`holdfast: waiting for process ${owner ?? "?"}, which prepares this tree`);
@@ -56,16 +55,16 @@ async function acquire() {
   }
 }
 
-function readOwner() {
+function readOwner(lock) {
   try {
-    return readFileSync(ownerFile, "utf8") || undefined;
+    return readFileSync(path.join(lock, "pid"), "utf8") || undefined;
   } catch (error) {
     if (error.code === "ENOENT") return undefined;
     throw error;
   }
 }
 
-function isStale(owner) {
+function isStale(lock, owner) {
   if (owner === undefined) {
     const made = statSync(lock, { throwIfNoEntry: false })?.mtimeMs;
     return made !== undefined && Date.now() - made > ownerlessMs;
@@ -78,7 +77,7 @@ function isStale(owner) {
   }
 }
 
-function takeAway(owner) {
+function takeAway(lock, owner) {
   const aside = `${lock}.${process.pid}`;
   try {
     renameSync(lock, aside);
@@ -87,9 +86,7 @@ function takeAway(owner) {
     throw error;
   }
   // Between the look and the rename another process may have taken the lock over: then what was moved is live.
-  const moved = statSync(path.join(aside, "pid"), { throwIfNoEntry: false })
-    ? readFileSync(path.join(aside, "pid"), "utf8")
-    : "";
+  const moved = readOwner(aside);
   if (owner !== undefined && moved !== owner) renameSync(aside, lock);
   else rmSync(aside, { recursive: true, force: true });
 }

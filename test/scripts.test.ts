@@ -1,0 +1,164 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { text } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+
+const scripts = path.resolve(import.meta.dirname, "../scripts");
+let folder: string;
+let children: ChildProcess[];
+
+beforeEach(() => {
+  folder = mkdtempSync(path.join(os.tmpdir(), "holdfast-scripts-"));
+  children = [];
+});
+afterEach(() => {
+  for (const child of children) child.kill("SIGKILL");
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Runs a module that may import the scripts; `npm_lifecycle_event` as npm would set it only where a test asks. */
+function start(code: string, env: NodeJS.ProcessEnv = {}) {
+  const { npm_lifecycle_event: _, ...inherited } = process.env;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", code], { env: { ...inherited, ...env } });
+  children.push(child);
+  return child;
+}
+
+async function run(code: string) {
+  const child = start(code);
+  const [out, errors, [exitCode]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
+  return { out, errors, exitCode };
+}
+
+const importOf = (name: string, file: string) => `import { ${name} } from ${JSON.stringify(path.join(scripts, file))};`;
+
+async function until(holds: () => boolean) {
+  while (!holds()) await sleep(20);
+}
+
+function isAlive(pid: number) {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return false;
+  }
+}
+
+describe("run-child", () => {
+  const runner = (command: string) =>
+    `${importOf("runChild", "run-child.mjs")} process.exitCode = await runChild("sh", ["-c", ${JSON.stringify(command)}]);`;
+
+  test.each([
+    ["exit 7", 7],
+    ["exit 0", 0],
+    ["kill -KILL $$", 137],
+  ])("%s passes through as %i", async (command, expected) => {
+    expect((await run(runner(command))).exitCode).toBe(expected);
+  });
+
+  const grandchild = () => `sleep 1000 & echo $! > ${folder}/pid; wait`;
+  const started = () => readdirSync(folder).includes("pid") && readFileSync(`${folder}/pid`, "utf8").endsWith("\n");
+
+  test("a stopped parent takes its grandchildren along and answers 128 + signal", async () => {
+    const child = start(runner(grandchild()));
+    await until(started);
+    const pid = Number(readFileSync(`${folder}/pid`, "utf8"));
+    child.kill("SIGTERM");
+    expect((await once(child, "close"))[0]).toBe(143);
+    await until(() => !isAlive(pid));
+  });
+
+  test("under npm, losing the parent stops the children too", async () => {
+    writeFileSync(`${folder}/runner.mjs`, runner(grandchild()));
+    const shell = spawn("sh", ["-c", `${process.execPath} ${folder}/runner.mjs & wait`], {
+      env: { ...process.env, npm_lifecycle_event: "test" },
+    });
+    children.push(shell);
+    await until(started);
+    const pid = Number(readFileSync(`${folder}/pid`, "utf8"));
+    shell.kill("SIGKILL");
+    await until(() => !isAlive(pid));
+  });
+});
+
+describe("install-lock", () => {
+  const holder = (work: string) => `
+    import { appendFileSync, existsSync, rmSync, writeFileSync } from "node:fs";
+    import { setTimeout as sleep } from "node:timers/promises";
+    ${importOf("withInstallLock", "install-lock.mjs")}
+    await withInstallLock(async () => { ${work} }, ${JSON.stringify(`${folder}/lock`)});`;
+  const critical = () =>
+    holder(`
+      if (existsSync("${folder}/inside")) appendFileSync("${folder}/log", "two ");
+      writeFileSync("${folder}/inside", "");
+      await sleep(30);
+      rmSync("${folder}/inside");
+      appendFileSync("${folder}/log", "one ");`);
+
+  test("lets one in at a time, and a lock whose owner is dead lets all in", async () => {
+    mkdirSync(`${folder}/lock`);
+    writeFileSync(`${folder}/lock/pid`, "4194305"); // above the largest pid there can be
+    const ended = await Promise.all(Array.from({ length: 6 }, () => run(critical())));
+    expect(ended.map(({ exitCode }) => exitCode)).toEqual([0, 0, 0, 0, 0, 0]);
+    expect(readFileSync(`${folder}/log`, "utf8")).toBe("one one one one one one ");
+    expect(readdirSync(folder)).toEqual(["log"]);
+  });
+
+  test("a killed owner's lock is taken over", async () => {
+    const first = start(holder(`writeFileSync("${folder}/held", ""); await sleep(60_000);`));
+    await until(() => readdirSync(folder).includes("held"));
+    first.kill("SIGKILL");
+    await once(first, "close");
+    expect((await run(critical())).exitCode).toBe(0);
+    expect(readFileSync(`${folder}/log`, "utf8")).toBe("one ");
+  });
+});
+
+describe("the last line of npm test", () => {
+  const testRun = () =>
+    run(`${importOf("testTask", "test.mjs")}
+      process.exitCode = await testTask({ node: process.execPath, env: process.env, full: false,
+        args: ["--globals", "--root", ${JSON.stringify(folder)}] });`);
+  const lastLine = ({ out }: { out: string }) => out.trimEnd().split("\n").at(-1);
+  const write = (name: string, code: string) => writeFileSync(path.join(folder, name), code);
+
+  test("counts what vitest counted", async () => {
+    write("a.test.js", 'test("a", () => {}); test.skip("b", () => {}); test.todo("c");');
+    const ended = await testRun();
+    expect([lastLine(ended), ended.exitCode]).toEqual(["1 passed, 0 failed, 2 skipped", 0]);
+  });
+
+  test("counts failures, and a file that cannot be loaded as one", async () => {
+    write("a.test.js", 'test("a", () => {}); test("b", () => { throw new Error("no"); });');
+    write("broken.test.js", 'throw new Error("not even loaded");');
+    const ended = await testRun();
+    expect([lastLine(ended), ended.exitCode]).toEqual(["1 passed, 2 failed, 0 skipped", 1]);
+  });
+
+  test("nothing ran is a failure", async () => {
+    write("a.test.js", 'test.skip("a", () => {});');
+    const ended = await testRun();
+    expect([lastLine(ended), ended.exitCode]).toEqual(["0 passed, 0 failed, 1 skipped", 1]);
+  });
+
+  test("an error outside of every test is a failure although all passed", async () => {
+    write(
+      "a.test.js",
+      'test("a", () => { setTimeout(() => { throw new Error("late"); }, 0); return new Promise((r) => setTimeout(r, 50)); });',
+    );
+    const ended = await testRun();
+    expect([lastLine(ended), ended.exitCode]).toEqual(["1 passed, 0 failed, 0 skipped", 1]);
+  });
+});
+
+test("an unknown task is a usage error", async () => {
+  const child = spawn(process.execPath, [path.join(scripts, "run.mjs"), "nope"]);
+  children.push(child);
+  const [errors, [exitCode]] = await Promise.all([text(child.stderr), once(child, "close")]);
+  expect(exitCode).toBe(64);
+  expect(errors).toMatch(/^usage: .*check.*test:full.*demo/);
+});
