@@ -23,7 +23,7 @@ const libraryHomes: readonly Home[] = [
   },
   { name: "prom-client", library: /^prom-client$/, homes: /^packages\/shared\/src\/metrics\.ts$/ },
   { name: "pino", library: /^pino(?:\/|$)/, homes: /^packages\/shared\/src\/log\// },
-  { name: "grpc-js", library: /^@grpc\//, homes: /^packages\/shared\/src\/grpc\// },
+  { name: "grpc-js", library: /^@grpc\//, homes: /^packages\/(?:shared\/src\/grpc|sim-plugin\/src\/role)\// },
   {
     name: "nice-grpc",
     library: /^nice-grpc(?:-|$)/,
@@ -163,7 +163,7 @@ function oneCompositionRoot(file: SourceFile) {
     findings.push(
       ...matchesInCode(
         file,
-        /(?<![.\w$])process(?=\s*[.?[;,)])/g,
+        /(?<![.\w$])process(?=\s*(?:\??\.|[[;,)]))/g,
         () => "process is touched outside of main.ts and lifecycle.ts",
       ),
     );

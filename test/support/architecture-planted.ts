@@ -198,7 +198,7 @@ export const innocent: Record<string, string> = {
     // Not a clock: Date.now() stands in a comment, and so does import "node:fs".
     export const claimHint = "import { x } from 'node:fs'; process.exit(Date.now())";
     export const claimPattern = /["'\`]import process.env any/;
-    export type Claim = { any?: Mode; process: string };
+    export type Claim = { any?: Mode; process: string; node?: { process?: boolean } };
     export const isClaim = (it: Claim) => modes.some((mode) => mode === it.any);
   `,
   "services/controller/src/domain/access.ts":
