@@ -85,7 +85,7 @@ export const formRules: readonly Rule[] = [
       const words = name
         .slice(0, name.indexOf("."))
         .split("-")
-        .map((word) => word.replace(/(?:ies|y|s)$/, ""));
+        .map((word) => word.replace(/(?:ies|y|(?<=s)es|s)$/, ""));
       const carries = (exported: string) =>
         words.some((word) => word.length > 1 && exported.toLowerCase().includes(word));
       if (file.exports.some(carries) || reviewedNames.has(file.path)) return [];
