@@ -1,0 +1,51 @@
+import { parseArgs } from "node:util";
+import type { Role } from "./backend/call.ts";
+import { connectBackend } from "./backend-client.ts";
+import type { StageStyle } from "./role/mounting-host.ts";
+import { type RoleOptions, serveRole } from "./sim-plugin.ts";
+
+/**
+ * One role of the plugin as a process of its own:
+ * node plugin-main.ts --role controller|node|monolith --socket PATH --backend PATH [--node ID] [--instance NAME]
+ *   [--paths made-up] [--real-mounts] [--stage-style mount|subdir|none] [--data-dir PATH]
+ */
+const { values } = parseArgs({
+  options: {
+    role: { type: "string" },
+    socket: { type: "string" },
+    backend: { type: "string" },
+    node: { type: "string" },
+    instance: { type: "string" },
+    paths: { type: "string" },
+    "real-mounts": { type: "boolean" },
+    "stage-style": { type: "string" },
+    "data-dir": { type: "string" },
+  },
+});
+
+const roles: readonly Role[] = ["controller", "node", "monolith"];
+const styles: readonly StageStyle[] = ["mount", "subdir", "none"];
+const role = roles.find((one) => one === values.role);
+const stageStyle = styles.find((one) => one === values["stage-style"]);
+if (role === undefined) throw new Error("--role is controller, node or monolith");
+if (values.socket === undefined) throw new Error("--socket is missing");
+if (values.backend === undefined) throw new Error("--backend is missing");
+
+const options: RoleOptions = {
+  role,
+  socket: values.socket,
+  paths: values.paths === "made-up" ? "made-up" : "real",
+  realMounts: values["real-mounts"] ?? false,
+  ...(values.node === undefined ? {} : { node: values.node }),
+  ...(values.instance === undefined ? {} : { instance: values.instance }),
+  ...(stageStyle === undefined ? {} : { stageStyle }),
+  ...(values["data-dir"] === undefined ? {} : { dataDir: values["data-dir"] }),
+};
+
+const backend = await connectBackend(values.backend);
+// A fault that kills does so as the kernel would: no handler runs, nothing is flushed.
+await serveRole(options, backend, () => process.kill(process.pid, "SIGKILL"), process.pid);
+// A plugin without its storage is of no use; its supervisor starts it again.
+void backend.gone.then(() => process.exit(1));
+process.stdout.write("ready\n");
+process.once("SIGTERM", () => process.exit(0));

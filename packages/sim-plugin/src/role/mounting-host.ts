@@ -1,0 +1,113 @@
+import { createHash } from "node:crypto";
+import { mkdir, open, rmdir } from "node:fs/promises";
+import path from "node:path";
+import type { NodePublishVolumeRequest, NodeStageVolumeRequest } from "@holdfast/shared/gen/csi/v1/csi";
+import { type HandsOnCall, type Host, lookAtPaths, makeTarget, removeTarget } from "./host.ts";
+import { mountsAt } from "./mount-table.ts";
+import { run } from "./run.ts";
+
+/**
+ * What NodeStage does to the staging path, for drivers differ: they mount on it, mount below it, or mount nothing until
+ * NodePublish.
+ */
+export type StageStyle = "mount" | "subdir" | "none";
+
+export interface MountingOptions {
+  /** Where the volumes' data is; the same directory for all nodes that are to see the same data. */
+  readonly dataDir: string;
+  readonly stageStyle?: StageStyle;
+}
+
+/** Volume ids are opaque and never part of a path. */
+const fileNameOf = (volume: string): string => createHash("sha256").update(volume).digest("hex").slice(0, 32);
+
+const bind = async (source: string, target: string, readonly: boolean): Promise<void> => {
+  if ((await mountsAt(target)) > 0) return;
+  await run("mount", ["-o", readonly ? "bind,ro" : "bind", source, target]);
+};
+
+/** A mount may stand on a path twice, by propagation or by an older life of the plugin. */
+const unmountAll = async (where: string): Promise<void> => {
+  for (let left = await mountsAt(where); left > 0; left = await mountsAt(where)) await run("umount", [where]);
+};
+
+/** Binds real directories, and loop devices for block volumes; needs root, or for filesystems a user namespace. */
+export const createMountingHost = ({ dataDir, stageStyle = "mount" }: MountingOptions): Host => {
+  const directoryOf = (volume: string): string => path.join(dataDir, fileNameOf(volume));
+  const imageOf = (volume: string): string => `${directoryOf(volume)}.img`;
+  const stageOf = (staging: string): string => (stageStyle === "subdir" ? path.join(staging, "volume") : staging);
+
+  const loopsOf = async (volume: string): Promise<string[]> =>
+    (await run("losetup", ["--noheadings", "--output", "NAME", "--associated", imageOf(volume)]))
+      .split("\n")
+      .filter((line) => line !== "");
+
+  const loopFor = async (volume: string, capacity: bigint): Promise<string> => {
+    const image = await open(imageOf(volume), "a");
+    try {
+      const { size } = await image.stat();
+      if (BigInt(size) < capacity) await image.truncate(Number(capacity));
+    } finally {
+      await image.close();
+    }
+    const [device] = await loopsOf(volume);
+    if (device !== undefined) return device;
+    try {
+      return (await run("losetup", ["--find", "--show", imageOf(volume)])).trim();
+    } catch (error) {
+      throw new Error(
+        `block volumes need root and loop devices: ${error instanceof Error ? error.message : String(error)}`,
+      );
+    }
+  };
+
+  const stage = async (
+    { volumeId, stagingTargetPath, volumeCapability }: NodeStageVolumeRequest,
+    capacity: bigint,
+  ): Promise<void> => {
+    if (volumeCapability?.block !== undefined) {
+      await loopFor(volumeId, capacity);
+      return;
+    }
+    if (stageStyle === "none") return;
+    await mkdir(directoryOf(volumeId), { recursive: true });
+    await mkdir(stageOf(stagingTargetPath), { recursive: true });
+    await bind(directoryOf(volumeId), stageOf(stagingTargetPath), false);
+  };
+
+  const unstage = async (volume: string, staging: string): Promise<void> => {
+    await unmountAll(stageOf(staging));
+    if (stageStyle === "subdir") await rmdir(stageOf(staging)).catch(() => undefined);
+    for (const device of await loopsOf(volume)) await run("losetup", ["--detach", device]);
+  };
+
+  const publish = async (request: NodePublishVolumeRequest, capacity: bigint): Promise<void> => {
+    const { volumeId, stagingTargetPath, targetPath, readonly } = request;
+    const block = request.volumeCapability?.block !== undefined;
+    const staged = stagingTargetPath !== "" && stageStyle !== "none";
+    if (!block) await mkdir(directoryOf(volumeId), { recursive: true });
+    const source = block
+      ? await loopFor(volumeId, capacity)
+      : staged
+        ? stageOf(stagingTargetPath)
+        : directoryOf(volumeId);
+    await makeTarget(targetPath, block);
+    await bind(source, targetPath, readonly);
+    // A read-only bind of a device does not stop writes; the device itself must refuse them.
+    if (block) await run("blockdev", [readonly ? "--setro" : "--setrw", source]);
+  };
+
+  return {
+    look: lookAtPaths,
+    work: async (call: HandsOnCall, capacity) => {
+      await mkdir(dataDir, { recursive: true });
+      if (call.method === "NodeStageVolume") await stage(call.request, capacity);
+      if (call.method === "NodePublishVolume") await publish(call.request, capacity);
+      if (call.method === "NodeUnstageVolume") await unstage(call.request.volumeId, call.request.stagingTargetPath);
+      if (call.method === "NodeUnpublishVolume") {
+        await unmountAll(call.request.targetPath);
+        await removeTarget(call.request.targetPath);
+      }
+    },
+  };
+};

@@ -1,0 +1,107 @@
+import { unlink } from "node:fs/promises";
+import path from "node:path";
+import type { Server } from "nice-grpc";
+import { type Backend, type BackendOptions, createBackend } from "./backend/backend.ts";
+import type { Instance, Role } from "./backend/call.ts";
+import { type AsyncPort, localPort } from "./role/async-port.ts";
+import { blindHost, directoryHost, type Host } from "./role/host.ts";
+import { listen } from "./role/listen.ts";
+import { createMountingHost, type StageStyle } from "./role/mounting-host.ts";
+import { createPerformer } from "./role/perform.ts";
+import { createStreamTap } from "./role/stream-tap.ts";
+
+/** What the plugin does on its host: nothing, make and remove targets, or mount for real. */
+export interface HostOptions {
+  /** "made-up": paths exist nowhere, nothing is looked at or made. "real" unless told. */
+  readonly paths?: "real" | "made-up";
+  /** Mounts for real; needs root or a user namespace. */
+  readonly realMounts?: boolean;
+  readonly stageStyle?: StageStyle;
+  /** Where volumes' data lives with realMounts; beside the socket unless told. */
+  readonly dataDir?: string;
+}
+
+export interface RoleOptions extends HostOptions {
+  readonly role: Role;
+  readonly socket: string;
+  /** The node id; required for the roles node and monolith. */
+  readonly node?: string;
+  /** This process's name in the record; made of role, node and socket unless told. */
+  readonly instance?: string;
+}
+
+export interface SimPluginOptions extends RoleOptions, Omit<BackendOptions, "restored" | "onChange"> {
+  /** A backend that several plugins share. The settings of the storage are then its own, and are not looked at here. */
+  readonly backend?: Backend;
+}
+
+export interface SimPlugin {
+  readonly socket: string;
+  readonly backend: Backend;
+  /** Dies as by SIGKILL: connections cut, the socket file left behind. */
+  kill(): void;
+  /** Comes back on the same socket after kill. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const hostFrom = (options: RoleOptions): Host => {
+  if (options.realMounts)
+    return createMountingHost({
+      dataDir: options.dataDir ?? path.join(path.dirname(options.socket), "sim-data"),
+      ...(options.stageStyle === undefined ? {} : { stageStyle: options.stageStyle }),
+    });
+  return options.paths === "made-up" ? blindHost : directoryHost;
+};
+
+const instanceFrom = ({ role, node, socket, instance }: RoleOptions, pid?: number): Instance => {
+  if (role !== "controller" && (node === undefined || node === "")) throw new Error(`the role ${role} needs a node id`);
+  return {
+    name: instance ?? `${role}${node === undefined ? "" : ` ${node}`} at ${socket}`,
+    role,
+    ...(node === undefined || role === "controller" ? {} : { node }),
+    ...(pid === undefined ? {} : { pid }),
+  };
+};
+
+/** Serves one role on its socket, over a backend that may be here or elsewhere. */
+export const serveRole = async (
+  options: RoleOptions,
+  backend: AsyncPort,
+  die: () => void,
+  pid?: number,
+): Promise<Server> => {
+  const instance = instanceFrom(options, pid);
+  const tap = createStreamTap(Date.now);
+  await backend.attach(instance);
+  const perform = createPerformer({ backend, instance, host: hostFrom(options), cut: tap.cut, die });
+  return listen(options.socket, options.role, perform, tap);
+};
+
+/** A plugin in this process, on a real socket: for tests of one component. */
+export const createSimPlugin = async (options: SimPluginOptions): Promise<SimPlugin> => {
+  const backend = options.backend ?? createBackend(options);
+  const { name } = instanceFrom(options);
+  let server: Server | undefined;
+
+  const kill = (): void => {
+    server?.forceShutdown();
+    server = undefined;
+    backend.detach(name);
+  };
+  const start = async (): Promise<void> => {
+    server = await serveRole(options, localPort(backend), kill);
+  };
+  await start();
+
+  return {
+    socket: options.socket,
+    backend,
+    kill,
+    restart: start,
+    close: async () => {
+      kill();
+      await unlink(options.socket).catch(() => undefined);
+    },
+  };
+};
