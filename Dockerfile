@@ -39,7 +39,9 @@ COPY services/node-agent services/node-agent
 EXPOSE 7610
 CMD ["node", "services/node-agent/src/main.ts"]
 
-# A simulator, for trying things out.
+# A simulator, for trying things out: plugin-main.ts (one half of the plugin) or backend-main.ts (its storage).
 FROM runtime AS sim-plugin
-RUN apt-get update && apt-get install -y --no-install-recommends mount && rm -rf /var/lib/apt/lists/*
-CMD ["node", "packages/sim-plugin/src/main.ts"]
+RUN apt-get update && apt-get install -y --no-install-recommends mount && rm -rf /var/lib/apt/lists/* \
+ && mkdir -p /run/holdfast/sim /run/holdfast/controller-plugins \
+ && chown node:node /run/holdfast/sim /run/holdfast/controller-plugins
+ENTRYPOINT ["node"]
