@@ -6,7 +6,11 @@ import { runChild } from "./run-child.mjs";
 
 const steps = [
   { name: "types", command: "tsc", args: ["--noEmit", "-p", "tsconfig.json"] },
-  { name: "format and lint", command: "biome", args: ["ci", "--error-on-warnings"] },
+  {
+    name: "format and lint",
+    command: "biome",
+    args: ["ci", "--error-on-warnings", ...(process.stdout.isTTY ? [] : ["--colors=off"])],
+  },
   { name: "dead code and dependencies", command: "knip", args: [] },
   { name: "architecture", command: "vitest", args: ["run", "test/architecture.test.ts"] },
   { name: "protocol style", command: "buf", args: ["lint"] },
