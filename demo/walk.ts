@@ -1,0 +1,102 @@
+import { readFile, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { type Claim, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { AccessMode, AttachmentMode } from "@holdfast/shared/gen/holdfast/v1/common";
+import { type Volume, VolumeState } from "@holdfast/shared/gen/holdfast/v1/volume";
+import type { Cluster } from "../test/harness/cluster.ts";
+import type { OtlpReceiver } from "../test/harness/otlp-receiver.ts";
+import { traceTree } from "../test/harness/trace-tree.ts";
+
+const where = { namespace: "demo" };
+const wait = { waitFor: { seconds: 30n, nanos: 0 } };
+const capability = {
+  attachmentMode: AttachmentMode.ATTACHMENT_MODE_FILE_SYSTEM,
+  accessMode: AccessMode.ACCESS_MODE_SINGLE_NODE_WRITER,
+};
+
+const only = <T>(list: readonly T[], what: string): T => {
+  const [first, second] = list;
+  if (first === undefined || second !== undefined) throw new Error(`expected one ${what}, got ${list.length}`);
+  return first;
+};
+
+const must = <T>(value: T | undefined, what: string): T => {
+  if (value === undefined) throw new Error(`the answer has no ${what}`);
+  return value;
+};
+
+const expectState = (
+  names: Readonly<Record<string, number | string>>,
+  wanted: number,
+  record: Pick<Volume | Claim, "state" | "lastError">,
+): void => {
+  if (record.state === wanted) return;
+  const name = (state: number): string => Object.keys(names).find((key) => names[key] === state) ?? String(state);
+  throw new Error(`expected ${name(wanted)}, found ${name(record.state)}: ${record.lastError?.message ?? ""}`);
+};
+
+/** The steps of the demo, each printed as it is done. */
+export const walk = async (cluster: Cluster, traces: OtlpReceiver, say: (text: string) => void): Promise<void> => {
+  const { volumes, claims } = cluster;
+  let step = 0;
+  const done = (text: string): void => {
+    step += 1;
+    say(`  ${step}. ${text}`);
+  };
+  say("");
+
+  const created = await volumes.createVolume({
+    ...where,
+    id: "data",
+    plugin: "sim.holdfast.dev",
+    capacity: { requiredBytes: 64n * 1024n * 1024n, limitBytes: 0n },
+    capabilities: [capability],
+    ...wait,
+  });
+  const volume = must(created.volume, "volume");
+  expectState(VolumeState, VolumeState.VOLUME_STATE_AVAILABLE, volume);
+  done(`created volume demo/data; the plugin calls it ${volume.externalId}`);
+
+  const asked = await claims.createClaims({
+    ...where,
+    workload: "web-1",
+    node: "node-a",
+    claims: [{ volume: "data", alias: "data", capability }],
+    ...wait,
+  });
+  const claim = only(asked.claims, "claim");
+  expectState(ClaimState, ClaimState.CLAIM_STATE_ACTIVE, claim);
+  done(`claimed it for workload web-1 on node-a: attached, staged, published at ${claim.hostPath}`);
+
+  const file = path.join(claim.hostPath, "hello.txt");
+  await writeFile(file, "written through the mount\n");
+  done(`wrote ${file} and read back: ${(await readFile(file, "utf8")).trim()}`);
+
+  const explained = await volumes.explainVolume({ ...where, id: "data" });
+  done("asked why it is as it is:");
+  for (const finding of explained.findings) say(`       ${finding}`);
+
+  const released = await claims.releaseClaims({ ...where, workload: "web-1", ...wait });
+  const over = only(released.claims, "claim");
+  expectState(ClaimState, ClaimState.CLAIM_STATE_RELEASED, over);
+  done("released the claim: unpublished, unstaged, verified in the mount table, detached");
+
+  await volumes.deleteVolume({ ...where, id: "data", ...wait });
+  done("deleted the volume");
+
+  const violations = await cluster.backend.client.violations();
+  if (violations.length > 0) throw new Error(`the plugin saw forbidden calls: ${JSON.stringify(violations)}`);
+  done("the plugin, which checks the order of every call, found nothing to object to");
+
+  const spans = await traces.until(
+    (all) => all.some((s) => s.traceId === claim.traceId && s.name.includes("NodePublishVolume")),
+    "the NodePublishVolume of the claim",
+  );
+  say(`\nThe claim as one trace (${claim.traceId}), from the request to each call of the plugin:\n`);
+  say(
+    traceTree(spans, claim.traceId)
+      .split("\n")
+      .map((line) => `  ${line}`)
+      .join("\n"),
+  );
+};

@@ -1,0 +1,232 @@
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
+import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
+import { createGrpcChannel, createGrpcClient, type GrpcChannel, type GrpcClient } from "@holdfast/shared/grpc/client";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import type { BackendSettings } from "@holdfast/sim-plugin/backend/settings";
+import {
+  type SimBackendProcess,
+  type SimPluginProcess,
+  startSimBackend,
+  startSimPlugin,
+} from "@holdfast/sim-plugin/processes";
+import { type ManagedProcess, startProcess } from "./managed-process.ts";
+
+const repo = path.resolve(import.meta.dirname, "../..");
+
+/** Everything as in production: one controller process, one agent and one node plugin a node, one storage backend. */
+export interface ClusterOptions {
+  readonly nodes: readonly string[];
+  /** redis://… of a server that the caller owns; SQLite when absent. */
+  readonly store?: string;
+  readonly backend?: BackendSettings;
+  /** Bind mounts for real: needs root or a user namespace. */
+  readonly realMounts?: boolean;
+  readonly otlpEndpoint?: string;
+  readonly controllerEnv?: Readonly<Record<string, string>>;
+  readonly agentEnv?: Readonly<Record<string, string>>;
+  readonly logLevel?: string;
+  /** Where things live; a fresh directory of its own when absent. */
+  readonly dir?: string;
+  /** The network namespace of each agent and how the two sides reach each other. */
+  readonly network?: (node: string) => {
+    readonly netns: string;
+    readonly agentHost: string;
+    readonly controllerHost: string;
+  };
+}
+
+export interface ClusterNode {
+  readonly name: string;
+  readonly rootDir: string;
+  agent(): ManagedProcess;
+  plugin(): SimPluginProcess;
+  /** Starts the agent (again); extra environment, such as failpoints, holds for this life only. */
+  startAgent(env?: Readonly<Record<string, string>>): Promise<ManagedProcess>;
+  startPlugin(): Promise<SimPluginProcess>;
+  readonly address: string;
+  readonly stateDir: string;
+}
+
+export interface ClusterClients {
+  readonly volumes: GrpcClient<typeof VolumeServiceDefinition>;
+  readonly claims: GrpcClient<typeof ClaimServiceDefinition>;
+  readonly nodes: GrpcClient<typeof NodeServiceDefinition>;
+}
+
+export interface Cluster extends ClusterClients {
+  readonly dir: string;
+  readonly backend: SimBackendProcess;
+  readonly address: string;
+  node(name: string): ClusterNode;
+  controller(): ManagedProcess;
+  startController(env?: Readonly<Record<string, string>>): Promise<ManagedProcess>;
+  controllerPlugin(): SimPluginProcess;
+  startControllerPlugin(): Promise<SimPluginProcess>;
+  /** All that any process of it printed. */
+  output(): string;
+  stop(): Promise<void>;
+}
+
+const ready = (process: ManagedProcess): Promise<Record<string, unknown>> =>
+  process.line((line) => line["msg"] === "ready", "its line `ready`");
+
+const nodeBinary = process.execPath;
+
+/** The path of a socket must stay below 108 bytes, so directories have short names. */
+export const startCluster = async (options: ClusterOptions): Promise<Cluster> => {
+  const dir = options.dir ?? (await mkdtemp(path.join(tmpdir(), "hf-")));
+  const every: ManagedProcess[] = [];
+  const channels: GrpcChannel[] = [];
+  const stops: (() => Promise<unknown>)[] = [];
+  const controllerHost = options.network === undefined ? "127.0.0.1" : "0.0.0.0";
+  await mkdir(path.join(dir, "cp"), { recursive: true, mode: 0o700 });
+
+  const backend = await startSimBackend({ dir, ...options.backend });
+  stops.push(() => backend.stop());
+
+  let controllerPlugin: SimPluginProcess;
+  const startControllerPlugin = async (): Promise<SimPluginProcess> => {
+    controllerPlugin = await startSimPlugin({
+      dir: path.join(dir, "cp"),
+      socket: path.join(dir, "cp", "sim.sock"),
+      backend: backend.socketPath,
+      role: "controller",
+    });
+    return controllerPlugin;
+  };
+  await startControllerPlugin();
+  stops.push(() => controllerPlugin.stop());
+
+  let controller: ManagedProcess;
+  let port = 0;
+  const common = {
+    HOLDFAST_LOG_LEVEL: options.logLevel ?? "info",
+    ...(options.network === undefined ? {} : { HOLDFAST_INSECURE: "1" }),
+    ...(options.otlpEndpoint === undefined
+      ? {}
+      : { HOLDFAST_OTLP_ENDPOINT: options.otlpEndpoint, HOLDFAST_OTLP_PROTOCOL: "http" }),
+  };
+  const startController = async (env: Readonly<Record<string, string>> = {}): Promise<ManagedProcess> => {
+    controller = startProcess({
+      name: "controller",
+      command: [nodeBinary, path.join(repo, "services/controller/src/main.ts")],
+      env: {
+        ...common,
+        HOLDFAST_LISTEN: `${controllerHost}:${port}`,
+        HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
+        HOLDFAST_STORE: options.store ?? `sqlite://${path.join(dir, "store.db")}`,
+        HOLDFAST_STATE_DIR: path.join(dir, "controller"),
+        HOLDFAST_PLUGIN_DIR: path.join(dir, "cp"),
+        ...options.controllerEnv,
+        ...env,
+      },
+    });
+    every.push(controller);
+    const line = await ready(controller);
+    port = Number(String(line["address"]).split(":").pop());
+    return controller;
+  };
+  await startController();
+  stops.push(() => controller.kill("SIGTERM"));
+
+  const makeNode = async (name: string): Promise<ClusterNode> => {
+    const rootDir = path.join(dir, name);
+    const stateDir = path.join(dir, `${name}-state`);
+    const pluginDir = path.join(dir, `${name}-p`);
+    for (const each of [rootDir, pluginDir]) await mkdir(each, { recursive: true, mode: 0o700 });
+    const net = options.network?.(name);
+    let plugin: SimPluginProcess;
+    const startPlugin = async (): Promise<SimPluginProcess> => {
+      plugin = await startSimPlugin({
+        dir: pluginDir,
+        socket: path.join(pluginDir, "sim.sock"),
+        backend: backend.socketPath,
+        role: "node",
+        node: name,
+        dataDir: path.join(dir, `${name}-data`),
+        ...(options.realMounts === undefined ? {} : { realMounts: options.realMounts }),
+      });
+      return plugin;
+    };
+    await startPlugin();
+    let agent: ManagedProcess;
+    let agentPort = 0;
+    const host = net?.agentHost ?? "127.0.0.1";
+    const startAgent = async (env: Readonly<Record<string, string>> = {}): Promise<ManagedProcess> => {
+      agent = startProcess({
+        name,
+        command: [nodeBinary, path.join(repo, "services/node-agent/src/main.ts")],
+        ...(net === undefined ? {} : { netns: net.netns }),
+        env: {
+          ...common,
+          HOLDFAST_NODE: name,
+          HOLDFAST_LISTEN: `${host}:${agentPort}`,
+          HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
+          HOLDFAST_CONTROLLERS: `${net?.controllerHost ?? "127.0.0.1"}:${port}`,
+          HOLDFAST_STATE_DIR: stateDir,
+          HOLDFAST_ROOT_DIR: rootDir,
+          HOLDFAST_PLUGIN_DIR: pluginDir,
+          ...options.agentEnv,
+          ...env,
+        },
+      });
+      every.push(agent);
+      const line = await ready(agent);
+      agentPort = Number(String(line["address"]).split(":").pop());
+      return agent;
+    };
+    await startAgent();
+    stops.push(
+      () => agent.kill("SIGTERM"),
+      () => plugin.stop(),
+    );
+    return {
+      name,
+      rootDir,
+      stateDir,
+      agent: () => agent,
+      plugin: () => plugin,
+      startAgent,
+      startPlugin,
+      get address() {
+        return `${host}:${agentPort}`;
+      },
+    };
+  };
+  const nodes = new Map<string, ClusterNode>();
+  for (const name of options.nodes) nodes.set(name, await makeNode(name));
+
+  const address = `127.0.0.1:${port}`;
+  const channel = createGrpcChannel(address);
+  channels.push(channel);
+  const log = createMemoryLogger();
+  const identity = { role: "scheduler", name: "test" } as const;
+  const client = { log, identity, defaultDeadlineMs: 60_000 };
+  return {
+    dir,
+    backend,
+    address,
+    volumes: createGrpcClient(VolumeServiceDefinition, channel, client),
+    claims: createGrpcClient(ClaimServiceDefinition, channel, client),
+    nodes: createGrpcClient(NodeServiceDefinition, channel, client),
+    node: (name) => {
+      const found = nodes.get(name);
+      if (found === undefined) throw new Error(`the cluster has no node ${name}`);
+      return found;
+    },
+    controller: () => controller,
+    startController,
+    controllerPlugin: () => controllerPlugin,
+    startControllerPlugin,
+    output: () => every.map((p) => `--- ${p.name} (${p.pid})\n${p.output()}`).join("\n"),
+    stop: async () => {
+      for (const each of channels) each.close();
+      for (const stop of stops.reverse()) await stop();
+      await rm(dir, { recursive: true, force: true, maxRetries: 3 });
+    },
+  };
+};
