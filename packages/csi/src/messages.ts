@@ -78,3 +78,8 @@ export function codecOf<M extends CsiMethod>(method: M): Codec<M> {
     decode: (bytes) => response.decode(bytes) as ResponseOf<M>,
   };
 }
+
+/** For the questions that have no fields. */
+export function emptyRequest<M extends CsiMethod>(method: M): RequestOf<M> {
+  return codecOf(method).complete({} as RequestInput<M>);
+}

@@ -1,0 +1,185 @@
+/**
+ * One CSI RPC over one transport: checked, encoded, traced, sent once, decoded, checked again, and turned into an outcome.
+ * It decides nothing about who may be called or when to ask again.
+ */
+import type { Clock } from "@holdfast/shared/async/clock";
+import type { Tracing } from "@holdfast/shared/tracing";
+import { type Attributes, type Span, SpanStatusCode } from "@opentelemetry/api";
+import { codecOf, type RequestOf, type ResponseOf } from "./messages.ts";
+import { methods, type UnaryMethod } from "./methods.ts";
+import { type CallFailure, type CallOutcome, type Code, codes, verdictOf } from "./outcome.ts";
+import { cleanPluginText } from "./plugin-text.ts";
+import type { CsiTransport, WireFailure } from "./transport.ts";
+import { responseViolations } from "./validate-response.ts";
+
+/** What the call is about, for spans: ids only, never values. */
+export interface CallSubject {
+  readonly namespace?: string;
+  readonly volume?: string;
+  readonly claim?: string;
+  readonly node?: string;
+  readonly attempt?: number;
+}
+
+export interface CallReport {
+  readonly plugin: string;
+  readonly method: UnaryMethod;
+  readonly code: Code;
+  readonly seconds: number;
+}
+
+export interface ExchangeOptions {
+  readonly signal: AbortSignal;
+  readonly deadlineMs: number;
+  /** Struck out of whatever the plugin says. */
+  readonly sensitive: readonly string[];
+  readonly subject?: CallSubject;
+}
+
+export interface CsiExchange {
+  call<M extends UnaryMethod>(
+    transport: CsiTransport,
+    method: M,
+    request: RequestOf<M>,
+    options: ExchangeOptions,
+  ): Promise<CallOutcome<ResponseOf<M>>>;
+  /** Bytes as they are; only whoever made them can tell whether the answer fits. */
+  relay(
+    transport: CsiTransport,
+    method: UnaryMethod,
+    request: Uint8Array,
+    options: ExchangeOptions,
+  ): Promise<CallOutcome<Uint8Array>>;
+}
+
+export interface CsiExchangeOptions {
+  /** The plugin's name, as far as it is known. */
+  readonly plugin: () => string;
+  readonly tracing: Tracing;
+  readonly clock: Clock;
+  /** `relay`: the transport is another hop, which makes the span of the RPC itself. */
+  readonly hop?: "direct" | "relay";
+  readonly onCall?: ((report: CallReport) => void) | undefined;
+}
+
+interface Reader<T> {
+  read(bytes: Uint8Array): { readonly value: T } | { readonly malformed: string };
+  /** The reply of a call whose failure amounts to success: a delete of what is not there. Such replies have no fields. */
+  readonly empty: T;
+}
+
+interface Answered<T> {
+  readonly outcome: CallOutcome<T>;
+  readonly code: Code;
+}
+
+const bytesAsTheyAre: Reader<Uint8Array> = { read: (bytes) => ({ value: bytes }), empty: new Uint8Array() };
+
+export function createCsiExchange({ plugin, tracing, clock, hop = "direct", onCall }: CsiExchangeOptions): CsiExchange {
+  const send = async <T>(
+    transport: CsiTransport,
+    method: UnaryMethod,
+    request: Uint8Array,
+    { signal, deadlineMs, sensitive }: ExchangeOptions,
+    reader: Reader<T>,
+  ): Promise<Answered<T>> => {
+    const failed = (failure: WireFailure): Answered<T> => {
+      const made = failureOf(plugin(), method, failure, sensitive);
+      const { outcome } = made.verdict;
+      const done: CallOutcome<T> = { outcome: "done", value: reader.empty };
+      return { outcome: outcome === "done" ? done : { outcome, failure: made }, code: made.code };
+    };
+    const traceparent = tracing.currentTraceparent();
+    const metadata: Record<string, string> = traceparent === undefined ? {} : { traceparent };
+    const started = clock.monotonic();
+    const reply = await transport.unary(method, request, { signal, deadlineMs, metadata });
+    const code = "failure" in reply ? reply.failure.code : "OK";
+    onCall?.({ plugin: plugin(), method, code, seconds: (clock.monotonic() - started) / 1000 });
+    if ("failure" in reply) return failed(reply.failure);
+    const result = reader.read(reply.bytes);
+    if ("value" in result) return { outcome: { outcome: "done", value: result.value }, code };
+    // Something was done, or not: a reply that makes no sense proves neither.
+    return failed({ code: "INTERNAL", message: `malformed reply: ${result.malformed}`, sent: true });
+  };
+
+  const traced = <T>(
+    transport: CsiTransport,
+    method: UnaryMethod,
+    request: Uint8Array,
+    options: ExchangeOptions,
+    reader: Reader<T>,
+  ): Promise<CallOutcome<T>> => {
+    const service = `csi.v1.${methods[method].service}`;
+    const name = hop === "relay" ? `relay ${service}/${method}` : `${service}/${method}`;
+    const kind = hop === "relay" ? "internal" : "client";
+    const attributes = attributesOf(plugin(), service, method, options.subject);
+    return tracing.span(name, { attributes, kind }, async (span) => {
+      const answered = await send(transport, method, request, options, reader);
+      endOf(span, answered);
+      return answered.outcome;
+    });
+  };
+
+  return {
+    call(transport, method, request, options) {
+      const bytes = codecOf(method).encode(request);
+      return traced(transport, method, bytes, options, readerOf(method, request));
+    },
+    relay: (transport, method, request, options) => traced(transport, method, request, options, bytesAsTheyAre),
+  };
+}
+
+function readerOf<M extends UnaryMethod>(method: M, request: RequestOf<M>): Reader<ResponseOf<M>> {
+  const codec = codecOf(method);
+  return {
+    empty: {} as ResponseOf<M>,
+    read(bytes) {
+      try {
+        const value = codec.decode(bytes);
+        const violations = responseViolations(method, request, value);
+        if (violations.length === 0) return { value };
+        return { malformed: violations.map(({ field, description }) => `${field} ${description}`).join("; ") };
+      } catch (error) {
+        return { malformed: `cannot be decoded: ${String(error)}` };
+      }
+    },
+  };
+}
+
+/** A failure as everybody above sees it: clean, short, with what it proves. */
+export function failureOf(
+  plugin: string,
+  method: CallFailure["method"],
+  { code, message, sent }: WireFailure,
+  sensitive: readonly string[],
+): CallFailure {
+  // An error that claims to be OK is a broken peer's.
+  const known = code === "OK" ? "UNKNOWN" : code;
+  let verdict = verdictOf(methods[method].callKind, known);
+  // Our own bound on calls in flight says nothing about the node.
+  if (!sent && verdict.tellPlacement) verdict = verdictOf(methods[method].callKind, "UNAVAILABLE");
+  return { method, plugin, code: known, verdict, message: cleanPluginText(message, sensitive), sent };
+}
+
+function attributesOf(plugin: string, service: string, method: string, subject: CallSubject = {}): Attributes {
+  const attributes: Attributes = {
+    "rpc.system": "grpc",
+    "rpc.service": service,
+    "rpc.method": method,
+    "holdfast.plugin": plugin,
+  };
+  const { namespace, volume, claim, node, attempt } = subject;
+  if (namespace !== undefined) attributes["holdfast.namespace"] = namespace;
+  if (volume !== undefined) attributes["holdfast.volume"] = volume;
+  if (claim !== undefined) attributes["holdfast.claim"] = claim;
+  if (node !== undefined) attributes["holdfast.node"] = node;
+  if (attempt !== undefined) attributes["holdfast.attempt"] = attempt;
+  return attributes;
+}
+
+function endOf(span: Span, { outcome, code }: Answered<unknown>): void {
+  span.setAttribute("rpc.grpc.status_code", codes.indexOf(code));
+  span.setAttribute("holdfast.outcome", outcome.outcome);
+  // The text stays out: it may hold what a plugin said.
+  if (outcome.outcome !== "done") span.setStatus({ code: SpanStatusCode.ERROR, message: code });
+}

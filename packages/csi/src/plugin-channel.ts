@@ -1,0 +1,204 @@
+/**
+ * One connection to one incarnation of a plugin. It is never re-dialled by itself: when it is lost, whoever holds it opens
+ * another one and reads again who is there.
+ *
+ * K1 At most `maxInFlight` calls at once: past about a hundred on one channel some starve for seconds, so the rest is refused.
+ * K2 Every call ends by its deadline, whatever the plugin does: an oversized status message would otherwise hang it for ever.
+ * K3 No keepalive: a plugin busy for 40 s with one mount would drop the connection for "too many pings".
+ * K4 What was connected once and is lost stays lost: left to itself, the library would dial again and hand the next call to
+ *    a plugin that nobody has asked who it is.
+ * K5 A retired channel takes no new call and lets those in flight end by themselves: their answers are still the truth.
+ */
+import type { Clock } from "@holdfast/shared/async/clock";
+import { linkSignals } from "@holdfast/shared/async/signals";
+import { formatAddress } from "@holdfast/shared/grpc/listen-address";
+import { type Channel, type ChannelOptions, ClientError, createChannel, createClient, Metadata } from "nice-grpc";
+import type { StreamMethod, UnaryMethod } from "./methods.ts";
+import { codeOf } from "./outcome.ts";
+import { rawStreams, rawUnaries } from "./raw-definitions.ts";
+import type { CsiTransport, WireFailure, WireOptions, WireReply } from "./transport.ts";
+
+const maxMessageBytes = 16 * 1024 * 1024;
+const defaultMaxInFlight = 64;
+
+/** gRPC's connectivity states, by the numbers of its specification. */
+const READY = 2;
+const TRANSIENT_FAILURE = 3;
+const SHUTDOWN = 4;
+
+const channelOptions: ChannelOptions = {
+  "grpc.max_receive_message_length": maxMessageBytes,
+  "grpc.max_send_message_length": maxMessageBytes,
+  // Two channels to one path must be two connections: after a hang, or a replaced socket, the old one is of no use.
+  "grpc.use_local_subchannel_pool": 1,
+  // Mutating calls are never repeated below the reconciler, not even by the library.
+  "grpc.enable_retries": 0,
+  "grpc.service_config_disable_resolution": 1,
+  "grpc.enable_http_proxy": 0,
+  "grpc.enable_channelz": 0,
+  // An idle plugin is no lost plugin. (K3: nothing about keepalive here.)
+  "grpc.client_idle_timeout_ms": 2 ** 31 - 1,
+};
+
+export interface PluginChannel extends CsiTransport {
+  /** True once connected; false when nobody listens, or not within the time. */
+  connect(timeoutMs: number): Promise<boolean>;
+  /** Aborted as soon as the established connection is gone. */
+  readonly lost: AbortSignal;
+  inFlight(): number;
+  /** K5 */
+  retire(): void;
+  /** Ends everything now; calls in flight end as unknown. */
+  close(): void;
+}
+
+export function openPluginChannel(options: {
+  readonly socketPath: string;
+  readonly clock: Clock;
+  readonly maxInFlight?: number;
+}): PluginChannel {
+  const { socketPath, clock, maxInFlight = defaultMaxInFlight } = options;
+  const channel = createChannel(formatAddress({ kind: "unix", path: socketPath }), undefined, channelOptions);
+  const unaries = createClient(rawUnaries, channel);
+  const streams = createClient(rawStreams, channel);
+  const lost = new AbortController();
+  const closing = new AbortController();
+  let inFlight = 0;
+  let retired = false;
+
+  const shut = (): void => {
+    if (channel.getConnectivityState(false) !== SHUTDOWN) channel.close();
+  };
+
+  const refusal = (signal: AbortSignal): WireFailure | undefined => {
+    if (signal.aborted) return unsent("CANCELLED", "given up before it was sent");
+    if (retired || lost.signal.aborted) return unsent("UNAVAILABLE", "the connection to the plugin is gone");
+    // K1
+    if (inFlight >= maxInFlight)
+      return unsent("RESOURCE_EXHAUSTED", `${inFlight} calls to this plugin are in flight already; try again later`);
+    return undefined;
+  };
+
+  const leave = (): void => {
+    inFlight -= 1;
+    if (retired && inFlight === 0) shut(); // K5
+  };
+
+  return {
+    lost: lost.signal,
+    inFlight: () => inFlight,
+    connect: (timeoutMs) =>
+      connect(channel, clock, timeoutMs, () => {
+        lost.abort(new DOMException("the plugin closed the connection", "AbortError"));
+        shut(); // K4
+      }),
+    retire() {
+      retired = true;
+      if (inFlight === 0) shut();
+    },
+    close() {
+      retired = true;
+      closing.abort(new DOMException("the connection was closed", "AbortError"));
+      shut();
+    },
+
+    async unary(method: UnaryMethod, request: Uint8Array, { signal, deadlineMs, metadata }: WireOptions) {
+      const refused = refusal(signal);
+      if (refused) return { failure: refused };
+      inFlight += 1;
+      const ended = linkSignals(signal, closing.signal);
+      let late = false;
+      const stopTimer = clock.timer(deadlineMs, () => {
+        late = true;
+        ended.abort(new DOMException("deadline", "TimeoutError")); // K2
+      });
+      try {
+        const headers = Metadata({ ...metadata, "grpc-timeout": timeoutHeader(deadlineMs) });
+        return { bytes: await unaries[method](request, { signal: ended.signal, metadata: headers }) };
+      } catch (error) {
+        return { failure: failureOf(error, late ? deadlineMs : undefined) };
+      } finally {
+        stopTimer();
+        ended.dispose();
+        leave();
+      }
+    },
+
+    async *stream(method: StreamMethod, request: Uint8Array, { signal, deadlineMs, metadata }: WireOptions) {
+      const refused = refusal(signal);
+      if (refused) {
+        yield { failure: refused };
+        return;
+      }
+      inFlight += 1;
+      const ended = linkSignals(signal, closing.signal);
+      let late = false;
+      const startTimer = () =>
+        clock.timer(deadlineMs, () => {
+          late = true;
+          ended.abort(new DOMException("deadline", "TimeoutError")); // K2
+        });
+      // Between messages only, and never while our own side is the slow one; so the plugin is not told of it.
+      let stopTimer = startTimer();
+      try {
+        const replies = streams[method](request, { signal: ended.signal, metadata: Metadata({ ...metadata }) });
+        for await (const bytes of replies) {
+          stopTimer();
+          yield { bytes } satisfies WireReply;
+          stopTimer = startTimer();
+        }
+      } catch (error) {
+        yield { failure: failureOf(error, late ? deadlineMs : undefined) };
+      } finally {
+        stopTimer();
+        ended.dispose();
+        leave();
+      }
+    },
+  };
+}
+
+/** Watches from the first contact on, so that a plugin that goes away is noticed without any call being made. */
+function connect(channel: Channel, clock: Clock, timeoutMs: number, onLost: () => void): Promise<boolean> {
+  return new Promise((resolve) => {
+    const stopTimer = clock.timer(timeoutMs, () => resolve(false));
+    const settle = (connected: boolean): void => {
+      stopTimer();
+      resolve(connected);
+    };
+    const look = (): void => {
+      const state = channel.getConnectivityState(true);
+      if (state === READY) {
+        channel.watchConnectivityState(READY, Number.POSITIVE_INFINITY, onLost);
+        settle(true);
+      } else if (state === TRANSIENT_FAILURE || state === SHUTDOWN) {
+        settle(false);
+      } else {
+        channel.watchConnectivityState(state, Number.POSITIVE_INFINITY, look);
+      }
+    };
+    look();
+  });
+}
+
+/** Eight digits at most, says the protocol; and 0 would mean "already over". */
+function timeoutHeader(deadlineMs: number): string {
+  return `${Math.min(Math.max(1, Math.ceil(deadlineMs)), 99_999_999)}m`;
+}
+
+function unsent(code: WireFailure["code"], message: string): WireFailure {
+  return { code, message, sent: false };
+}
+
+function failureOf(error: unknown, lateAfterMs: number | undefined): WireFailure {
+  if (lateAfterMs !== undefined)
+    return {
+      code: "DEADLINE_EXCEEDED",
+      message: `no answer within ${lateAfterMs} ms; the work may still be going on`,
+      sent: true,
+    };
+  if (error instanceof ClientError) return { code: codeOf(error.code), message: error.details, sent: true };
+  if (error instanceof Error && (error.name === "AbortError" || error.name === "TimeoutError"))
+    return { code: "CANCELLED", message: "given up while in flight; the work may still be going on", sent: true };
+  return { code: "UNKNOWN", message: `transport error: ${String(error)}`, sent: true };
+}

@@ -1,0 +1,197 @@
+/**
+ * One socket path and whatever plugin lives there: waits for it, connects, learns who it is, watches it, and begins anew
+ * whenever it goes away or is replaced, without anybody asking.
+ *
+ * P1 Every incarnation of the socket is a new connection; no call reaches one whose facts were not read.
+ * P2 What the first incarnation was called, the later ones have to be called too (S3 of the session).
+ */
+import { createBackoff } from "@holdfast/shared/async/backoff";
+import type { Clock } from "@holdfast/shared/async/clock";
+import { linkSignals, throwIfAborted } from "@holdfast/shared/async/signals";
+import type { Logger } from "@holdfast/shared/log/logger";
+import type { Tracing } from "@holdfast/shared/tracing";
+import type { PluginFacts, PluginRole } from "./capabilities.ts";
+import { type CallAccess, type CsiCaller, createCsiCaller } from "./csi-caller.ts";
+import { type CallReport, createCsiExchange } from "./csi-exchange.ts";
+import { openPluginChannel, type PluginChannel } from "./plugin-channel.ts";
+import {
+  type PluginPin,
+  type PluginSession,
+  type SessionEnd,
+  type SessionReport,
+  startPluginSession,
+} from "./plugin-session.ts";
+import { createPluginStatusBoard, type PluginStatus } from "./plugin-status.ts";
+import { createSocketWatch } from "./socket-watch.ts";
+
+export interface PluginConnection extends CsiCaller {
+  readonly socketPath: string;
+  status(): PluginStatus;
+  /** Called after every change; the returned function takes it back. */
+  onChange(listener: (status: PluginStatus) => void): () => void;
+  /** Rejects when aborted or closed. */
+  whenReady(signal: AbortSignal): Promise<PluginFacts>;
+  /** Ends all of it; calls in flight end as unknown. */
+  close(): Promise<void>;
+}
+
+export interface PluginConnectionOptions {
+  readonly socketPath: string;
+  readonly role: PluginRole;
+  readonly log: Logger;
+  readonly tracing: Tracing;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** What the plugin has to call itself, when that is known beforehand. */
+  readonly expectedName?: string | undefined;
+  readonly expectedNodeId?: string | undefined;
+  readonly onCall?: ((report: CallReport) => void) | undefined;
+  readonly healthIntervalMs?: number;
+  readonly random?: () => number;
+}
+
+const connectTimeoutMs = 2_000;
+
+export function createPluginConnection(options: PluginConnectionOptions): PluginConnection {
+  const { socketPath, role, tracing, clock, onCall, random = Math.random, healthIntervalMs = 10_000 } = options;
+  const log = options.log.child({ socket: socketPath, role });
+  const life = linkSignals(options.signal);
+  const watch = createSocketWatch({ socketPath, clock, signal: life.signal });
+  let pin: PluginPin = { name: options.expectedName, nodeId: options.expectedNodeId };
+  let current: { readonly channel: PluginChannel; readonly session: PluginSession } | undefined;
+
+  const plugin = (): string => pin.name ?? socketPath;
+  const exchange = createCsiExchange({ plugin, tracing, clock, onCall });
+  const board = createPluginStatusBoard({ log, clock, plugin, signal: life.signal });
+
+  const onReport = (report: SessionReport): void => {
+    if (report.phase === "ready") {
+      pin = { name: report.facts.name, nodeId: report.facts.nodeInfo?.nodeId ?? pin.nodeId }; // P2
+      board.become(report);
+      return;
+    }
+    const { facts } = board.status();
+    board.become(report.phase === "quarantined" || facts === undefined ? report : { ...report, facts });
+  };
+
+  /** One incarnation from contact to loss; undefined when there was no contact. */
+  const serve = async (incarnation: string): Promise<SessionEnd | undefined> => {
+    const channel = openPluginChannel({ socketPath, clock });
+    const until = linkSignals(life.signal);
+    const onClose = (): void => channel.close();
+    life.signal.addEventListener("abort", onClose, { once: true });
+    try {
+      if (!(await channel.connect(connectTimeoutMs))) return undefined;
+      // After a hang it stays unhealthy until it answers again.
+      if (board.status().phase !== "unhealthy") board.become({ phase: "connecting" });
+      const { signal } = until;
+      const session = startPluginSession({
+        channel,
+        exchange,
+        role,
+        pin,
+        clock,
+        random,
+        signal,
+        healthIntervalMs,
+        report: onReport,
+      });
+      current = { channel, session };
+      void replaced(incarnation, signal).then(until.abort, () => undefined);
+      return await session.ended;
+    } finally {
+      current = undefined;
+      until.abort(new DOMException("the session is over", "AbortError"));
+      life.signal.removeEventListener("abort", onClose);
+      channel.retire();
+    }
+  };
+
+  /** P1. A socket that was merely unlinked may still be served; one that was replaced belongs to somebody else. */
+  const replaced = async (incarnation: string, signal: AbortSignal): Promise<Error> => {
+    for (;;) {
+      const version = watch.version();
+      const socket = watch.current();
+      if (socket.kind === "unfit") return new DOMException(`the socket ${socket.reason}`, "AbortError");
+      if (socket.kind === "present" && socket.incarnation !== incarnation)
+        return new DOMException("another process took the socket's place", "AbortError");
+      await watch.changed(version, signal);
+    }
+  };
+
+  /** Until the time is up, or the socket changed after `version`. */
+  const pause = async (ms: number, version: number): Promise<void> => {
+    const until = linkSignals(life.signal);
+    const stopTimer = clock.timer(ms, () => until.abort(new DOMException("time is up", "TimeoutError")));
+    try {
+      await watch.changed(version, until.signal);
+    } catch {
+      throwIfAborted(life.signal);
+    } finally {
+      stopTimer();
+      until.dispose();
+    }
+  };
+
+  const drive = async (): Promise<never> => {
+    const redial = createBackoff({ initialMs: 50, maxMs: 500, random, resetAfterMs: 1_000 });
+    for (;;) {
+      const version = watch.version();
+      const socket = await watch.refresh();
+      throwIfAborted(life.signal);
+      if (socket.kind !== "present") {
+        const reason = socket.kind === "absent" ? "no socket yet" : `the socket ${socket.reason}`;
+        board.become({ phase: "waiting", reason });
+        await watch.changed(version, life.signal);
+        continue;
+      }
+      const started = clock.monotonic();
+      const end = await serve(socket.incarnation);
+      throwIfAborted(life.signal);
+      redial.held(clock.monotonic() - started);
+      if (end === undefined)
+        board.become({
+          phase: "waiting",
+          reason: "nobody listens on the socket: left over from a process that is gone",
+        });
+      else board.become({ phase: end.kind === "hung" ? "unhealthy" : "connecting", reason: end.reason });
+      await pause(redial.next(), watch.version());
+    }
+  };
+
+  const finished = drive().catch((error: unknown) => {
+    if (!life.signal.aborted) log.error("plugin connection failed", { plugin: plugin(), error });
+    board.become({ phase: "closed", reason: life.signal.aborted ? "closed" : String(error) });
+    life.abort(error);
+  });
+
+  const access = (): CallAccess => {
+    const { phase, facts, reason } = board.status();
+    if (phase === "ready" && facts !== undefined && current !== undefined) return { facts, transport: current.channel };
+    const why = reason === undefined ? "" : ` (${reason})`;
+    return { closed: `plugin ${plugin()} is ${phase}${why}; the call is made when it is ready` };
+  };
+
+  const caller = createCsiCaller({
+    plugin,
+    exchange,
+    clock,
+    access,
+    whenReady: board.whenReady,
+    onMissedDeadline: (transport) => {
+      if (current?.channel === transport) current.session.suspect();
+    },
+  });
+
+  return {
+    ...caller,
+    socketPath,
+    status: board.status,
+    onChange: board.onChange,
+    whenReady: board.whenReady,
+    async close() {
+      life.abort(new DOMException("the plugin connection was closed", "AbortError"));
+      await finished;
+    },
+  };
+}

@@ -1,0 +1,225 @@
+/**
+ * Every plugin that shows a socket in one directory: `<any>.sock`, or `<any>/csi.sock`. A socket that appears gets a
+ * connection of its own; nobody has to announce it. This is how plugins run under systemd or compose are found.
+ *
+ * D1 One connection per socket path, for as long as the path is in use; it outlives restarts of the plugin.
+ * D2 Of several instances with one plugin name the newest that is ready is the current one; the older stay connected.
+ */
+import type { Dirent } from "node:fs";
+import { lstat, readdir } from "node:fs/promises";
+import path from "node:path";
+import type { Clock } from "@holdfast/shared/async/clock";
+import { createNotifier } from "@holdfast/shared/async/notifier";
+import { linkSignals, throwIfAborted } from "@holdfast/shared/async/signals";
+import type { Logger } from "@holdfast/shared/log/logger";
+import type { Tracing } from "@holdfast/shared/tracing";
+import type { PluginRole } from "./capabilities.ts";
+import type { CallReport } from "./csi-exchange.ts";
+import { watchDirectory } from "./directory-wake.ts";
+import { createPluginConnection, type PluginConnection } from "./plugin-connection.ts";
+
+export interface PluginDirectory {
+  /** Every instance, oldest first, whatever its phase. */
+  list(): readonly PluginConnection[];
+  /** The current instance: the newest that is ready. */
+  get(pluginName: string): PluginConnection | undefined;
+  /** Called when an instance came, went, or changed its status. */
+  onChange(listener: (connection: PluginConnection) => void): () => void;
+  /** Rejects when aborted or closed. */
+  whenReady(pluginName: string, signal: AbortSignal): Promise<PluginConnection>;
+  close(): Promise<void>;
+}
+
+export interface PluginDirectoryOptions {
+  readonly dir: string;
+  readonly role: PluginRole;
+  readonly log: Logger;
+  readonly tracing: Tracing;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly onCall?: ((report: CallReport) => void) | undefined;
+  readonly healthIntervalMs?: number;
+  /** How long a path without a socket is kept in mind, with the name that its plugin has to have when it is back. */
+  readonly forgetAfterMs?: number;
+}
+
+const pollMs = 500;
+
+interface Instance {
+  readonly connection: PluginConnection;
+  absentSince: number | undefined;
+}
+
+export function createPluginDirectory(options: PluginDirectoryOptions): PluginDirectory {
+  const { dir, role, log, tracing, clock, onCall, healthIntervalMs = 10_000, forgetAfterMs = 60_000 } = options;
+  const life = linkSignals(options.signal);
+  const changes = createNotifier();
+  const listeners = new Set<(connection: PluginConnection) => void>();
+  /** In the order of their appearance. */
+  const instances = new Map<string, Instance>();
+  const watchedDirs = new Map<string, AbortController>();
+  const disputed = new Map<string, string>();
+
+  const nameOf = (connection: PluginConnection): string | undefined => connection.status().facts?.name;
+
+  const readyOnes = (name: string): PluginConnection[] =>
+    [...instances.values()]
+      .map(({ connection }) => connection)
+      .filter((connection) => connection.status().phase === "ready" && nameOf(connection) === name);
+
+  const tell = (connection: PluginConnection): void => {
+    noteDispute(connection);
+    changes.notify();
+    for (const listener of [...listeners]) listener(connection);
+  };
+
+  /** D2, said once for each set of sockets. */
+  const noteDispute = (connection: PluginConnection): void => {
+    const name = nameOf(connection);
+    if (name === undefined) return;
+    const sockets = readyOnes(name).map(({ socketPath }) => socketPath);
+    const set = sockets.length > 1 ? sockets.join(" ") : "";
+    if ((disputed.get(name) ?? "") === set) return;
+    disputed.set(name, set);
+    if (set !== "")
+      log.warn("several sockets serve one plugin; the newest is used: stop the others unless an upgrade is going on", {
+        plugin: name,
+        sockets,
+        current: sockets.at(-1),
+      });
+  };
+
+  const add = (socketPath: string): void => {
+    const { signal } = life;
+    const connection = createPluginConnection({
+      socketPath,
+      role,
+      log,
+      tracing,
+      clock,
+      signal,
+      onCall,
+      healthIntervalMs,
+    });
+    instances.set(socketPath, { connection, absentSince: undefined });
+    connection.onChange(() => tell(connection));
+    tell(connection);
+  };
+
+  const reconcile = (found: readonly string[]): void => {
+    for (const socketPath of found) {
+      const instance = instances.get(socketPath);
+      if (instance === undefined) add(socketPath);
+      else instance.absentSince = undefined;
+    }
+    const here = new Set(found);
+    for (const [socketPath, instance] of instances) {
+      if (here.has(socketPath)) continue;
+      instance.absentSince ??= clock.monotonic();
+      const { phase } = instance.connection.status();
+      // A plugin may unlink its socket and serve on; only one that is gone as well is forgotten.
+      if (phase !== "waiting" || clock.monotonic() - instance.absentSince < forgetAfterMs) continue;
+      instances.delete(socketPath); // D1
+      void instance.connection.close().then(() => tell(instance.connection));
+    }
+  };
+
+  const scan = createScan(dir, (subdirs) => {
+    for (const subdir of subdirs) {
+      if (watchedDirs.has(subdir)) continue;
+      const until = new AbortController();
+      watchedDirs.set(subdir, until);
+      watchDirectory({ dir: subdir, clock, signal: AbortSignal.any([until.signal, life.signal]), pollMs, wake });
+    }
+    for (const [subdir, until] of watchedDirs) {
+      if (subdirs.includes(subdir)) continue;
+      until.abort(new DOMException("the directory is gone", "AbortError"));
+      watchedDirs.delete(subdir);
+    }
+  });
+
+  let scanning: Promise<void> | undefined;
+  let again = false;
+  const look = async (): Promise<void> => {
+    do {
+      again = false;
+      const found = await scan();
+      if (life.signal.aborted) return;
+      if (found !== undefined) reconcile(found);
+    } while (again);
+  };
+
+  /** One scan at a time; a wake during it may have come too late for it. */
+  function wake(): void {
+    if (scanning !== undefined) {
+      again = true;
+      return;
+    }
+    scanning = look()
+      .catch((error: unknown) => log.error("the plugin directory cannot be read", { dir, error }))
+      .finally(() => {
+        scanning = undefined;
+      });
+  }
+
+  watchDirectory({ dir, clock, signal: life.signal, pollMs, wake });
+
+  const get = (name: string): PluginConnection | undefined => readyOnes(name).at(-1);
+
+  return {
+    list: () => [...instances.values()].map(({ connection }) => connection),
+    get,
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    async whenReady(name, signal) {
+      for (;;) {
+        throwIfAborted(signal);
+        throwIfAborted(life.signal);
+        const version = changes.version();
+        const found = get(name);
+        if (found !== undefined) return found;
+        const either = linkSignals(signal, life.signal);
+        try {
+          await changes.wait(version, either.signal);
+        } finally {
+          either.dispose();
+        }
+      }
+    },
+    async close() {
+      life.abort(new DOMException("the plugin directory was closed", "AbortError"));
+      await scanning;
+      await Promise.all([...instances.values()].map(({ connection }) => connection.close()));
+      listeners.clear();
+    },
+  };
+}
+
+/** The sockets, oldest first; undefined when the directory cannot be read just now, which says nothing about them. */
+function createScan(dir: string, onDirectories: (subdirs: readonly string[]) => void) {
+  return async (): Promise<string[] | undefined> => {
+    let entries: Dirent[];
+    try {
+      entries = await readdir(dir, { withFileTypes: true });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+      throw error;
+    }
+    const subdirs = entries.filter((entry) => entry.isDirectory()).map(({ name }) => path.join(dir, name));
+    onDirectories(subdirs);
+    const own = entries.filter(({ name }) => name.endsWith(".sock")).map(({ name }) => path.join(dir, name));
+    const candidates = [...own, ...subdirs.map((subdir) => path.join(subdir, "csi.sock"))];
+    const born = await Promise.all(
+      candidates.map(async (socketPath) => {
+        const found = await lstat(socketPath).catch(() => undefined);
+        return found && { socketPath, at: found.birthtimeMs };
+      }),
+    );
+    return born
+      .filter((one) => one !== undefined)
+      .sort((a, b) => a.at - b.at)
+      .map(({ socketPath }) => socketPath);
+  };
+}

@@ -1,0 +1,44 @@
+/**
+ * What lies at the path of a plugin's socket. Only a real socket of root or of our own user is ever dialled: whoever could
+ * put another one there would be handed the volumes' secrets. A file that exists proves nothing about who listens.
+ */
+import { lstat } from "node:fs/promises";
+import { userInfo } from "node:os";
+import { maxSocketPathBytes } from "@holdfast/shared/grpc/listen-address";
+
+export type SocketState =
+  | { readonly kind: "absent" }
+  /** Something is there that must not be dialled. */
+  | { readonly kind: "unfit"; readonly reason: string }
+  /** `incarnation` changes when the file was replaced, also under the same path. */
+  | { readonly kind: "present"; readonly incarnation: string };
+
+export async function readSocketState(path: string, ownUid: number = userInfo().uid): Promise<SocketState> {
+  const size = Buffer.byteLength(path);
+  // The kernel's address holds no more, and Node cuts longer ones off in silence: another socket would be dialled.
+  if (size > maxSocketPathBytes)
+    return unfit(`the path has ${size} bytes, sockets hold at most ${maxSocketPathBytes}: move the directory`);
+  try {
+    const found = await lstat(path, { bigint: true });
+    if (found.isSymbolicLink()) return unfit("is a symbolic link: put the socket itself there");
+    if (!found.isSocket()) return unfit("is no socket");
+    if (found.uid !== 0n && found.uid !== BigInt(ownUid))
+      return unfit(`belongs to user ${found.uid}: it must belong to root or to user ${ownUid}`);
+    // Inode numbers are used again at once; the moment of birth tells the two files apart.
+    return { kind: "present", incarnation: `${found.dev}:${found.ino}:${found.birthtimeNs}` };
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return { kind: "absent" };
+    return unfit(`cannot be looked at: ${code ?? String(error)}`);
+  }
+}
+
+function unfit(reason: string): SocketState {
+  return { kind: "unfit", reason };
+}
+
+export function sameSocket(a: SocketState, b: SocketState): boolean {
+  if (a.kind === "present" && b.kind === "present") return a.incarnation === b.incarnation;
+  if (a.kind === "unfit" && b.kind === "unfit") return a.reason === b.reason;
+  return a.kind === b.kind;
+}

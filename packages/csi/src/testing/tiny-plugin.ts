@@ -1,0 +1,99 @@
+/** A CSI plugin of a few lines on a real socket, for tests of the wire: every answer is a function of the test's own. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import {
+  ControllerDefinition,
+  type ControllerServiceImplementation,
+  type DeepPartial,
+  IdentityDefinition,
+  type IdentityServiceImplementation,
+  NodeDefinition,
+  type NodeServiceImplementation,
+} from "@holdfast/shared/gen/csi/v1/csi";
+import { type CallContext, createServer, ServerError, Status } from "nice-grpc";
+
+export type TinyHandlers = Partial<
+  IdentityServiceImplementation & ControllerServiceImplementation & NodeServiceImplementation
+>;
+
+export interface TinyPluginOptions {
+  readonly socketPath: string;
+  readonly name?: string;
+  readonly nodeId?: string;
+  /** Enum numbers. */
+  readonly pluginServices?: readonly number[];
+  readonly controllerCaps?: readonly number[];
+  readonly nodeCaps?: readonly number[];
+  readonly handlers?: TinyHandlers;
+}
+
+export interface TinyPlugin {
+  /** Method names in the order of their arrival. */
+  readonly calls: string[];
+  readonly contexts: Map<string, CallContext>;
+  /** Cuts every connection and removes the socket. */
+  kill(): Promise<void>;
+}
+
+export async function startTinyPlugin(options: TinyPluginOptions): Promise<TinyPlugin> {
+  const { socketPath, name = "tiny.example.com", nodeId = "node-1" } = options;
+  const { pluginServices = [1], controllerCaps = [1, 2, 3, 12], nodeCaps = [1, 2], handlers = {} } = options;
+  const calls: string[] = [];
+  const contexts = new Map<string, CallContext>();
+  const identity: TinyHandlers = {
+    probe: async () => ({}),
+    getPluginInfo: async () => ({ name, vendorVersion: "1.0.0" }),
+    getPluginCapabilities: async () => ({
+      capabilities: pluginServices.map((type) => ({ service: { type: type as 1 } })),
+    }),
+    controllerGetCapabilities: async () => ({
+      capabilities: controllerCaps.map((type) => ({ rpc: { type: type as 1 } })),
+    }),
+    nodeGetCapabilities: async () => ({ capabilities: nodeCaps.map((type) => ({ rpc: { type: type as 1 } })) }),
+    nodeGetInfo: async () => ({ nodeId, maxVolumesPerNode: 7n, accessibleTopology: { segments: { zone: "a" } } }),
+  };
+  const all: Record<string, unknown> = { ...identity, ...handlers };
+  const implementation = new Proxy(
+    {},
+    {
+      get:
+        (_, key: string) =>
+        async (request: unknown, context: CallContext): Promise<DeepPartial<object>> => {
+          calls.push(key.charAt(0).toUpperCase() + key.slice(1));
+          contexts.set(key, context);
+          const handler = all[key] as ((request: unknown, context: CallContext) => Promise<object>) | undefined;
+          if (handler === undefined) throw new ServerError(Status.UNIMPLEMENTED, `${key} is not there`);
+          return handler(request, context);
+        },
+      has: () => true,
+    },
+  );
+  const server = createServer();
+  server.add(IdentityDefinition, implementation as IdentityServiceImplementation);
+  server.add(ControllerDefinition, implementation as ControllerServiceImplementation);
+  server.add(NodeDefinition, implementation as NodeServiceImplementation);
+  await server.listen(`unix://${socketPath}`);
+  return {
+    calls,
+    contexts,
+    async kill() {
+      await server.forceShutdown();
+      await rm(socketPath, { force: true });
+    },
+  };
+}
+
+export interface SocketDirectory extends AsyncDisposable {
+  readonly dir: string;
+  readonly socketPath: string;
+}
+
+export async function makeSocketDirectory(): Promise<SocketDirectory> {
+  const dir = await mkdtemp(path.join(tmpdir(), "hf-csi-"));
+  return {
+    dir,
+    socketPath: path.join(dir, "csi.sock"),
+    [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }),
+  };
+}
