@@ -23,6 +23,8 @@ export interface BackendSettings {
   /** By node id. When none is declared and no node plugin has come, every node id is believed. */
   readonly nodes?: { readonly [node: string]: NodeSettings };
   readonly idStyle?: IdStyle;
+  /** What CreateVolume answers as volume_context; something that differs per volume unless told. */
+  readonly volumeContext?: StringMap;
   /** Bytes of the whole pool; 16 TiB unless told. */
   readonly poolBytes?: bigint;
   readonly maxVolumeBytes?: bigint;

@@ -98,7 +98,7 @@ export const volumeEffects: Effects<
       id,
       name: request.name,
       capacity: capacityFor(request.capacityRange, sourceSize(source, context), context),
-      context: { "sim/pool": "default", "sim/name": request.name.slice(0, 64) },
+      context: context.settings.volumeContext ?? { "sim/pool": "default", "sim/name": request.name.slice(0, 64) },
       capabilities: request.volumeCapabilities,
       parameters: request.parameters,
       mutableParameters: request.mutableParameters,

@@ -19,8 +19,9 @@ const required: { readonly [M in Method]?: readonly string[] } = {
   ControllerGetVolume: ["volumeId"],
   ControllerModifyVolume: ["volumeId", "mutableParameters"],
   CreateVolumeGroupSnapshot: ["name", "sourceVolumeIds"],
-  DeleteVolumeGroupSnapshot: ["groupSnapshotId", "snapshotIds"],
-  GetVolumeGroupSnapshot: ["groupSnapshotId", "snapshotIds"],
+  // Their snapshot_ids are REQUIRED too; the rule group-members-differ sees to that once the group is known to exist.
+  DeleteVolumeGroupSnapshot: ["groupSnapshotId"],
+  GetVolumeGroupSnapshot: ["groupSnapshotId"],
   GetMetadataAllocated: ["snapshotId"],
   GetMetadataDelta: ["baseSnapshotId", "targetSnapshotId"],
   NodeStageVolume: ["volumeId", "stagingTargetPath", "volumeCapability"],

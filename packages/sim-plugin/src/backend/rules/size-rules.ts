@@ -55,7 +55,8 @@ const over =
   };
 
 const relativePath = ({ method, request }: Call): string | undefined => {
-  const found = [...paths].find((name) => {
+  // A relative volume_path is no place where a volume can be: stats-not-here and node-expand-not-here answer it.
+  const found = ["stagingTargetPath", "targetPath"].find((name) => {
     const value: unknown = Reflect.get(request, name);
     return typeof value === "string" && value !== "" && !value.startsWith("/");
   });
