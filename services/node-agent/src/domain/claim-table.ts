@@ -1,0 +1,102 @@
+import type { Illegal } from "./stage-table.ts";
+import type { ClaimPhase } from "./types.ts";
+
+export const claimEvents = [
+  "publish-intent",
+  "published",
+  "publish-refused",
+  "publish-unknown",
+  "mount-lost",
+  "release-intent",
+  "unpublish-intent",
+  "unpublish-unknown",
+  "unpublished",
+  "released",
+  "recovered",
+] as const;
+export type ClaimEvent = (typeof claimEvents)[number];
+
+/** Total, as the table of the stage; `removed` ends the claim and leaves its dead epoch behind. */
+export const claimTable: Record<ClaimPhase, Record<ClaimEvent, ClaimPhase | "removed" | Illegal>> = {
+  permitted: {
+    "publish-intent": "publishing",
+    published: "illegal",
+    "publish-refused": "illegal",
+    "publish-unknown": "illegal",
+    "mount-lost": "permitted",
+    "release-intent": "permitted",
+    "unpublish-intent": "illegal",
+    "unpublish-unknown": "illegal",
+    unpublished: "illegal",
+    released: "removed",
+    recovered: "permitted",
+  },
+  publishing: {
+    "publish-intent": "publishing",
+    published: "published",
+    "publish-refused": "permitted",
+    "publish-unknown": "unsure",
+    "mount-lost": "publishing",
+    "release-intent": "publishing",
+    "unpublish-intent": "unpublishing",
+    "unpublish-unknown": "illegal",
+    unpublished: "illegal",
+    released: "illegal",
+    recovered: "unsure",
+  },
+  unsure: {
+    "publish-intent": "unsure",
+    published: "published",
+    // An earlier call may have mounted it: unpublish first.
+    "publish-refused": "unsure",
+    "publish-unknown": "unsure",
+    "mount-lost": "unsure",
+    "release-intent": "unsure",
+    "unpublish-intent": "unpublishing",
+    "unpublish-unknown": "illegal",
+    unpublished: "illegal",
+    released: "illegal",
+    recovered: "unsure",
+  },
+  published: {
+    // Only a journal shows this: the mount was lost before it was published again.
+    "publish-intent": "unsure",
+    published: "illegal",
+    "publish-refused": "illegal",
+    "publish-unknown": "illegal",
+    "mount-lost": "unsure",
+    "release-intent": "published",
+    "unpublish-intent": "unpublishing",
+    "unpublish-unknown": "illegal",
+    unpublished: "illegal",
+    released: "illegal",
+    // Verified in the mount table whenever somebody asks.
+    recovered: "published",
+  },
+  unpublishing: {
+    "publish-intent": "illegal",
+    published: "illegal",
+    "publish-refused": "illegal",
+    "publish-unknown": "illegal",
+    "mount-lost": "unpublishing",
+    "release-intent": "unpublishing",
+    "unpublish-intent": "unpublishing",
+    "unpublish-unknown": "unpublishing",
+    unpublished: "gone",
+    released: "illegal",
+    recovered: "unpublishing",
+  },
+  gone: {
+    "publish-intent": "illegal",
+    published: "illegal",
+    "publish-refused": "illegal",
+    "publish-unknown": "illegal",
+    "mount-lost": "gone",
+    "release-intent": "gone",
+    "unpublish-intent": "illegal",
+    "unpublish-unknown": "illegal",
+    unpublished: "illegal",
+    released: "removed",
+    recovered: "gone",
+  },
+};

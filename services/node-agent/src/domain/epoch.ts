@@ -1,0 +1,22 @@
+/** Number of a volume's grant: `gen` rises when the store was lost and vetted anew, `ctr` with each grant. */
+export interface Epoch {
+  readonly gen: number;
+  readonly ctr: number;
+}
+
+export const zeroEpoch: Epoch = { gen: 0, ctr: 0 };
+
+export const compareEpochs = (a: Epoch, b: Epoch): number => a.gen - b.gen || a.ctr - b.ctr;
+
+export const sameEpoch = (a: Epoch, b: Epoch): boolean => compareEpochs(a, b) === 0;
+
+export const newerEpoch = (a: Epoch, b: Epoch): Epoch => (compareEpochs(a, b) >= 0 ? a : b);
+
+/** The greatest epoch that is below: where the floor goes when this one is the oldest alive. */
+export const epochBelow = (epoch: Epoch): Epoch => {
+  if (epoch.ctr > 0) return { gen: epoch.gen, ctr: epoch.ctr - 1 };
+  return epoch.gen > 0 ? { gen: epoch.gen - 1, ctr: Number.MAX_SAFE_INTEGER } : zeroEpoch;
+};
+
+/** "2.17": as people read it in logs and messages. */
+export const showEpoch = (epoch: Epoch): string => `${epoch.gen}.${epoch.ctr}`;

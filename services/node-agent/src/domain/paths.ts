@@ -1,0 +1,47 @@
+/**
+ * Where things are mounted. Ids are opaque, so directory names are hashes of them; CSI limits a path to 128 bytes, so the
+ * hashes are cut at 128 bits. The target itself is made by the plugin, its parent and the staging directory by the agent.
+ */
+export interface VolumePaths {
+  readonly staging: string;
+  /** Parent of all targets of the volume. */
+  readonly publish: string;
+  readonly target: (claimUid: string) => string;
+}
+
+export interface HostPaths {
+  readonly root: string;
+  readonly stagingDir: string;
+  readonly publishDir: string;
+  of(plugin: string, externalId: string): VolumePaths;
+}
+
+/** "The CO SHALL ensure that the path is at most 128 bytes" is what CSI's size limit of strings comes to. */
+const maxPathBytes = 128;
+const hashChars = 32;
+const longestBelowRoot = "/publish/".length + hashChars + 1 + hashChars;
+
+export const maxRootBytes = maxPathBytes - longestBelowRoot;
+
+/** `hash` gives lower-case hex, at least 32 characters of it. `root` is absolute, without a slash at its end. */
+export const createHostPaths = (root: string, hash: (text: string) => string): HostPaths => {
+  const short = (text: string) => hash(text).slice(0, hashChars);
+  return {
+    root,
+    stagingDir: `${root}/staging`,
+    publishDir: `${root}/publish`,
+    of(plugin, externalId) {
+      const name = short(`${plugin}|${externalId}`);
+      const publish = `${root}/publish/${name}`;
+      return {
+        staging: `${root}/staging/${name}`,
+        publish,
+        target: (claimUid) => `${publish}/${short(claimUid)}`,
+      };
+    },
+  };
+};
+
+/** Is `path` this directory or below it? */
+export const isUnder = (path: string, directory: string): boolean =>
+  path === directory || path.startsWith(directory === "/" ? "/" : `${directory}/`);

@@ -1,0 +1,125 @@
+/** What the logic of the agent needs of the world. Whoever needs a port takes it as an argument of its `createX`. */
+import type { AccessMode, AttachmentMode } from "./domain/access.ts";
+import type { AgentRecord, VolumeRecord } from "./domain/events.ts";
+import type { MountView } from "./domain/mounts.ts";
+import type { AgentFacts, PermitFacts, VolumeRef, VolumeState } from "./domain/types.ts";
+
+/** The mount table of the kernel. */
+export interface MountTable {
+  /** How far "not mounted" can be verified here. */
+  readonly scope: "host" | "own-namespace";
+  /** A look that begins after the call. `everywhere`: also what other mount namespaces show. */
+  look(everywhere: boolean): Promise<MountView>;
+}
+
+/** Directories under the agent's root; never a path that a mount covers. */
+export interface HostDirs {
+  /** Makes the staging directory; every component is checked for owner, mode and links. */
+  makeStaging(path: string): Promise<void>;
+  /** Makes the parent of a target. The target itself is the plugin's to make. */
+  makeParent(path: string): Promise<void>;
+  /** Removes what a plugin left at a target that is no mount point: an empty directory or an empty file, nothing else. */
+  removeTarget(path: string): Promise<void>;
+  /** Removes an empty directory; one that is not empty stays and is logged. */
+  removeDirectory(path: string): Promise<void>;
+  /** Number of a device node on the host, for a bind of one. */
+  deviceNumber(name: string): Promise<{ readonly major: number; readonly minor: number } | undefined>;
+}
+
+export type NodeMethod = "NodeStageVolume" | "NodePublishVolume" | "NodeUnpublishVolume" | "NodeUnstageVolume";
+
+/** A call without a certain OK, as protocol §2.5 reads it. */
+export interface CallFailure {
+  readonly method: NodeMethod;
+  readonly code: string;
+  /** Scrubbed and cut. */
+  readonly message: string;
+  /** Nothing left this process: the attempt adds no debt. */
+  readonly sent: boolean;
+  readonly then: "again" | "wait" | "fail" | "block" | "check-mounts";
+  /** What has to change before the same call has a chance, in one sentence. */
+  readonly needs: string;
+}
+
+export type CallResult =
+  | { readonly kind: "done" }
+  | { readonly kind: "refused"; readonly failure: CallFailure }
+  | { readonly kind: "unknown"; readonly failure: CallFailure };
+
+/** What a permit holds beside its facts. It lives as long as the call that carries it. */
+export interface PermitContents {
+  readonly mountFlags: readonly string[];
+  readonly volumeMountGroup: string;
+  readonly volumeContext: Readonly<Record<string, string>>;
+  readonly publishContext: Readonly<Record<string, string>>;
+  readonly stageSecrets: Readonly<Record<string, string>>;
+  readonly publishSecrets: Readonly<Record<string, string>>;
+}
+
+export interface MountOrder {
+  readonly ref: VolumeRef;
+  readonly facts: PermitFacts;
+  readonly contents: PermitContents;
+  /** Empty for a plugin without STAGE_UNSTAGE_VOLUME. */
+  readonly stagingPath: string;
+}
+
+export interface NodePlugin {
+  readonly name: string;
+  /** STAGE_UNSTAGE_VOLUME; "unknown" stops a call without refusing it. */
+  stages(): "yes" | "no" | "unknown";
+  stage(order: MountOrder, signal: AbortSignal): Promise<CallResult>;
+  publish(order: MountOrder, signal: AbortSignal): Promise<CallResult>;
+  unpublish(ref: VolumeRef, target: string, signal: AbortSignal): Promise<CallResult>;
+  unstage(ref: VolumeRef, stagingPath: string, signal: AbortSignal): Promise<CallResult>;
+}
+
+export interface NodePlugins {
+  /** The plugin of that name that may be called now. */
+  get(name: string): NodePlugin | undefined;
+}
+
+/** The agent's memory: the fold of what was journalled, and the only way to add to it. */
+export interface Ledger {
+  /** Random id of the journal: another one means that the memory was lost. */
+  readonly uid: string;
+  agent(): AgentFacts;
+  volume(volumeUid: string): VolumeState | undefined;
+  volumes(): Iterable<VolumeState>;
+  /** Resolves once the records are on disk and `after` is what `volume` answers. Records of one call share one sync. */
+  commit(records: readonly VolumeRecord[], after: VolumeState): Promise<void>;
+  commitAgent(record: AgentRecord): Promise<void>;
+  /** What was seen and needs no record. */
+  keep(after: VolumeState): void;
+  /** Why no new permit can be taken, or undefined. Releases have a reserve. */
+  fullBecause(): string | undefined;
+  /** Why nothing can be journalled any more: the journal is damaged in its middle. */
+  readonly damage: string | undefined;
+  /** fdatasync calls since the start. */
+  syncs(): number;
+}
+
+/** A permit as the manager takes it: facts are filled in by it, since paths and digests are the agent's own. */
+export interface PermitOrder {
+  readonly ref: VolumeRef;
+  readonly claim: {
+    readonly claimUid: string;
+    readonly workload: string;
+    readonly alias: string;
+    readonly nodeEpoch: number;
+    readonly epoch: PermitFacts["epoch"];
+    readonly oldestLiveEpoch: PermitFacts["epoch"];
+    readonly accessMode: AccessMode;
+    readonly attachmentMode: AttachmentMode;
+    readonly readOnly: boolean;
+    readonly fsType: string;
+  };
+  readonly contents: PermitContents;
+}
+
+export interface ReleaseOrder {
+  readonly ref: VolumeRef;
+  readonly claimUid: string;
+  readonly nodeEpoch: number;
+  readonly epoch: PermitFacts["epoch"];
+}

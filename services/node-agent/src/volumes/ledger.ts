@@ -1,0 +1,104 @@
+/**
+ * The agent's memory: the fold of the journal's records.
+ *
+ * L1 What `volume` answers follows from synced records and from what was seen since; never from a record not yet synced.
+ * L2 A record that the machine does not allow makes the journal damaged: nothing is guessed.
+ */
+import type { AgentRecord, VolumeEvent, VolumeRecord } from "../domain/events.ts";
+import type { AgentFacts, VolumeState } from "../domain/types.ts";
+import { applyEvent, isFault } from "../domain/volume-machine.ts";
+import type { Ledger } from "../ports.ts";
+import type { Journal } from "./journal.ts";
+
+/** How a record stands in a frame: those of a volume with its uid, a rewritten file with whole states. */
+type Entry =
+  | { readonly v: string; readonly r: VolumeRecord }
+  | { readonly s: VolumeState }
+  | { readonly a: AgentRecord }
+  | { readonly f: AgentFacts };
+
+const newAgent: AgentFacts = { nodeEpoch: 0, clusterUid: "", promisedGen: 0, bootId: "" };
+
+/** Volumes a frame in a rewritten file: small enough to give the event loop its turns. */
+const volumesAFrame = 100;
+
+export interface Folded {
+  readonly agent: AgentFacts;
+  readonly volumes: Map<string, VolumeState>;
+  readonly fault: string | undefined;
+}
+
+export function foldRecords(entries: readonly unknown[]): Folded {
+  let agent = newAgent;
+  const volumes = new Map<string, VolumeState>();
+  for (const entry of entries as readonly Entry[]) {
+    if ("f" in entry) agent = entry.f;
+    else if ("s" in entry) volumes.set(entry.s.ref.volumeUid, entry.s);
+    else if ("a" in entry) agent = withRecord(agent, entry.a);
+    else {
+      const after = applyKnown(volumes.get(entry.v), entry.r);
+      if (typeof after === "string") return { agent, volumes, fault: `volume ${entry.v}: ${after}` };
+      volumes.set(entry.v, after);
+    }
+  }
+  return { agent, volumes, fault: undefined };
+}
+
+function applyKnown(volume: VolumeState | undefined, event: VolumeEvent): VolumeState | string {
+  // A journal of the same format may still hold a record type that this version does not know.
+  const after = applyEvent(volume, event) as ReturnType<typeof applyEvent> | undefined;
+  if (after === undefined) return `a record of unknown type ${JSON.stringify(event.type)}`;
+  return isFault(after) ? after.fault : after;
+}
+
+function withRecord(agent: AgentFacts, record: AgentRecord): AgentFacts {
+  switch (record.type) {
+    case "node-epoch":
+      return { ...agent, nodeEpoch: record.nodeEpoch, clusterUid: record.clusterUid };
+    case "promised-gen":
+      return { ...agent, promisedGen: Math.max(agent.promisedGen, record.gen) };
+    case "boot":
+      return { ...agent, bootId: record.bootId };
+  }
+}
+
+export function createLedger(journal: Journal): Ledger {
+  const folded = foldRecords(journal.records);
+  const { volumes } = folded;
+  let { agent } = folded;
+  // L2
+  const damage =
+    journal.damage ?? (folded.fault === undefined ? undefined : `the journal is not consistent: ${folded.fault}`);
+
+  const entriesOf = (states: readonly VolumeState[]): readonly Entry[] => states.map((s) => ({ s }));
+  if (damage === undefined) {
+    journal.rewriteFrom(function* () {
+      yield [{ f: agent } satisfies Entry];
+      const states = [...volumes.values()];
+      for (let at = 0; at < states.length; at += volumesAFrame) yield entriesOf(states.slice(at, at + volumesAFrame));
+    });
+  }
+
+  const append = (entries: readonly Entry[], synced: () => void): Promise<void> =>
+    damage === undefined ? journal.append(entries, synced) : Promise.reject(new Error(damage));
+
+  return {
+    uid: journal.uid,
+    damage,
+    agent: () => agent,
+    volume: (uid) => volumes.get(uid),
+    volumes: () => volumes.values(),
+    commit: (records, after) =>
+      append(
+        records.map((r) => ({ v: after.ref.volumeUid, r })),
+        () => volumes.set(after.ref.volumeUid, after), // L1
+      ),
+    commitAgent: (record) =>
+      append([{ a: record }], () => {
+        agent = withRecord(agent, record);
+      }),
+    keep: (after) => void volumes.set(after.ref.volumeUid, after),
+    fullBecause: () => damage ?? journal.fullBecause(),
+    syncs: () => journal.syncs(),
+  };
+}
