@@ -75,9 +75,12 @@ export function deadlineServerMiddleware(options: DeadlineOptions): ServerMiddle
   };
 }
 
-/** The transport cancels a call both when its caller goes away and when the deadline passes; only the time tells them apart. */
+/** The caller's clock began to run earlier than ours, by the time the call was under way. */
+const underwayMs = 50;
+
+/** The caller cancels both when it gives up and when its deadline passes; only the time tells them apart. */
 function endedByCaller(deadline: number | undefined): HoldfastError {
-  if (deadline !== undefined && Date.now() >= deadline - 1) return deadlinePassed();
+  if (deadline !== undefined && Date.now() >= deadline - underwayMs) return deadlinePassed();
   return new HoldfastError({ kind: "cancelled", reason: "CANCELLED", message: "the caller cancelled the call" });
 }
 
