@@ -1,0 +1,67 @@
+import { type FailpointName, failpointNames } from "@holdfast/controller/failpoints";
+import { afterAll, beforeAll, describe, it } from "vitest";
+import { type Cluster, startCluster } from "../harness/cluster.ts";
+import {
+  claimVolume,
+  expectClean,
+  makeVolume,
+  persistently,
+  releaseWorkload,
+  removeVolume,
+  stateName,
+  volumeStateName,
+} from "../harness/scenario.ts";
+import { sample } from "../support/full.ts";
+
+const root = process.getuid?.() === 0;
+if (!root) console.warn("SKIPPED: real mounts need root");
+
+const rounds = sample(10, 1);
+
+describe.skipIf(!root)("the controller is killed", () => {
+  let cluster: Cluster;
+
+  beforeAll(async () => {
+    cluster = await startCluster({ nodes: ["node-a"], realMounts: true });
+  });
+  afterAll(() => cluster.stop());
+
+  const demand = (ok: boolean, what: string): void => {
+    if (!ok) throw new Error(what);
+  };
+
+  /** A scheduler that repeats its calls until they are answered, as it should. */
+  const live = async (id: string): Promise<void> => {
+    await persistently("the volume", async () =>
+      demand(volumeStateName(await makeVolume(cluster, id)) === "AVAILABLE", "the volume is not available"),
+    );
+    await persistently("the claim", async () =>
+      demand(stateName(await claimVolume(cluster, id)) === "ACTIVE", "the claim is not active"),
+    );
+    await persistently("the release", async () =>
+      demand(
+        (await releaseWorkload(cluster, `w-${id}`)).every((c) => stateName(c) === "RELEASED"),
+        "not released yet",
+      ),
+    );
+    await persistently("the removal", () => removeVolume(cluster, id));
+  };
+
+  it.each(failpointNames)(
+    "[I2] [I4] [I5] [I6] at %s: nothing leaks, nothing sticks",
+    { timeout: 120_000 * rounds },
+    async (point: FailpointName) => {
+      for (let round = 0; round < rounds; round += 1) {
+        await cluster.controller().kill("SIGTERM");
+        await cluster.startController({ HOLDFAST_FAILPOINTS: `${point}=kill` });
+        await cluster.backend.client.clear();
+        const revived = (async () => {
+          await cluster.controller().exited();
+          await cluster.startController();
+        })();
+        await Promise.all([live(`c${failpointNames.indexOf(point)}-${round}`), revived]);
+        await expectClean(cluster);
+      }
+    },
+  );
+});

@@ -1,0 +1,119 @@
+import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { type Cluster, startCluster } from "../harness/cluster.ts";
+import { createNetNamespace, type NetNamespace } from "../harness/net-namespace.ts";
+import {
+  claimVolume,
+  expectClean,
+  makeVolume,
+  mountsUnder,
+  namespace,
+  persistently,
+  releaseWorkload,
+  removeVolume,
+  stateName,
+} from "../harness/scenario.ts";
+import { until } from "../harness/until.ts";
+import { type RedisServer, startRedisServer } from "../support/redis-server.ts";
+
+const root = process.getuid?.() === 0;
+if (!root) console.warn("SKIPPED: real mounts need root");
+
+const count = 50;
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+describe.skipIf(!root)("claims and releases go on while the world breaks", { timeout: 240_000 }, () => {
+  let redis: RedisServer;
+  let net: NetNamespace;
+  let cluster: Cluster;
+
+  beforeEach(async () => {
+    redis = await startRedisServer();
+    net = createNetNamespace();
+    cluster = await startCluster({
+      nodes: ["node-a"],
+      store: redis.url,
+      realMounts: true,
+      network: () => ({ netns: net.name, agentHost: net.insideHost, controllerHost: net.outsideHost }),
+    });
+  }, 120_000);
+  afterEach(async () => {
+    await cluster.stop();
+    net.remove();
+    await redis.stop();
+  });
+
+  /** One volume that is held throughout, and 50 that come and go. */
+  const underLoad = async (disturb: () => Promise<void>): Promise<readonly string[]> => {
+    await makeVolume(cluster, "held");
+    const held = await claimVolume(cluster, "held");
+    expect(stateName(held)).toBe("ACTIVE");
+    const mounts = async (): Promise<readonly string[]> =>
+      (await mountsUnder(cluster.dir)).filter((line) => line.includes(` ${held.hostPath} `));
+    const before = await mounts();
+    expect(before.length).toBeGreaterThan(0);
+    const ids = Array.from({ length: count }, (_, i) => `v${i}`);
+    await Promise.all(ids.map((id) => makeVolume(cluster, id)));
+    const reasons = new Set<string>();
+    const noting = async <T>(what: string, call: () => Promise<T>): Promise<T> =>
+      persistently(what, () =>
+        call().catch((error: unknown) => {
+          if (isHoldfastError(error)) reasons.add(`${error.kind} ${error.reason}`);
+          throw error;
+        }),
+      );
+    const life = async (id: string): Promise<void> => {
+      await noting(`${id} to be active`, async () => {
+        if (stateName(await claimVolume(cluster, id)) !== "ACTIVE") throw new Error("not active yet");
+      });
+      await noting(`${id} to be released`, async () => {
+        const over = await releaseWorkload(cluster, `w-${id}`);
+        if (over.some((c) => stateName(c) !== "RELEASED")) throw new Error("not released yet");
+      });
+    };
+    const disturbance = pause(150).then(disturb);
+    await Promise.all([...ids.map(life), disturbance]);
+    expect(await mounts(), "the volume that was held").toEqual(before);
+    await releaseWorkload(cluster, "w-held");
+    for (const id of [...ids, "held"]) await persistently(`${id} to be removed`, () => removeVolume(cluster, id));
+    await expectClean(cluster);
+    return [...reasons];
+  };
+
+  it("[I2] [I5] [I6] [I8] Redis is killed and started again", async () => {
+    const reasons = await underLoad(async () => {
+      await redis.kill();
+      await pause(1_500);
+      await redis.restart();
+    });
+    expect(
+      reasons.some((r) => r.startsWith("unavailable STORE_")),
+      reasons.join(", "),
+    ).toBe(true);
+  });
+
+  it("[I2] [I5] [I6] [I7] Redis stops answering for 10 s", async () => {
+    const reasons = await underLoad(async () => {
+      redis.signal("SIGSTOP");
+      await pause(10_000);
+      redis.signal("SIGCONT");
+    });
+    expect(
+      reasons.some((r) => r.startsWith("unavailable STORE_")),
+      reasons.join(", "),
+    ).toBe(true);
+  });
+
+  it("[I2] [I5] [I6] [I7] agent and controller cannot reach each other", async () => {
+    await underLoad(async () => {
+      net.cut();
+      const failing = until("a claim that says why it waits", async () => {
+        const { claims } = await cluster.claims.listClaims({ filter: { namespace } });
+        return claims.some((c) => c.lastError?.reason === "UNAVAILABLE" || c.waitingFor !== "") || undefined;
+      });
+      await pause(8_000);
+      await failing;
+      net.mend();
+    });
+  });
+});

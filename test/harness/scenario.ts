@@ -1,0 +1,119 @@
+import { readFile } from "node:fs/promises";
+import type { DeepPartial } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { type Claim, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { AccessMode, AttachmentMode, type VolumeCapability } from "@holdfast/shared/gen/holdfast/v1/common";
+import { type Volume, VolumeState } from "@holdfast/shared/gen/holdfast/v1/volume";
+import { expect } from "vitest";
+import type { Cluster } from "./cluster.ts";
+import { until } from "./until.ts";
+
+export const namespace = "test";
+export const plugin = "sim.holdfast.dev";
+const waiting = { seconds: 45n, nanos: 0 };
+
+export const fileWriter: DeepPartial<VolumeCapability> = {
+  attachmentMode: AttachmentMode.ATTACHMENT_MODE_FILE_SYSTEM,
+  accessMode: AccessMode.ACCESS_MODE_SINGLE_NODE_WRITER,
+};
+
+export const blockWriter: DeepPartial<VolumeCapability> = {
+  attachmentMode: AttachmentMode.ATTACHMENT_MODE_BLOCK_DEVICE,
+  accessMode: AccessMode.ACCESS_MODE_SINGLE_NODE_WRITER,
+};
+
+const named = (names: Readonly<Record<string, number | string>>, value: number): string =>
+  Object.keys(names).find((key) => names[key] === value) ?? String(value);
+
+export const stateName = (claim: Pick<Claim, "state">): string =>
+  named(ClaimState, claim.state).replace("CLAIM_STATE_", "");
+
+export const volumeStateName = (volume: Pick<Volume, "state">): string =>
+  named(VolumeState, volume.state).replace("VOLUME_STATE_", "");
+
+const one = <T>(list: readonly T[]): T => {
+  const [first] = list;
+  if (first === undefined) throw new Error("an empty answer");
+  return first;
+};
+
+export const makeVolume = async (
+  cluster: Cluster,
+  id: string,
+  capability: DeepPartial<VolumeCapability> = fileWriter,
+): Promise<Volume> => {
+  const { volume } = await cluster.volumes.createVolume({
+    namespace,
+    id,
+    plugin,
+    capacity: { requiredBytes: 16n << 20n },
+    capabilities: [capability],
+    waitFor: waiting,
+  });
+  if (volume === undefined) throw new Error("CreateVolume answered without a volume");
+  return volume;
+};
+
+/** Asks for one volume and waits until it is mounted or cannot be. */
+export const claimVolume = async (
+  cluster: Cluster,
+  id: string,
+  options: { readonly node?: string; readonly workload?: string; readonly readOnly?: boolean } = {},
+): Promise<Claim> => {
+  const { claims } = await cluster.claims.createClaims({
+    namespace,
+    workload: options.workload ?? `w-${id}`,
+    node: options.node ?? "node-a",
+    claims: [{ volume: id, readOnly: options.readOnly ?? false }],
+    waitFor: waiting,
+  });
+  return one(claims);
+};
+
+export const releaseWorkload = async (cluster: Cluster, workload: string): Promise<readonly Claim[]> =>
+  (await cluster.claims.releaseClaims({ namespace, workload, waitFor: waiting })).claims;
+
+export const removeVolume = (cluster: Cluster, id: string): Promise<unknown> =>
+  cluster.volumes.deleteVolume({ namespace, id, waitFor: waiting });
+
+/** What a service that is restarted meanwhile makes of a call: the same call again until it is answered. */
+export const persistently = async <T>(what: string, call: () => Promise<T>): Promise<T> => {
+  let last: unknown;
+  return until(
+    what,
+    async () => {
+      try {
+        return { answer: await call() };
+      } catch (error) {
+        last = error;
+        return undefined;
+      }
+    },
+    60_000,
+  ).then(
+    ({ answer }) => answer,
+    (error: unknown) => {
+      throw new Error(`${String(error)}; the last answer was: ${String(last)}`);
+    },
+  );
+};
+
+export const mountsUnder = async (dir: string): Promise<readonly string[]> =>
+  (await readFile("/proc/self/mountinfo", "utf8")).split("\n").filter((line) => line.includes(` ${dir}/`));
+
+/** The plugin's own book: no call out of order, and nothing staged, published or attached any more. */
+export const expectClean = async (cluster: Cluster, options: { readonly volumesLeft?: number } = {}): Promise<void> => {
+  const { state, violations } = await cluster.backend.client.snapshot();
+  expect(violations).toEqual([]);
+  expect([...state.publications.keys()], "publications").toEqual([]);
+  expect([...state.stages.keys()], "stages").toEqual([]);
+  expect([...state.attachments.keys()], "attachments").toEqual([]);
+  expect(state.volumes.size, "volumes at the backend").toBe(options.volumesLeft ?? 0);
+  expect(await mountsUnder(cluster.dir), "mounts").toEqual([]);
+};
+
+/** The calls that changed something, in the order in which they began. */
+export const mutatingCalls = async (cluster: Cluster): Promise<readonly string[]> => {
+  const changing =
+    /^(Create|Delete|ControllerPublish|ControllerUnpublish|NodeStage|NodeUnstage|NodePublish|NodeUnpublish)/;
+  return (await cluster.backend.client.record()).filter((c) => changing.test(c.method)).map((c) => c.method);
+};
