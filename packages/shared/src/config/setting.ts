@@ -2,6 +2,7 @@
  * One setting: where it is read from, what it may be, what it means. `parse` answers the value or why the text is wrong; the text
  * itself is put into the message by the caller, unless the setting is secret.
  */
+import { isHoldfastError } from "../errors/holdfast-error.ts";
 import { formatAddress, parseAddress } from "../grpc/listen-address.ts";
 
 export interface Setting<T> {
@@ -142,7 +143,8 @@ export function addressSetting(init: Common<string>): Setting<string> {
     try {
       return { value: formatAddress(parseAddress(text)) };
     } catch (error) {
-      return { wrong: error instanceof Error ? error.message : String(error) };
+      if (!isHoldfastError(error)) throw error;
+      return { wrong: error.violations[0]?.description ?? error.message };
     }
   });
 }

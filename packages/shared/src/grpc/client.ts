@@ -19,7 +19,7 @@ import { type DeadlineCallOptions, deadlineClientMiddleware, timeoutHeaderMiddle
 import { errorClientMiddleware } from "./error-middleware.ts";
 import { type Identity, withIdentity } from "./identity.ts";
 import { formatAddress, parseAddress } from "./listen-address.ts";
-import { defaultMaxMessageBytes } from "./server.ts";
+import { defaultMaxMessageBytes } from "./message-limits.ts";
 import { traceClientMiddleware } from "./trace-client.ts";
 
 export interface GrpcChannelOptions {

@@ -10,7 +10,7 @@ export const maxSocketPathBytes = 107;
 
 /** `unix:///absolute/path`, `host:port` or `[ipv6]:port`. */
 export function parseAddress(text: string): Address {
-  const unix = /^unix:(?:\/\/)?(\/.*)$/.exec(text)?.[1];
+  const unix = /^unix:(?:\/\/)?(\/[^/\0][^\0]*)$/.exec(text)?.[1];
   if (unix !== undefined) {
     if (Buffer.byteLength(unix) > maxSocketPathBytes) {
       throw bad(

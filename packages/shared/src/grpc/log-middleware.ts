@@ -6,13 +6,18 @@ import type { Logger, LogLevel } from "../log/logger.ts";
 import type { CallExtension } from "./call-context.ts";
 import { formatIdentity } from "./identity.ts";
 
-/** How loud an end is: our own faults are errors, overload and absence of a peer warnings, a caller's mistakes information. */
+export const shuttingDownReason = "SHUTTING_DOWN";
+
+/**
+ * How loud an end is: our own faults are errors, overload and absence of a peer warnings, a caller's mistakes information. A deadline
+ * is information too: waits end with it every day.
+ */
 const levelOf: Readonly<Record<Status, LogLevel>> = {
   [Status.OK]: "debug",
   [Status.CANCELLED]: "debug",
   [Status.UNKNOWN]: "error",
   [Status.INVALID_ARGUMENT]: "info",
-  [Status.DEADLINE_EXCEEDED]: "warn",
+  [Status.DEADLINE_EXCEEDED]: "info",
   [Status.NOT_FOUND]: "info",
   [Status.ALREADY_EXISTS]: "info",
   [Status.PERMISSION_DENIED]: "warn",
@@ -43,7 +48,9 @@ export function logServerMiddleware(log: Logger): ServerMiddleware<object, CallE
       return response;
     } catch (error) {
       const code = statusOf(error);
-      const level = levelOf[code] ?? "error";
+      // Every stream ends like this when the server does.
+      const expected = isHoldfastError(error) && error.reason === shuttingDownReason;
+      const level = expected ? "debug" : (levelOf[code] ?? "error");
       // Only faults that nobody threw on purpose need more than their reason.
       const told = isHoldfastError(error) ? { reason: error.reason, detail: error.message } : { error };
       log[level]("call failed", { ...fields(code), ...told });

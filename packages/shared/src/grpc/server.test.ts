@@ -1,8 +1,11 @@
-import { writeFile } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { lstat, readFile, writeFile } from "node:fs/promises";
 import { createServer as createTcpServer } from "node:net";
 import { createChannel, createClient, Metadata, Status } from "nice-grpc";
 import { ErrorInfo, errorDetailsClientMiddleware, RichClientError } from "nice-grpc-error-details";
 import { HealthDefinition } from "nice-grpc-server-health";
+import { ServerReflectionService } from "nice-grpc-server-reflection";
+import { ServerReflectionRequest } from "nice-grpc-server-reflection/lib/proto/grpc/reflection/v1/reflection_pb.js";
 import { afterEach, describe, expect, test } from "vitest";
 import { waitFor } from "../async/signals.ts";
 import { HoldfastError, invalidArgument } from "../errors/holdfast-error.ts";
@@ -345,13 +348,27 @@ describe("addresses", () => {
     expect(error.message).toContain(String(port));
   });
 
-  test("a live socket and a plain file are left alone; a stale socket is replaced", async () => {
+  test("the socket that a killed process left behind is replaced", async () => {
+    const socket = await tempSocket();
+    cleanups.push(socket.remove);
+    const code = `require("node:net").createServer().listen(${JSON.stringify(socket.path)}, () => process.kill(process.pid, 9))`;
+    const child = spawn(process.execPath, ["-e", code]);
+    await new Promise((resolve) => child.once("close", resolve));
+    expect((await lstat(socket.path)).isSocket()).toBe(true);
+    const server = createGrpcServer({ log: createMemoryLogger(), socketMode: 0o600 });
+    expect(await server.listen(socket.address)).toBe(socket.address);
+    cleanups.push(() => server.stop({ graceMs: 0 }));
+    expect((await lstat(socket.path)).mode & 0o777).toBe(0o600);
+  });
+
+  test("a live socket and a plain file are left alone", async () => {
     const { address, socket } = await running({});
     const log = createMemoryLogger();
     expect((await failure(createGrpcServer({ log }).listen(address))).reason).toBe("ADDRESS_IN_USE");
     const file = `${socket.directory}/file`;
     await writeFile(file, "precious");
     expect((await failure(createGrpcServer({ log }).listen(`unix://${file}`))).reason).toBe("ADDRESS_IN_USE");
+    expect(await readFile(file, "utf8")).toBe("precious");
   });
 });
 
@@ -369,3 +386,24 @@ test("the message limit holds", async () => {
   expect((await client.say({ text: "x".repeat(5000) })).text).toHaveLength(5000);
   expect((await failure(client.say({ text: "x".repeat(20_000) }))).kind).toBe("exhausted");
 });
+
+test("reflection lists the services and knows their files", async () => {
+  const { channel } = await running({});
+  const reflection = createClient(ServerReflectionService, channel);
+  const ask = async (request: ServerReflectionRequest) => {
+    for await (const response of reflection.serverReflectionInfo(asIterable(request))) return response;
+    throw new Error("no answer");
+  };
+  const listed = await ask(new ServerReflectionRequest().setListServices("*"));
+  const names = listed
+    .getListServicesResponse()
+    ?.getServiceList()
+    .map((service) => service.getName());
+  expect(names).toEqual(["holdfast.test.v1.Echo"]);
+  const found = await ask(new ServerReflectionRequest().setFileContainingSymbol("csi.v1.Node"));
+  expect(found.getFileDescriptorResponse()?.getFileDescriptorProtoList()).toHaveLength(1);
+});
+
+async function* asIterable<T>(value: T): AsyncIterable<T> {
+  yield value;
+}

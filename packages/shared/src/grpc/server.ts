@@ -18,7 +18,8 @@ import { deadlineInterceptor, deadlineServerMiddleware } from "./deadline-server
 import { errorServerMiddleware } from "./error-middleware.ts";
 import { type IdentityReader, identityFromMetadata, identityMiddleware } from "./identity.ts";
 import { type Address, formatAddress, isLoopback, parseAddress } from "./listen-address.ts";
-import { logServerMiddleware } from "./log-middleware.ts";
+import { logServerMiddleware, shuttingDownReason } from "./log-middleware.ts";
+import { defaultMaxMessageBytes } from "./message-limits.ts";
 import { loadReflection } from "./reflection.ts";
 import { traceServerMiddleware } from "./trace-server.ts";
 import { clearStaleSocket } from "./unix-socket.ts";
@@ -61,10 +62,6 @@ export interface GrpcServer {
   setServing(service: string, serving: boolean): void;
   stop(options: { readonly graceMs: number }): Promise<void>;
 }
-
-export const defaultMaxMessageBytes = 1024 * 1024;
-/** For plugin channels and Relay: plugins list what they have in one message. */
-export const pluginMaxMessageBytes = 16 * 1024 * 1024;
 
 /** Between the abort of what still runs and the end of its connections: time to send the answer. */
 const lastWordMs = 250;
@@ -172,7 +169,7 @@ async function bind(listen: () => Promise<number>, address: string): Promise<num
 function shuttingDown(): HoldfastError {
   return new HoldfastError({
     kind: "unavailable",
-    reason: "SHUTTING_DOWN",
+    reason: shuttingDownReason,
     message: "this server is going down; ask another one, or again in a moment",
   });
 }

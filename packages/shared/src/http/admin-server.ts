@@ -44,13 +44,13 @@ export function createAdminServer({ log, metrics, notReady, insecure = false }: 
   server.maxConnections = 64;
 
   return {
-    listen(text) {
+    async listen(text) {
       const address = parseAddress(text);
       if (address.kind === "unix") throw refused(text, "the admin server listens on host:port only");
       if (!insecure && !isLoopback(address.host)) {
         throw refused(text, "metrics are not protected; use a loopback address, or set HOLDFAST_INSECURE=1");
       }
-      return new Promise((resolve, reject) => {
+      return await new Promise((resolve, reject) => {
         server.once("error", (error) => reject(refused(text, error.message)));
         server.listen(address.port, address.host.replace(/^\[|\]$/g, ""), () => {
           const bound = server.address();
