@@ -1,5 +1,6 @@
 /** A CSI plugin of a few lines on a real socket, for tests of the wire: every answer is a function of the test's own. */
 import { mkdtemp, rm } from "node:fs/promises";
+import { connect, createServer as createNetServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import {
@@ -11,6 +12,7 @@ import {
   NodeDefinition,
   type NodeServiceImplementation,
 } from "@holdfast/shared/gen/csi/v1/csi";
+import { deadlineInterceptor } from "@holdfast/shared/grpc/deadline-server";
 import { type CallContext, createServer, ServerError, Status } from "nice-grpc";
 
 export type TinyHandlers = Partial<
@@ -32,7 +34,9 @@ export interface TinyPlugin {
   /** Method names in the order of their arrival. */
   readonly calls: string[];
   readonly contexts: Map<string, CallContext>;
-  /** Cuts every connection and removes the socket. */
+  /** What the plugin was told of the time it has, in milliseconds since 1970. */
+  deadlineOf(handler: string): number;
+  /** Tears every connection and removes the socket. */
   kill(): Promise<void>;
 }
 
@@ -69,17 +73,41 @@ export async function startTinyPlugin(options: TinyPluginOptions): Promise<TinyP
       has: () => true,
     },
   );
-  const server = createServer();
+  const server = createServer({ interceptors: [deadlineInterceptor] });
   server.add(IdentityDefinition, implementation as IdentityServiceImplementation);
   server.add(ControllerDefinition, implementation as ControllerServiceImplementation);
   server.add(NodeDefinition, implementation as NodeServiceImplementation);
-  await server.listen(`unix://${socketPath}`);
+  // The gRPC server sits behind a pipe that can be torn: a shutdown of its own would say goodbye, a death does not.
+  const port = await server.listen("127.0.0.1:0");
+  const open = new Set<Socket>();
+  const front = createNetServer((client) => {
+    const upstream = connect(port, "127.0.0.1");
+    for (const [from, to] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      open.add(from);
+      from.on("error", () => undefined);
+      from.on("close", () => {
+        open.delete(from);
+        to.destroy();
+      });
+      from.pipe(to);
+    }
+  });
+  await new Promise<void>((resolve) => front.listen(socketPath, resolve));
+  let dead = false;
   return {
     calls,
     contexts,
+    deadlineOf: (handler) => Number(contexts.get(handler)?.metadata.get("x-holdfast-deadline")),
     async kill() {
+      if (dead) return;
+      dead = true;
+      const closed = new Promise((resolve) => front.close(resolve));
+      for (const socket of open) socket.destroy();
+      await closed;
       await server.forceShutdown();
-      await rm(socketPath, { force: true });
     },
   };
 }
