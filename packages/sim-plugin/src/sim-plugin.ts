@@ -38,7 +38,7 @@ export interface SimPluginOptions extends RoleOptions, Omit<BackendOptions, "res
 export interface SimPlugin {
   readonly socket: string;
   readonly backend: Backend;
-  /** Dies as by SIGKILL: connections cut, the socket file left behind. */
+  /** Dies as by SIGKILL: connections are cut, what was in flight is over. */
   kill(): void;
   /** Comes back on the same socket after kill. */
   restart(): Promise<void>;

@@ -10,10 +10,12 @@ import { createFaultBook, type Fault } from "./faults.ts";
 import { type IdKind, idOf } from "./ids.ts";
 import { laneOf } from "./lanes.ts";
 import { methodFacts } from "./methods.ts";
-import { dropUses, emptyState, type SimNode, type SimState, type SimVolume } from "./model.ts";
+import { emptyState, type SimState } from "./model.ts";
 import { police } from "./rules/police.ts";
 import type { World } from "./rules/rule.ts";
-import type { BackendSettings, NodeSettings } from "./settings.ts";
+import type { BackendSettings } from "./settings.ts";
+import { createStorageControls, type StorageControls } from "./storage-controls.ts";
+import { createUnimplementedMemory } from "./unimplemented-memory.ts";
 
 /** Everything that must outlive the backend's process. */
 export interface BackendSnapshot {
@@ -43,7 +45,7 @@ export interface BackendPort {
 }
 
 /** The side tests speak to. */
-export interface BackendControl {
+export interface BackendControl extends StorageControls {
   record(): readonly CallRecord[];
   violations(): readonly Violation[];
   state(): SimState;
@@ -59,25 +61,9 @@ export interface BackendControl {
   faults(): readonly { readonly fault: Fault; readonly met: number }[];
   setCapabilities(mask: CapabilityMask): void;
   setLatency(latency: NonNullable<BackendSettings["latency"]>): void;
-  declareNode(node: string, settings: NodeSettings): void;
-  /** The node is proved dead: detaching from it is no offence although volumes are mounted there. */
-  fence(node: string): void;
-  /** The node has restarted: its mounts are gone. */
-  reboot(node: string): void;
-  /** A volume made without the orchestrator, or changed behind its back. */
-  addVolume(volume: Pick<SimVolume, "id"> & Partial<SimVolume>): void;
-  dropVolume(id: string): void;
-  setCondition(volume: string, condition: { readonly abnormal: boolean; readonly message: string }): void;
 }
 
 export type Backend = BackendPort & BackendControl;
-
-const nodeFrom = (id: string, settings: NodeSettings, fenced: boolean): SimNode => ({
-  id,
-  maxVolumes: settings.maxVolumes ?? 0,
-  ...(settings.topology === undefined ? {} : { topology: settings.topology }),
-  fenced,
-});
 
 /**
  * The simulated storage: state, record and judgement. Invariants:
@@ -90,19 +76,17 @@ export const createBackend = (options: BackendOptions = {}): Backend => {
   const state = options.restored?.state ?? emptyState();
   const book: CallBook = createCallBook(clock);
   const faults = createFaultBook(() => clock().getTime());
+  const unimplemented = createUnimplementedMemory();
   const instances = new Map<string, Instance>();
   let capabilities: ReadonlySet<Capability> = resolveCapabilities(options.capabilities);
   let latency = options.latency ?? {};
 
   const nameToId = (kind: IdKind, name: string): string => idOf(kind, name, options.idStyle ?? "hash");
-  const declareNode = (id: string, settings: NodeSettings): void => {
-    state.nodes.set(id, nodeFrom(id, settings, state.nodes.get(id)?.fenced ?? false));
-  };
   if (options.restored !== undefined) book.restore(options.restored.seq, options.restored.violations);
-  for (const [id, settings] of Object.entries(options.nodes ?? {})) declareNode(id, settings);
   faults.set(options.faults ?? []);
-
   const changed = (): void => options.onChange?.({ state, seq: book.lastSeq(), violations: book.violations() });
+  const controls = createStorageControls(state, changed);
+  for (const [id, settings] of Object.entries(options.nodes ?? {})) controls.declareNode(id, settings);
 
   const worldOf = (open: OpenCall): World => ({
     state,
@@ -113,6 +97,7 @@ export const createBackend = (options: BackendOptions = {}): Backend => {
     inFlight: book.inFlight(open),
     ...(open.call.paths === undefined ? {} : { paths: open.call.paths }),
     notReady: faults.notReady(),
+    knownUnimplemented: unimplemented.remembers(open.call),
     idOf: nameToId,
   });
 
@@ -140,6 +125,10 @@ export const createBackend = (options: BackendOptions = {}): Backend => {
     return answer;
   };
 
+  const end = (open: OpenCall, ending: Ending): void => {
+    unimplemented.note(open.call, book.end(open, ending));
+  };
+
   const openOrThrow = (ticket: number): OpenCall => {
     const open = book.open(ticket);
     if (open === undefined) throw new Error(`call ${ticket} is not in flight`);
@@ -149,14 +138,15 @@ export const createBackend = (options: BackendOptions = {}): Backend => {
   return {
     attach: (instance) => {
       // The same name again is the next life of that process: the calls of the former one are over.
-      for (const open of book.openOf(instance.name)) book.end(open, { reply: "died" });
+      for (const open of book.openOf(instance.name)) end(open, { reply: "died" });
+      unimplemented.forget(instance.name);
       instances.set(instance.name, instance);
       if (instance.node !== undefined && !state.nodes.has(instance.node))
-        declareNode(instance.node, options.nodes?.[instance.node] ?? {});
+        controls.declareNode(instance.node, options.nodes?.[instance.node] ?? {});
     },
 
     detach: (name) => {
-      for (const open of book.openOf(name)) book.end(open, { reply: "died" });
+      for (const open of book.openOf(name)) end(open, { reply: "died" });
       instances.delete(name);
     },
 
@@ -174,14 +164,14 @@ export const createBackend = (options: BackendOptions = {}): Backend => {
         };
         book.settle(open, { refusal });
         if (findings.some((finding) => finding.rule.blame === "caller")) changed();
-        book.end(open, { reply: "sent" });
+        end(open, { reply: "sent" });
         return { kind: "answered", answer: { refusal } };
       }
       const fault = faults.take(call.method, subjectOf(call, instance.node), call.instance);
       const delayMs = latency[call.method] ?? latency["*"] ?? 0;
       if (fault === undefined && delayMs === 0 && call.handsOn !== true) {
         const answer = settle(open, work(open)); // P2
-        book.end(open, { reply: "sent" });
+        end(open, { reply: "sent" });
         return { kind: "answered", answer };
       }
       if (fault !== undefined) book.meet(open, fault);
@@ -196,7 +186,7 @@ export const createBackend = (options: BackendOptions = {}): Backend => {
     close: (ticket, ending) => {
       const open = book.open(ticket);
       if (open !== undefined)
-        book.end(open, open.abandoned && ending.reply === "sent" ? { ...ending, reply: "abandoned" } : ending);
+        end(open, open.abandoned && ending.reply === "sent" ? { ...ending, reply: "abandoned" } : ending);
     },
     abandon: (ticket) => {
       const open = book.open(ticket);
@@ -217,37 +207,6 @@ export const createBackend = (options: BackendOptions = {}): Backend => {
     setLatency: (next) => {
       latency = next;
     },
-    declareNode,
-    fence: (id) => {
-      const node = state.nodes.get(id);
-      if (node !== undefined) node.fenced = true;
-    },
-    reboot: (id) => {
-      const node = state.nodes.get(id);
-      if (node !== undefined) node.fenced = false;
-      for (const uses of [state.stages, state.publications] as Map<
-        string,
-        readonly { volume: string; node: string }[]
-      >[])
-        for (const volume of [...uses.keys()]) dropUses(uses, volume, (use) => use.node === id);
-    },
-    addVolume: (volume) => {
-      const blank = {
-        name: volume.id,
-        capacity: 1024n ** 3n,
-        context: {},
-        capabilities: [],
-        parameters: {},
-        mutableParameters: {},
-      };
-      state.volumes.set(volume.id, { ...blank, topology: [], argumentsHash: "", attachCount: 0, ...volume });
-    },
-    dropVolume: (id) => {
-      state.volumes.delete(id);
-    },
-    setCondition: (id, condition) => {
-      const volume = state.volumes.get(id);
-      if (volume !== undefined) volume.condition = condition;
-    },
+    ...controls,
   };
 };

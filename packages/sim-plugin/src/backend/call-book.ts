@@ -2,6 +2,7 @@ import type { Answer, Ending } from "./answer.ts";
 import type { Call, Instance } from "./call.ts";
 import { subjectOf } from "./call.ts";
 import { type CallRecord, requestSummary, type Violation } from "./call-record.ts";
+import type { CodeName } from "./codes.ts";
 import type { Fault } from "./faults.ts";
 import type { Finding, InFlight } from "./rules/rule.ts";
 
@@ -22,7 +23,8 @@ export interface CallBook {
   blame(open: OpenCall, findings: readonly Finding[]): void;
   meet(open: OpenCall, fault: Fault): void;
   settle(open: OpenCall, answer: Answer): void;
-  end(open: OpenCall, ending: Ending): void;
+  /** Answers the code that the caller was told, if any. */
+  end(open: OpenCall, ending: Ending): CodeName | undefined;
   open(ticket: number): OpenCall | undefined;
   inFlight(except: OpenCall): readonly InFlight[];
   openOf(instance: string): readonly OpenCall[];
@@ -108,11 +110,11 @@ export const createCallBook = (now: () => Date): CallBook => {
     },
 
     end: (open, ending) => {
-      if (!openCalls.delete(open.seq)) return; // B2
+      if (!openCalls.delete(open.seq)) return undefined; // B2
       seq += 1; // B1
       const draft = draftOf(open);
       bySeq.delete(open.seq);
-      if (draft === undefined) return;
+      if (draft === undefined) return undefined;
       const answered = open.answer !== undefined && "refusal" in open.answer ? open.answer.refusal : undefined;
       const refusal = ending.refusal ?? answered;
       draft.endSeq = seq;
@@ -121,6 +123,7 @@ export const createCallBook = (now: () => Date): CallBook => {
       if (refusal !== undefined) draft.message = refusal.message;
       const code = refusal?.code ?? (open.answer === undefined ? undefined : "OK");
       if (code !== undefined) draft.code = code;
+      return code;
     },
 
     open: (ticket) => openCalls.get(ticket),

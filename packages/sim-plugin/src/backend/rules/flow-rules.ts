@@ -21,6 +21,13 @@ export const flowRules = (lane: string | undefined): readonly Rule[] => [
         : undefined,
   ),
   everyCall(
+    "unimplemented-repeated",
+    "UNIMPLEMENTED",
+    "A call answered UNIMPLEMENTED is not made again until the plugin's capabilities were read again.",
+    ({ method }, world) =>
+      world.knownUnimplemented ? `${method} again after UNIMPLEMENTED, capabilities not read again` : undefined,
+  ),
+  everyCall(
     "second-call-in-flight",
     "ABORTED",
     "There is at most one call in flight for a volume: the orchestrator sees to that.",

@@ -29,12 +29,14 @@ const otherPublishContext = (
     : `publish_context of ${request.volumeId} is not what ControllerPublishVolume answered for ${nodeOf(world)}`;
 };
 
+/** Against the step before: that a step is repeated in other words is the replay rules' business. */
 const otherCapability = (
   world: World,
   request: NodeStageVolumeRequest | NodePublishVolumeRequest,
 ): string | undefined => {
-  const before =
-    attachmentOf(world.state, request.volumeId, nodeOf(world)) ?? stageOf(world.state, request.volumeId, nodeOf(world));
+  const attachment = attachmentOf(world.state, request.volumeId, nodeOf(world));
+  const stage = "targetPath" in request ? stageOf(world.state, request.volumeId, nodeOf(world)) : undefined;
+  const before = attachment ?? stage;
   return before === undefined || sameValue(before.capability, request.volumeCapability)
     ? undefined
     : `volume_capability of ${request.volumeId} changed since the step before`;
@@ -47,6 +49,29 @@ const notHere = (world: World, volume: string, path: string, method: string): st
     : `${method}: ${volume} is neither staged nor published at ${path}`;
 
 export const nodeOrderRules: readonly Rule[] = [
+  rule("stage-replay-differs", "ALREADY_EXISTS", "A repeated NodeStage to the same path has the same arguments.", {
+    NodeStageVolume: (request, world) => {
+      const stage = stageOf(world.state, request.volumeId, nodeOf(world));
+      return stage === undefined ||
+        stage.path !== request.stagingTargetPath ||
+        stage.argumentsHash === stageArguments(request)
+        ? undefined
+        : `${request.volumeId} is staged there with other arguments`;
+    },
+  }),
+  rule(
+    "publish-replay-differs",
+    "ALREADY_EXISTS",
+    "A repeated NodePublish to the same target has the same arguments.",
+    {
+      NodePublishVolume: (request, world) => {
+        const old = publicationOf(world.state, request.volumeId, nodeOf(world), request.targetPath);
+        return old === undefined || old.argumentsHash === nodePublishArguments(request)
+          ? undefined
+          : `${request.volumeId} is published at ${request.targetPath} with other arguments`;
+      },
+    },
+  ),
   rule(
     "stage-before-attach",
     "FAILED_PRECONDITION",
@@ -115,29 +140,6 @@ export const nodeOrderRules: readonly Rule[] = [
     NodeStageVolume: (request, world) => otherCapability(world, request),
     NodePublishVolume: (request, world) => otherCapability(world, request),
   }),
-  rule("stage-replay-differs", "ALREADY_EXISTS", "A repeated NodeStage to the same path has the same arguments.", {
-    NodeStageVolume: (request, world) => {
-      const stage = stageOf(world.state, request.volumeId, nodeOf(world));
-      return stage === undefined ||
-        stage.path !== request.stagingTargetPath ||
-        stage.argumentsHash === stageArguments(request)
-        ? undefined
-        : `${request.volumeId} is staged there with other arguments`;
-    },
-  }),
-  rule(
-    "publish-replay-differs",
-    "ALREADY_EXISTS",
-    "A repeated NodePublish to the same target has the same arguments.",
-    {
-      NodePublishVolume: (request, world) => {
-        const old = publicationOf(world.state, request.volumeId, nodeOf(world), request.targetPath);
-        return old === undefined || old.argumentsHash === nodePublishArguments(request)
-          ? undefined
-          : `${request.volumeId} is published at ${request.targetPath} with other arguments`;
-      },
-    },
-  ),
   rule(
     "publish-second-target",
     "FAILED_PRECONDITION",

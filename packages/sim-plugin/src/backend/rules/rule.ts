@@ -18,6 +18,8 @@ export interface World {
   readonly inFlight: readonly InFlight[];
   readonly paths?: PathFacts;
   readonly notReady: boolean;
+  /** The instance answered this call UNIMPLEMENTED, and nobody has asked for its capabilities since. */
+  readonly knownUnimplemented: boolean;
   /** The id that a thing of this name has or would have. */
   readonly idOf: (kind: IdKind, name: string) => string;
 }

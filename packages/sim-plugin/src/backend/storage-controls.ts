@@ -1,0 +1,68 @@
+import { dropUses, type SimNode, type SimState, type SimVolume } from "./model.ts";
+import type { NodeSettings } from "./settings.ts";
+
+/** What befalls the storage and its hosts without a CSI call. */
+export interface StorageControls {
+  declareNode(node: string, settings: NodeSettings): void;
+  /** The node is proved dead: detaching from it is no offence although volumes are mounted there. */
+  fence(node: string): void;
+  /** The node has restarted: its mounts are gone, and it is no longer fenced. */
+  reboot(node: string): void;
+  /** A volume made without the orchestrator, or one changed behind its back. */
+  addVolume(volume: Pick<SimVolume, "id"> & Partial<SimVolume>): void;
+  dropVolume(id: string): void;
+  setCondition(volume: string, condition: { readonly abnormal: boolean; readonly message: string }): void;
+}
+
+const blankVolume = {
+  capacity: 1024n ** 3n,
+  context: {},
+  capabilities: [],
+  parameters: {},
+  mutableParameters: {},
+  topology: [],
+  argumentsHash: "",
+  attachCount: 0,
+};
+
+export const createStorageControls = (state: SimState, changed: () => void): StorageControls => {
+  const change =
+    <A extends readonly unknown[]>(act: (...args: A) => void) =>
+    (...args: A): void => {
+      act(...args);
+      changed();
+    };
+
+  return {
+    declareNode: change((id, { maxVolumes = 0, topology }) => {
+      const node: SimNode = {
+        id,
+        maxVolumes,
+        ...(topology === undefined ? {} : { topology }),
+        fenced: state.nodes.get(id)?.fenced ?? false,
+      };
+      state.nodes.set(id, node);
+    }),
+    fence: change((id) => {
+      const node = state.nodes.get(id);
+      if (node !== undefined) node.fenced = true;
+    }),
+    reboot: change((id) => {
+      const node = state.nodes.get(id);
+      if (node !== undefined) node.fenced = false;
+      for (const volume of [...state.stages.keys()]) dropUses(state.stages, volume, (use) => use.node === id);
+      for (const volume of [...state.publications.keys()])
+        dropUses(state.publications, volume, (use) => use.node === id);
+    }),
+    addVolume: change((volume) => {
+      state.volumes.set(volume.id, { ...blankVolume, name: volume.id, ...state.volumes.get(volume.id), ...volume });
+    }),
+    dropVolume: change((id) => {
+      state.volumes.delete(id);
+    }),
+    setCondition: change((id, condition) => {
+      const volume = state.volumes.get(id);
+      if (volume !== undefined) volume.condition = condition;
+    }),
+  };
+};
