@@ -54,6 +54,13 @@ export function createMetrics({ labels = {}, process: withProcess = false }: Met
   registry.setDefaultLabels(labels);
   if (withProcess) collectDefaultMetrics({ register: registry });
 
+  // A second part that asks for the same metric gets the same: both servers of a service count their calls together.
+  const made = new Map<string, unknown>();
+  const once = <T>(name: string, make: () => T): T => {
+    if (!made.has(name)) made.set(name, make());
+    return made.get(name) as T;
+  };
+
   const common = <Name extends string>({ name, help, labels: labelNames = [] }: MetricInit<Name>) => {
     if (!/^holdfast_[a-z0-9_]+$/.test(name)) throw new Error(`metric ${name}: has to match holdfast_[a-z0-9_]+`);
     return { name, help, labelNames: [...labelNames], registers: [registry] };
@@ -61,27 +68,31 @@ export function createMetrics({ labels = {}, process: withProcess = false }: Met
 
   return {
     counter(init) {
-      const counter = new Counter(common(init));
+      const counter = once(init.name, () => new Counter(common(init)));
       return { inc: (values, by = 1) => counter.inc({ ...values }, by) };
     },
     histogram(init) {
-      const histogram = new Histogram({ ...common(init), buckets: [...(init.buckets ?? durationBuckets)] });
+      const buckets = [...(init.buckets ?? durationBuckets)];
+      const histogram = once(init.name, () => new Histogram({ ...common(init), buckets }));
       return { observe: (values, value) => histogram.observe({ ...values }, value) };
     },
     gauge(init) {
       const { collect } = init;
-      const gauge = new Gauge({
-        ...common(init),
-        async collect() {
-          if (collect === undefined) return;
-          // What is no longer reported must not stay at its last value.
-          gauge.reset();
-          await collect(metric);
-        },
+      const gauge: Gauge = once(init.name, () => {
+        const own: Gauge = new Gauge({
+          ...common(init),
+          async collect() {
+            if (collect === undefined) return;
+            // What is no longer reported must not stay at its last value.
+            own.reset();
+            await collect(metric);
+          },
+        });
+        return own;
       });
       const metric: GaugeMetric<string> = {
-        set: (values, value) => gauge.set({ ...values } as Labels<never>, value),
-        remove: (values) => gauge.remove({ ...values } as Labels<never>),
+        set: (values, value) => gauge.set({ ...values }, value),
+        remove: (values) => gauge.remove({ ...values }),
       };
       return metric;
     },

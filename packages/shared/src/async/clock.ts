@@ -15,10 +15,18 @@ export interface Clock {
 /** Timers above 2^31 - 1 ms fire at once in Node; nothing here waits that long in one go. */
 const maxTimerMs = 2 ** 31 - 1;
 
+/** Keeps the process alive, as somebody waits for it; a timer alone does not. */
+const waitedFor: Pick<Clock, "timer"> = {
+  timer: (ms, fn) => {
+    const handle = setTimeout(fn, Math.min(Math.max(0, ms), maxTimerMs));
+    return () => clearTimeout(handle);
+  },
+};
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  sleep: (ms, signal) => sleepOn(systemClock, ms, signal),
+  sleep: (ms, signal) => sleepOn(waitedFor, ms, signal),
   timer: (ms, fn) => {
     const handle = setTimeout(fn, Math.min(Math.max(0, ms), maxTimerMs));
     handle.unref();

@@ -9,13 +9,13 @@ export interface EveryOptions {
   readonly random?: () => number;
   /** Calls at once too, and not only after the first period. */
   readonly immediate?: boolean;
-  /** What to do when `fn` fails. The loop goes on: a tick that fails is a report, not an end. */
-  readonly onError: (error: unknown) => void;
+  /** With it the loop goes on after a failed tick, which is a report then; without it the failure ends the loop. */
+  readonly onError?: (error: unknown) => void;
 }
 
 /**
  * Calls `fn` again and again, `ms` after the last call has settled, so that calls never overlap.
- * Rejects with the signal's reason once aborted; resolves never.
+ * Rejects with the signal's reason once aborted; never resolves.
  */
 export async function every(ms: number, fn: () => Promise<void> | void, options: EveryOptions): Promise<never> {
   const { signal, clock = systemClock, jitter = 0, random = Math.random, immediate = false, onError } = options;
@@ -27,6 +27,7 @@ export async function every(ms: number, fn: () => Promise<void> | void, options:
       await fn();
     } catch (error) {
       signal.throwIfAborted();
+      if (onError === undefined) throw error;
       onError(error);
     }
     await clock.sleep(wait(), signal);

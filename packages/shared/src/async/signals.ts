@@ -57,7 +57,10 @@ export function linkSignals(...parents: readonly (AbortSignal | undefined)[]): L
   return { signal: controller.signal, abort, dispose };
 }
 
-/** True for what an aborted wait rejects with, of whatever make. */
+/**
+ * True for plain aborts, of whatever make. A signal may carry any other reason (those of the gRPC server are HoldfastErrors):
+ * whoever asks whether its own wait was given up asks the signal, `signal.aborted`.
+ */
 export function isAbort(error: unknown): boolean {
   if (typeof error !== "object" || error === null || !("name" in error)) return false;
   return error.name === "AbortError" || error.name === "TimeoutError";

@@ -1,6 +1,8 @@
 /** What every wait has in common: an aborted one rejects with the reason, and leaves no listener behind. */
 import { getEventListeners } from "node:events";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { isHoldfastError } from "../errors/holdfast-error.ts";
 import { systemClock } from "./clock.ts";
 import { every } from "./every.ts";
 import { createLimiter } from "./limiter.ts";
@@ -139,7 +141,66 @@ describe("limiter", () => {
   });
 });
 
+test("a limiter under any order of starts, ends, aborts and changed limits keeps its bounds and forgets nobody", async () => {
+  const step = fc.oneof(
+    fc.record({ do: fc.constant("start" as const) }),
+    fc.record({ do: fc.constant("end" as const), which: fc.nat(20) }),
+    fc.record({ do: fc.constant("abort" as const), which: fc.nat(20) }),
+    fc.record({ do: fc.constant("limit" as const), to: fc.integer({ min: 1, max: 4 }) }),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      const limiter = createLimiter({ name: "n", limit: 2, maxQueued: 3 });
+      let highest = 2;
+      let running = 0;
+      const jobs: { end: () => void; abort: AbortController; outcome: Promise<string> }[] = [];
+      for (const one of steps) {
+        if (one.do === "start") {
+          const abort = new AbortController();
+          let end: () => void = () => undefined;
+          const ended = new Promise<void>((resolve) => {
+            end = resolve;
+          });
+          const run = limiter.run(abort.signal, async () => {
+            running += 1;
+            expect(running).toBeLessThanOrEqual(highest); // M1
+            await ended;
+            running -= 1;
+          });
+          const outcome = run.then(
+            () => "ran",
+            (error: unknown) => (isHoldfastError(error) ? error.reason : "aborted"),
+          );
+          jobs.push({ end, abort, outcome });
+        } else if (one.do === "end") jobs[one.which]?.end();
+        else if (one.do === "abort") jobs[one.which]?.abort.abort();
+        else {
+          // A lowered limit lets those that run end.
+          highest = Math.max(one.to, running);
+          limiter.setLimit(one.to);
+        }
+        expect(limiter.queued()).toBeLessThanOrEqual(3); // M2
+        await turn();
+        highest = Math.max(limiter.limit(), running);
+      }
+      for (const { end } of jobs) end();
+      const outcomes = await Promise.all(jobs.map(({ outcome }) => outcome));
+      for (const outcome of outcomes) expect(["ran", "aborted", "OVERLOADED"]).toContain(outcome);
+      expect([limiter.running(), limiter.queued(), running]).toEqual([0, 0, 0]);
+    }),
+    { numRuns: 60 },
+  );
+});
+
 describe("every", () => {
+  test("without anyone to report to, a failing tick ends the loop", async () => {
+    const clock = createManualClock();
+    const loop = every(10, () => Promise.reject(new Error("tick")), { signal: new AbortController().signal, clock });
+    const ended = expect(loop).rejects.toThrow("tick");
+    await clock.advance(10);
+    await ended;
+  });
+
   test("ticks without overlap, survives a failing tick, ends with the signal", async () => {
     const clock = createManualClock();
     const controller = new AbortController();

@@ -10,6 +10,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { waitFor } from "../async/signals.ts";
 import { HoldfastError, invalidArgument } from "../errors/holdfast-error.ts";
 import { createMemoryLogger } from "../log/logger.ts";
+import { createMetrics } from "../metrics.ts";
 import { EchoDefinition } from "../testing/echo-service.ts";
 import { tempSocket } from "../testing/temp-socket.ts";
 import type { CallContext, Implementation } from "./call-context.ts";
@@ -331,10 +332,12 @@ describe("addresses", () => {
     const error = await failure(createGrpcServer({ log }).listen("0.0.0.0:0"));
     expect(error.reason).toBe("INSECURE_ADDRESS");
     expect(error.message).toContain("HOLDFAST_INSECURE");
-    const open = createGrpcServer({ log, insecure: true });
+    const metrics = createMetrics();
+    const open = createGrpcServer({ log, metrics, insecure: true });
     await open.listen("0.0.0.0:0");
     cleanups.push(() => open.stop({ graceMs: 0 }));
     expect(log.lines.some(({ level, message }) => level === "warn" && message.includes("without TLS"))).toBe(true);
+    expect(await metrics.text()).toContain('holdfast_insecure_listeners{address="0.0.0.0:0"} 1');
   });
 
   test("a port in use is named", async () => {
@@ -379,6 +382,37 @@ test("health answers per service, NOT_SERVING until told otherwise", async () =>
   expect((await health.check({ service: "holdfast.test.v1.Echo" })).status).toBe(2);
   server.setServing("holdfast.test.v1.Echo", true);
   expect((await health.check({ service: "holdfast.test.v1.Echo" })).status).toBe(1);
+});
+
+test("one caller's flood is refused at once, others are served, and places are given back", async () => {
+  let open: () => void = () => undefined;
+  const gate = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const metrics = createMetrics();
+  const { channel, log } = await running(
+    {
+      say: async (request) => {
+        await gate;
+        return request;
+      },
+    },
+    { metrics, limits: { maxInFlight: 3, maxInFlightPerCaller: 2 } },
+  );
+  const caller = (name: string) =>
+    createGrpcClient(EchoDefinition, channel, { log, identity: { role: "scheduler", name } });
+  const [one, two, three] = [caller("one"), caller("two"), caller("three")];
+  const held = [one.say({ text: "" }), one.say({ text: "" })];
+  expect(await failure(one.say({ text: "" }))).toMatchObject({ kind: "exhausted", reason: "OVERLOADED" });
+  held.push(two.say({ text: "" }));
+  expect(await failure(three.say({ text: "" }))).toMatchObject({ kind: "exhausted", reason: "OVERLOADED" });
+  open();
+  await Promise.all(held);
+  expect(await three.say({ text: "x" })).toEqual({ text: "x" });
+  const text = await metrics.text();
+  const method = 'method="holdfast.test.v1.Echo/Say"';
+  expect(text).toContain(`holdfast_grpc_server_seconds_count{${method},code="OK"} 4`);
+  expect(text).toContain(`holdfast_grpc_server_seconds_count{${method},code="RESOURCE_EXHAUSTED"} 2`);
 });
 
 test("the message limit holds", async () => {

@@ -13,6 +13,7 @@ import { type CompatServiceDefinition, createServer, type ServerMiddleware } fro
 import { HealthDefinition, HealthServiceImpl, HealthState } from "nice-grpc-server-health";
 import { HoldfastError } from "../errors/holdfast-error.ts";
 import type { Logger } from "../log/logger.ts";
+import type { Metrics } from "../metrics.ts";
 import type { CallExtension, Implementation } from "./call-context.ts";
 import { deadlineInterceptor, deadlineServerMiddleware } from "./deadline-server.ts";
 import { errorServerMiddleware } from "./error-middleware.ts";
@@ -20,6 +21,8 @@ import { type IdentityReader, identityFromMetadata, identityMiddleware } from ".
 import { type Address, formatAddress, isLoopback, parseAddress } from "./listen-address.ts";
 import { logServerMiddleware, shuttingDownReason } from "./log-middleware.ts";
 import { defaultMaxMessageBytes } from "./message-limits.ts";
+import { metricsServerMiddleware } from "./metrics-middleware.ts";
+import { overloadMiddleware } from "./overload-middleware.ts";
 import { loadReflection } from "./reflection.ts";
 import { traceServerMiddleware } from "./trace-server.ts";
 import { clearStaleSocket } from "./unix-socket.ts";
@@ -29,10 +32,14 @@ export interface ServerLimits {
   readonly maxMessageBytes?: number;
   /** Calls in flight on one connection; waiting streams count too, so that it must be well above what a scheduler watches. */
   readonly maxConcurrentStreams?: number;
+  /** Unary calls in flight, of all callers and of one; those above are refused with OVERLOADED. */
+  readonly maxInFlight?: number;
+  readonly maxInFlightPerCaller?: number;
 }
 
 export interface GrpcServerOptions {
   readonly log: Logger;
+  readonly metrics?: Metrics;
   readonly identity?: IdentityReader;
   readonly limits?: ServerLimits;
   /** Run for every service, after the fixed ones, in this order. */
@@ -75,6 +82,11 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   let address: Address | undefined;
 
   const maxMessageBytes = limits.maxMessageBytes ?? defaultMaxMessageBytes;
+  const { maxInFlight = 4096, maxInFlightPerCaller = maxInFlight } = limits;
+  const fixed = [
+    ...(options.metrics === undefined ? [] : [metricsServerMiddleware(options.metrics)]),
+    overloadMiddleware({ maxInFlight, maxInFlightPerCaller }),
+  ];
   const server = createServer({
     "grpc.max_receive_message_length": maxMessageBytes,
     "grpc.max_send_message_length": maxMessageBytes,
@@ -95,7 +107,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
 
   const add: GrpcServer["add"] = (definition, implementation, { middlewares: own = [] } = {}) => {
     let builder: Pick<typeof server, "with" | "add"> = server;
-    for (const middleware of [...middlewares, ...own]) builder = builder.with(middleware);
+    for (const middleware of [...fixed, ...middlewares, ...own]) builder = builder.with(middleware);
     builder.add(definition, implementation);
     const name = "fullName" in definition && typeof definition.fullName === "string" ? definition.fullName : undefined;
     if (name === undefined) return;
@@ -138,9 +150,16 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   };
 }
 
-function refuseOpenPlaintext(address: Address, { credentials, insecure, log }: GrpcServerOptions): void {
+function refuseOpenPlaintext(address: Address, { credentials, insecure, log, metrics }: GrpcServerOptions): void {
   if (address.kind === "unix" || credentials !== undefined || isLoopback(address.host)) return;
   if (insecure === true) {
+    metrics
+      ?.gauge({
+        name: "holdfast_insecure_listeners",
+        help: "Addresses beyond loopback without TLS.",
+        labels: ["address"],
+      })
+      .set({ address: formatAddress(address) }, 1);
     log.warn("listening without TLS: anyone who reaches this address can act as anyone", {
       address: formatAddress(address),
     });
