@@ -1,3 +1,4 @@
+import path from "node:path";
 import { parseArgs } from "node:util";
 import type { Role } from "./backend/call.ts";
 import { connectBackend } from "./backend-client.ts";
@@ -8,6 +9,7 @@ import { type RoleOptions, serveRole } from "./sim-plugin.ts";
  * One role of the plugin as a process of its own:
  * node plugin-main.ts --role controller|node|monolith --socket PATH --backend PATH [--node ID] [--instance NAME]
  *   [--paths made-up] [--real-mounts] [--stage-style mount|subdir|none] [--data-dir PATH]
+ * HOLDFAST_SIM_CALL_TIMES=DIR appends the time of each call to DIR/PID.
  */
 const { values } = parseArgs({
   options: {
@@ -31,6 +33,8 @@ if (role === undefined) throw new Error("--role is controller, node or monolith"
 if (values.socket === undefined) throw new Error("--socket is missing");
 if (values.backend === undefined) throw new Error("--backend is missing");
 
+const callTimes = process.env["HOLDFAST_SIM_CALL_TIMES"];
+
 const options: RoleOptions = {
   role,
   socket: values.socket,
@@ -40,6 +44,7 @@ const options: RoleOptions = {
   ...(values.instance === undefined ? {} : { instance: values.instance }),
   ...(stageStyle === undefined ? {} : { stageStyle }),
   ...(values["data-dir"] === undefined ? {} : { dataDir: values["data-dir"] }),
+  ...(callTimes === undefined ? {} : { callTimes: path.join(callTimes, String(process.pid)) }),
 };
 
 const backend = await connectBackend(values.backend);

@@ -3,6 +3,7 @@ import path from "node:path";
 import type { Server } from "nice-grpc";
 import { type Backend, type BackendOptions, createBackend } from "./backend/backend.ts";
 import type { Instance, Role } from "./backend/call.ts";
+import { timed } from "./call-times.ts";
 import { type AsyncPort, localPort } from "./role/async-port.ts";
 import { blindHost, directoryHost, type Host } from "./role/host.ts";
 import { listen } from "./role/listen.ts";
@@ -28,6 +29,8 @@ export interface RoleOptions extends HostOptions {
   readonly node?: string;
   /** This process's name in the record; made of role, node and socket unless told. */
   readonly instance?: string;
+  /** A file to which the time of each call is appended. */
+  readonly callTimes?: string;
 }
 
 export interface SimPluginOptions extends RoleOptions, Omit<BackendOptions, "restored" | "onChange"> {
@@ -75,7 +78,8 @@ export const serveRole = async (
   const tap = createStreamTap(Date.now);
   await backend.attach(instance);
   const perform = createPerformer({ backend, instance, host: hostFrom(options), cut: tap.cut, die });
-  return listen(options.socket, options.role, perform, tap);
+  const { callTimes } = options;
+  return listen(options.socket, options.role, callTimes === undefined ? perform : timed(perform, callTimes), tap);
 };
 
 /** A plugin in this process, on a real socket: for tests of one component. */
