@@ -1,0 +1,38 @@
+import { NodeDefinition } from "@holdfast/shared/gen/csi/v1/csi";
+import { AgentServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
+import { createChannel, createClient, createServer } from "nice-grpc";
+import { openBareJournal } from "./bare-journal.ts";
+import { announce, only } from "./child.ts";
+import { journalRecord, publish, stage, unpublish, unstage } from "./messages.ts";
+
+/** node agent-main.ts SOCKET JOURNAL: stands for the agent: two calls and three syncs for one call. */
+const [socket = "", file = ""] = process.argv.slice(2);
+const plugin = createClient(NodeDefinition, createChannel(`unix://${socket}`));
+const journal = await openBareJournal(file);
+const server = createServer();
+const epoch = { gen: 1n, ctr: 42n };
+
+server.add(
+  AgentServiceDefinition,
+  only({
+    publish: async ({ permit }) => {
+      const volume = permit?.volume ?? "";
+      await journal.append(journalRecord(volume, "permit, stage intent"));
+      await plugin.nodeStageVolume(stage(volume));
+      await journal.append(journalRecord(volume, "staged, publish intent"));
+      const request = publish(volume);
+      await plugin.nodePublishVolume(request);
+      await journal.append(journalRecord(volume, "published"));
+      return { published: { hostPath: request.targetPath, epoch } };
+    },
+    release: async ({ volume }) => {
+      await journal.append(journalRecord(volume, "unpublish intent"));
+      await plugin.nodeUnpublishVolume(unpublish(volume));
+      await journal.append(journalRecord(volume, "unpublished, unstage intent"));
+      await plugin.nodeUnstageVolume(unstage(volume));
+      await journal.append(journalRecord(volume, "released"));
+      return { released: { epoch } };
+    },
+  }),
+);
+announce(`127.0.0.1:${await server.listen("127.0.0.1:0")}`);

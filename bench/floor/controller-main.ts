@@ -1,0 +1,55 @@
+import { ControllerDefinition } from "@holdfast/shared/gen/csi/v1/csi";
+import { AgentServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
+import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { Redis } from "ioredis";
+import { createChannel, createClient, createServer } from "nice-grpc";
+import { announce, only } from "./child.ts";
+import { active, attach, claimOf, detach, permit, record, release, released } from "./messages.ts";
+
+/** node controller-main.ts SOCKET AGENT REDIS: stands for the controller: two calls and three commits for one call. */
+const [socket = "", agentAddress = "", redisUrl = ""] = process.argv.slice(2);
+const plugin = createClient(ControllerDefinition, createChannel(`unix://${socket}`));
+const agent = createClient(AgentServiceDefinition, createChannel(agentAddress));
+const redis = new Redis(redisUrl);
+
+const library = `#!lua name=hf_floor
+redis.register_function('hf_floor_cas', function(keys, args)
+  if (redis.call('HGET', keys[1], 'rev') or '0') ~= args[1] then return redis.error_reply('STALE') end
+  redis.call('HSET', keys[1], 'rev', args[2], 'json', args[3])
+  return args[2]
+end)`;
+await redis.call("FUNCTION", "LOAD", "REPLACE", library);
+
+const revisions = new Map<string, number>();
+const commit = async (volume: string): Promise<void> => {
+  const before = revisions.get(volume) ?? 0;
+  const after = before + 1;
+  await redis.fcall("hf_floor_cas", 1, `{hf:floor}:volume:${volume}`, before, after, record(volume, after));
+  revisions.set(volume, after);
+};
+
+const server = createServer();
+server.add(
+  ClaimServiceDefinition,
+  only({
+    createClaims: async ({ claims: [spec] }) => {
+      const volume = spec?.volume ?? "";
+      await commit(volume);
+      await plugin.controllerPublishVolume(attach(volume));
+      await commit(volume);
+      await agent.publish(permit(volume));
+      await commit(volume);
+      return { claims: [claimOf(volume, active)] };
+    },
+    releaseClaims: async ({ workload }) => {
+      const volume = workload.slice("w-".length);
+      await commit(volume);
+      await agent.release(release(volume));
+      await commit(volume);
+      await plugin.controllerUnpublishVolume(detach(volume));
+      await commit(volume);
+      return { claims: [claimOf(volume, released)] };
+    },
+  }),
+);
+announce(`127.0.0.1:${await server.listen("127.0.0.1:0")}`);

@@ -1,0 +1,11 @@
+/** Something that can be asked for volumes: the product, or the floor it is measured against. */
+export interface Subject {
+  readonly name: string;
+  /** Claims the volume of that number and resolves once it is usable. */
+  claim(index: number): Promise<void>;
+  /** Gives it back and resolves once nothing of it is left. */
+  release(index: number): Promise<void>;
+  /** Its processes, by their part, for the CPU time they took. */
+  readonly pids: Readonly<Record<string, number>>;
+  stop(): Promise<void>;
+}
