@@ -1,0 +1,115 @@
+import { mkdir, rm } from "node:fs/promises";
+import path from "node:path";
+import { systemClock } from "@holdfast/shared/async/clock";
+import { createTracing } from "@holdfast/shared/tracing";
+import { afterEach, describe, expect, it } from "vitest";
+import { createPluginDirectory, type PluginDirectory, type PluginDirectoryOptions } from "./plugin-directory.ts";
+import { useConnectionFixture } from "./testing/connection-fixture.ts";
+
+const { home, signal, lines, log, start } = useConnectionFixture();
+
+let directory: PluginDirectory | undefined;
+afterEach(() => directory?.close());
+
+const open = (options: Partial<PluginDirectoryOptions> = {}): PluginDirectory => {
+  directory = createPluginDirectory({
+    dir: home().dir,
+    role: "monolith",
+    log: log(),
+    tracing: createTracing("test"),
+    clock: systemClock,
+    signal: signal(),
+    ...options,
+  });
+  return directory;
+};
+
+const inDir = (...parts: string[]): string => path.join(home().dir, ...parts);
+
+describe("a plugin directory", () => {
+  it("finds plugins that are there and plugins that come, as a socket or as a directory with one", async () => {
+    await start({ socketPath: inDir("a.sock"), name: "a.example.com" });
+    await mkdir(inDir("b"));
+    await start({ socketPath: inDir("b", "csi.sock"), name: "b.example.com" });
+    const plugins = open();
+    expect((await plugins.whenReady("a.example.com", signal())).socketPath).toBe(inDir("a.sock"));
+    expect((await plugins.whenReady("b.example.com", signal())).socketPath).toBe(inDir("b", "csi.sock"));
+    await start({ socketPath: inDir("c.sock"), name: "c.example.com" });
+    await plugins.whenReady("c.example.com", signal());
+    await mkdir(inDir("d"));
+    await start({ socketPath: inDir("d", "csi.sock"), name: "d.example.com" });
+    await plugins.whenReady("d.example.com", signal());
+    expect(plugins.list()).toHaveLength(4);
+    expect(plugins.get("e.example.com")).toBeUndefined();
+  });
+
+  it("waits for a directory that is not there yet", async () => {
+    const dir = inDir("later");
+    const plugins = open({ dir });
+    await mkdir(dir);
+    await start({ socketPath: path.join(dir, "csi.sock") });
+    await plugins.whenReady("tiny.example.com", signal());
+  });
+
+  it("follows a directory that is replaced", async () => {
+    const dir = inDir("sockets");
+    await mkdir(dir);
+    const plugins = open({ dir });
+    const first = await start({ socketPath: path.join(dir, "a.sock"), name: "a.example.com" });
+    await plugins.whenReady("a.example.com", signal());
+    await first.kill();
+    await rm(dir, { recursive: true });
+    await mkdir(dir);
+    await start({ socketPath: path.join(dir, "b.sock"), name: "b.example.com" });
+    await plugins.whenReady("b.example.com", signal());
+  });
+
+  it("uses the newest ready one of two with one name, says so once, and falls back to the older", async () => {
+    await start({ socketPath: inDir("old.sock") });
+    const plugins = open();
+    const old = await plugins.whenReady("tiny.example.com", signal());
+    const young = await start({ socketPath: inDir("young.sock") });
+    await expect.poll(() => plugins.get("tiny.example.com")?.socketPath).toBe(inDir("young.sock"));
+    expect(old.status().phase).toBe("ready");
+    const warnings = () =>
+      lines.map((line) => JSON.parse(line)).filter(({ message }) => message.startsWith("several sockets"));
+    expect(warnings()).toMatchObject([
+      { plugin: "tiny.example.com", sockets: [inDir("old.sock"), inDir("young.sock")], current: inDir("young.sock") },
+    ]);
+    await young.kill();
+    await expect.poll(() => plugins.get("tiny.example.com")?.socketPath).toBe(inDir("old.sock"));
+    expect(warnings()).toHaveLength(1);
+  });
+
+  it("keeps one connection for a path over restarts of its plugin", async () => {
+    const first = await start({ socketPath: inDir("a.sock") });
+    const plugins = open();
+    const connection = await plugins.whenReady("tiny.example.com", signal());
+    await first.kill();
+    await expect.poll(() => plugins.get("tiny.example.com")).toBeUndefined();
+    await start({ socketPath: inDir("a.sock") });
+    expect(await plugins.whenReady("tiny.example.com", signal())).toBe(connection);
+    expect(plugins.list()).toEqual([connection]);
+  });
+
+  it("forgets a path whose plugin is gone for long, and closes its connection", async () => {
+    const first = await start({ socketPath: inDir("a.sock") });
+    const plugins = open({ forgetAfterMs: 10 });
+    const connection = await plugins.whenReady("tiny.example.com", signal());
+    await first.kill();
+    await expect.poll(() => plugins.list()).toEqual([]);
+    await expect.poll(() => connection.status().phase).toBe("closed");
+  });
+
+  it("tells of every change, and closes all it opened", async () => {
+    const plugins = open();
+    const told: string[] = [];
+    plugins.onChange((connection) => told.push(connection.status().phase));
+    await start({ socketPath: inDir("a.sock") });
+    const connection = await plugins.whenReady("tiny.example.com", signal());
+    await plugins.close();
+    expect(told).toEqual(["waiting", "connecting", "ready", "closed"]);
+    expect(connection.status().phase).toBe("closed");
+    await expect(plugins.whenReady("tiny.example.com", signal())).rejects.toThrow("the plugin directory was closed");
+  });
+});
