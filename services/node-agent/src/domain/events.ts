@@ -18,6 +18,8 @@ export type VolumeRecord =
       readonly facts: PermitFacts;
       readonly stageNeeded: boolean;
       readonly stagePath: string;
+      readonly marks: readonly MountMark[];
+      readonly before: readonly number[];
     }
   | { readonly type: "stage-intent" }
   | {

@@ -93,7 +93,9 @@ export const leftovers = (
   for (const line of view.sharing(wanted.marks)) {
     if (!known.has(line.id) && !found.some((it) => it.path === line.path)) found.push({ path: line.path });
   }
-  for (const { line, pid, command } of view.foreign(wanted.marks)) {
+  // A mark that the host itself showed before is the host's: other namespaces have copies of that, not of the volume.
+  const own = wanted.marks.filter((mark) => !view.sharing([mark]).some((line) => known.has(line.id)));
+  for (const { line, pid, command } of view.foreign(own)) {
     if (!known.has(line.id)) found.push({ path: line.path, pid, command });
   }
   return found;

@@ -5,13 +5,13 @@
  * V1 A claim in `claims` is one that the journal holds: whatever is mounted for it may be mounted (I3, I5).
  * V2 A claim leaves only by `released`, from a phase in which nothing of it can be mounted.
  * V3 A released epoch is dead until the floor has passed it.
- * V4 `marks` grow as long as anything may be mounted, and are forgotten only when all is unstaged.
+ * V4 `marks` grow as long as anything is held, and are forgotten only with the last claim.
  */
 import { type ClaimEvent, claimTable } from "./claim-table.ts";
 import { compareEpochs, type Epoch, newerEpoch, sameEpoch, zeroEpoch } from "./epoch.ts";
 import type { VolumeEvent } from "./events.ts";
 import { type StageEvent, stageTable } from "./stage-table.ts";
-import type { DeadEpoch, HeldClaim, MountMark, PermitFacts, StageState, VolumeRef, VolumeState } from "./types.ts";
+import type { DeadEpoch, HeldClaim, MountMark, StageState, VolumeRef, VolumeState } from "./types.ts";
 
 /** An event that the tables do not allow: a journal that holds it is damaged. */
 export interface MachineFault {
@@ -43,7 +43,7 @@ export const applyEvent = (volume: VolumeState | undefined, event: VolumeEvent):
         before: joinIds(volume.stage.before, event.before),
       });
     case "unstaged":
-      return stageMoved(volume, "unstaged", { shown: [], marks: [], before: [] }); // V4
+      return stageMoved(volume, "unstaged", { shown: [] });
     case "published":
       return claimMoved(
         volume,
@@ -106,7 +106,9 @@ const takeClaim = (
   if (event.type === "adopted") {
     const claim: HeldClaim = { facts: event.facts, phase: "unsure", goal: "released", mountId: 0 };
     const phase = stage.needed && stage.phase === "unstaged" ? "unsure" : stage.phase;
-    return { ...known, ref: event.ref, stage: { ...stage, phase }, claims: withClaim(known, claim) };
+    const marks = joinMarks(stage.marks, event.marks);
+    const before = joinIds(stage.before, event.before);
+    return { ...known, ref: event.ref, stage: { ...stage, phase, marks, before }, claims: withClaim(known, claim) };
   }
   const claim: HeldClaim = { facts: event.facts, phase: "permitted", goal: "mounted", mountId: 0 };
   const floor = newerEpoch(known.floor, event.floor);
@@ -154,7 +156,6 @@ const claimReleased = (volume: VolumeState, claimUid: string, epoch: Epoch, late
   const failure = claim.failure === undefined ? {} : { failure: claim.failure };
   let dead = withDead(volume, { claimUid, epoch: claim.facts.epoch, late, ...failure });
   if (!sameEpoch(epoch, claim.facts.epoch)) dead = withDead({ ...volume, dead }, { claimUid, epoch, late, ...failure });
-  // Without a stage there is no `unstaged` that would forget the marks.
   const over = Object.keys(claims).length === 0 && volume.stage.phase === "unstaged";
   const stage = over ? { ...volume.stage, shown: [], marks: [], before: [] } : volume.stage; // V4
   return { ...volume, claims, dead, stage };
@@ -196,6 +197,3 @@ const joinMarks = (a: readonly MountMark[], b: readonly MountMark[]): readonly M
 /** Nothing held, nothing staged, nothing owed: only floor and dead epochs are left. */
 export const isAtRest = (volume: VolumeState): boolean =>
   Object.keys(volume.claims).length === 0 && volume.stage.phase === "unstaged";
-
-export const factsOf = (volume: VolumeState, claimUid: string): PermitFacts | undefined =>
-  volume.claims[claimUid]?.facts;

@@ -1,0 +1,46 @@
+import type { Epoch } from "./epoch.ts";
+import type { Refusal } from "./floors.ts";
+import type { Leftover } from "./mounts.ts";
+import type { MountFailure, VolumeState } from "./types.ts";
+
+/** Why the agent stopped on its way. The debt stays in the journal; the same message brings it on. */
+export interface Halt {
+  /** A word of docs/errors.md, or the name of a gRPC code when the plugin's answer says all there is to say. */
+  readonly reason: string;
+  readonly message: string;
+  readonly method: string;
+  readonly code: string;
+  /** Set when asking again will not help by itself. */
+  readonly blocked?: { readonly missingProof: string; readonly clearWith: string };
+  readonly holder?: Leftover;
+}
+
+export interface Published {
+  readonly kind: "published";
+  readonly hostPath: string;
+  readonly mountId: number;
+  readonly epoch: Epoch;
+  readonly device?: { readonly path: string; readonly major: number; readonly minor: number };
+}
+
+export type PublishResult =
+  | Published
+  /** RELEASED(e) is journalled: nothing of it is mounted. */
+  | { readonly kind: "not-mounted"; readonly failure: MountFailure; readonly message: string; readonly epoch: Epoch }
+  | { readonly kind: "uncertain"; readonly halt: Halt }
+  | Refusal;
+
+export type ReleaseResult =
+  | { readonly kind: "released"; readonly epoch: Epoch }
+  | { readonly kind: "pending"; readonly halt: Halt }
+  | Refusal;
+
+export interface Orphan {
+  readonly path: string;
+  readonly mountId: number;
+}
+
+export interface Inventory {
+  readonly volumes: readonly { readonly state: VolumeState; readonly halt?: Halt }[];
+  readonly orphans: readonly Orphan[];
+}

@@ -1,0 +1,115 @@
+/** Why a run stopped, in words that name the volume, the plugin, the call, and what to do next. */
+import type { Halt } from "../domain/answers.ts";
+import { showEpoch } from "../domain/epoch.ts";
+import type { Leftover } from "../domain/mounts.ts";
+import type { MountFailure, PermitFacts, VolumeRef } from "../domain/types.ts";
+import type { CallFailure } from "../ports.ts";
+
+export const nameVolume = (ref: VolumeRef): string => `volume ${ref.namespace}/${ref.volume} (plugin ${ref.plugin})`;
+
+/** Words for blocks that have one; the others say what the plugin answered. */
+const blockReasons: Readonly<Record<string, string>> = {
+  NOT_FOUND: "NOT_AT_BACKEND",
+  ALREADY_EXISTS: "INCOMPATIBLE",
+  PERMISSION_DENIED: "CREDENTIALS_REFUSED",
+  UNAUTHENTICATED: "CREDENTIALS_REFUSED",
+};
+
+export function callHalt(ref: VolumeRef, failure: CallFailure): Halt {
+  const { method, code, then, sent, needs } = failure;
+  const said = failure.message === "" ? "" : `: ${failure.message}`;
+  const message = sent
+    ? `${nameVolume(ref)}: ${method} answered ${code}${said}`
+    : `${nameVolume(ref)}: ${method} was not sent${said}`;
+  if (then !== "block") {
+    return { reason: sent ? code : "PLUGIN_NOT_READY", message, method, code };
+  }
+  return {
+    reason: blockReasons[code] ?? "PLUGIN_REFUSED",
+    message,
+    method,
+    code,
+    blocked: { missingProof: `an OK of ${method} from plugin ${ref.plugin}`, clearWith: needs },
+  };
+}
+
+export const failureOf = (failure: CallFailure): MountFailure => ({
+  reason: blockReasons[failure.code] ?? "PLUGIN_REFUSED",
+  method: failure.method,
+  code: failure.code,
+});
+
+export function pluginAwayHalt(ref: VolumeRef, why: string): Halt {
+  const message = `${nameVolume(ref)}: ${why}; it goes on as soon as the plugin can be called`;
+  return { reason: "PLUGIN_NOT_READY", message, method: "", code: "" };
+}
+
+export function notSeenHalt(ref: VolumeRef, target: string): Halt {
+  return {
+    reason: "MOUNT_NOT_SEEN",
+    message: `${nameVolume(ref)}: NodePublishVolume answered OK and nothing is mounted at ${target}: the plugin mounts where this host does not see it`,
+    method: "NodePublishVolume",
+    code: "OK",
+    blocked: {
+      missingProof: `a mount at ${target} in the agent's mount namespace`,
+      clearWith: `run plugin ${ref.plugin} with bidirectional mount propagation for the agent's root directory`,
+    },
+  };
+}
+
+export function stillMountedHalt(ref: VolumeRef, method: string, code: string, path: string): Halt {
+  return {
+    reason: "STILL_MOUNTED",
+    message: `${nameVolume(ref)}: ${path} is still a mount point after ${method} answered ${code}`,
+    method,
+    code,
+    blocked: { missingProof: `that ${path} is no mount point`, clearWith: `umount ${path}` },
+  };
+}
+
+export function leftoverHalt(ref: VolumeRef, left: Leftover): Halt {
+  const { path, pid, command } = left;
+  if (pid === undefined) {
+    return {
+      reason: "ORPHAN_MOUNT",
+      message: `${nameVolume(ref)}: ${path} is still mounted and nothing in the journal explains it`,
+      method: "",
+      code: "",
+      blocked: { missingProof: `that nothing of the volume is mounted at ${path}`, clearWith: `umount ${path}` },
+      holder: left,
+    };
+  }
+  return {
+    reason: "MOUNT_HELD",
+    message: `${nameVolume(ref)}: process ${pid} (${command ?? "?"}) keeps it mounted at ${path} in its own mount namespace`,
+    method: "",
+    code: "",
+    blocked: { missingProof: `that process ${pid} no longer has the mount`, clearWith: `end process ${pid}` },
+    holder: left,
+  };
+}
+
+export function orphanHalt(ref: VolumeRef, path: string): Halt {
+  return {
+    reason: "ORPHAN_MOUNT",
+    message: `${nameVolume(ref)}: ${path} is mounted and no claim in the journal explains it; no other claim can have the volume here before it is released`,
+    method: "",
+    code: "",
+    blocked: { missingProof: `whose mount ${path} is`, clearWith: "holdfast repair scan-orphans" },
+  };
+}
+
+export function changedHalt(ref: VolumeRef, facts: PermitFacts): Halt {
+  return {
+    reason: "PERMIT_CHANGED",
+    message: `${nameVolume(ref)}: the permit of claim ${facts.claimUid} under epoch ${showEpoch(facts.epoch)} came with other contexts or flags than before`,
+    method: "",
+    code: "",
+    blocked: { missingProof: "which of the two permits is right", clearWith: "release the claim and claim again" },
+  };
+}
+
+export function noEndHalt(ref: VolumeRef): Halt {
+  const message = `${nameVolume(ref)}: its mount keeps vanishing; the same order again goes on`;
+  return { reason: "MOUNT_MISSING", message, method: "", code: "" };
+}

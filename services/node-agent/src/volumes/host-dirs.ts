@@ -1,0 +1,140 @@
+/**
+ * Directories under the agent's root, made and removed without following anything that somebody else could have put there.
+ *
+ * H1 Every component is opened without following links and checked: a directory, ours, writable by nobody else.
+ * H2 Making and removing go through the opened directory, so that a swap after the check changes nothing.
+ * H3 Removal takes an empty directory or an empty file, never what is in one: it may be a mount that nobody saw, or data.
+ */
+import { constants } from "node:fs";
+import { type FileHandle, lstat, mkdir, open, rmdir, stat, unlink } from "node:fs/promises";
+import path from "node:path";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { Logger } from "@holdfast/shared/log/logger";
+import type { HostDirs } from "../ports.ts";
+
+/** Linux; Node has no name for it. Opens a place without opening what is there. */
+const pathOnly = 0o10000000;
+const flags = pathOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+
+const directoryMode = 0o711;
+
+export interface HostDirsOptions {
+  readonly root: string;
+  readonly log: Logger;
+  /** Who may own what lies above the root, besides us: the unmapped owner inside a user namespace. */
+  readonly alsoTrusted: readonly number[];
+}
+
+/** Makes the root, staging/ and publish/, and checks all that lies above. */
+export async function openHostDirs({ root, log, alsoTrusted }: HostDirsOptions): Promise<HostDirs> {
+  await mkdir(root, { recursive: true, mode: directoryMode });
+  await (await walk(root, [0, ...alsoTrusted])).close();
+  for (const name of ["staging", "publish"]) await makeBelow(path.join(root, name));
+
+  /** Opens the directory that holds `at`, makes nothing. */
+  async function inParent<T>(at: string, act: (entry: string) => Promise<T>): Promise<T> {
+    const parent = await walk(path.dirname(at), [0, ...alsoTrusted]);
+    try {
+      return await act(`/proc/self/fd/${parent.fd}/${path.basename(at)}`); // H2
+    } finally {
+      await parent.close();
+    }
+  }
+
+  async function makeBelow(at: string): Promise<void> {
+    await inParent(at, async (entry) => {
+      try {
+        await mkdir(entry, directoryMode);
+      } catch (error) {
+        if (codeOf(error) !== "EEXIST") throw error;
+      }
+      // Looked at again by its own name: what is there now is what the plugin will be told.
+      const made = await open(entry, flags).catch((error: unknown) => {
+        throw unsafe(at, `is no directory (${codeOf(error)})`);
+      });
+      await check(made, at, [0]).finally(() => made.close());
+    });
+  }
+
+  return {
+    makeStaging: makeBelow,
+    makeParent: (target) => makeBelow(path.dirname(target)),
+    async removeTarget(at) {
+      await inParent(at, async (entry) => {
+        const found = await lstat(entry).catch(absent);
+        if (found === undefined) return;
+        // H3
+        if (found.isDirectory()) await rmdir(entry);
+        else if (found.isFile() && found.size === 0) await unlink(entry);
+        else log.warn("a plugin left something at a target; it stays", { path: at, size: found.size });
+      }).catch((error: unknown) => leave(at, error));
+    },
+    async removeDirectory(at) {
+      await inParent(at, (entry) => rmdir(entry)).catch((error: unknown) => leave(at, error));
+    },
+    async deviceNumber(name) {
+      const found = await stat(name).catch(() => undefined);
+      if (found === undefined || !found.isBlockDevice()) return undefined;
+      return { major: majorOf(found.rdev), minor: minorOf(found.rdev) };
+    },
+  };
+
+  function leave(at: string, error: unknown): void {
+    if (codeOf(error) === "ENOENT") return;
+    log.warn("a directory that is no longer needed stays", { path: at, code: codeOf(error) });
+  }
+}
+
+/** H1. The answer is open and has to be closed. */
+async function walk(directory: string, owners: readonly number[]): Promise<FileHandle> {
+  let at = "/";
+  let handle = await open(at, flags);
+  try {
+    await check(handle, at, owners);
+    for (const name of directory.split("/").filter((part) => part !== "")) {
+      at = path.join(at, name);
+      const next = await open(`/proc/self/fd/${handle.fd}/${name}`, flags).catch((error: unknown) => {
+        throw codeOf(error) === "ENOENT" ? error : unsafe(at, `is no directory, or a link (${codeOf(error)})`);
+      });
+      await handle.close();
+      handle = next;
+      await check(handle, at, owners);
+    }
+    return handle;
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+async function check(handle: FileHandle, at: string, owners: readonly number[]): Promise<void> {
+  const { uid, mode } = await handle.stat();
+  if (!owners.includes(uid)) throw unsafe(at, `belongs to user ${uid}`);
+  // In a sticky directory others may add names, and can neither rename nor remove ours.
+  const sticky = (mode & 0o1000) !== 0;
+  if ((mode & 0o022) !== 0 && !sticky)
+    throw unsafe(at, `can be written by others (mode ${(mode & 0o7777).toString(8)})`);
+}
+
+function unsafe(at: string, why: string): HoldfastError {
+  const message = `${at} ${why}: volumes are mounted only below directories that root alone can change`;
+  return new HoldfastError({ kind: "precondition", reason: "HOST_PATH_UNSAFE", message, metadata: { path: at } });
+}
+
+const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? String(error);
+
+function absent(error: unknown): undefined {
+  if (codeOf(error) === "ENOENT") return undefined;
+  throw error;
+}
+
+/** As the kernel packs them into 64 bits (glibc's gnu_dev_major and gnu_dev_minor). */
+function majorOf(device: number): number {
+  const bits = BigInt(device);
+  return Number(((bits >> 8n) & 0xfffn) | ((bits >> 32n) & 0xfffff000n));
+}
+
+function minorOf(device: number): number {
+  const bits = BigInt(device);
+  return Number((bits & 0xffn) | ((bits >> 12n) & 0xffffff00n));
+}

@@ -1,0 +1,157 @@
+/** The steps towards a mount: stage once, publish per claim, look after each. */
+import type { Halt } from "../domain/answers.ts";
+import type { VolumeRecord } from "../domain/events.ts";
+import { type MountLine, type MountView, marksUnder, seenAt } from "../domain/mounts.ts";
+import { isUnder } from "../domain/paths.ts";
+import type { MountMark } from "../domain/types.ts";
+import type { Failpoint } from "../failpoints.ts";
+import type { CallFailure, HostDirs, MountOrder, MountTable, NodePlugin, PermitContents } from "../ports.ts";
+import { callHalt, failureOf, notSeenHalt } from "./halts.ts";
+import type { VolumeRun } from "./volume-run.ts";
+
+/** What a run needs to make calls. */
+export interface StepTools {
+  readonly plugin: NodePlugin;
+  readonly mounts: MountTable;
+  readonly dirs: HostDirs;
+  readonly failpoint: Failpoint;
+  /** The agent's own life: a caller that goes away does not stop a call. */
+  readonly signal: AbortSignal;
+  /** The mounts as they were before the first call for this volume, if this process saw them. */
+  readonly firstView: MountView | undefined;
+  /** Told when the plugin refused for certain, with its own words, which the journal does not keep. */
+  readonly onRefused: (failure: CallFailure) => void;
+}
+
+/** Undefined: done, go on. */
+export type StepEnd = Promise<Halt | undefined>;
+
+export async function stageStep(run: VolumeRun, claimUid: string, contents: PermitContents, tools: StepTools): StepEnd {
+  const { plugin, dirs, failpoint, mounts, signal } = tools;
+  failpoint("agent.stage.before-journal");
+  await run.commit({ type: "stage-intent" }); // I4
+  failpoint("agent.stage.after-journal");
+  const order = orderOf(run, claimUid, contents);
+  await dirs.makeStaging(order.stagingPath);
+  failpoint("agent.stage.after-mkdir");
+  run.setView(undefined);
+  const result = await plugin.stage(order, signal);
+  failpoint("agent.stage.after-call");
+  if (result.kind === "done") {
+    const view = await mounts.look(false);
+    const marks = marksUnder(view, [order.stagingPath]);
+    const shown = view.under(order.stagingPath).map((line) => line.id);
+    run.note({ type: "staged", shown, marks, before: idsBefore(run, tools, view, marks) });
+    return undefined;
+  }
+  const phase = run.volume().stage.phase;
+  if (surelyNot(result) && phase === "staging") run.note({ type: "stage-refused" });
+  else if (result.failure.sent) run.see({ type: "stage-unknown" });
+  return refusedOrHalt(run, claimUid, result, tools);
+}
+
+export async function publishStep(
+  run: VolumeRun,
+  claimUid: string,
+  contents: PermitContents,
+  tools: StepTools,
+): StepEnd {
+  const { plugin, dirs, failpoint, mounts, signal } = tools;
+  failpoint("agent.publish.before-journal");
+  await run.commit({ type: "publish-intent", claimUid }); // I4
+  failpoint("agent.publish.after-journal");
+  const order = orderOf(run, claimUid, contents);
+  const { target } = order.facts;
+  await dirs.makeParent(target);
+  failpoint("agent.publish.after-mkdir");
+  run.setView(undefined);
+  const result = await plugin.publish(order, signal);
+  failpoint("agent.publish.after-call");
+  if (result.kind === "done") {
+    const view = await mounts.look(false);
+    failpoint("agent.publish.after-verify");
+    const line = seenAt(view, target);
+    if (line === undefined) {
+      run.see({ type: "publish-unknown", claimUid });
+      return notSeenHalt(order.ref, target);
+    }
+    run.setView(view);
+    failpoint("agent.published.before-journal");
+    await run.commit(publishedRecord(run, claimUid, tools, view, line));
+    failpoint("agent.published.after-journal");
+    return undefined;
+  }
+  const phase = run.volume().claims[claimUid]?.phase;
+  if (surelyNot(result) && phase === "publishing") {
+    run.note({ type: "publish-refused", claimUid });
+    // "Left behind when Publish fails" is what some drivers do with the target they made.
+    const view = await mounts.look(false);
+    if (view.under(target).length === 0) await dirs.removeTarget(target);
+  } else if (result.failure.sent) run.see({ type: "publish-unknown", claimUid });
+  return refusedOrHalt(run, claimUid, result, tools);
+}
+
+/** The journal says published: is it there? */
+export async function verifyStep(run: VolumeRun, claimUid: string, mounts: MountTable): Promise<MountLine | undefined> {
+  const target = run.volume().claims[claimUid]?.facts.target ?? "";
+  const view = run.freshView() ?? (await mounts.look(false));
+  const line = seenAt(view, target);
+  if (line === undefined) {
+    run.setView(undefined);
+    run.see({ type: "mount-lost", claimUid });
+  }
+  return line;
+}
+
+function publishedRecord(
+  run: VolumeRun,
+  claimUid: string,
+  tools: StepTools,
+  view: MountView,
+  line: MountLine,
+): VolumeRecord {
+  const { stage, claims } = run.volume();
+  const target = claims[claimUid]?.facts.target ?? line.path;
+  const marks = marksUnder(view, stage.needed ? [stage.path, target] : [target]);
+  return { type: "published", claimUid, mountId: line.id, marks, before: idsBefore(run, tools, view, marks) };
+}
+
+/** Which of the mounts with these marks are not ours: they were there first. */
+function idsBefore(run: VolumeRun, tools: StepTools, now: MountView, marks: readonly MountMark[]): readonly number[] {
+  const ours = ownPaths(run);
+  // A restart between the first call and its answer loses the first view; what lies outside of our paths now was not
+  // made by a plugin that was given our paths.
+  const view = tools.firstView ?? now;
+  return view
+    .sharing(marks)
+    .filter((line) => !ours.some((path) => isUnder(line.path, path)))
+    .map((line) => line.id);
+}
+
+function ownPaths(run: VolumeRun): readonly string[] {
+  const { stage, claims } = run.volume();
+  return [stage.path, ...Object.values(claims).map((claim) => claim.facts.target)];
+}
+
+function orderOf(run: VolumeRun, claimUid: string, contents: PermitContents): MountOrder {
+  const { ref, stage, claims } = run.volume();
+  const claim = claims[claimUid];
+  if (claim === undefined) throw new Error(`claim ${claimUid} is not held`);
+  return { ref, facts: claim.facts, contents, stagingPath: stage.needed ? stage.path : "" };
+}
+
+type NotDone = { readonly kind: "refused" | "unknown"; readonly failure: CallFailure };
+
+/** This very call changed nothing: the plugin said so, or it was never asked. */
+const surelyNot = (result: NotDone): boolean => result.kind === "refused" || !result.failure.sent;
+
+/** Refused for good: the claim ends, what may be there is undone first. Everything else is asked again. */
+function refusedOrHalt(run: VolumeRun, claimUid: string, result: NotDone, tools: StepTools): Halt | undefined {
+  const { failure } = result;
+  if (result.kind === "refused" && failure.then === "fail") {
+    tools.onRefused(failure);
+    run.note({ type: "release-intent", claimUid, failure: failureOf(failure) });
+    return undefined;
+  }
+  return callHalt(run.volume().ref, failure);
+}

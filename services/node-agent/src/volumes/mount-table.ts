@@ -1,0 +1,111 @@
+/**
+ * The kernel's mount table, read off the event loop.
+ *
+ * T1 A look begins after it was asked for: a table read before the call that it shall judge proves nothing.
+ * T2 Whoever asks while a look is under way shares the next one, so that a burst costs two.
+ */
+import { readdir, readFile, readlink } from "node:fs/promises";
+import type { ForeignMount, MountLine, MountView } from "../domain/mounts.ts";
+import { showsMark } from "../domain/mounts.ts";
+import type { MountTable } from "../ports.ts";
+import { mountinfoView, parseMountinfo } from "./mountinfo.ts";
+
+/** The inode of the first pid namespace: constant in Linux (PROC_PID_INIT_INO). From there every process is seen. */
+const firstPidNamespace = "pid:[4026531836]";
+
+/** The kernel lists mounts without gaps while others change since 5.8; before, a table is read until it stands still. */
+const stableReads = 3;
+
+export interface MountTableOptions {
+  /** /proc, or a stand-in. */
+  readonly proc: string;
+  /** os.release() */
+  readonly kernel: string;
+}
+
+export async function createMountTable({ proc, kernel }: MountTableOptions): Promise<MountTable> {
+  const scope = (await readlink(`${proc}/self/ns/pid`)) === firstPidNamespace ? "host" : "own-namespace";
+  const gapless = isAtLeast(kernel, 5, 8);
+  let cached: { text: string; lines: readonly MountLine[]; view: Omit<MountView, "foreign"> } | undefined;
+
+  const readOwn = async () => {
+    let text = await readFile(`${proc}/self/mountinfo`, "utf8");
+    for (let count = 1; !gapless && count < stableReads; count += 1) {
+      const again = await readFile(`${proc}/self/mountinfo`, "utf8");
+      if (again === text) break;
+      text = again;
+    }
+    if (cached?.text !== text) {
+      const lines = parseMountinfo(text);
+      cached = { text, lines, view: mountinfoView(lines) };
+    }
+    return cached.view;
+  };
+
+  const lookOwn = coalesced(async (): Promise<MountView> => ({ ...(await readOwn()), foreign: () => [] }));
+  const lookEverywhere = coalesced(async (): Promise<MountView> => {
+    const others = await readOthers(proc);
+    // Last, so that what is found elsewhere is never newer than what is found here.
+    const own = await readOwn();
+    return {
+      ...own,
+      foreign: (marks) => others.filter(({ line }) => marks.some((mark) => showsMark(line, mark))),
+    };
+  });
+  return { scope, look: (everywhere) => (everywhere ? lookEverywhere() : lookOwn()) };
+}
+
+/** T1, T2 */
+function coalesced<T>(read: () => Promise<T>): () => Promise<T> {
+  let running: Promise<unknown> | undefined;
+  let next: Promise<T> | undefined;
+  const start = (): Promise<T> => {
+    const reading = read();
+    running = reading
+      .catch(() => undefined)
+      .finally(() => {
+        running = undefined;
+      });
+    return reading;
+  };
+  return () => {
+    if (running === undefined) return start();
+    next ??= running.then(() => {
+      next = undefined;
+      return start();
+    });
+    return next;
+  };
+}
+
+/** One process of every other mount namespace stands for all of it. Processes that end meanwhile have let go. */
+async function readOthers(proc: string): Promise<readonly ForeignMount[]> {
+  const own = await readlink(`${proc}/self/ns/mnt`);
+  const pids = (await readdir(proc)).filter((name) => /^\d+$/.test(name));
+  const members = new Map<string, string[]>();
+  for (let at = 0; at < pids.length; at += 64) {
+    await Promise.all(
+      pids.slice(at, at + 64).map(async (pid) => {
+        const namespace = await readlink(`${proc}/${pid}/ns/mnt`).catch(() => own);
+        if (namespace !== own) members.set(namespace, [...(members.get(namespace) ?? []), pid]);
+      }),
+    );
+  }
+  const found = await Promise.all([...members.values()].map((ofOne) => readOne(proc, ofOne)));
+  return found.flat();
+}
+
+async function readOne(proc: string, pids: readonly string[]): Promise<readonly ForeignMount[]> {
+  for (const pid of pids) {
+    const text = await readFile(`${proc}/${pid}/mountinfo`, "utf8").catch(() => "");
+    if (text === "") continue;
+    const command = (await readFile(`${proc}/${pid}/comm`, "utf8").catch(() => "?")).trim();
+    return parseMountinfo(text).map((line) => ({ line, pid: Number(pid), command }));
+  }
+  return [];
+}
+
+function isAtLeast(release: string, major: number, minor: number): boolean {
+  const [, found = "0", below = "0"] = /^(\d+)\.(\d+)/.exec(release) ?? [];
+  return Number(found) > major || (Number(found) === major && Number(below) >= minor);
+}

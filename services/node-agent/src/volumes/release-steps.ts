@@ -1,0 +1,114 @@
+/** The steps towards nothing: unpublish, unstage after the last, look, and only then the proof. */
+import { hostRules } from "../domain/access.ts";
+import type { Epoch } from "../domain/epoch.ts";
+import { leftovers, type MountView } from "../domain/mounts.ts";
+import { isLast } from "../domain/next-step.ts";
+import type { VolumePaths } from "../domain/paths.ts";
+import type { MountTable, NodePlugin } from "../ports.ts";
+import { callHalt, leftoverHalt, stillMountedHalt } from "./halts.ts";
+import type { StepEnd, StepTools } from "./mount-steps.ts";
+import type { VolumeRun } from "./volume-run.ts";
+
+type UndoTools = Pick<StepTools, "dirs" | "failpoint" | "mounts" | "signal"> & { readonly plugin: NodePlugin };
+
+export async function unpublishStep(run: VolumeRun, claimUid: string, tools: UndoTools): StepEnd {
+  const { plugin, dirs, failpoint, mounts, signal } = tools;
+  failpoint("agent.unpublish.before-journal");
+  await run.commit({ type: "unpublish-intent", claimUid }); // I4
+  failpoint("agent.unpublish.after-journal");
+  const { ref, claims } = run.volume();
+  const target = claims[claimUid]?.facts.target ?? "";
+  run.setView(undefined);
+  const result = await plugin.unpublish(ref, target, signal);
+  failpoint("agent.unpublish.after-call");
+  if (result.kind !== "done" && result.failure.then !== "check-mounts") {
+    run.see({ type: "unpublish-unknown", claimUid });
+    return callHalt(ref, result.failure);
+  }
+  const view = await mounts.look(false);
+  failpoint("agent.unpublish.after-verify");
+  if (view.under(target).length > 0) {
+    run.see({ type: "unpublish-unknown", claimUid });
+    return stillMountedHalt(ref, "NodeUnpublishVolume", codeOf(result), target);
+  }
+  await dirs.removeTarget(target);
+  failpoint("agent.unpublish.after-rmdir");
+  run.note({ type: "unpublished", claimUid });
+  return undefined;
+}
+
+export async function unstageStep(run: VolumeRun, tools: UndoTools): StepEnd {
+  const { plugin, failpoint, mounts, signal } = tools;
+  failpoint("agent.unstage.before-journal");
+  await run.commit({ type: "unstage-intent" }); // I4
+  failpoint("agent.unstage.after-journal");
+  const { ref, stage } = run.volume();
+  run.setView(undefined);
+  const result = await plugin.unstage(ref, stage.path, signal);
+  failpoint("agent.unstage.after-call");
+  if (result.kind !== "done" && result.failure.then !== "check-mounts") {
+    run.see({ type: "unstage-unknown" });
+    return callHalt(ref, result.failure);
+  }
+  const view = await mounts.look(isSingleNode(run));
+  if (view.under(stage.path).length > 0) {
+    run.see({ type: "unstage-unknown" });
+    return stillMountedHalt(ref, "NodeUnstageVolume", codeOf(result), stage.path);
+  }
+  run.setView(view);
+  run.note({ type: "unstaged" });
+  return undefined;
+}
+
+export interface ReleaseContext {
+  readonly paths: VolumePaths;
+  /** The epoch asked for. */
+  readonly epoch: Epoch;
+  /** Nobody is left to hear the answer. */
+  readonly late: () => boolean;
+}
+
+/** "Verify before RELEASED": the answer lets a controller detach, so that nothing of the volume may be mounted (I2). */
+export async function releaseStep(
+  run: VolumeRun,
+  claimUid: string,
+  context: ReleaseContext,
+  tools: Pick<StepTools, "dirs" | "failpoint" | "mounts">,
+): StepEnd {
+  const { dirs, failpoint } = tools;
+  const { ref, stage, claims } = run.volume();
+  const target = claims[claimUid]?.facts.target ?? "";
+  const last = isLast(run.volume(), claimUid);
+  const view = await viewFor(run, tools.mounts, last && isSingleNode(run));
+  const [left] = leftovers(view, {
+    paths: last ? [context.paths.staging, context.paths.publish] : [target],
+    marks: stage.marks,
+    before: stage.before,
+    singleNode: last && isSingleNode(run),
+  });
+  failpoint("agent.released.after-verify");
+  if (left !== undefined) return leftoverHalt(ref, left);
+  if (last) {
+    await dirs.removeDirectory(context.paths.staging);
+    await dirs.removeDirectory(context.paths.publish);
+  }
+  failpoint("agent.released.after-rmdir");
+  failpoint("agent.released.before-journal");
+  await run.commit({ type: "released", claimUid, epoch: context.epoch, late: context.late() }); // I4: before the answer
+  failpoint("agent.released.after-journal");
+  return undefined;
+}
+
+/** The look after Unstage serves the release too, as long as no call came in between. */
+async function viewFor(run: VolumeRun, mounts: MountTable, everywhere: boolean): Promise<MountView> {
+  const fresh = run.freshView();
+  return fresh ?? (await mounts.look(everywhere));
+}
+
+/** By the modes of whoever holds it; marks are looked for on the whole host only for these. */
+function isSingleNode(run: VolumeRun): boolean {
+  return Object.values(run.volume().claims).some((claim) => hostRules[claim.facts.accessMode].singleNode);
+}
+
+const codeOf = (result: { readonly kind: string; readonly failure?: { readonly code: string } }): string =>
+  result.failure?.code ?? "OK";

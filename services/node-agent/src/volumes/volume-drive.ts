@@ -1,0 +1,125 @@
+/** Takes a claim step by step to where it should be, until it is there or cannot go on now. */
+import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { Halt } from "../domain/answers.ts";
+import type { MountLine, MountView } from "../domain/mounts.ts";
+import { nextStep, type Step } from "../domain/next-step.ts";
+import type { MountFailure } from "../domain/types.ts";
+import type { Failpoint } from "../failpoints.ts";
+import type { HostDirs, MountTable, NodePlugin, NodePlugins, PermitContents } from "../ports.ts";
+import { nameVolume, noEndHalt, pluginAwayHalt } from "./halts.ts";
+import { publishStep, type StepTools, stageStep, verifyStep } from "./mount-steps.ts";
+import { type ReleaseContext, releaseStep, unpublishStep, unstageStep } from "./release-steps.ts";
+import type { VolumeRun } from "./volume-run.ts";
+
+export interface VolumeDriveOptions {
+  readonly plugins: NodePlugins;
+  readonly mounts: MountTable;
+  readonly dirs: HostDirs;
+  readonly failpoint: Failpoint;
+  readonly signal: AbortSignal;
+}
+
+export type MountEnd =
+  | { readonly kind: "published"; readonly line: MountLine }
+  /** The plugin refused; all is undone and RELEASED is journalled. */
+  | { readonly kind: "ended"; readonly failure: MountFailure; readonly message: string }
+  | { readonly kind: "halted"; readonly halt: Halt };
+
+export interface VolumeDrive {
+  mount(
+    run: VolumeRun,
+    claimUid: string,
+    contents: PermitContents,
+    firstView: MountView | undefined,
+    context: ReleaseContext,
+  ): Promise<MountEnd>;
+  /** Undefined: released. */
+  release(run: VolumeRun, claimUid: string, context: ReleaseContext): Promise<Halt | undefined>;
+}
+
+/** More steps than any way has; a mount that vanishes as soon as it is made must not keep the lane for ever. */
+const maxSteps = 16;
+
+export function createVolumeDrive(options: VolumeDriveOptions): VolumeDrive {
+  const { plugins, mounts, dirs, failpoint, signal } = options;
+
+  type Way = { readonly claimUid: string; readonly context: ReleaseContext; readonly forward: Forward | undefined };
+  type Forward = Pick<StepTools, "firstView" | "onRefused"> & { readonly contents: PermitContents };
+
+  const withPlugin = (run: VolumeRun, act: (plugin: NodePlugin) => Promise<Halt | undefined>) => {
+    const { ref } = run.volume();
+    const plugin = plugins.get(ref.plugin);
+    if (plugin === undefined) return Promise.resolve(pluginAwayHalt(ref, "its plugin is not there"));
+    return act(plugin);
+  };
+
+  const going = (run: VolumeRun, way: Way, step: typeof stageStep) =>
+    withPlugin(run, (plugin) => {
+      const { forward } = way;
+      if (forward === undefined) throw new Error("a release needs no stage");
+      return step(run, way.claimUid, forward.contents, { plugin, mounts, dirs, failpoint, signal, ...forward });
+    });
+
+  const steps: Record<Exclude<Step, "verify">, (run: VolumeRun, way: Way) => Promise<Halt | undefined>> = {
+    stage: (run, way) => going(run, way, stageStep),
+    publish: (run, way) => going(run, way, publishStep),
+    unpublish: (run, way) =>
+      withPlugin(run, (plugin) => unpublishStep(run, way.claimUid, { plugin, mounts, dirs, failpoint, signal })),
+    unstage: (run) => withPlugin(run, (plugin) => unstageStep(run, { plugin, mounts, dirs, failpoint, signal })),
+    release: (run, way) => releaseStep(run, way.claimUid, way.context, { mounts, dirs, failpoint }),
+    none: (run) => Promise.reject(new Error(`${nameVolume(run.volume().ref)}: no step leads on`)),
+  };
+
+  const perform = async (step: Exclude<Step, "verify">, run: VolumeRun, way: Way): Promise<Halt | undefined> => {
+    try {
+      return await steps[step](run, way);
+    } catch (error) {
+      if (!isHoldfastError(error)) throw error;
+      // A directory that is not as it has to be: nothing was called yet.
+      const blocked = { missingProof: "a safe directory", clearWith: "correct what the message names" };
+      const message = `${nameVolume(run.volume().ref)}: ${error.message}`;
+      return { reason: error.reason, message, method: "", code: "", blocked };
+    }
+  };
+
+  return {
+    async mount(run, claimUid, contents, firstView, context) {
+      let failure: MountFailure | undefined = run.volume().claims[claimUid]?.failure;
+      let words = "";
+      const onRefused: StepTools["onRefused"] = (it) => {
+        words = `${nameVolume(run.volume().ref)}: ${it.method} answered ${it.code}: ${it.message}`;
+      };
+      const way: Way = { claimUid, context, forward: { contents, firstView, onRefused } };
+      for (let count = 0; count < maxSteps; count += 1) {
+        const claim = run.volume().claims[claimUid];
+        if (claim === undefined && failure !== undefined) {
+          const message =
+            words === "" ? `${nameVolume(run.volume().ref)}: ${failure.method} answered ${failure.code}` : words;
+          return { kind: "ended", failure, message };
+        }
+        failure = claim?.failure;
+        const step = nextStep(run.volume(), claimUid);
+        if (step === "verify") {
+          const line = await verifyStep(run, claimUid, mounts);
+          if (line !== undefined) return { kind: "published", line };
+          continue;
+        }
+        const halt = await perform(step, run, way);
+        if (halt !== undefined) return { kind: "halted", halt };
+      }
+      return { kind: "halted", halt: noEndHalt(run.volume().ref) };
+    },
+
+    async release(run, claimUid, context) {
+      const way: Way = { claimUid, context, forward: undefined };
+      for (let count = 0; count < maxSteps; count += 1) {
+        if (run.volume().claims[claimUid] === undefined) return undefined;
+        const step = nextStep(run.volume(), claimUid);
+        if (step === "verify") throw new Error("a release verifies by its own step");
+        const halt = await perform(step, run, way);
+        if (halt !== undefined) return halt;
+      }
+      return noEndHalt(run.volume().ref);
+    },
+  };
+}

@@ -1,0 +1,251 @@
+/**
+ * Takes permits and releases. One lane per volume, different volumes in parallel; the domain judges, the drive acts.
+ *
+ * M1 One run at a time per volume, held until its calls have ended, however long the caller waits.
+ * M2 A call leaves only after its intent is synced (I4), and an answer that proves something only after its record.
+ * M3 Nothing is retried here: what halted is owed in the journal, and the controller sends the same message again.
+ * M4 Two records of one piece of storage are never held here at the same time (I1).
+ */
+import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
+import type { Logger } from "@holdfast/shared/log/logger";
+import type { Halt, Inventory, PublishResult, ReleaseResult } from "../domain/answers.ts";
+import { compareEpochs, type Epoch, showEpoch, zeroEpoch } from "../domain/epoch.ts";
+import { judgePermit, judgeRelease, type Standing } from "../domain/floors.ts";
+import type { MountView } from "../domain/mounts.ts";
+import type { HostPaths, VolumePaths } from "../domain/paths.ts";
+import type { PermitFacts, VolumeRef } from "../domain/types.ts";
+import { isAtRest } from "../domain/volume-machine.ts";
+import type { Failpoint } from "../failpoints.ts";
+import type { HostDirs, Ledger, MountTable, NodePlugins, PermitContents, PermitOrder, ReleaseOrder } from "../ports.ts";
+import { changedHalt, nameVolume, orphanHalt, pluginAwayHalt } from "./halts.ts";
+import { takeInventory } from "./inventory.ts";
+import {
+  adoptedFacts,
+  adoptedRecord,
+  factsOf,
+  heldByOther,
+  journalDamaged,
+  journalFull,
+  namesOf,
+  publishAnswer,
+  storageOf,
+  strays,
+  targetsOf,
+} from "./orders.ts";
+import { createVolumeDrive } from "./volume-drive.ts";
+import { createVolumeRun, type VolumeRun } from "./volume-run.ts";
+
+export interface VolumeManagerOptions {
+  readonly ledger: Ledger;
+  readonly plugins: NodePlugins;
+  readonly mounts: MountTable;
+  readonly dirs: HostDirs;
+  readonly paths: HostPaths;
+  /** Salted hash of a text, for digests. */
+  readonly hash: (text: string) => string;
+  readonly failpoint: Failpoint;
+  readonly log: Logger;
+  readonly quarantined: () => boolean;
+  /** The agent's life: aborted when calls to plugins have to be given up. */
+  readonly signal: AbortSignal;
+}
+
+export interface VolumeManager {
+  /** `caller` ends the wait for the lane, never a run. */
+  publish(order: PermitOrder, caller: AbortSignal): Promise<PublishResult>;
+  release(order: ReleaseOrder, caller: AbortSignal): Promise<ReleaseResult>;
+  inventory(): Promise<Inventory>;
+  /** What is wrong with a volume, since its last order. */
+  halts(): ReadonlyMap<string, Halt>;
+}
+
+export function createVolumeManager(options: VolumeManagerOptions): VolumeManager {
+  const { ledger, plugins, mounts, dirs, paths, hash, failpoint, log, quarantined, signal } = options;
+  const lanes = createKeyedLanes();
+  const drive = createVolumeDrive({ plugins, mounts, dirs, failpoint, signal });
+  const halts = new Map<string, Halt>();
+  /** The mounts before the first call for a volume, until its first publication. */
+  const firstViews = new Map<string, MountView>();
+  /** M4: which record holds a piece of storage. */
+  const holders = new Map<string, string>();
+  for (const volume of ledger.volumes())
+    if (!isAtRest(volume)) holders.set(storageOf(volume.ref), volume.ref.volumeUid);
+
+  const standing = (ref: VolumeRef): Standing => ({
+    agent: ledger.agent(),
+    quarantined: quarantined(),
+    volume: ledger.volume(ref.volumeUid),
+  });
+
+  const settle = async (run: VolumeRun, ref: VolumeRef, halt: Halt | undefined): Promise<void> => {
+    await run.finish();
+    const resting = isAtRest(run.volume());
+    if (resting) holders.delete(storageOf(ref));
+    if (resting) firstViews.delete(ref.volumeUid);
+    if (halt === undefined) halts.delete(ref.volumeUid);
+    else {
+      halts.set(ref.volumeUid, halt);
+      log.warn("a volume cannot go on now", { ...namesOf(ref), reason: halt.reason, detail: halt.message });
+    }
+  };
+
+  /** Whatever is thrown, the volume is known to be in doubt afterwards, not in the middle of a step. */
+  const guarded = async <T>(run: VolumeRun, act: () => Promise<T>): Promise<T> => {
+    try {
+      return await act();
+    } catch (error) {
+      run.giveUp();
+      throw error;
+    }
+  };
+
+  const publishInLane = async (order: PermitOrder, caller: AbortSignal): Promise<PublishResult> => {
+    const { ref, claim, contents } = order;
+    const volumePaths = paths.of(ref.plugin, ref.externalId);
+    const facts = factsOf(order, volumePaths, hash);
+    const other = holders.get(storageOf(ref));
+    if (other !== undefined && other !== ref.volumeUid) return heldByOther(ledger.volume(other), ref); // M4
+    const judged = judgePermit(standing(ref), facts, claim.oldestLiveEpoch);
+    switch (judged.kind) {
+      case "refused":
+        return judged;
+      case "not-mounted":
+        return {
+          ...judged,
+          message: `${nameVolume(ref)}: ${judged.failure.method} answered ${judged.failure.code}`,
+          epoch: facts.epoch,
+        };
+      case "changed":
+        return { kind: "uncertain", halt: changedHalt(ref, facts) };
+      case "repeat": {
+        const run = createVolumeRun(ledger, ledger.volume(ref.volumeUid));
+        return guarded(run, () => mountAndAnswer(run, facts, contents, caller));
+      }
+      case "new": {
+        const run = createVolumeRun(ledger, ledger.volume(ref.volumeUid));
+        const halt = await takePermit(run, ref, facts, judged.floor, volumePaths);
+        if (halt !== undefined) return { kind: "uncertain", halt };
+        return guarded(run, () => mountAndAnswer(run, facts, contents, caller));
+      }
+    }
+  };
+
+  /** Before anything is journalled: can it be done at all, and does anything stand in its place? */
+  const takePermit = async (
+    run: VolumeRun,
+    ref: VolumeRef,
+    facts: PermitFacts,
+    floor: Epoch,
+    volumePaths: VolumePaths,
+  ): Promise<Halt | undefined> => {
+    const full = ledger.fullBecause();
+    if (full !== undefined) throw journalFull(full);
+    const stages = plugins.get(ref.plugin)?.stages();
+    if (stages === undefined) return pluginAwayHalt(ref, "its plugin is not there");
+    if (stages === "unknown") return pluginAwayHalt(ref, "its plugin has not said yet whether it stages volumes");
+    const view = await mounts.look(false);
+    const known = ledger.volume(ref.volumeUid);
+    const [stray] = strays(view, volumePaths, [facts.target, ...targetsOf(known)]);
+    if (stray !== undefined) return orphanHalt(ref, stray.path);
+    if (known === undefined || isAtRest(known)) firstViews.set(ref.volumeUid, view);
+    holders.set(storageOf(ref), ref.volumeUid);
+    run.note({ type: "permit", ref, facts, floor, stageNeeded: stages === "yes", stagePath: volumePaths.staging });
+    return undefined;
+  };
+
+  const mountAndAnswer = async (
+    run: VolumeRun,
+    facts: PermitFacts,
+    contents: PermitContents,
+    caller: AbortSignal,
+  ): Promise<PublishResult> => {
+    const { ref } = run.volume();
+    const context = {
+      paths: paths.of(ref.plugin, ref.externalId),
+      epoch: facts.epoch,
+      late: () => caller.aborted,
+    };
+    const end = await drive.mount(run, facts.claimUid, contents, firstViews.get(ref.volumeUid), context);
+    await settle(run, ref, end.kind === "halted" ? end.halt : undefined);
+    if (end.kind === "published") firstViews.delete(ref.volumeUid);
+    const answer = await publishAnswer(end, facts, dirs);
+    if (end.kind !== "halted")
+      log.info(`claim ${end.kind}`, { ...namesOf(ref), claim: facts.claimUid, epoch: showEpoch(facts.epoch) });
+    failpoint("agent.publish.before-answer");
+    return answer;
+  };
+
+  const releaseInLane = async (order: ReleaseOrder, caller: AbortSignal): Promise<ReleaseResult> => {
+    const { ref, claimUid, epoch } = order;
+    const judged = judgeRelease(standing(ref), order);
+    if (judged.kind === "refused") return judged;
+    if (judged.kind === "released") return { kind: "released", epoch };
+    const run = createVolumeRun(ledger, ledger.volume(ref.volumeUid));
+    if (judged.kind === "unseen") {
+      const answer = await releaseUnseen(run, order, caller);
+      if (answer !== undefined) return answer;
+    } else if (run.volume().claims[claimUid]?.goal === "mounted") run.note({ type: "release-intent", claimUid });
+    const context = { paths: paths.of(ref.plugin, ref.externalId), epoch, late: () => caller.aborted };
+    const halt = await guarded(run, async () => {
+      const end = await drive.release(run, claimUid, context);
+      await settle(run, ref, end);
+      return end;
+    });
+    if (halt !== undefined) return { kind: "pending", halt };
+    log.info("claim released", { ...namesOf(ref), claim: claimUid, epoch: showEpoch(epoch) });
+    failpoint("agent.release.before-answer");
+    return { kind: "released", epoch };
+  };
+
+  /** A permit that never came: dead from now on; but whatever a lost journal left mounted is undone first (I2). */
+  const releaseUnseen = async (
+    run: VolumeRun,
+    order: ReleaseOrder,
+    caller: AbortSignal,
+  ): Promise<ReleaseResult | undefined> => {
+    const { ref, claimUid, epoch } = order;
+    const volumePaths = paths.of(ref.plugin, ref.externalId);
+    const target = volumePaths.target(claimUid);
+    const view = await mounts.look(false);
+    const known = ledger.volume(ref.volumeUid);
+    const held = known !== undefined && !isAtRest(known);
+    const elsewhere = holders.get(storageOf(ref));
+    const free = !held && (elsewhere === undefined || elsewhere === ref.volumeUid);
+    const ours = view.under(target).length > 0 || (free && view.under(volumePaths.staging).length > 0);
+    if (ours) {
+      const stages = held ? "yes" : (plugins.get(ref.plugin)?.stages() ?? "unknown");
+      if (stages === "unknown") return { kind: "pending", halt: pluginAwayHalt(ref, "its plugin is not there") };
+      holders.set(storageOf(ref), ref.volumeUid);
+      const facts = adoptedFacts(order, target, ledger.agent().nodeEpoch);
+      run.note(adoptedRecord(ref, facts, stages === "yes", volumePaths, view));
+      return undefined;
+    }
+    const [stray] = free ? strays(view, volumePaths, []) : [];
+    if (stray !== undefined) return { kind: "pending", halt: orphanHalt(ref, stray.path) };
+    failpoint("agent.dead.before-journal");
+    if (compareEpochs(epoch, known?.floor ?? zeroEpoch) > 0) {
+      await run.commit({ type: "dead", ref, claimUid, epoch, late: caller.aborted }); // I4
+    }
+    failpoint("agent.dead.after-journal");
+    return { kind: "released", epoch };
+  };
+
+  const checkDamage = (): void => {
+    if (ledger.damage !== undefined) throw journalDamaged(ledger.damage);
+  };
+
+  return {
+    publish(order, caller) {
+      checkDamage();
+      failpoint("agent.permit.received");
+      return lanes.run(storageOf(order.ref), caller, () => publishInLane(order, caller)); // M1
+    },
+    release(order, caller) {
+      checkDamage();
+      failpoint("agent.release.received");
+      return lanes.run(storageOf(order.ref), caller, () => releaseInLane(order, caller)); // M1
+    },
+    inventory: async () => takeInventory(await mounts.look(false), paths, ledger.volumes(), halts),
+    halts: () => halts,
+  };
+}
