@@ -3,19 +3,20 @@
  * a bare exchange what depends on the plugin: is it there, does it offer the call, and may a question be asked again.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
-import { linkSignals } from "@holdfast/shared/async/signals";
+import { kindOfStatus } from "@holdfast/shared/errors/grpc-status";
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
+import type { Status } from "nice-grpc";
+import { createAskAgain } from "./ask-again.ts";
 import { gateOf } from "./call-gate.ts";
 import { callPolicy } from "./call-policy.ts";
 import type { PluginFacts } from "./capabilities.ts";
-import { type CallSubject, type CsiExchange, failureOf } from "./csi-exchange.ts";
-import { codecOf, type RequestInput, type ResponseOf } from "./messages.ts";
+import { type CallSubject, type CsiExchange, type ExchangeOptions, failureOf, readerOf } from "./csi-exchange.ts";
+import { codecOf, type RequestInput, type RequestOf, type ResponseOf } from "./messages.ts";
 import { type CsiMethod, pathOf, type StreamMethod, type UnaryMethod } from "./methods.ts";
-import type { CallOutcome } from "./outcome.ts";
+import { type CallFailure, type CallOutcome, codes } from "./outcome.ts";
 import { cleanPluginText, sensitiveValues } from "./plugin-text.ts";
 import type { CsiTransport, WireFailure } from "./transport.ts";
 import { validateRequest } from "./validate-request.ts";
-import { responseViolations } from "./validate-response.ts";
 
 export interface CallOptions {
   /** Gives the call up: its outcome is unknown then, the plugin may go on. */
@@ -54,6 +55,7 @@ export interface CsiCallerOptions {
   readonly plugin: () => string;
   readonly exchange: CsiExchange;
   readonly clock: Clock;
+  readonly random?: () => number;
   readonly access: () => CallAccess;
   /** Resolves once a question that met a broken connection may be asked again. */
   readonly whenReady: (signal: AbortSignal) => Promise<unknown>;
@@ -62,150 +64,106 @@ export interface CsiCallerOptions {
 }
 
 export function createCsiCaller(options: CsiCallerOptions): CsiCaller {
-  const { plugin, exchange, clock, access, whenReady, onMissedDeadline } = options;
+  const { plugin, exchange, clock, random = Math.random, access, whenReady, onMissedDeadline } = options;
+  const askAgain = createAskAgain({ clock, random, whenReady });
 
-  /** The policy's attempts around one way of asking. */
-  const attempts = async <T>(
-    method: UnaryMethod,
-    { signal, deadlineMs }: CallOptions,
-    ask: (leftMs: number) => Promise<CallOutcome<T>>,
+  const wayTo = <M extends CsiMethod>(
+    method: M,
+    request: RequestOf<M>,
+  ): { readonly transport: CsiTransport } | { readonly failure: WireFailure } => {
+    const now = access();
+    if ("closed" in now) return { failure: { code: "UNAVAILABLE", message: now.closed, sent: false } };
+    const failure = gateOf(now.facts, method, request);
+    return failure === undefined ? { transport: now.transport } : { failure };
+  };
+
+  const failed = <T>(method: CsiMethod, wire: WireFailure, sensitive: readonly string[]): CallOutcome<T> => {
+    const failure = failureOf(plugin(), method, wire, sensitive);
+    return { outcome: failure.verdict.outcome === "refused" ? "refused" : "unknown", failure };
+  };
+
+  const ask = <M extends UnaryMethod, T>(
+    method: M,
+    request: RequestOf<M>,
+    call: CallOptions,
+    send: (transport: CsiTransport, options: ExchangeOptions) => Promise<CallOutcome<T>>,
   ): Promise<CallOutcome<T>> => {
-    const policy = callPolicy[method];
-    const total = deadlineMs ?? policy.deadlineMs;
-    const end = clock.monotonic() + total;
-    for (let attempt = 1; ; attempt += 1) {
-      const outcome = await ask(attempt === 1 ? total : end - clock.monotonic());
-      if (outcome.outcome === "done" || attempt >= policy.attempts) return outcome;
-      if (!outcome.failure.sent || !policy.retryCodes.includes(outcome.failure.code)) return outcome;
-      if (!(await readyBefore(end, signal))) return outcome;
-    }
+    const sensitive = sensitiveIn(request, call);
+    const { signal, subject } = call;
+    return askAgain(method, call, async (deadlineMs) => {
+      const way = wayTo(method, request);
+      if ("failure" in way) return failed(method, way.failure, sensitive);
+      const outcome = await send(way.transport, { signal, deadlineMs, sensitive, subject });
+      if (outcome.outcome === "unknown" && outcome.failure.code === "DEADLINE_EXCEEDED")
+        onMissedDeadline?.(way.transport);
+      return outcome;
+    });
   };
 
-  /** The connection broke under a question: the next attempt waits until the plugin is known again. */
-  const readyBefore = async (end: number, signal: AbortSignal): Promise<boolean> => {
-    const linked = linkSignals(signal);
-    const stopTimer = clock.timer(end - clock.monotonic(), () =>
-      linked.abort(new DOMException("late", "TimeoutError")),
-    );
-    try {
-      await whenReady(linked.signal);
-      return clock.monotonic() < end;
-    } catch {
-      return false;
-    } finally {
-      stopTimer();
-      linked.dispose();
-    }
-  };
-
-  const ask = async <T>(
-    method: UnaryMethod,
-    request: object,
-    { secrets }: CallOptions,
-    send: (transport: CsiTransport, sensitive: readonly string[]) => Promise<CallOutcome<T>>,
-    gated: object | undefined,
-  ): Promise<CallOutcome<T>> => {
-    const sensitive = [...sensitiveValues(request), ...Object.values(secrets ?? {})];
-    const way = access();
-    const refusal = "closed" in way ? away(way.closed) : gateOf(way.facts, method, gated as never);
-    if (refusal !== undefined || "closed" in way) return refused(method, refusal ?? away("it is away"), sensitive);
-    const outcome = await send(way.transport, sensitive);
-    if (outcome.outcome === "unknown" && outcome.failure.code === "DEADLINE_EXCEEDED")
-      onMissedDeadline?.(way.transport);
-    return outcome;
-  };
-
-  const refused = <T>(method: CsiMethod, failure: WireFailure, sensitive: readonly string[]): CallOutcome<T> => {
-    const made = failureOf(plugin(), method, failure, sensitive);
-    return { outcome: made.verdict.outcome === "refused" ? "refused" : "unknown", failure: made };
-  };
-
-  async function* openStream(method: StreamMethod, bytes: Uint8Array, request: object, call: CallOptions) {
-    const { signal, secrets, deadlineMs = callPolicy[method].deadlineMs } = call;
-    const sensitive = [...sensitiveValues(request), ...Object.values(secrets ?? {})];
-    const way = access();
-    const refusal = "closed" in way ? away(way.closed) : gateOf(way.facts, method, undefined);
-    if (refusal !== undefined || "closed" in way) {
-      yield { failure: refusal ?? away("it is away"), sensitive };
-      return;
-    }
-    for await (const reply of way.transport.stream(method, bytes, { signal, deadlineMs, metadata: {} }))
-      yield { ...reply, sensitive };
+  async function* open<M extends StreamMethod>(
+    method: M,
+    request: RequestOf<M>,
+    bytes: Uint8Array,
+    call: CallOptions,
+  ): AsyncGenerator<CallOutcome<Uint8Array>> {
+    const { signal, subject, deadlineMs = callPolicy[method].deadlineMs } = call;
+    const sensitive = sensitiveIn(request, call);
+    const way = wayTo(method, request);
+    if ("failure" in way) yield failed(method, way.failure, sensitive);
+    else yield* exchange.stream(way.transport, method, bytes, { signal, deadlineMs, sensitive, subject });
   }
 
   return {
     async call(method, input, call) {
       const request = codecOf(method).complete(input);
       validateRequest(method, request);
-      return attempts(method, call, (leftMs) =>
-        ask(
-          method,
-          request,
-          call,
-          (transport, sensitive) =>
-            exchange.call(transport, method, request, { ...call, deadlineMs: leftMs, sensitive }),
-          request,
-        ),
-      );
+      return ask(method, request, call, (transport, sending) => exchange.call(transport, method, request, sending));
     },
 
     async relay(method, bytes, call) {
       const request = decodeRelayed(method, bytes);
-      return attempts(method, call, (leftMs) =>
-        ask(
-          method,
-          request,
-          call,
-          (transport, sensitive) =>
-            exchange.relay(transport, method, bytes, { ...call, deadlineMs: leftMs, sensitive }),
-          request,
-        ),
-      );
+      return ask(method, request, call, (transport, sending) => exchange.relay(transport, method, bytes, sending));
     },
 
     async *stream(method, input, call) {
       const codec = codecOf(method);
       const request = codec.complete(input);
       validateRequest(method, request);
-      for await (const item of openStream(method, codec.encode(request), request, call)) {
-        if ("failure" in item) throw streamError(plugin(), method, item.failure, item.sensitive);
-        const value = codec.decode(item.bytes);
-        const [violation] = responseViolations(method, request, value);
-        if (violation !== undefined) {
-          const message = `malformed reply: ${violation.field} ${violation.description}`;
-          throw streamError(plugin(), method, { code: "INTERNAL", message, sent: true }, item.sensitive);
-        }
-        yield value;
+      const read = readerOf(method, request);
+      for await (const item of open(method, request, codec.encode(request), call)) {
+        if (item.outcome !== "done") throw streamError(item.failure);
+        const reply = read(item.value);
+        if ("malformed" in reply) throw streamError(malformed(plugin(), method, reply.malformed));
+        yield reply.value;
       }
     },
 
     async *relayStream(method, bytes, call) {
-      const request = decodeRelayed(method, bytes);
-      for await (const item of openStream(method, bytes, request, call)) {
-        if ("failure" in item) yield refused(method, item.failure, item.sensitive);
-        else yield { outcome: "done", value: item.bytes };
-      }
+      yield* open(method, decodeRelayed(method, bytes), bytes, call);
     },
   };
 }
 
-function away(reason: string): WireFailure {
-  return { code: "UNAVAILABLE", message: reason, sent: false };
+function sensitiveIn(request: object, { secrets }: CallOptions): string[] {
+  return [...sensitiveValues(request), ...Object.values(secrets ?? {})];
 }
 
-function decodeRelayed(method: CsiMethod, bytes: Uint8Array): object {
+function decodeRelayed<M extends CsiMethod>(method: M, bytes: Uint8Array): RequestOf<M> {
   try {
-    return codecOf(method).decodeRequest(bytes) as object;
+    return codecOf(method).decodeRequest(bytes);
   } catch (error) {
     const description = `is no request of ${pathOf(method)}: ${cleanPluginText(String(error), [])}`;
     throw invalidArgument([{ field: "request", description }]);
   }
 }
 
-function streamError(plugin: string, method: StreamMethod, failure: WireFailure, sensitive: readonly string[]) {
-  const { code, message } = failureOf(plugin, method, failure, sensitive);
+function malformed(plugin: string, method: StreamMethod, what: string): CallFailure {
+  return failureOf(plugin, method, { code: "INTERNAL", message: `malformed reply: ${what}`, sent: true }, []);
+}
+
+function streamError({ plugin, method, code, message }: CallFailure): HoldfastError {
   return new HoldfastError({
-    kind: code === "UNIMPLEMENTED" ? "unimplemented" : code === "NOT_FOUND" ? "not_found" : "unavailable",
+    kind: kindOfStatus[codes.indexOf(code) as Status] ?? "unknown",
     reason: "STREAM_BROKEN",
     message: `${method} of plugin ${plugin} broke off with ${code}: ${message}; ask again from the end of the last block`,
     metadata: { plugin, method, code },

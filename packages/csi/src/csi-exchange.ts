@@ -6,7 +6,7 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import type { Tracing } from "@holdfast/shared/tracing";
 import { type Attributes, type Span, SpanStatusCode } from "@opentelemetry/api";
 import { codecOf, type RequestOf, type ResponseOf } from "./messages.ts";
-import { methods, type UnaryMethod } from "./methods.ts";
+import { type CsiMethod, methods, type StreamMethod, type UnaryMethod } from "./methods.ts";
 import { type CallFailure, type CallOutcome, type Code, codes, verdictOf } from "./outcome.ts";
 import { cleanPluginText } from "./plugin-text.ts";
 import type { CsiTransport, WireFailure } from "./transport.ts";
@@ -23,7 +23,7 @@ export interface CallSubject {
 
 export interface CallReport {
   readonly plugin: string;
-  readonly method: UnaryMethod;
+  readonly method: CsiMethod;
   readonly code: Code;
   readonly seconds: number;
 }
@@ -33,7 +33,7 @@ export interface ExchangeOptions {
   readonly deadlineMs: number;
   /** Struck out of whatever the plugin says. */
   readonly sensitive: readonly string[];
-  readonly subject?: CallSubject;
+  readonly subject?: CallSubject | undefined;
 }
 
 export interface CsiExchange {
@@ -50,6 +50,13 @@ export interface CsiExchange {
     request: Uint8Array,
     options: ExchangeOptions,
   ): Promise<CallOutcome<Uint8Array>>;
+  /** A failure ends the stream and is its last item; a stream that ends without one is complete. */
+  stream(
+    transport: CsiTransport,
+    method: StreamMethod,
+    request: Uint8Array,
+    options: ExchangeOptions,
+  ): AsyncGenerator<CallOutcome<Uint8Array>>;
 }
 
 export interface CsiExchangeOptions {
@@ -62,8 +69,10 @@ export interface CsiExchangeOptions {
   readonly onCall?: ((report: CallReport) => void) | undefined;
 }
 
+type Read<T> = (bytes: Uint8Array) => { readonly value: T } | { readonly malformed: string };
+
 interface Reader<T> {
-  read(bytes: Uint8Array): { readonly value: T } | { readonly malformed: string };
+  readonly read: Read<T>;
   /** The reply of a call whose failure amounts to success: a delete of what is not there. Such replies have no fields. */
   readonly empty: T;
 }
@@ -76,6 +85,11 @@ interface Answered<T> {
 const bytesAsTheyAre: Reader<Uint8Array> = { read: (bytes) => ({ value: bytes }), empty: new Uint8Array() };
 
 export function createCsiExchange({ plugin, tracing, clock, hop = "direct", onCall }: CsiExchangeOptions): CsiExchange {
+  const traceHeaders = (): Record<string, string> => {
+    const traceparent = tracing.currentTraceparent();
+    return traceparent === undefined ? {} : { traceparent };
+  };
+
   const send = async <T>(
     transport: CsiTransport,
     method: UnaryMethod,
@@ -89,8 +103,7 @@ export function createCsiExchange({ plugin, tracing, clock, hop = "direct", onCa
       const done: CallOutcome<T> = { outcome: "done", value: reader.empty };
       return { outcome: outcome === "done" ? done : { outcome, failure: made }, code: made.code };
     };
-    const traceparent = tracing.currentTraceparent();
-    const metadata: Record<string, string> = traceparent === undefined ? {} : { traceparent };
+    const metadata = traceHeaders();
     const started = clock.monotonic();
     const reply = await transport.unary(method, request, { signal, deadlineMs, metadata });
     const code = "failure" in reply ? reply.failure.code : "OK";
@@ -102,47 +115,79 @@ export function createCsiExchange({ plugin, tracing, clock, hop = "direct", onCa
     return failed({ code: "INTERNAL", message: `malformed reply: ${result.malformed}`, sent: true });
   };
 
+  const span = <T>(method: CsiMethod, subject: CallSubject | undefined, fn: (span: Span) => Promise<T>): Promise<T> => {
+    const service = `csi.v1.${methods[method].service}`;
+    const name = hop === "relay" ? `relay ${service}/${method}` : `${service}/${method}`;
+    const kind = hop === "relay" ? "internal" : "client";
+    return tracing.span(name, { attributes: attributesOf(plugin(), service, method, subject), kind }, fn);
+  };
+
   const traced = <T>(
     transport: CsiTransport,
     method: UnaryMethod,
     request: Uint8Array,
     options: ExchangeOptions,
     reader: Reader<T>,
-  ): Promise<CallOutcome<T>> => {
-    const service = `csi.v1.${methods[method].service}`;
-    const name = hop === "relay" ? `relay ${service}/${method}` : `${service}/${method}`;
-    const kind = hop === "relay" ? "internal" : "client";
-    const attributes = attributesOf(plugin(), service, method, options.subject);
-    return tracing.span(name, { attributes, kind }, async (span) => {
+  ): Promise<CallOutcome<T>> =>
+    span(method, options.subject, async (active) => {
       const answered = await send(transport, method, request, options, reader);
-      endOf(span, answered);
+      endOf(active, answered);
       return answered.outcome;
     });
-  };
+
+  async function* streamed(
+    transport: CsiTransport,
+    method: StreamMethod,
+    request: Uint8Array,
+    { signal, deadlineMs, sensitive, subject }: ExchangeOptions,
+  ): AsyncGenerator<CallOutcome<Uint8Array>> {
+    const started = clock.monotonic();
+    const over = Promise.withResolvers<Answered<Uint8Array>>();
+    let metadata: Record<string, string> = {};
+    // The span lasts as long as the stream: it is entered for its traceparent, and left when the consumer is done.
+    void span(method, subject, (active) => {
+      metadata = traceHeaders();
+      return over.promise.then((answered) => endOf(active, answered));
+    });
+    let last: Answered<Uint8Array> = { outcome: { outcome: "done", value: new Uint8Array() }, code: "OK" };
+    try {
+      for await (const reply of transport.stream(method, request, { signal, deadlineMs, metadata })) {
+        if ("failure" in reply) {
+          const failure = failureOf(plugin(), method, reply.failure, sensitive);
+          const outcome = failure.verdict.outcome === "refused" ? "refused" : "unknown";
+          last = { outcome: { outcome, failure }, code: failure.code };
+          yield last.outcome;
+        } else yield { outcome: "done", value: reply.bytes };
+      }
+    } finally {
+      over.resolve(last);
+      onCall?.({ plugin: plugin(), method, code: last.code, seconds: (clock.monotonic() - started) / 1000 });
+    }
+  }
 
   return {
     call(transport, method, request, options) {
       const bytes = codecOf(method).encode(request);
-      return traced(transport, method, bytes, options, readerOf(method, request));
+      const reader = { read: readerOf(method, request), empty: {} as ResponseOf<typeof method> };
+      return traced(transport, method, bytes, options, reader);
     },
     relay: (transport, method, request, options) => traced(transport, method, request, options, bytesAsTheyAre),
+    stream: streamed,
   };
 }
 
-function readerOf<M extends UnaryMethod>(method: M, request: RequestOf<M>): Reader<ResponseOf<M>> {
+/** Decodes a reply and says what is wrong with it, if anything is. */
+export function readerOf<M extends CsiMethod>(method: M, request: RequestOf<M>): Read<ResponseOf<M>> {
   const codec = codecOf(method);
-  return {
-    empty: {} as ResponseOf<M>,
-    read(bytes) {
-      try {
-        const value = codec.decode(bytes);
-        const violations = responseViolations(method, request, value);
-        if (violations.length === 0) return { value };
-        return { malformed: violations.map(({ field, description }) => `${field} ${description}`).join("; ") };
-      } catch (error) {
-        return { malformed: `cannot be decoded: ${String(error)}` };
-      }
-    },
+  return (bytes) => {
+    try {
+      const value = codec.decode(bytes);
+      const violations = responseViolations(method, request, value);
+      if (violations.length === 0) return { value };
+      return { malformed: violations.map(({ field, description }) => `${field} ${description}`).join("; ") };
+    } catch (error) {
+      return { malformed: `cannot be decoded: ${String(error)}` };
+    }
   };
 }
 

@@ -1,4 +1,4 @@
-import { link, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, link, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import path from "node:path";
 import { ServerError, Status } from "nice-grpc";
@@ -218,12 +218,16 @@ describe("a plugin connection", () => {
     await symlink("real.sock", socketPath);
     await because(connection, "is a symbolic link");
 
+    await rm(socketPath);
+    await chmod(dir, 0o777);
+    await rename(path.join(dir, "real.sock"), socketPath);
+    await because(connection, "everybody may write to");
+    await chmod(dir, 0o700);
+
     const deep = path.join(dir, "d".repeat(120));
     await mkdir(deep);
     await because(connect({ socketPath: path.join(deep, "csi.sock") }), "at most 107");
 
-    await rm(socketPath);
-    await rename(path.join(dir, "real.sock"), socketPath);
     await connection.whenReady(signal());
   });
 

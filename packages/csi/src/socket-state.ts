@@ -2,8 +2,9 @@
  * What lies at the path of a plugin's socket. Only a real socket of root or of our own user is ever dialled: whoever could
  * put another one there would be handed the volumes' secrets. A file that exists proves nothing about who listens.
  */
-import { lstat } from "node:fs/promises";
+import { lstat, stat } from "node:fs/promises";
 import { userInfo } from "node:os";
+import path from "node:path";
 import { maxSocketPathBytes } from "@holdfast/shared/grpc/listen-address";
 
 export type SocketState =
@@ -13,17 +14,21 @@ export type SocketState =
   /** `incarnation` changes when the file was replaced, also under the same path. */
   | { readonly kind: "present"; readonly incarnation: string };
 
-export async function readSocketState(path: string, ownUid: number = userInfo().uid): Promise<SocketState> {
-  const size = Buffer.byteLength(path);
+export async function readSocketState(socketPath: string, ownUid: number = userInfo().uid): Promise<SocketState> {
+  const size = Buffer.byteLength(socketPath);
   // The kernel's address holds no more, and Node cuts longer ones off in silence: another socket would be dialled.
   if (size > maxSocketPathBytes)
     return unfit(`the path has ${size} bytes, sockets hold at most ${maxSocketPathBytes}: move the directory`);
   try {
-    const found = await lstat(path, { bigint: true });
+    const found = await lstat(socketPath, { bigint: true });
     if (found.isSymbolicLink()) return unfit("is a symbolic link: put the socket itself there");
     if (!found.isSocket()) return unfit("is no socket");
     if (found.uid !== 0n && found.uid !== BigInt(ownUid))
       return unfit(`belongs to user ${found.uid}: it must belong to root or to user ${ownUid}`);
+    const { mode } = await stat(path.dirname(socketPath));
+    // Where anybody may rename, anybody may put their own socket in its place; a sticky directory forbids just that.
+    if ((mode & 0o1002) === 0o002)
+      return unfit("lies in a directory that everybody may write to: take that right away");
     // Inode numbers are used again at once; the moment of birth tells the two files apart.
     return { kind: "present", incarnation: `${found.dev}:${found.ino}:${found.birthtimeNs}` };
   } catch (error) {

@@ -6,17 +6,21 @@ import path from "node:path";
 import {
   ControllerDefinition,
   type ControllerServiceImplementation,
-  type DeepPartial,
   IdentityDefinition,
   type IdentityServiceImplementation,
   NodeDefinition,
   type NodeServiceImplementation,
+  SnapshotMetadataDefinition,
+  type SnapshotMetadataServiceImplementation,
 } from "@holdfast/shared/gen/csi/v1/csi";
 import { deadlineInterceptor } from "@holdfast/shared/grpc/deadline-server";
 import { type CallContext, createServer, ServerError, Status } from "nice-grpc";
 
 export type TinyHandlers = Partial<
-  IdentityServiceImplementation & ControllerServiceImplementation & NodeServiceImplementation
+  IdentityServiceImplementation &
+    ControllerServiceImplementation &
+    NodeServiceImplementation &
+    SnapshotMetadataServiceImplementation
 >;
 
 export interface TinyPluginOptions {
@@ -63,12 +67,13 @@ export async function startTinyPlugin(options: TinyPluginOptions): Promise<TinyP
     {
       get:
         (_, key: string) =>
-        async (request: unknown, context: CallContext): Promise<DeepPartial<object>> => {
+        (request: unknown, context: CallContext): unknown => {
           calls.push(key.charAt(0).toUpperCase() + key.slice(1));
           contexts.set(key, context);
-          const handler = all[key] as ((request: unknown, context: CallContext) => Promise<object>) | undefined;
-          if (handler === undefined) throw new ServerError(Status.UNIMPLEMENTED, `${key} is not there`);
-          return handler(request, context);
+          const handler = all[key] as ((request: unknown, context: CallContext) => unknown) | undefined;
+          return (
+            handler?.(request, context) ?? Promise.reject(new ServerError(Status.UNIMPLEMENTED, `${key} is not there`))
+          );
         },
       has: () => true,
     },
@@ -77,6 +82,7 @@ export async function startTinyPlugin(options: TinyPluginOptions): Promise<TinyP
   server.add(IdentityDefinition, implementation as IdentityServiceImplementation);
   server.add(ControllerDefinition, implementation as ControllerServiceImplementation);
   server.add(NodeDefinition, implementation as NodeServiceImplementation);
+  server.add(SnapshotMetadataDefinition, implementation as SnapshotMetadataServiceImplementation);
   // The gRPC server sits behind a pipe that can be torn: a shutdown of its own would say goodbye, a death does not.
   const port = await server.listen("127.0.0.1:0");
   const open = new Set<Socket>();
