@@ -1,6 +1,5 @@
 import { unlink } from "node:fs/promises";
 import path from "node:path";
-import type { Server } from "nice-grpc";
 import { type Backend, type BackendOptions, createBackend } from "./backend/backend.ts";
 import type { Instance, Role } from "./backend/call.ts";
 import { timed } from "./call-times.ts";
@@ -67,34 +66,50 @@ const instanceFrom = ({ role, node, socket, instance }: RoleOptions, pid?: numbe
   };
 };
 
+interface ServedRole {
+  /** Connections die as with their process, then the server stops. */
+  cutOff(): void;
+}
+
 /** Serves one role on its socket, over a backend that may be here or elsewhere. */
 export const serveRole = async (
   options: RoleOptions,
   backend: AsyncPort,
   die: () => void,
   pid?: number,
-): Promise<Server> => {
+): Promise<ServedRole> => {
   const instance = instanceFrom(options, pid);
   const tap = createStreamTap(Date.now);
   await backend.attach(instance);
   const perform = createPerformer({ backend, instance, host: hostFrom(options), cut: tap.cut, die });
   const { callTimes } = options;
-  return listen(options.socket, options.role, callTimes === undefined ? perform : timed(perform, callTimes), tap);
+  const server = await listen(
+    options.socket,
+    options.role,
+    callTimes === undefined ? perform : timed(perform, callTimes),
+    tap,
+  );
+  return {
+    cutOff: () => {
+      tap.cutAll();
+      server.forceShutdown();
+    },
+  };
 };
 
 /** A plugin in this process, on a real socket: for tests of one component. */
 export const createSimPlugin = async (options: SimPluginOptions): Promise<SimPlugin> => {
   const backend = options.backend ?? createBackend(options);
   const { name } = instanceFrom(options);
-  let server: Server | undefined;
+  let served: ServedRole | undefined;
 
   const kill = (): void => {
-    server?.forceShutdown();
-    server = undefined;
+    served?.cutOff();
+    served = undefined;
     backend.detach(name);
   };
   const start = async (): Promise<void> => {
-    server = await serveRole(options, localPort(backend), kill);
+    served = await serveRole(options, localPort(backend), kill);
   };
   await start();
 

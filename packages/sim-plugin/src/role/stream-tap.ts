@@ -8,6 +8,8 @@ export interface StreamTap {
   readonly interceptor: ServerInterceptor;
   /** Cuts the connection that the call came by, as a plugin's death would. */
   cut(call: string): void;
+  /** Cuts every connection that has a call in flight. */
+  cutAll(): void;
 }
 
 interface Session {
@@ -59,6 +61,9 @@ export const createStreamTap = (now: () => number): StreamTap => {
       const session = sessions.get(id);
       if (session === undefined) throw new Error(`grpc-js no longer shows the connection of call ${id}`);
       session.destroy();
+    },
+    cutAll: () => {
+      for (const session of new Set(sessions.values())) session.destroy();
     },
   };
 };
