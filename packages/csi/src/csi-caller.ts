@@ -30,7 +30,12 @@ export interface CallOptions {
 
 /** Whether the plugin can be called right now. */
 export type CallAccess =
-  | { readonly facts: PluginFacts; readonly transport: CsiTransport }
+  | {
+      readonly facts: PluginFacts;
+      readonly transport: CsiTransport;
+      /** Announced, and answered with UNIMPLEMENTED all the same since the facts were read. */
+      readonly denied?: ReadonlySet<CsiMethod>;
+    }
   | { readonly closed: string };
 
 export interface CsiCaller {
@@ -61,10 +66,13 @@ export interface CsiCallerOptions {
   readonly whenReady: (signal: AbortSignal) => Promise<unknown>;
   /** A call ran into its deadline: the connection may hang. */
   readonly onMissedDeadline?: (transport: CsiTransport) => void;
+  /** "MUST NOT retry": the method belongs into `denied` until the facts were read again. */
+  readonly onUnimplemented?: (method: CsiMethod) => void;
 }
 
 export function createCsiCaller(options: CsiCallerOptions): CsiCaller {
-  const { plugin, exchange, clock, random = Math.random, access, whenReady, onMissedDeadline } = options;
+  const { plugin, exchange, clock, random = Math.random, access, whenReady } = options;
+  const { onMissedDeadline, onUnimplemented } = options;
   const askAgain = createAskAgain({ clock, random, whenReady });
 
   const wayTo = <M extends CsiMethod>(
@@ -73,7 +81,7 @@ export function createCsiCaller(options: CsiCallerOptions): CsiCaller {
   ): { readonly transport: CsiTransport } | { readonly failure: WireFailure } => {
     const now = access();
     if ("closed" in now) return { failure: { code: "UNAVAILABLE", message: now.closed, sent: false } };
-    const failure = gateOf(now.facts, method, request);
+    const failure = now.denied?.has(method) ? deniedCall(method) : gateOf(now.facts, method, request);
     return failure === undefined ? { transport: now.transport } : { failure };
   };
 
@@ -94,8 +102,9 @@ export function createCsiCaller(options: CsiCallerOptions): CsiCaller {
       const way = wayTo(method, request);
       if ("failure" in way) return failed(method, way.failure, sensitive);
       const outcome = await send(way.transport, { signal, deadlineMs, sensitive, subject });
-      if (outcome.outcome === "unknown" && outcome.failure.code === "DEADLINE_EXCEEDED")
-        onMissedDeadline?.(way.transport);
+      if (outcome.outcome === "done") return outcome;
+      if (outcome.failure.code === "DEADLINE_EXCEEDED") onMissedDeadline?.(way.transport);
+      if (outcome.failure.code === "UNIMPLEMENTED") onUnimplemented?.(method);
       return outcome;
     });
   };
@@ -142,6 +151,11 @@ export function createCsiCaller(options: CsiCallerOptions): CsiCaller {
       yield* open(method, decodeRelayed(method, bytes), bytes, call);
     },
   };
+}
+
+function deniedCall(method: CsiMethod): WireFailure {
+  const message = `the plugin answered UNIMPLEMENTED to ${method}; it is not asked again before its capabilities were read anew`;
+  return { code: "UNIMPLEMENTED", message, sent: false };
 }
 
 function sensitiveIn(request: object, { secrets }: CallOptions): string[] {

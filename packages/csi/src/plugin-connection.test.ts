@@ -265,6 +265,29 @@ describe("a plugin connection", () => {
     });
   });
 
+  it("asks a method that is announced and not implemented once, and again only after the facts were read again", async () => {
+    let built = false;
+    const plugin = await start({
+      handlers: {
+        deleteVolume: async () => {
+          if (!built) throw new ServerError(Status.UNIMPLEMENTED, "next release");
+          return {};
+        },
+      },
+    });
+    const connection = connect({ healthIntervalMs: 200 });
+    await connection.whenReady(signal());
+    plugin.calls.length = 0;
+    const remove = () => connection.call("DeleteVolume", { volumeId: "v" }, { signal: signal() });
+    expect(await remove()).toMatchObject({ outcome: "refused", failure: { code: "UNIMPLEMENTED", sent: true } });
+    expect(await remove()).toMatchObject({ outcome: "refused", failure: { code: "UNIMPLEMENTED", sent: false } });
+    expect(plugin.calls.filter((name) => name === "DeleteVolume")).toHaveLength(1);
+    built = true;
+    await expect.poll(remove, { timeout: 10_000 }).toMatchObject({ outcome: "done" });
+    const order = plugin.calls.filter((name) => name === "DeleteVolume" || name === "ControllerGetCapabilities");
+    expect(order).toEqual(["DeleteVolume", "ControllerGetCapabilities", "DeleteVolume"]);
+  });
+
   it("takes UNIMPLEMENTED of a capability question for none, and of NodeGetInfo for no node id", async () => {
     const nothing = async (): Promise<never> => {
       throw new ServerError(Status.UNIMPLEMENTED, "not here");

@@ -13,6 +13,7 @@ import type { Tracing } from "@holdfast/shared/tracing";
 import type { PluginFacts, PluginRole } from "./capabilities.ts";
 import { type CallAccess, type CsiCaller, createCsiCaller } from "./csi-caller.ts";
 import { type CallReport, createCsiExchange } from "./csi-exchange.ts";
+import type { CsiMethod } from "./methods.ts";
 import { openPluginChannel, type PluginChannel } from "./plugin-channel.ts";
 import {
   type PluginPin,
@@ -58,6 +59,8 @@ export function createPluginConnection(options: PluginConnectionOptions): Plugin
   const life = linkSignals(options.signal);
   const watch = createSocketWatch({ socketPath, clock, signal: life.signal });
   let pin: PluginPin = { name: options.expectedName, nodeId: options.expectedNodeId };
+  /** Of the facts as they were last read. */
+  const denied = new Set<CsiMethod>();
   let current: { readonly channel: PluginChannel; readonly session: PluginSession } | undefined;
 
   const plugin = (): string => pin.name ?? socketPath;
@@ -66,6 +69,7 @@ export function createPluginConnection(options: PluginConnectionOptions): Plugin
 
   const onReport = (report: SessionReport): void => {
     if (report.phase === "ready") {
+      if (report.facts !== board.status().facts) denied.clear();
       pin = { name: report.facts.name, nodeId: report.facts.nodeInfo?.nodeId ?? pin.nodeId }; // P2
       board.become(report);
       return;
@@ -167,7 +171,8 @@ export function createPluginConnection(options: PluginConnectionOptions): Plugin
 
   const access = (): CallAccess => {
     const { phase, facts, reason } = board.status();
-    if (phase === "ready" && facts !== undefined && current !== undefined) return { facts, transport: current.channel };
+    if (phase === "ready" && facts !== undefined && current !== undefined)
+      return { facts, transport: current.channel, denied };
     const why = reason === undefined ? "" : ` (${reason})`;
     return { closed: `plugin ${plugin()} is ${phase}${why}; the call is made when it is ready` };
   };
@@ -180,6 +185,10 @@ export function createPluginConnection(options: PluginConnectionOptions): Plugin
     whenReady: board.whenReady,
     onMissedDeadline: (transport) => {
       if (current?.channel === transport) current.session.suspect();
+    },
+    onUnimplemented: (method) => {
+      denied.add(method);
+      current?.session.doubt();
     },
   });
 

@@ -54,6 +54,8 @@ export interface PluginSession {
   readonly ended: Promise<SessionEnd>;
   /** A call ran into its deadline: probe now. */
   suspect(): void;
+  /** The plugin did not do what it announced: read its facts again with the next look at it. */
+  doubt(): void;
 }
 
 const shortProbeMs = 1_000;
@@ -65,6 +67,8 @@ export function startPluginSession(options: PluginSessionOptions): PluginSession
   const life = linkSignals(options.signal, channel.lost);
   const wake = createNotifier();
   let suspected = false;
+  /** The facts are known, every capability of them, and nothing spoke against them since. */
+  let complete = false;
 
   const ask: Ask = (method) =>
     exchange.call(channel, method, emptyRequest(method), {
@@ -108,7 +112,6 @@ export function startPluginSession(options: PluginSessionOptions): PluginSession
     const ailing = createBackoff({ initialMs: 500, maxMs: 10_000, random });
     const incomplete = createBackoff({ initialMs: 1_000, maxMs: 60_000, random });
     let known: PluginFacts | undefined;
-    let complete = false;
     for (;;) {
       const now = await health();
       if (now === "silent") return { kind: "hung", reason: "the plugin answers no probe; it is connected to anew" };
@@ -158,6 +161,9 @@ export function startPluginSession(options: PluginSessionOptions): PluginSession
     suspect() {
       suspected = true;
       wake.notify();
+    },
+    doubt() {
+      complete = false;
     },
   };
 }
