@@ -50,11 +50,16 @@ export const unchanged = (before: VolumeRecord, change: Change): boolean =>
   change.volume === before && change.ended.length === 0;
 
 /** Puts a claim back into its volume. */
-export const withClaim = (volume: VolumeRecord, claim: Claim, now: number): VolumeRecord => ({
-  ...volume,
-  claims: { ...volume.claims, [claim.uid]: { ...claim, updatedAt: now } },
-  updatedAt: now,
-});
+export const withClaim = (volume: VolumeRecord, claim: Claim, now: number): VolumeRecord => {
+  const entered = volume.claims[claim.uid]?.state !== claim.state;
+  const next: Claim = {
+    ...claim,
+    updatedAt: now,
+    ...(entered ? { stateSince: now } : {}),
+    ...(claim.state === "ACTIVE" && claim.activeAt === undefined ? { activeAt: now } : {}),
+  };
+  return { ...volume, claims: { ...volume.claims, [claim.uid]: next }, updatedAt: now };
+};
 
 export const withoutKey = <T>(map: Readonly<Record<string, T>>, key: string): Readonly<Record<string, T>> => {
   const { [key]: _gone, ...rest } = map;

@@ -125,6 +125,13 @@ export const releaseWanted = (volume: VolumeRecord, uid: string, trace: Claim["t
     claim.goal === "released" ? claim : { ...claim, goal: "released", ...(trace === undefined ? {} : { trace }) },
   );
 
+/**
+ * Another member of its set can never be had: all or nothing, so this one ends too, by the way its state allows.
+ * A queued claim just ends; a granted one is released and ends FAILED once that is proved.
+ */
+export const memberFailed = (volume: VolumeRecord, uid: string, failure: Failure, at: Moment): Change =>
+  step(volume, uid, "release_wanted", at, (claim) => ({ ...failing(failure)(claim), goal: "released" }));
+
 /** ControllerPublish answered OK for a node: the claims that waited for it are offered, or undone when no longer wanted. */
 export const attached = (
   volume: VolumeRecord,
@@ -143,7 +150,7 @@ export const attached = (
     node,
   );
   return eachAttaching(holding, node, (v, claim) =>
-    claim.goal === "released" ? attachOwed(v, claim.uid, undefined, at) : step(v, claim.uid, "attached", at, (c) => c),
+    claim.goal === "released" ? giveUpAttach(v, claim.uid, at) : step(v, claim.uid, "attached", at, (c) => c),
   );
 };
 
@@ -176,14 +183,31 @@ export const attachUnknown = (
       : volume;
   return eachAttaching(marked, node, (v, claim) =>
     claim.goal === "released"
-      ? attachOwed(v, claim.uid, undefined, at)
+      ? giveUpAttach(v, claim.uid, at)
       : step(v, claim.uid, "attach_unknown", at, retrying(failure, at, blocked)),
   );
 };
 
-/** Nobody wants the attach any more and no call is in flight: its undo starts. */
+/** The claim is not wanted any more and no call is in flight: its undo starts, or others go on with the attach. */
 export const attachAbandoned = (volume: VolumeRecord, uid: string, at: Moment): Change =>
-  volume.claims[uid]?.state === "ATTACHING" ? attachOwed(volume, uid, undefined, at) : noChange(volume);
+  volume.claims[uid]?.state === "ATTACHING" && volume.claims[uid]?.goal === "released"
+    ? giveUpAttach(volume, uid, at)
+    : noChange(volume);
+
+/** Claims of the node that stay with the attachment when `uid` gives it up. */
+const staying = (volume: VolumeRecord, uid: string, node: string): boolean =>
+  claimsOn(volume, node).some(
+    (c) => c.uid !== uid && c.state !== "DETACHING" && !(c.state === "ATTACHING" && c.goal === "released"),
+  );
+
+/** A claim that was never offered lets go of its attachment: the last one owes its undo, any other just ends. */
+const giveUpAttach = (volume: VolumeRecord, uid: string, at: Moment): Change => {
+  const claim = volume.claims[uid];
+  if (claim === undefined) return noChange(volume);
+  return staying(volume, uid, claim.node)
+    ? endClaim(volume, claim, finalState(claim), at.now)
+    : attachOwed(volume, uid, undefined, at);
+};
 
 /** The attach may have happened and is not wanted, or not possible: its undo is owed. */
 const attachOwed = (volume: VolumeRecord, uid: string, failure: Failure | undefined, at: Moment): Change => {

@@ -41,6 +41,10 @@ export interface Publication {
   readonly hostPath: string;
   readonly mountId: number;
   readonly device?: BlockDevice;
+  /** The boot of the node in which it was made; in another one the mount is gone. */
+  readonly bootId?: string;
+  /** The journal of the agent that made it; another journal does not hold it. */
+  readonly journalUid?: string;
 }
 
 export interface Claim extends ClaimKey {
@@ -77,6 +81,9 @@ export interface Claim extends ClaimKey {
   readonly failure?: { readonly reason: string; readonly message: string };
   readonly createdAt: number;
   readonly updatedAt: number;
+  /** When the present state began. */
+  readonly stateSince: number;
+  readonly activeAt?: number;
 }
 
 /** Kept for seven days so that a repeated release or a late question gets a true answer. */

@@ -82,6 +82,10 @@ const matches = (node: Segments, wanted: Segments): boolean => {
 export const nodeReaches = (volume: VolumeRecord, node: Segments): boolean =>
   volume.topology.accessible.length === 0 || volume.topology.accessible.some((wanted) => matches(node, wanted));
 
+/** The attach in progress is for the claim's own node: one call serves both. */
+const joins = (volume: VolumeRecord, claim: Claim): boolean =>
+  volume.intent?.op === "attach" && volume.intent.node === claim.node;
+
 /** Rule G1. undefined = it may be granted now. */
 export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts): Obstacle | undefined => {
   const name = `volume ${volume.namespace}/${volume.id}`;
@@ -104,9 +108,9 @@ export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts
     return obstacle("TOPOLOGY_MISMATCH", `${name} cannot be reached from node ${claim.node}`);
   if (volume.bars.some((b) => b.node === claim.node))
     return obstacle("NODE_BARRED", `${name} is barred on node ${claim.node} until an old call is known to be over`);
-  if (volume.intent !== undefined)
+  if (volume.intent !== undefined && !joins(volume, claim))
     return obstacle("VOLUME_BUSY", `${name} has a call in progress (${volume.intent.op} ${volume.intent.node ?? ""})`);
-  if (volume.attachments[claim.node] !== undefined && volume.attachments[claim.node]?.state !== "ATTACHED")
+  if (volume.attachments[claim.node]?.state === "DETACHING")
     return obstacle("VOLUME_BUSY", `${name} is being detached from node ${claim.node}`);
   return undefined;
 };
@@ -144,7 +148,9 @@ export const grant = (volume: VolumeRecord, uid: string, facts: GrantFacts, at: 
       ...volume,
       epoch,
       attachments: { ...volume.attachments, [claim.node]: attachment },
-      ...(attaching ? { intent: { op: "attach", node: claim.node, epoch, issuer: at.issuer, opId: at.opId } } : {}),
+      ...(standing === undefined && attaching
+        ? { intent: { op: "attach", node: claim.node, epoch, issuer: at.issuer, opId: at.opId } }
+        : {}),
     },
     next,
     at.now,

@@ -69,7 +69,7 @@ const volumeSteps = (volume: VolumeRecord): readonly Owed[] => {
 
 /** Whether a grant could be tried at all; the full rule (G1) is asked by the step itself with fresh facts. */
 const grantSteps = (volume: VolumeRecord): readonly Owed[] =>
-  volume.intent !== undefined || volume.state !== "AVAILABLE"
+  volume.state !== "AVAILABLE" || (volume.intent !== undefined && volume.intent.op !== "attach")
     ? []
     : queueOf(volume).map((claim) => ({
         step: { do: "grant", lane: "grant", uid: claim.uid },

@@ -18,6 +18,9 @@ const told = (volume: VolumeRecord): Change => ({ volume, ended: [], notes: [vol
 
 const gone = (volume: VolumeRecord): Change => ({ volume: null, ended: [], notes: [volumeNote(volume, "DELETED")] });
 
+const entering = (volume: VolumeRecord, state: VolumeRecord["state"], now: number) =>
+  volume.state === state ? { state } : { state, stateSince: now };
+
 const plain = (volume: VolumeRecord): VolumeRecord => {
   const { intent: _i, blocked: _b, ...rest } = volume;
   return rest;
@@ -45,8 +48,8 @@ export const created = (volume: VolumeRecord, result: CreatedVolume, at: Moment)
   };
   return told(
     volume.goal === "absent"
-      ? { ...named, state: "DELETING", intent: deleteIntent(named, at) }
-      : { ...named, state: "AVAILABLE" },
+      ? { ...named, ...entering(volume, "DELETING", at.now), intent: deleteIntent(named, at) }
+      : { ...named, ...entering(volume, "AVAILABLE", at.now) },
   );
 };
 
@@ -57,7 +60,7 @@ export const createRefused = (volume: VolumeRecord, failure: Failure, at: Moment
   if (volume.goal === "absent" && !doubtful) return gone(plain(volume));
   const failed: VolumeRecord = {
     ...plain(volume),
-    state: "FAILED",
+    ...entering(volume, "FAILED", at.now),
     failure: { reason: failure.reason, message: failure.message },
     attempts: failedAttempt(volume.attempts, failure, at),
     updatedAt: at.now,
@@ -129,7 +132,10 @@ export const deleteWanted = (volume: VolumeRecord, trace: VolumeRecord["trace"],
       // Deletable without a call if it never was uncertain; a doubtful one stays blocked until somebody proves its absence.
       return volume.intent?.uncertainSince === undefined ? gone(plain(wanted)) : told(wanted);
     case "AVAILABLE":
-      return told({ ...plain(wanted), state: "DELETING", intent: deleteIntent(wanted, at) });
+      // RETAIN: the record goes, the storage stays, and nothing has to be called for that.
+      return volume.policy.reclaim === "retain"
+        ? gone(plain(wanted))
+        : told({ ...plain(wanted), ...entering(volume, "DELETING", at.now), intent: deleteIntent(wanted, at) });
   }
 };
 

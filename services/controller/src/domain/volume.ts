@@ -128,5 +128,7 @@ export interface VolumeRecord extends VolumeRef {
   readonly trace?: { readonly parent: string; readonly at: number };
   readonly createdAt: number;
   readonly updatedAt: number;
+  /** When the present state began. */
+  readonly stateSince: number;
   readonly changedBy: { readonly who: string; readonly why: string };
 }

@@ -1,0 +1,96 @@
+import { limits } from "../domain/limits.ts";
+import type { VolumeRecord, VolumeRef } from "../domain/volume.ts";
+import { volumeKey } from "../domain/volume.ts";
+import { createGrantFacts } from "../records/grant-facts.ts";
+import { livingView, volumesOfWorkload } from "./claim-views.ts";
+import type { CommandDeps } from "./commands.ts";
+import { type ClaimOrder, decideClaims, type WantedClaim } from "./decide-claims.ts";
+import { claimExists, nodeNotFound } from "./errors.ts";
+import type { Caller, ClaimView, Commands } from "./model.ts";
+import { validateCreateClaims } from "./validate-claims.ts";
+
+/** Later requests sort later, on every volume alike; the uuid makes ties impossible. */
+const ticketAt = (now: number, uuid: string): string => `${now.toString(36).padStart(10, "0")}-${uuid}`;
+
+/** An alias is one claim of a workload, whatever the volume. */
+const checkOtherVolumes = async (deps: CommandDeps, namespace: string, order: ClaimOrder): Promise<void> => {
+  const volumeOf = new Map(order.wanted.map((w) => [w.alias, w.ref.id]));
+  for (const { volume } of await volumesOfWorkload(deps.records, namespace, order.workload))
+    for (const claim of Object.values(volume.claims)) {
+      const wanted =
+        claim.workload === order.workload && claim.goal === "active" ? volumeOf.get(claim.alias) : undefined;
+      if (wanted !== undefined && wanted !== volume.id) throw claimExists(claim, volume, "volume");
+    }
+};
+
+/** The whole set in one commit over all its volumes, or nothing (and an error that says why). */
+export const placeOrder = async (
+  deps: CommandDeps,
+  namespace: string,
+  order: ClaimOrder,
+): Promise<readonly ClaimView[]> => {
+  const { records, nodes, gate } = deps;
+  const node = nodes.get(order.node);
+  if (node === undefined) throw nodeNotFound(order.node);
+  const factsOf = createGrantFacts(deps);
+  await checkOtherVolumes(deps, namespace, order);
+  const refs: readonly VolumeRef[] = [...new Map(order.wanted.map((w) => [volumeKey(w.ref), w.ref])).values()];
+  let uids: readonly string[] = [];
+  const results = await records.changeMany(refs, (volumes, at) => {
+    const byKey = new Map<string, VolumeRecord | undefined>(refs.map((ref, i) => [volumeKey(ref), volumes[i]]));
+    const decision = decideClaims(
+      byKey,
+      order,
+      {
+        facts: (plugin) => factsOf(plugin, order.node),
+        nodeState: node.live === "suspect" ? "SUSPECT" : node.record.state,
+        finding: gate.state().reason,
+      },
+      at,
+    );
+    uids = decision.uids;
+    return refs.map((ref) => decision.changes.get(volumeKey(ref)));
+  });
+  const living = new Map(
+    results.flatMap((result) => {
+      const { volume, rev } = result;
+      return volume === null
+        ? []
+        : Object.values(volume.claims).map(
+            (claim) => [claim.uid, livingView({ volume, rev }, claim, factsOf)] as const,
+          );
+    }),
+  );
+  return uids.flatMap((uid) => living.get(uid) ?? []);
+};
+
+export const traceOf = (caller: Caller, now: number): ClaimOrder["trace"] =>
+  caller.traceparent === undefined ? undefined : { parent: caller.traceparent, at: now };
+
+export const createClaimsCommand =
+  (deps: CommandDeps): Commands["createClaims"] =>
+  async (input, caller) => {
+    const { clock, ids } = deps;
+    validateCreateClaims(input);
+    const now = clock.now();
+    const wanted: readonly WantedClaim[] = input.claims.map((spec) => ({
+      ref: { namespace: input.namespace, id: spec.volume },
+      alias: spec.alias === "" ? spec.volume : spec.alias,
+      capability: spec.capability,
+      readOnly: spec.readOnly,
+      uid: ids.uuid(),
+    }));
+    return await placeOrder(deps, input.namespace, {
+      workload: input.workload,
+      node: input.node,
+      wanted,
+      requestId: input.requestId,
+      ticket: newTicket(deps, now),
+      queue: input.queue.enabled,
+      queueDeadline: now + (input.queue.deadlineMs ?? limits.defaultQueueMs),
+      after: undefined,
+      trace: traceOf(caller, now),
+    });
+  };
+
+export const newTicket = (deps: CommandDeps, now: number): string => ticketAt(now, deps.ids.uuid());

@@ -1,0 +1,221 @@
+import { accessConflict } from "../domain/access.ts";
+import { chooseCapability } from "../domain/capability-match.ts";
+import { type Change, claimNote, type Note, withClaim } from "../domain/change.ts";
+import type { Claim, SetMember } from "../domain/claim.ts";
+import type { Moment } from "../domain/claim-change.ts";
+import { type GrantFacts, grant, nodeReaches, type Obstacle, obstacleTo } from "../domain/grant.ts";
+import { noAttempts } from "../domain/outcome.ts";
+import { type VolumeCapability, type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
+import {
+  capabilityMismatch,
+  claimConflict,
+  claimExists,
+  obstacleError,
+  volumeNotAvailable,
+  volumeNotFound,
+} from "./errors.ts";
+
+/** One claim that is asked for, with the uid that it gets if it is new. */
+export interface WantedClaim {
+  readonly ref: VolumeRef;
+  readonly alias: string;
+  readonly capability: VolumeCapability | undefined;
+  readonly readOnly: boolean;
+  readonly uid: string;
+}
+
+export interface ClaimOrder {
+  readonly workload: string;
+  readonly node: string;
+  readonly wanted: readonly WantedClaim[];
+  readonly requestId: string;
+  readonly ticket: string;
+  /** Wait for what passes with time, instead of being refused. */
+  readonly queue: boolean;
+  readonly queueDeadline: number;
+  readonly after: string | undefined;
+  readonly trace: Claim["trace"];
+}
+
+export interface GrantView {
+  readonly facts: (plugin: string) => GrantFacts;
+  readonly nodeState: string;
+  readonly finding: string;
+}
+
+export interface ClaimDecision {
+  /** By volume key. */
+  readonly changes: ReadonlyMap<string, Change>;
+  /** In the order of the request: the claims that stand for it, new or known. */
+  readonly uids: readonly string[];
+}
+
+/** Keys whose life is not over and that nobody asked to end: the same request answers them. */
+const standing = (volume: VolumeRecord, workload: string, alias: string): Claim | undefined =>
+  Object.values(volume.claims).find((c) => c.workload === workload && c.alias === alias && c.goal === "active");
+
+const differing = (claim: Claim, wanted: Claim): string | undefined => {
+  const fields: readonly (readonly [string, unknown, unknown])[] = [
+    ["node", claim.node, wanted.node],
+    ["attachment_mode", claim.attachmentMode, wanted.attachmentMode],
+    ["access_mode", claim.accessMode, wanted.accessMode],
+    ["fs_type", claim.fsType, wanted.fsType],
+    ["mount_flags", claim.mountFlags.join(","), wanted.mountFlags.join(",")],
+    ["volume_mount_group", claim.volumeMountGroup, wanted.volumeMountGroup],
+    ["read_only", claim.readOnly, wanted.readOnly],
+  ];
+  return fields.find(([, has, wants]) => has !== wants)?.[0];
+};
+
+const newClaim = (order: ClaimOrder, wanted: WantedClaim, volume: VolumeRecord, at: Moment): Claim => {
+  const choice = chooseCapability(volume.capabilities, wanted.capability, wanted.readOnly);
+  if (!choice.ok) throw capabilityMismatch(volume, volume.plugin, choice.mismatch);
+  const { accessMode, attachmentMode, fsType, mountFlags, volumeMountGroup } = choice.capability;
+  return {
+    uid: wanted.uid,
+    workload: order.workload,
+    alias: wanted.alias,
+    node: order.node,
+    accessMode,
+    attachmentMode,
+    fsType,
+    mountFlags,
+    volumeMountGroup,
+    readOnly: wanted.readOnly,
+    state: "QUEUED",
+    goal: "active",
+    ticket: order.ticket,
+    queueDeadline: order.queueDeadline,
+    ...(order.after === undefined ? {} : { after: order.after }),
+    requestId: order.requestId,
+    set: [],
+    ...(order.trace === undefined ? {} : { trace: order.trace }),
+    attempts: noAttempts,
+    createdAt: at.now,
+    updatedAt: at.now,
+    stateSince: at.now,
+  };
+};
+
+/** Members of one set that could never live beside each other would wait for ever. */
+const checkMembers = (claims: readonly { readonly ref: VolumeRef; readonly claim: Claim }[]): void => {
+  for (const [i, a] of claims.entries())
+    for (const b of claims.slice(i + 1)) {
+      if (a.ref.id !== b.ref.id || a.ref.namespace !== b.ref.namespace) continue;
+      const why = accessConflict(a.claim, b.claim);
+      if (why !== undefined)
+        throw claimConflict(a.ref, `claims ${a.claim.alias} and ${b.claim.alias} exclude each other: ${why}`, b.claim);
+    }
+};
+
+interface Draft {
+  readonly before: VolumeRecord;
+  volume: VolumeRecord;
+  notes: readonly Note[];
+}
+
+interface Blocking {
+  readonly volume: VolumeRecord;
+  readonly obstacle: Obstacle;
+}
+
+/** What is only a matter of the volume's own work in progress, or of the same claim's former life, is waited for without asking. */
+const passesByItself = (order: ClaimOrder, { obstacle }: Blocking, aliases: ReadonlySet<string>): boolean =>
+  obstacle.reason === "VOLUME_BUSY" ||
+  (obstacle.holders.length > 0 &&
+    obstacle.holders.every((h) => h.workload === order.workload && aliases.has(h.alias) && h.goal === "released"));
+
+/** Grants all or none; the first obstacle when none. */
+const grantAll = (
+  drafts: ReadonlyMap<string, Draft>,
+  added: readonly { readonly key: string; readonly claim: Claim }[],
+  view: GrantView,
+  at: Moment,
+): readonly Blocking[] => {
+  const granted = new Map([...drafts].map(([key, draft]) => [key, { volume: draft.volume, notes: draft.notes }]));
+  const blocking: Blocking[] = [];
+  for (const { key, claim } of added) {
+    const draft = granted.get(key);
+    if (draft === undefined) continue;
+    const facts = view.facts(draft.volume.plugin);
+    const obstacle = obstacleTo(draft.volume, claim, facts);
+    if (obstacle !== undefined) blocking.push({ volume: draft.volume, obstacle });
+    else {
+      const change = grant(draft.volume, claim.uid, facts, at);
+      draft.volume = change.volume ?? draft.volume;
+      draft.notes = [...draft.notes, ...change.notes];
+    }
+  }
+  if (blocking.length > 0) return blocking;
+  for (const [key, draft] of drafts) Object.assign(draft, granted.get(key));
+  return [];
+};
+
+/**
+ * Decides a workload's whole set over the records of all its volumes: the claims that stand already, and either all new
+ * ones granted at once, or all of them QUEUED, or an error and nothing at all. Pure: a repeat over the same records
+ * decides the same.
+ */
+export const decideClaims = (
+  volumes: ReadonlyMap<string, VolumeRecord | undefined>,
+  order: ClaimOrder,
+  view: GrantView,
+  at: Moment,
+): ClaimDecision => {
+  const answers = order.wanted.map((wanted) => {
+    const volume = volumes.get(volumeKey(wanted.ref));
+    if (volume === undefined) throw volumeNotFound(wanted.ref);
+    const claim = newClaim(order, wanted, volume, at);
+    const known = standing(volume, order.workload, wanted.alias);
+    const field = known === undefined ? undefined : differing(known, claim);
+    if (known !== undefined && field !== undefined) throw claimExists(known, volume, field);
+    return { key: volumeKey(wanted.ref), ref: wanted.ref, volume, claim: known ?? claim, isNew: known === undefined };
+  });
+  const added = answers.filter((a) => a.isNew);
+  const uids = answers.map((a) => a.claim.uid);
+  if (added.length === 0) return { changes: new Map(), uids };
+
+  for (const { volume } of added) {
+    if (volume.state !== "AVAILABLE" || volume.goal !== "present") throw volumeNotAvailable(volume);
+    const facts = view.facts(volume.plugin);
+    if (facts.nodeId !== "" && !nodeReaches(volume, facts.topology))
+      throw obstacleError(
+        volume,
+        order.node,
+        {
+          reason: "TOPOLOGY_MISMATCH",
+          message: `volume ${volumeKey(volume)} cannot be reached from node ${order.node}`,
+          holders: [],
+        },
+        view,
+      );
+  }
+  checkMembers(answers);
+
+  const set: readonly SetMember[] = added.map(({ ref, claim }) => ({
+    namespace: ref.namespace,
+    volume: ref.id,
+    uid: claim.uid,
+  }));
+  const drafts = new Map<string, Draft>();
+  const members = added.map(({ key, volume, claim }) => {
+    const member: Claim = { ...claim, set };
+    const draft = drafts.get(key) ?? { before: volume, volume, notes: [] };
+    draft.volume = withClaim(draft.volume, member, at.now);
+    drafts.set(key, draft);
+    return { key, claim: member };
+  });
+  const blocking = grantAll(drafts, members, view, at);
+  const aliases = new Set(members.map((m) => m.claim.alias));
+  const hard = order.queue ? undefined : blocking.find((b) => !passesByItself(order, b, aliases));
+  if (hard !== undefined) throw obstacleError(hard.volume, order.node, hard.obstacle, view);
+  return {
+    uids,
+    changes: new Map(
+      [...drafts].map(([key, { volume, notes }]): [string, Change] => {
+        const queued = members.filter((m) => m.key === key && volume.claims[m.claim.uid]?.state === "QUEUED");
+        return [key, { volume, ended: [], notes: [...notes, ...queued.map((m) => claimNote(volume, m.claim))] }];
+      }),
+    ),
+  };
+};

@@ -1,0 +1,51 @@
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
+import { deleteWanted, usersOf } from "../domain/volume-change.ts";
+import type { CommandDeps } from "./commands.ts";
+import { volumeInUse, volumeNotFound } from "./errors.ts";
+import type { Commands } from "./model.ts";
+import { validateDeleteVolume } from "./validate-volume.ts";
+
+/** The guard of the volume machine: whoever still uses it is named. */
+const guard = (volume: VolumeRecord): void => {
+  const users = usersOf(volume);
+  if (users.length > 0) {
+    const claim = Object.values(volume.claims)[0];
+    const node = claim?.node ?? Object.keys(volume.attachments)[0] ?? volume.bars[0]?.node ?? "";
+    throw volumeInUse(volume, users, { workload: claim?.workload ?? "", node });
+  }
+  if (volume.intent !== undefined && volume.intent.op !== "create" && volume.intent.op !== "delete")
+    throw new HoldfastError({
+      kind: "aborted",
+      reason: "VOLUME_BUSY",
+      message: `volume ${volumeKey(volume)} has a call in progress (${volume.intent.op}); repeat after a pause`,
+      metadata: {
+        namespace: volume.namespace,
+        volume: volume.id,
+        operation: volume.intent.op,
+        node: volume.intent.node ?? "",
+      },
+    });
+};
+
+export const deleteVolumeCommand =
+  ({ records, clock }: CommandDeps): Commands["deleteVolume"] =>
+  async (input, caller) => {
+    validateDeleteVolume(input);
+    const trace = caller.traceparent === undefined ? undefined : { parent: caller.traceparent, at: clock.now() };
+    let otherLife = false;
+    const result = await records.change(input, (volume, at) => {
+      otherLife = input.uid !== "" && input.uid !== volume.uid;
+      if (otherLife) return { volume, ended: [], notes: [] };
+      guard(volume);
+      const change = deleteWanted(volume, trace, at);
+      if (change.volume === null || change.volume === volume) return change;
+      return { ...change, volume: { ...change.volume, changedBy: { who: caller.who, why: caller.why } } };
+    });
+    if (result.volume !== null && !otherLife) return { volume: result.volume, rev: result.rev };
+    if (result.changed) return undefined;
+    // Gone before: asked again, or never known.
+    const tombstone = await records.deleted(input);
+    if (tombstone !== undefined && (input.uid === "" || input.uid === tombstone.uid)) return undefined;
+    throw volumeNotFound(input);
+  };

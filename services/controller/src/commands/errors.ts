@@ -1,0 +1,160 @@
+import { type ErrorKind, HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { CapabilityMismatch } from "../domain/capability-match.ts";
+import type { Obstacle } from "../domain/grant.ts";
+import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
+
+/** The errors of commands, each with the reason and metadata of docs/errors.md and what to do next in its message. */
+
+const named = (ref: VolumeRef): Record<string, string> => ({ namespace: ref.namespace, volume: ref.id });
+
+export const volumeNotFound = (ref: VolumeRef): HoldfastError =>
+  new HoldfastError({
+    kind: "not_found",
+    reason: "VOLUME_NOT_FOUND",
+    message: `there is no volume ${volumeKey(ref)}; create or register it, or correct the id`,
+    metadata: named(ref),
+  });
+
+export const volumeExists = (ref: VolumeRef, field: string): HoldfastError =>
+  new HoldfastError({
+    kind: "already_exists",
+    reason: "VOLUME_EXISTS",
+    message: `volume ${volumeKey(ref)} exists with another ${field}; ask with its content, or take another id`,
+    metadata: { ...named(ref), field },
+  });
+
+export const volumeInUse = (
+  ref: VolumeRef,
+  users: readonly string[],
+  holder: { readonly workload: string; readonly node: string },
+): HoldfastError =>
+  new HoldfastError({
+    kind: "precondition",
+    reason: "VOLUME_IN_USE",
+    message: `volume ${volumeKey(ref)} is in use by ${users.slice(0, 20).join("; ")}${users.length > 20 ? `; and ${users.length - 20} more` : ""}; release them first`,
+    metadata: { ...named(ref), holder_workload: holder.workload, holder_node: holder.node },
+  });
+
+export const volumeNotAvailable = (volume: VolumeRecord): HoldfastError =>
+  new HoldfastError({
+    kind: "precondition",
+    reason: "VOLUME_NOT_AVAILABLE",
+    message: `volume ${volumeKey(volume)} is ${volume.goal === "absent" ? "being deleted" : volume.state}; holdfast explain ${volumeKey(volume)} says what it waits for`,
+    metadata: { ...named(volume), state: volume.state },
+  });
+
+export const pluginNotFound = (plugin: string): HoldfastError =>
+  new HoldfastError({
+    kind: "not_found",
+    reason: "PLUGIN_NOT_FOUND",
+    message: `no instance of plugin ${plugin} was ever seen; start it beside a controller or on a node, or correct its name`,
+    metadata: { plugin },
+  });
+
+export const nodeNotFound = (node: string): HoldfastError =>
+  new HoldfastError({
+    kind: "not_found",
+    reason: "NODE_NOT_FOUND",
+    message: `no agent ever registered as node ${node}; start the agent there, or correct the name`,
+    metadata: { node },
+  });
+
+export const storeUnvetted = (finding: string): HoldfastError =>
+  new HoldfastError({
+    kind: "unavailable",
+    reason: "STORE_UNVETTED",
+    message: `the store is not shown to agree with the agents yet: ${finding}; repeat, or see holdfast repair vet`,
+    metadata: { finding },
+  });
+
+export const capabilityMismatch = (ref: VolumeRef, plugin: string, mismatch: CapabilityMismatch): HoldfastError =>
+  new HoldfastError({
+    kind: "precondition",
+    reason: "CAPABILITY_MISMATCH",
+    message: `volume ${volumeKey(ref)} of plugin ${plugin} cannot be used like that: ${mismatch.field} is ${mismatch.wanted}, the volume has ${mismatch.has}; ask for one of its capabilities`,
+    metadata: { ...named(ref), plugin, field: mismatch.field, wanted: mismatch.wanted, has: mismatch.has },
+  });
+
+export const pluginCannot = (ref: VolumeRef, plugin: string, field: string, what: string): HoldfastError =>
+  new HoldfastError({
+    kind: "precondition",
+    reason: "CAPABILITY_MISMATCH",
+    message: `plugin ${plugin} cannot ${what}, which volume ${volumeKey(ref)} needs; use another plugin, or ask for less`,
+    metadata: { ...named(ref), plugin, field, wanted: what, has: "not supported" },
+  });
+
+export const claimExists = (
+  claim: { readonly workload: string; readonly alias: string; readonly node: string },
+  ref: VolumeRef,
+  field: string,
+): HoldfastError =>
+  new HoldfastError({
+    kind: "already_exists",
+    reason: "CLAIM_EXISTS",
+    message: `workload ${claim.workload} has a living claim ${claim.alias} on volume ${volumeKey(ref)} at node ${claim.node} with another ${field}; release it first`,
+    metadata: { ...named(ref), workload: claim.workload, alias: claim.alias, node: claim.node, field },
+  });
+
+export const claimNotFound = (ref: VolumeRef, workload: string, alias: string): HoldfastError =>
+  new HoldfastError({
+    kind: "not_found",
+    reason: "CLAIM_NOT_FOUND",
+    message: `workload ${workload} has no claim ${alias === "" ? "" : `${alias} `}on ${ref.id === "" ? `a volume of namespace ${ref.namespace}` : `volume ${volumeKey(ref)}`}, and had none in the last 7 days`,
+    metadata: { ...named(ref), workload, alias },
+  });
+
+export const claimConflict = (
+  ref: VolumeRef,
+  message: string,
+  holder: { readonly workload: string; readonly node: string; readonly alias: string },
+): HoldfastError =>
+  new HoldfastError({
+    kind: "precondition",
+    reason: "CLAIM_CONFLICT",
+    message: `${message}; release it, ask with queue.enabled, or use HandOver`,
+    metadata: {
+      ...named(ref),
+      holder_workload: holder.workload,
+      holder_node: holder.node,
+      holder_alias: holder.alias,
+    },
+  });
+
+/** Total: a new obstacle does not compile until its class is chosen. */
+const obstacleKinds: Record<Obstacle["reason"], ErrorKind> = {
+  CLAIM_CONFLICT: "precondition",
+  VOLUME_BUSY: "aborted",
+  VOLUME_NOT_AVAILABLE: "precondition",
+  NODE_NOT_READY: "precondition",
+  PLUGIN_NOT_READY: "precondition",
+  TOPOLOGY_MISMATCH: "precondition",
+  STORE_UNVETTED: "unavailable",
+  NODE_BARRED: "precondition",
+};
+
+/** Why a claim cannot be granted, as the error of a caller that does not want to wait. */
+export const obstacleError = (
+  volume: VolumeRecord,
+  node: string,
+  obstacle: Obstacle,
+  known: { readonly nodeState: string; readonly finding: string },
+): HoldfastError => {
+  const [holder] = obstacle.holders;
+  if (obstacle.reason === "CLAIM_CONFLICT" && holder !== undefined)
+    return claimConflict(volume, obstacle.message, holder);
+  if (obstacle.reason === "STORE_UNVETTED") return storeUnvetted(known.finding);
+  if (obstacle.reason === "VOLUME_NOT_AVAILABLE") return volumeNotAvailable(volume);
+  return new HoldfastError({
+    kind: obstacleKinds[obstacle.reason],
+    reason: obstacle.reason,
+    message: `${obstacle.message}; repeat later, or ask with queue.enabled`,
+    metadata: {
+      ...named(volume),
+      node,
+      plugin: volume.plugin,
+      ...(obstacle.reason === "NODE_NOT_READY" ? { state: known.nodeState } : {}),
+      ...(obstacle.reason === "VOLUME_BUSY" ? { operation: volume.intent?.op ?? "" } : {}),
+      ...(obstacle.reason === "NODE_BARRED" ? { issuer: volume.bars.find((b) => b.node === node)?.issuer ?? "" } : {}),
+    },
+  });
+};

@@ -1,0 +1,147 @@
+import type { Claim, ClaimState } from "../domain/claim.ts";
+import { type GrantFacts, inTheWay, obstacleTo } from "../domain/grant.ts";
+import { type Attachment, type VolumeRecord, volumeKey } from "../domain/volume.ts";
+import { createGrantFacts, type GrantFactsOf } from "../records/grant-facts.ts";
+import type { CommandDeps } from "./commands.ts";
+import { volumeNotFound } from "./errors.ts";
+import type { AttachmentExplanation, ClaimExplanation, Commands } from "./model.ts";
+import { validateRef } from "./validate-volume.ts";
+import { waitingFor } from "./waiting-for.ts";
+
+/** The step that each state is in. Total: a new state does not compile until somebody said what happens in it. */
+const stepIn: Record<ClaimState, (claim: Claim) => string> = {
+  QUEUED: () => "waits to be granted",
+  ATTACHING: (c) => `ControllerPublishVolume for ${c.node}`,
+  OFFERED: (c) => `NodeStageVolume and NodePublishVolume on ${c.node}`,
+  ACTIVE: (c) => (c.degradedSince === undefined ? "mounted" : `publication is made again on ${c.node}`),
+  RELEASING: (c) => `NodeUnpublishVolume and NodeUnstageVolume on ${c.node}`,
+  DETACHING: (c) => `ControllerUnpublishVolume for ${c.node}`,
+  RELEASED: () => "over",
+  FAILED: () => "over",
+  FENCED: () => "over",
+};
+
+const traceIdOf = (parent: string | undefined): string => parent?.split("-")[1] ?? "";
+
+const explainClaim = (volume: VolumeRecord, claim: Claim, facts: GrantFacts): ClaimExplanation => {
+  const first = claim.state === "QUEUED" ? inTheWay(volume, claim)[0]?.claim : undefined;
+  const { count, nextTry, lastError } = claim.attempts;
+  return {
+    claim,
+    step: stepIn[claim.state](claim),
+    waitingFor: waitingFor(volume, claim, facts),
+    holder: first === undefined ? "" : `workload ${first.workload} on node ${first.node}, ${first.state}`,
+    obstacle: claim.state === "QUEUED" ? obstacleTo(volume, claim, facts)?.reason : undefined,
+    attempts: count,
+    nextTry: nextTry === 0 ? undefined : nextTry,
+    lastError,
+    blocked: claim.blocked,
+    traceId: lastError?.traceId ?? traceIdOf(claim.trace?.parent),
+  };
+};
+
+const explainAttachment = (
+  volume: VolumeRecord,
+  attachment: Attachment,
+  scope: AttachmentExplanation["verificationScope"],
+): AttachmentExplanation => {
+  const users = Object.values(volume.claims).filter((c) => c.node === attachment.node && c.state !== "QUEUED");
+  const names = users.map((c) => `${c.workload} (${c.state})`).join(", ");
+  return {
+    node: attachment.node,
+    state: attachment.state,
+    because:
+      users.length === 0
+        ? "no claim stands for it: it is owed its detach"
+        : attachment.state === "DETACHING"
+          ? `being detached after ${names}`
+          : `held by ${names}`,
+    verificationScope: scope,
+  };
+};
+
+const volumeFindings = (volume: VolumeRecord): readonly string[] => {
+  const name = `volume ${volumeKey(volume)}`;
+  const error = volume.attempts.lastError;
+  return [
+    ...(volume.blocked === undefined
+      ? []
+      : [
+          `${name} is blocked (${volume.blocked.reason}): ${volume.blocked.message}; missing: ${volume.blocked.missingProof}.`,
+        ]),
+    ...(volume.failure === undefined ? [] : [`${name} failed (${volume.failure.reason}): ${volume.failure.message}.`]),
+    `${name} is ${volume.state}${volume.goal === "absent" ? ", and its deletion is wanted" : ""}.`,
+    ...(error === undefined || volume.state === "AVAILABLE"
+      ? []
+      : [`The last of ${volume.attempts.count} attempts ended with ${error.reason}: ${error.message}.`]),
+    ...volume.bars.map((b) => `Node ${b.node} is barred: an old call of controller ${b.issuer} may still arrive.`),
+  ];
+};
+
+const claimFindings = ({
+  claim,
+  waitingFor: waits,
+  step,
+  lastError,
+  attempts,
+  blocked,
+}: ClaimExplanation): readonly string[] => {
+  const name = `Claim ${claim.alias} of workload ${claim.workload} on node ${claim.node}`;
+  const tail = waits === "" ? step : `${step}; waits for: ${waits}`;
+  return [
+    ...(blocked === undefined
+      ? []
+      : [`${name} is blocked (${blocked.reason}): ${blocked.message}; missing: ${blocked.missingProof}.`]),
+    `${name} is ${claim.state}: ${tail}.`,
+    ...(lastError === undefined
+      ? []
+      : [`${name}: the last of ${attempts} attempts ended with ${lastError.reason}: ${lastError.message}.`]),
+  ];
+};
+
+const actionsFor = (volume: VolumeRecord, claims: readonly ClaimExplanation[]): readonly string[] => {
+  const release = (c: ClaimExplanation) => {
+    const holder = inTheWay(volume, c.claim)[0]?.claim;
+    return holder === undefined || holder.goal === "released" || holder.state === "QUEUED"
+      ? []
+      : [`holdfast claim release ${holder.workload} --namespace ${volume.namespace} --alias ${holder.alias}`];
+  };
+  const all = [
+    ...(volume.blocked === undefined ? [] : [volume.blocked.clearWith]),
+    ...claims.flatMap((c) => (c.blocked === undefined ? [] : [c.blocked.clearWith])),
+    ...(volume.state === "FAILED" && volume.blocked === undefined
+      ? [`holdfast volume delete ${volumeKey(volume)}`]
+      : []),
+    ...claims.filter((c) => c.obstacle === "CLAIM_CONFLICT").flatMap(release),
+    ...(claims.some((c) => c.obstacle === "STORE_UNVETTED") ? ["holdfast repair vet"] : []),
+    ...claims.flatMap((c) => (c.obstacle === "NODE_NOT_READY" ? [`holdfast node get ${c.claim.node}`] : [])),
+    ...(claims.some((c) => c.obstacle === "PLUGIN_NOT_READY") ? [`holdfast plugin get ${volume.plugin}`] : []),
+  ];
+  return [...new Set(all)];
+};
+
+/** Says how a volume stands, what it waits for and what to do. Reads one record and what this controller knows; changes nothing. */
+export const explainVolumeQuery =
+  (deps: CommandDeps): Commands["explainVolume"] =>
+  async (ref) => {
+    validateRef(ref);
+    const found = await deps.records.get(ref);
+    if (found === undefined) throw volumeNotFound(ref);
+    const { volume, rev } = found;
+    const factsOf: GrantFactsOf = createGrantFacts(deps);
+    const claims = Object.values(volume.claims)
+      .sort((a, b) => a.createdAt - b.createdAt || (a.uid < b.uid ? -1 : 1))
+      .map((claim) => explainClaim(volume, claim, factsOf(volume.plugin, claim.node)));
+    const attachments = Object.values(volume.attachments).map((a) =>
+      explainAttachment(volume, a, deps.nodes.get(a.node)?.record.verificationScope),
+    );
+    const blockedFirst = [...claims].sort((a, b) => Number(b.blocked !== undefined) - Number(a.blocked !== undefined));
+    return {
+      volume,
+      rev,
+      claims,
+      attachments,
+      findings: [...volumeFindings(volume), ...blockedFirst.flatMap(claimFindings)],
+      nextActions: actionsFor(volume, claims),
+    };
+  };

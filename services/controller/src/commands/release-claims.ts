@@ -1,0 +1,63 @@
+import { type Change, noChange } from "../domain/change.ts";
+import type { Claim } from "../domain/claim.ts";
+import type { Moment } from "../domain/claim-change.ts";
+import { releaseWanted } from "../domain/claim-change.ts";
+import type { VolumeRecord } from "../domain/volume.ts";
+import { createGrantFacts } from "../records/grant-facts.ts";
+import { endedOfWorkload, isSelected, livingView, volumesOfWorkload } from "./claim-views.ts";
+import type { CommandDeps } from "./commands.ts";
+import { traceOf } from "./create-claims.ts";
+import type { ClaimView, Commands } from "./model.ts";
+import { validateSelection } from "./validate-claims.ts";
+
+const releaseAll = (volume: VolumeRecord, claims: readonly Claim[], trace: Claim["trace"], at: Moment): Change =>
+  claims.reduce<Change>((sum, claim) => {
+    // Asked already: the first request's trace and attempts go on.
+    if (sum.volume === null || claim.goal === "released") return sum;
+    const next = releaseWanted(sum.volume, claim.uid, trace, at);
+    return { volume: next.volume, ended: [...sum.ended, ...next.ended], notes: [...sum.notes, ...next.notes] };
+  }, noChange(volume));
+
+/** Wants the claims gone, all of them in one commit. What is gone already, or never was, is no error. */
+export const releaseClaimsCommand =
+  (deps: CommandDeps): Commands["releaseClaims"] =>
+  async (input, caller) => {
+    const { records, clock } = deps;
+    validateSelection(input);
+    const wanted = isSelected(input);
+    const factsOf = createGrantFacts(deps);
+    const trace = traceOf(caller, clock.now());
+    const found = await volumesOfWorkload(records, input.namespace, input.workload);
+    const refs = found.map((f) => f.volume).filter((v) => Object.values(v.claims).some(wanted));
+    const results =
+      refs.length === 0
+        ? []
+        : await records.changeMany(refs, (volumes, at) =>
+            volumes.map((volume) =>
+              volume === undefined
+                ? undefined
+                : releaseAll(volume, Object.values(volume.claims).filter(wanted), trace, at),
+            ),
+          );
+    const views = results.flatMap(({ volume, rev, ended }): readonly ClaimView[] => [
+      ...(volume === null
+        ? []
+        : Object.values(volume.claims)
+            .filter(wanted)
+            .map((claim) => livingView({ volume, rev }, claim, factsOf))),
+      ...ended.map((claim): ClaimView => ({ kind: "over", claim })),
+    ]);
+    const answered = new Set(views.map((v) => v.claim.uid));
+    const aliases = new Set(views.map((v) => v.claim.alias));
+    const missing =
+      input.claimUids.some((uid) => !answered.has(uid)) || input.aliases.some((alias) => !aliases.has(alias));
+    if (!missing) return views;
+    // A repeated release is answered from what the claims left behind: the asked lives, or the newest of each alias.
+    const over: ClaimView[] = [];
+    for (const claim of (await endedOfWorkload(records, input.namespace, input.workload)).filter(wanted)) {
+      if (answered.has(claim.uid) || (input.claimUids.length === 0 && aliases.has(claim.alias))) continue;
+      aliases.add(claim.alias);
+      over.push({ kind: "over", claim });
+    }
+    return [...views, ...over];
+  };

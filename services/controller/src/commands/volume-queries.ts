@@ -1,0 +1,62 @@
+import { limits } from "../domain/limits.ts";
+import type { VolumeRecord } from "../domain/volume.ts";
+import type { VolumeIndex } from "../records/volume-codec.ts";
+import type { CommandDeps } from "./commands.ts";
+import { volumeNotFound } from "./errors.ts";
+import type { Commands, VolumeFilter, VolumeView } from "./model.ts";
+import { validateRef } from "./validate-volume.ts";
+
+/** How many records one page may look at before it is handed out short. */
+const maxScanned = 2_000;
+
+/** The narrowest index that covers the filter; the rest is compared record by record. */
+export const volumeIndexFor = (filter: {
+  readonly namespace: string;
+  readonly plugin: string;
+  readonly node: string;
+}): readonly [index: VolumeIndex, value: string] => {
+  if (filter.node !== "") return ["claim-node", filter.node];
+  if (filter.plugin !== "") return ["volume-plugin", filter.plugin];
+  if (filter.namespace !== "") return ["volume-namespace", filter.namespace];
+  return ["volume-all", "all"];
+};
+
+export const isBlocked = (volume: VolumeRecord): boolean =>
+  volume.blocked !== undefined || Object.values(volume.claims).some((c) => c.blocked !== undefined);
+
+const matches =
+  (filter: VolumeFilter) =>
+  (volume: VolumeRecord): boolean =>
+    (filter.namespace === "" || volume.namespace === filter.namespace) &&
+    (filter.plugin === "" || volume.plugin === filter.plugin) &&
+    (filter.states.length === 0 || filter.states.includes(volume.state)) &&
+    (!filter.blocked || isBlocked(volume)) &&
+    (filter.idPrefix === "" || volume.id.startsWith(filter.idPrefix)) &&
+    Object.entries(filter.labels).every(([key, value]) => volume.labels[key] === value);
+
+export const clampSize = (size: number): number => Math.max(1, Math.min(size, limits.pageSize));
+
+export const createVolumeQueries = ({ records }: CommandDeps): Pick<Commands, "getVolume" | "listVolumes"> => ({
+  async getVolume(ref) {
+    validateRef(ref);
+    const found = await records.get(ref);
+    if (found === undefined) throw volumeNotFound(ref);
+    return found;
+  },
+
+  async listVolumes(filter, { size: asked, after }) {
+    const size = clampSize(asked);
+    const [index, value] = volumeIndexFor(filter);
+    const fits = matches(filter);
+    const items: VolumeView[] = [];
+    let next: string | undefined = after;
+    let scanned = 0;
+    do {
+      const page = await records.list(index, value, { after: next, limit: size - items.length });
+      items.push(...page.volumes.filter((v) => fits(v.volume)));
+      scanned += page.volumes.length;
+      next = page.next;
+    } while (next !== undefined && items.length < size && scanned < maxScanned);
+    return { items, next };
+  },
+});

@@ -1,0 +1,29 @@
+import type { Claim } from "../domain/claim.ts";
+import { type GrantFacts, obstacleTo } from "../domain/grant.ts";
+import type { VolumeRecord } from "../domain/volume.ts";
+
+/** What a claim waits for, in one sentence; empty when it waits for nothing but the call under way. */
+export const waitingFor = (volume: VolumeRecord, claim: Claim, facts: GrantFacts): string => {
+  const unvetted = facts.storeVetted ? "" : "the store is not vetted yet";
+  switch (claim.state) {
+    case "QUEUED":
+      return obstacleTo(volume, claim, facts)?.message ?? "the other members of its set";
+    case "ATTACHING":
+      return unvetted || (facts.attaches === "unknown" ? `plugin ${volume.plugin} has no ready controller` : "");
+    case "OFFERED":
+      return unvetted || (facts.nodeReady ? "" : `node ${claim.node} is not ready`);
+    case "ACTIVE":
+      if (claim.degradedSince === undefined) return "";
+      return unvetted || (facts.nodeReady ? "" : `node ${claim.node} is not ready`);
+    case "RELEASING":
+      return claim.blocked === undefined ? "" : claim.blocked.missingProof;
+    case "DETACHING":
+      return volume.intent !== undefined && volume.intent.node !== claim.node
+        ? `another call of the volume to end (${volume.intent.op})`
+        : "";
+    case "RELEASED":
+    case "FAILED":
+    case "FENCED":
+      return "";
+  }
+};

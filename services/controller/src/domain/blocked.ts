@@ -1,0 +1,117 @@
+import type { Blocked, Failure } from "./outcome.ts";
+import { type VolumeRef, volumeKey } from "./volume.ts";
+
+/** What was being tried when it stopped. */
+export type BlockedStep = "create" | "delete" | "attach" | "detach" | "publish" | "release";
+
+export type BlockedReason =
+  | "INCOMPATIBLE"
+  | "NOT_AT_BACKEND"
+  | "FOREIGN_ATTACHMENT"
+  | "DETACH_UNPROVEN"
+  | "CREDENTIALS_REFUSED"
+  | "PLUGIN_REFUSED"
+  | "MOUNT_HELD"
+  | "PERMIT_REFUSED";
+
+interface Subject extends VolumeRef {
+  readonly plugin: string;
+  readonly node?: string;
+}
+
+interface Remedy {
+  readonly missingProof: (subject: Subject) => string;
+  readonly clearWith: (subject: Subject) => string;
+}
+
+const explain = (subject: Subject): string => `holdfast explain ${volumeKey(subject)}`;
+const on = (subject: Subject): string => (subject.node === undefined ? "" : ` --node ${subject.node}`);
+
+/** Total: a new reason does not compile until somebody said what clears it. */
+const remedies: Record<BlockedReason, Remedy> = {
+  INCOMPATIBLE: {
+    missingProof: (s) => `that nothing else of plugin ${s.plugin} stands under the name or path of ${volumeKey(s)}`,
+    clearWith: (s) => `remove or rename it at the backend; then: ${explain(s)}`,
+  },
+  NOT_AT_BACKEND: {
+    missingProof: (s) => `that plugin ${s.plugin} knows the storage of ${volumeKey(s)}`,
+    clearWith: (s) => `holdfast repair forget-volume ${volumeKey(s)}`,
+  },
+  FOREIGN_ATTACHMENT: {
+    missingProof: (s) => `that ${volumeKey(s)} is not attached to a node that no record explains`,
+    clearWith: (s) => `holdfast repair assert-detached ${volumeKey(s)}${on(s)}`,
+  },
+  DETACH_UNPROVEN: {
+    missingProof: (s) => `that the backend no longer has ${volumeKey(s)} attached to node ${s.node ?? "?"}`,
+    clearWith: (s) => `holdfast repair assert-detached ${volumeKey(s)}${on(s)}`,
+  },
+  CREDENTIALS_REFUSED: {
+    missingProof: (s) => `that plugin ${s.plugin} accepts the secrets of this call`,
+    clearWith: (s) => `correct the secret that the volume refers to; then: ${explain(s)}`,
+  },
+  PLUGIN_REFUSED: {
+    missingProof: (s) => `that plugin ${s.plugin} can do this for ${volumeKey(s)}`,
+    clearWith: (s) => `do what the plugin's message asks for; then: ${explain(s)}`,
+  },
+  MOUNT_HELD: {
+    missingProof: (s) => `that nothing on node ${s.node ?? "?"} still uses ${volumeKey(s)}`,
+    clearWith: (s) => `end the process that the message names on node ${s.node ?? "?"}; then: ${explain(s)}`,
+  },
+  PERMIT_REFUSED: {
+    missingProof: (s) => `that the agent of node ${s.node ?? "?"} honours the grant of ${volumeKey(s)}`,
+    clearWith: (s) => explain(s),
+  },
+};
+
+type CodeRow = Record<"create" | "delete" | "attach" | "detach", BlockedReason>;
+
+const everywhere = (reason: BlockedReason): CodeRow => ({
+  create: reason,
+  delete: reason,
+  attach: reason,
+  detach: reason,
+});
+
+/** What a plugin's code means when the table of codes says that repeating does not help; codes not named are PLUGIN_REFUSED. */
+const byCode: Readonly<Record<string, CodeRow>> = {
+  UNAUTHENTICATED: everywhere("CREDENTIALS_REFUSED"),
+  PERMISSION_DENIED: everywhere("CREDENTIALS_REFUSED"),
+  ALREADY_EXISTS: everywhere("INCOMPATIBLE"),
+  NOT_FOUND: {
+    create: "PLUGIN_REFUSED",
+    delete: "NOT_AT_BACKEND",
+    attach: "NOT_AT_BACKEND",
+    detach: "DETACH_UNPROVEN",
+  },
+  FAILED_PRECONDITION: {
+    create: "PLUGIN_REFUSED",
+    delete: "PLUGIN_REFUSED",
+    attach: "FOREIGN_ATTACHMENT",
+    detach: "PLUGIN_REFUSED",
+  },
+};
+
+const reasonFor = (step: BlockedStep, failure: Failure): BlockedReason => {
+  if (step === "publish") return "PERMIT_REFUSED";
+  if (step === "release") return "MOUNT_HELD";
+  return byCode[failure.code ?? ""]?.[step] ?? "PLUGIN_REFUSED";
+};
+
+/** Says why something cannot go on by itself, what nobody has shown yet, and the command for this very case. */
+export const blockedBy = (
+  step: BlockedStep,
+  failure: Failure,
+  subject: Subject,
+  previous: Blocked | undefined,
+  now: number,
+): Blocked => {
+  const reason = reasonFor(step, failure);
+  const remedy = remedies[reason];
+  return {
+    since: previous?.reason === reason ? previous.since : now,
+    reason,
+    message: failure.message,
+    missingProof: remedy.missingProof(subject),
+    clearWith: remedy.clearWith(subject),
+  };
+};

@@ -1,0 +1,154 @@
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { Claim, ClaimTombstone } from "../domain/claim.ts";
+import { planSteps } from "../domain/steps.ts";
+import type { AggregateRef, IndexEntry, RecordWrite, StoredRecord } from "../domain/store-types.ts";
+import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
+
+/** How volumes and what is left of them stand in the store: keys, indexes, due times, JSON. */
+
+export type VolumeIndex =
+  | "volume-all"
+  | "volume-namespace"
+  | "volume-plugin"
+  | "volume-unsettled"
+  | "claim-node"
+  | "claim-workload";
+
+export type TombstoneIndex = "over-workload" | "over-namespace";
+
+export const dueQueue = "volumes";
+
+/** A step that is ready is looked at again after this long, should every other wake-up be lost. */
+export const safetyMs = 30_000;
+
+export const tombstoneTtlMs = 7 * 24 * 3_600_000;
+
+export const volumeRef = (ref: VolumeRef): AggregateRef => ({ kind: "volume", key: volumeKey(ref) });
+
+/** The other way round of `volumeKey`; ids hold no slash. */
+export const refOfKey = (key: string): VolumeRef => {
+  const slash = key.indexOf("/");
+  return { namespace: key.slice(0, slash), id: key.slice(slash + 1) };
+};
+
+export const workloadValue = (namespace: string, workload: string): string => `${namespace}/${workload}`;
+
+const claimTombstoneRef = (t: ClaimTombstone): AggregateRef => ({
+  kind: "tombstone",
+  // The uid makes each life a record of its own: written once, never compared with an older life.
+  key: `${t.namespace}/${t.volume}/${t.workload}/${t.alias}/${t.uid}`,
+});
+
+export const volumeTombstoneRef = (ref: VolumeRef): AggregateRef => ({ kind: "tombstone", key: volumeKey(ref) });
+
+/** What is left of a deleted volume for seven days. */
+export interface VolumeTombstone extends VolumeRef {
+  readonly uid: string;
+  readonly plugin: string;
+  readonly externalId: string;
+  readonly deletedAt: number;
+}
+
+const indexesOf = (volume: VolumeRecord, unsettled: boolean): readonly IndexEntry[] => {
+  const claims: readonly Claim[] = Object.values(volume.claims);
+  const nodes = new Set([...claims.map((c) => c.node), ...Object.keys(volume.attachments)]);
+  const workloads = new Set(claims.map((c) => workloadValue(volume.namespace, c.workload)));
+  const entry = (index: VolumeIndex, value: string): IndexEntry => ({ index, value });
+  return [
+    entry("volume-all", "all"),
+    entry("volume-namespace", volume.namespace),
+    entry("volume-plugin", volume.plugin),
+    ...[...nodes].map((node) => entry("claim-node", node)),
+    ...[...workloads].map((workload) => entry("claim-workload", workload)),
+    ...(unsettled ? [entry("volume-unsettled", "all")] : []),
+  ];
+};
+
+/** When a record should be looked at next; undefined = it is settled. */
+export const dueAt = (volume: VolumeRecord, now: number): number | undefined => {
+  const { ready, next } = planSteps(volume, now);
+  const safety = ready.length > 0 ? now + safetyMs : undefined;
+  if (next === undefined || safety === undefined) return next ?? safety;
+  return Math.min(next, safety);
+};
+
+export interface EncodedVolume {
+  readonly write: RecordWrite;
+  readonly due: number | undefined;
+}
+
+/** The write of a record; `due` overrules the time that the plan would give. */
+export const encodeVolume = (volume: VolumeRecord, expectedRev: number, now: number, due?: number): EncodedVolume => {
+  const at = due ?? dueAt(volume, now);
+  return {
+    write: {
+      ref: volumeRef(volume),
+      expectedRev,
+      body: JSON.stringify(volume),
+      indexes: indexesOf(volume, at !== undefined),
+      due: at === undefined ? [] : [{ queue: dueQueue, at }],
+    },
+    due: at,
+  };
+};
+
+export const encodeRemoval = (ref: VolumeRef, expectedRev: number): RecordWrite => ({
+  ref: volumeRef(ref),
+  expectedRev,
+  body: null,
+  indexes: [],
+  due: [],
+});
+
+export const encodeClaimTombstone = (tombstone: ClaimTombstone): RecordWrite => {
+  const entry = (index: TombstoneIndex, value: string): IndexEntry => ({ index, value });
+  return {
+    ref: claimTombstoneRef(tombstone),
+    expectedRev: 0,
+    body: JSON.stringify(tombstone),
+    indexes: [
+      entry("over-workload", workloadValue(tombstone.namespace, tombstone.workload)),
+      entry("over-namespace", tombstone.namespace),
+    ],
+    due: [],
+    ttlMs: tombstoneTtlMs,
+  };
+};
+
+export const encodeVolumeTombstone = (volume: VolumeRecord, expectedRev: number, now: number): RecordWrite => {
+  const tombstone: VolumeTombstone = {
+    namespace: volume.namespace,
+    id: volume.id,
+    uid: volume.uid,
+    plugin: volume.plugin,
+    externalId: volume.externalId,
+    deletedAt: now,
+  };
+  return {
+    ref: volumeTombstoneRef(volume),
+    expectedRev,
+    body: JSON.stringify(tombstone),
+    indexes: [],
+    due: [],
+    ttlMs: tombstoneTtlMs,
+  };
+};
+
+const decode = (stored: StoredRecord): unknown => {
+  try {
+    return JSON.parse(stored.body);
+  } catch (cause) {
+    throw new HoldfastError({
+      kind: "data_loss",
+      reason: "INTERNAL",
+      message: `record ${stored.ref.kind} ${stored.ref.key} in the store is not readable; restore it from a backup`,
+      metadata: { key: stored.ref.key },
+      cause,
+    });
+  }
+};
+
+// Only this file writes these records, so that what parses has the type that was written.
+export const decodeVolume = (stored: StoredRecord): VolumeRecord => decode(stored) as VolumeRecord;
+export const decodeClaimTombstone = (stored: StoredRecord): ClaimTombstone => decode(stored) as ClaimTombstone;
+export const decodeVolumeTombstone = (stored: StoredRecord): VolumeTombstone => decode(stored) as VolumeTombstone;

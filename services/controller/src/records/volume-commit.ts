@@ -1,0 +1,52 @@
+import type { Change } from "../domain/change.ts";
+import type { Moment } from "../domain/claim-change.ts";
+import type { Commit, EventWrite, RecordWrite, StoredRecord } from "../domain/store-types.ts";
+import type { VolumeRecord } from "../domain/volume.ts";
+import { encodeClaimTombstone, encodeRemoval, encodeVolume, encodeVolumeTombstone, volumeRef } from "./volume-codec.ts";
+
+interface Versioned {
+  readonly volume: VolumeRecord;
+  readonly rev: number;
+}
+
+/** I8: a claim that starts to be attached or offered may be stored only in the store process that was vetted. */
+const grantsOrOffers = (before: VolumeRecord, after: VolumeRecord | null): boolean =>
+  after !== null &&
+  Object.values(after.claims).some(
+    (c) => (c.state === "ATTACHING" || c.state === "OFFERED") && before.claims[c.uid]?.state !== c.state,
+  );
+
+/** One commit of everything that was decided; `undefined` changes are left out. */
+export const buildCommit = (
+  found: readonly (Versioned | undefined)[],
+  changes: readonly (Change | undefined)[],
+  /** What stands where the tombstone of a removed volume goes. */
+  tombstones: readonly (StoredRecord | undefined)[],
+  at: Moment,
+): { readonly commit: Commit; readonly due: number | undefined } => {
+  const writes: RecordWrite[] = [];
+  const events: EventWrite[] = [];
+  const due: number[] = [];
+  let requiresVetted = false;
+  for (const [i, change] of changes.entries()) {
+    const before = found[i];
+    if (change === undefined || before === undefined) continue;
+    if (change.volume === null) {
+      writes.push(encodeRemoval(before.volume, before.rev));
+      writes.push(encodeVolumeTombstone(before.volume, tombstones[i]?.rev ?? 0, at.now));
+    } else {
+      const encoded = encodeVolume(change.volume, before.rev, at.now);
+      writes.push(encoded.write);
+      if (encoded.due !== undefined) due.push(encoded.due);
+    }
+    writes.push(...change.ended.map(encodeClaimTombstone));
+    const ref = volumeRef(before.volume);
+    for (const note of change.notes)
+      events.push({ type: note.type, ref, body: JSON.stringify({ ...note.body, rev: before.rev + 1 }) });
+    requiresVetted ||= grantsOrOffers(before.volume, change.volume);
+  }
+  return {
+    commit: { opId: at.opId, writes, events, requiresVetted },
+    due: due.length === 0 ? undefined : Math.min(...due),
+  };
+};
