@@ -8,7 +8,8 @@ import { type RoleOptions, serveRole } from "./sim-plugin.ts";
 /**
  * One role of the plugin as a process of its own:
  * node plugin-main.ts --role controller|node|monolith --socket PATH --backend PATH [--node ID] [--instance NAME]
- *   [--paths made-up] [--real-mounts] [--stage-style mount|subdir|none] [--data-dir PATH]
+ *   [--paths made-up] [--real-mounts] [--stage-style mount|subdir|none] [--removes-staging]
+ *   [--data-dir PATH]
  * HOLDFAST_SIM_CALL_TIMES=DIR appends the time of each call to DIR/PID.
  */
 const { values } = parseArgs({
@@ -21,6 +22,7 @@ const { values } = parseArgs({
     paths: { type: "string" },
     "real-mounts": { type: "boolean" },
     "stage-style": { type: "string" },
+    "removes-staging": { type: "boolean" },
     "data-dir": { type: "string" },
   },
 });
@@ -40,6 +42,7 @@ const options: RoleOptions = {
   socket: values.socket,
   paths: values.paths === "made-up" ? "made-up" : "real",
   realMounts: values["real-mounts"] ?? false,
+  removesStaging: values["removes-staging"] ?? false,
   ...(values.node === undefined ? {} : { node: values.node }),
   ...(values.instance === undefined ? {} : { instance: values.instance }),
   ...(stageStyle === undefined ? {} : { stageStyle }),

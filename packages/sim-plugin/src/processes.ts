@@ -63,6 +63,7 @@ export const startSimPlugin = async (options: SimPluginProcessOptions): Promise<
     ...optional("instance", options.instance),
     ...optional("paths", options.paths),
     ...(options.realMounts ? ["--real-mounts"] : []),
+    ...(options.removesStaging ? ["--removes-staging"] : []),
     ...optional("stage-style", options.stageStyle),
     ...optional("data-dir", options.dataDir),
   ];

@@ -17,6 +17,8 @@ export interface HostOptions {
   /** Mounts for real; needs root or a user namespace. */
   readonly realMounts?: boolean;
   readonly stageStyle?: StageStyle;
+  /** With realMounts: NodeUnstage removes the staging directory, as some drivers do. */
+  readonly removesStaging?: boolean;
   /** Where volumes' data lives with realMounts; beside the socket unless told. */
   readonly dataDir?: string;
 }
@@ -52,6 +54,7 @@ const hostFrom = (options: RoleOptions): Host => {
     return createMountingHost({
       dataDir: options.dataDir ?? path.join(path.dirname(options.socket), "sim-data"),
       ...(options.stageStyle === undefined ? {} : { stageStyle: options.stageStyle }),
+      ...(options.removesStaging === undefined ? {} : { removesStaging: options.removesStaging }),
     });
   return options.paths === "made-up" ? blindHost : directoryHost;
 };

@@ -37,7 +37,7 @@ export interface CallBook {
 
 const wordOf = (fault: Fault): string => {
   if (fault.code !== undefined) return `${fault.code} ${fault.when ?? "before"}`;
-  const words = ["hang", "hangMs", "dropReply", "die", "neverReady", "notReadyFor", "malformed"] as const;
+  const words = ["hang", "hangMs", "dropReply", "die", "lie", "neverReady", "notReadyFor", "malformed"] as const;
   const word = words.find((one) => fault[one] !== undefined) ?? "none";
   return word === "die" || word === "malformed" ? `${word} ${fault[word]}` : word;
 };

@@ -22,6 +22,8 @@ export interface Fault {
   readonly dropReply?: boolean;
   /** The role process dies. */
   readonly die?: "before" | "after";
+  /** Answers OK without having touched the host: the mount is not there, or has stayed. */
+  readonly lie?: boolean;
   /** Probe answers ready=false for ever, or for so many milliseconds since it was first asked. */
   readonly neverReady?: boolean;
   readonly notReadyFor?: number;

@@ -54,5 +54,3 @@ export const methodFacts: Record<Method, MethodFacts> = {
 };
 
 export const methodNames = Object.keys(methodFacts) as readonly Method[];
-
-export const isMethod = (name: string): name is Method => Object.hasOwn(methodFacts, name);

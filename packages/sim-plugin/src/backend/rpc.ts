@@ -73,5 +73,3 @@ export interface Responses {
 }
 
 export type Method = keyof Requests;
-export type StreamMethod = "GetMetadataAllocated" | "GetMetadataDelta";
-export type UnaryMethod = Exclude<Method, StreamMethod>;

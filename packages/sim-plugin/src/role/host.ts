@@ -4,7 +4,12 @@ import type { PathFacts } from "../backend/call.ts";
 import type { Method, Requests } from "../backend/rpc.ts";
 
 /** A node call of those that touch the host. */
-export type HandsOnMethod = "NodeStageVolume" | "NodeUnstageVolume" | "NodePublishVolume" | "NodeUnpublishVolume";
+export type HandsOnMethod =
+  | "NodeStageVolume"
+  | "NodeUnstageVolume"
+  | "NodePublishVolume"
+  | "NodeUnpublishVolume"
+  | "NodeExpandVolume";
 export type HandsOnCall = {
   [M in HandsOnMethod]: { readonly method: M; readonly request: Requests[M] };
 }[HandsOnMethod];
@@ -14,6 +19,7 @@ const handsOnMethods: ReadonlySet<Method> = new Set<HandsOnMethod>([
   "NodeUnstageVolume",
   "NodePublishVolume",
   "NodeUnpublishVolume",
+  "NodeExpandVolume",
 ]);
 
 export const isHandsOn = (call: { readonly method: Method; readonly request: unknown }): call is HandsOnCall =>

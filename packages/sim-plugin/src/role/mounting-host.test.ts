@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, open, readFile, rm, rmdir, stat, writeFile } from "node
 import { tmpdir } from "node:os";
 import path from "node:path";
 import {
+  NodeExpandVolumeRequest,
   NodePublishVolumeRequest,
   NodeStageVolumeRequest,
   type VolumeCapability,
@@ -36,6 +37,9 @@ afterEach(async () => {
 
 const hostWith = (stageStyle: StageStyle = "mount"): Host =>
   createMountingHost({ dataDir: path.join(dir, "data"), stageStyle });
+
+const bytesOf = async (device: string): Promise<bigint> =>
+  BigInt((await run("blockdev", ["--getsize64", device])).trim());
 
 const calls = (
   volumeCapability: VolumeCapability,
@@ -95,14 +99,34 @@ describe.runIf(root)("a filesystem", () => {
   });
 });
 
+test.runIf(root)("a plugin may remove the staging directory on unstage", async () => {
+  const host = createMountingHost({ dataDir: path.join(dir, "data"), removesStaging: true });
+  const { stage, unstage } = calls(writer);
+  await twice(host, stage);
+  await twice(host, unstage);
+  await expect(stat(staging)).rejects.toMatchObject({ code: "ENOENT" });
+});
+
 describe.runIf(root)("a block volume", () => {
+  test("grows while it is published", async () => {
+    const host = hostWith();
+    const { stage, publish, unpublish, unstage } = calls(block);
+    await host.work?.(stage, capacity);
+    await host.work?.(publish, capacity);
+    const request = NodeExpandVolumeRequest.fromPartial({ volumeId: "vol=/../1", volumePath: target });
+    await host.work?.({ method: "NodeExpandVolume", request }, capacity * 2n);
+    expect(await bytesOf(target)).toBe(capacity * 2n);
+    await host.work?.(unpublish, capacity);
+    await host.work?.(unstage, capacity);
+  });
+
   test("is a device at the target, of the volume's size, and keeps its bytes", async () => {
     const host = hostWith();
     const { stage, publish, unpublish, unstage } = calls(block);
     await twice(host, stage);
     await twice(host, publish);
     expect((await stat(target)).isBlockDevice()).toBe(true);
-    expect((await run("blockdev", ["--getsize64", target])).trim()).toBe(String(capacity));
+    expect(await bytesOf(target)).toBe(capacity);
     const device = await open(target, "r+");
     await device.write("kept", 0);
     await device.sync();

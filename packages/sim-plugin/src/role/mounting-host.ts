@@ -16,6 +16,8 @@ export interface MountingOptions {
   /** Where the volumes' data is; the same directory for all nodes that are to see the same data. */
   readonly dataDir: string;
   readonly stageStyle?: StageStyle;
+  /** NodeUnstage removes the staging directory too, which the spec leaves to the orchestrator and some drivers do. */
+  readonly removesStaging?: boolean;
 }
 
 /** Volume ids are opaque and never part of a path. */
@@ -32,7 +34,11 @@ const unmountAll = async (where: string): Promise<void> => {
 };
 
 /** Binds real directories, and loop devices for block volumes; needs root, or for filesystems a user namespace. */
-export const createMountingHost = ({ dataDir, stageStyle = "mount" }: MountingOptions): Host => {
+export const createMountingHost = ({
+  dataDir,
+  stageStyle = "mount",
+  removesStaging = false,
+}: MountingOptions): Host => {
   const directoryOf = (volume: string): string => path.join(dataDir, fileNameOf(volume));
   const imageOf = (volume: string): string => `${directoryOf(volume)}.img`;
   const stageOf = (staging: string): string => (stageStyle === "subdir" ? path.join(staging, "volume") : staging);
@@ -42,7 +48,7 @@ export const createMountingHost = ({ dataDir, stageStyle = "mount" }: MountingOp
       .split("\n")
       .filter((line) => line !== "");
 
-  const loopFor = async (volume: string, capacity: bigint): Promise<string> => {
+  const growImage = async (volume: string, capacity: bigint): Promise<void> => {
     const image = await open(imageOf(volume), "a");
     try {
       const { size } = await image.stat();
@@ -50,6 +56,10 @@ export const createMountingHost = ({ dataDir, stageStyle = "mount" }: MountingOp
     } finally {
       await image.close();
     }
+  };
+
+  const loopFor = async (volume: string, capacity: bigint): Promise<string> => {
+    await growImage(volume, capacity);
     const [device] = await loopsOf(volume);
     if (device !== undefined) return device;
     try {
@@ -79,6 +89,15 @@ export const createMountingHost = ({ dataDir, stageStyle = "mount" }: MountingOp
     await unmountAll(stageOf(staging));
     if (stageStyle === "subdir") await rmdir(stageOf(staging)).catch(() => undefined);
     for (const device of await loopsOf(volume)) await run("losetup", ["--detach", device]);
+    if (removesStaging) await rmdir(staging).catch(() => undefined);
+  };
+
+  /** A device grows with its image; a filesystem here is a directory and has no size. */
+  const expand = async (volume: string, capacity: bigint): Promise<void> => {
+    for (const device of await loopsOf(volume)) {
+      await growImage(volume, capacity);
+      await run("losetup", ["--set-capacity", device]);
+    }
   };
 
   const publish = async (request: NodePublishVolumeRequest, capacity: bigint): Promise<void> => {
@@ -104,6 +123,7 @@ export const createMountingHost = ({ dataDir, stageStyle = "mount" }: MountingOp
       if (call.method === "NodeStageVolume") await stage(call.request, capacity);
       if (call.method === "NodePublishVolume") await publish(call.request, capacity);
       if (call.method === "NodeUnstageVolume") await unstage(call.request.volumeId, call.request.stagingTargetPath);
+      if (call.method === "NodeExpandVolume") await expand(call.request.volumeId, capacity);
       if (call.method === "NodeUnpublishVolume") {
         await unmountAll(call.request.targetPath);
         await removeTarget(call.request.targetPath);

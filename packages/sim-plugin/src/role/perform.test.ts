@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import {
@@ -21,6 +21,17 @@ let controller: Client<typeof ControllerDefinition>;
 const create = { name: "one", volumeCapabilities: [writer] };
 const volumes = (): string[] => [...plugin.backend.state().volumes.values()].map((volume) => volume.name);
 const lastCall = () => plugin.backend.record().at(-1);
+const soon = { timeout: 10_000 };
+
+/** Makes the call and gives up once the plugin has it. */
+const giveUpOnCreate = async (): Promise<void> => {
+  const patience = new AbortController();
+  const pending = controller.createVolume(create, { signal: patience.signal });
+  await vi.waitFor(() => expect(lastCall()).toMatchObject({ method: "CreateVolume" }), soon);
+  patience.abort();
+  await expect(pending).rejects.toThrow(/abort/i);
+};
+
 const give = (...faults: Fault[]): void => plugin.backend.setFaults(faults);
 
 beforeEach(async () => {
@@ -78,24 +89,24 @@ describe("a fault with a code", () => {
 describe("a hang", () => {
   test("ends with its caller's patience, the work undone", async () => {
     give({ method: "CreateVolume", hang: true });
-    await expect(controller.createVolume(create, { signal: AbortSignal.timeout(50) })).rejects.toThrow(/abort/i);
-    await vi.waitFor(() => expect(lastCall()).toMatchObject({ reply: "abandoned", done: false }));
+    await giveUpOnCreate();
+    await vi.waitFor(() => expect(lastCall()).toMatchObject({ reply: "abandoned", done: false }), soon);
     await controller.createVolume(create);
     expect(plugin.backend.violations()).toEqual([]);
   });
 
   test("after the work leaves it done", async () => {
     give({ method: "CreateVolume", hang: true, when: "after" });
-    await expect(controller.createVolume(create, { signal: AbortSignal.timeout(50) })).rejects.toThrow(/abort/i);
-    await vi.waitFor(() => expect(lastCall()).toMatchObject({ reply: "abandoned", done: true }));
+    await giveUpOnCreate();
+    await vi.waitFor(() => expect(lastCall()).toMatchObject({ reply: "abandoned", done: true }), soon);
     expect(volumes()).toEqual(["one"]);
   });
 
   test("for a time goes on working although nobody waits any more, and keeps the volume busy", async () => {
-    give({ method: "CreateVolume", hangMs: 150 });
-    await expect(controller.createVolume(create, { signal: AbortSignal.timeout(30) })).rejects.toThrow(/abort/i);
+    give({ method: "CreateVolume", hangMs: 1000 });
+    await giveUpOnCreate();
     await expect(controller.createVolume(create)).rejects.toMatchObject({ code: Status.ABORTED });
-    await vi.waitFor(() => expect(volumes()).toEqual(["one"]));
+    await vi.waitFor(() => expect(volumes()).toEqual(["one"]), soon);
     await controller.createVolume(create);
     expect(plugin.backend.violations()).toEqual([]);
   });
@@ -115,14 +126,31 @@ describe("a dropped reply", () => {
   test("spares the other connections", async () => {
     const other = createChannel(`unix://${plugin.socket}`, undefined, { "grpc.use_local_subchannel_pool": 1 });
     const bystander = createClient(ControllerDefinition, other);
-    plugin.backend.setLatency({ GetCapacity: 100 });
+    plugin.backend.setLatency({ GetCapacity: 1000 });
     const pending = bystander.getCapacity({});
-    await vi.waitFor(() => expect(plugin.backend.record()).toHaveLength(1));
+    await vi.waitFor(() => expect(plugin.backend.record()).toHaveLength(1), soon);
     give({ method: "CreateVolume", dropReply: true });
     await expect(controller.createVolume(create)).rejects.toMatchObject({ code: Status.UNAVAILABLE });
     expect((await pending).availableCapacity).toBeGreaterThan(0n);
     other.close();
   });
+});
+
+test("a lie answers OK and leaves the host as it was", async () => {
+  await plugin.close();
+  plugin = await createSimPlugin({ role: "monolith", node: "node-a", socket: plugin.socket });
+  const node = createClient(NodeDefinition, channel);
+  const { volume } = await vi.waitFor(() => controller.createVolume(create), soon);
+  const { volumeId = "", volumeContext = {} } = volume ?? {};
+  const base = { volumeId, volumeContext, volumeCapability: writer };
+  const { publishContext } = await controller.controllerPublishVolume({ ...base, nodeId: "node-a" });
+  const paths = { stagingTargetPath: dir, targetPath: path.join(dir, "target") };
+  await node.nodeStageVolume({ ...base, publishContext, ...paths });
+  give({ method: "NodePublishVolume", lie: true });
+  await node.nodePublishVolume({ ...base, publishContext, ...paths });
+  expect(plugin.backend.state().publications.get(volumeId)).toHaveLength(1);
+  await expect(stat(paths.targetPath)).rejects.toMatchObject({ code: "ENOENT" });
+  expect(lastCall()).toMatchObject({ fault: "lie", code: "OK" });
 });
 
 describe("a death", () => {
@@ -135,7 +163,7 @@ describe("a death", () => {
     expect(volumes()).toEqual(left);
     expect(lastCall()).toMatchObject({ reply: "died", done: die === "after" });
     await plugin.restart();
-    await vi.waitFor(() => controller.createVolume(create), { timeout: 5000 });
+    await vi.waitFor(() => controller.createVolume(create), soon);
     expect(volumes()).toEqual(["one"]);
     expect(plugin.backend.violations()).toEqual([]);
   });
@@ -154,7 +182,7 @@ describe("readiness", () => {
     give({ method: "Probe", notReadyFor: 80 });
     const identity = createClient(IdentityDefinition, channel);
     expect((await identity.probe({})).ready).toBe(false);
-    await vi.waitFor(async () => expect((await identity.probe({})).ready).toBe(true));
+    await vi.waitFor(async () => expect((await identity.probe({})).ready).toBe(true), soon);
     await controller.createVolume(create);
     expect(plugin.backend.violations()).toEqual([]);
   });

@@ -120,7 +120,7 @@ export const createPerformer = ({ backend, instance, host, cut, die }: Performer
       return { ready: false };
     }
     if (fault !== undefined) await misbehaveBefore(ticket, fault, context.signal);
-    if (isHandsOn(call) && host.work !== undefined) {
+    if (isHandsOn(call) && host.work !== undefined && !fault?.lie) {
       const trouble = await host.work(call, capacity).then(
         () => undefined,
         (error: unknown) => (error instanceof Error ? error.message : String(error)),
