@@ -27,6 +27,22 @@ describe("createLifecycle", () => {
     await expect(life.start("d", () => undefined)).rejects.toThrow("stopping");
   });
 
+  test("every stop() waits for the end, not only the first", async () => {
+    const life = createLifecycle({ log: createMemoryLogger() });
+    let finish: () => void = () => undefined;
+    await life.start("slow", () => () => new Promise<void>((resolve) => (finish = resolve)));
+    const first = life.stop();
+    let ended = false;
+    const second = life.stop().then(() => {
+      ended = true;
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(ended).toBe(false);
+    finish();
+    await Promise.all([first, second]);
+    expect(ended).toBe(true);
+  });
+
   test("a part that hangs or fails at its end does not spare the others", async () => {
     const log = createMemoryLogger();
     const life = createLifecycle({ log, stopTimeoutMs: 20 });

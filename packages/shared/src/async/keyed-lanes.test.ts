@@ -95,6 +95,25 @@ describe("keyed lanes", () => {
     expect(second).toBe(true);
   });
 
+  test("an abort at any moment around the hand-over: what has not begun by then never begins", async () => {
+    for (let moment = 0; moment < 20; moment += 1) {
+      const lanes = createKeyedLanes();
+      const controller = new AbortController();
+      const first = lanes.run("k", undefined, async () => undefined);
+      let begunAborted = false;
+      const second = lanes.run("k", controller.signal, async () => {
+        begunAborted = controller.signal.aborted;
+      });
+      const abort = (async () => {
+        for (let i = 0; i < moment; i += 1) await undefined;
+        controller.abort();
+      })();
+      await Promise.allSettled([first, second, abort]);
+      expect([moment, begunAborted]).toEqual([moment, false]);
+      expect(lanes.size()).toBe(0);
+    }
+  });
+
   test("a signal aborted before rejects at once and takes no turn", async () => {
     const lanes = createKeyedLanes();
     const reason = new Error("before");

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { ClientError, ServerError, Status } from "nice-grpc-common";
-import { ErrorInfo, PreconditionFailure, RichClientError, RichServerError } from "nice-grpc-error-details";
+import { BadRequest, ErrorInfo, PreconditionFailure, RichClientError, RichServerError } from "nice-grpc-error-details";
 import { describe, expect, test } from "vitest";
 import {
   cutToBytes,
@@ -52,16 +52,25 @@ describe("kind ↔ status", () => {
   });
 
   test("whatever its size, it stays within what peers take", () => {
-    const big = fc.string({ unit: "grapheme", maxLength: 20_000 });
+    const big = fc.tuple(fc.constantFrom("x", "é", "𝄞"), fc.nat(20_000)).map(([unit, count]) => unit.repeat(count));
     fc.assert(
       fc.property(
         big,
+        fc.dictionary(fc.stringMatching(/^[a-z]{1,10}$/), big, { maxKeys: 20 }),
         fc.array(fc.record({ field: big, description: big }), { maxLength: 30 }),
-        (message, violations) => {
-          const sent = toServerError(new HoldfastError({ kind: "precondition", reason: "R", message, violations }));
+        (message, metadata, violations) => {
+          const sent = toServerError(
+            new HoldfastError({ kind: "precondition", reason: "R", message, metadata, violations }),
+          );
           expect(Buffer.byteLength(sent.details)).toBeLessThanOrEqual(maxMessageBytes);
           if (!(sent instanceof RichServerError)) throw new Error("no details");
-          expect(Buffer.byteLength(JSON.stringify(sent.extra))).toBeLessThan(12_000);
+          const encoded = sent.extra.map((detail) => {
+            if (detail.$type === ErrorInfo.$type) return ErrorInfo.encode(detail).finish().length;
+            if (detail.$type === BadRequest.$type) return BadRequest.encode(detail).finish().length;
+            if (detail.$type === PreconditionFailure.$type) return PreconditionFailure.encode(detail).finish().length;
+            throw new Error(detail.$type);
+          });
+          expect(encoded.reduce((sum, length) => sum + length, 0)).toBeLessThan(4096);
         },
       ),
       { numRuns: 30 },

@@ -12,20 +12,9 @@ export const mask = "***";
 
 /** Texts of others are cut to this. */
 export const maxScrubbedBytes = 1024;
-/** Of a longer text nobody will ever see the rest; it is not searched. */
-const maxSearched = 64 * 1024;
+/** Of a longer text nobody will ever see the rest. */
+const maxShown = 64 * 1024;
 const maxKeyBytes = 128;
-
-/** By name, whatever the type says, at any depth. */
-const deniedFields: ReadonlySet<string> = new Set([
-  "volumeContext",
-  "publishContext",
-  "parameters",
-  "mutableParameters",
-  "mountFlags",
-  "secrets",
-  "context",
-]);
 
 /** A copy that may be logged: maps keep their keys, everything else that is denied becomes a mask, bytes their count. */
 export function redactMessage(typeName: string, message: object): Record<string, unknown> {
@@ -34,8 +23,7 @@ export function redactMessage(typeName: string, message: object): Record<string,
   for (const [field, value] of Object.entries(message)) {
     if (value === undefined) continue;
     // A type that the descriptors do not know may hold anything.
-    const denied =
-      type === undefined || type.redacted.includes(field) || deniedFields.has(field) || isSecretName(field);
+    const denied = type === undefined || type.redacted.includes(field) || isSecretName(field);
     shown[field] = denied ? masked(value) : shownValue(value, own(type.messages, field), own(type.maps, field));
   }
   return shown;
@@ -76,30 +64,23 @@ function masked(value: unknown): unknown {
  */
 export function scrub(text: string, secrets: Iterable<string>): string {
   const forms = [...secretForms(secrets)];
-  let searched = text;
-  if (text.length > maxSearched) {
-    // The cut may have left the first half of a secret at the end; no form is recognised by its half.
-    const longest = forms.reduce((most, form) => Math.max(most, form.text.length), 1);
-    searched = text.slice(0, Math.max(0, maxSearched - longest + 1));
-  }
+  // Searched further than shown: a secret that begins before the end of what is shown has to be recognised whole.
+  const longest = forms.reduce((most, form) => Math.max(most, form.text.length), 0);
+  const searched = text.length > maxShown ? text.slice(0, maxShown + longest) : text;
   const hidden = new Uint8Array(searched.length);
   for (const { text: form, wholeWord } of forms) {
     for (let at = searched.indexOf(form); at !== -1; at = searched.indexOf(form, at + 1)) {
       if (!wholeWord || standsAlone(searched, at, form.length)) hidden.fill(1, at, at + form.length);
     }
   }
+  const shown = Math.min(searched.length, maxShown);
   const parts: string[] = [];
-  let start = 0;
-  while (start < searched.length) {
-    let end = start;
-    while (end < searched.length && hidden[end] === hidden[start]) end += 1;
+  for (let start = 0, end = 0; start < shown; start = end) {
+    while (end < shown && hidden[end] === hidden[start]) end += 1;
     parts.push(hidden[start] === 1 ? mask : searched.slice(start, end));
-    start = end;
   }
-  const scrubbed = parts.join("");
-  return searched.length < text.length
-    ? cutToBytes(`${scrubbed}…`, maxScrubbedBytes)
-    : cutToBytes(scrubbed, maxScrubbedBytes);
+  if (shown < text.length) parts.push("…");
+  return cutToBytes(parts.join(""), maxScrubbedBytes);
 }
 
 const letter = /[\p{L}\p{N}_]/u;

@@ -284,7 +284,7 @@ describe("stop", () => {
   test("lets a running call finish and ends streams at once", async () => {
     let answer: (() => void) | undefined;
     const { client, server } = await running({
-      say: (request) => new Promise((resolve) => (answer = () => resolve(request))),
+      say: (request, { signal }) => waitFor(new Promise((resolve) => (answer = () => resolve(request))), signal),
       async *watch(request, context) {
         yield request;
         await until(context.signal);

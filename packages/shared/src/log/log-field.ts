@@ -8,7 +8,10 @@ const maxText = 2048;
 const maxDepth = 4;
 const maxEntries = 50;
 
-/** Whole words of a field name, in whatever case: `secrets`, `apiToken`, `PUBLISH_CONTEXT`, but not `secretVersion`. */
+/**
+ * Whole words at the end of a field name, in whatever case: `secrets`, `apiToken`, `PUBLISH_CONTEXT`, but not `secretVersion`. The
+ * last five are those of which CSI says that they may be sensitive; gRPC messages are judged by the same list.
+ */
 const secretName =
   /(^|[_.-])(secrets?|passwords?|passwd|passphrase|tokens?|credentials?|authorization|cookie|private_key|api_key|kek|dek|volume_context|publish_context|parameters|mutable_parameters|mount_flags)$/;
 
