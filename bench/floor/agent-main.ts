@@ -1,9 +1,11 @@
 import { NodeDefinition } from "@holdfast/shared/gen/csi/v1/csi";
 import { AgentServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import { createChannel, createClient, createServer } from "nice-grpc";
+import { announce } from "./announce.ts";
 import { openBareJournal } from "./bare-journal.ts";
-import { announce, only } from "./child.ts";
-import { journalRecord, publish, stage, unpublish, unstage } from "./messages.ts";
+import { publishMessage, stageMessage, unpublishMessage, unstageMessage } from "./messages.ts";
+import { journalRecord } from "./records.ts";
+import { stub } from "./stub.ts";
 
 /** node agent-main.ts SOCKET JOURNAL: stands for the agent: two calls and three syncs for one call. */
 const [socket = "", file = ""] = process.argv.slice(2);
@@ -14,22 +16,22 @@ const epoch = { gen: 1n, ctr: 42n };
 
 server.add(
   AgentServiceDefinition,
-  only({
+  stub({
     publish: async ({ permit }) => {
       const volume = permit?.volume ?? "";
       await journal.append(journalRecord(volume, "permit, stage intent"));
-      await plugin.nodeStageVolume(stage(volume));
+      await plugin.nodeStageVolume(stageMessage(volume));
       await journal.append(journalRecord(volume, "staged, publish intent"));
-      const request = publish(volume);
+      const request = publishMessage(volume);
       await plugin.nodePublishVolume(request);
       await journal.append(journalRecord(volume, "published"));
       return { published: { hostPath: request.targetPath, epoch } };
     },
     release: async ({ volume }) => {
       await journal.append(journalRecord(volume, "unpublish intent"));
-      await plugin.nodeUnpublishVolume(unpublish(volume));
+      await plugin.nodeUnpublishVolume(unpublishMessage(volume));
       await journal.append(journalRecord(volume, "unpublished, unstage intent"));
-      await plugin.nodeUnstageVolume(unstage(volume));
+      await plugin.nodeUnstageVolume(unstageMessage(volume));
       await journal.append(journalRecord(volume, "released"));
       return { released: { epoch } };
     },

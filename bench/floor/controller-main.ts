@@ -1,10 +1,12 @@
 import { ControllerDefinition } from "@holdfast/shared/gen/csi/v1/csi";
 import { AgentServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
-import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { ClaimServiceDefinition, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { Redis } from "ioredis";
 import { createChannel, createClient, createServer } from "nice-grpc";
-import { announce, only } from "./child.ts";
-import { active, attach, claimOf, detach, permit, record, release, released } from "./messages.ts";
+import { announce } from "./announce.ts";
+import { attachMessage, claimMessage, detachMessage, permitMessage, releaseMessage } from "./messages.ts";
+import { volumeRecord } from "./records.ts";
+import { stub } from "./stub.ts";
 
 /** node controller-main.ts SOCKET AGENT REDIS: stands for the controller: two calls and three commits for one call. */
 const [socket = "", agentAddress = "", redisUrl = ""] = process.argv.slice(2);
@@ -20,35 +22,39 @@ redis.register_function('hf_floor_cas', function(keys, args)
 end)`;
 await redis.call("FUNCTION", "LOAD", "REPLACE", library);
 
-const revisions = new Map<string, number>();
-const commit = async (volume: string): Promise<void> => {
-  const before = revisions.get(volume) ?? 0;
-  const after = before + 1;
-  await redis.fcall("hf_floor_cas", 1, `{hf:floor}:volume:${volume}`, before, after, record(volume, after));
-  revisions.set(volume, after);
+/** Compares and sets as the product's store does; the revision is remembered, never read. */
+const createCommit = (): ((volume: string) => Promise<void>) => {
+  const revisions = new Map<string, number>();
+  return async (volume) => {
+    const before = revisions.get(volume) ?? 0;
+    const after = before + 1;
+    await redis.fcall("hf_floor_cas", 1, `{hf:floor}:volume:${volume}`, before, after, volumeRecord(volume, after));
+    revisions.set(volume, after);
+  };
 };
+const commit = createCommit();
 
 const server = createServer();
 server.add(
   ClaimServiceDefinition,
-  only({
+  stub({
     createClaims: async ({ claims: [spec] }) => {
       const volume = spec?.volume ?? "";
       await commit(volume);
-      await plugin.controllerPublishVolume(attach(volume));
+      await plugin.controllerPublishVolume(attachMessage(volume));
       await commit(volume);
-      await agent.publish(permit(volume));
+      await agent.publish(permitMessage(volume));
       await commit(volume);
-      return { claims: [claimOf(volume, active)] };
+      return { claims: [claimMessage(volume, ClaimState.CLAIM_STATE_ACTIVE)] };
     },
     releaseClaims: async ({ workload }) => {
       const volume = workload.slice("w-".length);
       await commit(volume);
-      await agent.release(release(volume));
+      await agent.release(releaseMessage(volume));
       await commit(volume);
-      await plugin.controllerUnpublishVolume(detach(volume));
+      await plugin.controllerUnpublishVolume(detachMessage(volume));
       await commit(volume);
-      return { claims: [claimOf(volume, released)] };
+      return { claims: [claimMessage(volume, ClaimState.CLAIM_STATE_RELEASED)] };
     },
   }),
 );

@@ -3,7 +3,7 @@ import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { createChannel, createClient } from "nice-grpc";
 import { type ManagedProcess, startProcess } from "../../test/harness/managed-process.ts";
 import type { Subject } from "../support/subject.ts";
-import { createClaims, releaseClaims } from "./messages.ts";
+import { createClaimsMessage, releaseClaimsMessage } from "./messages.ts";
 
 export interface FloorOptions {
   readonly dir: string;
@@ -32,8 +32,8 @@ export const startFloor = async ({ dir, redis }: FloorOptions): Promise<Subject>
   const nameOf = (index: number): string => `v${index}`;
   return {
     name: "floor",
-    claim: async (index) => void (await client.createClaims(createClaims(nameOf(index)))),
-    release: async (index) => void (await client.releaseClaims(releaseClaims(nameOf(index)))),
+    claim: async (index) => void (await client.createClaims(createClaimsMessage(nameOf(index)))),
+    release: async (index) => void (await client.releaseClaims(releaseClaimsMessage(nameOf(index)))),
     pids: { controller: controller.pid, agent: agent.pid, plugins: plugin.pid },
     stop: async () => {
       channel.close();

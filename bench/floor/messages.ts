@@ -8,17 +8,16 @@ import type {
   VolumeCapability,
 } from "@holdfast/shared/gen/csi/v1/csi";
 import { VolumeCapability_AccessMode_Mode } from "@holdfast/shared/gen/csi/v1/csi";
+import { PublishRequest, ReleaseRequest } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import {
-  AgentServiceDefinition,
-  PublishRequest,
-  ReleaseRequest,
-} from "@holdfast/shared/gen/holdfast/internal/v1/agent";
-import { Claim, ClaimState, CreateClaimsRequest, ReleaseClaimsRequest } from "@holdfast/shared/gen/holdfast/v1/claim";
+  Claim,
+  type ClaimState,
+  CreateClaimsRequest,
+  ReleaseClaimsRequest,
+} from "@holdfast/shared/gen/holdfast/v1/claim";
 import { AccessMode, AttachmentMode } from "@holdfast/shared/gen/holdfast/v1/common";
 
 /** Messages of the size that the product's have: the floor shall pay for the same bytes, and for nothing else. */
-
-export { AgentServiceDefinition };
 
 const uid = "0b6f4c1e-5d9a-4a57-9d6c-3f1f2f0a7c11";
 const epoch = { gen: 1n, ctr: 42n };
@@ -30,7 +29,7 @@ const capability: VolumeCapability = {
   accessMode: { mode: VolumeCapability_AccessMode_Mode.SINGLE_NODE_WRITER },
 };
 
-export const createClaims = (volume: string): CreateClaimsRequest =>
+export const createClaimsMessage = (volume: string): CreateClaimsRequest =>
   CreateClaimsRequest.fromPartial({
     namespace: "bench",
     workload: `w-${volume}`,
@@ -39,14 +38,14 @@ export const createClaims = (volume: string): CreateClaimsRequest =>
     waitFor: { seconds: 30n, nanos: 0 },
   });
 
-export const releaseClaims = (volume: string): ReleaseClaimsRequest =>
+export const releaseClaimsMessage = (volume: string): ReleaseClaimsRequest =>
   ReleaseClaimsRequest.fromPartial({
     namespace: "bench",
     workload: `w-${volume}`,
     waitFor: { seconds: 30n, nanos: 0 },
   });
 
-export const claimOf = (volume: string, state: ClaimState): Claim =>
+export const claimMessage = (volume: string, state: ClaimState): Claim =>
   Claim.fromPartial({
     namespace: "bench",
     volume,
@@ -66,10 +65,7 @@ export const claimOf = (volume: string, state: ClaimState): Claim =>
     revision: 42n,
   });
 
-export const active = ClaimState.CLAIM_STATE_ACTIVE;
-export const released = ClaimState.CLAIM_STATE_RELEASED;
-
-export const permit = (volume: string): PublishRequest =>
+export const permitMessage = (volume: string): PublishRequest =>
   PublishRequest.fromPartial({
     permit: {
       namespace: "bench",
@@ -93,7 +89,7 @@ export const permit = (volume: string): PublishRequest =>
     },
   });
 
-export const release = (volume: string): ReleaseRequest =>
+export const releaseMessage = (volume: string): ReleaseRequest =>
   ReleaseRequest.fromPartial({
     namespace: "bench",
     volume,
@@ -106,7 +102,7 @@ export const release = (volume: string): ReleaseRequest =>
     epoch,
   });
 
-export const attach = (volume: string): ControllerPublishVolumeRequest => ({
+export const attachMessage = (volume: string): ControllerPublishVolumeRequest => ({
   volumeId: `sim-${volume}`,
   nodeId: "node-a",
   volumeCapability: capability,
@@ -115,13 +111,13 @@ export const attach = (volume: string): ControllerPublishVolumeRequest => ({
   volumeContext: context,
 });
 
-export const detach = (volume: string): ControllerUnpublishVolumeRequest => ({
+export const detachMessage = (volume: string): ControllerUnpublishVolumeRequest => ({
   volumeId: `sim-${volume}`,
   nodeId: "node-a",
   secrets: {},
 });
 
-export const stage = (volume: string): NodeStageVolumeRequest => ({
+export const stageMessage = (volume: string): NodeStageVolumeRequest => ({
   volumeId: `sim-${volume}`,
   publishContext: { device: "/dev/sim0", node: "node-a" },
   stagingTargetPath: staging,
@@ -130,7 +126,7 @@ export const stage = (volume: string): NodeStageVolumeRequest => ({
   volumeContext: context,
 });
 
-export const publish = (volume: string): NodePublishVolumeRequest => ({
+export const publishMessage = (volume: string): NodePublishVolumeRequest => ({
   volumeId: `sim-${volume}`,
   publishContext: { device: "/dev/sim0", node: "node-a" },
   stagingTargetPath: staging,
@@ -141,22 +137,12 @@ export const publish = (volume: string): NodePublishVolumeRequest => ({
   volumeContext: context,
 });
 
-export const unpublish = (volume: string): NodeUnpublishVolumeRequest => ({
+export const unpublishMessage = (volume: string): NodeUnpublishVolumeRequest => ({
   volumeId: `sim-${volume}`,
   targetPath: target,
 });
 
-export const unstage = (volume: string): NodeUnstageVolumeRequest => ({
+export const unstageMessage = (volume: string): NodeUnstageVolumeRequest => ({
   volumeId: `sim-${volume}`,
   stagingTargetPath: staging,
 });
-
-/** What a store holds of one volume: two kilobytes of JSON. */
-export const record = (volume: string, revision: number): string => {
-  const json = JSON.stringify({ volume, revision, uid, epoch: { gen: 1, ctr: revision }, staging, target });
-  return json + " ".repeat(2048 - json.length);
-};
-
-/** One line of a journal. */
-export const journalRecord = (volume: string, event: string): string =>
-  `${JSON.stringify({ volume, event, uid, staging, target }).padEnd(500)}\n`;

@@ -6,7 +6,10 @@ import { startProcess } from "../../test/harness/managed-process.ts";
 
 export interface BenchRedis {
   readonly url: string;
+  version(): Promise<string>;
   usedBytes(): Promise<number>;
+  /** Commands served since the start, by name, as Redis itself counted them. */
+  commands(): Promise<Readonly<Record<string, number>>>;
   stop(): Promise<void>;
 }
 
@@ -34,7 +37,12 @@ export const startRedis = async (parent: string): Promise<BenchRedis> => {
   await client.ping();
   return {
     url: `redis://127.0.0.1:${port}`,
+    version: async () => /redis_version:(\S+)/.exec(await client.info("server"))?.[1] ?? "unknown",
     usedBytes: async () => Number(/used_memory:(\d+)/.exec(await client.info("memory"))?.[1] ?? Number.NaN),
+    commands: async () => {
+      const stats = (await client.info("commandstats")).matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm);
+      return Object.fromEntries([...stats].map(([, name, calls]) => [name, Number(calls)]));
+    },
     stop: async () => {
       client.disconnect();
       await server.kill("SIGTERM");

@@ -1,0 +1,21 @@
+import type { HotPath, Verb } from "./hot-path.ts";
+import type { AgentMemory, VolumeMemory } from "./memory.ts";
+import type { Reactions } from "./reactions.ts";
+import type { Throughput } from "./throughput.ts";
+
+type PerVerb<T> = Readonly<Record<Verb, T>>;
+
+/** Everything a run found out; a section that was not asked for is absent. `--json` prints just this. */
+export interface Figures {
+  readonly machine: {
+    readonly cores: number;
+    readonly node: string;
+    readonly redis: string;
+  };
+  readonly hotPath?: PerVerb<HotPath>;
+  readonly tracedHotPath?: PerVerb<HotPath>;
+  readonly throughput?: readonly { readonly floor: PerVerb<Throughput>; readonly product: PerVerb<Throughput> }[];
+  readonly reactions?: Reactions;
+  readonly volumeMemory?: readonly VolumeMemory[];
+  readonly agentMemory?: AgentMemory;
+}

@@ -1,0 +1,148 @@
+import type { Product } from "./product.ts";
+import { readCounter } from "./support/counters.ts";
+import { type Load, millisecondsOf, run } from "./support/load.ts";
+import { processFigures } from "./support/process-figures.ts";
+import type { BenchRedis } from "./support/redis.ts";
+import { type Spread, spreadOf } from "./support/spread.ts";
+import type { Subject } from "./support/subject.ts";
+
+export type Verb = "claim" | "release";
+const verbs: readonly Verb[] = ["claim", "release"];
+
+export interface HotPathPlan {
+  /** Volumes claimed and released in a round, one at a time. */
+  readonly volumes: number;
+  readonly rounds: number;
+}
+
+export interface Latency {
+  /** What a caller waits, without what the plugins took of it. */
+  readonly overhead: Spread;
+  readonly total: Spread;
+  readonly pluginMs: Spread;
+  readonly pluginCalls: number;
+}
+
+export interface HotPath {
+  readonly floor: Spread;
+  readonly product: Latency;
+  /** Of the medians. */
+  readonly ratio: number;
+  /** Each for one claim (or release), background work included. */
+  readonly commits: number;
+  readonly redisCommands: Readonly<Record<string, number>>;
+  readonly journalSyncs: number | undefined;
+  readonly cpuMs: {
+    readonly floor: Readonly<Record<string, number>>;
+    readonly product: Readonly<Record<string, number>>;
+  };
+}
+
+interface Counts {
+  readonly redis: Readonly<Record<string, number>>;
+  readonly syncs: number | undefined;
+}
+
+interface Collected {
+  readonly floor: number[];
+  readonly product: { readonly total: number; readonly plugin: number; readonly calls: number }[];
+  readonly counts: Counts[];
+  readonly cpu: Record<string, number>[];
+  readonly floorCpu: Record<string, number>[];
+}
+
+const cpuOf = async (subject: Subject): Promise<Record<string, number>> => {
+  const parts = Object.entries(subject.pids);
+  return Object.fromEntries(
+    await Promise.all(parts.map(async ([name, pid]) => [name, (await processFigures(pid)).cpuMs])),
+  );
+};
+
+const minus = (after: Readonly<Record<string, number>>, before: Readonly<Record<string, number>>) =>
+  Object.fromEntries(Object.entries(after).map(([name, value]) => [name, value - (before[name] ?? 0)]));
+
+const meanOf = (records: readonly Readonly<Record<string, number>>[], operations: number): Record<string, number> => {
+  const names = [...new Set(records.flatMap((each) => Object.keys(each)))];
+  const total = (name: string): number => records.reduce((sum, each) => sum + (each[name] ?? 0), 0);
+  return Object.fromEntries(names.map((name) => [name, total(name) / operations]));
+};
+
+const countsOf = async (product: Product, redis: BenchRedis): Promise<Counts> => ({
+  redis: await redis.commands(),
+  syncs: await readCounter(product.admin.agent, "holdfast_journal_syncs_total"),
+});
+
+/** Turns of the floor and of the product alternate, so that a busy moment of the machine hits both. */
+export const measureHotPath = async (
+  floor: Subject,
+  product: Product,
+  redis: BenchRedis,
+  { volumes, rounds }: HotPathPlan,
+): Promise<Readonly<Record<Verb, HotPath>>> => {
+  const indexes = Array.from({ length: volumes }, (_, index) => index);
+  const empty = (): Collected => ({ floor: [], product: [], counts: [], cpu: [], floorCpu: [] });
+  const collected: Record<Verb, Collected> = { claim: empty(), release: empty() };
+
+  const turnOfFloor = async (verb: Verb): Promise<void> => {
+    const before = await cpuOf(floor);
+    const load = await run(indexes, 1, floor[verb]);
+    collected[verb].floor.push(...load.samples.map(millisecondsOf));
+    collected[verb].floorCpu.push(minus(await cpuOf(floor), before));
+  };
+  const turnOfProduct = async (verb: Verb): Promise<Load> => {
+    const into = collected[verb];
+    const [counts, cpu] = [await countsOf(product, redis), await cpuOf(product)];
+    const load = await run(indexes, 1, product[verb]);
+    into.cpu.push(minus(await cpuOf(product), cpu));
+    const after = await countsOf(product, redis);
+    const syncs = after.syncs === undefined ? undefined : after.syncs - (counts.syncs ?? 0);
+    into.counts.push({ redis: minus(after.redis, counts.redis), syncs });
+    return load;
+  };
+  const warmUp = async (): Promise<void> => {
+    for (const subject of [floor, product]) for (const verb of verbs) await run(indexes, 4, subject[verb]);
+  };
+
+  await warmUp();
+  for (let round = 0; round < rounds; round += 1) {
+    const loads: [Verb, Load][] = [];
+    for (const verb of verbs) {
+      await turnOfFloor(verb);
+      loads.push([verb, await turnOfProduct(verb)]);
+    }
+    const times = await product.callTimes();
+    for (const [verb, { samples }] of loads)
+      for (const sample of samples) {
+        const { calls, ms } = times.of(product.externalId(sample.index), sample);
+        collected[verb].product.push({ total: millisecondsOf(sample), plugin: ms, calls });
+      }
+  }
+  return { claim: summaryOf(collected.claim), release: summaryOf(collected.release) };
+};
+
+const summaryOf = ({ floor, product, counts, cpu, floorCpu }: Collected): HotPath => {
+  const operations = product.length;
+  const redisCommands = meanOf(
+    counts.map(({ redis }) => redis),
+    operations,
+  );
+  const syncs = counts.map(({ syncs }) => syncs);
+  const overhead = spreadOf(product.map(({ total, plugin }) => total - plugin));
+  const floorSpread = spreadOf(floor);
+  return {
+    floor: floorSpread,
+    product: {
+      overhead,
+      total: spreadOf(product.map(({ total }) => total)),
+      pluginMs: spreadOf(product.map(({ plugin }) => plugin)),
+      pluginCalls: product.reduce((sum, { calls }) => sum + calls, 0) / operations,
+    },
+    ratio: overhead.p50 / floorSpread.p50,
+    commits: redisCommands["fcall"] ?? 0,
+    redisCommands: Object.fromEntries(Object.entries(redisCommands).filter(([, each]) => each >= 0.02)),
+    journalSyncs: syncs.includes(undefined)
+      ? undefined
+      : syncs.reduce<number>((sum, each) => sum + (each ?? 0), 0) / operations,
+    cpuMs: { floor: meanOf(floorCpu, floor.length), product: meanOf(cpu, operations) },
+  };
+};

@@ -1,0 +1,34 @@
+import type { HotPathPlan } from "./hot-path.ts";
+import type { ThroughputPlan } from "./throughput.ts";
+
+/** How much of everything is done. */
+export interface Plan {
+  readonly hotPath: HotPathPlan;
+  readonly traced: HotPathPlan;
+  readonly throughput: readonly ThroughputPlan[];
+  readonly reactions: number;
+  readonly volumes: number;
+  readonly agents: number;
+}
+
+const inFlight = (volumes: readonly [number, number, number], rounds: number): readonly ThroughputPlan[] =>
+  [1, 32, 256].map((each, at) => ({ inFlight: each, volumes: volumes[at] ?? 0, rounds }));
+
+export const plans: Readonly<Record<"full" | "quick", Plan>> = {
+  full: {
+    hotPath: { volumes: 40, rounds: 8 },
+    traced: { volumes: 40, rounds: 3 },
+    throughput: inFlight([64, 256, 256], 3),
+    reactions: 7,
+    volumes: 10_000,
+    agents: 1000,
+  },
+  quick: {
+    hotPath: { volumes: 25, rounds: 2 },
+    traced: { volumes: 25, rounds: 1 },
+    throughput: inFlight([25, 64, 256], 1),
+    reactions: 3,
+    volumes: 500,
+    agents: 200,
+  },
+};

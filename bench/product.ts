@@ -1,0 +1,113 @@
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { type Claim, ClaimServiceDefinition, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { AccessMode, AttachmentMode } from "@holdfast/shared/gen/holdfast/v1/common";
+import { VolumeState } from "@holdfast/shared/gen/holdfast/v1/volume";
+import { withIdentity } from "@holdfast/shared/grpc/identity";
+import { createChannel, createClient } from "nice-grpc";
+import { type Cluster, startCluster } from "../test/harness/cluster.ts";
+import type { ManagedProcess } from "../test/harness/managed-process.ts";
+import { type PluginTimes, readCallTimes } from "./support/call-times.ts";
+import { run } from "./support/load.ts";
+import type { Subject } from "./support/subject.ts";
+import { unmountBelow } from "./support/unmount.ts";
+
+export const namespace = "bench";
+export const node = "node-a";
+export const patience = { seconds: 60n, nanos: 0 };
+
+export interface ProductOptions {
+  readonly store: string;
+  readonly volumes: number;
+  readonly otlpEndpoint?: string;
+}
+
+export interface Product extends Subject {
+  readonly cluster: Cluster;
+  externalId(index: number): string;
+  callTimes(): Promise<PluginTimes>;
+  /** Where /metrics is. */
+  readonly admin: { readonly controller: string; readonly agent: string };
+}
+
+export const volumeName = (index: number): string => `v${index}`;
+
+const adminOf = async (service: ManagedProcess): Promise<string> =>
+  String((await service.line((line) => line["msg"] === "ready", "its line `ready`"))["admin"]);
+
+const settled = (claims: readonly Claim[], wanted: ClaimState): void => {
+  for (const claim of claims) {
+    if (claim.state === wanted) continue;
+    const { state, waitingFor, lastError, blocked } = claim;
+    throw new Error(`a claim ended in state ${state}: ${JSON.stringify({ waitingFor, lastError, blocked })}`);
+  }
+};
+
+export const createVolume = async ({ volumes }: Pick<Cluster, "volumes">, id: string): Promise<string> => {
+  const { volume } = await volumes.createVolume({
+    namespace,
+    id,
+    plugin: "sim.holdfast.dev",
+    capacity: { requiredBytes: 16n << 20n },
+    capabilities: [
+      {
+        attachmentMode: AttachmentMode.ATTACHMENT_MODE_FILE_SYSTEM,
+        accessMode: AccessMode.ACCESS_MODE_SINGLE_NODE_WRITER,
+      },
+    ],
+    waitFor: patience,
+  });
+  if (volume?.state === VolumeState.VOLUME_STATE_AVAILABLE) return volume.externalId;
+  throw new Error(`volume ${id} ended in state ${volume?.state}: ${JSON.stringify(volume?.lastError)}`);
+};
+
+/** The services as in production, with the simulated plugin whose calls take no longer than their mounts. */
+export const startProduct = async ({ volumes, ...options }: ProductOptions): Promise<Product> => {
+  const dir = await mkdtemp(path.join(tmpdir(), "hfb-"));
+  const times = path.join(dir, "times");
+  await mkdir(times);
+  // The plugins inherit it; the services get an environment of their own.
+  process.env["HOLDFAST_SIM_CALL_TIMES"] = times;
+  const cluster = await startCluster({ ...options, dir, nodes: [node], realMounts: true });
+
+  const external = new Map<number, string>();
+  const indexes = Array.from({ length: volumes }, (_, index) => index);
+  await run(indexes, 16, async (index) => void external.set(index, await createVolume(cluster, volumeName(index))));
+
+  const channel = createChannel(cluster.address);
+  const client = createClient(ClaimServiceDefinition, channel, {
+    "*": { metadata: withIdentity(undefined, { role: "scheduler", name: "bench" }) },
+  });
+  const agent = cluster.node(node).agent();
+  return {
+    name: "holdfast",
+    cluster,
+    claim: async (index) => {
+      const volume = volumeName(index);
+      const claims = [{ volume }];
+      const request = { namespace, workload: `w-${volume}`, node, claims, waitFor: patience };
+      settled((await client.createClaims(request)).claims, ClaimState.CLAIM_STATE_ACTIVE);
+    },
+    release: async (index) => {
+      const request = { namespace, workload: `w-${volumeName(index)}`, waitFor: patience };
+      settled((await client.releaseClaims(request)).claims, ClaimState.CLAIM_STATE_RELEASED);
+    },
+    externalId: (index) => external.get(index) ?? "",
+    callTimes: () => readCallTimes(times),
+    admin: { controller: await adminOf(cluster.controller()), agent: await adminOf(agent) },
+    pids: {
+      controller: cluster.controller().pid,
+      agent: agent.pid,
+      "controller plugin": cluster.controllerPlugin().pid,
+      "node plugin": cluster.node(node).plugin().pid,
+      backend: cluster.backend.pid,
+    },
+    stop: async () => {
+      channel.close();
+      unmountBelow(dir);
+      await cluster.stop();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+};

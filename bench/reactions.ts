@@ -1,0 +1,160 @@
+import { stat } from "node:fs/promises";
+import path from "node:path";
+import { type Claim, ClaimState, type WatchClaimsResponse } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { WatchKind } from "@holdfast/shared/gen/holdfast/v1/common";
+import type { WatchNodesResponse } from "@holdfast/shared/gen/holdfast/v1/node";
+import { PluginHealth } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { namespace, node, type Product, patience, volumeName } from "./product.ts";
+import { type Spread, spreadOf } from "./support/spread.ts";
+
+/** How long the services need to see what happened, in milliseconds. */
+export interface Reactions {
+  /** From the plugin's socket appearing to the controller's record of a healthy plugin on the node. */
+  readonly socketToRegistered: Spread;
+  /** From the plugin's death to the controller's record of it. */
+  readonly exitToNoticed: Spread;
+  /** From the answer to a release to the next claimant's grant, and to its mount (plugin time included). */
+  readonly releasedToGranted: Spread;
+  readonly releasedToMounted: Spread;
+}
+
+interface Watcher<T> {
+  /** The moment at which such a message came; messages of before count too. */
+  seen(match: (message: T) => boolean, what: string): Promise<number>;
+  /** Forgets what came until now. */
+  clear(): void;
+  close(): void;
+}
+
+const timeoutMs = 60_000;
+
+const watch = <T>(open: (signal: AbortSignal) => AsyncIterable<T>): Watcher<T> => {
+  const ending = new AbortController();
+  let came: { readonly at: number; readonly message: T }[] = [];
+  const listeners = new Set<() => void>();
+  let failure: unknown;
+  void (async () => {
+    try {
+      for await (const message of open(ending.signal)) {
+        came.push({ at: performance.now(), message });
+        for (const listener of listeners) listener();
+      }
+    } catch (error) {
+      failure = error;
+      for (const listener of listeners) listener();
+    }
+  })();
+  return {
+    seen: (match, what) =>
+      new Promise((resolve, reject) => {
+        const check = (): void => {
+          const found = came.find(({ message }) => match(message));
+          if (found === undefined && failure === undefined) return;
+          end();
+          if (found === undefined) reject(new Error(`the watch ended before ${what}`, { cause: failure }));
+          else resolve(found.at);
+        };
+        const timer = setTimeout(() => {
+          end();
+          reject(new Error(`waited ${timeoutMs} ms in vain for ${what}; last came ${JSON.stringify(came.at(-1))}`));
+        }, timeoutMs);
+        const end = (): void => {
+          clearTimeout(timer);
+          listeners.delete(check);
+        };
+        listeners.add(check);
+        check();
+      }),
+    clear: () => {
+      came = [];
+    },
+    close: () => ending.abort(),
+  };
+};
+
+const inodeOf = (file: string): Promise<number | undefined> =>
+  stat(file).then(
+    ({ ino }) => ino,
+    () => undefined,
+  );
+
+const untilNewSocket = async (file: string, before: number | undefined): Promise<number> => {
+  for (;;) {
+    const now = await inodeOf(file);
+    if (now !== undefined && now !== before) return performance.now();
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+};
+
+const healthy = ({ node: seen }: WatchNodesResponse): boolean =>
+  seen?.plugins.some(({ health }) => health === PluginHealth.PLUGIN_HEALTH_HEALTHY) ?? false;
+
+const measurePlugin = async ({ cluster }: Product, rounds: number) => {
+  const registered: number[] = [];
+  const noticed: number[] = [];
+  const nodes = watch((signal) => cluster.nodes.watchNodes({}, { signal }));
+  const host = cluster.node(node);
+  await nodes.seen(healthy, "the plugin to be healthy");
+  for (let round = 0; round < rounds; round += 1) {
+    nodes.clear();
+    const { exited, kill, socketPath } = host.plugin();
+    const inode = await inodeOf(socketPath);
+    kill("SIGKILL");
+    await exited;
+    const died = performance.now();
+    noticed.push(
+      (await nodes.seen((seen) => seen.node !== undefined && !healthy(seen), "the plugin to be gone")) - died,
+    );
+    nodes.clear();
+    const socket = untilNewSocket(path.resolve(socketPath), inode);
+    await host.startPlugin();
+    registered.push((await nodes.seen(healthy, "the plugin to be back")) - (await socket));
+  }
+  nodes.close();
+  return { socketToRegistered: spreadOf(registered), exitToNoticed: spreadOf(noticed) };
+};
+
+const stateOf = (message: WatchClaimsResponse, workload: string): ClaimState | undefined =>
+  message.claim?.workload === workload && message.kind !== WatchKind.WATCH_KIND_REMOVED
+    ? message.claim.state
+    : undefined;
+
+const granted: ReadonlySet<Claim["state"] | undefined> = new Set([
+  ClaimState.CLAIM_STATE_ATTACHING,
+  ClaimState.CLAIM_STATE_OFFERED,
+  ClaimState.CLAIM_STATE_ACTIVE,
+]);
+
+const measureHandOff = async ({ cluster }: Product, rounds: number) => {
+  const [volume, toGranted, toMounted] = [volumeName(0), [] as number[], [] as number[]];
+  const claims = watch((signal) => cluster.claims.watchClaims({ filter: { namespace, volume } }, { signal }));
+  await claims.seen(({ kind }) => kind === WatchKind.WATCH_KIND_SYNCED, "the watch to begin");
+  const ask = (workload: string, wait: boolean) =>
+    cluster.claims.createClaims({
+      namespace,
+      workload,
+      node,
+      claims: [{ volume }],
+      queue: { enabled: true },
+      ...(wait ? { waitFor: patience } : {}),
+    });
+  await ask("holder-0", true);
+  for (let round = 0; round < rounds; round += 1) {
+    const next = `holder-${round + 1}`;
+    await ask(next, false);
+    await cluster.claims.releaseClaims({ namespace, workload: `holder-${round}`, waitFor: patience });
+    const answered = performance.now();
+    toGranted.push((await claims.seen((one) => granted.has(stateOf(one, next)), `the grant of ${next}`)) - answered);
+    const mounted = (one: WatchClaimsResponse): boolean => stateOf(one, next) === ClaimState.CLAIM_STATE_ACTIVE;
+    toMounted.push((await claims.seen(mounted, `the mount of ${next}`)) - answered);
+    claims.clear();
+  }
+  await cluster.claims.releaseClaims({ namespace, workload: `holder-${rounds}`, waitFor: patience });
+  claims.close();
+  return { releasedToGranted: spreadOf(toGranted), releasedToMounted: spreadOf(toMounted) };
+};
+
+export const measureReactions = async (product: Product, rounds: number): Promise<Reactions> => ({
+  ...(await measureHandOff(product, rounds)),
+  ...(await measurePlugin(product, rounds)),
+});

@@ -1,0 +1,138 @@
+import type { Figures } from "./figures.ts";
+import type { HotPath } from "./hot-path.ts";
+import type { AgentMemory, VolumeMemory } from "./memory.ts";
+import type { Reactions } from "./reactions.ts";
+import type { Spread } from "./support/spread.ts";
+import type { Throughput } from "./throughput.ts";
+import { type Verdict, verdictsOf } from "./verdicts.ts";
+
+const firstWidth = 34;
+const width = 12;
+
+const number = (value: number, digits = 2): string => value.toFixed(digits);
+const row = (first: string, ...cells: readonly (string | number)[]): string =>
+  `  ${first.padEnd(firstWidth)}${cells.map((cell) => (typeof cell === "number" ? number(cell) : cell).padStart(width)).join("")}`;
+
+const kib = (bytes: number): string => `${number(bytes / 1024, 1)} KiB`;
+
+const latencyRows = (verb: string, { floor, product, ratio }: HotPath): readonly string[] => [
+  row(
+    verb,
+    floor.p50,
+    floor.p99,
+    product.overhead.p50,
+    product.overhead.p99,
+    `${number(ratio)} x`,
+    product.pluginMs.p50,
+  ),
+];
+
+const latency = (title: string, { claim, release }: NonNullable<Figures["hotPath"]>): readonly string[] => [
+  title,
+  row("milliseconds", "floor p50", "p99", "overhead p50", "p99", "p50 ratio", "plugins p50"),
+  ...latencyRows("claim", claim),
+  ...latencyRows("release", release),
+  "",
+];
+
+const counts = ({ claim, release }: NonNullable<Figures["hotPath"]>): readonly string[] => {
+  const commands = [...new Set([claim, release].flatMap(({ redisCommands }) => Object.keys(redisCommands)))].sort();
+  const syncs = ({ journalSyncs }: HotPath): string | number => journalSyncs ?? "unknown";
+  return [
+    "Counted for each (one at a time, background work included)",
+    row("", "claim", "release"),
+    row("store commits", claim.commits, release.commits),
+    ...commands
+      .filter((name) => name !== "fcall")
+      .map((name) => row(`Redis: ${name}`, claim.redisCommands[name] ?? 0, release.redisCommands[name] ?? 0)),
+    row("journal syncs", syncs(claim), syncs(release)),
+    row("plugin calls", claim.product.pluginCalls, release.product.pluginCalls),
+    "",
+    "CPU milliseconds for each",
+    row("", "claim", "floor", "release", "floor"),
+    ...Object.keys(claim.cpuMs.product).map((part) => {
+      const of = (from: Readonly<Record<string, number>>): string | number => from[part] ?? "";
+      return row(
+        part,
+        of(claim.cpuMs.product),
+        of(claim.cpuMs.floor),
+        of(release.cpuMs.product),
+        of(release.cpuMs.floor),
+      );
+    }),
+    "",
+  ];
+};
+
+const throughput = (list: NonNullable<Figures["throughput"]>): readonly string[] => {
+  const line = (verb: string, floor: Throughput, product: Throughput): string =>
+    row(
+      `${verb}, ${product.inFlight} in flight`,
+      number(floor.perSecond, 0),
+      number(product.perSecond, 0),
+      `${number(product.perSecond / floor.perSecond)} x`,
+      product.ms.p50,
+      product.ms.p99,
+    );
+  return [
+    "Throughput (the plugin's own time is in it, and its mounts; the floor's plugin does nothing)",
+    row("", "floor /s", "holdfast /s", "ratio", "p50 ms", "p99 ms"),
+    ...list.map(({ floor, product }) => line("claims", floor.claim, product.claim)),
+    ...list.map(({ floor, product }) => line("releases", floor.release, product.release)),
+    "",
+  ];
+};
+
+const reactions = (found: Reactions): readonly string[] => {
+  const line = (what: string, { p50, p99, count }: Spread): string => row(what, p50, p99, String(count));
+  return [
+    "Reactions",
+    row("milliseconds", "p50", "most", "of"),
+    line("released to granted to the next", found.releasedToGranted),
+    line("released to mounted for the next", found.releasedToMounted),
+    line("plugin socket to registered", found.socketToRegistered),
+    line("plugin exit to noticed", found.exitToNoticed),
+    "",
+  ];
+};
+
+const memory = (volumes: readonly VolumeMemory[], agents: AgentMemory | undefined): readonly string[] => [
+  "Memory",
+  ...volumes.map((each) =>
+    row(
+      `${each.volumes} volumes, ${each.store}`,
+      `${number((each.rssPerVolume * 10_000) / 2 ** 20, 1)} MiB`,
+      `per 10,000 in the controller; ${kib(each.storedPerVolume)} each in the store; ${number(each.createdPerSecond, 0)} created/s; ` +
+        `start ${number(each.startMs.empty, 0)} ms empty, ${number(each.startMs.full, 0)} ms full`,
+    ),
+  ),
+  ...(agents === undefined
+    ? []
+    : [
+        row(
+          `${agents.agents} agents`,
+          `${number((agents.rssPerAgent * 1000) / 2 ** 20, 1)} MiB`,
+          `per 1,000 in the controller; ${number(agents.registeredPerSecond, 0)} registered/s`,
+        ),
+      ]),
+  "",
+];
+
+const verdictLine = ({ holds, kind, text }: Verdict): string =>
+  `  ${holds ? "pass" : "FAIL"}  ${text}${!holds && kind === "ratio" ? " (fails the run with --strict)" : ""}`;
+
+/** For people: tables first, what counts on any machine last. */
+export const reportOf = (figures: Figures): string => {
+  const { machine, hotPath, tracedHotPath, volumeMemory, agentMemory } = figures;
+  return [
+    `Holdfast bench: Node ${machine.node}, ${machine.cores} cores, Redis ${machine.redis} with appendfsync always, no TLS`,
+    "",
+    ...(hotPath === undefined ? [] : [...latency("One at a time, tracing off", hotPath), ...counts(hotPath)]),
+    ...(tracedHotPath === undefined ? [] : latency("One at a time, tracing on, every span exported", tracedHotPath)),
+    ...(figures.throughput === undefined ? [] : throughput(figures.throughput)),
+    ...(figures.reactions === undefined ? [] : reactions(figures.reactions)),
+    ...(volumeMemory === undefined && agentMemory === undefined ? [] : memory(volumeMemory ?? [], agentMemory)),
+    "Verdicts",
+    ...verdictsOf(figures).map(verdictLine),
+  ].join("\n");
+};

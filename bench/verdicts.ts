@@ -1,0 +1,46 @@
+import type { Figures } from "./figures.ts";
+import type { HotPath } from "./hot-path.ts";
+
+/** A statement that holds on any machine: counts and ratios, never milliseconds. */
+export interface Verdict {
+  readonly holds: boolean;
+  readonly text: string;
+  /** Counts do not depend on how busy the machine is: a run that breaks one fails. A ratio fails it with --strict only. */
+  readonly kind: "count" | "ratio";
+}
+
+/** Work that the clock starts (heartbeats, checks of the store) may fall into a run; a call more on the path is a whole one. */
+const stray = 0.1;
+const mostOverhead = 1.5;
+const wanted = { commits: 3, syncs: 3, calls: 3 } as const;
+
+const two = (value: number): string => value.toFixed(2);
+
+const ofPath = (verb: string, { commits, journalSyncs, product, ratio }: HotPath): readonly Verdict[] => [
+  {
+    kind: "count",
+    holds: Math.abs(commits - wanted.commits) <= stray,
+    text: `${wanted.commits} store commits per ${verb}: ${two(commits)}`,
+  },
+  {
+    kind: "count",
+    holds: journalSyncs !== undefined && journalSyncs <= wanted.syncs + stray,
+    text: `at most ${wanted.syncs} journal syncs per ${verb}: ${journalSyncs === undefined ? "not counted by the agent" : two(journalSyncs)}`,
+  },
+  {
+    kind: "count",
+    holds: Math.abs(product.pluginCalls - wanted.calls) <= stray,
+    text: `${wanted.calls} plugin calls per ${verb}: ${two(product.pluginCalls)}`,
+  },
+  {
+    kind: "ratio",
+    holds: ratio <= mostOverhead,
+    text: `overhead of a ${verb} at most ${mostOverhead} x the floor of the same run: ${two(ratio)} x`,
+  },
+];
+
+export const verdictsOf = ({ hotPath }: Figures): readonly Verdict[] =>
+  hotPath === undefined ? [] : [...ofPath("claim", hotPath.claim), ...ofPath("release", hotPath.release)];
+
+export const fails = (verdicts: readonly Verdict[], strict: boolean): boolean =>
+  verdicts.some(({ holds, kind }) => !holds && (strict || kind === "count"));
