@@ -1,3 +1,4 @@
+import { rm } from "node:fs/promises";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { ControllerPublishVolumeRequest, ControllerPublishVolumeResponse } from "@holdfast/shared/gen/csi/v1/csi";
 import { createTracing } from "@holdfast/shared/tracing";
@@ -164,6 +165,36 @@ describe("a call", () => {
     const never = await connection.call("ControllerPublishVolume", publish, { signal: giveUp.signal });
     expect(failureOf(never)).toMatchObject({ code: "CANCELLED", sent: false });
     expect(plugin.calls).toEqual([]);
+  });
+
+  it("is answered by the process it was sent to, though another one has taken over meanwhile", async () => {
+    const gate = Promise.withResolvers<void>();
+    const { plugin, connection } = await serving({
+      controllerPublishVolume: async () => {
+        await gate.promise;
+        return { publishContext: { from: "the old process" } };
+      },
+    });
+    const call = connection.call("ControllerPublishVolume", publish, { signal: signal() });
+    await expect.poll(() => plugin.calls).toEqual(["ControllerPublishVolume"]);
+    await rm(home().socketPath);
+    const next = await start({ controllerCaps: [1, 2, 9] });
+    await expect.poll(() => connection.status().facts?.controller.EXPAND_VOLUME).toBe("yes");
+    gate.resolve();
+    expect(await call).toEqual({ outcome: "done", value: { publishContext: { from: "the old process" } } });
+    expect(next.calls).not.toContain("ControllerPublishVolume");
+  });
+
+  it("is left unknown when the connection is closed under it", async () => {
+    const { plugin, connection } = await serving({
+      controllerPublishVolume: () => new Promise<never>(() => undefined),
+    });
+    const call = connection.call("ControllerPublishVolume", publish, { signal: signal() });
+    await expect.poll(() => plugin.calls).toEqual(["ControllerPublishVolume"]);
+    await connection.close();
+    const outcome = await call;
+    expect(outcome.outcome).toBe("unknown");
+    expect(failureOf(outcome)).toMatchObject({ code: "CANCELLED", sent: true });
   });
 
   it("calls a reply malformed that lacks an id or talks of another volume: unknown, never done", async () => {
@@ -442,8 +473,4 @@ describe("traces", () => {
     await connection.call("GetCapacity", {}, { signal: signal() });
     expect(recorder.named("csi.v1.Controller/GetCapacity")).toEqual([]);
   });
-});
-
-it("leaves no socket of its own behind", () => {
-  expect(home().socketPath).toMatch(/csi\.sock$/);
 });

@@ -14,7 +14,7 @@ export type SocketState =
   /** `incarnation` changes when the file was replaced, also under the same path. */
   | { readonly kind: "present"; readonly incarnation: string };
 
-export async function readSocketState(socketPath: string, ownUid: number = userInfo().uid): Promise<SocketState> {
+export async function readSocketState(socketPath: string, ownUid: number): Promise<SocketState> {
   const size = Buffer.byteLength(socketPath);
   // The kernel's address holds no more, and Node cuts longer ones off in silence: another socket would be dialled.
   if (size > maxSocketPathBytes)
@@ -35,6 +35,15 @@ export async function readSocketState(socketPath: string, ownUid: number = userI
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENOTDIR") return { kind: "absent" };
     return unfit(`cannot be looked at: ${code ?? String(error)}`);
+  }
+}
+
+/** Who we are. A container may run as a user that no passwd file knows; then the kernel is asked by way of /proc. */
+export async function readOwnUid(): Promise<number> {
+  try {
+    return userInfo().uid;
+  } catch {
+    return (await stat("/proc/self")).uid;
   }
 }
 

@@ -3,7 +3,7 @@ import path from "node:path";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createNotifier } from "@holdfast/shared/async/notifier";
 import { watchDirectory } from "./directory-wake.ts";
-import { readSocketState, type SocketState, sameSocket } from "./socket-state.ts";
+import { readOwnUid, readSocketState, type SocketState, sameSocket } from "./socket-state.ts";
 
 /** The poll alone still finds a restarted plugin within the second. */
 const pollMs = 500;
@@ -28,11 +28,13 @@ export function createSocketWatch(options: {
   let current: SocketState = { kind: "absent" };
   let reading: Promise<SocketState> | undefined;
   let again = false;
+  let ownUid: number | undefined;
 
   const read = async (): Promise<SocketState> => {
+    ownUid ??= await readOwnUid();
     do {
       again = false;
-      const next = await readSocketState(socketPath);
+      const next = await readSocketState(socketPath, ownUid);
       if (!sameSocket(current, next)) {
         current = next;
         notifier.notify();
