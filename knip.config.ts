@@ -6,10 +6,19 @@ const config: KnipConfig = {
   ignoreExportsUsedInFile: true,
   workspaces: {
     ".": {
-      entry: ["scripts/run.mjs", "scripts/api-baseline.mjs", "test/**/*.test.ts", "bench/main.ts", "demo/main.ts"],
+      entry: [
+        "scripts/run.mjs",
+        "scripts/api-baseline.mjs",
+        "test/**/*.test.ts",
+        "bench/main.ts",
+        "bench/floor/*-main.ts",
+        "demo/main.ts",
+      ],
       project: ["scripts/**/*.mjs", "{test,bench,demo,examples}/**/*.ts"],
       // Run by path from scripts/ and buf.gen.yaml, imported by nothing; fast-check serves the tests of every workspace.
       ignoreDependencies: ["@biomejs/biome", "@bufbuild/buf", "ts-proto", "fast-check"],
+      // Programs of the system; scripts/system-needs.mjs sees to them.
+      ignoreBinaries: ["ip", "redis-server", "umount", "unshare"],
     },
     "packages/*": { project: ["src/**/*.ts", "!src/gen/**"] },
     "services/*": { project: ["src/**/*.ts"] },

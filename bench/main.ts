@@ -18,7 +18,7 @@ import { type Plan, plans } from "./plan.ts";
 import { type Product, startProduct } from "./product.ts";
 import { measureReactions } from "./reactions.ts";
 import { reportOf } from "./report.ts";
-import { type BenchRedis, startRedis } from "./support/redis.ts";
+import { type BenchRedis, startBenchRedis } from "./support/redis.ts";
 import type { Subject } from "./support/subject.ts";
 import { measureThroughput } from "./throughput.ts";
 import { fails, verdictsOf } from "./verdicts.ts";
@@ -56,7 +56,7 @@ const withProduct = async <T>(
 const measure = async (wanted: ReadonlySet<Section>, plan: Plan, dir: string): Promise<Figures> => {
   const stops: (() => Promise<void>)[] = [];
   const startedRedis = async (): Promise<BenchRedis> => {
-    const redis = await startRedis(dir);
+    const redis = await startBenchRedis();
     stops.push(redis.stop);
     return redis;
   };
