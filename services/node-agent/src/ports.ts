@@ -36,7 +36,7 @@ export interface CallFailure {
   readonly message: string;
   /** Nothing left this process: the attempt adds no debt. */
   readonly sent: boolean;
-  readonly then: "again" | "wait" | "fail" | "block" | "check-mounts";
+  readonly advice: "again" | "wait" | "fail" | "block" | "check-mounts";
   /** What has to change before the same call has a chance, in one sentence. */
   readonly needs: string;
 }
@@ -54,6 +54,8 @@ export interface PermitContents {
   readonly publishContext: Readonly<Record<string, string>>;
   readonly stageSecrets: Readonly<Record<string, string>>;
   readonly publishSecrets: Readonly<Record<string, string>>;
+  /** Which push of the permit this is, for traces. */
+  readonly attempt: number;
 }
 
 export interface MountOrder {

@@ -16,12 +16,12 @@ const blockReasons: Readonly<Record<string, string>> = {
 };
 
 export function callHalt(ref: VolumeRef, failure: CallFailure): Halt {
-  const { method, code, then, sent, needs } = failure;
+  const { method, code, advice, sent, needs } = failure;
   const said = failure.message === "" ? "" : `: ${failure.message}`;
   const message = sent
     ? `${nameVolume(ref)}: ${method} answered ${code}${said}`
     : `${nameVolume(ref)}: ${method} was not sent${said}`;
-  if (then !== "block") {
+  if (advice !== "block") {
     return { reason: sent ? code : "PLUGIN_NOT_READY", message, method, code };
   }
   return {

@@ -148,7 +148,7 @@ const surelyNot = (result: NotDone): boolean => result.kind === "refused" || !re
 /** Refused for good: the claim ends, what may be there is undone first. Everything else is asked again. */
 function refusedOrHalt(run: VolumeRun, claimUid: string, result: NotDone, tools: StepTools): Halt | undefined {
   const { failure } = result;
-  if (result.kind === "refused" && failure.then === "fail") {
+  if (result.kind === "refused" && failure.advice === "fail") {
     tools.onRefused(failure);
     run.note({ type: "release-intent", claimUid, failure: failureOf(failure) });
     return undefined;

@@ -21,7 +21,7 @@ export async function unpublishStep(run: VolumeRun, claimUid: string, tools: Und
   run.setView(undefined);
   const result = await plugin.unpublish(ref, target, signal);
   failpoint("agent.unpublish.after-call");
-  if (result.kind !== "done" && result.failure.then !== "check-mounts") {
+  if (result.kind !== "done" && result.failure.advice !== "check-mounts") {
     run.see({ type: "unpublish-unknown", claimUid });
     return callHalt(ref, result.failure);
   }
@@ -46,7 +46,7 @@ export async function unstageStep(run: VolumeRun, tools: UndoTools): StepEnd {
   run.setView(undefined);
   const result = await plugin.unstage(ref, stage.path, signal);
   failpoint("agent.unstage.after-call");
-  if (result.kind !== "done" && result.failure.then !== "check-mounts") {
+  if (result.kind !== "done" && result.failure.advice !== "check-mounts") {
     run.see({ type: "unstage-unknown" });
     return callHalt(ref, result.failure);
   }

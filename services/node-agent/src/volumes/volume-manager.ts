@@ -54,6 +54,8 @@ export interface VolumeManager {
   /** `caller` ends the wait for the lane, never a run. */
   publish(order: PermitOrder, caller: AbortSignal): Promise<PublishResult>;
   release(order: ReleaseOrder, caller: AbortSignal): Promise<ReleaseResult>;
+  /** A controller has the release of this claim on record: nobody has to be told of it any more. */
+  forget(ref: VolumeRef, claimUid: string): Promise<void>;
   inventory(): Promise<Inventory>;
   /** What is wrong with a volume, since its last order. */
   halts(): ReadonlyMap<string, Halt>;
@@ -245,6 +247,13 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
       failpoint("agent.release.received");
       return lanes.run(storageOf(order.ref), caller, () => releaseInLane(order, caller)); // M1
     },
+    forget: (ref, claimUid) =>
+      lanes.run(storageOf(ref), signal, async () => {
+        const known = ledger.volume(ref.volumeUid);
+        const run = createVolumeRun(ledger, known);
+        if (known?.dead.some((one) => one.claimUid === claimUid && one.late))
+          await run.commit({ type: "forgotten", claimUid });
+      }),
     inventory: async () => takeInventory(await mounts.look(false), paths, ledger.volumes(), halts),
     halts: () => halts,
   };

@@ -1,0 +1,152 @@
+/** What controllers ask of this host. */
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { AgentServiceDefinition, InventoryResponse } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
+import type { DeepPartial } from "@holdfast/shared/gen/holdfast/v1/common";
+import type { CallContext, Implementation } from "@holdfast/shared/grpc/call-context";
+import type { Identity } from "@holdfast/shared/grpc/identity";
+import type { Inventory, PublishResult, ReleaseResult } from "../domain/answers.ts";
+import type { Ledger, MountTable, PermitOrder, ReleaseOrder } from "../ports.ts";
+import {
+  inventoryVolumeMessage,
+  permitFrom,
+  publishMessage,
+  releaseFrom,
+  releaseMessage,
+  scopeMessage,
+} from "./convert.ts";
+import { failingStream, notImplemented } from "./unimplemented.ts";
+
+export interface AgentServiceOptions {
+  readonly node: string;
+  readonly volumes: {
+    publish(order: PermitOrder, caller: AbortSignal): Promise<PublishResult>;
+    release(order: ReleaseOrder, caller: AbortSignal): Promise<ReleaseResult>;
+    inventory(): Promise<Inventory>;
+  };
+  readonly ledger: Pick<Ledger, "uid" | "agent" | "commitAgent">;
+  readonly scope: MountTable["scope"];
+  /** Why no order is taken yet, or undefined. */
+  readonly startingBecause: () => string | undefined;
+  readonly relay: (request: RelayOrder, signal: AbortSignal) => Promise<RelayEnd>;
+  readonly now: () => Date;
+}
+
+export interface RelayOrder {
+  readonly plugin: string;
+  readonly method: string;
+  readonly request: Uint8Array;
+  /** 0: as the method's policy says. */
+  readonly deadlineMs: number;
+}
+
+export type RelayEnd =
+  | { readonly response: Uint8Array }
+  | { readonly failure: { readonly code: number; readonly message: string; readonly notSent: boolean } };
+
+/** Without certificates a controller may be unnamed; what names itself as something else is not one. */
+const orderers: Readonly<Record<Identity["role"], boolean>> = {
+  controller: true,
+  local: true,
+  anonymous: true,
+  node: false,
+  scheduler: false,
+  operator: false,
+  monitor: false,
+};
+
+export function createAgentService(options: AgentServiceOptions): Implementation<typeof AgentServiceDefinition> {
+  const { node, volumes, ledger, scope, startingBecause, relay, now } = options;
+
+  const allowed = ({ identity }: CallContext): void => {
+    if (orderers[identity.role]) return;
+    throw new HoldfastError({
+      kind: "permission",
+      reason: "PERMISSION_DENIED",
+      message: `the agent of node ${node} takes orders from controllers only, not from a ${identity.role}`,
+    });
+  };
+  const ready = (context: CallContext): void => {
+    allowed(context);
+    const why = startingBecause();
+    if (why === undefined) return;
+    const message = `the agent of node ${node} takes no orders yet: ${why}`;
+    throw new HoldfastError({ kind: "unavailable", reason: "AGENT_STARTING", message, metadata: { node } });
+  };
+  const meant = (wanted: string): void => {
+    if (wanted === node) return;
+    const message = `the order is for node ${wanted}, this is ${node}: correct the address of ${wanted}`;
+    throw new HoldfastError({ kind: "precondition", reason: "NODE_MISMATCH", message, metadata: { node, wanted } });
+  };
+
+  return {
+    async publish(request, context) {
+      ready(context);
+      const { node: wanted, order } = permitFrom(request);
+      meant(wanted);
+      return publishMessage(await volumes.publish(order, context.signal), scope, now());
+    },
+
+    async release(request, context) {
+      ready(context);
+      const { node: wanted, order } = releaseFrom(request);
+      meant(wanted);
+      return releaseMessage(await volumes.release(order, context.signal), scope);
+    },
+
+    async *inventory(_request, context) {
+      allowed(context);
+      const agent = ledger.agent();
+      const { volumes: known, orphans } = await volumes.inventory();
+      const header = {
+        node,
+        journalUid: ledger.uid,
+        nodeEpoch: BigInt(agent.nodeEpoch),
+        bootId: agent.bootId,
+        verificationScope: scopeMessage(scope),
+        promisedGen: BigInt(agent.promisedGen),
+      };
+      yield { header } satisfies DeepPartial<InventoryResponse>;
+      const at = now();
+      for (const volume of known) yield inventoryVolumeMessage(volume, at);
+      for (const { path, mountId } of orphans) yield { orphan: { path, mountId: BigInt(mountId) } };
+      yield { end: { volumes: known.length, orphans: orphans.length } };
+    },
+
+    async raiseFloor({ promisedGen }, context) {
+      allowed(context);
+      const gen = Number(promisedGen);
+      if (!Number.isSafeInteger(gen)) {
+        const violations = [{ field: "promised_gen", description: "is above 2^53" }];
+        throw new HoldfastError({
+          kind: "invalid",
+          reason: "INVALID_ARGUMENT",
+          message: "promised_gen is above 2^53",
+          violations,
+        });
+      }
+      if (gen > ledger.agent().promisedGen) await ledger.commitAgent({ type: "promised-gen", gen });
+      return { promisedGen: BigInt(ledger.agent().promisedGen) };
+    },
+
+    async relay({ plugin, method, request, deadline }, context) {
+      allowed(context);
+      const asked = deadline === undefined ? 0 : Number(deadline.seconds) * 1000 + deadline.nanos / 1e6;
+      const left = context.remainingMs();
+      const deadlineMs = asked > 0 ? Math.min(asked, left) : Number.isFinite(left) ? left : 0;
+      return relay({ plugin, method, request, deadlineMs }, context.signal);
+    },
+
+    async expand(_request, context) {
+      allowed(context);
+      throw notImplemented("/holdfast.internal.v1.AgentService/Expand");
+    },
+    async stats(_request, context) {
+      allowed(context);
+      throw notImplemented("/holdfast.internal.v1.AgentService/Stats");
+    },
+    relayStream(_request, context) {
+      allowed(context);
+      return failingStream("/holdfast.internal.v1.AgentService/RelayStream");
+    },
+  };
+}

@@ -1,0 +1,275 @@
+/** Messages of holdfast.internal.v1 ↔ orders and answers of the domain. */
+import {
+  HeldState,
+  type InventoryResponse,
+  type PublishRequest,
+  type PublishResponse,
+  RefusalReason,
+  type ReleaseRequest,
+  type ReleaseResponse,
+  StagingState,
+} from "@holdfast/shared/gen/holdfast/internal/v1/agent";
+import {
+  AccessMode as AccessModeMessage,
+  AttachmentMode as AttachmentModeMessage,
+  type Blocked,
+  type DeepPartial,
+  type Epoch as EpochMessage,
+  VerificationScope,
+} from "@holdfast/shared/gen/holdfast/v1/common";
+import type { AccessMode, AttachmentMode } from "../domain/access.ts";
+import type { Halt, Inventory, PublishResult, ReleaseResult } from "../domain/answers.ts";
+import { compareEpochs, type Epoch, zeroEpoch } from "../domain/epoch.ts";
+import type { Refusal } from "../domain/floors.ts";
+import type { ClaimPhase, HeldClaim, StagePhase } from "../domain/types.ts";
+import type { MountTable, PermitOrder, ReleaseOrder } from "../ports.ts";
+import { type Checks, createChecks } from "./permit-limits.ts";
+
+export function permitFrom({ permit }: PublishRequest): { readonly node: string; readonly order: PermitOrder } {
+  const checks = createChecks();
+  checks.that(permit !== undefined, "permit", "is required");
+  if (permit === undefined) throw endOf(checks);
+  checks.id("permit.workload", permit.workload);
+  checks.id("permit.alias", permit.alias);
+  const subject = checkSubject(checks, "permit.", permit);
+  const oldestLiveEpoch = epochFrom(checks, "permit.oldest_live_epoch", permit.oldestLiveEpoch);
+  const older = compareEpochs(oldestLiveEpoch, subject.epoch) <= 0;
+  checks.that(older, "permit.oldest_live_epoch", "is above the epoch of the permit, which lives itself");
+  const accessMode = accessModes[permit.accessMode];
+  checks.that(accessMode !== undefined && accessMode !== "UNKNOWN", "permit.access_mode", "is required");
+  const attachmentMode = attachmentModes[permit.attachmentMode];
+  checks.that(attachmentMode !== undefined, "permit.attachment_mode", "is required");
+  checks.fsType("permit.fs_type", permit.fsType);
+  checks.flags("permit.mount_flags", permit.mountFlags);
+  if (attachmentMode === "BLOCK_DEVICE") {
+    const bare = permit.fsType === "" && permit.mountFlags.length === 0 && permit.volumeMountGroup === "";
+    checks.that(bare, "permit.attachment_mode", "a block device has no fs_type, mount_flags or volume_mount_group");
+  }
+  checks.map("permit.volume_context", permit.volumeContext);
+  checks.map("permit.publish_context", permit.publishContext);
+  checks.map("permit.stage_secrets", permit.stageSecrets);
+  checks.map("permit.node_publish_secrets", permit.nodePublishSecrets);
+  checks.end();
+  const order: PermitOrder = {
+    ref: subject.ref,
+    claim: {
+      claimUid: permit.claimUid,
+      workload: permit.workload,
+      alias: permit.alias,
+      nodeEpoch: subject.nodeEpoch,
+      epoch: subject.epoch,
+      oldestLiveEpoch,
+      accessMode: accessMode ?? "UNKNOWN",
+      attachmentMode: attachmentMode ?? "FILE_SYSTEM",
+      readOnly: permit.readOnly,
+      fsType: permit.fsType,
+    },
+    contents: {
+      mountFlags: permit.mountFlags,
+      volumeMountGroup: permit.volumeMountGroup,
+      volumeContext: permit.volumeContext,
+      publishContext: permit.publishContext,
+      stageSecrets: permit.stageSecrets,
+      publishSecrets: permit.nodePublishSecrets,
+      attempt: permit.attempt,
+    },
+  };
+  return { node: permit.node, order };
+}
+
+export function releaseFrom(request: ReleaseRequest): { readonly node: string; readonly order: ReleaseOrder } {
+  const checks = createChecks();
+  const { ref, nodeEpoch, epoch } = checkSubject(checks, "", request);
+  checks.end();
+  return { node: request.node, order: { ref, claimUid: request.claimUid, nodeEpoch, epoch } };
+}
+
+type Subject = Pick<
+  ReleaseRequest,
+  "namespace" | "volume" | "volumeUid" | "externalId" | "plugin" | "claimUid" | "node" | "nodeEpoch" | "epoch"
+>;
+
+function checkSubject(checks: Checks, prefix: string, message: Subject) {
+  const { namespace, volume, volumeUid, externalId, plugin } = message;
+  checks.id(`${prefix}namespace`, namespace);
+  checks.id(`${prefix}volume`, volume);
+  checks.text(`${prefix}volume_uid`, volumeUid);
+  checks.text(`${prefix}external_id`, externalId);
+  checks.text(`${prefix}plugin`, plugin);
+  checks.text(`${prefix}claim_uid`, message.claimUid);
+  checks.id(`${prefix}node`, message.node);
+  const nodeEpoch = safeNumber(message.nodeEpoch);
+  checks.that(nodeEpoch > 0, `${prefix}node_epoch`, "is required");
+  const epoch = epochFrom(checks, `${prefix}epoch`, message.epoch);
+  checks.that(compareEpochs(epoch, zeroEpoch) > 0, `${prefix}epoch`, "is required");
+  return { ref: { namespace, volume, volumeUid, externalId, plugin }, nodeEpoch, epoch };
+}
+
+function endOf(checks: Checks): never {
+  checks.end();
+  throw new Error("a message without a permit passed its checks");
+}
+
+function epochFrom(checks: Checks, field: string, message: EpochMessage | undefined): Epoch {
+  if (message === undefined) return zeroEpoch;
+  const epoch = { gen: safeNumber(message.gen), ctr: safeNumber(message.ctr) };
+  checks.that(epoch.gen >= 0 && epoch.ctr >= 0, field, "is above 2^53");
+  return epoch;
+}
+
+/** -1 for what JavaScript cannot hold exactly; no such number was ever granted. */
+function safeNumber(value: bigint): number {
+  return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : -1;
+}
+
+const accessModes: Readonly<Record<number, AccessMode>> = {
+  [AccessModeMessage.ACCESS_MODE_SINGLE_NODE_WRITER]: "SINGLE_NODE_WRITER",
+  [AccessModeMessage.ACCESS_MODE_SINGLE_NODE_READER_ONLY]: "SINGLE_NODE_READER_ONLY",
+  [AccessModeMessage.ACCESS_MODE_MULTI_NODE_READER_ONLY]: "MULTI_NODE_READER_ONLY",
+  [AccessModeMessage.ACCESS_MODE_MULTI_NODE_SINGLE_WRITER]: "MULTI_NODE_SINGLE_WRITER",
+  [AccessModeMessage.ACCESS_MODE_MULTI_NODE_MULTI_WRITER]: "MULTI_NODE_MULTI_WRITER",
+  [AccessModeMessage.ACCESS_MODE_SINGLE_NODE_SINGLE_WRITER]: "SINGLE_NODE_SINGLE_WRITER",
+  [AccessModeMessage.ACCESS_MODE_SINGLE_NODE_MULTI_WRITER]: "SINGLE_NODE_MULTI_WRITER",
+};
+
+const attachmentModes: Readonly<Record<number, AttachmentMode>> = {
+  [AttachmentModeMessage.ATTACHMENT_MODE_FILE_SYSTEM]: "FILE_SYSTEM",
+  [AttachmentModeMessage.ATTACHMENT_MODE_BLOCK_DEVICE]: "BLOCK_DEVICE",
+};
+
+export const epochMessage = ({ gen, ctr }: Epoch): EpochMessage => ({ gen: BigInt(gen), ctr: BigInt(ctr) });
+
+export const scopeMessage = (scope: MountTable["scope"]): VerificationScope =>
+  scope === "host" ? VerificationScope.VERIFICATION_SCOPE_HOST : VerificationScope.VERIFICATION_SCOPE_OWN_NAMESPACE;
+
+export function publishMessage(
+  result: PublishResult,
+  scope: MountTable["scope"],
+  now: Date,
+): DeepPartial<PublishResponse> {
+  switch (result.kind) {
+    case "published": {
+      const { hostPath, mountId, device, epoch } = result;
+      const published = {
+        hostPath,
+        mountId: BigInt(mountId),
+        verificationScope: scopeMessage(scope),
+        epoch: epochMessage(epoch),
+        device,
+      };
+      return { published };
+    }
+    case "not-mounted": {
+      const { failure, message, epoch } = result;
+      return { notMounted: { ...callWords(failure), reason: failure.reason, message, epoch: epochMessage(epoch) } };
+    }
+    case "refused":
+      return { refused: refusedMessage(result) };
+    case "uncertain": {
+      const { halt } = result;
+      return {
+        uncertain: {
+          ...callWords(halt),
+          reason: halt.reason,
+          message: halt.message,
+          blocked: blockedMessage(halt, now),
+        },
+      };
+    }
+  }
+}
+
+export function releaseMessage(result: ReleaseResult, scope: MountTable["scope"]): DeepPartial<ReleaseResponse> {
+  switch (result.kind) {
+    case "released":
+      return { released: { epoch: epochMessage(result.epoch), verificationScope: scopeMessage(scope) } };
+    case "refused":
+      return { refused: refusedMessage(result) };
+    case "pending": {
+      const { halt } = result;
+      const holder =
+        halt.holder?.pid === undefined
+          ? undefined
+          : { pid: BigInt(halt.holder.pid), command: halt.holder.command ?? "", path: halt.holder.path };
+      const blocked = halt.blocked !== undefined;
+      return { pending: { ...callWords(halt), reason: halt.reason, message: halt.message, blocked, holder } };
+    }
+  }
+}
+
+const callWords = ({ method, code }: { readonly method: string; readonly code: string }) => ({
+  csiMethod: method,
+  csiCode: code,
+});
+
+const refusals: Record<Refusal["reason"], RefusalReason> = {
+  FLOOR: RefusalReason.REFUSAL_REASON_FLOOR,
+  DEAD: RefusalReason.REFUSAL_REASON_DEAD,
+  NODE_EPOCH: RefusalReason.REFUSAL_REASON_NODE_EPOCH,
+  GENERATION: RefusalReason.REFUSAL_REASON_GENERATION,
+  QUARANTINED: RefusalReason.REFUSAL_REASON_QUARANTINED,
+  ACCESS_CONFLICT: RefusalReason.REFUSAL_REASON_ACCESS_CONFLICT,
+};
+
+function refusedMessage(refusal: Refusal) {
+  return {
+    reason: refusals[refusal.reason],
+    message: refusal.message,
+    floor: refusal.floor === undefined ? undefined : epochMessage(refusal.floor),
+    holderClaimUid: refusal.holderClaimUid ?? "",
+    nodeEpoch: BigInt(refusal.nodeEpoch ?? 0),
+  };
+}
+
+function blockedMessage(halt: Halt, since: Date): Blocked | undefined {
+  if (halt.blocked === undefined) return undefined;
+  return { since, reason: halt.reason, message: halt.message, ...halt.blocked };
+}
+
+const stagingStates: Record<StagePhase, StagingState> = {
+  unstaged: StagingState.STAGING_STATE_NONE,
+  staging: StagingState.STAGING_STATE_STAGING,
+  unsure: StagingState.STAGING_STATE_STAGING,
+  staged: StagingState.STAGING_STATE_STAGED,
+  unstaging: StagingState.STAGING_STATE_UNSTAGING,
+};
+
+const heldStates: Record<ClaimPhase, HeldState> = {
+  permitted: HeldState.HELD_STATE_PERMITTED,
+  publishing: HeldState.HELD_STATE_PUBLISHING,
+  unsure: HeldState.HELD_STATE_PUBLISHING,
+  published: HeldState.HELD_STATE_PUBLISHED,
+  unpublishing: HeldState.HELD_STATE_UNPUBLISHING,
+  gone: HeldState.HELD_STATE_GONE,
+};
+
+export function inventoryVolumeMessage(
+  { state, halt }: Inventory["volumes"][number],
+  now: Date,
+): DeepPartial<InventoryResponse> {
+  const released = state.dead
+    .filter(({ late }) => late)
+    .map(({ claimUid, epoch }) => ({
+      claimUid,
+      epoch: epochMessage(epoch),
+      state: HeldState.HELD_STATE_RELEASED,
+      target: "",
+      workload: "",
+      alias: "",
+    }));
+  return {
+    volume: {
+      ...state.ref,
+      stagingState: stagingStates[state.stage.phase],
+      floor: epochMessage(state.floor),
+      held: [...Object.values(state.claims).map(heldMessage), ...released],
+      deadCount: state.dead.length,
+      blocked: halt === undefined ? undefined : blockedMessage(halt, now),
+    },
+  };
+}
+
+function heldMessage({ facts, phase }: HeldClaim) {
+  const { claimUid, target, workload, alias } = facts;
+  return { claimUid, epoch: epochMessage(facts.epoch), state: heldStates[phase], target, workload, alias };
+}

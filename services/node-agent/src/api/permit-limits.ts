@@ -1,0 +1,70 @@
+/** What an order has to be like before anything is written. Every violation is told at once. */
+import { type FieldViolation, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
+
+const idPattern = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
+const fsTypePattern = /^[a-z0-9._-]{0,16}$/;
+const maxText = 128;
+const maxMap = 4096;
+
+export interface Checks {
+  /** A name of ours: namespace, volume, workload, alias, node. */
+  id(field: string, value: string): void;
+  /** A word of somebody else's: at most 128 bytes, no control characters. */
+  text(field: string, value: string): void;
+  fsType(field: string, value: string): void;
+  map(field: string, value: Readonly<Record<string, string>>): void;
+  flags(field: string, value: readonly string[]): void;
+  that(holds: boolean, field: string, description: string): void;
+  /** Throws when anything was wrong. */
+  end(): void;
+}
+
+export function createChecks(): Checks {
+  const wrong: FieldViolation[] = [];
+  const that: Checks["that"] = (holds, field, description) => {
+    if (!holds) wrong.push({ field, description });
+  };
+  return {
+    that,
+    id: (field, value) =>
+      that(idPattern.test(value) && !value.includes(".."), field, `has to match ${idPattern.source} without ".."`),
+    text(field, value) {
+      const bytes = Buffer.byteLength(value);
+      that(
+        bytes > 0 && bytes <= maxText && !hasControls(value),
+        field,
+        `has to have 1 to ${maxText} bytes without control characters`,
+      );
+    },
+    fsType: (field, value) => that(fsTypePattern.test(value), field, `has to match ${fsTypePattern.source}`),
+    map(field, value) {
+      const bytes = Object.entries(value).reduce(
+        (sum, [key, item]) => sum + Buffer.byteLength(key) + Buffer.byteLength(item),
+        0,
+      );
+      that(bytes <= maxMap, field, `holds ${bytes} bytes, ${maxMap} are allowed`);
+    },
+    flags(field, value) {
+      const bytes = value.reduce((sum, flag) => sum + Buffer.byteLength(flag), 0);
+      that(bytes <= maxMap, field, `holds ${bytes} bytes, ${maxMap} are allowed`);
+      for (const [at, flag] of value.entries()) {
+        that(
+          flag !== "" && !hasControls(flag) && !/\s/.test(flag),
+          `${field}[${at}]`,
+          "is empty, or holds a space or a control character",
+        );
+      }
+    },
+    end() {
+      if (wrong.length > 0) throw invalidArgument(wrong);
+    },
+  };
+}
+
+function hasControls(text: string): boolean {
+  for (const char of text) {
+    const code = char.codePointAt(0) ?? 0;
+    if (code < 0x20 || code === 0x7f) return true;
+  }
+  return false;
+}

@@ -1,0 +1,230 @@
+/** The only file that knows every part: puts the agent together, starts it in order and stops it in reverse. */
+import { createHash, randomUUID } from "node:crypto";
+import { mkdir, readFile } from "node:fs/promises";
+import { release as kernelRelease } from "node:os";
+import { createPluginDirectory } from "@holdfast/csi/plugin-directory";
+import { systemClock } from "@holdfast/shared/async/clock";
+import { PluginHostServiceDefinition } from "@holdfast/shared/gen/holdfast/agent/v1/plugin_host";
+import { WorkloadServiceDefinition } from "@holdfast/shared/gen/holdfast/agent/v1/workload";
+import { AgentServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
+import { pluginMaxMessageBytes } from "@holdfast/shared/grpc/message-limits";
+import { createGrpcServer } from "@holdfast/shared/grpc/server";
+import { createAdminServer } from "@holdfast/shared/http/admin-server";
+import { createLifecycle } from "@holdfast/shared/lifecycle";
+import { createLogger, type Logger } from "@holdfast/shared/log/logger";
+import { createMetrics } from "@holdfast/shared/metrics";
+import { startTelemetry } from "@holdfast/shared/telemetry";
+import { createTracing } from "@holdfast/shared/tracing";
+import { createAgentMetrics } from "./agent-metrics.ts";
+import { createAgentService } from "./api/agent-service.ts";
+import { unimplementedService } from "./api/unimplemented.ts";
+import type { AgentConfig } from "./config.ts";
+import { type ControllerLink, createControllerLink } from "./controller-link.ts";
+import { dialController } from "./controller-link-client.ts";
+import { createHostPaths } from "./domain/paths.ts";
+import { createFailpoints, type FailpointName } from "./failpoints.ts";
+import { createFingerprintBoard } from "./plugins/fingerprint-board.ts";
+import { createNodePlugins } from "./plugins/node-plugins.ts";
+import { createRelay } from "./plugins/relay.ts";
+import { healthFacts } from "./volumes/health-facts.ts";
+import { openHostDirs, trustedOwners } from "./volumes/host-dirs.ts";
+import { openJournal } from "./volumes/journal.ts";
+import { createLedger } from "./volumes/ledger.ts";
+import { createMountTable } from "./volumes/mount-table.ts";
+import { recoverVolumes } from "./volumes/recovery.ts";
+import { takeStateLock } from "./volumes/state-lock.ts";
+import { createVolumeManager } from "./volumes/volume-manager.ts";
+
+export const agentVersion = "0.1.0";
+
+export interface AppOverrides {
+  readonly log?: Logger;
+  /** The process ends at once: a failpoint fired. */
+  readonly kill?: (name: FailpointName) => void;
+  /** The journal could not be written: the process has to end and read it again. */
+  readonly fatal?: (error: Error) => void;
+}
+
+export interface App {
+  readonly log: Logger;
+  /** Resolves once orders are taken: listening, and registered with one controller. */
+  start(signal: AbortSignal): Promise<void>;
+  stop(): Promise<void>;
+  /** What controllers are told, once it listens. */
+  address(): string;
+}
+
+export function createApp(config: AgentConfig, overrides: AppOverrides = {}): App {
+  const { node, insecure, stateDir, rootDir } = config;
+  const instance = randomUUID();
+  const log = overrides.log ?? createLogger({ level: config.logLevel, fields: { service: "node-agent", node } });
+  const failpoint = createFailpoints(config.failpoints, overrides.kill ?? (() => undefined));
+  const fatal = overrides.fatal ?? (() => undefined);
+  const lifecycle = createLifecycle({ log, stopTimeoutMs: config.stopGrace + 5_000 });
+  const tracing = createTracing("holdfast-node-agent");
+  const metrics = createMetrics({ process: true });
+  /** Calls to plugins outlive the servers by the grace, and not by more. */
+  const calls = new AbortController();
+  let listening = "";
+  let link: ControllerLink | undefined;
+
+  const start = async (signal: AbortSignal): Promise<void> => {
+    await lifecycle.start("telemetry", async () => {
+      const telemetry = await startTelemetry({
+        service: "holdfast-node-agent",
+        version: agentVersion,
+        instance,
+        enabled: config.otlpEndpoint !== undefined,
+        endpoint: config.otlpEndpoint,
+        protocol: config.otlpProtocol,
+        sampleRatio: config.traceSampleRatio,
+        log,
+      });
+      return () => telemetry.shutdown();
+    });
+
+    // Lock, journal, mounts: what is known of the host is complete before anything is served.
+    await mkdir(stateDir, { recursive: true, mode: 0o700 });
+    await lifecycle.start("state lock", async () => {
+      const lock = await takeStateLock(stateDir);
+      return () => lock.release();
+    });
+    const machineId = await firstLine("/etc/machine-id", `node:${node}`);
+    const bootId = await firstLine("/proc/sys/kernel/random/boot_id", "unknown");
+    const journal = await openJournal({
+      dir: stateDir,
+      machine: machineId,
+      newUid: randomUUID,
+      failpoint,
+      maxBytes: config.journalMaxBytes,
+      minFreeBytes: config.journalMinFreeBytes,
+      onFatal: fatal,
+    });
+    await lifecycle.start("journal", () => () => journal.close());
+    const ledger = createLedger(journal);
+    if (ledger.damage !== undefined)
+      log.error("nothing can be mounted or released", { reason: "JOURNAL_DAMAGED", detail: ledger.damage });
+    const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+    const paths = createHostPaths(rootDir, sha256);
+    const dirs = await openHostDirs({ root: rootDir, log, alsoTrusted: await trustedOwners() });
+    const mounts = await createMountTable({ proc: "/proc", kernel: kernelRelease() });
+    const recovered = await recoverVolumes({ ledger, mounts, paths, bootId });
+    log.info("the journal was read", {
+      journal: ledger.uid,
+      held: recovered.held,
+      missing: recovered.missing,
+      orphans: recovered.orphans.map(({ path }) => path),
+      rebooted: recovered.rebooted,
+      verification_scope: mounts.scope,
+    });
+
+    const directory = createPluginDirectory({
+      dir: config.pluginDir,
+      role: "node",
+      log,
+      tracing,
+      clock: systemClock,
+      signal: calls.signal,
+      onCall: createAgentMetrics(metrics, { ledger, journal }).onCall,
+    });
+    await lifecycle.start("plugins", () => () => directory.close());
+    const board = createFingerprintBoard(directory);
+
+    const volumes = createVolumeManager({
+      ledger,
+      plugins: createNodePlugins(directory, node),
+      mounts,
+      dirs,
+      paths,
+      hash: (text) => sha256(`${ledger.uid}|${text}`),
+      failpoint,
+      log,
+      quarantined: () => link?.quarantined() ?? false,
+      signal: calls.signal,
+    });
+    const startingBecause = (): string | undefined =>
+      link?.registered() === true ? undefined : "it is not registered with a controller";
+
+    const server = createGrpcServer({ log, insecure, limits: { maxMessageBytes: pluginMaxMessageBytes } });
+    server.add(
+      AgentServiceDefinition,
+      createAgentService({
+        node,
+        volumes,
+        ledger,
+        scope: mounts.scope,
+        startingBecause,
+        relay: createRelay(directory),
+        now: () => new Date(systemClock.now()),
+      }),
+    );
+    server.add(WorkloadServiceDefinition, unimplementedService(WorkloadServiceDefinition));
+    server.add(PluginHostServiceDefinition, unimplementedService(PluginHostServiceDefinition));
+    await lifecycle.start("gRPC", async () => {
+      listening = await server.listen(config.listen);
+      log.info("listening", { address: listening });
+      return async () => {
+        await server.stop({ graceMs: config.stopGrace });
+        calls.abort(new DOMException("the agent is stopping", "AbortError"));
+      };
+    });
+
+    await lifecycle.start("admin", async () => {
+      const admin = createAdminServer({
+        log,
+        metrics,
+        insecure,
+        notReady: () => [ledger.damage, startingBecause()].filter((it) => it !== undefined),
+      });
+      log.info("admin listening", { address: await admin.listen(config.adminListen) });
+      return () => admin.stop();
+    });
+
+    await lifecycle.start("controller link", () => {
+      const dialed = dialController({ log, node });
+      const made = createControllerLink({
+        controllers: config.controllers,
+        self: {
+          node,
+          machineId,
+          bootId,
+          instance,
+          address: () => config.advertise ?? listening,
+          version: agentVersion,
+          rootDir,
+          scope: mounts.scope,
+          fingerprints: board,
+          health: () => healthFacts(ledger, volumes.halts()),
+        },
+        ledger,
+        dial: dialed.dial,
+        heartbeatMs: config.heartbeatInterval,
+        reconnectMaxMs: config.reconnectMax,
+        clock: systemClock,
+        random: Math.random,
+        log,
+        failpoint,
+        forget: volumes.forget,
+        signal: lifecycle.signal,
+      });
+      link = made;
+      return async () => {
+        await made.stop();
+        board.stop();
+        dialed.close();
+      };
+    });
+    await link?.whenRegistered(AbortSignal.any([signal, lifecycle.signal]));
+    for (const service of ["", AgentServiceDefinition.fullName]) server.setServing(service, true);
+    log.info("ready", { address: listening });
+  };
+
+  return { log, start, stop: () => lifecycle.stop(), address: () => config.advertise ?? listening };
+}
+
+/** A file that may be missing in a container. */
+async function firstLine(file: string, fallback: string): Promise<string> {
+  const text = await readFile(file, "utf8").catch(() => "");
+  const [line = ""] = text.split("\n");
+  return line.trim() === "" ? fallback : line.trim();
+}

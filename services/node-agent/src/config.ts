@@ -1,0 +1,142 @@
+/** Every setting of the agent. Read once at start; all mistakes are told together. */
+import { type ConfigOf, defineConfig } from "@holdfast/shared/config/config";
+import {
+  addressSetting,
+  boolSetting,
+  durationSetting,
+  enumSetting,
+  intSetting,
+  listSetting,
+  numberSetting,
+  optional,
+  pathSetting,
+  stringSetting,
+} from "@holdfast/shared/config/setting";
+import { maxRootBytes } from "./domain/paths.ts";
+import { type FailpointSetting, parseFailpoints } from "./failpoints.ts";
+
+const namePattern = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
+
+const paths = {
+  stateDir: pathSetting({
+    env: "HOLDFAST_STATE_DIR",
+    doc: "Directory of the journal; one agent alone may use it, and it must survive a reboot.",
+    default: "/var/lib/holdfast/agent",
+  }),
+  rootDir: (() => {
+    const base = pathSetting({
+      env: "HOLDFAST_ROOT_DIR",
+      doc: `Directory under which volumes are staged and published; at most ${maxRootBytes} bytes, changeable by root alone.`,
+      default: "/var/lib/holdfast/mounts",
+    });
+    const parse: typeof base.parse = (text) => {
+      const parsed = base.parse(text);
+      if (!("value" in parsed)) return parsed;
+      const bytes = Buffer.byteLength(parsed.value);
+      return bytes <= maxRootBytes
+        ? parsed
+        : { wrong: `has ${bytes} bytes, ${maxRootBytes} are allowed: CSI limits a path to 128` };
+    };
+    return { ...base, parse };
+  })(),
+};
+
+const failpoints = (() => {
+  const base = stringSetting({ env: "HOLDFAST_FAILPOINTS", doc: "For tests: where to kill the agent.", default: "" });
+  const parse = (text: string): { value: readonly FailpointSetting[] } | { wrong: string } => {
+    const { settings, mistakes } = parseFailpoints(text);
+    return mistakes.length === 0 ? { value: settings } : { wrong: mistakes.join("; ") };
+  };
+  return { ...base, default: [] as readonly FailpointSetting[], parse };
+})();
+
+export const configSchema = defineConfig({
+  node: stringSetting({ env: "HOLDFAST_NODE", doc: "Name of this node.", pattern: namePattern }),
+  listen: addressSetting({
+    env: "HOLDFAST_LISTEN",
+    doc: "Where controllers reach the agent: host:port or unix:///path.",
+    default: "127.0.0.1:7610",
+  }),
+  advertise: optional(
+    addressSetting({ env: "HOLDFAST_ADVERTISE", doc: "The address that controllers are told, if it is another one." }),
+  ),
+  controllers: listSetting({
+    env: "HOLDFAST_CONTROLLERS",
+    doc: "Addresses of the controllers.",
+    default: ["127.0.0.1:7600"],
+  }),
+  ...paths,
+  pluginDir: pathSetting({
+    env: "HOLDFAST_PLUGIN_DIR",
+    doc: "Directory in which node plugins show their sockets: <any>.sock or <any>/csi.sock.",
+    default: "/run/holdfast/node-plugins",
+  }),
+  adminListen: addressSetting({
+    env: "HOLDFAST_ADMIN_LISTEN",
+    doc: "Address of /metrics, /healthz and /readyz.",
+    default: "127.0.0.1:7611",
+  }),
+  otlpEndpoint: optional(
+    stringSetting({ env: "HOLDFAST_OTLP_ENDPOINT", doc: "Collector for traces; tracing is off without it." }),
+  ),
+  otlpProtocol: enumSetting({
+    env: "HOLDFAST_OTLP_PROTOCOL",
+    doc: "How traces are sent.",
+    values: ["grpc", "http"],
+    default: "grpc",
+  }),
+  traceSampleRatio: numberSetting({
+    env: "HOLDFAST_TRACE_SAMPLE_RATIO",
+    doc: "Share of the traces that begin here.",
+    min: 0,
+    max: 1,
+    default: 1,
+  }),
+  logLevel: enumSetting({
+    env: "HOLDFAST_LOG_LEVEL",
+    doc: "Lines below it are left out.",
+    values: ["debug", "info", "warn", "error"],
+    default: "info",
+  }),
+  insecure: boolSetting({
+    env: "HOLDFAST_INSECURE",
+    doc: "Listen beyond loopback without TLS, on a network that you trust.",
+    default: false,
+  }),
+  heartbeatInterval: durationSetting({
+    env: "HOLDFAST_HEARTBEAT_INTERVAL",
+    doc: "Between two heartbeats, unless a controller asks for another.",
+    min: 100,
+    max: 60_000,
+    default: 5_000,
+  }),
+  reconnectMax: durationSetting({
+    env: "HOLDFAST_RECONNECT_MAX",
+    doc: "Longest wait before a controller is tried again; 30s or more for thousands of agents.",
+    min: 100,
+    max: 600_000,
+    default: 5_000,
+  }),
+  journalMaxBytes: intSetting({
+    env: "HOLDFAST_JOURNAL_MAX_BYTES",
+    doc: "Above it no permit is taken.",
+    min: 1 << 20,
+    default: 64 << 20,
+  }),
+  journalMinFreeBytes: intSetting({
+    env: "HOLDFAST_JOURNAL_MIN_FREE_BYTES",
+    doc: "So much is kept free on the disk of the journal for releases; below it no permit is taken.",
+    min: 0,
+    default: 16 << 20,
+  }),
+  stopGrace: durationSetting({
+    env: "HOLDFAST_STOP_GRACE",
+    doc: "How long calls to plugins may go on when the agent stops.",
+    min: 0,
+    max: 600_000,
+    default: 10_000,
+  }),
+  failpoints,
+});
+
+export type AgentConfig = ConfigOf<typeof configSchema>;

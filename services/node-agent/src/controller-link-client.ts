@@ -1,0 +1,27 @@
+/** Channels to controllers: one each, held open. */
+import { ControllerLinkServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
+import { createGrpcChannel, createGrpcClient, type GrpcChannel } from "@holdfast/shared/grpc/client";
+import type { Logger } from "@holdfast/shared/log/logger";
+import type { PeerClient } from "./controller-link-peer.ts";
+
+export interface ControllerDialer {
+  dial(address: string): PeerClient;
+  close(): void;
+}
+
+export function dialController({ log, node }: { readonly log: Logger; readonly node: string }): ControllerDialer {
+  const channels: GrpcChannel[] = [];
+  return {
+    dial(address) {
+      const channel = createGrpcChannel(address, { keepalive: { timeMs: 30_000, timeoutMs: 10_000 } });
+      channels.push(channel);
+      return createGrpcClient(ControllerLinkServiceDefinition, channel, {
+        log,
+        identity: { role: "node", name: node },
+      });
+    },
+    close() {
+      for (const channel of channels.splice(0)) channel.close();
+    },
+  };
+}

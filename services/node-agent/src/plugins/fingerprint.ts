@@ -1,0 +1,79 @@
+/** What the controller is told of one plugin instance: facts once per connection, health whenever it changes. */
+import type { PluginFacts, Tri } from "@holdfast/csi/capabilities";
+import type { PluginConnection } from "@holdfast/csi/plugin-connection";
+import type { PluginPhase, PluginStatus } from "@holdfast/csi/plugin-status";
+import {
+  type CapabilitySet,
+  PluginFingerprint,
+  PluginHealth,
+  PluginRole,
+  Support,
+} from "@holdfast/shared/gen/holdfast/v1/plugin";
+
+/** Undefined for an instance that never said who it is. */
+export function fingerprintOf(
+  connection: Pick<PluginConnection, "socketPath" | "status">,
+): PluginFingerprint | undefined {
+  const status = connection.status();
+  const { facts } = status;
+  if (facts === undefined) return undefined;
+  return PluginFingerprint.fromPartial({
+    plugin: facts.name,
+    version: facts.version,
+    instanceId: connection.socketPath,
+    role: roles[facts.role],
+    socket: connection.socketPath,
+    health: healthOf[status.phase],
+    healthMessage: status.reason ?? "",
+    nodeId: facts.nodeInfo?.nodeId ?? "",
+    maxVolumes: BigInt(facts.nodeInfo?.maxVolumes ?? 0),
+    topology: facts.nodeInfo === undefined ? undefined : { segments: { ...facts.nodeInfo.topology } },
+    capabilities: capabilitiesOf(facts),
+    fingerprintedAt: new Date(status.since),
+    blocked: blockedOf(status),
+  });
+}
+
+const roles: Record<PluginFacts["role"], PluginRole> = {
+  controller: PluginRole.PLUGIN_ROLE_CONTROLLER,
+  node: PluginRole.PLUGIN_ROLE_NODE,
+  monolith: PluginRole.PLUGIN_ROLE_MONOLITH,
+};
+
+const healthOf: Record<PluginPhase, PluginHealth> = {
+  waiting: PluginHealth.PLUGIN_HEALTH_UNHEALTHY,
+  connecting: PluginHealth.PLUGIN_HEALTH_UNHEALTHY,
+  initialising: PluginHealth.PLUGIN_HEALTH_INITIALISING,
+  ready: PluginHealth.PLUGIN_HEALTH_HEALTHY,
+  unhealthy: PluginHealth.PLUGIN_HEALTH_UNHEALTHY,
+  quarantined: PluginHealth.PLUGIN_HEALTH_UNHEALTHY,
+  closed: PluginHealth.PLUGIN_HEALTH_UNHEALTHY,
+};
+
+function blockedOf({ phase, since, reason }: PluginStatus): PluginFingerprint["blocked"] {
+  if (phase !== "quarantined") return undefined;
+  return {
+    since: new Date(since),
+    reason: "PLUGIN_IDENTITY_CHANGED",
+    message: reason ?? "the plugin came back under another name or node id",
+    missingProof: "that it is the same plugin for the same node",
+    clearWith: "start the right plugin on this socket, or register the node anew once nothing of it is in use",
+  };
+}
+
+function capabilitiesOf({ plugin, controller, node, group }: PluginFacts): CapabilitySet {
+  return {
+    plugin: supports(plugin),
+    controller: supports(controller),
+    node: supports(node),
+    groupController: supports(group),
+  };
+}
+
+/** "Not known yet" is left out: a name that is missing is not a no. */
+function supports(standings: Readonly<Record<string, Tri>>): Record<string, Support> {
+  const said = Object.entries(standings).filter(([, standing]) => standing !== "unknown");
+  return Object.fromEntries(
+    said.map(([name, tri]) => [name, tri === "yes" ? Support.SUPPORT_YES : Support.SUPPORT_NO]),
+  );
+}

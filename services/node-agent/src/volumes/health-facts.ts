@@ -1,0 +1,21 @@
+/** How the agent itself is, as its heartbeats say. */
+import type { Halt } from "../domain/answers.ts";
+import type { Ledger } from "../ports.ts";
+
+export interface HealthFacts {
+  readonly notAccepting: string | undefined;
+  readonly publications: number;
+  readonly blocked: number;
+  readonly unacknowledged: number;
+}
+
+export function healthFacts(ledger: Ledger, halts: ReadonlyMap<string, Halt>): HealthFacts {
+  let publications = 0;
+  let unacknowledged = 0;
+  for (const { claims, dead } of ledger.volumes()) {
+    for (const { phase } of Object.values(claims)) if (phase === "published") publications += 1;
+    for (const { late } of dead) if (late) unacknowledged += 1;
+  }
+  const blocked = [...halts.values()].filter((halt) => halt.blocked !== undefined).length;
+  return { notAccepting: ledger.fullBecause(), publications, blocked, unacknowledged };
+}
