@@ -1,0 +1,116 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { Redis } from "ioredis";
+
+/** A real redis-server of the test's own, on loopback. */
+export interface RedisServer {
+  readonly url: string;
+  readonly port: number;
+  readonly dir: string;
+  /** A connection with all rights, for what a test does behind the store's back. */
+  readonly admin: () => Promise<Redis>;
+  /** As a user with these rules; answers the URL to connect with. */
+  addUser(name: string, rules: readonly string[]): Promise<string>;
+  signal(signal: NodeJS.Signals): void;
+  /** SIGKILL: nothing is flushed that was not. */
+  kill(): Promise<void>;
+  /** On the same port and files. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const freePort = (): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once("error", reject);
+    probe.listen(0, "127.0.0.1", () => {
+      const address = probe.address();
+      probe.close(() =>
+        typeof address === "object" && address !== null ? resolve(address.port) : reject(new Error("no port")),
+      );
+    });
+  });
+
+const durable: Readonly<Record<string, string>> = {
+  appendonly: "yes",
+  appendfsync: "always",
+  "no-appendfsync-on-rewrite": "no",
+  "maxmemory-policy": "noeviction",
+  save: "",
+};
+
+const connected = async (port: number, child: ChildProcess, said: () => string): Promise<Redis> => {
+  const redis = new Redis(port, "127.0.0.1", { lazyConnect: true, maxRetriesPerRequest: 0, retryStrategy: () => null });
+  redis.on("error", () => undefined);
+  for (let attempt = 0; attempt < 400; attempt += 1) {
+    if (child.exitCode !== null) throw new Error(`redis-server ended with ${child.exitCode}: ${said()}`);
+    try {
+      if (redis.status !== "ready") await redis.connect();
+      if ((await redis.ping()) === "PONG") return redis;
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 25));
+    }
+  }
+  throw new Error(`redis-server did not answer: ${said()}`);
+};
+
+export const startRedisServer = async (config: Readonly<Record<string, string>> = {}): Promise<RedisServer> => {
+  const dir = await mkdtemp(path.join(tmpdir(), "hf-redis-"));
+  const port = await freePort();
+  const users: (readonly [string, readonly string[]])[] = [];
+  let child: ChildProcess;
+  let output = "";
+  let main: Redis | undefined;
+
+  const start = async (): Promise<void> => {
+    const settings = {
+      ...durable,
+      ...config,
+      port: String(port),
+      bind: "127.0.0.1",
+      dir,
+      "enable-debug-command": "yes",
+    };
+    const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
+    child = spawn("redis-server", args, { stdio: ["ignore", "pipe", "pipe"] });
+    const take = (chunk: Buffer): void => {
+      output = `${output}${chunk.toString("utf8")}`.slice(-4000);
+    };
+    child.stdout?.on("data", take);
+    child.stderr?.on("data", take);
+    child.once("error", (error) => take(Buffer.from(error.message)));
+    main = await connected(port, child, () => output);
+    for (const [name, rules] of users) await main.call("ACL", "SETUSER", name, "reset", "on", `>${name}`, ...rules);
+  };
+  const kill = async (): Promise<void> => {
+    main?.disconnect();
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, "exit");
+    child.kill("SIGCONT");
+    child.kill("SIGKILL");
+    await ended;
+  };
+  await start();
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    port,
+    dir,
+    admin: async () => main ?? connected(port, child, () => output),
+    addUser: async (name, rules) => {
+      users.push([name, rules]);
+      await main?.call("ACL", "SETUSER", name, "reset", "on", `>${name}`, ...rules);
+      return `redis://${name}:${name}@127.0.0.1:${port}`;
+    },
+    signal: (signal) => void child.kill(signal),
+    kill,
+    restart: start,
+    stop: async () => {
+      await kill();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+};
