@@ -4,9 +4,6 @@ import { mkdir, readFile } from "node:fs/promises";
 import { release as kernelRelease } from "node:os";
 import { createPluginDirectory } from "@holdfast/csi/plugin-directory";
 import { systemClock } from "@holdfast/shared/async/clock";
-import { PluginHostServiceDefinition } from "@holdfast/shared/gen/holdfast/agent/v1/plugin_host";
-import { WorkloadServiceDefinition } from "@holdfast/shared/gen/holdfast/agent/v1/workload";
-import { AgentServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import { pluginMaxMessageBytes } from "@holdfast/shared/grpc/message-limits";
 import { createGrpcServer } from "@holdfast/shared/grpc/server";
 import { createAdminServer } from "@holdfast/shared/http/admin-server";
@@ -16,8 +13,7 @@ import { createMetrics } from "@holdfast/shared/metrics";
 import { startTelemetry } from "@holdfast/shared/telemetry";
 import { createTracing } from "@holdfast/shared/tracing";
 import { createAgentMetrics } from "./agent-metrics.ts";
-import { createAgentService } from "./api/agent-service.ts";
-import { unimplementedService } from "./api/unimplemented.ts";
+import { addAgentServices } from "./api/agent-services.ts";
 import type { AgentConfig } from "./config.ts";
 import { type ControllerLink, createControllerLink } from "./controller-link.ts";
 import { dialController } from "./controller-link-client.ts";
@@ -146,20 +142,15 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       link?.registered() === true ? undefined : "it is not registered with a controller";
 
     const server = createGrpcServer({ log, insecure, limits: { maxMessageBytes: pluginMaxMessageBytes } });
-    server.add(
-      AgentServiceDefinition,
-      createAgentService({
-        node,
-        volumes,
-        ledger,
-        scope: mounts.scope,
-        startingBecause,
-        relay: createRelay(directory),
-        now: () => new Date(systemClock.now()),
-      }),
-    );
-    server.add(WorkloadServiceDefinition, unimplementedService(WorkloadServiceDefinition));
-    server.add(PluginHostServiceDefinition, unimplementedService(PluginHostServiceDefinition));
+    const serving = addAgentServices(server, {
+      node,
+      volumes,
+      ledger,
+      scope: mounts.scope,
+      startingBecause,
+      relay: createRelay(directory),
+      now: () => new Date(systemClock.now()),
+    });
     await lifecycle.start("gRPC", async () => {
       listening = await server.listen(config.listen);
       log.info("listening", { address: listening });
@@ -215,7 +206,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       };
     });
     await link?.whenRegistered(AbortSignal.any([signal, lifecycle.signal]));
-    for (const service of ["", AgentServiceDefinition.fullName]) server.setServing(service, true);
+    serving();
     log.info("ready", { address: listening });
   };
 

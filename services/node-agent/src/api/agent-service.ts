@@ -4,7 +4,7 @@ import type { AgentServiceDefinition, InventoryResponse } from "@holdfast/shared
 import type { DeepPartial } from "@holdfast/shared/gen/holdfast/v1/common";
 import type { CallContext, Implementation } from "@holdfast/shared/grpc/call-context";
 import type { Identity } from "@holdfast/shared/grpc/identity";
-import type { Inventory, PublishResult, ReleaseResult } from "../domain/answers.ts";
+import type { Inventory, PublishResult, ReleaseResult } from "../domain/answer-types.ts";
 import type { Ledger, MountTable, PermitOrder, ReleaseOrder } from "../ports.ts";
 import {
   inventoryVolumeMessage,

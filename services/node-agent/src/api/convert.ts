@@ -18,12 +18,12 @@ import {
   VerificationScope,
 } from "@holdfast/shared/gen/holdfast/v1/common";
 import type { AccessMode, AttachmentMode } from "../domain/access.ts";
-import type { Halt, Inventory, PublishResult, ReleaseResult } from "../domain/answers.ts";
+import type { Halt, Inventory, PublishResult, ReleaseResult } from "../domain/answer-types.ts";
 import { compareEpochs, type Epoch, zeroEpoch } from "../domain/epoch.ts";
-import type { Refusal } from "../domain/floors.ts";
+import type { Refusal } from "../domain/judge-order.ts";
 import type { ClaimPhase, HeldClaim, StagePhase } from "../domain/types.ts";
 import type { MountTable, PermitOrder, ReleaseOrder } from "../ports.ts";
-import { type Checks, createChecks } from "./permit-limits.ts";
+import { type Checks, createChecks } from "./checks.ts";
 
 export function permitFrom({ permit }: PublishRequest): { readonly node: string; readonly order: PermitOrder } {
   const checks = createChecks();

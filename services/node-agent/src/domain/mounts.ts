@@ -1,5 +1,5 @@
 /** What the mount table proves. Pure questions about lines that an adapter has read. */
-import { isUnder } from "./paths.ts";
+import { isUnder, type VolumePaths } from "./paths.ts";
 import type { MountMark } from "./types.ts";
 
 export interface MountLine {
@@ -100,3 +100,8 @@ export const leftovers = (
   }
   return found;
 };
+
+/** Publications of the volume that nobody in the journal explains. */
+export function strays(view: MountView, volumePaths: VolumePaths, explained: readonly string[]): readonly MountLine[] {
+  return view.under(volumePaths.publish).filter((line) => !explained.some((path) => isUnder(line.path, path)));
+}

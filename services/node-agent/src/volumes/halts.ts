@@ -1,5 +1,6 @@
 /** Why a run stopped, in words that name the volume, the plugin, the call, and what to do next. */
-import type { Halt } from "../domain/answers.ts";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { Halt } from "../domain/answer-types.ts";
 import { showEpoch } from "../domain/epoch.ts";
 import type { Leftover } from "../domain/mounts.ts";
 import type { MountFailure, PermitFacts, VolumeRef } from "../domain/types.ts";
@@ -112,4 +113,12 @@ export function changedHalt(ref: VolumeRef, facts: PermitFacts): Halt {
 export function noEndHalt(ref: VolumeRef): Halt {
   const message = `${nameVolume(ref)}: its mount keeps vanishing; the same order again goes on`;
   return { reason: "MOUNT_MISSING", message, method: "", code: "" };
+}
+
+export function journalFull(why: string): HoldfastError {
+  return new HoldfastError({ kind: "exhausted", reason: "JOURNAL_FULL", message: why });
+}
+
+export function journalDamaged(why: string): HoldfastError {
+  return new HoldfastError({ kind: "precondition", reason: "JOURNAL_DAMAGED", message: why });
 }

@@ -1,5 +1,5 @@
 /** How the agent itself is, as its heartbeats say. */
-import type { Halt } from "../domain/answers.ts";
+import type { Halt } from "../domain/answer-types.ts";
 import type { Ledger } from "../ports.ts";
 
 export interface HealthFacts {

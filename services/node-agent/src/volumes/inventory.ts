@@ -1,5 +1,5 @@
 /** What the journal and the mount table know together. */
-import type { Halt, Inventory, Orphan } from "../domain/answers.ts";
+import type { Halt, Inventory, Orphan } from "../domain/answer-types.ts";
 import type { MountView } from "../domain/mounts.ts";
 import type { HostPaths } from "../domain/paths.ts";
 import type { VolumeState } from "../domain/types.ts";

@@ -1,5 +1,5 @@
 /** The steps towards a mount: stage once, publish per claim, look after each. */
-import type { Halt } from "../domain/answers.ts";
+import type { Halt } from "../domain/answer-types.ts";
 import type { VolumeRecord } from "../domain/events.ts";
 import { type MountLine, type MountView, marksUnder, seenAt } from "../domain/mounts.ts";
 import { isUnder } from "../domain/paths.ts";

@@ -2,7 +2,7 @@
  * The start, before anything is served: what the journal holds meets what the kernel shows. Nothing is mounted or
  * unmounted here; that is for whoever knows what is wanted.
  */
-import type { Orphan } from "../domain/answers.ts";
+import type { Orphan } from "../domain/answer-types.ts";
 import type { HostPaths } from "../domain/paths.ts";
 import type { VolumeState } from "../domain/types.ts";
 import { applyEvent, isAtRest, isFault } from "../domain/volume-machine.ts";

@@ -1,6 +1,6 @@
 /** Takes a claim step by step to where it should be, until it is there or cannot go on now. */
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import type { Halt } from "../domain/answers.ts";
+import type { Halt } from "../domain/answer-types.ts";
 import type { MountLine, MountView } from "../domain/mounts.ts";
 import { nextStep, type Step } from "../domain/next-step.ts";
 import type { MountFailure } from "../domain/types.ts";

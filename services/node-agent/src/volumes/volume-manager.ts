@@ -8,30 +8,19 @@
  */
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { Logger } from "@holdfast/shared/log/logger";
-import type { Halt, Inventory, PublishResult, ReleaseResult } from "../domain/answers.ts";
+import type { Halt, Inventory, PublishResult, ReleaseResult } from "../domain/answer-types.ts";
 import { compareEpochs, type Epoch, showEpoch, zeroEpoch } from "../domain/epoch.ts";
-import { judgePermit, judgeRelease, type Standing } from "../domain/floors.ts";
-import type { MountView } from "../domain/mounts.ts";
+import { judgePermit, judgeRelease, type Standing } from "../domain/judge-order.ts";
+import { type MountView, strays } from "../domain/mounts.ts";
 import type { HostPaths, VolumePaths } from "../domain/paths.ts";
 import type { PermitFacts, VolumeRef } from "../domain/types.ts";
 import { isAtRest } from "../domain/volume-machine.ts";
 import type { Failpoint } from "../failpoints.ts";
 import type { HostDirs, Ledger, MountTable, NodePlugins, PermitContents, PermitOrder, ReleaseOrder } from "../ports.ts";
-import { changedHalt, nameVolume, orphanHalt, pluginAwayHalt } from "./halts.ts";
+import { changedHalt, journalDamaged, journalFull, nameVolume, orphanHalt, pluginAwayHalt } from "./halts.ts";
 import { takeInventory } from "./inventory.ts";
-import {
-  adoptedFacts,
-  adoptedRecord,
-  factsOf,
-  heldByOther,
-  journalDamaged,
-  journalFull,
-  namesOf,
-  publishAnswer,
-  storageOf,
-  strays,
-  targetsOf,
-} from "./orders.ts";
+import { adoptedFacts, adoptedRecord, factsOf, namesOf, storageOf, targetsOf } from "./order-facts.ts";
+import { heldByOther, publishAnswer } from "./publish-answer.ts";
 import { createVolumeDrive } from "./volume-drive.ts";
 import { createVolumeRun, type VolumeRun } from "./volume-run.ts";
 

@@ -1,5 +1,5 @@
 import type { Epoch } from "./epoch.ts";
-import type { Refusal } from "./floors.ts";
+import type { Refusal } from "./judge-order.ts";
 import type { Leftover } from "./mounts.ts";
 import type { MountFailure, VolumeState } from "./types.ts";
 

@@ -1,0 +1,35 @@
+/** From the end of a run to the answer of the permit. */
+import type { PublishResult } from "../domain/answer-types.ts";
+import type { Refusal } from "../domain/judge-order.ts";
+import type { PermitFacts, VolumeRef, VolumeState } from "../domain/types.ts";
+import type { HostDirs } from "../ports.ts";
+import { nameVolume } from "./halts.ts";
+import type { MountEnd } from "./volume-drive.ts";
+
+export async function publishAnswer(end: MountEnd, facts: PermitFacts, dirs: HostDirs): Promise<PublishResult> {
+  switch (end.kind) {
+    case "halted":
+      return { kind: "uncertain", halt: end.halt };
+    case "ended":
+      return { kind: "not-mounted", failure: end.failure, message: end.message, epoch: facts.epoch };
+    case "published": {
+      const { line } = end;
+      const node = line.fsType === "devtmpfs" ? `/dev${line.root}` : "";
+      const number = node === "" ? undefined : await dirs.deviceNumber(node);
+      const device = number === undefined ? {} : { device: { path: node, ...number } };
+      return { kind: "published", hostPath: facts.target, mountId: line.id, epoch: facts.epoch, ...device };
+    }
+  }
+}
+
+export function heldByOther(other: VolumeState | undefined, ref: VolumeRef): Refusal {
+  const [holder] = Object.keys(other?.claims ?? {});
+  const name = other === undefined ? "another volume" : nameVolume(other.ref);
+  const message = `${nameVolume(ref)} is the same storage as ${name}, which is held here; release that first`;
+  return {
+    kind: "refused",
+    reason: "ACCESS_CONFLICT",
+    message,
+    ...(holder === undefined ? {} : { holderClaimUid: holder }),
+  };
+}
