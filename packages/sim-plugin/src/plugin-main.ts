@@ -10,7 +10,8 @@ import { type RoleOptions, serveRole } from "./sim-plugin.ts";
  * node plugin-main.ts --role controller|node|monolith --socket PATH --backend PATH [--node ID] [--instance NAME]
  *   [--paths made-up] [--real-mounts] [--stage-style mount|subdir|none] [--removes-staging]
  *   [--data-dir PATH]
- * HOLDFAST_SIM_CALL_TIMES=DIR appends the time of each call to DIR/PID.
+ * HOLDFAST_SIM_CALL_TIMES=DIR appends the time of each call to DIR/PID; HOLDFAST_SIM_NATIVE_MOUNTS=1 mounts by mount(2),
+ * which needs NODE_OPTIONS=--experimental-ffi.
  */
 const { values } = parseArgs({
   options: {
@@ -36,6 +37,8 @@ if (values.socket === undefined) throw new Error("--socket is missing");
 if (values.backend === undefined) throw new Error("--backend is missing");
 
 const callTimes = process.env["HOLDFAST_SIM_CALL_TIMES"];
+// Loaded only when asked for: without the flag its module does not exist.
+const native = process.env["HOLDFAST_SIM_NATIVE_MOUNTS"] === "1" ? await import("./role/native-mounter.ts") : undefined;
 
 const options: RoleOptions = {
   role,
@@ -47,6 +50,7 @@ const options: RoleOptions = {
   ...(values.instance === undefined ? {} : { instance: values.instance }),
   ...(stageStyle === undefined ? {} : { stageStyle }),
   ...(values["data-dir"] === undefined ? {} : { dataDir: values["data-dir"] }),
+  ...(native === undefined ? {} : { mounter: native.openNativeMounter() }),
   ...(callTimes === undefined ? {} : { callTimes: path.join(callTimes, String(process.pid)) }),
 };
 

@@ -6,6 +6,7 @@ import { timed } from "./call-times.ts";
 import { type AsyncPort, localPort } from "./role/async-port.ts";
 import { blindHost, directoryHost, type Host } from "./role/host.ts";
 import { listen } from "./role/listen.ts";
+import type { Mounter } from "./role/mounter.ts";
 import { createMountingHost, type StageStyle } from "./role/mounting-host.ts";
 import { createPerformer } from "./role/perform.ts";
 import { createStreamTap } from "./role/stream-tap.ts";
@@ -21,6 +22,8 @@ export interface HostOptions {
   readonly removesStaging?: boolean;
   /** Where volumes' data lives with realMounts; beside the socket unless told. */
   readonly dataDir?: string;
+  /** How it mounts; by mount(8) unless told. */
+  readonly mounter?: Mounter;
 }
 
 export interface RoleOptions extends HostOptions {

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
 import { mkdir, open, rmdir } from "node:fs/promises";
 import path from "node:path";
 import type { NodePublishVolumeRequest, NodeStageVolumeRequest } from "@holdfast/shared/gen/csi/v1/csi";
 import { type HandsOnCall, type Host, lookAtPaths, makeTarget, removeTarget } from "./host.ts";
-import { mountsAt } from "./mount-table.ts";
+import { commandMounter, type Mounter } from "./mounter.ts";
 import { run } from "./run.ts";
 
 /**
@@ -18,35 +19,29 @@ export interface MountingOptions {
   readonly stageStyle?: StageStyle;
   /** NodeUnstage removes the staging directory too, which the spec leaves to the orchestrator and some drivers do. */
   readonly removesStaging?: boolean;
+  /** mount(8) unless told. */
+  readonly mounter?: Mounter;
 }
 
 /** Volume ids are opaque and never part of a path. */
 const fileNameOf = (volume: string): string => createHash("sha256").update(volume).digest("hex").slice(0, 32);
-
-const bind = async (source: string, target: string, readonly: boolean): Promise<void> => {
-  if ((await mountsAt(target)) > 0) return;
-  await run("mount", ["-o", readonly ? "bind,ro" : "bind", source, target]);
-};
-
-/** A mount may stand on a path twice, by propagation or by an older life of the plugin. */
-const unmountAll = async (where: string): Promise<void> => {
-  for (let left = await mountsAt(where); left > 0; left = await mountsAt(where)) await run("umount", [where]);
-};
 
 /** Binds real directories, and loop devices for block volumes; needs root, or for filesystems a user namespace. */
 export const createMountingHost = ({
   dataDir,
   stageStyle = "mount",
   removesStaging = false,
+  mounter = commandMounter,
 }: MountingOptions): Host => {
   const directoryOf = (volume: string): string => path.join(dataDir, fileNameOf(volume));
   const imageOf = (volume: string): string => `${directoryOf(volume)}.img`;
   const stageOf = (staging: string): string => (stageStyle === "subdir" ? path.join(staging, "volume") : staging);
 
-  const loopsOf = async (volume: string): Promise<string[]> =>
-    (await run("losetup", ["--noheadings", "--output", "NAME", "--associated", imageOf(volume)]))
-      .split("\n")
-      .filter((line) => line !== "");
+  const loopsOf = async (volume: string): Promise<string[]> => {
+    if (!existsSync(imageOf(volume))) return [];
+    const list = await run("losetup", ["--noheadings", "--output", "NAME", "--associated", imageOf(volume)]);
+    return list.split("\n").filter((line) => line !== "");
+  };
 
   const growImage = async (volume: string, capacity: bigint): Promise<void> => {
     const image = await open(imageOf(volume), "a");
@@ -82,11 +77,11 @@ export const createMountingHost = ({
     if (stageStyle === "none") return;
     await mkdir(directoryOf(volumeId), { recursive: true });
     await mkdir(stageOf(stagingTargetPath), { recursive: true });
-    await bind(directoryOf(volumeId), stageOf(stagingTargetPath), false);
+    await mounter.bind(directoryOf(volumeId), stageOf(stagingTargetPath), false);
   };
 
   const unstage = async (volume: string, staging: string): Promise<void> => {
-    await unmountAll(stageOf(staging));
+    await mounter.unmount(directoryOf(volume), stageOf(staging));
     if (stageStyle === "subdir") await rmdir(stageOf(staging)).catch(() => undefined);
     for (const device of await loopsOf(volume)) await run("losetup", ["--detach", device]);
     if (removesStaging) await rmdir(staging).catch(() => undefined);
@@ -111,7 +106,7 @@ export const createMountingHost = ({
         ? stageOf(stagingTargetPath)
         : directoryOf(volumeId);
     await makeTarget(targetPath, block);
-    await bind(source, targetPath, readonly);
+    await mounter.bind(source, targetPath, readonly);
     // A read-only bind of a device does not stop writes; the device itself must refuse them.
     if (block) await run("blockdev", [readonly ? "--setro" : "--setrw", source]);
   };
@@ -125,7 +120,7 @@ export const createMountingHost = ({
       if (call.method === "NodeUnstageVolume") await unstage(call.request.volumeId, call.request.stagingTargetPath);
       if (call.method === "NodeExpandVolume") await expand(call.request.volumeId, capacity);
       if (call.method === "NodeUnpublishVolume") {
-        await unmountAll(call.request.targetPath);
+        await mounter.unmount(directoryOf(call.request.volumeId), call.request.targetPath);
         await removeTarget(call.request.targetPath);
       }
     },
