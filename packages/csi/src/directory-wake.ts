@@ -30,7 +30,8 @@ export function watchDirectory({ dir, clock, signal, pollMs, wake }: DirectoryWa
   /** The watch holds on to an inode; when the path leads to another one, it has to be made anew. */
   const rewatch = async (): Promise<void> => {
     const found = await stat(dir, { bigint: true }).catch(() => undefined);
-    const identity = found && `${found.dev}:${found.ino}`;
+    // The inode's number alone is not enough: a directory made anew often gets the one that was just given back.
+    const identity = found && `${found.dev}:${found.ino}:${found.birthtimeNs}`;
     if (identity === watched || signal.aborted) return;
     drop();
     if (identity === undefined) return;

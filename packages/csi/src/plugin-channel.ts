@@ -79,11 +79,6 @@ export function openPluginChannel(options: {
     return undefined;
   };
 
-  const leave = (): void => {
-    inFlight -= 1;
-    if (retired && inFlight === 0) shut(); // K5
-  };
-
   return {
     lost: lost.signal,
     inFlight: () => inFlight,
@@ -94,7 +89,7 @@ export function openPluginChannel(options: {
       }),
     retire() {
       retired = true;
-      if (inFlight === 0) shut();
+      shut(); // K5: gRPC closes a channel gracefully, streams that are open run to their end.
     },
     close() {
       retired = true;
@@ -120,7 +115,7 @@ export function openPluginChannel(options: {
       } finally {
         stopTimer();
         ended.dispose();
-        leave();
+        inFlight -= 1;
       }
     },
 
@@ -152,7 +147,7 @@ export function openPluginChannel(options: {
       } finally {
         stopTimer();
         ended.dispose();
-        leave();
+        inFlight -= 1;
       }
     },
   };

@@ -101,6 +101,27 @@ describe("a plugin directory", () => {
     await expect.poll(() => connection.status().phase).toBe("closed");
   });
 
+  it("keeps a plugin that unlinked its socket and serves on", async () => {
+    await start({ socketPath: inDir("a.sock") });
+    const plugins = open({ forgetAfterMs: 1 });
+    const connection = await plugins.whenReady("tiny.example.com", signal());
+    await rm(inDir("a.sock"));
+    await start({ socketPath: inDir("other.sock"), name: "other.example.com" });
+    await plugins.whenReady("other.example.com", signal());
+    expect(plugins.get("tiny.example.com")).toBe(connection);
+    expect(connection.status().phase).toBe("ready");
+  });
+
+  it("takes for the newest the one whose socket was made last, whatever it is called", async () => {
+    await start({ socketPath: inDir("z.sock") });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await start({ socketPath: inDir("a.sock") });
+    const plugins = open();
+    await expect.poll(() => plugins.list().filter((one) => one.status().phase === "ready")).toHaveLength(2);
+    expect(plugins.get("tiny.example.com")?.socketPath).toBe(inDir("a.sock"));
+    expect(plugins.list().map(({ socketPath }) => socketPath)).toEqual([inDir("z.sock"), inDir("a.sock")]);
+  });
+
   it("tells of every change, and closes all it opened", async () => {
     const plugins = open();
     const told: string[] = [];
