@@ -34,7 +34,7 @@ export async function stageStep(run: VolumeRun, claimUid: string, contents: Perm
   const order = orderOf(run, claimUid, contents);
   await dirs.makeStaging(order.stagingPath);
   failpoint("agent.stage.after-mkdir");
-  run.setView(undefined);
+  run.staleView();
   const result = await plugin.stage(order, signal);
   failpoint("agent.stage.after-call");
   if (result.kind === "done") {
@@ -64,7 +64,7 @@ export async function publishStep(
   const { target } = order.facts;
   await dirs.makeParent(target);
   failpoint("agent.publish.after-mkdir");
-  run.setView(undefined);
+  run.staleView();
   const result = await plugin.publish(order, signal);
   failpoint("agent.publish.after-call");
   if (result.kind === "done") {
@@ -75,7 +75,7 @@ export async function publishStep(
       run.see({ type: "publish-unknown", claimUid });
       return notSeenHalt(order.ref, target);
     }
-    run.setView(view);
+    run.setView(view, false);
     failpoint("agent.published.before-journal");
     await run.commit(publishedRecord(run, claimUid, tools, view, line));
     failpoint("agent.published.after-journal");
@@ -94,10 +94,10 @@ export async function publishStep(
 /** The journal says published: is it there? */
 export async function verifyStep(run: VolumeRun, claimUid: string, mounts: MountTable): Promise<MountLine | undefined> {
   const target = run.volume().claims[claimUid]?.facts.target ?? "";
-  const view = run.freshView() ?? (await mounts.look(false));
+  const view = run.freshView(false) ?? (await mounts.look(false));
   const line = seenAt(view, target);
   if (line === undefined) {
-    run.setView(undefined);
+    run.staleView();
     run.see({ type: "mount-lost", claimUid });
   }
   return line;

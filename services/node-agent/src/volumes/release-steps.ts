@@ -5,7 +5,7 @@ import { leftovers, type MountView } from "../domain/mounts.ts";
 import { isLast } from "../domain/next-step.ts";
 import type { VolumePaths } from "../domain/paths.ts";
 import type { MountTable, NodePlugin } from "../ports.ts";
-import { callHalt, leftoverHalt, stillMountedHalt } from "./halts.ts";
+import { callHalt, leftoverHalt, orphanHalt, stillMountedHalt } from "./halts.ts";
 import type { StepEnd, StepTools } from "./mount-steps.ts";
 import type { VolumeRun } from "./volume-run.ts";
 
@@ -18,7 +18,7 @@ export async function unpublishStep(run: VolumeRun, claimUid: string, tools: Und
   failpoint("agent.unpublish.after-journal");
   const { ref, claims } = run.volume();
   const target = claims[claimUid]?.facts.target ?? "";
-  run.setView(undefined);
+  run.staleView();
   const result = await plugin.unpublish(ref, target, signal);
   failpoint("agent.unpublish.after-call");
   if (result.kind !== "done" && result.failure.advice !== "check-mounts") {
@@ -31,31 +31,36 @@ export async function unpublishStep(run: VolumeRun, claimUid: string, tools: Und
     run.see({ type: "unpublish-unknown", claimUid });
     return stillMountedHalt(ref, "NodeUnpublishVolume", codeOf(result), target);
   }
+  run.setView(view, false);
   await dirs.removeTarget(target);
   failpoint("agent.unpublish.after-rmdir");
   run.note({ type: "unpublished", claimUid });
   return undefined;
 }
 
-export async function unstageStep(run: VolumeRun, tools: UndoTools): StepEnd {
+export async function unstageStep(run: VolumeRun, volumePaths: VolumePaths, tools: UndoTools): StepEnd {
   const { plugin, failpoint, mounts, signal } = tools;
+  // "NodeUnstageVolume comes after every NodeUnpublishVolume": those of a lost journal too.
+  const [stray] = (await viewOf(run, mounts, false)).under(volumePaths.publish);
+  if (stray !== undefined) return orphanHalt(run.volume().ref, stray.path);
   failpoint("agent.unstage.before-journal");
   await run.commit({ type: "unstage-intent" }); // I4
   failpoint("agent.unstage.after-journal");
   const { ref, stage } = run.volume();
-  run.setView(undefined);
+  run.staleView();
   const result = await plugin.unstage(ref, stage.path, signal);
   failpoint("agent.unstage.after-call");
   if (result.kind !== "done" && result.failure.advice !== "check-mounts") {
     run.see({ type: "unstage-unknown" });
     return callHalt(ref, result.failure);
   }
-  const view = await mounts.look(isSingleNode(run));
+  const everywhere = isSingleNode(run);
+  const view = await mounts.look(everywhere);
   if (view.under(stage.path).length > 0) {
     run.see({ type: "unstage-unknown" });
     return stillMountedHalt(ref, "NodeUnstageVolume", codeOf(result), stage.path);
   }
-  run.setView(view);
+  run.setView(view, everywhere);
   run.note({ type: "unstaged" });
   return undefined;
 }
@@ -79,7 +84,7 @@ export async function releaseStep(
   const { ref, stage, claims } = run.volume();
   const target = claims[claimUid]?.facts.target ?? "";
   const last = isLast(run.volume(), claimUid);
-  const view = await viewFor(run, tools.mounts, last && isSingleNode(run));
+  const view = await viewOf(run, tools.mounts, last && isSingleNode(run));
   const [left] = leftovers(view, {
     paths: last ? [context.paths.staging, context.paths.publish] : [target],
     marks: stage.marks,
@@ -99,10 +104,9 @@ export async function releaseStep(
   return undefined;
 }
 
-/** The look after Unstage serves the release too, as long as no call came in between. */
-async function viewFor(run: VolumeRun, mounts: MountTable, everywhere: boolean): Promise<MountView> {
-  const fresh = run.freshView();
-  return fresh ?? (await mounts.look(everywhere));
+/** One look serves all that follows it, as long as no call came in between. */
+async function viewOf(run: VolumeRun, mounts: MountTable, everywhere: boolean): Promise<MountView> {
+  return run.freshView(everywhere) ?? (await mounts.look(everywhere));
 }
 
 /** By the modes of whoever holds it; marks are looked for on the whole host only for these. */

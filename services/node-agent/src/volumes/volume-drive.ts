@@ -65,7 +65,8 @@ export function createVolumeDrive(options: VolumeDriveOptions): VolumeDrive {
     publish: (run, way) => going(run, way, publishStep),
     unpublish: (run, way) =>
       withPlugin(run, (plugin) => unpublishStep(run, way.claimUid, { plugin, mounts, dirs, failpoint, signal })),
-    unstage: (run) => withPlugin(run, (plugin) => unstageStep(run, { plugin, mounts, dirs, failpoint, signal })),
+    unstage: (run, way) =>
+      withPlugin(run, (plugin) => unstageStep(run, way.context.paths, { plugin, mounts, dirs, failpoint, signal })),
     release: (run, way) => releaseStep(run, way.claimUid, way.context, { mounts, dirs, failpoint }),
     none: (run) => Promise.reject(new Error(`${nameVolume(run.volume().ref)}: no step leads on`)),
   };

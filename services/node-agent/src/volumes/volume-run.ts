@@ -21,15 +21,17 @@ export interface VolumeRun {
   finish(): Promise<void>;
   /** After an error: what was under way may have happened; nothing that was only noted is believed. */
   giveUp(): void;
-  /** A look at the mounts that no call has made stale yet. */
-  freshView(): MountView | undefined;
-  setView(view: MountView | undefined): void;
+  /** A look at the mounts that no call has made stale yet; at those of the whole host, if asked for. */
+  freshView(everywhere: boolean): MountView | undefined;
+  setView(view: MountView, everywhere: boolean): void;
+  /** A call is about to change the mounts. */
+  staleView(): void;
 }
 
 export function createVolumeRun(ledger: Ledger, initial: VolumeState | undefined): VolumeRun {
   let state = initial;
   let noted: VolumeRecord[] = [];
-  let view: MountView | undefined;
+  let fresh: { readonly view: MountView; readonly everywhere: boolean } | undefined;
 
   const apply = (event: VolumeEvent): void => {
     const after = applyEvent(state, event);
@@ -70,9 +72,12 @@ export function createVolumeRun(ledger: Ledger, initial: VolumeState | undefined
       const unsure = applyEvent(known, { type: "recovered", stageSeen: false, sameBoot: true });
       if (!isFault(unsure)) ledger.keep(unsure);
     },
-    freshView: () => view,
-    setView(next) {
-      view = next;
+    freshView: (everywhere) => (fresh === undefined || (everywhere && !fresh.everywhere) ? undefined : fresh.view),
+    setView(view, everywhere) {
+      fresh = { view, everywhere };
+    },
+    staleView() {
+      fresh = undefined;
     },
   };
 }

@@ -1,0 +1,44 @@
+import { expect } from "vitest";
+import type { Journal } from "../volumes/journal.ts";
+
+/** What survives a crash, and the journal of one life over it. */
+export interface JournalDisk {
+  readonly uid: string;
+  readonly records: unknown[];
+  syncs: number;
+}
+
+export const createJournalDisk = (uid: string): JournalDisk => ({ uid, records: [], syncs: 0 });
+
+export interface MemoryJournal extends Journal {
+  /** From now on nothing reaches the disk and nobody is answered: the process is gone. */
+  crash(): void;
+}
+
+export function openMemoryJournal(disk: JournalDisk): MemoryJournal {
+  let dead = false;
+  return {
+    uid: disk.uid,
+    damage: undefined,
+    records: structuredClone(disk.records),
+    async append(records, synced) {
+      await Promise.resolve();
+      if (dead) return new Promise(() => undefined);
+      // Whatever is journalled has to survive being written down.
+      const written = JSON.parse(JSON.stringify(records)) as unknown[];
+      expect(written).toEqual(records);
+      disk.records.push(...written);
+      disk.syncs += 1;
+      synced();
+    },
+    rewriteFrom: () => undefined,
+    rewrite: () => Promise.resolve(),
+    fullBecause: () => undefined,
+    syncs: () => disk.syncs,
+    bytes: () => 0,
+    close: () => Promise.resolve(),
+    crash() {
+      dead = true;
+    },
+  };
+}

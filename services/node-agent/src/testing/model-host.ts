@@ -1,0 +1,183 @@
+import { expect } from "vitest";
+import type { MountLine, MountView } from "../domain/mounts.ts";
+import type { VolumeState } from "../domain/types.ts";
+import type { CallResult, HostDirs, MountOrder, MountTable, NodeMethod, NodePlugin, NodePlugins } from "../ports.ts";
+import { mountinfoView } from "../volumes/mountinfo.ts";
+
+/** What becomes of one call: the answer, and whether the plugin did the work. */
+export type Fate = "done" | "refused" | "blocked" | "lost-before" | "lost-after" | "crash-before" | "crash-after";
+
+/** A kernel, a plugin and a disk of directories that outlive every life of the agent. */
+export interface ModelHost {
+  readonly calls: string[];
+  /** Fates of the calls to come; "done" when it has run out. */
+  readonly fates: Fate[];
+  readonly mounts: MountTable;
+  readonly dirs: HostDirs;
+  readonly plugins: NodePlugins;
+  staged(): readonly string[];
+  mountedPaths(): readonly string[];
+  /** Somebody unmounts it, or its user-space daemon dies. */
+  unmount(path: string): void;
+  reboot(): void;
+  setPluginAway(away: boolean): void;
+  setStages(stages: "yes" | "no"): void;
+  /** A container's private copy of a mount. */
+  addForeign(line: MountLine, pid: number): void;
+  clearForeign(): void;
+  addMount(path: string, device: string, root: string): void;
+}
+
+export interface ModelHostOptions {
+  /** The journal as it is on disk: what the agent may act on. */
+  readonly journalled: (volumeUid: string) => VolumeState | undefined;
+  readonly onCrash: () => void;
+  /** Paths that another life's lost journal explains. */
+  readonly excused?: (path: string) => boolean;
+}
+
+const root: MountLine = {
+  id: 1,
+  parent: 0,
+  device: "8:1",
+  root: "/",
+  path: "/",
+  options: ["rw"],
+  fsType: "ext4",
+  source: "/dev/sda1",
+};
+
+export function createModelHost({ journalled, onCrash }: ModelHostOptions): ModelHost {
+  let lines: MountLine[] = [root];
+  let foreign: { line: MountLine; pid: number; command: string }[] = [];
+  let staged = new Map<string, string>();
+  let published = new Map<string, string>();
+  let nextId = 2;
+  let away = false;
+  let stages: "yes" | "no" = "yes";
+  const calls: string[] = [];
+  const fates: Fate[] = [];
+
+  const mount = (path: string, device: string, from: string): void => {
+    if (lines.some((line) => line.path === path)) return;
+    lines.push({ ...root, id: nextId, parent: 1, path, device, root: from });
+    nextId += 1;
+  };
+  const unmount = (path: string): void => {
+    lines = lines.filter((line) => line.path !== path);
+  };
+
+  const work: Record<NodeMethod, (volume: string, path: string) => void> = {
+    NodeStageVolume: (volume, path) => {
+      staged.set(volume, path);
+      mount(path, "9:1", `/${volume}`);
+    },
+    NodePublishVolume: (volume, path) => {
+      published.set(path, volume);
+      mount(path, "9:1", `/${volume}`);
+    },
+    NodeUnpublishVolume: (_volume, path) => {
+      published.delete(path);
+      unmount(path);
+    },
+    NodeUnstageVolume: (volume, path) => {
+      staged.delete(volume);
+      unmount(path);
+    },
+  };
+
+  const call = (method: NodeMethod, volume: string, path: string): Promise<CallResult> => {
+    const fate = fates.shift() ?? "done";
+    calls.push(`${method} ${fate}`);
+    const refusing = method.includes("Un") ? "blocked" : fate;
+    if (["done", "lost-after", "crash-after"].includes(fate)) work[method](volume, path);
+    if (fate.startsWith("crash")) {
+      onCrash();
+      return new Promise(() => undefined);
+    }
+    if (fate === "done") return Promise.resolve({ kind: "done" });
+    const lost = fate.startsWith("lost");
+    const code = lost ? "DEADLINE_EXCEEDED" : refusing === "refused" ? "INVALID_ARGUMENT" : "FAILED_PRECONDITION";
+    const advice = lost ? "again" : refusing === "refused" ? "fail" : "block";
+    const failure = { method, code, message: "as the test wants it", sent: true, advice, needs: "" } as const;
+    return Promise.resolve({ kind: lost ? "unknown" : "refused", failure });
+  };
+
+  const heldFor = (order: MountOrder) => {
+    const state = journalled(order.ref.volumeUid);
+    const claim = state?.claims[order.facts.claimUid];
+    // [I3] what is mounted is mounted under the epoch that the journal holds.
+    expect(claim?.facts.epoch).toEqual(order.facts.epoch);
+    return { state, claim };
+  };
+
+  const plugin: NodePlugin = {
+    name: "model",
+    stages: () => stages,
+    async stage(order) {
+      const { state } = heldFor(order);
+      expect(["staging", "unsure"]).toContain(state?.stage.phase); // [I4]
+      return call("NodeStageVolume", order.ref.externalId, order.stagingPath);
+    },
+    async publish(order) {
+      const { state, claim } = heldFor(order);
+      expect(["publishing", "unsure"]).toContain(claim?.phase); // [I4]
+      // CSI: NodePublish comes after a successful NodeStage, where the plugin stages.
+      if (state?.stage.needed) expect(staged.has(order.ref.externalId)).toBe(true);
+      return call("NodePublishVolume", order.ref.externalId, order.facts.target);
+    },
+    async unpublish(ref, target) {
+      const claims = Object.values(journalled(ref.volumeUid)?.claims ?? {});
+      expect(claims.find((claim) => claim.facts.target === target)?.phase).toBe("unpublishing"); // [I4]
+      return call("NodeUnpublishVolume", ref.externalId, target);
+    },
+    async unstage(ref, path) {
+      expect(journalled(ref.volumeUid)?.stage.phase).toBe("unstaging"); // [I4]
+      // CSI: NodeUnstage comes after every NodeUnpublish.
+      expect([...published.values()].filter((volume) => volume === ref.externalId)).toEqual([]);
+      return call("NodeUnstageVolume", ref.externalId, path);
+    },
+  };
+
+  const view = (everywhere: boolean): MountView => ({
+    ...mountinfoView(lines),
+    foreign: (marks) =>
+      everywhere
+        ? foreign.filter(({ line }) => marks.some((it) => it.device === line.device && it.root === line.root))
+        : [],
+  });
+
+  return {
+    calls,
+    fates,
+    mounts: { scope: "host", look: async (everywhere) => view(everywhere) },
+    dirs: {
+      makeStaging: async () => undefined,
+      makeParent: async () => undefined,
+      removeTarget: async (path) => expect(lines.some((line) => line.path === path)).toBe(false),
+      removeDirectory: async (path) => expect(lines.some((line) => line.path === path)).toBe(false),
+      deviceNumber: async () => undefined,
+    },
+    plugins: { get: (name) => (away || name !== "model" ? undefined : plugin) },
+    staged: () => [...staged.keys()],
+    mountedPaths: () => lines.filter((line) => line.id !== 1 && line.device === "9:1").map((line) => line.path),
+    unmount,
+    reboot() {
+      lines = [root];
+      foreign = [];
+      staged = new Map();
+      published = new Map();
+    },
+    setPluginAway(next) {
+      away = next;
+    },
+    setStages(next) {
+      stages = next;
+    },
+    addForeign: (line, pid) => void foreign.push({ line, pid, command: "sleep" }),
+    clearForeign() {
+      foreign = [];
+    },
+    addMount: mount,
+  };
+}
