@@ -2,8 +2,9 @@ import { accessConflict } from "../domain/access.ts";
 import { chooseCapability } from "../domain/capability-match.ts";
 import { type Change, claimNote, type Note, withClaim } from "../domain/change.ts";
 import type { Claim, SetMember } from "../domain/claim.ts";
-import type { Moment } from "../domain/claim-change.ts";
-import { type GrantFacts, grant, nodeReaches, type Obstacle, obstacleTo } from "../domain/grant.ts";
+import { type Blocking, grantSet } from "../domain/claim-set-change.ts";
+import { type GrantFacts, nodeReaches } from "../domain/grant.ts";
+import type { Moment } from "../domain/moment.ts";
 import { noAttempts } from "../domain/outcome.ts";
 import { type VolumeCapability, type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
 import {
@@ -108,48 +109,11 @@ const checkMembers = (claims: readonly { readonly ref: VolumeRef; readonly claim
     }
 };
 
-interface Draft {
-  readonly before: VolumeRecord;
-  volume: VolumeRecord;
-  notes: readonly Note[];
-}
-
-interface Blocking {
-  readonly volume: VolumeRecord;
-  readonly obstacle: Obstacle;
-}
-
 /** What is only a matter of the volume's own work in progress, or of the same claim's former life, is waited for without asking. */
 const passesByItself = (order: ClaimOrder, { obstacle }: Blocking, aliases: ReadonlySet<string>): boolean =>
   obstacle.reason === "VOLUME_BUSY" ||
   (obstacle.holders.length > 0 &&
     obstacle.holders.every((h) => h.workload === order.workload && aliases.has(h.alias) && h.goal === "released"));
-
-/** Grants all or none; the first obstacle when none. */
-const grantAll = (
-  drafts: ReadonlyMap<string, Draft>,
-  added: readonly { readonly key: string; readonly claim: Claim }[],
-  view: GrantView,
-  at: Moment,
-): readonly Blocking[] => {
-  const granted = new Map([...drafts].map(([key, draft]) => [key, { volume: draft.volume, notes: draft.notes }]));
-  const blocking: Blocking[] = [];
-  for (const { key, claim } of added) {
-    const draft = granted.get(key);
-    if (draft === undefined) continue;
-    const facts = view.facts(draft.volume.plugin);
-    const obstacle = obstacleTo(draft.volume, claim, facts);
-    if (obstacle !== undefined) blocking.push({ volume: draft.volume, obstacle });
-    else {
-      const change = grant(draft.volume, claim.uid, facts, at);
-      draft.volume = change.volume ?? draft.volume;
-      draft.notes = [...draft.notes, ...change.notes];
-    }
-  }
-  if (blocking.length > 0) return blocking;
-  for (const [key, draft] of drafts) Object.assign(draft, granted.get(key));
-  return [];
-};
 
 /**
  * Decides a workload's whole set over the records of all its volumes: the claims that stand already, and either all new
@@ -197,25 +161,21 @@ export const decideClaims = (
     volume: ref.id,
     uid: claim.uid,
   }));
-  const drafts = new Map<string, Draft>();
-  const members = added.map(({ key, volume, claim }) => {
+  const drafts = new Map<string, VolumeRecord>();
+  const queued = new Map<string, Note[]>();
+  for (const { key, volume, claim } of added) {
     const member: Claim = { ...claim, set };
-    const draft = drafts.get(key) ?? { before: volume, volume, notes: [] };
-    draft.volume = withClaim(draft.volume, member, at.now);
-    drafts.set(key, draft);
-    return { key, claim: member };
-  });
-  const blocking = grantAll(drafts, members, view, at);
-  const aliases = new Set(members.map((m) => m.claim.alias));
+    const after = withClaim(drafts.get(key) ?? volume, member, at.now);
+    drafts.set(key, after);
+    queued.set(key, [...(queued.get(key) ?? []), claimNote(after, member)]);
+  }
+  const { changes, blocking } = grantSet(drafts, set, (plugin) => view.facts(plugin), at);
+  if (blocking.length === 0) return { changes, uids };
+  const aliases = new Set(added.map((m) => m.claim.alias));
   const hard = order.queue ? undefined : blocking.find((b) => !passesByItself(order, b, aliases));
   if (hard !== undefined) throw obstacleError(hard.volume, order.node, hard.obstacle, view);
   return {
     uids,
-    changes: new Map(
-      [...drafts].map(([key, { volume, notes }]): [string, Change] => {
-        const queued = members.filter((m) => m.key === key && volume.claims[m.claim.uid]?.state === "QUEUED");
-        return [key, { volume, ended: [], notes: [...notes, ...queued.map((m) => claimNote(volume, m.claim))] }];
-      }),
-    ),
+    changes: new Map([...drafts].map(([key, volume]) => [key, { volume, ended: [], notes: queued.get(key) ?? [] }])),
   };
 };

@@ -1,7 +1,7 @@
 import { type Change, noChange } from "../domain/change.ts";
 import type { Claim } from "../domain/claim.ts";
-import type { Moment } from "../domain/claim-change.ts";
 import { releaseWanted } from "../domain/claim-change.ts";
+import type { Moment } from "../domain/moment.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
 import { createGrantFacts } from "../records/grant-facts.ts";
 import { endedOfWorkload, isSelected, livingView, volumesOfWorkload } from "./claim-views.ts";

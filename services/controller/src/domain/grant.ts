@@ -2,9 +2,9 @@ import { accessConflict, accessRules } from "./access.ts";
 import type { Change } from "./change.ts";
 import { claimNote, noChange, withClaim } from "./change.ts";
 import type { Claim } from "./claim.ts";
-import type { Moment } from "./claim-change.ts";
 import { claimMachine, holds } from "./claim-machine.ts";
 import { nextEpoch } from "./epoch.ts";
+import type { Moment } from "./moment.ts";
 import type { Tri } from "./node.ts";
 import type { Attachment, Segments, VolumeRecord } from "./volume.ts";
 

@@ -1,5 +1,5 @@
 import { type Change, noChange, volumeNote } from "./change.ts";
-import type { Moment } from "./claim-change.ts";
+import type { Moment } from "./moment.ts";
 import type { Blocked, Failure } from "./outcome.ts";
 import { noAttempts } from "./outcome.ts";
 import { failedAttempt } from "./retry.ts";

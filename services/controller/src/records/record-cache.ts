@@ -7,7 +7,7 @@ interface Entry {
 
 export interface RecordCache {
   get(key: string): Entry | undefined;
-  /** Keeps the newer of the two and answers it. */
+  /** Remembers it unless something newer is remembered; answers what was given. */
   keep(key: string, entry: Entry): Entry;
   drop(key: string): void;
   clear(): void;
@@ -25,6 +25,8 @@ export const createRecordCache = (limit = 2048): RecordCache => {
       return entry;
     },
     keep(key, entry) {
+      // A read that was overtaken by a commit must not bring the past back.
+      if ((entries.get(key)?.rev ?? 0) > entry.rev) return entry;
       entries.delete(key);
       entries.set(key, entry);
       if (entries.size > limit) {

@@ -21,6 +21,9 @@ export const dueQueue = "volumes";
 /** A step that is ready is looked at again after this long, should every other wake-up be lost. */
 export const safetyMs = 30_000;
 
+/** Claims that only wait to be granted: what they wait for wakes them, and there may be very many of them. */
+export const quietMs = 300_000;
+
 export const tombstoneTtlMs = 7 * 24 * 3_600_000;
 
 export const volumeRef = (ref: VolumeRef): AggregateRef => ({ kind: "volume", key: volumeKey(ref) });
@@ -67,7 +70,8 @@ const indexesOf = (volume: VolumeRecord, unsettled: boolean): readonly IndexEntr
 /** When a record should be looked at next; undefined = it is settled. */
 export const dueAt = (volume: VolumeRecord, now: number): number | undefined => {
   const { ready, next } = planSteps(volume, now);
-  const safety = ready.length > 0 ? now + safetyMs : undefined;
+  const quiet = ready.every((step) => step.do === "grant");
+  const safety = ready.length > 0 ? now + (quiet ? quietMs : safetyMs) : undefined;
   if (next === undefined || safety === undefined) return next ?? safety;
   return Math.min(next, safety);
 };
@@ -77,9 +81,8 @@ export interface EncodedVolume {
   readonly due: number | undefined;
 }
 
-/** The write of a record; `due` overrules the time that the plan would give. */
-export const encodeVolume = (volume: VolumeRecord, expectedRev: number, now: number, due?: number): EncodedVolume => {
-  const at = due ?? dueAt(volume, now);
+export const encodeVolume = (volume: VolumeRecord, expectedRev: number, now: number): EncodedVolume => {
+  const at = dueAt(volume, now);
   return {
     write: {
       ref: volumeRef(volume),

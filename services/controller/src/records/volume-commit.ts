@@ -1,5 +1,5 @@
 import type { Change } from "../domain/change.ts";
-import type { Moment } from "../domain/claim-change.ts";
+import type { Moment } from "../domain/moment.ts";
 import type { Commit, EventWrite, RecordWrite, StoredRecord } from "../domain/store-types.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
 import { encodeClaimTombstone, encodeRemoval, encodeVolume, encodeVolumeTombstone, volumeRef } from "./volume-codec.ts";

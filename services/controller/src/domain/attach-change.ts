@@ -1,0 +1,155 @@
+import { type Change, endClaim, noChange, withoutKey } from "./change.ts";
+import type { Claim } from "./claim.ts";
+import {
+  claimsOn,
+  detachIntent,
+  failing,
+  finalState,
+  retrying,
+  startDetach,
+  step,
+  withoutIntent,
+} from "./claim-step.ts";
+import type { Moment } from "./moment.ts";
+import type { Blocked, Failure } from "./outcome.ts";
+import type { VolumeRecord } from "./volume.ts";
+
+/** What the answers of ControllerPublish and ControllerUnpublish do to a volume and the claims that wait for them. */
+
+/** ControllerPublish answered OK for a node: the claims that waited for it are offered, or undone when no longer wanted. */
+export const attached = (
+  volume: VolumeRecord,
+  node: string,
+  context: Readonly<Record<string, string>>,
+  at: Moment,
+): Change => {
+  const attachment = volume.attachments[node];
+  if (attachment?.state !== "ATTACHING" || volume.intent?.op !== "attach" || volume.intent.node !== node)
+    return noChange(volume);
+  const holding = withoutIntent(
+    {
+      ...volume,
+      attachments: { ...volume.attachments, [node]: { ...attachment, state: "ATTACHED", publishContext: context } },
+    },
+    node,
+  );
+  return eachAttaching(holding, node, (v, claim) =>
+    claim.goal === "released" ? giveUpAttach(v, claim.uid, at) : step(v, claim.uid, "attached", at, (c) => c),
+  );
+};
+
+/** ControllerPublish refused. Only when no attempt before was uncertain does that prove that nothing is attached. */
+export const attachRefused = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
+  const attachment = volume.attachments[node];
+  if (attachment?.state !== "ATTACHING" || volume.intent?.op !== "attach" || volume.intent.node !== node)
+    return noChange(volume);
+  if (volume.intent.uncertainSince !== undefined)
+    return eachAttaching(volume, node, (v, claim) => attachOwed(v, claim.uid, failure, at));
+  const freed = withoutIntent({ ...volume, attachments: withoutKey(volume.attachments, node) }, node);
+  return eachAttaching(freed, node, (v, claim) => step(v, claim.uid, "attach_refused", at, failing(failure)));
+};
+
+/** No certain answer: the same call again, or its undo when nobody wants it any more. */
+export const attachUnknown = (
+  volume: VolumeRecord,
+  node: string,
+  failure: Failure,
+  blocked: Blocked | undefined,
+  at: Moment,
+): Change => {
+  const intent = volume.intent;
+  if (intent?.op !== "attach" || intent.node !== node) return noChange(volume);
+  // A call that is still running, or blocked on somebody else's attachment, was answered; only a lost answer is uncertain.
+  const doubtful = failure.advice === "again" || failure.advice === "wait";
+  const marked: VolumeRecord =
+    doubtful && intent.uncertainSince === undefined
+      ? { ...volume, intent: { ...intent, uncertainSince: at.now } }
+      : volume;
+  return eachAttaching(marked, node, (v, claim) =>
+    claim.goal === "released"
+      ? giveUpAttach(v, claim.uid, at)
+      : step(v, claim.uid, "attach_unknown", at, retrying(failure, at, blocked)),
+  );
+};
+
+/** The claim is not wanted any more and no call is in flight: its undo starts, or others go on with the attach. */
+export const attachAbandoned = (volume: VolumeRecord, uid: string, at: Moment): Change =>
+  volume.claims[uid]?.state === "ATTACHING" && volume.claims[uid]?.goal === "released"
+    ? giveUpAttach(volume, uid, at)
+    : noChange(volume);
+
+/** Claims of the node that stay with the attachment when `uid` gives it up. */
+const staying = (volume: VolumeRecord, uid: string, node: string): boolean =>
+  claimsOn(volume, node).some(
+    (c) => c.uid !== uid && c.state !== "DETACHING" && !(c.state === "ATTACHING" && c.goal === "released"),
+  );
+
+/** A claim that was never offered lets go of its attachment: the last one owes its undo, any other just ends. */
+const giveUpAttach = (volume: VolumeRecord, uid: string, at: Moment): Change => {
+  const claim = volume.claims[uid];
+  if (claim === undefined) return noChange(volume);
+  return staying(volume, uid, claim.node)
+    ? endClaim(volume, claim, finalState(claim), at.now)
+    : attachOwed(volume, uid, undefined, at);
+};
+
+/** The attach may have happened and is not wanted, or not possible: its undo is owed. */
+const attachOwed = (volume: VolumeRecord, uid: string, failure: Failure | undefined, at: Moment): Change => {
+  const claim = volume.claims[uid];
+  const attachment = claim === undefined ? undefined : volume.attachments[claim.node];
+  if (claim === undefined || attachment === undefined) return noChange(volume);
+  return step(
+    startDetach(volume, attachment, at),
+    uid,
+    "attach_owed",
+    at,
+    failure === undefined ? (c) => c : failing(failure),
+  );
+};
+
+const eachAttaching = (volume: VolumeRecord, node: string, fn: (v: VolumeRecord, claim: Claim) => Change): Change =>
+  Object.values(volume.claims)
+    .filter((c) => c.node === node && c.state === "ATTACHING")
+    .reduce<Change>((sum, claim) => {
+      if (sum.volume === null) return sum;
+      const next = fn(sum.volume, claim);
+      return { volume: next.volume, ended: [...sum.ended, ...next.ended], notes: [...sum.notes, ...next.notes] };
+    }, noChange(volume));
+
+/** A detach that waited for another call of the volume gets its intent now (I4). */
+export const detachStarted = (volume: VolumeRecord, node: string, at: Moment): Change =>
+  volume.intent !== undefined || volume.attachments[node]?.state !== "DETACHING"
+    ? noChange(volume)
+    : { volume: { ...volume, intent: detachIntent(volume, node, at), updatedAt: at.now }, ended: [], notes: [] };
+
+/** ControllerUnpublish answered OK: the attachment is gone and so are the claims that waited for it. */
+export const detached = (volume: VolumeRecord, node: string, at: Moment): Change => {
+  if (volume.attachments[node]?.state !== "DETACHING") return noChange(volume);
+  const freed = withoutIntent(
+    { ...volume, attachments: withoutKey(volume.attachments, node), updatedAt: at.now },
+    node,
+  );
+  return eachDetaching(freed, node, (v, claim) => step(v, claim.uid, "detached", at, (c) => c));
+};
+
+export const detachUnknown = (
+  volume: VolumeRecord,
+  node: string,
+  failure: Failure,
+  blocked: Blocked | undefined,
+  at: Moment,
+): Change =>
+  volume.attachments[node]?.state !== "DETACHING"
+    ? noChange(volume)
+    : eachDetaching(volume, node, (v, claim) =>
+        step(v, claim.uid, "detach_unknown", at, retrying(failure, at, blocked)),
+      );
+
+const eachDetaching = (volume: VolumeRecord, node: string, fn: (v: VolumeRecord, claim: Claim) => Change): Change =>
+  Object.values(volume.claims)
+    .filter((c) => c.node === node && c.state === "DETACHING")
+    .reduce<Change>((sum, claim) => {
+      if (sum.volume === null) return sum;
+      const next = fn(sum.volume, claim);
+      return { volume: next.volume, ended: [...sum.ended, ...next.ended], notes: [...sum.notes, ...next.notes] };
+    }, noChange(volume));

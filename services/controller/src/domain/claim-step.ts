@@ -1,0 +1,106 @@
+import { type Change, claimNote, endClaim, noChange, withClaim, withoutKey } from "./change.ts";
+import type { Claim } from "./claim.ts";
+import { type ClaimEvent, claimMachine, holds } from "./claim-machine.ts";
+import type { Moment } from "./moment.ts";
+import type { Blocked, Failure } from "./outcome.ts";
+import { noAttempts } from "./outcome.ts";
+import { failedAttempt } from "./retry.ts";
+import type { Attachment, Intent, VolumeRecord } from "./volume.ts";
+
+export const claimsOn = (volume: VolumeRecord, node: string): readonly Claim[] =>
+  Object.values(volume.claims).filter((c) => c.node === node && holds[c.state]);
+
+export const detachIntent = (volume: VolumeRecord, node: string, at: Moment): Intent => ({
+  op: "detach",
+  node,
+  epoch: volume.epoch,
+  issuer: at.issuer,
+  opId: at.opId,
+});
+
+/** The pair starts to be detached: attachment and, when no other call is in progress, the intent, in one step (I4). */
+export const startDetach = (volume: VolumeRecord, attachment: Attachment, at: Moment): VolumeRecord => ({
+  ...volume,
+  attachments: { ...volume.attachments, [attachment.node]: { ...attachment, state: "DETACHING" } },
+  ...(volume.intent === undefined || volume.intent.node === attachment.node
+    ? { intent: detachIntent(volume, attachment.node, at) }
+    : {}),
+});
+
+export const withoutIntent = (volume: VolumeRecord, node: string): VolumeRecord => {
+  if (volume.intent?.node !== node) return volume;
+  const { intent: _done, ...rest } = volume;
+  return rest;
+};
+
+export const finalState = (claim: Claim): "FAILED" | "RELEASED" =>
+  claim.failure === undefined ? "RELEASED" : "FAILED";
+
+/** The node is proved clean of this claim (I2): its last claim there detaches, any other just ends. */
+const leave = (volume: VolumeRecord, claim: Claim, at: Moment): Change => {
+  const others = claimsOn(volume, claim.node).filter((c) => c.uid !== claim.uid);
+  const attachment = volume.attachments[claim.node];
+  if (others.length > 0 || attachment === undefined) return endClaim(volume, claim, finalState(claim), at.now);
+  if (!attachment.needsCalls) {
+    const freed = { ...volume, attachments: withoutKey(volume.attachments, claim.node) };
+    return endClaim(freed, claim, finalState(claim), at.now);
+  }
+  const next: Claim = { ...clean(claim), state: "DETACHING" };
+  const after = withClaim(startDetach(volume, attachment, at), next, at.now);
+  return { volume: after, ended: [], notes: [claimNote(after, next)] };
+};
+
+/** A claim that moved on starts its next effect with a fresh count and no block. */
+export const clean = (claim: Claim): Claim => {
+  const { blocked: _b, ...rest } = claim;
+  return { ...rest, attempts: noAttempts };
+};
+
+const moveTo = (volume: VolumeRecord, claim: Claim, at: Moment): Change => {
+  const after = withClaim(volume, claim, at.now);
+  return { volume: after, ended: [], notes: [claimNote(after, claim)] };
+};
+
+/**
+ * The one place where a claim's state moves. `edit` is what the event brings (a publication, a failure, the goal);
+ * where it goes is read from the table alone.
+ */
+export const step = (
+  volume: VolumeRecord,
+  uid: string,
+  event: ClaimEvent,
+  at: Moment,
+  edit: (claim: Claim) => Claim,
+): Change => {
+  const claim = volume.claims[uid];
+  if (claim === undefined) return noChange(volume);
+  const cell = claimMachine[claim.state][event];
+  switch (cell) {
+    case "ignore":
+      return noChange(volume);
+    case "stay":
+      return moveTo(volume, edit(claim), at);
+    case "leave":
+      return leave(volume, edit(claim), at);
+    case "end":
+      return endClaim(volume, edit(claim), finalState(edit(claim)), at.now);
+    default:
+      return moveTo(volume, { ...clean(edit(claim)), state: cell }, at);
+  }
+};
+
+export const failing =
+  (failure: Failure) =>
+  (claim: Claim): Claim =>
+    claim.failure === undefined ? { ...claim, failure: { reason: failure.reason, message: failure.message } } : claim;
+
+export const retrying =
+  (failure: Failure, at: Moment, blocked?: Blocked) =>
+  (claim: Claim): Claim => {
+    const { blocked: _old, ...rest } = claim;
+    return {
+      ...rest,
+      attempts: failedAttempt(claim.attempts, failure, at),
+      ...(blocked === undefined ? {} : { blocked }),
+    };
+  };

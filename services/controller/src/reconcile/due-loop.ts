@@ -1,0 +1,89 @@
+import type { Clock } from "@holdfast/shared/async/clock";
+import { reasonOf } from "@holdfast/shared/async/signals";
+import type { Logger } from "@holdfast/shared/log/logger";
+import { refOfKey } from "../records/volume-codec.ts";
+import type { VolumeRecords } from "../records/volume-records.ts";
+
+export interface DueLoopDeps {
+  readonly records: Pick<VolumeRecords, "due" | "nextDue" | "reschedule" | "onCommit">;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  readonly wake: (key: string) => void;
+}
+
+const batch = 64;
+/** Entries of other controllers, and steps of the wall clock, are seen at the latest after this long. */
+const longestSleepMs = 30_000;
+const pauseMs = 1_000;
+
+/**
+ * Wakes volumes whose time has come: retries, deadlines, and whatever lost its wake-up. An entry is moved on before its volume is
+ * woken, so that a volume that only waits does not stay in front of the queue. Rejects when aborted.
+ */
+export const runDueLoop = async (deps: DueLoopDeps): Promise<never> => {
+  const { records, clock, log, signal, wake } = deps;
+  let target = Number.NEGATIVE_INFINITY;
+  let rearm: ((at: number) => void) | undefined;
+  /** The earliest time that was committed while the queue was being read, and may not be in what was read. */
+  let noticed = Number.POSITIVE_INFINITY;
+
+  const unsubscribe = records.onCommit(({ due }) => {
+    if (due === undefined) return;
+    noticed = Math.min(noticed, due);
+    if (due < target) rearm?.(due);
+  });
+
+  const sleepUntil = (at: number): Promise<void> =>
+    new Promise((resolve, reject) => {
+      let cancel: () => void = () => undefined;
+      const end = () => {
+        cancel();
+        rearm = undefined;
+        signal.removeEventListener("abort", onAbort);
+      };
+      const onAbort = () => {
+        end();
+        reject(reasonOf(signal));
+      };
+      rearm = (when) => {
+        cancel();
+        target = when;
+        cancel = clock.timer(Math.max(0, when - clock.now()), () => {
+          end();
+          resolve();
+        });
+      };
+      signal.addEventListener("abort", onAbort, { once: true });
+      if (signal.aborted) onAbort();
+      else rearm(at);
+    });
+
+  const fire = async (key: string): Promise<void> => {
+    try {
+      await records.reschedule(refOfKey(key));
+    } finally {
+      wake(key);
+    }
+  };
+
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      let next: number | undefined;
+      noticed = Number.POSITIVE_INFINITY;
+      try {
+        const keys = await records.due(batch);
+        await Promise.all(keys.map(fire));
+        next = keys.length === batch ? clock.now() : await records.nextDue();
+      } catch (error) {
+        signal.throwIfAborted();
+        log.warn("the due queue cannot be read now", { error });
+        next = clock.now() + pauseMs;
+      }
+      await sleepUntil(Math.min(next ?? noticed, noticed, clock.now() + longestSleepMs));
+    }
+  } finally {
+    unsubscribe();
+  }
+};

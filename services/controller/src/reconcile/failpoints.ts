@@ -1,0 +1,19 @@
+/** Where a test may stop or kill this process: between what is durable and the call that follows, and between its answer and the next commit. */
+export const reconcileFailpoints = [
+  "controller.create.after-commit",
+  "controller.create.after-call",
+  "controller.delete.after-commit",
+  "controller.delete.after-call",
+  "controller.attach.after-commit",
+  "controller.attach.after-call",
+  "controller.offer.after-commit",
+  "controller.offer.after-call",
+  "controller.release.after-commit",
+  "controller.release.after-call",
+  "controller.detach.after-commit",
+  "controller.detach.after-call",
+] as const;
+
+export type ReconcileFailpoint = (typeof reconcileFailpoints)[number];
+
+export type Failpoint = (name: ReconcileFailpoint) => void | Promise<void>;

@@ -1,0 +1,100 @@
+import type { Clock } from "@holdfast/shared/async/clock";
+import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
+import { isAbort } from "@holdfast/shared/async/signals";
+import { publicationLost } from "../domain/claim-change.ts";
+import { settled } from "../domain/steps.ts";
+import { volumeKey } from "../domain/volume.ts";
+import type { Nodes, NodeView } from "../ports.ts";
+import { type InventoryDeps, reconcileInventory, volumesOnNode } from "./inventory.ts";
+
+export interface NodeWatchDeps extends InventoryDeps {
+  readonly nodes: Nodes;
+  readonly clock: Clock;
+  readonly wake: (key: string) => void;
+}
+
+export interface NodeWatch {
+  /** The node registered, changed, came back or went silent. */
+  changed(name: string): void;
+  /** The store was vetted: what could not be compared before is compared now. */
+  all(): void;
+  idle(): Promise<void>;
+}
+
+const tries = 5;
+const pauseMs = 2_000;
+
+/** Which life of an agent an inventory belongs to. */
+const lifeOf = ({ record }: NodeView): string =>
+  [record.instance, record.bootId, record.journalUid, record.nodeEpoch].join("/");
+
+/**
+ * Follows nodes: wakes what waits for one, notices publications that a reboot or a lost journal took away, and compares inventories once
+ * per life of an agent. One node is looked at by one task at a time.
+ */
+export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
+  const { nodes, records, clock, log, signal, wake } = deps;
+  const lanes = createKeyedLanes();
+  const compared = new Map<string, string>();
+  const running = new Set<Promise<void>>();
+
+  /** A mount does not outlive its boot, nor a permit its journal: such claims are degraded and get the same permit again. */
+  const wakeVolumes = async (view: NodeView): Promise<void> => {
+    const { name, bootId, journalUid } = view.record;
+    for await (const { volume } of volumesOnNode(records, name)) {
+      const lost = Object.values(volume.claims).filter(
+        ({ node, state, degradedSince, publication: p }) =>
+          node === name &&
+          state === "ACTIVE" &&
+          degradedSince === undefined &&
+          p !== undefined &&
+          ((p.bootId ?? bootId) !== bootId || (p.journalUid ?? journalUid) !== journalUid),
+      );
+      for (const claim of lost) await records.change(volume, (v, at) => publicationLost(v, claim.uid, at));
+      if (!settled(volume)) wake(volumeKey(volume));
+    }
+  };
+
+  const compare = async (name: string): Promise<void> => {
+    for (let n = 1; n <= tries; n += 1) {
+      const view = nodes.get(name);
+      if (view === undefined || view.live === "suspect" || compared.get(name) === lifeOf(view)) return;
+      try {
+        if (await reconcileInventory(deps, view)) compared.set(name, lifeOf(view));
+        return;
+      } catch (error) {
+        if (signal.aborted || isAbort(error)) return;
+        log.warn("the inventory of a node could not be compared with the records", { node: name, attempt: n, error });
+        if (n < tries) await clock.sleep(pauseMs * n, signal);
+      }
+    }
+  };
+
+  const look = async (name: string): Promise<void> => {
+    const view = nodes.get(name);
+    if (view === undefined) return;
+    try {
+      await wakeVolumes(view);
+      await compare(name);
+    } catch (error) {
+      if (!signal.aborted) log.warn("a change of a node was not followed up", { node: name, error });
+    }
+  };
+
+  const changed = (name: string): void => {
+    if (signal.aborted || lanes.waiting(name) > 0) return; // somebody is about to look anyway
+    const task = lanes.run(name, signal, () => look(name)).catch(() => undefined);
+    running.add(task);
+    void task.finally(() => running.delete(task));
+  };
+
+  return {
+    changed,
+    all() {
+      for (const { record } of nodes.list()) changed(record.name);
+    },
+    async idle() {
+      while (running.size > 0) await Promise.all(running);
+    },
+  };
+};

@@ -1,0 +1,126 @@
+import type { Clock } from "@holdfast/shared/async/clock";
+import type { Logger } from "@holdfast/shared/log/logger";
+import { createTracing, type Tracing } from "@holdfast/shared/tracing";
+import { volumeKey } from "../domain/volume.ts";
+import type { AgentGateway, ControllerPlugins, Ids, Nodes, StoreGate } from "../ports.ts";
+import { createGrantFacts } from "../records/grant-facts.ts";
+import type { VolumeRecords } from "../records/volume-records.ts";
+import { createCallSlots } from "./call-slots.ts";
+import { runDueLoop } from "./due-loop.ts";
+import type { Failpoint } from "./failpoints.ts";
+import { createNodeWatch } from "./node-watch.ts";
+import { tracedStep } from "./step-trace.ts";
+import { runStep } from "./steps.ts";
+import { createVolumeWork } from "./volume-work.ts";
+
+export interface ReconcilerDeps {
+  readonly records: VolumeRecords;
+  readonly plugins: ControllerPlugins;
+  readonly agents: AgentGateway;
+  readonly nodes: Nodes;
+  readonly gate: StoreGate;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  readonly tracing?: Tracing;
+  readonly failpoint?: Failpoint;
+  /** Calls of one plugin at once. */
+  readonly callsPerPlugin?: number;
+}
+
+export interface Reconciler {
+  /** Something may have to be done for the volume. Commits of this process wake by themselves. */
+  wake(key: string): void;
+  /** Resolves when everything that is owed has been taken up; runs until the signal. */
+  start(): Promise<void>;
+  /** Resolves when nothing runs and nothing is ready. */
+  idle(): Promise<void>;
+  /** Volumes that are being worked on. */
+  size(): number;
+}
+
+const pageSize = 500;
+
+/**
+ * The one that acts. Handlers write what is wanted; this takes up what is owed, one step at a time per lane of a volume, always storing before
+ * the effect and the outcome after it. Events only wake it; starting is taking up everything that is not settled.
+ */
+export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
+  const { records, plugins, nodes, gate, clock, ids, log, signal } = deps;
+  const tracing = deps.tracing ?? createTracing("@holdfast/controller");
+  const stepDeps = {
+    ...deps,
+    factsOf: createGrantFacts({ nodes, plugins, gate }),
+    slots: createCallSlots(deps.callsPerPlugin),
+    failpoint: deps.failpoint ?? (() => undefined),
+  };
+
+  const work = createVolumeWork({
+    records,
+    clock,
+    random: ids.random,
+    log,
+    signal,
+    run: (volume, step) =>
+      tracedStep(tracing, volume, step, clock.now(), (traceId) => runStep(stepDeps, step, { volume, traceId })),
+  });
+  const wake = work.wake;
+  const watch = createNodeWatch({ ...deps, wake });
+
+  const wakeUnsettled = async (plugin?: string): Promise<void> => {
+    let after: string | undefined;
+    do {
+      const page = await records.list("volume-unsettled", "all", { after, limit: pageSize });
+      for (const { volume } of page.volumes)
+        if (plugin === undefined || volume.plugin === plugin) wake(volumeKey(volume));
+      after = page.next;
+    } while (after !== undefined);
+  };
+
+  const inBackground = (what: string, task: Promise<unknown>): void => {
+    task.catch((error: unknown) => {
+      if (!signal.aborted) log.error(`${what} ended`, { error });
+    });
+  };
+
+  let open = gate.state().open;
+  const gateChanged = (): void => {
+    const was = open;
+    open = gate.state().open;
+    if (was && !open) records.forgetAll();
+    if (was || !open) return;
+    inBackground("taking up what waited for the store", wakeUnsettled());
+    watch.all();
+  };
+
+  return {
+    wake,
+    async start() {
+      signal.throwIfAborted();
+      const releases = [
+        records.onCommit(({ keys }) => {
+          for (const key of keys) wake(key);
+        }),
+        nodes.onChange(watch.changed),
+        plugins.onChange((plugin) => inBackground("taking up what waited for a plugin", wakeUnsettled(plugin))),
+        gate.onChange(gateChanged),
+      ];
+      signal.addEventListener(
+        "abort",
+        () => {
+          for (const release of releases) release();
+        },
+        { once: true },
+      );
+      inBackground("the due queue", runDueLoop({ records, clock, log, signal, wake }));
+      await wakeUnsettled();
+      watch.all();
+    },
+    async idle() {
+      await watch.idle();
+      await work.idle();
+    },
+    size: work.size,
+  };
+};

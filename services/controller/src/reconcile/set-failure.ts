@@ -1,0 +1,42 @@
+import { memberKey, spreadFailure } from "../domain/claim-set-change.ts";
+import type { Moment } from "../domain/moment.ts";
+import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
+import { refOfKey } from "../records/volume-codec.ts";
+import type { ChangeOptions, Decide } from "../records/volume-decisions.ts";
+import type { VolumeRecords } from "../records/volume-records.ts";
+
+/** The volumes of every set that has a claim of this volume on the node. */
+const volumesOfSets = (volume: VolumeRecord, node: string): readonly VolumeRef[] => {
+  const keys = new Set([volumeKey(volume)]);
+  for (const claim of Object.values(volume.claims))
+    if (claim.node === node && claim.activeAt === undefined)
+      for (const member of claim.set) keys.add(memberKey(member));
+  return [...keys].map(refOfKey);
+};
+
+/**
+ * Stores a change by which claims of the node may fail. When they belong to sets, the other members are let go in the same
+ * commit: a crash between the two cannot leave half a set behind. One volume is one plain change.
+ */
+export const changeWithSets = async (
+  records: VolumeRecords,
+  volume: VolumeRecord,
+  node: string,
+  decide: Decide,
+  options: ChangeOptions,
+): Promise<boolean> => {
+  const refs = volumesOfSets(volume, node);
+  const primary = volumeKey(volume);
+  const results = await records.changeMany(
+    refs,
+    (volumes, at: Moment) => {
+      const byKey = new Map(volumes.flatMap((v) => (v === undefined ? [] : [[volumeKey(v), v] as const])));
+      const main = byKey.get(primary);
+      if (main === undefined) return [];
+      const changes = spreadFailure(byKey, primary, decide(main, at), at);
+      return refs.map((ref) => changes.get(volumeKey(ref)));
+    },
+    options,
+  );
+  return results.some((r) => r.changed);
+};

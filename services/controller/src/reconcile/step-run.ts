@@ -1,0 +1,65 @@
+import type { Clock } from "@holdfast/shared/async/clock";
+import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { Logger } from "@holdfast/shared/log/logger";
+import type { Failure, Outcome } from "../domain/outcome.ts";
+import type { Step } from "../domain/steps.ts";
+import type { VolumeRecord } from "../domain/volume.ts";
+import type { AgentGateway, ControllerPlugins, Nodes, StoreGate } from "../ports.ts";
+import type { GrantFactsOf } from "../records/grant-facts.ts";
+import type { VolumeRecords } from "../records/volume-records.ts";
+import type { CallSlots } from "./call-slots.ts";
+import type { Failpoint } from "./failpoints.ts";
+
+/** What steps work with. */
+export interface StepDeps {
+  readonly records: VolumeRecords;
+  readonly plugins: ControllerPlugins;
+  readonly agents: AgentGateway;
+  readonly nodes: Nodes;
+  readonly gate: StoreGate;
+  readonly factsOf: GrantFactsOf;
+  readonly clock: Clock;
+  readonly slots: CallSlots;
+  readonly failpoint: Failpoint;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+/** One run of a step. */
+export interface StepRun {
+  /** The record from which the step was planned. */
+  readonly volume: VolumeRecord;
+  readonly traceId: string | undefined;
+}
+
+export type StepNamed<D extends Step["do"]> = Extract<Step, { readonly do: D }>;
+
+/** True = something was stored, so that the volume is planned anew; false = it has to wait for something to change. */
+export type StepHandler<D extends Step["do"]> = (deps: StepDeps, step: StepNamed<D>, run: StepRun) => Promise<boolean>;
+
+export const failureOf = (error: unknown, method: string): Failure => ({
+  reason: isHoldfastError(error) ? error.reason : "INTERNAL",
+  message: error instanceof Error ? error.message : String(error),
+  advice: "again",
+  method,
+});
+
+/**
+ * The call with its failpoints: what precedes it is durable, what follows is not stored yet. A call that throws instead of
+ * answering leaves its outcome unknown; one that was given up because this process stops is left to the next life.
+ */
+export const settle = async <T>(
+  deps: StepDeps,
+  name: "create" | "delete" | "attach" | "detach",
+  call: () => Promise<Outcome<T>>,
+): Promise<Outcome<T>> => {
+  await deps.failpoint(`controller.${name}.after-commit`);
+  deps.signal.throwIfAborted();
+  const outcome = await call().catch((error: unknown): Outcome<T> => {
+    deps.signal.throwIfAborted();
+    return { kind: "unknown", failure: failureOf(error, name) };
+  });
+  deps.signal.throwIfAborted();
+  await deps.failpoint(`controller.${name}.after-call`);
+  return outcome;
+};

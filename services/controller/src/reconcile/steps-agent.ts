@@ -1,0 +1,117 @@
+import { blockedBy } from "../domain/blocked.ts";
+import type { Change } from "../domain/change.ts";
+import {
+  notMounted,
+  permitRefused,
+  published,
+  publishUnknown,
+  released,
+  releaseUnknown,
+} from "../domain/claim-change.ts";
+import type { Moment } from "../domain/moment.ts";
+import type { NodeRecord } from "../domain/node.ts";
+import type { Failure } from "../domain/outcome.ts";
+import { type PublishAnswer, permitFor, type ReleaseAnswer } from "../domain/permit.ts";
+import type { VolumeRecord } from "../domain/volume.ts";
+import { takesWork } from "../records/grant-facts.ts";
+import { changeWithSets } from "./set-failure.ts";
+import { failureOf, type StepHandler } from "./step-run.ts";
+
+const publishMethod = "NodeStageVolume/NodePublishVolume";
+const releaseMethod = "NodeUnpublishVolume/NodeUnstageVolume";
+
+const failed = (
+  answer: { readonly reason: string; readonly message: string; readonly code?: string },
+  advice: Failure["advice"],
+  method: string,
+): Failure => ({
+  reason: answer.reason,
+  message: answer.message,
+  advice,
+  method,
+  ...(answer.code === undefined ? {} : { code: answer.code }),
+});
+
+const publishOutcome = (
+  volume: VolumeRecord,
+  uid: string,
+  node: NodeRecord,
+  answer: PublishAnswer,
+  at: Moment,
+): Change => {
+  switch (answer.kind) {
+    case "published": {
+      // In another boot, or with another journal, this publication is not there any more.
+      const publication = { ...answer.publication, bootId: node.bootId, journalUid: node.journalUid };
+      return published(volume, uid, publication, at);
+    }
+    case "not-mounted":
+      return notMounted(volume, uid, failed(answer, "fail", publishMethod), at);
+    case "refused": {
+      const failure = failed(answer, "block", publishMethod);
+      const known = volume.claims[uid]?.blocked;
+      const blocked = blockedBy("publish", failure, { ...volume, node: node.name }, known, at.now);
+      return permitRefused(volume, uid, failure, blocked, at);
+    }
+    case "uncertain":
+      return publishUnknown(volume, uid, failed(answer, "again", publishMethod), undefined, at);
+  }
+};
+
+/** Pushes the permit of a claim whose attachment is done. A repeat under the same epoch means "make it so again". */
+export const offerStep: StepHandler<"offer"> = async (deps, { node: name, uid }, { volume, traceId }) => {
+  const { agents, nodes, gate, records, signal, failpoint } = deps;
+  const node = nodes.get(name);
+  const claim = volume.claims[uid];
+  if (!gate.state().open || !takesWork(node) || claim === undefined) return false;
+  const permit = permitFor(volume, claim, node.record.nodeEpoch);
+  if (permit === undefined) return false;
+  await failpoint("controller.offer.after-commit");
+  signal.throwIfAborted();
+  const answer = await agents
+    .publish(node.record, permit, { signal, attempt: claim.attempts.count + 1 })
+    .catch((error: unknown): PublishAnswer => ({ kind: "uncertain", ...failureOf(error, publishMethod) }));
+  signal.throwIfAborted();
+  await failpoint("controller.offer.after-call");
+  const decide = (v: VolumeRecord, at: Moment) => publishOutcome(v, uid, node.record, answer, at);
+  return answer.kind === "published" || answer.kind === "uncertain"
+    ? (await records.change(volume, decide, { traceId })).changed
+    : await changeWithSets(records, volume, name, decide, { traceId });
+};
+
+const releaseOutcome = (volume: VolumeRecord, uid: string, node: string, answer: ReleaseAnswer, at: Moment): Change => {
+  if (answer.kind === "released") return released(volume, uid, at);
+  const stuck = answer.kind === "pending" && answer.blocked;
+  const failure = failed(answer, stuck ? "block" : "again", releaseMethod);
+  const known = volume.claims[uid]?.blocked;
+  const blocked = stuck ? blockedBy("release", failure, { ...volume, node }, known, at.now) : undefined;
+  return releaseUnknown(volume, uid, failure, blocked, at);
+};
+
+/** Asks the agent to let go until it answers RELEASED, which is the proof. A silent node is asked too: only it can answer. */
+export const releaseStep: StepHandler<"release"> = async (deps, { node: name, uid }, { volume, traceId }) => {
+  const { agents, nodes, records, signal, failpoint } = deps;
+  const node = nodes.get(name);
+  const claim = volume.claims[uid];
+  if (node === undefined || claim?.epoch === undefined) return false;
+  await failpoint("controller.release.after-commit");
+  signal.throwIfAborted();
+  const order = {
+    namespace: volume.namespace,
+    volume: volume.id,
+    volumeUid: volume.uid,
+    externalId: volume.externalId,
+    plugin: volume.plugin,
+    claimUid: uid,
+    nodeEpoch: node.record.nodeEpoch,
+    epoch: claim.epoch,
+  };
+  const answer = await agents
+    .release(node.record, order, { signal, attempt: claim.attempts.count + 1 })
+    .catch(
+      (error: unknown): ReleaseAnswer => ({ kind: "pending", blocked: false, ...failureOf(error, releaseMethod) }),
+    );
+  signal.throwIfAborted();
+  await failpoint("controller.release.after-call");
+  return (await records.change(volume, (v, at) => releaseOutcome(v, uid, name, answer, at), { traceId })).changed;
+};

@@ -1,0 +1,135 @@
+import {
+  attachAbandoned,
+  attached,
+  attachRefused,
+  attachUnknown,
+  detached,
+  detachStarted,
+  detachUnknown,
+} from "../domain/attach-change.ts";
+import { blockedBy } from "../domain/blocked.ts";
+import type { Change } from "../domain/change.ts";
+import type { Moment } from "../domain/moment.ts";
+import type { Failure, Outcome } from "../domain/outcome.ts";
+import { type Attachment, type VolumeRecord, volumeKey } from "../domain/volume.ts";
+import { changeWithSets } from "./set-failure.ts";
+import { type StepDeps, type StepHandler, settle } from "./step-run.ts";
+
+/** The record as it is when the call leaves; waiting for a slot may have taken long. */
+const current = async (deps: StepDeps, volume: VolumeRecord): Promise<VolumeRecord | undefined> => {
+  const now = (await deps.records.recent(volume))?.volume;
+  return now?.uid === volume.uid ? now : undefined;
+};
+
+const attachFailed = (
+  volume: VolumeRecord,
+  node: string,
+  outcome: Exclude<Outcome<unknown>, { readonly kind: "done" }>,
+  at: Moment,
+): Change => {
+  const { failure } = outcome;
+  if (outcome.kind === "refused" && failure.advice !== "block") return attachRefused(volume, node, failure, at);
+  const known = Object.values(volume.claims).find((c) => c.node === node && c.state === "ATTACHING")?.blocked;
+  const blocked =
+    failure.advice === "block" ? blockedBy("attach", failure, { ...volume, node }, known, at.now) : undefined;
+  return attachUnknown(volume, node, failure, blocked, at);
+};
+
+/**
+ * ControllerPublishVolume for a grant that is durable (I4). Not while the store is unvetted: the grant may be of a past that
+ * the store has returned to, and its attachment nobody's.
+ */
+export const attachStep: StepHandler<"attach"> = async (deps, { node, uid }, { volume, traceId }) => {
+  const { plugins, slots, signal, gate, records } = deps;
+  if (!gate.state().open || !plugins.facts(volume.plugin).ready) return false;
+  const outcome = await slots.run({ plugin: volume.plugin, node, kind: "make" }, signal, async () => {
+    const now = await current(deps, volume);
+    const claim = now?.claims[uid];
+    const attachment = now?.attachments[node];
+    if (now === undefined || claim?.state !== "ATTACHING" || claim.goal !== "active") return undefined;
+    if (attachment?.state !== "ATTACHING" || now.intent?.op !== "attach" || now.intent.node !== node) return undefined;
+    return await settle(deps, "attach", () =>
+      plugins.publish(now, attachment, { signal, attempt: claim.attempts.count + 1 }),
+    );
+  });
+  if (outcome === undefined) return false;
+  if (outcome.kind === "done")
+    return (await records.change(volume, (v, at) => attached(v, node, outcome.value, at), { traceId })).changed;
+  return await changeWithSets(records, volume, node, (v, at) => attachFailed(v, node, outcome, at), { traceId });
+};
+
+/** Nobody wants it any more and no call is in flight: its undo becomes owed, in one commit. */
+export const abandonStep: StepHandler<"abandon"> = async ({ records }, { uid }, { volume, traceId }) =>
+  (await records.change(volume, (v, at) => attachAbandoned(v, uid, at), { traceId })).changed;
+
+/**
+ * I2 while the store is unvetted: the record may be older than a newer grant of the same pair, so the agent is asked first. It
+ * holds nothing of the volume: the pair may be detached. It does not answer: wait.
+ */
+const provedUnused = async (deps: StepDeps, volume: VolumeRecord, node: string): Promise<boolean> => {
+  if (deps.gate.state().open) return true;
+  const view = deps.nodes.get(node);
+  if (view === undefined) return false;
+  try {
+    const { volumes } = await deps.agents.inventory(view.record, deps.signal);
+    return volumes
+      .filter((v) => v.volumeUid === volume.uid || (v.plugin === volume.plugin && v.externalId === volume.externalId))
+      .every((v) => v.held.every((h) => h.state === "RELEASED"));
+  } catch (error) {
+    deps.signal.throwIfAborted();
+    deps.log.warn("a detach waits: the store is not vetted and the agent does not tell what it holds", {
+      volume: volumeKey(volume),
+      node,
+      error,
+    });
+    return false;
+  }
+};
+
+/** CSI: ControllerUnpublish answering NOT_FOUND does not prove a detach; the backend's own word does. */
+const confirmed = async (
+  deps: StepDeps,
+  volume: VolumeRecord,
+  attachment: Attachment,
+  outcome: Outcome<void>,
+  attempt: number,
+): Promise<Outcome<void>> => {
+  if (outcome.kind === "done") return outcome;
+  if (outcome.failure.advice !== "check-absence")
+    // No refusal of an unpublish proves that anything is gone: the same call again, slowly, until it is OK.
+    return outcome.kind === "refused" ? { kind: "unknown", failure: { ...outcome.failure, advice: "block" } } : outcome;
+  const absent = await deps.plugins.attachmentAbsent(volume, attachment, { signal: deps.signal, attempt });
+  return absent === "yes"
+    ? { kind: "done", value: undefined }
+    : { kind: "unknown", failure: { ...outcome.failure, advice: "block" } };
+};
+
+const detachFailed = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
+  const known = Object.values(volume.claims).find((c) => c.node === node && c.state === "DETACHING")?.blocked;
+  const blocked =
+    failure.advice === "block" ? blockedBy("detach", failure, { ...volume, node }, known, at.now) : undefined;
+  return detachUnknown(volume, node, failure, blocked, at);
+};
+
+/** ControllerUnpublishVolume until it is known to be done. Only ever after a proof of release, which the state carries (I2). */
+export const detachStep: StepHandler<"detach"> = async (deps, { node, uid }, { volume, traceId }) => {
+  const { plugins, slots, signal, records } = deps;
+  if (volume.intent === undefined)
+    return (await records.change(volume, (v, at) => detachStarted(v, node, at), { traceId })).changed;
+  if (!plugins.facts(volume.plugin).ready || !(await provedUnused(deps, volume, node))) return false;
+  const outcome = await slots.run({ plugin: volume.plugin, node, kind: "remove" }, signal, async () => {
+    const now = await current(deps, volume);
+    const attachment = now?.attachments[node];
+    if (now?.intent?.op !== "detach" || now.intent.node !== node || attachment?.state !== "DETACHING") return undefined;
+    const attempt = (now.claims[uid]?.attempts.count ?? 0) + 1;
+    const answer = await settle(deps, "detach", () => plugins.unpublish(now, attachment, { signal, attempt }));
+    return await confirmed(deps, now, attachment, answer, attempt);
+  });
+  if (outcome === undefined) return false;
+  const result = await records.change(
+    volume,
+    (v, at) => (outcome.kind === "done" ? detached(v, node, at) : detachFailed(v, node, outcome.failure, at)),
+    { traceId },
+  );
+  return result.changed;
+};

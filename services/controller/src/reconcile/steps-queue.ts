@@ -1,0 +1,57 @@
+import type { Claim } from "../domain/claim.ts";
+import { expireSet, grantSet, memberKey, type SetChange, type VolumesByKey } from "../domain/claim-set-change.ts";
+import { obstacleTo, queueOf } from "../domain/grant.ts";
+import type { Moment } from "../domain/moment.ts";
+import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
+import { refOfKey } from "../records/volume-codec.ts";
+import type { StepDeps, StepHandler } from "./step-run.ts";
+
+/** Decides over all volumes of a claim's set and stores it in one commit. */
+const changeSet = async (
+  { records }: StepDeps,
+  volume: VolumeRecord,
+  claim: Claim,
+  traceId: string | undefined,
+  decide: (volumes: VolumesByKey, at: Moment) => SetChange,
+): Promise<boolean> => {
+  const refs = [...new Set([volumeKey(volume), ...claim.set.map(memberKey)])].map(refOfKey);
+  const results = await records.changeMany(
+    refs,
+    (volumes, at) => {
+      const byKey = new Map(volumes.flatMap((v) => (v === undefined ? [] : [[volumeKey(v), v] as const])));
+      const changes = decide(byKey, at);
+      return refs.map((ref) => changes.get(volumeKey(ref)));
+    },
+    { traceId },
+  );
+  return results.some((r) => r.changed);
+};
+
+/**
+ * Grants the first claim of the queue that can be, with its whole set: hand-overs first, then by ticket. What stands in the way of a claim
+ * wakes the volume when it goes, so that a wait costs nothing; nothing is granted while the store is unvetted (I8).
+ */
+export const grantStep: StepHandler<"grant"> = async (deps, _step, { volume, traceId }) => {
+  if (!deps.gate.state().open) return false;
+  for (const claim of queueOf(volume)) {
+    if (claim.attempts.nextTry > deps.clock.now()) continue;
+    // Asked of what is known first: most of a queue waits, and should not be read again and again.
+    if (obstacleTo(volume, claim, deps.factsOf(volume.plugin, claim.node)) !== undefined) continue;
+    const granted = await changeSet(
+      deps,
+      volume,
+      claim,
+      traceId,
+      (volumes, at) => grantSet(volumes, claim.set, deps.factsOf, at).changes,
+    );
+    if (granted) return true;
+  }
+  return false;
+};
+
+/** The deadline of a claim that still waits: it ends, and its whole set with it. */
+export const expireStep: StepHandler<"expire"> = async (deps, { uid }, { volume, traceId }) => {
+  const claim = volume.claims[uid];
+  if (claim === undefined) return false;
+  return await changeSet(deps, volume, claim, traceId, (volumes, at) => expireSet(volumes, claim.set, at));
+};

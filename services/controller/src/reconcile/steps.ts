@@ -1,0 +1,34 @@
+import type { Step } from "../domain/steps.ts";
+import type { StepDeps, StepRun } from "./step-run.ts";
+import { offerStep, releaseStep } from "./steps-agent.ts";
+import { abandonStep, attachStep, detachStep } from "./steps-attach.ts";
+import { expireStep, grantStep } from "./steps-queue.ts";
+import { createStep, deleteStep } from "./steps-volume.ts";
+
+/** What each step does; which one is due is decided by `planSteps` alone. */
+export const runStep = (deps: StepDeps, step: Step, run: StepRun): Promise<boolean> => {
+  switch (step.do) {
+    case "create":
+      return createStep(deps, step, run);
+    case "delete":
+      return deleteStep(deps, step, run);
+    case "attach":
+      return attachStep(deps, step, run);
+    case "abandon":
+      return abandonStep(deps, step, run);
+    case "detach":
+      return detachStep(deps, step, run);
+    case "offer":
+      return offerStep(deps, step, run);
+    case "release":
+      return releaseStep(deps, step, run);
+    case "grant":
+      return grantStep(deps, step, run);
+    case "expire":
+      return expireStep(deps, step, run);
+  }
+};
+
+/** Steps that are one try together: the whole queue of a volume is one grant step. */
+export const stepId = (step: Step): string =>
+  step.do === "grant" || !("uid" in step) ? step.do : `${step.do} ${step.uid}`;

@@ -1,0 +1,146 @@
+/**
+ * Who works on which volume, now. Everything here can be lost: what is owed is in the record.
+ *
+ * W1 Two steps of one lane of a volume never run at once, however long a step takes. W2 A step that stored nothing is not tried again
+ * until the volume is woken, so that waiting costs nothing. W3 A wake-up during a step is never lost. W4 A volume with nothing to do
+ * takes no memory. W5 A step that failed by our own fault (the store is away) is tried again after a pause.
+ */
+import { backoffDelay } from "@holdfast/shared/async/backoff";
+import type { Clock } from "@holdfast/shared/async/clock";
+import type { Logger } from "@holdfast/shared/log/logger";
+import { context, ROOT_CONTEXT } from "@opentelemetry/api";
+import { planSteps, type Step } from "../domain/steps.ts";
+import type { VolumeRecord } from "../domain/volume.ts";
+import { refOfKey } from "../records/volume-codec.ts";
+import type { VolumeRecords } from "../records/volume-records.ts";
+import { stepId } from "./steps.ts";
+
+export interface VolumeWorkDeps {
+  readonly records: Pick<VolumeRecords, "recent">;
+  readonly run: (volume: VolumeRecord, step: Step) => Promise<boolean>;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+export interface VolumeWork {
+  wake(key: string): void;
+  /** Resolves when nothing runs and nothing is ready. */
+  idle(): Promise<void>;
+  /** Volumes that are being worked on. */
+  size(): number;
+}
+
+interface Work {
+  readonly lanes: Set<string>;
+  /** Steps that stored nothing since the last wake-up. */
+  readonly waiting: Set<string>;
+  dirty: boolean;
+  planning: boolean;
+  failures: number;
+  retry: (() => void) | undefined;
+}
+
+const retryLimits = { baseMs: 250, capMs: 15_000 };
+
+export const createVolumeWork = ({ records, run, clock, random, log, signal }: VolumeWorkDeps): VolumeWork => {
+  const active = new Map<string, Work>();
+  const idlers = new Set<() => void>();
+
+  const busy = (): boolean => [...active.values()].some((w) => w.planning || w.lanes.size > 0);
+
+  const settle = (key: string, work: Work): void => {
+    if (work.planning || work.lanes.size > 0) return;
+    if (work.retry === undefined) active.delete(key); // W4
+    if (busy()) return;
+    for (const resolve of idlers) resolve();
+    idlers.clear();
+  };
+
+  const failed = (key: string, work: Work, error: unknown): void => {
+    if (signal.aborted) return;
+    work.failures += 1;
+    const delay = Math.max(50, backoffDelay(work.failures, retryLimits, random));
+    log.warn("work on a volume failed and is tried again", { volume: key, error, retry_in_ms: delay });
+    work.retry?.();
+    work.retry = clock.timer(delay, () => {
+      work.retry = undefined;
+      wake(key);
+    }); // W5
+  };
+
+  const start = async (key: string, work: Work, volume: VolumeRecord, step: Step): Promise<void> => {
+    try {
+      const changed = await run(volume, step);
+      if (changed) work.failures = 0;
+      else work.waiting.add(stepId(step)); // W2
+    } catch (error) {
+      work.waiting.add(stepId(step));
+      failed(key, work, error);
+    }
+    work.lanes.delete(step.lane);
+    work.dirty = true; // W3: others may wait for this lane
+    pump(key, work);
+  };
+
+  const plan = async (key: string, work: Work): Promise<void> => {
+    const found = await records.recent(refOfKey(key));
+    if (found === undefined) return;
+    for (const step of planSteps(found.volume, clock.now()).ready) {
+      if (work.lanes.has(step.lane) || work.waiting.has(stepId(step))) continue; // W1
+      work.lanes.add(step.lane);
+      void start(key, work, found.volume, step);
+    }
+  };
+
+  const loop = async (key: string, work: Work): Promise<void> => {
+    while (work.dirty && !signal.aborted) {
+      work.dirty = false;
+      try {
+        await plan(key, work);
+      } catch (error) {
+        failed(key, work, error);
+      }
+    }
+    work.planning = false;
+    settle(key, work);
+  };
+
+  const pump = (key: string, work: Work): void => {
+    if (work.planning) return;
+    work.planning = true;
+    // Work belongs to the trace that its record names, never to that of whoever happened to wake it.
+    context.with(ROOT_CONTEXT, () => void loop(key, work));
+  };
+
+  const wake = (key: string): void => {
+    if (signal.aborted) return;
+    const work = active.get(key) ?? {
+      lanes: new Set<string>(),
+      waiting: new Set<string>(),
+      dirty: false,
+      planning: false,
+      failures: 0,
+      retry: undefined,
+    };
+    active.set(key, work);
+    work.waiting.clear();
+    work.dirty = true;
+    pump(key, work);
+  };
+
+  signal.addEventListener(
+    "abort",
+    () => {
+      for (const work of active.values()) work.retry?.();
+    },
+    { once: true },
+  );
+
+  return {
+    wake,
+    idle: () => (busy() ? new Promise((resolve) => idlers.add(resolve)) : Promise.resolve()),
+    size: () => active.size,
+  };
+};

@@ -1,0 +1,66 @@
+import type { Clock } from "@holdfast/shared/async/clock";
+import { isAbort } from "@holdfast/shared/async/signals";
+import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { Logger } from "@holdfast/shared/log/logger";
+import type { StoredEvent } from "../domain/store-types.ts";
+import type { Store } from "../ports.ts";
+import { type Changes, nodeChangeKey } from "./changes.ts";
+import type { VolumeRecords } from "./volume-records.ts";
+
+export interface ChangeFeedDeps {
+  readonly store: Store;
+  readonly records: Pick<VolumeRecords, "learnOf" | "forgetAll">;
+  readonly changes: Changes;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+const pauseMs = 1_000;
+
+const revOf = (event: StoredEvent): number | undefined => {
+  try {
+    const body: unknown = JSON.parse(event.body);
+    const rev = typeof body === "object" && body !== null && "rev" in body ? body.rev : undefined;
+    return typeof rev === "number" ? rev : undefined;
+  } catch {
+    return undefined;
+  }
+};
+
+/**
+ * What other controllers write wakes who waits here. It only wakes: a lost event costs time, never truth. Goes on from where it
+ * was after a loss of the store; when the history no longer reaches back, everybody is woken. Rejects when aborted.
+ */
+export const runChangeFeed = async (deps: ChangeFeedDeps): Promise<never> => {
+  const { store, records, changes, clock, log, signal } = deps;
+  let position: string | undefined;
+
+  const take = (event: StoredEvent): void => {
+    position = event.token;
+    if (event.ref.kind === "volume") records.learnOf(event.ref.key, revOf(event));
+    if (event.ref.kind === "node") changes.publish(nodeChangeKey(event.ref.key));
+  };
+
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      if (position === undefined) {
+        position = await store.head();
+        // Whatever happened before this position was not seen.
+        records.forgetAll();
+      }
+      for await (const event of store.watch(position, signal)) take(event);
+      signal.throwIfAborted();
+    } catch (error) {
+      if (signal.aborted || isAbort(error)) signal.throwIfAborted();
+      if (isHoldfastError(error) && error.reason === "EVENTS_TRIMMED") {
+        log.warn("events of other controllers were missed; everything is looked at again", { position });
+        position = undefined;
+        continue;
+      }
+      log.warn("the store's events cannot be followed now", { error });
+    }
+    await clock.sleep(pauseMs, signal);
+  }
+};

@@ -1,0 +1,234 @@
+/**
+ * Decisions over volume records: read, decide, commit; on a conflict read and decide again.
+ *
+ * V1 A decision is stored only over the very revision it was made from. V2 A decision that changes nothing, or throws, was made
+ * from a record that was read, not only remembered. V3 All records of one decision are stored in one commit, or none.
+ * V4 Within this process decisions on one volume are made one after the other, so that only other controllers cause conflicts.
+ */
+import type { Clock } from "@holdfast/shared/async/clock";
+import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
+import { HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { type Change, unchanged } from "../domain/change.ts";
+import type { ClaimTombstone } from "../domain/claim.ts";
+import type { Moment } from "../domain/moment.ts";
+import { defaultRetry, type RetryRule } from "../domain/retry.ts";
+import type { Commit } from "../domain/store-types.ts";
+import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
+import type { Ids, Store } from "../ports.ts";
+import type { RecordCache } from "./record-cache.ts";
+import { decodeVolume, volumeRef, volumeTombstoneRef } from "./volume-codec.ts";
+import { buildCommit } from "./volume-commit.ts";
+
+export interface VersionedVolume {
+  readonly volume: VolumeRecord;
+  readonly rev: number;
+}
+
+export interface ChangeOptions {
+  /** Goes into the last error of failed attempts. */
+  readonly traceId?: string | undefined;
+}
+
+export interface ChangeResult {
+  /** The record after the decision; null when it was removed or there is none. */
+  readonly volume: VolumeRecord | null;
+  readonly rev: number;
+  readonly ended: readonly ClaimTombstone[];
+  /** False: the decision left everything as it was, and nothing was written. */
+  readonly changed: boolean;
+}
+
+export type Decide = (volume: VolumeRecord, at: Moment) => Change;
+
+/** One change a volume, in the order of the refs; undefined leaves that volume as it is. */
+export type DecideMany = (
+  volumes: readonly (VolumeRecord | undefined)[],
+  at: Moment,
+) => readonly (Change | undefined)[];
+
+export interface CommitNotice {
+  /** Volume keys. */
+  readonly keys: readonly string[];
+  /** When the earliest of them wants to be looked at. */
+  readonly due: number | undefined;
+}
+
+export interface VolumeDecisionDeps {
+  readonly store: Store;
+  readonly cache: RecordCache;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly issuer: string;
+  readonly signal: AbortSignal;
+  readonly retry?: RetryRule | undefined;
+  readonly tell: (notice: CommitNotice) => void;
+}
+
+export interface VolumeDecisions {
+  moment(options?: ChangeOptions): Moment;
+  /** Reads, and remembers what was read. */
+  read(refs: readonly VolumeRef[]): Promise<readonly (VersionedVolume | undefined)[]>;
+  /** What is remembered, and a read for the rest. */
+  recent(ref: VolumeRef): Promise<VersionedVolume | undefined>;
+  changeMany(refs: readonly VolumeRef[], decide: DecideMany, options?: ChangeOptions): Promise<readonly ChangeResult[]>;
+  /** Nobody else of this process decides on these volumes while `fn` runs. */
+  exclusively<T>(refs: readonly VolumeRef[], fn: () => Promise<T>): Promise<T>;
+  /** undefined = a conflict, or nobody knows whether it was stored; what was remembered of the volumes is forgotten. */
+  commitOnce(commit: Commit, refs: readonly VolumeRef[]): Promise<readonly number[] | undefined>;
+  commits(): number;
+}
+
+const maxRounds = 12;
+
+export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions => {
+  const { store, cache, clock, ids, issuer, signal, tell, retry = defaultRetry } = deps;
+  const lanes = createKeyedLanes();
+  let commits = 0;
+
+  const moment = (options?: ChangeOptions): Moment => ({
+    now: clock.now(),
+    issuer,
+    opId: ids.uuid(),
+    random: ids.random(),
+    retry,
+    ...(options?.traceId === undefined ? {} : { traceId: options.traceId }),
+  });
+
+  const read = async (refs: readonly VolumeRef[]): Promise<readonly (VersionedVolume | undefined)[]> => {
+    const stored = await store.getMany(refs.map(volumeRef));
+    return stored.map((record, i) => {
+      const ref = refs[i];
+      if (ref === undefined) return undefined;
+      if (record === undefined) {
+        cache.drop(volumeKey(ref));
+        return undefined;
+      }
+      const found = { volume: decodeVolume(record), rev: record.rev };
+      return cache.keep(volumeKey(ref), found);
+    });
+  };
+
+  /** What is remembered, and a read for the rest. */
+  const known = async (refs: readonly VolumeRef[], fresh: boolean) => {
+    const held = fresh ? refs.map(() => undefined) : refs.map((ref) => cache.get(volumeKey(ref)));
+    const missing = refs.filter((_, i) => held[i] === undefined);
+    if (missing.length === 0) return { found: held, remembered: true };
+    const fetched = [...(await read(missing))];
+    return { found: held.map((h) => h ?? fetched.shift()), remembered: missing.length < refs.length };
+  };
+
+  /** Holds the lanes of all keys, always in the same order, so that two sets never wait for each other. */
+  const within = async <T>(keys: readonly string[], fn: () => Promise<T>): Promise<T> => {
+    const [first, ...rest] = keys;
+    return first === undefined ? await fn() : await lanes.run(first, signal, () => within(rest, fn));
+  };
+
+  const exclusively = <T>(refs: readonly VolumeRef[], fn: () => Promise<T>): Promise<T> =>
+    within([...new Set(refs.map(volumeKey))].sort(), fn);
+
+  const pause = async (round: number): Promise<void> => {
+    if (round > 0) await clock.sleep(Math.ceil(ids.random() * 2 ** Math.min(round, 7)), signal);
+  };
+
+  type Found = readonly (VersionedVolume | undefined)[];
+
+  /** One round: undefined = somebody else was faster, or nobody knows: read and decide again. */
+  const round = async (refs: readonly VolumeRef[], decide: DecideMany, fresh: boolean, options?: ChangeOptions) => {
+    const { found, remembered } = await known(refs, fresh);
+    const at = moment(options);
+    const decision = decideOn(found, decide, at, remembered);
+    if (decision === undefined) return undefined;
+    if (decision.every((d) => d === undefined)) return remembered ? undefined : untouched(found); // V2
+    const tombstones = await Promise.all(
+      decision.map((d, i) => (d?.volume === null ? store.get(volumeTombstoneRef(refs[i] ?? emptyRef)) : undefined)),
+    );
+    const built = buildCommit(found, decision, tombstones, at);
+    const result = await commitOnce(built.commit, refs);
+    if (result === undefined) return undefined;
+    const results = decision.map((change, i): ChangeResult => {
+      const before = found[i];
+      if (change === undefined || before === undefined) return asBefore(before);
+      const key = volumeKey(before.volume);
+      const rev = before.rev + 1;
+      if (change.volume === null) cache.drop(key);
+      else cache.keep(key, { volume: change.volume, rev });
+      return { volume: change.volume, rev, ended: change.ended, changed: true };
+    });
+    tell({ keys: refs.filter((_, i) => decision[i] !== undefined).map(volumeKey), due: built.due });
+    return results;
+  };
+
+  /** undefined = decide again from a fresh read. */
+  const decideOn = (found: Found, decide: DecideMany, at: Moment, remembered: boolean) => {
+    try {
+      const decided = decide(
+        found.map((f) => f?.volume),
+        at,
+      );
+      return found.map((before, i) => {
+        const change = decided[i];
+        return before === undefined || change === undefined || unchanged(before.volume, change) ? undefined : change;
+      });
+    } catch (error) {
+      if (remembered) return undefined; // V2
+      throw error;
+    }
+  };
+
+  const commitOnce = async (commit: Commit, refs: readonly VolumeRef[]) => {
+    const forget = () => {
+      for (const ref of refs) cache.drop(volumeKey(ref));
+    };
+    try {
+      commits += 1;
+      const result = await store.commit(commit);
+      if (result.ok) return result.revs;
+      forget(); // V1
+      return undefined;
+    } catch (error) {
+      forget();
+      // The next decision sees whether this one was stored: all of them may be made twice.
+      if (isHoldfastError(error) && error.reason === "STORE_OUTCOME_UNKNOWN") return undefined;
+      throw error;
+    }
+  };
+
+  const changeMany: VolumeDecisions["changeMany"] = (refs, decide, options) =>
+    exclusively(refs, async () => {
+      for (let n = 0; n < maxRounds; n += 1) {
+        await pause(n - 1);
+        const done = await round(refs, decide, n > 0, options);
+        if (done !== undefined) return done;
+      }
+      throw new HoldfastError({
+        kind: "aborted",
+        reason: "REVISION_CONFLICT",
+        message: `volume ${refs.map(volumeKey).join(", ")} is being changed by others all the time; repeat the request`,
+        metadata: { namespace: refs[0]?.namespace ?? "", volume: refs[0]?.id ?? "" },
+      });
+    });
+
+  return {
+    moment,
+    read,
+    async recent(ref) {
+      const { found } = await known([ref], false);
+      return found[0];
+    },
+    changeMany,
+    exclusively,
+    commitOnce,
+    commits: () => commits,
+  };
+};
+
+const emptyRef: VolumeRef = { namespace: "", id: "" };
+
+const asBefore = (before: VersionedVolume | undefined): ChangeResult => ({
+  volume: before?.volume ?? null,
+  rev: before?.rev ?? 0,
+  ended: [],
+  changed: false,
+});
+
+const untouched = (found: readonly (VersionedVolume | undefined)[]): readonly ChangeResult[] => found.map(asBefore);
