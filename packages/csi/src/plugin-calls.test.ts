@@ -338,8 +338,12 @@ describe("deadlines", () => {
     expect(await connection.call("DeleteVolume", { volumeId: "v" }, { signal: signal() })).toMatchObject({
       failure: { sent: false },
     });
+    const seen: string[] = [];
+    connection.onChange(({ phase }) => seen.push(phase));
     hung = false;
     await connection.whenReady(signal());
+    // It was never well in between: a new connection by itself says nothing.
+    expect(seen).toEqual(["ready"]);
     expect(plugin.calls.filter((name) => name === "GetPluginInfo")).toHaveLength(1);
   });
 

@@ -196,6 +196,35 @@ describe("a plugin connection", () => {
     expect((await reached(connection, "quarantined")).reason).toContain("node id node-2, and gave node-1 before");
   });
 
+  it("quarantines a plugin that changes its name within one connection, and forgets its facts", async () => {
+    let name = "tiny.example.com";
+    await start({ handlers: { getPluginInfo: async () => ({ name }) } });
+    const connection = connect({ healthIntervalMs: 20 });
+    await connection.whenReady(signal());
+    name = "stranger.example.com";
+    // Nothing is read again without a reason; an announced call that is not implemented is one.
+    await connection.call("DeleteVolume", { volumeId: "v" }, { signal: signal() });
+    expect(await reached(connection, "quarantined")).not.toHaveProperty("facts");
+  });
+
+  it("does not call a plugin unhealthy that died while it was asked who it is", async () => {
+    const seen: PluginPhase[] = [];
+    const first = await start({
+      handlers: {
+        getPluginCapabilities: () => {
+          void first.kill();
+          return new Promise<never>(() => undefined);
+        },
+      },
+    });
+    const connection = connect();
+    connection.onChange(({ phase }) => seen.push(phase));
+    await expect.poll(() => seen.at(-1)).toBe("waiting");
+    await start();
+    await connection.whenReady(signal());
+    expect(seen).not.toContain("unhealthy");
+  });
+
   it("refuses a name that could not be a plugin's", async () => {
     await start({ name: "../etc" });
     const connection = connect();

@@ -103,7 +103,7 @@ describe("a plugin directory", () => {
 
   it("keeps a plugin that unlinked its socket and serves on", async () => {
     await start({ socketPath: inDir("a.sock") });
-    const plugins = open({ forgetAfterMs: 1 });
+    const plugins = open({ forgetAfterMs: 0 });
     const connection = await plugins.whenReady("tiny.example.com", signal());
     await rm(inDir("a.sock"));
     await start({ socketPath: inDir("other.sock"), name: "other.example.com" });
