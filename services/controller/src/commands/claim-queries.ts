@@ -4,7 +4,7 @@ import { createGrantFacts } from "../records/grant-facts.ts";
 import { workloadValue } from "../records/volume-codec.ts";
 import type { VersionedVolume } from "../records/volume-decisions.ts";
 import { endedOfWorkload, livingView, selectViews } from "./claim-views.ts";
-import type { CommandDeps } from "./commands.ts";
+import type { CommandDeps } from "./command-deps.ts";
 import { claimNotFound } from "./errors.ts";
 import type { ClaimFilter, ClaimView, Commands, Page, PageInput } from "./model.ts";
 import { validateGetClaim, validateSelection } from "./validate-claims.ts";

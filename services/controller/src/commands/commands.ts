@@ -1,7 +1,5 @@
-import type { Clock } from "@holdfast/shared/async/clock";
-import type { ControllerPlugins, Ids, Nodes, StoreGate } from "../ports.ts";
-import type { VolumeRecords } from "../records/volume-records.ts";
 import { createClaimQueries } from "./claim-queries.ts";
+import type { CommandDeps } from "./command-deps.ts";
 import { createClaimsCommand } from "./create-claims.ts";
 import { createVolumeCommand } from "./create-volume.ts";
 import { deleteVolumeCommand } from "./delete-volume.ts";
@@ -10,15 +8,6 @@ import { handOverCommand } from "./hand-over.ts";
 import type { Commands } from "./model.ts";
 import { releaseClaimsCommand } from "./release-claims.ts";
 import { createVolumeQueries } from "./volume-queries.ts";
-
-export interface CommandDeps {
-  readonly records: VolumeRecords;
-  readonly nodes: Nodes;
-  readonly plugins: ControllerPlugins;
-  readonly gate: StoreGate;
-  readonly clock: Clock;
-  readonly ids: Ids;
-}
 
 /** Everything that callers can ask for. Commands write what is wanted, durably; the reconciler alone acts on it. */
 export const createCommands = (deps: CommandDeps): Commands => ({

@@ -3,7 +3,7 @@ import type { VolumeRecord, VolumeRef } from "../domain/volume.ts";
 import { volumeKey } from "../domain/volume.ts";
 import { createGrantFacts } from "../records/grant-facts.ts";
 import { livingView, volumesOfWorkload } from "./claim-views.ts";
-import type { CommandDeps } from "./commands.ts";
+import type { CommandDeps } from "./command-deps.ts";
 import { type ClaimOrder, decideClaims, type WantedClaim } from "./decide-claims.ts";
 import { claimExists, nodeNotFound } from "./errors.ts";
 import type { Caller, ClaimView, Commands } from "./model.ts";

@@ -4,7 +4,7 @@ import { zeroEpoch } from "../domain/epoch.ts";
 import { noAttempts } from "../domain/outcome.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import type { ControllerPlugins } from "../ports.ts";
-import type { CommandDeps } from "./commands.ts";
+import type { CommandDeps } from "./command-deps.ts";
 import {
   pluginCannot,
   pluginNotFound,

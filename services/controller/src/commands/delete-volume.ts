@@ -1,7 +1,7 @@
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import { deleteWanted, usersOf } from "../domain/volume-change.ts";
-import type { CommandDeps } from "./commands.ts";
+import type { CommandDeps } from "./command-deps.ts";
 import { volumeInUse, volumeNotFound } from "./errors.ts";
 import type { Commands } from "./model.ts";
 import { validateDeleteVolume } from "./validate-volume.ts";

@@ -2,7 +2,7 @@ import type { Claim, ClaimState } from "../domain/claim.ts";
 import { type GrantFacts, inTheWay, obstacleTo } from "../domain/grant.ts";
 import { type Attachment, type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import { createGrantFacts, type GrantFactsOf } from "../records/grant-facts.ts";
-import type { CommandDeps } from "./commands.ts";
+import type { CommandDeps } from "./command-deps.ts";
 import { volumeNotFound } from "./errors.ts";
 import type { AttachmentExplanation, ClaimExplanation, Commands } from "./model.ts";
 import { validateRef } from "./validate-volume.ts";

@@ -1,7 +1,7 @@
 import { queueOf } from "../domain/grant.ts";
 import { limits } from "../domain/limits.ts";
 import { volumesOfWorkload } from "./claim-views.ts";
-import type { CommandDeps } from "./commands.ts";
+import type { CommandDeps } from "./command-deps.ts";
 import { newTicket, placeOrder, traceOf } from "./create-claims.ts";
 import type { WantedClaim } from "./decide-claims.ts";
 import { claimConflict, claimNotFound } from "./errors.ts";

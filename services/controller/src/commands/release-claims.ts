@@ -5,7 +5,7 @@ import type { Moment } from "../domain/moment.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
 import { createGrantFacts } from "../records/grant-facts.ts";
 import { endedOfWorkload, isSelected, livingView, volumesOfWorkload } from "./claim-views.ts";
-import type { CommandDeps } from "./commands.ts";
+import type { CommandDeps } from "./command-deps.ts";
 import { traceOf } from "./create-claims.ts";
 import type { ClaimView, Commands } from "./model.ts";
 import { validateSelection } from "./validate-claims.ts";

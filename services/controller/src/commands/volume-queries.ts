@@ -1,7 +1,7 @@
 import { limits } from "../domain/limits.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
 import type { VolumeIndex } from "../records/volume-codec.ts";
-import type { CommandDeps } from "./commands.ts";
+import type { CommandDeps } from "./command-deps.ts";
 import { volumeNotFound } from "./errors.ts";
 import type { Commands, VolumeFilter, VolumeView } from "./model.ts";
 import { validateRef } from "./validate-volume.ts";

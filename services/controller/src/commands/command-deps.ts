@@ -1,0 +1,13 @@
+import type { Clock } from "@holdfast/shared/async/clock";
+import type { ControllerPlugins, Ids, Nodes, StoreGate } from "../ports.ts";
+import type { VolumeRecords } from "../records/volume-records.ts";
+
+/** What commands work with. */
+export interface CommandDeps {
+  readonly records: VolumeRecords;
+  readonly nodes: Nodes;
+  readonly plugins: ControllerPlugins;
+  readonly gate: StoreGate;
+  readonly clock: Clock;
+  readonly ids: Ids;
+}

@@ -1,0 +1,194 @@
+/** Agents with journals and mounts that outlive every controller: they honour permits as the protocol says and police their caller. */
+import { accessConflict } from "@holdfast/controller/domain/access";
+import type { Claim } from "@holdfast/controller/domain/claim";
+import { compareEpochs, type Epoch } from "@holdfast/controller/domain/epoch";
+import type { Inventory, PublishAnswer, ReleaseAnswer } from "@holdfast/controller/domain/permit";
+import { volumeKey } from "@holdfast/controller/domain/volume";
+import type { AgentGateway } from "@holdfast/controller/ports";
+
+/** `lost` does the work and answers nothing certain, `dropped` does not even get the message. */
+export type AgentFault =
+  | { readonly kind: "lost" }
+  | { readonly kind: "dropped" }
+  | { readonly kind: "not-mounted" }
+  | { readonly kind: "refused"; readonly reason: string }
+  | { readonly kind: "pending"; readonly blocked: boolean };
+
+interface Held {
+  readonly claim: Claim;
+  readonly volume: string;
+  readonly volumeUid: string;
+  readonly externalId: string;
+  readonly epoch: Epoch;
+  mounted: boolean;
+}
+
+export interface FakeAgents extends AgentGateway {
+  script(method: "publish" | "release", ...faults: readonly AgentFault[]): void;
+  chance(pick: ((method: "publish" | "release") => AgentFault | undefined) | undefined): void;
+  readonly calls: readonly string[];
+  readonly violations: readonly string[];
+  /** `volume@node` of every mount. */
+  mounts(): readonly string[];
+  mounted(externalId: string, node: string): boolean;
+  heldOn(node: string): readonly string[];
+  /** The host boots: mounts are gone, the journal is not. */
+  reboot(node: string): void;
+  /** The state directory is gone. */
+  loseJournal(node: string): void;
+  /** A local release that no controller asked for. */
+  releaseLocally(node: string, claimUid: string): void;
+  /** No answer comes from it any more. */
+  silence(node: string, silent: boolean): void;
+}
+
+export interface AgentDeps {
+  readonly attached: (externalId: string, node: string) => boolean;
+  /** Plugins without ControllerPublish mount without an attachment. */
+  readonly attaches: () => boolean;
+}
+
+const uncertain: PublishAnswer = { kind: "uncertain", reason: "UNAVAILABLE", message: "no answer" };
+const noAnswer: ReleaseAnswer = { kind: "pending", reason: "UNAVAILABLE", message: "no answer", blocked: false };
+const epochText = (e: Epoch) => `${e.gen}.${e.ctr}`;
+
+export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents => {
+  const held = new Map<string, Map<string, Held>>();
+  const floors = new Map<string, Epoch>();
+  const dead = new Set<string>();
+  const silent = new Set<string>();
+  const calls: string[] = [];
+  const violations: string[] = [];
+  const scripts = new Map<string, AgentFault[]>();
+  let pick: ((method: "publish" | "release") => AgentFault | undefined) | undefined;
+
+  const on = (node: string): Map<string, Held> => {
+    const known = held.get(node);
+    if (known !== undefined) return known;
+    const fresh = new Map<string, Held>();
+    held.set(node, fresh);
+    return fresh;
+  };
+
+  const all = () => [...held].flatMap(([node, claims]) => [...claims.values()].map((h) => ({ node, ...h })));
+  const fault = (method: "publish" | "release") => scripts.get(method)?.shift() ?? pick?.(method);
+
+  const mount = (node: string, next: Held): void => {
+    for (const other of all())
+      if (other.mounted && other.volumeUid === next.volumeUid && other.claim.uid !== next.claim.uid) {
+        const why = accessConflict(next.claim, other.claim);
+        if (why !== undefined)
+          violations.push(
+            `[I1] ${next.volume} mounted for ${next.claim.workload} beside ${other.claim.workload}: ${why}`,
+          );
+      }
+    if (attaches() && !attached(next.externalId, node))
+      violations.push(`[I5] ${next.volume} mounted on ${node} without attachment`);
+    next.mounted = true;
+    on(node).set(next.claim.uid, next);
+  };
+
+  const publish: AgentGateway["publish"] = async ({ name }, permit, { signal }) => {
+    signal.throwIfAborted();
+    const key = volumeKey(permit.volume);
+    const { uid } = permit.claim;
+    calls.push(`publish ${key} ${uid} ${epochText(permit.epoch)} on ${name}`);
+    const how = fault("publish");
+    await Promise.resolve();
+    if (silent.has(name) || how?.kind === "dropped") return uncertain;
+    const pair = `${permit.volume.uid}@${name}`;
+    const floor = floors.get(pair);
+    const known = on(name).get(uid);
+    if (how?.kind === "refused") return { kind: "refused", reason: how.reason, message: "as scripted" };
+    if (known === undefined && dead.has(`${pair}/${epochText(permit.epoch)}`))
+      return { kind: "refused", reason: "DEAD", message: `epoch ${epochText(permit.epoch)} was released here` };
+    if (known === undefined && floor !== undefined && compareEpochs(permit.epoch, floor) < 0)
+      return { kind: "refused", reason: "FLOOR", message: `epoch ${epochText(permit.epoch)} is below the floor` };
+    if (floor === undefined || compareEpochs(permit.oldestLiveEpoch, floor) > 0)
+      floors.set(pair, permit.oldestLiveEpoch);
+    if (how?.kind === "not-mounted") {
+      on(name).delete(uid);
+      dead.add(`${pair}/${epochText(permit.epoch)}`);
+      return {
+        kind: "not-mounted",
+        reason: "PLUGIN_REFUSED",
+        message: "NodeStageVolume refused",
+        code: "INVALID_ARGUMENT",
+      };
+    }
+    mount(name, {
+      claim: permit.claim,
+      volume: key,
+      volumeUid: permit.volume.uid,
+      externalId: permit.volume.externalId,
+      epoch: permit.epoch,
+      mounted: true,
+    });
+    if (how?.kind === "lost") return uncertain;
+    return { kind: "published", publication: { hostPath: `/mnt/${uid}`, mountId: 7 } };
+  };
+
+  const letGo = (node: string, uid: string, volumeUid: string, epoch: Epoch): void => {
+    on(node).delete(uid);
+    dead.add(`${volumeUid}@${node}/${epochText(epoch)}`);
+  };
+
+  const release: AgentGateway["release"] = async ({ name }, order, { signal }) => {
+    signal.throwIfAborted();
+    calls.push(`release ${order.namespace}/${order.volume} ${order.claimUid} ${epochText(order.epoch)} on ${name}`);
+    const how = fault("release");
+    await Promise.resolve();
+    if (silent.has(name) || how?.kind === "dropped") return noAnswer;
+    if (how?.kind === "pending")
+      return { kind: "pending", reason: "MOUNT_HELD", message: "held by pid 42 (tail)", blocked: how.blocked };
+    if (how?.kind === "refused") return { kind: "refused", reason: how.reason, message: "as scripted" };
+    letGo(name, order.claimUid, order.volumeUid, order.epoch);
+    return how?.kind === "lost" ? noAnswer : { kind: "released" };
+  };
+
+  return {
+    publish,
+    release,
+    inventory: async ({ name, journalUid, nodeEpoch }): Promise<Inventory> => {
+      calls.push(`inventory ${name}`);
+      if (silent.has(name)) throw new Error(`agent ${name} does not answer`);
+      const volumes = [...on(name).values()].map((h) => ({
+        namespace: h.volume.split("/")[0] ?? "",
+        volume: h.volume.split("/")[1] ?? "",
+        volumeUid: h.volumeUid,
+        externalId: h.externalId,
+        plugin: "csi.example",
+        held: [{ claimUid: h.claim.uid, epoch: h.epoch, state: h.mounted ? "PUBLISHED" : "PERMITTED" }],
+      }));
+      return { node: name, journalUid, nodeEpoch, volumes, orphans: [] };
+    },
+    script(method, ...faults) {
+      scripts.set(method, [...(scripts.get(method) ?? []), ...faults]);
+    },
+    chance(next) {
+      pick = next;
+    },
+    calls,
+    violations,
+    mounts: () =>
+      all()
+        .filter((h) => h.mounted)
+        .map((h) => `${h.volume}@${h.node}`),
+    mounted: (externalId, node) => [...on(node).values()].some((h) => h.mounted && h.externalId === externalId),
+    heldOn: (node) => [...on(node).keys()],
+    reboot(node) {
+      for (const h of on(node).values()) h.mounted = false;
+    },
+    loseJournal(node) {
+      held.delete(node);
+    },
+    releaseLocally(node, claimUid) {
+      const known = on(node).get(claimUid);
+      if (known !== undefined) letGo(node, claimUid, known.volumeUid, known.epoch);
+    },
+    silence(node, is) {
+      if (is) silent.add(node);
+      else silent.delete(node);
+    },
+  };
+};

@@ -1,0 +1,179 @@
+/** A storage backend with its plugin's controller half: stateful, polices its caller, answers as told. */
+import { accessRules } from "@holdfast/controller/domain/access";
+import type { Advice, Failure, Outcome } from "@holdfast/controller/domain/outcome";
+import type { Attachment, VolumeRecord } from "@holdfast/controller/domain/volume";
+import type { CreatedVolume } from "@holdfast/controller/domain/volume-change";
+import type { CallContext, ControllerPluginFacts, ControllerPlugins } from "@holdfast/controller/ports";
+
+export type BackendMethod = "create" | "delete" | "publish" | "unpublish";
+
+/**
+ * How one call goes: `lost` does the work and gives no certain answer, `dropped` does nothing and gives none either,
+ * `refused` and the others answer with that advice and do nothing.
+ */
+export type BackendFault =
+  | { readonly kind: "lost" }
+  | { readonly kind: "dropped" }
+  | { readonly kind: "refused"; readonly advice: Advice; readonly code: string }
+  | { readonly kind: "unknown"; readonly advice: Advice; readonly code: string }
+  | { readonly kind: "held"; readonly until: Promise<void> };
+
+export interface FakeBackend extends ControllerPlugins {
+  /** Faults are used up one call at a time. */
+  script(method: BackendMethod, ...faults: readonly BackendFault[]): void;
+  /** Asked before the scripts; for random faults. */
+  chance(pick: ((method: BackendMethod) => BackendFault | undefined) | undefined): void;
+  readonly calls: readonly string[];
+  /** What a correct caller never does. */
+  readonly violations: readonly string[];
+  /** External ids that exist. */
+  volumes(): readonly string[];
+  /** `externalId@nodeId` */
+  attachments(): readonly string[];
+  attach(externalId: string, nodeId: string): void;
+  setFacts(facts: Partial<ControllerPluginFacts>): void;
+  setAbsence(absent: "yes" | "no" | "unknown"): void;
+}
+
+export interface BackendDeps {
+  readonly plugin: string;
+  /** Is the volume mounted there? Asked of the hosts, not of the caller's records. */
+  readonly mounted: (externalId: string, nodeId: string) => boolean;
+}
+
+const failure = (method: string, advice: Advice, code: string): Failure => ({
+  reason: code,
+  message: `${method} answered ${code}`,
+  advice,
+  method,
+  code,
+});
+
+export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend => {
+  const byName = new Map<string, string>();
+  const attached = new Map<string, Attachment>();
+  const calls: string[] = [];
+  const violations: string[] = [];
+  const scripts = new Map<BackendMethod, BackendFault[]>();
+  const busy = new Set<string>();
+  const listeners = new Set<(plugin: string) => void>();
+  let pick: ((method: BackendMethod) => BackendFault | undefined) | undefined;
+  let absent: "yes" | "no" | "unknown" | undefined;
+  let facts: ControllerPluginFacts = {
+    ready: true,
+    reason: "",
+    version: "1.0.0",
+    createsVolumes: "yes",
+    attaches: "yes",
+    publishesReadOnly: "yes",
+    singleNodeMultiWriter: "yes",
+    listsPublishedNodes: "yes",
+  };
+
+  const police = (wrong: boolean, what: string): void => {
+    if (wrong) violations.push(what);
+  };
+
+  const call = async <T>(
+    method: BackendMethod,
+    subject: string,
+    signal: AbortSignal,
+    work: () => Outcome<T>,
+  ): Promise<Outcome<T>> => {
+    signal.throwIfAborted();
+    calls.push(`${method} ${subject}`);
+    const lane = subject.split("@")[0] ?? subject;
+    police(busy.has(lane), `two calls at once for ${lane}`);
+    busy.add(lane);
+    try {
+      const fault = scripts.get(method)?.shift() ?? pick?.(method);
+      await Promise.resolve();
+      if (fault?.kind === "held") await fault.until;
+      if (fault === undefined || fault.kind === "held") return work();
+      if (fault.kind === "dropped") return { kind: "unknown", failure: failure(method, "again", "UNAVAILABLE") };
+      if (fault.kind === "lost") {
+        work();
+        return { kind: "unknown", failure: failure(method, "again", "DEADLINE_EXCEEDED") };
+      }
+      return { kind: fault.kind, failure: failure(method, fault.advice, fault.code) };
+    } finally {
+      busy.delete(lane);
+    }
+  };
+
+  const refused = <T>(method: BackendMethod, advice: Advice, code: string): Outcome<T> => ({
+    kind: "refused",
+    failure: failure(method, advice, code),
+  });
+
+  const attachmentsOf = (externalId: string) => [...attached].filter(([key]) => key.startsWith(`${externalId}@`));
+
+  return {
+    facts: (name) => (name === plugin ? facts : { ...facts, ready: false, reason: "unknown", attaches: "unknown" }),
+    names: () => [plugin],
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    createVolume: (volume: VolumeRecord, { signal }: CallContext) =>
+      call<CreatedVolume>("create", volume.name, signal, () => {
+        const externalId = byName.get(volume.name) ?? `ext-${volume.name}`;
+        byName.set(volume.name, externalId);
+        const value = {
+          externalId,
+          capacity: volume.capacity.required,
+          context: {},
+          accessible: [],
+          pluginVersion: "1.0.0",
+        };
+        return { kind: "done", value };
+      }),
+    deleteVolume: (volume: VolumeRecord, { signal }: CallContext) =>
+      call<void>("delete", volume.externalId, signal, () => {
+        police(attachmentsOf(volume.externalId).length > 0, `deleted while attached: ${volume.externalId}`);
+        byName.delete(volume.name);
+        return { kind: "done", value: undefined };
+      }),
+    publish: (volume: VolumeRecord, attachment: Attachment, { signal }: CallContext) =>
+      call("publish", `${volume.externalId}@${attachment.nodeId}`, signal, () => {
+        police(
+          ![...byName.values()].includes(volume.externalId),
+          `attach of a volume that is not there: ${volume.externalId}`,
+        );
+        const elsewhere = attachmentsOf(volume.externalId).filter(([key]) => !key.endsWith(`@${attachment.nodeId}`));
+        if (elsewhere.length > 0 && !accessRules[attachment.accessMode].manyNodes)
+          return refused("publish", "block", "FAILED_PRECONDITION");
+        attached.set(`${volume.externalId}@${attachment.nodeId}`, attachment);
+        return { kind: "done", value: { device: `/dev/${volume.externalId}` } };
+      }),
+    unpublish: (volume: VolumeRecord, attachment: Attachment, { signal }: CallContext) =>
+      call<void>("unpublish", `${volume.externalId}@${attachment.nodeId}`, signal, () => {
+        const pair = `${volume.externalId}@${attachment.nodeId}`;
+        police(mounted(volume.externalId, attachment.nodeId), `[I2] detached while mounted: ${pair}`);
+        attached.delete(pair);
+        return { kind: "done", value: undefined };
+      }),
+    attachmentAbsent: async (volume, attachment) =>
+      absent ?? (attached.has(`${volume.externalId}@${attachment.nodeId}`) ? "no" : "yes"),
+    script(method, ...faults) {
+      scripts.set(method, [...(scripts.get(method) ?? []), ...faults]);
+    },
+    chance(next) {
+      pick = next;
+    },
+    calls,
+    violations,
+    volumes: () => [...byName.values()],
+    attachments: () => [...attached.keys()],
+    attach(externalId, nodeId) {
+      attached.set(`${externalId}@${nodeId}`, {} as Attachment);
+    },
+    setFacts(change) {
+      facts = { ...facts, ...change };
+      for (const listener of listeners) listener(plugin);
+    },
+    setAbsence(value) {
+      absent = value;
+    },
+  };
+};

@@ -1,0 +1,311 @@
+/** One controller over a real store, a backend and hosts that outlive it, and a clock that the test moves. */
+
+import { createCommands } from "@holdfast/controller/commands/commands";
+import type { CreateClaimsInput, CreateVolumeInput } from "@holdfast/controller/commands/model";
+import type { AccessMode } from "@holdfast/controller/domain/access";
+import type { NodeRecord } from "@holdfast/controller/domain/node";
+import type { VolumeCapability, VolumeRecord } from "@holdfast/controller/domain/volume";
+import type { Nodes, NodeView, Store, StoreGate } from "@holdfast/controller/ports";
+import type { ReconcileFailpoint } from "@holdfast/controller/reconcile/failpoints";
+import { createReconciler } from "@holdfast/controller/reconcile/reconciler";
+import { createChanges } from "@holdfast/controller/records/changes";
+import { createVolumeRecords } from "@holdfast/controller/records/volume-records";
+import { createSqliteStore } from "@holdfast/controller/store/sqlite/sqlite-store";
+import { createManualClock } from "@holdfast/shared/async/manual-clock";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { createFakeAgents } from "./fake-agents.ts";
+import { createFakeBackend } from "./fake-backend.ts";
+
+export const plugin = "csi.example";
+export const caller = { who: "test", why: "test" };
+
+export const capability = (accessMode: AccessMode = "SINGLE_NODE_SINGLE_WRITER"): VolumeCapability => ({
+  accessMode,
+  attachmentMode: "FILE_SYSTEM",
+  fsType: "ext4",
+  mountFlags: [],
+  volumeMountGroup: "",
+});
+
+export const volumeInput = (id: string, change: Partial<CreateVolumeInput> = {}): CreateVolumeInput => ({
+  namespace: "default",
+  id,
+  plugin,
+  capacity: { required: 1_000_000, limit: 0 },
+  capabilities: [capability()],
+  parameters: {},
+  mutableParameters: {},
+  topology: { required: [], preferred: [] },
+  contentSource: { kind: "none" },
+  secretRefs: {},
+  labels: {},
+  policy: { reclaim: "delete", nodeLoss: "wait", requiresRepublish: false, identityTokens: [] },
+  requestId: "",
+  ...change,
+});
+
+export const claimsInput = (
+  workload: string,
+  node: string,
+  volumes: readonly string[],
+  change: Partial<CreateClaimsInput> = {},
+): CreateClaimsInput => ({
+  namespace: "default",
+  workload,
+  node,
+  claims: volumes.map((volume) => ({ volume, alias: "", capability: undefined, readOnly: false })),
+  requestId: "",
+  queue: { enabled: false, deadlineMs: undefined },
+  ...change,
+});
+
+const createFakeNodes = (names: readonly string[]) => {
+  const listeners = new Set<(node: string) => void>();
+  const record = (name: string): NodeRecord => ({
+    name,
+    machineId: `machine-${name}`,
+    bootId: `boot-${name}-1`,
+    journalUid: `journal-${name}-1`,
+    instance: `instance-${name}-1`,
+    nodeEpoch: 1,
+    state: "READY",
+    address: `${name}:7601`,
+    version: "0.1.0",
+    verificationScope: "host",
+    plugins: [
+      {
+        name: plugin,
+        version: "1.0.0",
+        instance: `${plugin}-${name}`,
+        role: "NODE",
+        health: "HEALTHY",
+        healthMessage: "",
+        nodeId: name,
+        maxVolumes: 0,
+        topology: {},
+        capabilities: {},
+      },
+    ],
+    registeredAt: 0,
+    updatedAt: 0,
+  });
+  const views = new Map<string, NodeView>(names.map((name) => [name, { record: record(name), live: "alive" }]));
+  const nodes: Nodes & {
+    set(name: string, change: Partial<NodeRecord>, live?: NodeView["live"]): void;
+    forget(name: string): void;
+  } = {
+    get: (name) => views.get(name),
+    list: () => [...views.values()],
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    set(name, change, live) {
+      const view = views.get(name) ?? { record: record(name), live: "alive" as const };
+      views.set(name, { record: { ...view.record, ...change }, live: live ?? view.live });
+      for (const listener of listeners) listener(name);
+    },
+    forget(name) {
+      views.delete(name);
+    },
+  };
+  return nodes;
+};
+
+const createFakeGate = () => {
+  const listeners = new Set<() => void>();
+  let open = true;
+  let gen = 1;
+  const gate: StoreGate & { set(open: boolean, gen?: number): void } = {
+    state: () => ({ open, gen, reason: open ? "" : "node n1 has not answered yet" }),
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    set(next, nextGen) {
+      open = next;
+      gen = nextGen ?? gen;
+      for (const listener of listeners) listener();
+    },
+  };
+  return gate;
+};
+
+/** Passes everything on, counts commits, and loses answers as told. */
+const createWatchedStore = (inner: Store) => {
+  const lose: ("before" | "after")[] = [];
+  let commits = 0;
+  let reads = 0;
+  return {
+    ...inner,
+    get: (ref: Parameters<Store["get"]>[0]) => {
+      reads += 1;
+      return inner.get(ref);
+    },
+    getMany: (refs: Parameters<Store["getMany"]>[0]) => {
+      reads += 1;
+      return inner.getMany(refs);
+    },
+    commit: async (commit: Parameters<Store["commit"]>[0]) => {
+      commits += 1;
+      const how = lose.shift();
+      if (how !== "before") {
+        const result = await inner.commit(commit);
+        if (how === undefined) return result;
+      }
+      const { HoldfastError } = await import("@holdfast/shared/errors/holdfast-error");
+      throw new HoldfastError({ kind: "unavailable", reason: "STORE_OUTCOME_UNKNOWN", message: "the answer was lost" });
+    },
+    loseCommits: (...how: readonly ("before" | "after")[]) => void lose.push(...how),
+    commits: () => commits,
+    reads: () => reads,
+  };
+};
+
+export type World = Awaited<ReturnType<typeof createWorld>>;
+
+export const createWorld = async (
+  options: { readonly nodes?: readonly string[]; readonly random?: () => number } = {},
+) => {
+  const names = options.nodes ?? ["n1", "n2", "n3"];
+  const clock = createManualClock();
+  let uuids = 0;
+  const ids = {
+    uuid: () => {
+      uuids += 1;
+      return `00000000-0000-4000-8000-${uuids.toString(16).padStart(12, "0")}`;
+    },
+    random: options.random ?? (() => 0.5),
+  };
+  const sqlite = createSqliteStore({ file: ":memory:", now: clock.now, uuid: ids.uuid });
+  const identity = await sqlite.identity();
+  await sqlite.markVetted(identity.runId, 1);
+  const store = createWatchedStore(sqlite);
+  const nodes = createFakeNodes(names);
+  const gate = createFakeGate();
+  const backend = createFakeBackend({ plugin, mounted: (external, node) => agents.mounted(external, node) });
+  const agents = createFakeAgents({
+    attached: (external, node) => backend.attachments().includes(`${external}@${node}`),
+    attaches: () => backend.facts(plugin).attaches === "yes",
+  });
+  const log = createMemoryLogger();
+  let lives = 0;
+  let killAt: { name: ReconcileFailpoint; skip: number } | undefined;
+
+  const start = async () => {
+    lives += 1;
+    const life = new AbortController();
+    const { signal } = life;
+    const changes = createChanges();
+    const records = createVolumeRecords({ store, clock, ids, issuer: `c1/${lives}`, changes, signal });
+    const commands = createCommands({ records, nodes, plugins: backend, gate, clock, ids });
+    const failpoint = (name: ReconcileFailpoint): void => {
+      if (killAt?.name !== name) return;
+      killAt.skip -= 1;
+      if (killAt.skip >= 0) return;
+      killAt = undefined;
+      life.abort(new DOMException("killed", "AbortError"));
+      signal.throwIfAborted();
+    };
+    const reconciler = createReconciler({
+      records,
+      plugins: backend,
+      agents,
+      nodes,
+      gate,
+      clock,
+      ids,
+      log,
+      signal,
+      failpoint,
+    });
+    await reconciler.start();
+    return { life, changes, records, commands, reconciler };
+  };
+
+  let controller = await start();
+
+  const idle = async (): Promise<void> => {
+    for (let n = 0; n < 3; n += 1) {
+      await clock.advance(0);
+      await controller.reconciler.idle();
+    }
+  };
+
+  return {
+    clock,
+    store,
+    nodes,
+    gate,
+    backend,
+    agents,
+    log,
+    get commands() {
+      return controller.commands;
+    },
+    get records() {
+      return controller.records;
+    },
+    get changes() {
+      return controller.changes;
+    },
+    get reconciler() {
+      return controller.reconciler;
+    },
+    get alive() {
+      return !controller.life.signal.aborted;
+    },
+    /** The next time this point is passed (after `skip` times) the controller is dead. */
+    killAt(name: ReconcileFailpoint, skip = 0) {
+      killAt = { name, skip };
+    },
+    kill() {
+      controller.life.abort(new DOMException("killed", "AbortError"));
+    },
+    async restart() {
+      controller.life.abort(new DOMException("killed", "AbortError"));
+      controller = await start();
+      await idle();
+    },
+    idle,
+    /** Lets time pass in small steps, so that retries and deadlines happen. */
+    async pass(ms: number, step = 1_000) {
+      for (let left = ms; left > 0; left -= step) {
+        await clock.advance(Math.min(step, left));
+        await idle();
+      }
+    },
+    async volume(id: string): Promise<VolumeRecord> {
+      return (await controller.commands.getVolume({ namespace: "default", id })).volume;
+    },
+    async makeVolume(id: string, change: Partial<CreateVolumeInput> = {}): Promise<VolumeRecord> {
+      await controller.commands.createVolume(volumeInput(id, change), caller);
+      await idle();
+      return (await controller.commands.getVolume({ namespace: "default", id })).volume;
+    },
+    async claim(workload: string, node: string, volumes: readonly string[], change: Partial<CreateClaimsInput> = {}) {
+      return await controller.commands.createClaims(claimsInput(workload, node, volumes, change), caller);
+    },
+    async release(workload: string, claimUids: readonly string[] = []) {
+      return await controller.commands.releaseClaims(
+        { namespace: "default", workload, aliases: [], claimUids },
+        caller,
+      );
+    },
+    /** State of each claim of a workload, living or over. */
+    async states(workload: string): Promise<readonly string[]> {
+      const views = await controller.commands.selectClaims({
+        namespace: "default",
+        workload,
+        aliases: [],
+        claimUids: [],
+      });
+      return views.map((v) => v.claim.state);
+    },
+    violations: () => [...backend.violations, ...agents.violations],
+    async close() {
+      controller.life.abort(new DOMException("over", "AbortError"));
+      await sqlite.close();
+    },
+  };
+};
