@@ -117,8 +117,8 @@ describe.skipIf(!root)("secrets", () => {
 
     const metrics = await Promise.all(
       [cluster.controller(), cluster.node("node-a").agent()].map(async (service) => {
-        const line = await service.line((l) => l["msg"] === "ready", "ready");
-        return (await fetch(`http://${String(line["admin_address"])}/metrics`)).text();
+        const line = await service.line((l) => l["msg"] === "admin listening", "its admin address");
+        return (await fetch(`http://${String(line["address"])}/metrics`)).text();
       }),
     );
     const places: [string, string][] = [
