@@ -1,12 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { gateOf } from "./call-gate.ts";
+import { gateOf, mayCall } from "./call-gate.ts";
 import {
   allCaps,
   type Capability,
   controllerCaps,
   groupCaps,
-  mayCall,
   nodeCaps,
   type PluginFacts,
   type PluginRole,

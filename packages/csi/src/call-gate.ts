@@ -3,9 +3,9 @@
  * refused here, exactly as its UNIMPLEMENTED would be; one that it may offer, but has not told yet, waits.
  */
 import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapability } from "@holdfast/shared/gen/csi/v1/csi";
-import { type Capability, mayCall, type PluginFacts, standingOf, type Tri } from "./capabilities.ts";
+import { type Capability, type PluginFacts, type PluginRole, standingOf, type Tri } from "./capabilities.ts";
 import type { RequestOf } from "./messages.ts";
-import type { CsiMethod } from "./methods.ts";
+import { type CsiMethod, type CsiService, methods } from "./methods.ts";
 import type { WireFailure } from "./transport.ts";
 
 interface FieldNeed {
@@ -83,6 +83,19 @@ const fieldNeeds: { readonly [M in CsiMethod]?: FieldNeeds<M> } = {
   NodeGetVolumeStats: (request) => [stagingPath(request.stagingTargetPath)],
   NodeExpandVolume: (request) => [stagingPath(request.stagingTargetPath)],
 };
+
+const servedBy: Record<PluginRole, Record<CsiService, boolean>> = {
+  controller: { Identity: true, Controller: true, GroupController: true, SnapshotMetadata: true, Node: false },
+  node: { Identity: true, Controller: false, GroupController: false, SnapshotMetadata: false, Node: true },
+  monolith: { Identity: true, Controller: true, GroupController: true, SnapshotMetadata: true, Node: true },
+};
+
+/** May this RPC be sent to this plugin? "Never send an RPC whose capability is absent", CSI says in other words. */
+export function mayCall(facts: PluginFacts, method: CsiMethod): Tri {
+  const { service, needs } = methods[method];
+  if (!servedBy[facts.role][service]) return "no";
+  return needs === "none" ? "yes" : standingOf(facts, needs);
+}
 
 /** Undefined: go ahead. Otherwise the failure that stands for the call that is not made. */
 export function gateOf<M extends CsiMethod>(

@@ -3,8 +3,6 @@
  * UNIMPLEMENTED to the question); a question that failed otherwise leaves "unknown", and an unknown capability stops a
  * call without refusing it. Values that this version of CSI does not know are ignored: plugins may be newer than we are.
  */
-import { type CsiMethod, type CsiService, methods } from "./methods.ts";
-
 export type Tri = "yes" | "no" | "unknown";
 
 export const pluginCaps = [
@@ -98,17 +96,4 @@ export function standingOf(facts: PluginFacts, capability: Capability): Tri {
   const name = capability.slice(colon + 1);
   const standings: Readonly<Record<string, Tri>> = facts[family];
   return standings[name] ?? "unknown";
-}
-
-const servedBy: Record<PluginRole, Record<CsiService, boolean>> = {
-  controller: { Identity: true, Controller: true, GroupController: true, SnapshotMetadata: true, Node: false },
-  node: { Identity: true, Controller: false, GroupController: false, SnapshotMetadata: false, Node: true },
-  monolith: { Identity: true, Controller: true, GroupController: true, SnapshotMetadata: true, Node: true },
-};
-
-/** May this RPC be sent to this plugin? "Never send an RPC whose capability is absent", CSI says in other words. */
-export function mayCall(facts: PluginFacts, method: CsiMethod): Tri {
-  const { service, needs } = methods[method];
-  if (!servedBy[facts.role][service]) return "no";
-  return needs === "none" ? "yes" : standingOf(facts, needs);
 }

@@ -1,6 +1,7 @@
 /** The 32 RPCs of CSI 1.12 and what the orchestrator has to know of each before it may call it. */
+
+import type { CallKind } from "./call-kind.ts";
 import type { Capability } from "./capabilities.ts";
-import type { CallKind } from "./outcome.ts";
 
 /** Names are unique over all of CSI, so the bare name identifies the RPC. */
 export const methodNames = [

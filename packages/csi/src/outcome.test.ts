@@ -1,7 +1,8 @@
 // biome-ignore-all lint/suspicious/noThenProperty: a verdict says what then; its value is a word, and nothing awaits a verdict.
 import { describe, expect, it } from "vitest";
+import type { CallKind } from "./call-kind.ts";
 import { methodNames, methods } from "./methods.ts";
-import { type CallKind, type Code, codeOf, codes, type Verdict, verdictOf } from "./outcome.ts";
+import { type Code, codeOf, codes, type Verdict, verdictOf } from "./outcome.ts";
 
 /** One letter group a cell, written by hand from protocol §2.5, not derived from the table under test. */
 const letters: Record<string, Verdict> = {

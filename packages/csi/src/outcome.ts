@@ -7,22 +7,8 @@
  * inverse. A refusal is final only for a caller with no earlier unknown attempt of the same operation: after one of
  * those the debt stays until the inverse call succeeded.
  */
+import type { CallKind } from "./call-kind.ts";
 import type { CsiMethod } from "./methods.ts";
-
-export type CallKind =
-  | "create"
-  | "controllerPublish"
-  | "stage"
-  | "publish"
-  | "expand"
-  | "modify"
-  | "snapshotCreate"
-  | "delete"
-  | "controllerUnpublish"
-  | "unpublish"
-  | "unstage"
-  | "snapshotDelete"
-  | "read";
 
 export const codes = [
   "OK",
