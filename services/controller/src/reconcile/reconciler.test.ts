@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { capability, createWorld, type World } from "../../../../test/support/controller/world.ts";
+import { createWorld, type World } from "../../../../test/support/controller/world.ts";
 
 let world: World;
 

@@ -1,5 +1,6 @@
 /** Volume records with their meaning: reads, lists, decisions, and who is told of commits. */
 import type { Clock } from "@holdfast/shared/async/clock";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Change } from "../domain/change.ts";
 import type { ClaimTombstone } from "../domain/claim.ts";
 import type { Moment } from "../domain/moment.ts";
@@ -77,6 +78,16 @@ export interface VolumeRecordsDeps {
   readonly remembered?: number;
 }
 
+const maxInserts = 5;
+
+const outcomeUnknown = (ref: VolumeRef): HoldfastError =>
+  new HoldfastError({
+    kind: "unavailable",
+    reason: "STORE_OUTCOME_UNKNOWN",
+    message: `whether volume ${volumeKey(ref)} was stored is not known; repeat the request with the same id`,
+    metadata: { namespace: ref.namespace, volume: ref.id },
+  });
+
 export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
   const { store, clock, ids, issuer, changes, signal, retry } = deps;
   const cache = createRecordCache(deps.remembered);
@@ -128,15 +139,18 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
           ref: volumeRef(volume),
           body: JSON.stringify({ ...n.body, rev: 1 }),
         }));
-        const revs = await decisions.commitOnce({ opId: at.opId, writes: [write], events, requiresVetted: false }, [
-          volume,
-        ]);
-        if (revs === undefined) {
-          const [stored] = await decisions.read([volume]);
-          if (stored?.volume.uid !== volume.uid) return false;
-        } else cache.keep(volumeKey(volume), { volume, rev: revs[0] ?? 1 });
-        tell({ keys: [volumeKey(volume)], due });
-        return true;
+        for (let round = 0; round < maxInserts; round += 1) {
+          const opId = round === 0 ? at.opId : ids.uuid();
+          const revs = await decisions.commitOnce({ opId, writes: [write], events, requiresVetted: false }, [volume]);
+          // A conflict or a lost answer: what stands there now tells whose it is, and whether to write again.
+          const [stored] = revs === undefined ? await decisions.read([volume]) : [];
+          if (stored !== undefined && stored.volume.uid !== volume.uid) return false;
+          if (revs === undefined && stored === undefined) continue;
+          if (revs !== undefined) cache.keep(volumeKey(volume), { volume, rev: revs[0] ?? 1 });
+          tell({ keys: [volumeKey(volume)], due });
+          return true;
+        }
+        throw outcomeUnknown(volume);
       });
     },
     due: async (limit) => (await store.due(dueQueue, clock.now(), limit)).map((entry) => entry.ref.key),
