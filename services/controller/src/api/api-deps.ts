@@ -1,0 +1,26 @@
+import type { Clock } from "@holdfast/shared/async/clock";
+import type { CallContext } from "@holdfast/shared/grpc/call-context";
+import { formatIdentity } from "@holdfast/shared/grpc/identity";
+import type { Tracing } from "@holdfast/shared/tracing";
+import type { Caller, Commands } from "../commands/model.ts";
+import type { Store } from "../ports.ts";
+import type { Wakeups } from "./hold-until.ts";
+
+/** What the services of holdfast.v1 work with. */
+export interface ApiDeps {
+  readonly commands: Commands;
+  readonly wakeups: Wakeups;
+  readonly feed: Pick<Store, "head" | "watch">;
+  readonly clock: Clock;
+  readonly tracing: Tracing;
+}
+
+/** Who asks and in which trace; both are stored with what is asked. */
+export const callerOf = (
+  { tracing }: Pick<ApiDeps, "tracing">,
+  { identity }: Pick<CallContext, "identity">,
+  rpc: string,
+): Caller => {
+  const traceparent = tracing.currentTraceparent();
+  return { who: formatIdentity(identity), why: rpc, ...(traceparent === undefined ? {} : { traceparent }) };
+};

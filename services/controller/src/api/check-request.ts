@@ -1,0 +1,49 @@
+import { type FieldViolation, invalidArgument, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { Duration } from "@holdfast/shared/gen/google/protobuf/duration";
+import { checkOptionalId } from "../domain/limits.ts";
+
+/** Collects what is wrong with a message while it is turned into the domain's words. */
+export interface Checks {
+  complain(field: string, description: string): void;
+  readonly violations: readonly FieldViolation[];
+}
+
+export const createChecks = (): Checks => {
+  const violations: FieldViolation[] = [];
+  return { violations, complain: (field, description) => void violations.push({ field, description }) };
+};
+
+/**
+ * Everything that is wrong, at once: what only the message could show, and what the command's own check finds in the rest. Without
+ * complaints of our own the command is left to check for itself.
+ */
+export const refuseAll = ({ violations }: Checks, validate: () => void): void => {
+  if (violations.length === 0) return;
+  const named = new Set(violations.map(({ field }) => field));
+  try {
+    validate();
+  } catch (error) {
+    if (!isHoldfastError(error) || error.kind !== "invalid") throw error;
+    throw invalidArgument([...violations, ...error.violations.filter(({ field }) => !named.has(field))]);
+  }
+  throw invalidArgument(violations);
+};
+
+/** An id that a filter may leave empty. */
+export const optionalId = (field: string, id: string | undefined, checks: Checks): string => {
+  for (const { description } of checkOptionalId(field, id ?? "")) checks.complain(field, description);
+  return id ?? "";
+};
+
+const maxSeconds = 315_576_000_000n;
+
+/** Milliseconds, undefined for none given. */
+export const durationMs = (field: string, duration: Duration | undefined, checks: Checks): number | undefined => {
+  if (duration === undefined) return undefined;
+  const { seconds, nanos } = duration;
+  if (seconds < 0n || nanos < 0 || seconds > maxSeconds || nanos > 999_999_999) {
+    checks.complain(field, "has to be a duration of zero or more");
+    return undefined;
+  }
+  return Number(seconds) * 1000 + nanos / 1e6;
+};

@@ -1,0 +1,97 @@
+/** What the messages of several services share ↔ the domain. */
+import {
+  VerificationScope,
+  AccessMode as WireAccessMode,
+  AttachmentMode as WireAttachmentMode,
+  type Blocked as WireBlocked,
+  type VolumeCapability as WireCapability,
+  type Epoch as WireEpoch,
+  type LastError as WireLastError,
+} from "@holdfast/shared/gen/holdfast/v1/common";
+import { type AccessMode, type AttachmentMode, accessModes } from "../domain/access.ts";
+import type { Epoch } from "../domain/epoch.ts";
+import type { Attempts, Blocked, LastError } from "../domain/outcome.ts";
+import type { VolumeCapability } from "../domain/volume.ts";
+import type { Checks } from "./check-request.ts";
+
+/** Wall-clock milliseconds; 0 and undefined are "not". */
+export const dateOf = (ms: number | undefined): Date | undefined =>
+  ms === undefined || ms === 0 ? undefined : new Date(ms);
+
+const wireMode = (mode: AccessMode): WireAccessMode =>
+  mode === "UNKNOWN" ? WireAccessMode.ACCESS_MODE_UNSPECIFIED : WireAccessMode[`ACCESS_MODE_${mode}`];
+
+const modeFrom = (wire: WireAccessMode): AccessMode => accessModes.find((mode) => wireMode(mode) === wire) ?? "UNKNOWN";
+
+export const accessModeMessage = wireMode;
+
+export const attachmentModeMessage = (mode: AttachmentMode): WireAttachmentMode =>
+  WireAttachmentMode[`ATTACHMENT_MODE_${mode}`];
+
+export const capabilityMessage = (capability: VolumeCapability): WireCapability => ({
+  attachmentMode: attachmentModeMessage(capability.attachmentMode),
+  accessMode: wireMode(capability.accessMode),
+  fsType: capability.fsType,
+  mountFlags: [...capability.mountFlags],
+  volumeMountGroup: capability.volumeMountGroup,
+});
+
+/** The domain has no word for "no attachment mode", so that its absence is told here. */
+export const capabilityFrom = (field: string, wire: WireCapability, checks: Checks): VolumeCapability => {
+  const block = wire.attachmentMode === WireAttachmentMode.ATTACHMENT_MODE_BLOCK_DEVICE;
+  if (!block && wire.attachmentMode !== WireAttachmentMode.ATTACHMENT_MODE_FILE_SYSTEM)
+    checks.complain(`${field}.attachment_mode`, "is required");
+  return {
+    attachmentMode: block ? "BLOCK_DEVICE" : "FILE_SYSTEM",
+    accessMode: modeFrom(wire.accessMode),
+    fsType: wire.fsType,
+    mountFlags: [...wire.mountFlags],
+    volumeMountGroup: wire.volumeMountGroup,
+  };
+};
+
+export const epochMessage = ({ gen, ctr }: Epoch): WireEpoch => ({ gen: BigInt(gen), ctr: BigInt(ctr) });
+
+export const blockedMessage = (blocked: Blocked | undefined): WireBlocked | undefined =>
+  blocked === undefined
+    ? undefined
+    : {
+        since: dateOf(blocked.since),
+        reason: blocked.reason,
+        message: blocked.message,
+        missingProof: blocked.missingProof,
+        clearWith: blocked.clearWith,
+      };
+
+export const lastErrorMessage = (error: LastError | undefined): WireLastError | undefined =>
+  error === undefined
+    ? undefined
+    : {
+        reason: error.reason,
+        message: error.message,
+        csiMethod: "",
+        csiCode: error.code ?? "",
+        at: dateOf(error.at),
+        traceId: error.traceId ?? "",
+      };
+
+/** The last attempt that failed; for what failed for good, at least its reason. */
+export const errorOf = (
+  attempts: Attempts,
+  failure: { readonly reason: string; readonly message: string } | undefined,
+  at: number,
+): WireLastError | undefined =>
+  lastErrorMessage(attempts.lastError ?? (failure === undefined ? undefined : { ...failure, at }));
+
+export const scopeMessage = (scope: "host" | "own-namespace" | undefined): VerificationScope => {
+  switch (scope) {
+    case undefined:
+      return VerificationScope.VERIFICATION_SCOPE_UNSPECIFIED;
+    case "host":
+      return VerificationScope.VERIFICATION_SCOPE_HOST;
+    case "own-namespace":
+      return VerificationScope.VERIFICATION_SCOPE_OWN_NAMESPACE;
+  }
+};
+
+export const traceIdOf = (traceparent: string | undefined): string => traceparent?.split("-")[1] ?? "";

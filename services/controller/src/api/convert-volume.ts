@@ -1,0 +1,248 @@
+/** Volumes: messages of holdfast.v1 ↔ the commands' words. */
+import type { SecretReference, Topology } from "@holdfast/shared/gen/holdfast/v1/common";
+import {
+  AttachmentState,
+  type CreateVolumeRequest,
+  IntentOperation,
+  NodeLossPolicy,
+  ReclaimPolicy,
+  type VolumeHolder,
+  type VolumeSecrets,
+  type Attachment as WireAttachment,
+  type Bar as WireBar,
+  type VolumeFilter as WireFilter,
+  type Intent as WireIntent,
+  type VolumePolicy as WirePolicy,
+  type Volume as WireVolume,
+  VolumeState as WireVolumeState,
+} from "@holdfast/shared/gen/holdfast/v1/volume";
+import type { CreateVolumeInput, VolumeFilter, VolumeView } from "../commands/model.ts";
+import { holds } from "../domain/claim-machine.ts";
+import { compareEpochs, zeroEpoch } from "../domain/epoch.ts";
+import {
+  type Attachment,
+  type Bar,
+  type ContentSource,
+  type Intent,
+  type SecretFamily,
+  type SecretRefs,
+  type Segments,
+  secretFamilies,
+  type VolumePolicy,
+  type VolumeRecord,
+  type VolumeState,
+  volumeStates,
+} from "../domain/volume.ts";
+import { type Checks, durationMs, optionalId } from "./check-request.ts";
+import { claimStateMessage } from "./convert-claim.ts";
+import {
+  accessModeMessage,
+  blockedMessage,
+  capabilityFrom,
+  capabilityMessage,
+  dateOf,
+  epochMessage,
+  errorOf,
+} from "./convert-common.ts";
+
+/** A record may have more; the whole number stands beside the list. */
+const shown = 100;
+
+export const volumeStateMessage = (state: VolumeState): WireVolumeState => WireVolumeState[`VOLUME_STATE_${state}`];
+
+const topology = (segments: Segments): Topology => ({ segments: { ...segments } });
+
+const secretMessage = (refs: SecretRefs, family: SecretFamily): SecretReference | undefined => {
+  const ref = refs[family];
+  return ref === undefined ? undefined : { ref };
+};
+
+const secretsMessage = (refs: SecretRefs): VolumeSecrets => ({
+  create: secretMessage(refs, "create"),
+  delete: secretMessage(refs, "delete"),
+  controllerPublish: secretMessage(refs, "controllerPublish"),
+  nodeStage: secretMessage(refs, "nodeStage"),
+  nodePublish: secretMessage(refs, "nodePublish"),
+  controllerExpand: secretMessage(refs, "controllerExpand"),
+  nodeExpand: secretMessage(refs, "nodeExpand"),
+  modify: secretMessage(refs, "modify"),
+  snapshot: secretMessage(refs, "snapshot"),
+  list: secretMessage(refs, "list"),
+});
+
+const secretsFrom = (secrets: VolumeSecrets | undefined): SecretRefs =>
+  Object.fromEntries(
+    secretFamilies.flatMap((family) => {
+      const ref = secrets?.[family]?.ref ?? "";
+      return ref === "" ? [] : [[family, ref]];
+    }),
+  );
+
+const policyMessage = (policy: VolumePolicy): WirePolicy => ({
+  reclaim: policy.reclaim === "retain" ? ReclaimPolicy.RECLAIM_POLICY_RETAIN : ReclaimPolicy.RECLAIM_POLICY_DELETE,
+  nodeLoss: policy.nodeLoss === "fence" ? NodeLossPolicy.NODE_LOSS_POLICY_FENCE : NodeLossPolicy.NODE_LOSS_POLICY_WAIT,
+  identityTokens: policy.identityTokens.map(({ audience, ttlSeconds }) => ({
+    audience,
+    ttl: { seconds: BigInt(ttlSeconds), nanos: 0 },
+  })),
+  requiresRepublish: policy.requiresRepublish,
+});
+
+/** A volume that Holdfast makes is Holdfast's to remove, unless somebody says otherwise. */
+const policyFrom = (policy: WirePolicy | undefined, checks: Checks): VolumePolicy => ({
+  reclaim: policy?.reclaim === ReclaimPolicy.RECLAIM_POLICY_RETAIN ? "retain" : "delete",
+  nodeLoss: policy?.nodeLoss === NodeLossPolicy.NODE_LOSS_POLICY_FENCE ? "fence" : "wait",
+  requiresRepublish: policy?.requiresRepublish ?? false,
+  identityTokens: (policy?.identityTokens ?? []).map(({ audience, ttl }, i) => ({
+    audience,
+    ttlSeconds: Math.ceil((durationMs(`policy.identity_tokens[${i}].ttl`, ttl, checks) ?? 0) / 1000),
+  })),
+});
+
+const sourceMessage = (source: ContentSource): WireVolume["contentSource"] =>
+  source.kind === "none" ? undefined : { [source.kind]: source.id };
+
+const sourceFrom = (source: CreateVolumeRequest["contentSource"]): ContentSource => {
+  if (source?.snapshot !== undefined) return { kind: "snapshot", id: source.snapshot };
+  return source?.volume === undefined ? { kind: "none" } : { kind: "volume", id: source.volume };
+};
+
+export const attachmentMessage = (volume: VolumeRecord, attachment: Attachment): WireAttachment => ({
+  node: attachment.node,
+  state: AttachmentState[`ATTACHMENT_STATE_${attachment.state}`],
+  driverNodeId: attachment.nodeId,
+  pluginVersion: attachment.pluginVersion,
+  nodeEpoch: BigInt(attachment.nodeEpoch),
+  since: undefined,
+  claimUids: Object.values(volume.claims)
+    .filter(({ node, state }) => node === attachment.node && holds[state])
+    .map(({ uid }) => uid),
+});
+
+const operations: Readonly<Record<Intent["op"], IntentOperation>> = {
+  create: IntentOperation.INTENT_OPERATION_CREATE,
+  delete: IntentOperation.INTENT_OPERATION_DELETE,
+  attach: IntentOperation.INTENT_OPERATION_ATTACH,
+  detach: IntentOperation.INTENT_OPERATION_DETACH,
+};
+
+export const intentMessage = (intent: Intent | undefined): WireIntent | undefined =>
+  intent === undefined
+    ? undefined
+    : {
+        operation: operations[intent.op],
+        node: intent.node ?? "",
+        epoch: epochMessage(intent.epoch),
+        issuer: intent.issuer,
+        since: undefined,
+        uncertainSince: dateOf(intent.uncertainSince),
+      };
+
+export const barMessage = ({ node, issuer, since }: Bar): WireBar => ({
+  node,
+  issuer,
+  since: dateOf(since),
+  reason: `a call of controller ${issuer} may still arrive`,
+});
+
+const holdersOf = (volume: VolumeRecord): readonly VolumeHolder[] =>
+  Object.values(volume.claims)
+    .filter(({ state }) => holds[state])
+    .sort((a, b) => compareEpochs(a.epoch ?? zeroEpoch, b.epoch ?? zeroEpoch))
+    .map((claim) => ({
+      claimUid: claim.uid,
+      workload: claim.workload,
+      alias: claim.alias,
+      node: claim.node,
+      state: claimStateMessage(claim.state),
+      accessMode: accessModeMessage(claim.accessMode),
+      readOnly: claim.readOnly,
+    }));
+
+export const volumeMessage = ({ volume, rev }: VolumeView): WireVolume => {
+  const holders = holdersOf(volume);
+  const attachments = Object.values(volume.attachments);
+  return {
+    namespace: volume.namespace,
+    id: volume.id,
+    uid: volume.uid,
+    externalId: volume.externalId,
+    name: volume.name,
+    plugin: volume.plugin,
+    parameters: { ...volume.parameters },
+    mutableParameters: { ...volume.mutableParameters },
+    capabilities: volume.capabilities.map(capabilityMessage),
+    capacity: {
+      requiredBytes: BigInt(volume.capacity.required),
+      limitBytes: BigInt(volume.capacity.limit),
+      actualBytes: BigInt(volume.capacity.actual),
+    },
+    topology: {
+      required: volume.topology.required.map(topology),
+      preferred: volume.topology.preferred.map(topology),
+      accessible: volume.topology.accessible.map(topology),
+    },
+    contentSource: sourceMessage(volume.contentSource),
+    context: { ...volume.context },
+    secrets: secretsMessage(volume.secretRefs),
+    labels: { ...volume.labels },
+    policy: policyMessage(volume.policy),
+    state: volumeStateMessage(volume.state),
+    blocked: blockedMessage(volume.blocked),
+    lastError: errorOf(volume.attempts, volume.failure, volume.updatedAt),
+    condition: undefined,
+    epoch: epochMessage(volume.epoch),
+    holders: holders.slice(0, shown),
+    holderCount: BigInt(holders.length),
+    attachments: attachments.slice(0, shown).map((one) => attachmentMessage(volume, one)),
+    attachmentCount: BigInt(attachments.length),
+    bars: volume.bars.map(barMessage),
+    intent: intentMessage(volume.intent),
+    expansion: undefined,
+    attempts: volume.attempts.count,
+    nextTry: dateOf(volume.attempts.nextTry),
+    revision: BigInt(rev),
+    createdAt: dateOf(volume.createdAt),
+    updatedAt: dateOf(volume.updatedAt),
+    stateSince: dateOf(volume.stateSince),
+    lastChange: { ...volume.changedBy, at: dateOf(volume.updatedAt) },
+    deleteWanted: volume.goal === "absent",
+    pluginVersion: volume.pluginVersion,
+  };
+};
+
+export const createVolumeInput = (request: CreateVolumeRequest, checks: Checks): CreateVolumeInput => ({
+  namespace: request.namespace,
+  id: request.id,
+  plugin: request.plugin,
+  capacity: {
+    required: Number(request.capacity?.requiredBytes ?? 0n),
+    limit: Number(request.capacity?.limitBytes ?? 0n),
+  },
+  capabilities: request.capabilities.map((one, i) => capabilityFrom(`capabilities[${i}]`, one, checks)),
+  parameters: request.parameters,
+  mutableParameters: request.mutableParameters,
+  topology: {
+    required: (request.topology?.required ?? []).map(({ segments }) => segments),
+    preferred: (request.topology?.preferred ?? []).map(({ segments }) => segments),
+  },
+  contentSource: sourceFrom(request.contentSource),
+  secretRefs: secretsFrom(request.secrets),
+  labels: request.labels,
+  policy: policyFrom(request.policy, checks),
+  requestId: request.requestId,
+});
+
+export const volumeFilterFrom = (filter: WireFilter | undefined, checks: Checks): VolumeFilter => ({
+  namespace: optionalId("filter.namespace", filter?.namespace, checks),
+  plugin: filter?.plugin ?? "",
+  node: optionalId("filter.node", filter?.node, checks),
+  states: (filter?.states ?? []).flatMap((wire, i) => {
+    const state = volumeStates.find((known) => volumeStateMessage(known) === wire);
+    if (state === undefined) checks.complain(`filter.states[${i}]`, "is no state of a volume");
+    return state ?? [];
+  }),
+  blocked: filter?.blocked ?? false,
+  labels: filter?.labels ?? {},
+  idPrefix: filter?.idPrefix ?? "",
+});

@@ -1,0 +1,80 @@
+/**
+ * Every watch of resources: first all that exists, then SYNCED, then changes, each message with a token to go on from.
+ *
+ * W1 The position in the stream of events is taken before the first resource is read, so that no change falls between the two. W2 A token
+ * of the first part goes on with the rest of that part. W3 An event only wakes: what is sent is read then.
+ */
+import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
+import { WatchKind } from "@holdfast/shared/gen/holdfast/v1/common";
+import type { StoredEvent } from "../domain/store-types.ts";
+import type { Store } from "../ports.ts";
+import { createChecks } from "./check-request.ts";
+import { readToken, writeToken } from "./paging.ts";
+
+export interface WatchMessage<R> {
+  readonly kind: WatchKind;
+  readonly resource: R | undefined;
+  readonly resumeToken: string;
+}
+
+export interface Watched<R> {
+  readonly feed: Pick<Store, "head" | "watch">;
+  /** Ties tokens to their watch and filter. */
+  readonly question: string;
+  readonly token: string;
+  readonly page: (
+    after: string | undefined,
+  ) => Promise<{ readonly items: readonly R[]; readonly next: string | undefined }>;
+  /** What an event means to this watch, undefined for nothing. */
+  readonly changeOf: (event: StoredEvent) => Promise<{ readonly gone: boolean; readonly resource: R } | undefined>;
+  readonly signal: AbortSignal;
+}
+
+interface Position {
+  readonly at: string;
+  /** In the first part still: the page to begin with, "" for the first. */
+  readonly page: string | undefined;
+}
+
+const write = ({ at, page }: Position, question: string): string =>
+  writeToken(JSON.stringify(page === undefined ? [at] : [at, page]), question);
+
+const read = (token: string, question: string): Position | undefined => {
+  const checks = createChecks();
+  const cursor = readToken("resume_token", token, question, checks);
+  if (checks.violations.length > 0) throw invalidArgument(checks.violations);
+  if (cursor === undefined) return undefined;
+  const [at, page]: readonly unknown[] = JSON.parse(cursor);
+  return { at: String(at), page: page === undefined ? undefined : String(page) };
+};
+
+export async function* watchResources<R>(watched: Watched<R>): AsyncGenerator<WatchMessage<R>> {
+  const { feed, question, signal } = watched;
+  const { at, page } = read(watched.token, question) ?? { at: await feed.head(), page: "" }; // W1
+  if (page !== undefined) {
+    let cursor: string | undefined = page;
+    while (cursor !== undefined) {
+      const { items, next }: Awaited<ReturnType<typeof watched.page>> = await watched.page(
+        cursor === "" ? undefined : cursor,
+      );
+      signal.throwIfAborted();
+      const resumeToken = write({ at, page: cursor }, question); // W2
+      for (const resource of items) yield { kind: WatchKind.WATCH_KIND_EXISTING, resource, resumeToken };
+      cursor = next;
+    }
+    yield {
+      kind: WatchKind.WATCH_KIND_SYNCED,
+      resource: undefined,
+      resumeToken: write({ at, page: undefined }, question),
+    };
+  }
+  for await (const event of feed.watch(at, signal)) {
+    const change = await watched.changeOf(event); // W3
+    if (change === undefined) continue;
+    yield {
+      kind: change.gone ? WatchKind.WATCH_KIND_REMOVED : WatchKind.WATCH_KIND_CHANGED,
+      resource: change.resource,
+      resumeToken: write({ at: event.token, page: undefined }, question),
+    };
+  }
+}

@@ -1,0 +1,287 @@
+/** The only file that knows every part: puts the controller together, starts it in order and stops it in reverse. */
+import { randomUUID } from "node:crypto";
+import path from "node:path";
+import { createPluginDirectory } from "@holdfast/csi/plugin-directory";
+import { systemClock } from "@holdfast/shared/async/clock";
+import { ControllerLinkServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
+import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
+import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
+import { PlacementServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/placement";
+import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
+import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
+import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
+import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
+import { createGrpcServer, type GrpcServer } from "@holdfast/shared/grpc/server";
+import { createAdminServer } from "@holdfast/shared/http/admin-server";
+import { createLifecycle } from "@holdfast/shared/lifecycle";
+import { createLogger, type Logger } from "@holdfast/shared/log/logger";
+import { createMetrics } from "@holdfast/shared/metrics";
+import { startTelemetry } from "@holdfast/shared/telemetry";
+import { createTracing } from "@holdfast/shared/tracing";
+import { createClaimService } from "./api/claim-service.ts";
+import { createNodeService } from "./api/node-service.ts";
+import { createPluginService } from "./api/plugin-service.ts";
+import { createRepairService } from "./api/repair-service.ts";
+import { unimplemented } from "./api/unimplemented.ts";
+import { createVolumeService } from "./api/volume-service.ts";
+import { createCommands } from "./commands/commands.ts";
+import type { ControllerConfig } from "./config.ts";
+import { createCallMetrics, measureParts } from "./controller-metrics.ts";
+import { createFailpoints, type FailpointName } from "./failpoints.ts";
+import { followStore } from "./follow-store.ts";
+import { createStoreGate } from "./gate/store-gate.ts";
+import { createAcknowledgements } from "./nodes/acknowledgements.ts";
+import { createAgentGateway } from "./nodes/agent-gateway.ts";
+import { createControllerLinkService } from "./nodes/controller-link-service.ts";
+import { createNodeRegistry } from "./nodes/node-registry.ts";
+import { createNodeStore } from "./nodes/node-store.ts";
+import { controllerInstances } from "./plugins/controller-instances.ts";
+import { createControllerPlugins } from "./plugins/controller-plugins.ts";
+import { controllerServiceOnNodes } from "./plugins/controller-service-on-nodes.ts";
+import { pluginsSettled } from "./plugins/plugins-settled.ts";
+import type { Ids } from "./ports.ts";
+import { createReconciler } from "./reconcile/reconciler.ts";
+import { createChanges } from "./records/changes.ts";
+import { createVolumeRecords } from "./records/volume-records.ts";
+import { createSecrets } from "./secrets/secrets.ts";
+import { openStateDir } from "./state-dir.ts";
+import { openStore } from "./store/open-store.ts";
+
+export const controllerVersion = "0.1.0";
+
+export interface AppOverrides {
+  readonly log?: Logger;
+  /** For secrets that references of the form `env:NAME` name. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** The process ends at once: a failpoint fired. */
+  readonly kill?: (name: FailpointName) => void;
+}
+
+export interface App {
+  readonly log: Logger;
+  /** Resolves once it serves. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** Where it listens, with the real port. */
+  address(): string;
+}
+
+/** Callers who sent no deadline may ask for the longest wait that there is. */
+const defaultDeadlineMs = 11 * 60_000;
+
+const ids: Ids = { uuid: randomUUID, random: Math.random };
+
+export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}): App => {
+  const { insecure, stateDir } = config;
+  const log = overrides.log ?? createLogger({ level: config.logLevel, fields: { service: "controller" } });
+  const failpoint = createFailpoints(config.failpoints, overrides.kill ?? (() => undefined));
+  const lifecycle = createLifecycle({ log, stopTimeoutMs: config.stopGrace + 5_000 });
+  const clock = systemClock;
+  const tracing = createTracing("holdfast-controller");
+  const metrics = createMetrics({ process: true });
+  let listening = "";
+
+  const start = async (): Promise<void> => {
+    const { signal } = lifecycle;
+    /** Aborted when the servers are down: what they started has had its time. */
+    const work = new AbortController();
+    const inBackground = (what: string, task: Promise<unknown>): void => {
+      task.catch((error: unknown) => {
+        if (!signal.aborted) log.error(`${what} ended`, { error });
+      });
+    };
+
+    let own: Awaited<ReturnType<typeof openStateDir>> | undefined;
+    await lifecycle.start("state directory", async () => {
+      own = await openStateDir(stateDir, { id: config.id, uuid: ids.uuid });
+      return own.release;
+    });
+    if (own === undefined) throw new Error("the state directory is not open");
+    const { id, incarnation, lineage } = own;
+    const issuer = `${id}/${incarnation}`;
+
+    await lifecycle.start("telemetry", async () => {
+      const telemetry = await startTelemetry({
+        service: "holdfast-controller",
+        version: controllerVersion,
+        instance: issuer,
+        enabled: config.otlpEndpoint !== undefined,
+        endpoint: config.otlpEndpoint,
+        protocol: config.otlpProtocol,
+        sampleRatio: config.traceSampleRatio,
+        log,
+      });
+      return () => telemetry.shutdown();
+    });
+
+    const store = await openStore({
+      url: config.store ?? `sqlite://${path.join(stateDir, "store.db")}`,
+      ...(config.storeMigrate === undefined ? {} : { migrateUrl: config.storeMigrate }),
+      cell: config.cell,
+      stateDir,
+      allowVolatile: config.allowVolatileStore,
+      declaredDurable: config.storeDurable,
+      log,
+      clock,
+      ids,
+      signal,
+    });
+    await lifecycle.start("store", () => () => store.close());
+
+    const { onCall } = createCallMetrics(metrics, { insecure, volatileStore: config.allowVolatileStore });
+    const directory = createPluginDirectory({
+      dir: config.pluginDir,
+      role: "controller",
+      log,
+      tracing,
+      clock,
+      signal: work.signal,
+      onCall,
+    });
+    await lifecycle.start("plugins", () => () => directory.close());
+
+    const changes = createChanges();
+    const records = createVolumeRecords({ store, clock, ids, issuer, changes, signal: work.signal });
+    const nodeStore = createNodeStore({ store, ids });
+    const registry = createNodeRegistry({
+      nodes: nodeStore,
+      clock,
+      log,
+      heartbeatMs: config.heartbeatInterval,
+      signal: work.signal,
+    });
+    await registry.load();
+    const secrets = createSecrets({ env: overrides.env ?? {} });
+    const agents = createAgentGateway({ secrets, identity: { role: "controller", name: id }, log });
+    await lifecycle.start("agents", () => () => agents.close());
+    const plugins = createControllerPlugins({
+      directory,
+      secrets,
+      log,
+      announcedByNodes: controllerServiceOnNodes(registry),
+      namesOnNodes: () => registry.list().flatMap(({ record }) => record.plugins.map(({ name }) => name)),
+    });
+    const gate = createStoreGate({
+      store,
+      nodes: registry,
+      agents,
+      volumes: {
+        read: async (refs) => (await records.getMany(refs)).map((found) => found?.volume),
+        none: async () => (await records.list("volume-all", "all", { limit: 1 })).volumes.length === 0,
+      },
+      lineage,
+      clock,
+      log,
+    });
+    await Promise.all([gate.check(signal), pluginsSettled(directory, clock, signal)]);
+    const commands = createCommands({ records, nodes: registry, plugins, gate, clock, ids });
+    const reconciler = createReconciler({
+      records,
+      plugins,
+      agents,
+      nodes: registry,
+      gate,
+      clock,
+      ids,
+      log,
+      signal: work.signal,
+      tracing,
+      failpoint,
+    });
+    measureParts(metrics, { nodes: registry, gate, commits: records.commits, working: reconciler.size });
+
+    const server = createGrpcServer({
+      log,
+      metrics,
+      insecure,
+      defaultDeadlineMs,
+      limits: { maxInFlight: config.maxInFlight, maxInFlightPerCaller: config.maxInFlightPerCaller },
+    });
+    const services = addServices(server, {
+      volumes: createVolumeService({ commands, wakeups: changes, feed: store, clock, tracing }),
+      claims: createClaimService({ commands, wakeups: changes, feed: store, clock, tracing }),
+      nodes: createNodeService({ nodes: registry, remarks: registry.details }),
+      plugins: createPluginService({
+        nodes: registry,
+        controllerId: id,
+        besideController: () => controllerInstances(directory),
+      }),
+      repair: createRepairService({ gate, ids }),
+      link: createControllerLinkService({
+        registry,
+        acknowledgements: createAcknowledgements({ records, log }),
+        log,
+        controllerId: id,
+        heartbeatMs: config.heartbeatInterval,
+        clusterUid: nodeStore.clusterUid,
+        controllerAddresses: () => [...(config.advertise === undefined ? [] : [config.advertise]), ...config.peers],
+      }),
+    });
+
+    await lifecycle.start("reconciler", async () => {
+      inBackground("the gate of the store", gate.run(work.signal));
+      inBackground("looking for silent nodes", registry.watchSilence(work.signal));
+      inBackground(
+        "following the store",
+        followStore({
+          feed: store,
+          onVolume: (key, rev) => void records.learnOf(key, rev),
+          onNode: registry.learnOf,
+          onGap: records.forgetAll,
+          clock,
+          log,
+          signal: work.signal,
+        }),
+      );
+      await reconciler.start();
+      return () => work.abort(new DOMException("the controller is stopping", "AbortError"));
+    });
+    await lifecycle.start("gRPC", async () => {
+      listening = await server.listen(config.listen);
+      return () => server.stop({ graceMs: config.stopGrace });
+    });
+    await lifecycle.start("admin", async () => {
+      const notReady = () => (gate.state().open ? [] : [gate.state().reason]);
+      const admin = createAdminServer({ log, metrics, insecure, notReady });
+      log.info("admin listening", { address: await admin.listen(config.adminListen) });
+      return () => admin.stop();
+    });
+    for (const service of ["", ...services]) server.setServing(service, true);
+    log.info("ready", { address: listening, controller: id, incarnation, store: store.kind });
+  };
+
+  return { log, start, stop: () => lifecycle.stop(), address: () => listening };
+};
+
+interface Services {
+  readonly volumes: ReturnType<typeof createVolumeService>;
+  readonly claims: ReturnType<typeof createClaimService>;
+  readonly nodes: ReturnType<typeof createNodeService>;
+  readonly plugins: ReturnType<typeof createPluginService>;
+  readonly repair: ReturnType<typeof createRepairService>;
+  readonly link: ReturnType<typeof createControllerLinkService>;
+}
+
+/** Every service of the API is served, also those of which nothing is there yet: they say so. Answers their names. */
+const addServices = (server: GrpcServer, services: Services): readonly string[] => {
+  server.add(VolumeServiceDefinition, services.volumes);
+  server.add(ClaimServiceDefinition, services.claims);
+  server.add(NodeServiceDefinition, services.nodes);
+  server.add(PluginServiceDefinition, services.plugins);
+  server.add(RepairServiceDefinition, services.repair);
+  server.add(SnapshotServiceDefinition, unimplemented(SnapshotServiceDefinition, {}));
+  server.add(PlacementServiceDefinition, unimplemented(PlacementServiceDefinition, {}));
+  server.add(SecretServiceDefinition, unimplemented(SecretServiceDefinition, {}));
+  server.add(EventServiceDefinition, unimplemented(EventServiceDefinition, {}));
+  server.add(ControllerLinkServiceDefinition, unimplemented(ControllerLinkServiceDefinition, services.link));
+  return [
+    VolumeServiceDefinition,
+    ClaimServiceDefinition,
+    NodeServiceDefinition,
+    PluginServiceDefinition,
+    RepairServiceDefinition,
+    ControllerLinkServiceDefinition,
+  ].map(({ fullName }) => fullName);
+};

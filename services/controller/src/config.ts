@@ -1,0 +1,158 @@
+/** Every setting of the controller. Read once at start; all mistakes are told together. */
+import { type ConfigOf, defineConfig } from "@holdfast/shared/config/config";
+import {
+  addressSetting,
+  boolSetting,
+  durationSetting,
+  enumSetting,
+  intSetting,
+  listSetting,
+  numberSetting,
+  optional,
+  pathSetting,
+  stringSetting,
+} from "@holdfast/shared/config/setting";
+import { type FailpointSetting, parseFailpoints } from "./failpoints.ts";
+
+const failpoints = (() => {
+  const base = stringSetting({
+    env: "HOLDFAST_FAILPOINTS",
+    doc: "For tests: where to kill the controller.",
+    default: "",
+  });
+  const parse = (text: string): { value: readonly FailpointSetting[] } | { wrong: string } => {
+    const { settings, mistakes } = parseFailpoints(text);
+    return mistakes.length === 0 ? { value: settings } : { wrong: mistakes.join("; ") };
+  };
+  const none: readonly FailpointSetting[] = [];
+  return { ...base, default: none, parse };
+})();
+
+const store = stringSetting({
+  env: "HOLDFAST_STORE",
+  doc: "redis://host:6379, rediss://… or sqlite:///absolute/file; without it an SQLite file in the state directory.",
+  pattern: /^(rediss?:\/\/.+|sqlite:\/\/\/.+)$/,
+  hint: "has to be redis://host:port, rediss://host:port or sqlite:///absolute/file",
+  // It may hold a password.
+  secret: true,
+});
+
+export const configSchema = defineConfig({
+  listen: addressSetting({
+    env: "HOLDFAST_LISTEN",
+    doc: "Where schedulers and agents reach this controller: host:port or unix:///path.",
+    default: "127.0.0.1:7600",
+  }),
+  advertise: optional(
+    addressSetting({ env: "HOLDFAST_ADVERTISE", doc: "The address that agents are told, if it is another one." }),
+  ),
+  peers: listSetting({
+    env: "HOLDFAST_PEERS",
+    doc: "Addresses of the other controllers of this cell, which agents are told too.",
+    default: [],
+  }),
+  adminListen: addressSetting({
+    env: "HOLDFAST_ADMIN_LISTEN",
+    doc: "Address of /metrics, /healthz and /readyz.",
+    default: "127.0.0.1:7601",
+  }),
+  store: optional(store),
+  storeMigrate: optional({
+    ...store,
+    env: "HOLDFAST_STORE_MIGRATE",
+    doc: "Another identity at the same Redis, for loading functions and looking at its configuration.",
+  }),
+  storeDurable: boolSetting({
+    env: "HOLDFAST_STORE_DECLARED_DURABLE",
+    doc: "For a Redis that does not show its configuration: the operator's word that it keeps what it acknowledges.",
+    default: false,
+  }),
+  allowVolatileStore: boolSetting({
+    env: "HOLDFAST_ALLOW_VOLATILE_STORE",
+    doc: "Start although the store may forget what it acknowledged. Only where losing volumes does not matter.",
+    default: false,
+  }),
+  cell: stringSetting({
+    env: "HOLDFAST_CELL",
+    doc: "Which installation of several on one Redis.",
+    pattern: /^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/,
+    hint: "has to be 1 to 32 of a-z, 0-9 and '-'",
+    default: "default",
+  }),
+  pluginDir: pathSetting({
+    env: "HOLDFAST_PLUGIN_DIR",
+    doc: "Directory in which controller plugins show their sockets: <any>.sock or <any>/csi.sock.",
+    default: "/run/holdfast/controller-plugins",
+  }),
+  stateDir: pathSetting({
+    env: "HOLDFAST_STATE_DIR",
+    doc: "Directory of this controller's own memory; one controller alone may use it.",
+    default: "/var/lib/holdfast-controller",
+  }),
+  id: optional(
+    stringSetting({
+      env: "HOLDFAST_ID",
+      doc: "Name of this controller in records and logs; a random one is kept in the state directory otherwise.",
+      pattern: /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/,
+      hint: "has to be 1 to 64 of a-z, 0-9, '.', '_' and '-'",
+    }),
+  ),
+  heartbeatInterval: durationSetting({
+    env: "HOLDFAST_HEARTBEAT_INTERVAL",
+    doc: "How often agents are asked to tell that they are alive; three missed make a node SUSPECT.",
+    min: 100,
+    max: 60_000,
+    default: 5_000,
+  }),
+  maxInFlight: intSetting({
+    env: "HOLDFAST_MAX_IN_FLIGHT",
+    doc: "Unary calls at once, those that wait included; more are refused with OVERLOADED.",
+    min: 1,
+    max: 100_000,
+    default: 2_048,
+  }),
+  maxInFlightPerCaller: intSetting({
+    env: "HOLDFAST_MAX_IN_FLIGHT_PER_CALLER",
+    doc: "The same for one caller.",
+    min: 1,
+    max: 100_000,
+    default: 1_024,
+  }),
+  otlpEndpoint: optional(
+    stringSetting({ env: "HOLDFAST_OTLP_ENDPOINT", doc: "Collector for traces; tracing is off without it." }),
+  ),
+  otlpProtocol: enumSetting({
+    env: "HOLDFAST_OTLP_PROTOCOL",
+    doc: "How traces are sent.",
+    values: ["grpc", "http"],
+    default: "grpc",
+  }),
+  traceSampleRatio: numberSetting({
+    env: "HOLDFAST_TRACE_SAMPLE_RATIO",
+    doc: "Share of the traces that begin here.",
+    min: 0,
+    max: 1,
+    default: 1,
+  }),
+  logLevel: enumSetting({
+    env: "HOLDFAST_LOG_LEVEL",
+    doc: "Lines below it are left out.",
+    values: ["debug", "info", "warn", "error"],
+    default: "info",
+  }),
+  insecure: boolSetting({
+    env: "HOLDFAST_INSECURE",
+    doc: "Listen beyond loopback without TLS, on a network that you trust.",
+    default: false,
+  }),
+  stopGrace: durationSetting({
+    env: "HOLDFAST_STOP_GRACE",
+    doc: "How long running calls may go on when the controller stops.",
+    min: 0,
+    max: 600_000,
+    default: 5_000,
+  }),
+  failpoints,
+});
+
+export type ControllerConfig = ConfigOf<typeof configSchema>;

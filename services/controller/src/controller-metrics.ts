@@ -1,0 +1,65 @@
+/** What /metrics tells of the controller beside the process and its calls. */
+import type { CallReport } from "@holdfast/csi/csi-exchange";
+import type { Metrics } from "@holdfast/shared/metrics";
+import type { Nodes, StoreGate } from "./ports.ts";
+
+export interface MeasuredParts {
+  readonly nodes: Pick<Nodes, "list">;
+  readonly gate: Pick<StoreGate, "state">;
+  readonly commits: () => number;
+  /** Volumes that are being worked on. */
+  readonly working: () => number;
+}
+
+/** Before the parts are there: every CSI call, and what was allowed at the start. */
+export const createCallMetrics = (
+  metrics: Metrics,
+  allowed: { readonly insecure: boolean; readonly volatileStore: boolean },
+): { readonly onCall: (report: CallReport) => void } => {
+  const calls = metrics.histogram({
+    name: "holdfast_csi_call_seconds",
+    help: "Time of each CSI call to a plugin.",
+    labels: ["plugin", "method", "code"],
+  });
+  metrics.gauge({
+    name: "holdfast_insecure",
+    help: "1: it listens without TLS, on somebody's word.",
+    collect: (gauge) => gauge.set({}, Number(allowed.insecure)),
+  });
+  metrics.gauge({
+    name: "holdfast_volatile_store_allowed",
+    help: "1: a store that may forget what it acknowledged is accepted, on somebody's word.",
+    collect: (gauge) => gauge.set({}, Number(allowed.volatileStore)),
+  });
+  return { onCall: ({ plugin, method, code, seconds }) => calls.observe({ plugin, method, code }, seconds) };
+};
+
+export const measureParts = (metrics: Metrics, { nodes, gate, commits, working }: MeasuredParts): void => {
+  metrics.gauge({
+    name: "holdfast_store_gate_open",
+    help: "1: the store may grant.",
+    collect: (gauge) => gauge.set({}, Number(gate.state().open)),
+  });
+  metrics.gauge({
+    name: "holdfast_store_commits",
+    help: "Commits of volume records that were asked of the store since the start.",
+    collect: (gauge) => gauge.set({}, commits()),
+  });
+  metrics.gauge({
+    name: "holdfast_volumes_working",
+    help: "Volumes that are being worked on.",
+    collect: (gauge) => gauge.set({}, working()),
+  });
+  metrics.gauge({
+    name: "holdfast_nodes",
+    help: "Nodes by what is recorded and by whether this controller hears of them.",
+    labels: ["state", "live"],
+    collect(gauge) {
+      const counts = Map.groupBy(nodes.list(), ({ record, live }) => `${record.state} ${live}`);
+      for (const [key, views] of counts) {
+        const [state = "", live = ""] = key.split(" ");
+        gauge.set({ state, live }, views.length);
+      }
+    },
+  });
+};

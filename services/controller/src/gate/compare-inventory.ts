@@ -1,0 +1,64 @@
+import { compareEpochs } from "../domain/epoch.ts";
+import type { NodeRecord } from "../domain/node.ts";
+import type { Inventory } from "../domain/permit.ts";
+import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
+
+/** Something that keeps the store shut; what does not apply is empty. */
+export interface Finding {
+  readonly node: string;
+  readonly namespace: string;
+  readonly volume: string;
+  readonly message: string;
+}
+
+export interface KnownVolumes {
+  /** In the order asked, as they are in the store now. */
+  read(refs: readonly VolumeRef[]): Promise<readonly (VolumeRecord | undefined)[]>;
+  /** There is no volume at all. */
+  none(): Promise<boolean>;
+}
+
+const batch = 200;
+
+/**
+ * What a node holds that the store does not know of: an epoch above the record's was granted by a store that has been lost. What is
+ * only remembered as released holds nothing.
+ */
+export const compareInventory = async (
+  node: Pick<NodeRecord, "name" | "journalUid">,
+  inventory: Inventory,
+  volumes: KnownVolumes,
+): Promise<readonly Finding[]> => {
+  const { name } = node;
+  if (inventory.journalUid !== node.journalUid)
+    return [
+      { node: name, namespace: "", volume: "", message: `node ${name} has another journal than it registered with` },
+    ];
+  const findings: Finding[] = [];
+  for (let start = 0; start < inventory.volumes.length; start += batch) {
+    const part = inventory.volumes.slice(start, start + batch);
+    const records = await volumes.read(part.map(({ namespace, volume }) => ({ namespace, id: volume })));
+    part.forEach((held, i) => {
+      const message = disagreement(name, held, records[i]);
+      if (message !== undefined) findings.push({ node: name, namespace: held.namespace, volume: held.volume, message });
+    });
+  }
+  return findings;
+};
+
+const disagreement = (
+  node: string,
+  { namespace, volume, volumeUid, held }: Inventory["volumes"][number],
+  record: VolumeRecord | undefined,
+): string | undefined => {
+  const key = volumeKey({ namespace, id: volume });
+  const living = held.filter(({ state }) => state !== "RELEASED");
+  if (record === undefined)
+    return living.length === 0 ? undefined : `node ${node} holds volume ${key}, which the store does not know`;
+  if (record.uid !== volumeUid)
+    return living.length === 0 ? undefined : `node ${node} holds another life of volume ${key} than the store has`;
+  const above = held.find(({ epoch }) => compareEpochs(epoch, record.epoch) > 0);
+  return above === undefined
+    ? undefined
+    : `node ${node} holds volume ${key} under epoch ${above.epoch.gen}.${above.epoch.ctr}, and the store has granted ${record.epoch.gen}.${record.epoch.ctr} only`;
+};

@@ -1,0 +1,61 @@
+import type { Logger } from "@holdfast/shared/log/logger";
+import { noChange } from "../domain/change.ts";
+import type { Claim } from "../domain/claim.ts";
+import { publicationLost, released } from "../domain/claim-change.ts";
+import { permitLives } from "../domain/claim-machine.ts";
+import { compareEpochs, type Epoch } from "../domain/epoch.ts";
+import type { VolumeRecord } from "../domain/volume.ts";
+import type { VolumeRecords } from "../records/volume-records.ts";
+
+/** One claim of which an agent speaks. */
+export interface ReportedClaim {
+  readonly namespace: string;
+  readonly volume: string;
+  readonly volumeUid: string;
+  readonly claimUid: string;
+  readonly epoch: Epoch;
+}
+
+/** What agents tell unasked, or again because its answer may have been lost. */
+export interface Acknowledgements {
+  /** The uids of those whose release is durable here, so that the agent may forget them. */
+  released(node: string, claims: readonly ReportedClaim[]): Promise<readonly string[]>;
+  lost(node: string, claims: readonly ReportedClaim[]): Promise<void>;
+}
+
+/** The claim as the record has it, if it is the very life and grant that the agent speaks of. */
+const meant = (volume: VolumeRecord, node: string, report: ReportedClaim): Claim | undefined => {
+  const claim = volume.uid === report.volumeUid ? volume.claims[report.claimUid] : undefined;
+  if (claim?.epoch === undefined || claim.node !== node) return undefined;
+  return compareEpochs(claim.epoch, report.epoch) === 0 ? claim : undefined;
+};
+
+export const createAcknowledgements = ({
+  records,
+  log,
+}: {
+  readonly records: Pick<VolumeRecords, "change">;
+  readonly log: Logger;
+}): Acknowledgements => ({
+  async released(node, claims) {
+    const forgotten: string[] = [];
+    for (const report of claims) {
+      const ref = { namespace: report.namespace, id: report.volume };
+      const { volume } = await records.change(ref, (found, at) =>
+        meant(found, node, report) === undefined ? noChange(found) : released(found, report.claimUid, at),
+      );
+      const left = volume === null ? undefined : meant(volume, node, report);
+      // A claim whose permit may still be sent keeps the agent's memory that this epoch is over.
+      if (left === undefined || !permitLives[left.state]) forgotten.push(report.claimUid);
+      else log.warn("an agent tells of a release that the record cannot take yet", { node, claim: report.claimUid });
+    }
+    return forgotten;
+  },
+
+  async lost(node, claims) {
+    for (const report of claims)
+      await records.change({ namespace: report.namespace, id: report.volume }, (found, at) =>
+        meant(found, node, report) === undefined ? noChange(found) : publicationLost(found, report.claimUid, at),
+      );
+  },
+});

@@ -1,0 +1,153 @@
+/**
+ * What the controller asks of agents. One channel a node, kept open and dialled anew when the node's address changes.
+ *
+ * A1 A call without an answer proves nothing: it comes back as uncertain or pending, with the reason. A2 Secrets are read for each push and
+ * are gone with it. A3 An inventory that was cut short is none.
+ */
+
+import type { Limiter } from "@holdfast/shared/async/limiter";
+import { createLimiter } from "@holdfast/shared/async/limiter";
+import { isAbort } from "@holdfast/shared/async/signals";
+import { fromClientError } from "@holdfast/shared/errors/grpc-status";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { AgentServiceDefinition, type InventoryResponse } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
+import { createGrpcChannel, createGrpcClient, type GrpcChannel, type GrpcClient } from "@holdfast/shared/grpc/client";
+import type { Identity } from "@holdfast/shared/grpc/identity";
+import { scrub } from "@holdfast/shared/grpc/redact";
+import type { Logger } from "@holdfast/shared/log/logger";
+import type { NodeRecord } from "../domain/node.ts";
+import type { Inventory } from "../domain/permit.ts";
+import type { AgentGateway } from "../ports.ts";
+import type { Secrets } from "../secrets/secrets.ts";
+import { inventoryVolume, permitMessage, publishAnswer, releaseAnswer, releaseMessage } from "./convert.ts";
+
+export interface AgentGatewayOptions {
+  readonly secrets: Secrets;
+  readonly identity: Identity;
+  readonly log: Logger;
+  /** How long an agent may take to stage and publish, or to unpublish and unstage: both calls of the plugin and some time beside. */
+  readonly callDeadlineMs?: number;
+  readonly inventoryDeadlineMs?: number;
+}
+
+export interface ClosableAgentGateway extends AgentGateway {
+  close(): void;
+}
+
+interface Line {
+  readonly address: string;
+  readonly channel: GrpcChannel;
+  readonly client: GrpcClient<typeof AgentServiceDefinition>;
+  readonly limiter: Limiter;
+}
+
+/** Above it some calls of one channel starve. */
+const callsPerChannel = 64;
+const maxWaiting = 4096;
+/** A peer that vanished without a word is noticed within half a minute, although a call to it may take minutes. */
+const keepalive = { timeMs: 15_000, timeoutMs: 10_000 };
+
+export const createAgentGateway = (options: AgentGatewayOptions): ClosableAgentGateway => {
+  const { secrets, identity, log, callDeadlineMs = 300_000, inventoryDeadlineMs = 60_000 } = options;
+  const lines = new Map<string, Line>();
+
+  const lineTo = (node: NodeRecord): Line => {
+    const known = lines.get(node.name);
+    if (known?.address === node.address) return known;
+    known?.channel.close();
+    const channel = createGrpcChannel(node.address, {
+      ownConnection: true,
+      ...(node.address.startsWith("unix:") ? {} : { keepalive }),
+    });
+    const client = createGrpcClient(AgentServiceDefinition, channel, {
+      log,
+      identity,
+      defaultDeadlineMs: callDeadlineMs,
+    });
+    const limiter = createLimiter({ name: `agent ${node.name}`, limit: callsPerChannel, maxQueued: maxWaiting });
+    const line = { address: node.address, channel, client, limiter };
+    lines.set(node.name, line);
+    return line;
+  };
+
+  /** A1: whatever a call failed with, in words for the record. */
+  const unanswered = (node: NodeRecord, error: unknown, sensitive: readonly string[] = []) => {
+    const failure = isAbort(error) ? cancelled(error) : fromClientError(error);
+    const message = `agent of node ${node.name} at ${node.address}: ${scrub(failure.message, sensitive)}`;
+    return { reason: failure.reason, message };
+  };
+
+  return {
+    async publish(node, permit, { signal, attempt }) {
+      let sensitive: readonly string[] = [];
+      try {
+        const { nodeStage, nodePublish } = permit.volume.secretRefs;
+        const [stage, publish] = await Promise.all([secrets.resolve(nodeStage), secrets.resolve(nodePublish)]); // A2
+        sensitive = [...Object.values(stage), ...Object.values(publish)];
+        const { client, limiter } = lineTo(node);
+        const request = { permit: permitMessage(permit, { stage, publish }, attempt) };
+        const response = await limiter.run(signal, () => client.publish(request, { signal }));
+        return publishAnswer(permit.epoch, response, sensitive);
+      } catch (error) {
+        return { kind: "uncertain", ...unanswered(node, error, sensitive) };
+      }
+    },
+
+    async release(node, order, { signal }) {
+      try {
+        const { client, limiter } = lineTo(node);
+        const request = releaseMessage(node.name, order);
+        const response = await limiter.run(signal, () => client.release(request, { signal }));
+        return releaseAnswer(order.epoch, response);
+      } catch (error) {
+        return { kind: "pending", blocked: false, ...unanswered(node, error) };
+      }
+    },
+
+    async inventory(node, signal) {
+      const { client } = lineTo(node);
+      return await readInventory(node, client.inventory({}, { signal, deadlineMs: inventoryDeadlineMs }));
+    },
+
+    close() {
+      for (const { channel } of lines.values()) channel.close();
+      lines.clear();
+    },
+  };
+};
+
+const cancelled = (cause: unknown): HoldfastError =>
+  new HoldfastError({ kind: "cancelled", reason: "CANCELLED", message: "the call was given up", cause });
+
+/** A3: header first, end last, and as many in between as the end says. */
+export const readInventory = async (
+  node: Pick<NodeRecord, "name">,
+  chunks: AsyncIterable<InventoryResponse>,
+): Promise<Inventory> => {
+  const volumes: Inventory["volumes"][number][] = [];
+  const orphans: string[] = [];
+  let head: Pick<Inventory, "node" | "journalUid" | "nodeEpoch"> | undefined;
+  let complete = false;
+  for await (const { header, volume, orphan, end } of chunks) {
+    if (header !== undefined)
+      head = { node: header.node, journalUid: header.journalUid, nodeEpoch: Number(header.nodeEpoch) };
+    if (volume !== undefined) volumes.push(inventoryVolume(volume));
+    if (orphan !== undefined) orphans.push(orphan.path);
+    if (end !== undefined) complete = end.volumes === volumes.length && end.orphans === orphans.length;
+  }
+  if (head === undefined || !complete)
+    throw new HoldfastError({
+      kind: "unavailable",
+      reason: "UNAVAILABLE",
+      message: `the inventory of node ${node.name} was cut short; it is asked for again`,
+      metadata: { node: node.name },
+    });
+  if (head.node !== node.name)
+    throw new HoldfastError({
+      kind: "precondition",
+      reason: "NODE_MISMATCH",
+      message: `node ${head.node} answered at the address of node ${node.name}; its agent has to register again`,
+      metadata: { node: head.node, wanted: node.name },
+    });
+  return { ...head, volumes, orphans };
+};

@@ -1,0 +1,213 @@
+/** What agents say to this controller. Whoever calls is known from the call; a node that is named must be the caller's own. */
+import { type FieldViolation, HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
+import type {
+  AcknowledgeRequest,
+  ControllerLinkServiceDefinition,
+  HeartbeatRequest,
+  RegisterHeader,
+  RegisterRequest,
+  ReleasedClaim,
+} from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
+import { NodeState } from "@holdfast/shared/gen/holdfast/v1/node";
+import type { PluginFingerprint } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import type { CallContext, Implementation } from "@holdfast/shared/grpc/call-context";
+import { parseAddress } from "@holdfast/shared/grpc/listen-address";
+import type { Logger } from "@holdfast/shared/log/logger";
+import { checkId, checkPlugin, checkString } from "../domain/limits.ts";
+import type { NodeRecord } from "../domain/node.ts";
+import type { Acknowledgements, ReportedClaim } from "./acknowledgements.ts";
+import { epochFrom, headerFrom, nodePluginFrom } from "./convert.ts";
+import type { NodeRegistry } from "./node-registry.ts";
+
+type LinkService = Implementation<typeof ControllerLinkServiceDefinition>;
+
+export interface ControllerLinkOptions {
+  readonly registry: Pick<NodeRegistry, "register" | "heartbeat" | "get">;
+  readonly acknowledgements: Acknowledgements;
+  readonly log: Logger;
+  readonly controllerId: string;
+  readonly heartbeatMs: number;
+  readonly clusterUid: () => Promise<string>;
+  /** Where agents reach each controller that this one knows. */
+  readonly controllerAddresses: () => readonly string[];
+}
+
+/** Plugins of one host; a host with more is not what it says. */
+const maxPlugins = 256;
+const maxClaims = 1000;
+
+export const createControllerLinkService = (
+  options: ControllerLinkOptions,
+): Pick<LinkService, "register" | "heartbeat" | "acknowledge"> => {
+  const { registry, acknowledgements, log, controllerId, heartbeatMs } = options;
+
+  return {
+    async register(requests, context) {
+      const { header, plugins } = await readRegistration(requests);
+      checkCaller(header.name, context);
+      const record = await registry.register(headerFrom(header), plugins.map(nodePluginFrom));
+      return {
+        nodeEpoch: BigInt(record.nodeEpoch),
+        controllerId,
+        heartbeatInterval: durationOf(heartbeatMs),
+        clusterUid: await options.clusterUid(),
+        state: stateOf(record),
+        controllerAddresses: [...options.controllerAddresses()],
+      };
+    },
+
+    async heartbeat(request, context) {
+      checkHeartbeat(request);
+      checkCaller(request.node, context);
+      const { known, record } = await registry.heartbeat({
+        node: request.node,
+        instance: request.instance,
+        baseRevision: Number(request.baseRevision),
+        revision: Number(request.revision),
+        changed: request.changed.map(nodePluginFrom),
+        removed: request.removed.map(({ plugin, instanceId }) => ({ plugin, instance: instanceId })),
+        accepting: request.health?.accepting ?? true,
+        message: request.health?.message ?? "",
+      });
+      return {
+        known,
+        nodeEpoch: BigInt(record?.nodeEpoch ?? 0),
+        state: record === undefined ? NodeState.NODE_STATE_UNSPECIFIED : stateOf(record),
+      };
+    },
+
+    async acknowledge(request, context) {
+      checkAcknowledge(request);
+      checkCaller(request.node, context);
+      if (registry.get(request.node) === undefined) throw unknownNode(request.node);
+      for (const event of request.events)
+        log.info("an agent reports", {
+          node: request.node,
+          event: event.reason,
+          detail: event.message,
+          plugin: event.plugin,
+          volume: event.volume === "" ? "" : `${event.namespace}/${event.volume}`,
+          claim: event.claimUid,
+        });
+      await acknowledgements.lost(request.node, request.lost.map(reportOf));
+      const forgotten = await acknowledgements.released(request.node, request.released.map(reportOf));
+      return { forgottenClaimUids: [...forgotten] };
+    },
+  };
+};
+
+const reportOf = (claim: Pick<ReleasedClaim, "namespace" | "volume" | "volumeUid" | "claimUid" | "epoch">) =>
+  ({
+    namespace: claim.namespace,
+    volume: claim.volume,
+    volumeUid: claim.volumeUid,
+    claimUid: claim.claimUid,
+    epoch: epochFrom(claim.epoch),
+  }) satisfies ReportedClaim;
+
+const durationOf = (ms: number) => ({
+  seconds: BigInt(Math.floor(ms / 1000)),
+  nanos: Math.round(ms % 1000) * 1_000_000,
+});
+
+const stateOf = ({ state }: NodeRecord): NodeState => NodeState[`NODE_STATE_${state}`];
+
+/** I9: who speaks for a node is that node. Callers that carry no identity yet are taken at their word. */
+export const checkCaller = (node: string, { identity }: Pick<CallContext, "identity">): void => {
+  const { role, name } = identity;
+  if (role === "anonymous" || role === "local" || (role === "node" && name === node)) return;
+  throw new HoldfastError({
+    kind: "permission",
+    reason: "PERMISSION_DENIED",
+    message: `${role}${name === "" ? "" : ` ${name}`} may not speak for node ${node}`,
+  });
+};
+
+const unknownNode = (node: string): HoldfastError =>
+  new HoldfastError({
+    kind: "precondition",
+    reason: "NODE_MISMATCH",
+    message: `node ${node} is not registered here; register first`,
+    metadata: { node, wanted: node },
+  });
+
+const readRegistration = async (
+  requests: AsyncIterable<RegisterRequest>,
+): Promise<{ readonly header: RegisterHeader; readonly plugins: readonly PluginFingerprint[] }> => {
+  const plugins: PluginFingerprint[] = [];
+  let header: RegisterHeader | undefined;
+  for await (const request of requests) {
+    header ??= request.header;
+    if (request.plugin !== undefined) plugins.push(request.plugin);
+    if (plugins.length > maxPlugins) break;
+  }
+  const violations = [...checkPlugins("plugin", plugins)];
+  if (header === undefined) violations.unshift({ field: "header", description: "is required, and comes first" });
+  else violations.unshift(...checkHeader(header));
+  if (header === undefined || violations.length > 0) throw invalidArgument(violations);
+  return { header, plugins };
+};
+
+const required = (field: string, text: string): readonly FieldViolation[] =>
+  text === "" ? [{ field, description: "is required" }] : checkString(field, text);
+
+const checkHeader = (header: RegisterHeader): readonly FieldViolation[] => [
+  ...checkId("header.name", header.name),
+  ...required("header.machine_id", header.machineId),
+  ...required("header.boot_id", header.bootId),
+  ...required("header.instance", header.instance),
+  ...required("header.journal_uid", header.journalUid),
+  ...checkString("header.version", header.version),
+  ...checkString("header.cluster_uid", header.clusterUid),
+  ...checkAddress("header.address", header.address),
+];
+
+const checkAddress = (field: string, address: string): readonly FieldViolation[] => {
+  try {
+    parseAddress(address);
+    return [];
+  } catch {
+    return [{ field, description: "has to be unix:///absolute/path or host:port" }];
+  }
+};
+
+const maxNodeIdBytes = 256;
+
+const checkPlugins = (field: string, plugins: readonly PluginFingerprint[]): readonly FieldViolation[] => [
+  ...(plugins.length > maxPlugins ? [{ field, description: `more than ${maxPlugins}` }] : []),
+  ...plugins
+    .slice(0, maxPlugins)
+    .flatMap((plugin, i) => [
+      ...checkPlugin(`${field}[${i}].plugin`, plugin.plugin),
+      ...required(`${field}[${i}].instance_id`, plugin.instanceId),
+      ...(Buffer.byteLength(plugin.nodeId) > maxNodeIdBytes
+        ? [{ field: `${field}[${i}].node_id`, description: `is longer than ${maxNodeIdBytes} bytes` }]
+        : []),
+    ]),
+];
+
+const refuse = (violations: readonly FieldViolation[]): void => {
+  if (violations.length > 0) throw invalidArgument(violations);
+};
+
+const checkHeartbeat = (request: HeartbeatRequest): void =>
+  refuse([
+    ...checkId("node", request.node),
+    ...required("instance", request.instance),
+    ...checkPlugins("changed", request.changed),
+    ...(request.removed.length > maxPlugins ? [{ field: "removed", description: `more than ${maxPlugins}` }] : []),
+  ]);
+
+const checkAcknowledge = (request: AcknowledgeRequest): void =>
+  refuse([
+    ...checkId("node", request.node),
+    ...[request.released, request.lost].flatMap((claims, i) => [
+      ...(claims.length > maxClaims
+        ? [{ field: i === 0 ? "released" : "lost", description: `more than ${maxClaims}` }]
+        : []),
+      ...claims.flatMap((claim, n) => {
+        const field = `${i === 0 ? "released" : "lost"}[${n}]`;
+        return [...checkId(`${field}.namespace`, claim.namespace), ...checkId(`${field}.volume`, claim.volume)];
+      }),
+    ]),
+  ]);

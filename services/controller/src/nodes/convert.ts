@@ -1,0 +1,262 @@
+/** Domain ↔ what controllers and agents say to each other. Generated types go no further than this folder. */
+import type { DeepPartial, Permit as WirePermit } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
+import {
+  HeldState,
+  type InventoryVolume,
+  type Pending,
+  type PublishResponse,
+  RefusalReason,
+  type Refused,
+  type ReleaseRequest,
+  type ReleaseResponse,
+} from "@holdfast/shared/gen/holdfast/internal/v1/agent";
+import type { RegisterHeader } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
+import {
+  AccessMode,
+  AttachmentMode,
+  VerificationScope,
+  type Epoch as WireEpoch,
+} from "@holdfast/shared/gen/holdfast/v1/common";
+import {
+  type CapabilitySet,
+  type PluginFingerprint,
+  PluginHealth,
+  PluginRole,
+  Support,
+} from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { scrub } from "@holdfast/shared/grpc/redact";
+import { compareEpochs, type Epoch } from "../domain/epoch.ts";
+import type { NodePlugin, NodeRecord, Tri } from "../domain/node.ts";
+import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "../domain/permit.ts";
+import type { ReleaseOrder } from "../ports.ts";
+
+export interface PermitSecrets {
+  readonly stage: Readonly<Record<string, string>>;
+  readonly publish: Readonly<Record<string, string>>;
+}
+
+const wireEpoch = ({ gen, ctr }: Epoch): WireEpoch => ({ gen: BigInt(gen), ctr: BigInt(ctr) });
+
+export const epochFrom = (epoch: WireEpoch | undefined): Epoch => ({
+  gen: Number(epoch?.gen ?? 0n),
+  ctr: Number(epoch?.ctr ?? 0n),
+});
+
+export const permitMessage = (permit: Permit, secrets: PermitSecrets, attempt: number): DeepPartial<WirePermit> => {
+  const { volume, claim, attachment } = permit;
+  return {
+    namespace: volume.namespace,
+    volume: volume.id,
+    volumeUid: volume.uid,
+    externalId: volume.externalId,
+    plugin: volume.plugin,
+    claimUid: claim.uid,
+    workload: claim.workload,
+    alias: claim.alias,
+    node: claim.node,
+    nodeEpoch: BigInt(permit.nodeEpoch),
+    epoch: wireEpoch(permit.epoch),
+    oldestLiveEpoch: wireEpoch(permit.oldestLiveEpoch),
+    accessMode:
+      claim.accessMode === "UNKNOWN"
+        ? AccessMode.ACCESS_MODE_UNSPECIFIED
+        : AccessMode[`ACCESS_MODE_${claim.accessMode}`],
+    attachmentMode: AttachmentMode[`ATTACHMENT_MODE_${claim.attachmentMode}`],
+    readOnly: claim.readOnly,
+    fsType: claim.fsType,
+    mountFlags: [...claim.mountFlags],
+    volumeMountGroup: claim.volumeMountGroup,
+    volumeContext: { ...volume.context },
+    publishContext: { ...attachment.publishContext },
+    stageSecrets: { ...secrets.stage },
+    nodePublishSecrets: { ...secrets.publish },
+    attempt,
+  };
+};
+
+export const releaseMessage = (node: string, order: ReleaseOrder): DeepPartial<ReleaseRequest> => ({
+  namespace: order.namespace,
+  volume: order.volume,
+  volumeUid: order.volumeUid,
+  externalId: order.externalId,
+  plugin: order.plugin,
+  claimUid: order.claimUid,
+  node,
+  nodeEpoch: BigInt(order.nodeEpoch),
+  epoch: wireEpoch(order.epoch),
+});
+
+/** Stable words for what an agent refuses; `REFUSAL_REASON_` is taken off. */
+const refusalWord = (reason: RefusalReason): string =>
+  Object.keys(RefusalReason)
+    .find((name) => RefusalReason[name as keyof typeof RefusalReason] === reason && reason > 0)
+    ?.replace("REFUSAL_REASON_", "") ?? "UNKNOWN";
+
+const refused = ({ reason, message, holderClaimUid }: Refused, sensitive: readonly string[]) => {
+  const holder = holderClaimUid === "" ? "" : ` (claim ${holderClaimUid})`;
+  return { kind: "refused" as const, reason: refusalWord(reason), message: `${scrub(message, sensitive)}${holder}` };
+};
+
+const code = (csiCode: string): { readonly code?: string } => (csiCode === "" ? {} : { code: csiCode });
+
+/** An answer about another epoch proves nothing about this one. */
+const otherEpoch = (asked: Epoch, answered: WireEpoch | undefined): string | undefined => {
+  const got = epochFrom(answered);
+  return compareEpochs(asked, got) === 0
+    ? undefined
+    : `the agent answered for epoch ${got.gen}.${got.ctr} and was asked about ${asked.gen}.${asked.ctr}`;
+};
+
+export const publishAnswer = (
+  asked: Epoch,
+  { published, notMounted, refused: stale, uncertain }: PublishResponse,
+  sensitive: readonly string[],
+): PublishAnswer => {
+  if (published !== undefined) {
+    const wrong = otherEpoch(asked, published.epoch);
+    if (wrong !== undefined || published.hostPath === "") return senseless(wrong ?? "the agent named no host path");
+    const { hostPath, mountId, device } = published;
+    return {
+      kind: "published",
+      publication: {
+        hostPath,
+        mountId: Number(mountId),
+        ...(device === undefined ? {} : { device: { major: device.major, minor: device.minor } }),
+      },
+    };
+  }
+  if (notMounted !== undefined) {
+    const wrong = otherEpoch(asked, notMounted.epoch);
+    if (wrong !== undefined) return senseless(wrong);
+    const { reason, message, csiCode } = notMounted;
+    return { kind: "not-mounted", reason, message: scrub(message, sensitive), ...code(csiCode) };
+  }
+  if (stale !== undefined) return refused(stale, sensitive);
+  if (uncertain !== undefined) {
+    const { reason, message, csiCode, blocked } = uncertain;
+    const needs = blocked === undefined || blocked.clearWith === "" ? "" : `; ${blocked.clearWith}`;
+    return { kind: "uncertain", reason, message: `${scrub(message, sensitive)}${needs}`, ...code(csiCode) };
+  }
+  return senseless("the agent's answer says nothing that this version understands");
+};
+
+const senseless = (message: string) => ({ kind: "uncertain" as const, reason: "INTERNAL", message });
+
+const heldBy = ({ holder }: Pending): string =>
+  holder === undefined ? "" : `; held by process ${holder.pid} (${holder.command}) at ${holder.path}`;
+
+export const releaseAnswer = (asked: Epoch, { released, pending, refused: stale }: ReleaseResponse): ReleaseAnswer => {
+  if (released !== undefined) {
+    const wrong = otherEpoch(asked, released.epoch);
+    return wrong === undefined
+      ? { kind: "released" }
+      : { kind: "pending", reason: "INTERNAL", message: wrong, blocked: false };
+  }
+  if (pending !== undefined)
+    return {
+      kind: "pending",
+      reason: pending.reason,
+      message: `${pending.message}${heldBy(pending)}`,
+      blocked: pending.blocked,
+      ...code(pending.csiCode),
+    };
+  if (stale !== undefined) return refused(stale, []);
+  return {
+    kind: "pending",
+    reason: "INTERNAL",
+    message: "the agent's answer says nothing that this version understands",
+    blocked: false,
+  };
+};
+
+const heldState = (state: HeldState): string =>
+  Object.keys(HeldState)
+    .find((name) => HeldState[name as keyof typeof HeldState] === state)
+    ?.replace("HELD_STATE_", "") ?? "UNKNOWN";
+
+export const inventoryVolume = (volume: InventoryVolume): Inventory["volumes"][number] => ({
+  namespace: volume.namespace,
+  volume: volume.volume,
+  volumeUid: volume.volumeUid,
+  externalId: volume.externalId,
+  plugin: volume.plugin,
+  held: volume.held.map(({ claimUid, epoch, state }) => ({
+    claimUid,
+    epoch: epochFrom(epoch),
+    state: heldState(state),
+  })),
+  ...(volume.blocked === undefined ? {} : { blocked: volume.blocked.reason }),
+});
+
+const roles: Readonly<Record<number, NodePlugin["role"]>> = {
+  [PluginRole.PLUGIN_ROLE_CONTROLLER]: "CONTROLLER",
+  [PluginRole.PLUGIN_ROLE_NODE]: "NODE",
+  [PluginRole.PLUGIN_ROLE_MONOLITH]: "MONOLITH",
+};
+
+const healths: Readonly<Record<number, NodePlugin["health"]>> = {
+  [PluginHealth.PLUGIN_HEALTH_HEALTHY]: "HEALTHY",
+  [PluginHealth.PLUGIN_HEALTH_UNHEALTHY]: "UNHEALTHY",
+  [PluginHealth.PLUGIN_HEALTH_INITIALISING]: "INITIALISING",
+};
+
+const standing: Readonly<Record<number, Tri>> = {
+  [Support.SUPPORT_YES]: "yes",
+  [Support.SUPPORT_NO]: "no",
+};
+
+/** One flat table, a name with the family in front: `node:STAGE_UNSTAGE_VOLUME`. */
+const capabilitiesFrom = (set: CapabilitySet | undefined): NodePlugin["capabilities"] => {
+  const families = { plugin: set?.plugin, controller: set?.controller, node: set?.node, group: set?.groupController };
+  return Object.fromEntries(
+    Object.entries(families).flatMap(([family, names]) =>
+      Object.entries(names ?? {}).map(([name, support]) => [`${family}:${name}`, standing[support] ?? "unknown"]),
+    ),
+  );
+};
+
+export const nodePluginFrom = (print: PluginFingerprint): NodePlugin => ({
+  name: print.plugin,
+  version: print.version,
+  instance: print.instanceId,
+  role: roles[print.role] ?? "NODE",
+  // An instance that came back as somebody else gets no calls.
+  health: print.blocked === undefined ? (healths[print.health] ?? "INITIALISING") : "UNHEALTHY",
+  healthMessage: print.blocked?.message ?? print.healthMessage,
+  nodeId: print.nodeId,
+  maxVolumes: Number(print.maxVolumes),
+  topology: { ...print.topology?.segments },
+  capabilities: capabilitiesFrom(print.capabilities),
+});
+
+export const scopeFrom = (scope: VerificationScope): NodeRecord["verificationScope"] =>
+  scope === VerificationScope.VERIFICATION_SCOPE_HOST ? "host" : "own-namespace";
+
+/** Who registers, in the domain's words. */
+export interface AgentHeader {
+  readonly name: string;
+  readonly machineId: string;
+  readonly bootId: string;
+  readonly instance: string;
+  readonly journalUid: string;
+  readonly address: string;
+  readonly version: string;
+  readonly verificationScope: NodeRecord["verificationScope"];
+  readonly nodeEpoch: number;
+  readonly clusterUid: string;
+  readonly fingerprintRevision: number;
+}
+
+export const headerFrom = (header: RegisterHeader): AgentHeader => ({
+  name: header.name,
+  machineId: header.machineId,
+  bootId: header.bootId,
+  instance: header.instance,
+  journalUid: header.journalUid,
+  address: header.address,
+  version: header.version,
+  verificationScope: scopeFrom(header.verificationScope),
+  nodeEpoch: Number(header.nodeEpoch),
+  clusterUid: header.clusterUid,
+  fingerprintRevision: Number(header.fingerprintRevision),
+});

@@ -1,0 +1,47 @@
+import type { PluginFacts } from "@holdfast/csi/capabilities";
+import type { CsiCaller } from "@holdfast/csi/csi-caller";
+
+/** A backend with more pages than this is not searched: the answer would come too late to be believed. */
+const maxPages = 1000;
+const pageEntries = 500;
+
+interface Asked extends Pick<CsiCaller, "call"> {
+  status(): { readonly facts?: PluginFacts };
+}
+
+/**
+ * Where the backend has a volume attached, by the plugin's node ids. Only a plugin that announces LIST_VOLUMES_PUBLISHED_NODES fills
+ * the field: from any other an empty list says nothing.
+ */
+export const attachedNodes = async (
+  plugin: Asked,
+  externalId: string,
+  signal: AbortSignal,
+): Promise<readonly string[] | "unknown"> => {
+  const controller = plugin.status().facts?.controller;
+  if (controller?.LIST_VOLUMES_PUBLISHED_NODES !== "yes") return "unknown";
+  if (controller.GET_VOLUME === "yes") {
+    const answer = await plugin.call("ControllerGetVolume", { volumeId: externalId }, { signal });
+    if (answer.outcome === "done" && answer.value.status !== undefined) return answer.value.status.publishedNodeIds;
+  }
+  return controller.LIST_VOLUMES === "yes" ? await fromListing(plugin, externalId, signal) : "unknown";
+};
+
+/** A volume that a complete listing does not have is attached nowhere. */
+const fromListing = async (
+  plugin: Asked,
+  externalId: string,
+  signal: AbortSignal,
+): Promise<readonly string[] | "unknown"> => {
+  let startingToken = "";
+  for (let page = 0; page < maxPages; page += 1) {
+    const answer = await plugin.call("ListVolumes", { maxEntries: pageEntries, startingToken }, { signal });
+    if (answer.outcome !== "done") return "unknown";
+    const found = answer.value.entries.find(({ volume }) => volume?.volumeId === externalId);
+    // An entry without a status leaves it open.
+    if (found !== undefined) return found.status?.publishedNodeIds ?? "unknown";
+    startingToken = answer.value.nextToken;
+    if (startingToken === "") return [];
+  }
+  return "unknown";
+};

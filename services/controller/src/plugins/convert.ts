@@ -1,0 +1,174 @@
+/** Domain ↔ CSI. Generated types of CSI go no further than this file and its callers in this folder. */
+import type { RequestInput, ResponseOf } from "@holdfast/csi/messages";
+import { VolumeCapability_AccessMode_Mode as Mode } from "@holdfast/shared/gen/csi/v1/csi";
+import type { AccessMode, AttachmentMode } from "../domain/access.ts";
+import type { Tri } from "../domain/node.ts";
+import type { Attachment, ContentSource, Segments, VolumeRecord, VolumeTopology } from "../domain/volume.ts";
+import type { CreatedVolume } from "../domain/volume-change.ts";
+
+type Secrets = Readonly<Record<string, string>>;
+type CsiCapability = NonNullable<RequestInput<"CreateVolume">["volumeCapabilities"]>[number];
+
+/** How a mode is said to a plugin: its number, or that this plugin cannot be told, or not yet. */
+export type ModeWord = { readonly mode: number } | "refused" | "unknown";
+
+const plain = {
+  UNKNOWN: Mode.UNKNOWN,
+  SINGLE_NODE_WRITER: Mode.SINGLE_NODE_WRITER,
+  SINGLE_NODE_READER_ONLY: Mode.SINGLE_NODE_READER_ONLY,
+  MULTI_NODE_READER_ONLY: Mode.MULTI_NODE_READER_ONLY,
+  MULTI_NODE_SINGLE_WRITER: Mode.MULTI_NODE_SINGLE_WRITER,
+  MULTI_NODE_MULTI_WRITER: Mode.MULTI_NODE_MULTI_WRITER,
+  SINGLE_NODE_SINGLE_WRITER: Mode.SINGLE_NODE_SINGLE_WRITER,
+  SINGLE_NODE_MULTI_WRITER: Mode.SINGLE_NODE_MULTI_WRITER,
+} satisfies Record<AccessMode, number>;
+
+/**
+ * "SINGLE_NODE_SINGLE_WRITER and SINGLE_NODE_MULTI_WRITER ... only with the capability SINGLE_NODE_MULTI_WRITER". To a plugin
+ * without it one writer is said as SINGLE_NODE_WRITER, whose promise is the weaker one: Holdfast itself keeps the single
+ * workload. Many writers cannot be said: such a plugin may take the second one for a mistake, or tear the first one down.
+ */
+export const modeFor = (mode: AccessMode, fineModes: Tri): ModeWord => {
+  if (mode !== "SINGLE_NODE_SINGLE_WRITER" && mode !== "SINGLE_NODE_MULTI_WRITER") return { mode: plain[mode] };
+  if (fineModes === "unknown") return "unknown";
+  if (fineModes === "yes") return { mode: plain[mode] };
+  return mode === "SINGLE_NODE_SINGLE_WRITER" ? { mode: plain.SINGLE_NODE_WRITER } : "refused";
+};
+
+interface Usage {
+  readonly attachmentMode: AttachmentMode;
+  readonly fsType: string;
+  readonly mountFlags: readonly string[];
+  readonly volumeMountGroup?: string;
+}
+
+const capabilityOf = (usage: Usage, mode: number): CsiCapability => ({
+  accessMode: { mode: mode as Mode },
+  ...(usage.attachmentMode === "BLOCK_DEVICE"
+    ? { block: {} }
+    : {
+        mount: {
+          fsType: usage.fsType,
+          mountFlags: [...usage.mountFlags],
+          volumeMountGroup: usage.volumeMountGroup ?? "",
+        },
+      }),
+});
+
+const copy = (map: Readonly<Record<string, string>>): Record<string, string> => ({ ...map });
+
+const capacityRange = ({ required, limit }: VolumeRecord["capacity"]): RequestInput<"CreateVolume">["capacityRange"] =>
+  // "At least one of the field MUST be specified": without a bound the field itself is left out.
+  required === 0 && limit === 0 ? undefined : { requiredBytes: BigInt(required), limitBytes: BigInt(limit) };
+
+const topologyRequirement = ({
+  required,
+  preferred,
+}: VolumeTopology): RequestInput<"CreateVolume">["accessibilityRequirements"] =>
+  required.length === 0 && preferred.length === 0
+    ? undefined
+    : {
+        requisite: required.map((segments) => ({ segments: copy(segments) })),
+        preferred: preferred.map((segments) => ({ segments: copy(segments) })),
+      };
+
+const contentSource = (source: ContentSource): RequestInput<"CreateVolume">["volumeContentSource"] => {
+  switch (source.kind) {
+    case "none":
+      return undefined;
+    case "snapshot":
+      return { snapshot: { snapshotId: source.id } };
+    case "volume":
+      return { volume: { volumeId: source.id } };
+  }
+};
+
+export interface Unsayable {
+  readonly mode: AccessMode;
+  readonly because: "refused" | "unknown";
+}
+
+/**
+ * Fields that the plugin does not offer are sent all the same when somebody asked for them: the gate of the connection then
+ * refuses the call and names them. Left out in silence, the volume would not be what was asked for.
+ */
+export const createRequest = (
+  volume: VolumeRecord,
+  fineModes: Tri,
+  secrets: Secrets,
+): RequestInput<"CreateVolume"> | Unsayable => {
+  const capabilities: CsiCapability[] = [];
+  for (const capability of volume.capabilities) {
+    const word = modeFor(capability.accessMode, fineModes);
+    if (typeof word === "string") return { mode: capability.accessMode, because: word };
+    capabilities.push(capabilityOf(capability, word.mode));
+  }
+  return {
+    name: volume.name,
+    capacityRange: capacityRange(volume.capacity),
+    volumeCapabilities: capabilities,
+    parameters: copy(volume.parameters),
+    secrets: copy(secrets),
+    volumeContentSource: contentSource(volume.contentSource),
+    accessibilityRequirements: topologyRequirement(volume.topology),
+    mutableParameters: copy(volume.mutableParameters),
+  };
+};
+
+export const publishRequest = (
+  volume: VolumeRecord,
+  attachment: Attachment,
+  fineModes: Tri,
+  secrets: Secrets,
+): RequestInput<"ControllerPublishVolume"> | Unsayable => {
+  const word = modeFor(attachment.accessMode, fineModes);
+  if (typeof word === "string") return { mode: attachment.accessMode, because: word };
+  return {
+    volumeId: volume.externalId,
+    nodeId: attachment.nodeId,
+    volumeCapability: capabilityOf(attachment, word.mode),
+    readonly: attachment.readOnly,
+    secrets: copy(secrets),
+    volumeContext: copy(volume.context),
+  };
+};
+
+/** "This field MUST be set" is said of node_id nowhere; but an Unpublish without it detaches from every node. */
+export const unpublishRequest = (
+  volume: VolumeRecord,
+  attachment: Attachment,
+  secrets: Secrets,
+): RequestInput<"ControllerUnpublishVolume"> => ({
+  volumeId: volume.externalId,
+  nodeId: attachment.nodeId,
+  secrets: copy(secrets),
+});
+
+/** A topology without segments says "anywhere", and then so does the whole list. */
+const accessibleFrom = (topologies: readonly { readonly segments: Segments }[]): readonly Segments[] =>
+  topologies.some(({ segments }) => Object.keys(segments).length === 0)
+    ? []
+    : topologies.map(({ segments }) => ({ ...segments }));
+
+export const createdFrom = (
+  { volume }: ResponseOf<"CreateVolume">,
+  pluginVersion: string,
+): CreatedVolume | undefined =>
+  volume === undefined
+    ? undefined
+    : {
+        externalId: volume.volumeId,
+        capacity: Number(volume.capacityBytes),
+        context: { ...volume.volumeContext },
+        accessible: accessibleFrom(volume.accessibleTopology),
+        pluginVersion,
+      };
+
+/** Why the size that a plugin made is not the one that was asked for; a size of 0 is one that it does not tell. */
+export const sizeMistake = (volume: VolumeRecord, actual: number): string | undefined => {
+  const { required, limit } = volume.capacity;
+  if (actual === 0) return undefined;
+  if (actual < required) return `made ${actual} bytes although at least ${required} were asked for`;
+  if (limit > 0 && actual > limit) return `made ${actual} bytes although at most ${limit} were asked for`;
+  return undefined;
+};
