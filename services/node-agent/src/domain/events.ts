@@ -10,6 +10,8 @@ export type VolumeRecord =
       readonly floor: Epoch;
       readonly stageNeeded: boolean;
       readonly stagePath: string;
+      /** Its own mounts are there already, from a journal that was lost: whatever is refused from now on, they have to go. */
+      readonly found: { readonly stage: boolean; readonly target: boolean };
     }
   /** Mounts of a claim whose permit this journal never saw are taken over, to be undone. */
   | {

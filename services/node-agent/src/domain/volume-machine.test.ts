@@ -181,6 +181,7 @@ describe("what a permit and a release leave", () => {
     floor: epoch(floor),
     stageNeeded: true,
     stagePath: "/hf/staging/x",
+    found: { stage: false, target: false },
   });
   const applied = (volume: VolumeState | undefined, ...events: VolumeEvent[]): VolumeState => {
     let state = volume;
@@ -226,6 +227,12 @@ describe("what a permit and a release leave", () => {
 
   test("a claim that is held cannot be permitted again", () => {
     expect(isFault(applyEvent(applied(undefined, permit("a", 5, 4)), permit("a", 6, 4)))).toBe(true);
+  });
+
+  test("mounts that a lost journal left are in doubt from the first, whatever the plugin refuses", () => {
+    const found = applied(undefined, { ...permit("a", 5, 4), found: { stage: true, target: true } } as VolumeEvent);
+    expect(found.stage.phase).toBe("unsure");
+    expect(found.claims["a"]?.phase).toBe("unsure");
   });
 
   test("how to unstage is decided by the first claim and kept until the volume is free", () => {

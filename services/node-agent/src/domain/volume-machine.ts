@@ -102,15 +102,17 @@ const takeClaim = (
     return fault(event.type, "a volume that holds the claim already");
   // How to undo was decided by whoever came first and lasts until nothing of it is left.
   const fresh = Object.keys(known.claims).length === 0 && known.stage.phase === "unstaged";
-  const stage: StageState = fresh ? { ...known.stage, needed: event.stageNeeded, path: event.stagePath } : known.stage;
+  const kept: StageState = fresh ? { ...known.stage, needed: event.stageNeeded, path: event.stagePath } : known.stage;
+  const inDoubt = kept.phase === "unstaged" && kept.needed && (event.type === "adopted" || event.found.stage);
+  const stage: StageState = inDoubt ? { ...kept, phase: "unsure" } : kept;
   if (event.type === "adopted") {
     const claim: HeldClaim = { facts: event.facts, phase: "unsure", goal: "released", mountId: 0 };
-    const phase = stage.needed && stage.phase === "unstaged" ? "unsure" : stage.phase;
     const marks = joinMarks(stage.marks, event.marks);
     const before = joinIds(stage.before, event.before);
-    return { ...known, ref: event.ref, stage: { ...stage, phase, marks, before }, claims: withClaim(known, claim) };
+    return { ...known, ref: event.ref, stage: { ...stage, marks, before }, claims: withClaim(known, claim) };
   }
-  const claim: HeldClaim = { facts: event.facts, phase: "permitted", goal: "mounted", mountId: 0 };
+  const phase = event.found.target ? "unsure" : "permitted";
+  const claim: HeldClaim = { facts: event.facts, phase, goal: "mounted", mountId: 0 };
   const floor = newerEpoch(known.floor, event.floor);
   return {
     ...known,

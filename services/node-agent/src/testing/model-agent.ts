@@ -74,6 +74,7 @@ export function createModelAgent(): ModelAgent {
         boot += 1;
         host.reboot();
       }
+      if (lostJournal) host.loseJournal();
       if (lostJournal) disk = createJournalDisk(`journal-${lives}`);
       journal = openMemoryJournal(disk);
       ledger = createLedger(journal);

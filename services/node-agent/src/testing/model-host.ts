@@ -20,6 +20,8 @@ export interface ModelHost {
   /** Somebody unmounts it, or its user-space daemon dies. */
   unmount(path: string): void;
   reboot(): void;
+  /** The agent's memory is gone. */
+  loseJournal(): void;
   setPluginAway(away: boolean): void;
   setStages(stages: "yes" | "no"): void;
   /** A container's private copy of a mount. */
@@ -32,8 +34,6 @@ export interface ModelHostOptions {
   /** The journal as it is on disk: what the agent may act on. */
   readonly journalled: (volumeUid: string) => VolumeState | undefined;
   readonly onCrash: () => void;
-  /** Paths that another life's lost journal explains. */
-  readonly excused?: (path: string) => boolean;
 }
 
 const root: MountLine = {
@@ -55,6 +55,9 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
   let nextId = 2;
   let away = false;
   let stages: "yes" | "no" = "yes";
+  /** Publications whose mount and whose record are both lost: nobody can know of them any more. */
+  const excused = new Set<string>();
+  let journalLost = false;
   const calls: string[] = [];
   const fates: Fate[] = [];
 
@@ -74,6 +77,7 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
     },
     NodePublishVolume: (volume, path) => {
       published.set(path, volume);
+      excused.delete(path);
       mount(path, "9:1", `/${volume}`);
     },
     NodeUnpublishVolume: (_volume, path) => {
@@ -134,7 +138,8 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
     async unstage(ref, path) {
       expect(journalled(ref.volumeUid)?.stage.phase).toBe("unstaging"); // [I4]
       // CSI: NodeUnstage comes after every NodeUnpublish.
-      expect([...published.values()].filter((volume) => volume === ref.externalId)).toEqual([]);
+      const there = [...published].filter(([target, volume]) => volume === ref.externalId && !excused.has(target));
+      expect(there).toEqual([]);
       return call("NodeUnstageVolume", ref.externalId, path);
     },
   };
@@ -161,7 +166,14 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
     plugins: { get: (name) => (away || name !== "model" ? undefined : plugin) },
     staged: () => [...staged.keys()],
     mountedPaths: () => lines.filter((line) => line.id !== 1 && line.device === "9:1").map((line) => line.path),
-    unmount,
+    unmount(path) {
+      unmount(path);
+      if (journalLost) excused.add(path);
+    },
+    loseJournal() {
+      journalLost = true;
+      for (const target of published.keys()) if (!lines.some((line) => line.path === target)) excused.add(target);
+    },
     reboot() {
       lines = [root];
       foreign = [];

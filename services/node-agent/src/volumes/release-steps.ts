@@ -99,9 +99,18 @@ export async function releaseStep(
   }
   failpoint("agent.released.after-rmdir");
   failpoint("agent.released.before-journal");
+  // The stage is gone: whoever waited for that is released too, and told of it as soon as a controller listens.
+  for (const other of last ? waitingForStage(run, claimUid) : []) run.note({ type: "released", late: true, ...other });
   await run.commit({ type: "released", claimUid, epoch: context.epoch, late: context.late() }); // I4: before the answer
   failpoint("agent.released.after-journal");
   return undefined;
+}
+
+/** Claims on their way out that have nothing mounted any more: kept only because the stage could not go. */
+function waitingForStage(run: VolumeRun, claimUid: string) {
+  return Object.values(run.volume().claims)
+    .filter(({ facts, goal }) => goal === "released" && facts.claimUid !== claimUid)
+    .map(({ facts }) => ({ claimUid: facts.claimUid, epoch: facts.epoch }));
 }
 
 /** One look serves all that follows it, as long as no call came in between. */

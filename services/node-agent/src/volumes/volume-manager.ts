@@ -140,7 +140,19 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
     if (stray !== undefined) return orphanHalt(ref, stray.path);
     if (known === undefined || isAtRest(known)) firstViews.set(ref.volumeUid, view);
     holders.set(storageOf(ref), ref.volumeUid);
-    run.note({ type: "permit", ref, facts, floor, stageNeeded: stages === "yes", stagePath: volumePaths.staging });
+    const found = {
+      stage: view.under(volumePaths.staging).length > 0,
+      target: view.under(facts.target).length > 0,
+    };
+    run.note({
+      type: "permit",
+      ref,
+      facts,
+      floor,
+      stageNeeded: stages === "yes",
+      stagePath: volumePaths.staging,
+      found,
+    });
     return undefined;
   };
 
@@ -202,8 +214,9 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
     const held = known !== undefined && !isAtRest(known);
     const elsewhere = holders.get(storageOf(ref));
     const free = !held && (elsewhere === undefined || elsewhere === ref.volumeUid);
-    const ours = view.under(target).length > 0 || (free && view.under(volumePaths.staging).length > 0);
-    if (ours) {
+    const [stray] = free ? strays(view, volumePaths, [target]) : [];
+    const staged = free && stray === undefined && view.under(volumePaths.staging).length > 0;
+    if (staged || view.under(target).length > 0) {
       const stages = held ? "yes" : (plugins.get(ref.plugin)?.stages() ?? "unknown");
       if (stages === "unknown") return { kind: "pending", halt: pluginAwayHalt(ref, "its plugin is not there") };
       holders.set(storageOf(ref), ref.volumeUid);
@@ -211,7 +224,7 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
       run.note(adoptedRecord(ref, facts, stages === "yes", volumePaths, view));
       return undefined;
     }
-    const [stray] = free ? strays(view, volumePaths, []) : [];
+    // Nothing of this claim is left, but whoever was told "released" may detach the volume from under the others.
     if (stray !== undefined) return { kind: "pending", halt: orphanHalt(ref, stray.path) };
     failpoint("agent.dead.before-journal");
     if (compareEpochs(epoch, known?.floor ?? zeroEpoch) > 0) {
