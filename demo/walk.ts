@@ -88,9 +88,10 @@ export const walk = async (cluster: Cluster, traces: OtlpReceiver, say: (text: s
   if (violations.length > 0) throw new Error(`the plugin saw forbidden calls: ${JSON.stringify(violations)}`);
   done("the plugin, which checks the order of every call, found nothing to object to");
 
+  const wanted = ["ClaimService/CreateClaims", "ControllerPublishVolume", "NodeStageVolume", "NodePublishVolume"];
   const spans = await traces.until(
-    (all) => all.some((s) => s.traceId === claim.traceId && s.name.includes("NodePublishVolume")),
-    "the NodePublishVolume of the claim",
+    (all) => wanted.every((name) => all.some((s) => s.traceId === claim.traceId && s.name.endsWith(name))),
+    `${wanted.join(", ")} of the claim`,
   );
   say(`\nThe claim as one trace (${claim.traceId}), from the request to each call of the plugin:\n`);
   say(

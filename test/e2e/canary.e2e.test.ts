@@ -33,6 +33,9 @@ const everyFile = async (dir: string): Promise<readonly string[]> => {
   return entries.filter((e) => e.isFile()).map((e) => path.join(e.parentPath, e.name));
 };
 
+const asText = (value: unknown): string =>
+  JSON.stringify(value, (_key, item: unknown) => (typeof item === "bigint" ? `${item}` : item));
+
 describe.skipIf(!root)("secrets", () => {
   let cluster: Cluster;
   let traces: OtlpReceiver;
@@ -110,14 +113,14 @@ describe.skipIf(!root)("secrets", () => {
       "DeleteVolume",
     ])
       expect(
-        seen.some((c) => c.method === method && JSON.stringify(c.request).includes('"keys":["token"]')),
+        seen.some((c) => c.method === method && asText(c.request).includes('"keys":["token"]')),
         method,
       ).toBe(true);
     await traces.until((all) => all.some((s) => s.name.endsWith("DeleteVolume")), "DeleteVolume");
 
     const metrics = await Promise.all(
       [cluster.controller(), cluster.node("node-a").agent()].map(async (service) => {
-        const line = await service.line((l) => l["msg"] === "admin listening", "its admin address");
+        const line = await service.line((l) => l["message"] === "admin listening", "its admin address");
         return (await fetch(`http://${String(line["address"])}/metrics`)).text();
       }),
     );
@@ -125,7 +128,7 @@ describe.skipIf(!root)("secrets", () => {
       ["logs", cluster.output()],
       ["spans", traces.raw()],
       ["metrics", metrics.join("\n")],
-      ["answers", JSON.stringify([created, claim, listed, explained], (_k, v) => (typeof v === "bigint" ? `${v}` : v))],
+      ["answers", asText([created, claim, listed, explained])],
     ];
     for (const file of await everyFile(cluster.dir)) places.push([file, await readFile(file, "latin1")]);
     expect(places.length).toBeGreaterThan(6);

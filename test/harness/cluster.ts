@@ -1,4 +1,5 @@
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { spawnSync } from "node:child_process";
+import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
@@ -72,9 +73,16 @@ export interface Cluster extends ClusterClients {
 }
 
 const ready = (process: ManagedProcess): Promise<Record<string, unknown>> =>
-  process.line((line) => line["msg"] === "ready", "its line `ready`");
+  process.line((line) => line["message"] === "ready", "its line `ready`");
 
 const nodeBinary = process.execPath;
+
+const mountPointsUnder = async (dir: string): Promise<readonly string[]> =>
+  (await readFile("/proc/self/mountinfo", "utf8"))
+    .split("\n")
+    .map((line) => line.split(" ")[4] ?? "")
+    .filter((point) => point.startsWith(`${dir}/`))
+    .reverse();
 
 /** The path of a socket must stay below 108 bytes, so directories have short names. */
 export const startCluster = async (options: ClusterOptions): Promise<Cluster> => {
@@ -226,6 +234,8 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
     stop: async () => {
       for (const each of channels) each.close();
       for (const stop of stops.reverse()) await stop();
+      // Only after a failed test is there anything left.
+      for (const mount of await mountPointsUnder(dir)) spawnSync("umount", ["--lazy", mount]);
       await rm(dir, { recursive: true, force: true, maxRetries: 3 });
     },
   };

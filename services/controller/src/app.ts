@@ -21,6 +21,7 @@ import { createMetrics } from "@holdfast/shared/metrics";
 import { startTelemetry } from "@holdfast/shared/telemetry";
 import { createTracing } from "@holdfast/shared/tracing";
 import { createClaimService } from "./api/claim-service.ts";
+import { createLinkClaims } from "./api/link-claims.ts";
 import { createNodeService } from "./api/node-service.ts";
 import { createPluginService } from "./api/plugin-service.ts";
 import { createRepairService } from "./api/repair-service.ts";
@@ -34,7 +35,7 @@ import { followStore } from "./follow-store.ts";
 import { createStoreGate } from "./gate/store-gate.ts";
 import { createAcknowledgements } from "./nodes/acknowledgements.ts";
 import { createAgentGateway } from "./nodes/agent-gateway.ts";
-import { createControllerLinkService } from "./nodes/controller-link-service.ts";
+import { checkCaller, createControllerLinkService } from "./nodes/controller-link-service.ts";
 import { createNodeRegistry } from "./nodes/node-registry.ts";
 import { createNodeStore } from "./nodes/node-store.ts";
 import { controllerInstances } from "./plugins/controller-instances.ts";
@@ -199,9 +200,10 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       defaultDeadlineMs,
       limits: { maxInFlight: config.maxInFlight, maxInFlightPerCaller: config.maxInFlightPerCaller },
     });
+    const api = { commands, wakeups: changes, feed: store, clock, tracing };
     const services = addServices(server, {
-      volumes: createVolumeService({ commands, wakeups: changes, feed: store, clock, tracing }),
-      claims: createClaimService({ commands, wakeups: changes, feed: store, clock, tracing }),
+      volumes: createVolumeService(api),
+      claims: createClaimService(api),
       nodes: createNodeService({ nodes: registry, remarks: registry.details }),
       plugins: createPluginService({
         nodes: registry,
@@ -209,15 +211,18 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
         besideController: () => controllerInstances(directory),
       }),
       repair: createRepairService({ gate, ids }),
-      link: createControllerLinkService({
-        registry,
-        acknowledgements: createAcknowledgements({ records, log }),
-        log,
-        controllerId: id,
-        heartbeatMs: config.heartbeatInterval,
-        clusterUid: nodeStore.clusterUid,
-        controllerAddresses: () => [...(config.advertise === undefined ? [] : [config.advertise]), ...config.peers],
-      }),
+      link: {
+        ...createControllerLinkService({
+          registry,
+          acknowledgements: createAcknowledgements({ records, log }),
+          log,
+          controllerId: id,
+          heartbeatMs: config.heartbeatInterval,
+          clusterUid: nodeStore.clusterUid,
+          controllerAddresses: () => [...(config.advertise === undefined ? [] : [config.advertise]), ...config.peers],
+        }),
+        ...createLinkClaims({ ...api, checkCaller }),
+      },
     });
 
     await lifecycle.start("reconciler", async () => {
@@ -261,7 +266,7 @@ interface Services {
   readonly nodes: ReturnType<typeof createNodeService>;
   readonly plugins: ReturnType<typeof createPluginService>;
   readonly repair: ReturnType<typeof createRepairService>;
-  readonly link: ReturnType<typeof createControllerLinkService>;
+  readonly link: ReturnType<typeof createControllerLinkService> & ReturnType<typeof createLinkClaims>;
 }
 
 /** Every service of the API is served, also those of which nothing is there yet: they say so. Answers their names. */

@@ -48,6 +48,8 @@ export interface CallContext {
   readonly signal: AbortSignal;
   /** Counts from 1 over all attempts of the owed effect. */
   readonly attempt: number;
+  /** The claim's uid, for traces; a call of the volume itself has none. */
+  readonly claim?: string;
 }
 
 /** A controller plugin as far as it is known; `unknown` waits and never means "no". */

@@ -9,81 +9,51 @@ import type { ClaimSelection, ClaimView, CreateClaimsInput } from "../commands/m
 import { validateCreateClaims, validateSelection } from "../commands/validate-claims.ts";
 import { refuse } from "../commands/validate-volume.ts";
 import { type ApiDeps, callerOf } from "./api-deps.ts";
-import { type Checks, createChecks, durationMs, refuseAll } from "./check-request.ts";
+import { createChecks, durationMs, refuseAll } from "./check-request.ts";
+import { createClaimHold } from "./claim-hold.ts";
 import { watchClaims } from "./claim-watch.ts";
-import { claimFilterFrom, claimMessage, claimSpecFrom, queueFrom } from "./convert-claim.ts";
-import { type HoldOptions, holdUntil } from "./hold-until.ts";
+import { claimFilterFrom, claimMessage, claimsInput, selectionOf } from "./convert-claim.ts";
 import { nextPageToken, pageFrom, questionOf } from "./paging.ts";
 import { unimplemented } from "./unimplemented.ts";
-import { goalFrom, isOver, keysOf, waitClaims } from "./wait-claims.ts";
+import { goalFrom, waitClaims } from "./wait-claims.ts";
 
 type ClaimService = Implementation<typeof ClaimServiceDefinition>;
 
 export const createClaimService = (deps: ApiDeps): ClaimService =>
   unimplemented(ClaimServiceDefinition, { ...createClaimWrites(deps), ...createClaimReads(deps) });
 
-const claimsInput = (request: CreateClaimsRequest, checks: Checks): CreateClaimsInput => ({
-  namespace: request.namespace,
-  workload: request.workload,
-  node: request.node,
-  claims: request.claims.map((spec, i) => claimSpecFrom(`claims[${i}]`, spec, checks)),
-  requestId: request.requestId,
-  queue: queueFrom(request.queue, checks),
-});
-
-const selectionOf = (request: {
-  readonly namespace: string;
-  readonly workload: string;
-  readonly aliases: readonly string[];
-  readonly claimUids: readonly string[];
-}): ClaimSelection => {
-  const { namespace, workload, aliases, claimUids } = request;
-  return { namespace, workload, aliases, claimUids };
-};
-
-const createClaimWrites = (deps: ApiDeps): Pick<ClaimService, "createClaims" | "releaseClaims"> => {
-  const { commands, wakeups, clock } = deps;
-
-  /** The same lives as they are now, in the same order. */
-  const again = (selection: ClaimSelection, first: readonly ClaimView[]) => async (): Promise<readonly ClaimView[]> => {
-    const claimUids = first.map(({ claim }) => claim.uid);
-    const found = await commands.selectClaims({ ...selection, aliases: [], claimUids });
-    return first.map((view) => found.find(({ claim }) => claim.uid === view.claim.uid) ?? view);
-  };
-
-  const held = async (
-    selection: ClaimSelection,
-    first: readonly ClaimView[],
-    rest: Pick<HoldOptions<readonly ClaimView[]>, "context" | "waitMs" | "since" | "settled">,
-  ): Promise<readonly ClaimView[]> =>
-    holdUntil({ ...rest, wakeups, clock, first, keys: keysOf(first), read: again(selection, first) });
-
+const createClaimWrites = (deps: ApiDeps): Pick<ClaimService, "createClaims" | "releaseClaims" | "handOver"> => {
+  const { commands } = deps;
+  const held = createClaimHold(deps);
   return {
     async createClaims(request, context) {
       const checks = createChecks();
       const input = claimsInput(request, checks);
       const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
       refuseAll(checks, () => validateCreateClaims(input));
-      const since = wakeups.version();
-      const first = await commands.createClaims(input, callerOf(deps, context, "CreateClaims"));
-      const { namespace, workload } = input;
-      const views = await held({ namespace, workload, aliases: [], claimUids: [] }, first, {
-        context,
-        waitMs,
-        since,
-        settled: (all) => all.every((view) => isOver(view) || view.claim.state === "ACTIVE"),
-      });
+      const caller = callerOf(deps, context, "CreateClaims");
+      const views = await held.untilSettled(input, { context, waitMs }, () => commands.createClaims(input, caller));
       return { claims: views.map(claimMessage) };
     },
 
-    async releaseClaims(request: ReleaseClaimsRequest, context) {
+    async releaseClaims(request, context) {
       const checks = createChecks();
       const selection = selectionOf(request);
       const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
       refuseAll(checks, () => validateSelection(selection));
-      const since = wakeups.version();
-      const first = await commands.releaseClaims(selection, callerOf(deps, context, "ReleaseClaims"));
-      const views = await held(selection, first, { context, waitMs, since, settled: (all) => all.every(isOver) });
+      const caller = callerOf(deps, context, "ReleaseClaims");
+      const release = () => commands.releaseClaims(selection, caller);
+      const views = await held.untilOver(selection, { context, waitMs }, release);
+      return { claims: views.map(claimMessage) };
+    },
+
+    async handOver(request, context) {
+      const checks = createChecks();
+      const { namespace, fromWorkload, toWorkload, toNode, aliases, requestId } = request;
+      const deadlineMs = durationMs("deadline", request.deadline, checks);
+      const input = { namespace, fromWorkload, toWorkload, toNode, aliases, deadlineMs, requestId };
+      refuseAll(checks, () => validateHandOver(input));
+      const views = await commands.handOver(input, callerOf(deps, context, "HandOver"));
       return { claims: views.map(claimMessage) };
     },
   };
@@ -96,7 +66,7 @@ const createClaimReads = (
   return {
     waitClaims(request, { signal }) {
       const checks = createChecks();
-      const goal = goalFrom(request.goal satisfies WireGoal, checks);
+      const goal = goalFrom(request.goal, checks);
       const selection = selectionOf(request);
       refuseAll(checks, () => validateSelection(selection));
       return waitClaims(deps, selection, goal, signal);

@@ -6,7 +6,7 @@ import {
   type ClaimSpec as WireSpec,
 } from "@holdfast/shared/gen/holdfast/v1/claim";
 import type { Queueing } from "@holdfast/shared/gen/holdfast/v1/common";
-import type { ClaimFilter, ClaimSpec, ClaimView, CreateClaimsInput } from "../commands/model.ts";
+import type { ClaimFilter, ClaimSelection, ClaimSpec, ClaimView, CreateClaimsInput } from "../commands/model.ts";
 import { type Claim, type ClaimState, type ClaimTombstone, claimStates } from "../domain/claim.ts";
 import { type Checks, durationMs, optionalId } from "./check-request.ts";
 import {
@@ -109,7 +109,7 @@ const over = (claim: ClaimTombstone): WireClaim => ({
 export const claimMessage = (view: ClaimView): WireClaim =>
   view.kind === "living" ? living(view.claim, view) : over(view.claim);
 
-export const claimSpecFrom = (field: string, spec: WireSpec, checks: Checks): ClaimSpec => ({
+const claimSpecFrom = (field: string, spec: WireSpec, checks: Checks): ClaimSpec => ({
   volume: spec.volume,
   alias: spec.alias,
   capability:
@@ -117,9 +117,36 @@ export const claimSpecFrom = (field: string, spec: WireSpec, checks: Checks): Cl
   readOnly: spec.readOnly,
 });
 
-export const queueFrom = (queue: Queueing | undefined, checks: Checks): CreateClaimsInput["queue"] => ({
+const queueFrom = (queue: Queueing | undefined, checks: Checks): CreateClaimsInput["queue"] => ({
   enabled: queue?.enabled ?? false,
   deadlineMs: durationMs("queue.deadline", queue?.deadline, checks),
+});
+
+/** What both ways of asking for claims have: schedulers', and that of an agent for a workload on its node. */
+export interface ClaimsRequest {
+  readonly namespace: string;
+  readonly workload: string;
+  readonly node: string;
+  readonly claims: readonly WireSpec[];
+  readonly requestId: string;
+  readonly queue: Queueing | undefined;
+}
+
+export const claimsInput = (request: ClaimsRequest, checks: Checks): CreateClaimsInput => ({
+  namespace: request.namespace,
+  workload: request.workload,
+  node: request.node,
+  claims: request.claims.map((spec, i) => claimSpecFrom(`claims[${i}]`, spec, checks)),
+  requestId: request.requestId,
+  queue: queueFrom(request.queue, checks),
+});
+
+/** The fields of a selection, and no more: a request may carry others. */
+export const selectionOf = ({ namespace, workload, aliases, claimUids }: ClaimSelection): ClaimSelection => ({
+  namespace,
+  workload,
+  aliases,
+  claimUids,
 });
 
 export const claimFilterFrom = (filter: WireFilter | undefined, checks: Checks): ClaimFilter => ({

@@ -7,7 +7,6 @@ import type { PluginConnection } from "@holdfast/csi/plugin-connection";
 import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
-import type { ClaimState } from "../domain/claim.ts";
 import type { Tri } from "../domain/node.ts";
 import type { Failure, Outcome } from "../domain/outcome.ts";
 import type { Attachment, VolumeRecord } from "../domain/volume.ts";
@@ -96,14 +95,13 @@ export const createControllerPlugins = (options: ControllerPluginsOptions): Cont
   const fineModes = (connection: PluginConnection): Tri =>
     connection.status().facts?.controller.SINGLE_NODE_MULTI_WRITER ?? "unknown";
 
-  const subjectOf = (volume: VolumeRecord, { attempt }: CallContext, node?: string) => {
-    const claim = Object.values(volume.claims).find((one) => one.node === node && onItsWay[one.state]);
+  const subjectOf = (volume: VolumeRecord, { attempt, claim }: CallContext, node?: string) => {
     return {
       namespace: volume.namespace,
       volume: volume.id,
       attempt,
+      ...(claim === undefined ? {} : { claim }),
       ...(node === undefined ? {} : { node }),
-      ...(claim === undefined ? {} : { claim: claim.uid }),
     };
   };
 
@@ -209,19 +207,6 @@ export const createControllerPlugins = (options: ControllerPluginsOptions): Cont
       return nodes.includes(attachment.nodeId) ? "no" : "yes";
     },
   };
-};
-
-/** A call for a node is made for the claim that is being attached or detached there. */
-const onItsWay: Readonly<Record<ClaimState, boolean>> = {
-  QUEUED: false,
-  ATTACHING: true,
-  OFFERED: false,
-  ACTIVE: false,
-  RELEASING: false,
-  DETACHING: true,
-  RELEASED: false,
-  FAILED: false,
-  FENCED: false,
 };
 
 const nothing = (): Outcome<void> => done(undefined);

@@ -49,7 +49,7 @@ export const attachStep: StepHandler<"attach"> = async (deps, { node, uid }, { v
     if (now === undefined || claim?.state !== "ATTACHING" || claim.goal !== "active") return undefined;
     if (attachment?.state !== "ATTACHING" || now.intent?.op !== "attach" || now.intent.node !== node) return undefined;
     return await settle(deps, "attach", () =>
-      plugins.publish(now, attachment, { signal, attempt: claim.attempts.count + 1 }),
+      plugins.publish(now, attachment, { signal, attempt: claim.attempts.count + 1, claim: uid }),
     );
   });
   if (outcome === undefined) return false;
@@ -122,7 +122,9 @@ export const detachStep: StepHandler<"detach"> = async (deps, { node, uid }, { v
     const attachment = now?.attachments[node];
     if (now?.intent?.op !== "detach" || now.intent.node !== node || attachment?.state !== "DETACHING") return undefined;
     const attempt = (now.claims[uid]?.attempts.count ?? 0) + 1;
-    const answer = await settle(deps, "detach", () => plugins.unpublish(now, attachment, { signal, attempt }));
+    const answer = await settle(deps, "detach", () =>
+      plugins.unpublish(now, attachment, { signal, attempt, claim: uid }),
+    );
     return await confirmed(deps, now, attachment, answer, attempt);
   });
   if (outcome === undefined) return false;

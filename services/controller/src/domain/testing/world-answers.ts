@@ -1,0 +1,114 @@
+import { blockedBy } from "../blocked.ts";
+import { type Change, noChange } from "../change.ts";
+import type { Moment } from "../moment.ts";
+import type { Advice, Failure, Outcome } from "../outcome.ts";
+import type { PublishAnswer, ReleaseAnswer } from "../permit.ts";
+import type { VolumeRecord } from "../volume.ts";
+import type { Rules } from "./world-rules.ts";
+
+export type Decision = (volume: VolumeRecord, at: Moment) => Change;
+
+const slowly = (failure: Failure): Failure => ({ ...failure, advice: "block" });
+
+const failureOf = (
+  answer: { readonly reason: string; readonly message: string; readonly code?: string },
+  advice: Advice,
+): Failure => ({
+  reason: answer.reason,
+  message: answer.message,
+  advice,
+  ...(answer.code === undefined ? {} : { code: answer.code }),
+});
+
+/** What each answer of the plugin and the agents decides, as the reconciler reads them. */
+export const createAnswers = (rules: Rules) => {
+  const blocked = (
+    step: "create" | "delete" | "attach" | "detach",
+    volume: VolumeRecord,
+    failure: Failure,
+    at: Moment,
+    node?: string,
+  ) =>
+    failure.advice === "block" || failure.advice === "check-absence"
+      ? blockedBy(step, failure, { ...volume, ...(node === undefined ? {} : { node }) }, undefined, at.now)
+      : undefined;
+
+  return {
+    created:
+      (outcome: Outcome<string>): Decision =>
+      (volume, at) => {
+        if (outcome.kind === "done") {
+          const result = { externalId: outcome.value, capacity: 1, context: {}, accessible: [], pluginVersion: "1" };
+          return rules.created(volume, result, at);
+        }
+        const { failure } = outcome;
+        return outcome.kind === "refused" && (failure.advice !== "block" || volume.goal === "absent")
+          ? rules.createRefused(volume, failure, at)
+          : rules.createUnknown(volume, failure, blocked("create", volume, failure, at), at);
+      },
+    deleted:
+      (outcome: Outcome<string>): Decision =>
+      (volume, at) => {
+        if (outcome.kind === "done") return rules.deleted(volume);
+        const failure = outcome.kind === "refused" ? slowly(outcome.failure) : outcome.failure;
+        return rules.deleteUnknown(volume, failure, blocked("delete", volume, failure, at), at);
+      },
+    attached:
+      (node: string, outcome: Outcome<string>): Decision =>
+      (volume, at) => {
+        if (outcome.kind === "done") return rules.attached(volume, node, { lun: "1" }, at);
+        const { failure } = outcome;
+        return outcome.kind === "refused" && failure.advice !== "block"
+          ? rules.attachRefused(volume, node, failure, at)
+          : rules.attachUnknown(volume, node, failure, blocked("attach", volume, failure, at, node), at);
+      },
+    /** `absent` = the backend's own listing does not show the attachment. */
+    detached:
+      (node: string, outcome: Outcome<string>, absent: boolean): Decision =>
+      (volume, at) => {
+        if (outcome.kind === "done") return rules.detached(volume, node, at);
+        const asked = outcome.failure.advice === "check-absence";
+        if (asked && absent) return rules.detached(volume, node, at);
+        const failure = asked || outcome.kind === "refused" ? slowly(outcome.failure) : outcome.failure;
+        return rules.detachUnknown(volume, node, failure, blocked("detach", volume, failure, at, node), at);
+      },
+    published:
+      (uid: string, node: { readonly bootId: string; readonly journalUid: string }, answer: PublishAnswer): Decision =>
+      (volume, at) => {
+        switch (answer.kind) {
+          case "published":
+            return rules.published(volume, uid, { ...answer.publication, ...node }, at);
+          case "not-mounted":
+            return rules.notMounted(volume, uid, failureOf(answer, "fail"), at);
+          case "refused": {
+            const failure = failureOf(answer, "block");
+            return rules.permitRefused(
+              volume,
+              uid,
+              failure,
+              blockedBy("publish", failure, volume, undefined, at.now),
+              at,
+            );
+          }
+          case "uncertain":
+            return rules.publishUnknown(volume, uid, failureOf(answer, "again"), undefined, at);
+        }
+      },
+    released:
+      (uid: string, answer: ReleaseAnswer): Decision =>
+      (volume, at) => {
+        if (answer.kind === "released") return rules.released(volume, uid, at);
+        const held = answer.kind === "pending" && answer.blocked;
+        const failure = failureOf(answer, held ? "block" : "again");
+        const why = held ? blockedBy("release", failure, volume, undefined, at.now) : undefined;
+        return rules.releaseUnknown(volume, uid, failure, why, at);
+      },
+    /** Any answer about another life of the volume decides nothing. */
+    ofLife:
+      (volumeUid: string, decide: Decision): Decision =>
+      (volume, at) =>
+        volume.uid === volumeUid ? decide(volume, at) : noChange(volume),
+  };
+};
+
+export type Answers = ReturnType<typeof createAnswers>;

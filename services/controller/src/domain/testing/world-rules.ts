@@ -1,0 +1,57 @@
+import {
+  attachAbandoned,
+  attached,
+  attachRefused,
+  attachUnknown,
+  detached,
+  detachStarted,
+  detachUnknown,
+} from "../attach-change.ts";
+import {
+  notMounted,
+  offerAgain,
+  permitRefused,
+  publicationLost,
+  published,
+  publishUnknown,
+  released,
+  releaseUnknown,
+  releaseWanted,
+} from "../claim-change.ts";
+import { expireSet, grantSet, spreadFailure } from "../claim-set-change.ts";
+import { permitFor } from "../permit.ts";
+import { planSteps } from "../steps.ts";
+import { created, createRefused, createUnknown, deleted, deleteUnknown, deleteWanted } from "../volume-change.ts";
+
+/** The decisions under test, by name, so that a test can put a wrong one in the place of any of them. */
+export const domainRules = {
+  attachAbandoned,
+  attached,
+  attachRefused,
+  attachUnknown,
+  created,
+  createRefused,
+  createUnknown,
+  deleted,
+  deleteUnknown,
+  deleteWanted,
+  detached,
+  detachStarted,
+  detachUnknown,
+  expireSet,
+  grantSet,
+  notMounted,
+  offerAgain,
+  permitFor,
+  permitRefused,
+  planSteps,
+  publicationLost,
+  published,
+  publishUnknown,
+  released,
+  releaseUnknown,
+  releaseWanted,
+  spreadFailure,
+} as const;
+
+export type Rules = typeof domainRules;

@@ -1,0 +1,254 @@
+import { compareEpochs, oldestEpoch } from "../epoch.ts";
+import type { GrantFacts } from "../grant.ts";
+import { queueOf } from "../grant.ts";
+import type { PublishAnswer, ReleaseAnswer } from "../permit.ts";
+import type { Step } from "../steps.ts";
+import type { VolumeRecord } from "../volume.ts";
+import type { BackendCall, CallFate, ModelBackend } from "./model-backend.ts";
+import type { ModelNode, PermitOrder, PublishFate, ReleaseFate, ReleaseOrder } from "./model-node.ts";
+import type { Answers, Decision } from "./world-answers.ts";
+import { violated } from "./world-checks.ts";
+import type { WorldRecord } from "./world-record.ts";
+import type { Rules } from "./world-rules.ts";
+
+/** The way of a message to an agent and of its answer back. */
+export const routes = ["direct", "answer-lost", "delayed", "twice"] as const;
+
+export interface Luck {
+  readonly call: CallFate;
+  readonly late: boolean;
+  readonly publish: PublishFate;
+  readonly release: ReleaseFate;
+  readonly route: (typeof routes)[number];
+}
+
+export const goodLuck: Luck = { call: "done", late: false, publish: "done", release: "done", route: "direct" };
+
+export type Message =
+  | { readonly kind: "permit"; readonly node: string; readonly order: PermitOrder }
+  | { readonly kind: "release"; readonly node: string; readonly order: ReleaseOrder };
+
+/** A step whose call has left and whose answer is not stored. */
+export interface InFlight {
+  readonly step: Step;
+  finish(): boolean;
+  /** The controller is gone: nobody waits for the answer. */
+  abandon(): void;
+}
+
+export interface WorldStepsDeps {
+  readonly record: WorldRecord;
+  readonly rules: Rules;
+  readonly answers: Answers;
+  readonly backend: ModelBackend;
+  readonly nodeOf: (name: string) => ModelNode;
+  readonly nodeReady: (name: string) => boolean;
+  readonly gateOpen: () => boolean;
+  readonly factsOf: (plugin: string, node: string) => GrantFacts;
+  /** Where messages wait that have not arrived yet. */
+  readonly underway: Message[];
+}
+
+const uidsIn = (volume: VolumeRecord, node: string, state: string): readonly string[] =>
+  Object.values(volume.claims).flatMap((c) => (c.node === node && c.state === state ? [c.uid] : []));
+
+const eventOf = {
+  published: "published",
+  "not-mounted": "not_mounted",
+  refused: "permit_refused",
+  uncertain: "publish_unknown",
+} as const;
+
+/** The reconciler's steps: what is done, and what is asked for first. True or a flight = something happened. */
+export const createWorldSteps = (deps: WorldStepsDeps) => {
+  const { record, rules, answers, backend, nodeOf, underway } = deps;
+
+  const requireIntent = (volume: VolumeRecord, op: BackendCall["op"], node?: string): void => {
+    if (volume.intent?.op !== op || volume.intent.node !== node)
+      throw violated(
+        "I4",
+        `${op} ${node ?? ""} leaves while the intent is ${volume.intent?.op} ${volume.intent?.node}`,
+      );
+  };
+
+  const flight = (step: Step, finish: () => boolean, abandon: () => void = () => undefined): InFlight => ({
+    step,
+    finish,
+    abandon,
+  });
+
+  const attach = (step: Step & { do: "attach" }, volume: VolumeRecord, luck: Luck): InFlight | boolean => {
+    const { node, uid } = step;
+    if (!deps.gateOpen() || volume.claims[uid]?.goal !== "active") return false;
+    requireIntent(volume, "attach", node);
+    if (volume.attachments[node]?.state !== "ATTACHING") throw violated("I4", `no attachment for ${node} is recorded`);
+    const call = backend.begin({ op: "attach", externalId: volume.externalId, node }, luck.call, luck.late);
+    return flight(
+      step,
+      () => {
+        const outcome = call.finish();
+        const certain = outcome.kind === "refused" && outcome.failure.advice !== "block";
+        const doubt = volume.intent?.uncertainSince !== undefined;
+        const event =
+          outcome.kind === "done" ? "attached" : !certain ? "attach_unknown" : doubt ? "attach_owed" : "attach_refused";
+        const waiting = uidsIn(record.current() ?? volume, node, "ATTACHING");
+        return record.changeWithSet(event, waiting, answers.ofLife(volume.uid, answers.attached(node, outcome)));
+      },
+      call.abandon,
+    );
+  };
+
+  const detach = (step: Step & { do: "detach" }, volume: VolumeRecord, luck: Luck): InFlight | boolean => {
+    const { node } = step;
+    if (volume.intent === undefined)
+      return record.change("detach_started", [], (v, at) => rules.detachStarted(v, node, at));
+    requireIntent(volume, "detach", node);
+    if (volume.attachments[node]?.state !== "DETACHING") throw violated("I4", `no detach of ${node} is recorded`);
+    const host = nodeOf(node);
+    if (host.mounts(volume.uid).length > 0 || host.staged(volume.uid))
+      throw violated("I2", `ControllerUnpublish leaves for ${node}, where the volume is mounted`);
+    const call = backend.begin({ op: "detach", externalId: volume.externalId, node }, luck.call, luck.late);
+    return flight(
+      step,
+      () => {
+        const outcome = call.finish();
+        const absent = !backend.attachedTo(volume.externalId).includes(node);
+        const event = outcome.kind === "done" ? "detached" : "detach_unknown";
+        const waiting = uidsIn(record.current() ?? volume, node, "DETACHING");
+        return record.change(event, waiting, answers.ofLife(volume.uid, answers.detached(node, outcome, absent)));
+      },
+      call.abandon,
+    );
+  };
+
+  const ofVolume = (step: Step & { do: "create" | "delete" }, volume: VolumeRecord, luck: Luck): InFlight | boolean => {
+    if (step.do === "delete" && !deps.gateOpen()) return false;
+    requireIntent(volume, step.do);
+    const call = backend.begin(
+      step.do === "create" ? { op: "create", name: volume.name } : { op: "delete", externalId: volume.externalId },
+      luck.call,
+      luck.late,
+    );
+    const read = step.do === "create" ? answers.created : answers.deleted;
+    return flight(
+      step,
+      () => record.change(step.do, [], answers.ofLife(volume.uid, read(call.finish()))),
+      call.abandon,
+    );
+  };
+
+  /** What a fresh order finds at its agent: never locked out by its own floor, and nothing remembered that the floor covers. */
+  const checkFloor = (host: ModelNode, order: PermitOrder, answer: PublishAnswer, isNew: boolean): void => {
+    if (answer.kind === "refused" && answer.reason === "FLOOR")
+      throw violated("I6", `the living grant of ${order.claimUid} is below the floor of ${host.name}`);
+    const dead = host.dead(order.volumeUid);
+    const living = Object.values(record.current()?.claims ?? {}).flatMap((c) =>
+      c.node === host.name && c.epoch !== undefined ? [c.epoch] : [],
+    );
+    const oldest = oldestEpoch(living);
+    if (!isNew || oldest === undefined || answer.kind === "refused" || answer.kind === "not-mounted") return;
+    if (dead.some((d) => !d.late && compareEpochs(d.epoch, oldest) < 0))
+      throw violated("I6", `the floor of ${host.name} lets its dead epochs grow without end`);
+  };
+
+  const handlePermit = (host: ModelNode, order: PermitOrder, luck: Luck, fresh: boolean): PublishAnswer => {
+    const isNew = !host.held(order.volumeUid).some((h) => h.claimUid === order.claimUid);
+    const answer = host.publish(order, luck.publish);
+    if (fresh) checkFloor(host, order, answer, isNew);
+    return answer;
+  };
+
+  const published = (order: PermitOrder, host: ModelNode, answer: PublishAnswer): boolean => {
+    const life = { bootId: host.bootId(), journalUid: host.journalUid() };
+    const decide = answers.ofLife(order.volumeUid, answers.published(order.claimUid, life, answer));
+    return record.changeWithSet(eventOf[answer.kind], [order.claimUid], decide);
+  };
+
+  const releasedBy = (order: ReleaseOrder, answer: ReleaseAnswer): boolean => {
+    const decide: Decision = answers.ofLife(order.volumeUid, answers.released(order.claimUid, answer));
+    return record.change(answer.kind === "released" ? "released" : "release_unknown", [order.claimUid], decide);
+  };
+
+  const offer = (step: Step & { do: "offer" }, volume: VolumeRecord, luck: Luck): InFlight | boolean => {
+    const { node, uid } = step;
+    const claim = volume.claims[uid];
+    if (!deps.gateOpen() || !deps.nodeReady(node) || claim === undefined) return false;
+    const host = nodeOf(node);
+    const permit = rules.permitFor(volume, claim, host.nodeEpoch());
+    if (permit === undefined) return false;
+    if (volume.attachments[node]?.state !== "ATTACHED") throw violated("I4", `${uid} is offered before it is attached`);
+    const { accessMode, attachmentMode, readOnly } = claim;
+    const { nodeEpoch, epoch, oldestLiveEpoch } = permit;
+    const order: PermitOrder = {
+      volumeUid: volume.uid,
+      claimUid: uid,
+      nodeEpoch,
+      epoch,
+      oldestLiveEpoch,
+      accessMode,
+      attachmentMode,
+      readOnly,
+    };
+    if (luck.route === "delayed" || luck.route === "twice") underway.push({ kind: "permit", node, order });
+    const lost: PublishAnswer = { kind: "uncertain", reason: "UNAVAILABLE", message: "no answer" };
+    const answer = luck.route === "delayed" ? lost : handlePermit(host, order, luck, true);
+    return flight(step, () => published(order, host, luck.route === "answer-lost" ? lost : answer));
+  };
+
+  const release = (step: Step & { do: "release" }, volume: VolumeRecord, luck: Luck): InFlight | boolean => {
+    const { node, uid } = step;
+    const epoch = volume.claims[uid]?.epoch;
+    if (epoch === undefined) return false;
+    const host = nodeOf(node);
+    const order: ReleaseOrder = { volumeUid: volume.uid, claimUid: uid, nodeEpoch: host.nodeEpoch(), epoch };
+    if (luck.route === "delayed" || luck.route === "twice") underway.push({ kind: "release", node, order });
+    const lost: ReleaseAnswer = { kind: "pending", blocked: false, reason: "UNAVAILABLE", message: "no answer" };
+    const answer = luck.route === "delayed" ? lost : host.release(order, luck.release);
+    return flight(step, () => releasedBy(order, luck.route === "answer-lost" ? lost : answer));
+  };
+
+  const grant = (volume: VolumeRecord): boolean =>
+    deps.gateOpen() &&
+    queueOf(volume).some((claim) =>
+      record.changeSet("grant", (volumes, at) => rules.grantSet(volumes, claim.set, deps.factsOf, at).changes),
+    );
+
+  return {
+    start(step: Step, luck: Luck): InFlight | boolean {
+      const volume = record.current();
+      if (volume === undefined) return false;
+      switch (step.do) {
+        case "create":
+        case "delete":
+          return ofVolume(step, volume, luck);
+        case "attach":
+          return attach(step, volume, luck);
+        case "abandon":
+          return record.change("attach_abandoned", [step.uid], (v, at) => rules.attachAbandoned(v, step.uid, at));
+        case "detach":
+          return detach(step, volume, luck);
+        case "offer":
+          return offer(step, volume, luck);
+        case "release":
+          return release(step, volume, luck);
+        case "grant":
+          return grant(volume);
+        case "expire":
+          return record.changeSet("expire", (volumes, at) =>
+            rules.expireSet(volumes, volume.claims[step.uid]?.set ?? [], at),
+          );
+      }
+    },
+    /** A message arrives that nobody waits for any more, or, with `answered`, one whose answer another life stores. */
+    deliver(message: Message, luck: Luck, answered: boolean): void {
+      const host = nodeOf(message.node);
+      if (message.kind === "permit") {
+        const answer = handlePermit(host, message.order, luck, false);
+        if (answered) published(message.order, host, answer);
+      } else {
+        const answer = host.release(message.order, luck.release);
+        if (answered) releasedBy(message.order, answer);
+      }
+    },
+  };
+};
