@@ -1,12 +1,6 @@
-import {
-  ClaimServiceDefinition,
-  type CreateClaimsRequest,
-  type ReleaseClaimsRequest,
-  type ClaimGoal as WireGoal,
-} from "@holdfast/shared/gen/holdfast/v1/claim";
+import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
-import type { ClaimSelection, ClaimView, CreateClaimsInput } from "../commands/model.ts";
-import { validateCreateClaims, validateSelection } from "../commands/validate-claims.ts";
+import { validateCreateClaims, validateHandOver, validateSelection } from "../commands/validate-claims.ts";
 import { refuse } from "../commands/validate-volume.ts";
 import { type ApiDeps, callerOf } from "./api-deps.ts";
 import { createChecks, durationMs, refuseAll } from "./check-request.ts";
