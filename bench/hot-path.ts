@@ -38,15 +38,11 @@ export interface HotPath {
   };
 }
 
-interface Counts {
-  readonly redis: Readonly<Record<string, number>>;
-  readonly syncs: number | undefined;
-}
-
 interface Collected {
   readonly floor: number[];
   readonly product: { readonly total: number; readonly plugin: number; readonly calls: number }[];
-  readonly counts: Counts[];
+  readonly syncs: (number | undefined)[];
+  readonly commands: Map<string, number>;
   readonly cpu: Record<string, number>[];
   readonly floorCpu: Record<string, number>[];
 }
@@ -67,10 +63,8 @@ const meanOf = (records: readonly Readonly<Record<string, number>>[], operations
   return Object.fromEntries(names.map((name) => [name, total(name) / operations]));
 };
 
-const countsOf = async (product: Product, redis: BenchRedis): Promise<Counts> => ({
-  redis: await redis.commands(),
-  syncs: await readCounter(product.admin.agent, "holdfast_journal_syncs_total"),
-});
+const syncsOf = (product: Product): Promise<number | undefined> =>
+  readCounter(product.admin.agent, "holdfast_journal_syncs");
 
 /** Turns of the floor and of the product alternate, so that a busy moment of the machine hits both. */
 export const measureHotPath = async (
@@ -80,7 +74,7 @@ export const measureHotPath = async (
   { volumes, rounds }: HotPathPlan,
 ): Promise<Readonly<Record<Verb, HotPath>>> => {
   const indexes = Array.from({ length: volumes }, (_, index) => index);
-  const empty = (): Collected => ({ floor: [], product: [], counts: [], cpu: [], floorCpu: [] });
+  const empty = (): Collected => ({ floor: [], product: [], syncs: [], commands: new Map(), cpu: [], floorCpu: [] });
   const collected: Record<Verb, Collected> = { claim: empty(), release: empty() };
 
   const turnOfFloor = async (verb: Verb): Promise<void> => {
@@ -91,12 +85,11 @@ export const measureHotPath = async (
   };
   const turnOfProduct = async (verb: Verb): Promise<Load> => {
     const into = collected[verb];
-    const [counts, cpu] = [await countsOf(product, redis), await cpuOf(product)];
+    const [syncs, cpu] = [await syncsOf(product), await cpuOf(product)];
     const load = await run(indexes, 1, product[verb]);
     into.cpu.push(minus(await cpuOf(product), cpu));
-    const after = await countsOf(product, redis);
-    const syncs = after.syncs === undefined ? undefined : after.syncs - (counts.syncs ?? 0);
-    into.counts.push({ redis: minus(after.redis, counts.redis), syncs });
+    const after = await syncsOf(product);
+    into.syncs.push(after === undefined || syncs === undefined ? undefined : after - syncs);
     return load;
   };
   const warmUp = async (): Promise<void> => {
@@ -117,16 +110,16 @@ export const measureHotPath = async (
         collected[verb].product.push({ total: millisecondsOf(sample), plugin: ms, calls });
       }
   }
+  // Apart, since watching Redis costs time.
+  for (const verb of verbs) {
+    const act = async (): Promise<void> => void (await run(indexes, 1, product[verb]));
+    for (const [name, count] of await redis.commandsDuring(act)) collected[verb].commands.set(name, count / volumes);
+  }
   return { claim: summaryOf(collected.claim), release: summaryOf(collected.release) };
 };
 
-const summaryOf = ({ floor, product, counts, cpu, floorCpu }: Collected): HotPath => {
+const summaryOf = ({ floor, product, syncs, commands, cpu, floorCpu }: Collected): HotPath => {
   const operations = product.length;
-  const redisCommands = meanOf(
-    counts.map(({ redis }) => redis),
-    operations,
-  );
-  const syncs = counts.map(({ syncs }) => syncs);
   const overhead = spreadOf(product.map(({ total, plugin }) => total - plugin));
   const floorSpread = spreadOf(floor);
   return {
@@ -138,8 +131,8 @@ const summaryOf = ({ floor, product, counts, cpu, floorCpu }: Collected): HotPat
       pluginCalls: product.reduce((sum, { calls }) => sum + calls, 0) / operations,
     },
     ratio: overhead.p50 / floorSpread.p50,
-    commits: redisCommands["fcall"] ?? 0,
-    redisCommands: Object.fromEntries(Object.entries(redisCommands).filter(([, each]) => each >= 0.02)),
+    commits: commands.get("hf_commit volume") ?? 0,
+    redisCommands: Object.fromEntries([...commands].sort(([a], [b]) => a.localeCompare(b))),
     journalSyncs: syncs.includes(undefined)
       ? undefined
       : syncs.reduce<number>((sum, each) => sum + (each ?? 0), 0) / operations,

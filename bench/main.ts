@@ -4,6 +4,7 @@
  *
  *   --quick    less of everything, under a minute       --json     the figures as JSON
  *   --strict   a ratio that is missed fails the run     --only     sections: hot-path,traced,throughput,reactions,volumes,agents
+ *   --profile  a directory for CPU profiles of the services
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
@@ -32,9 +33,12 @@ const { values } = parseArgs({
     quick: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
     strict: { type: "boolean", default: false },
+    profile: { type: "string" },
     only: { type: "string", default: sections.join(",") },
   },
 });
+
+const profiled = values.profile === undefined ? {} : { profileDir: values.profile };
 
 const say = (text: string): void => console.error(`holdfast bench: ${text}`);
 
@@ -70,7 +74,7 @@ const measure = async (wanted: ReadonlySet<Section>, plan: Plan, dir: string): P
     const volumes = Math.max(plan.hotPath.volumes, ...plan.throughput.map((each) => each.volumes));
 
     if (asked("hot-path", "throughput", "reactions"))
-      await withProduct({ store: redis.url, volumes }, async (product) => {
+      await withProduct({ store: redis.url, volumes, ...profiled }, async (product) => {
         if (asked("hot-path")) {
           say("one at a time …");
           figures.hotPath = await measureHotPath(floor, product, redis, plan.hotPath);

@@ -21,6 +21,8 @@ export interface ProductOptions {
   readonly store: string;
   readonly volumes: number;
   readonly otlpEndpoint?: string;
+  /** Where the services leave CPU profiles of themselves when they end. */
+  readonly profileDir?: string;
 }
 
 export interface Product extends Subject {
@@ -34,7 +36,7 @@ export interface Product extends Subject {
 export const volumeName = (index: number): string => `v${index}`;
 
 const adminOf = async (service: ManagedProcess): Promise<string> =>
-  String((await service.line((line) => line["msg"] === "ready", "its line `ready`"))["admin"]);
+  String((await service.line((line) => line["message"] === "admin listening", "its admin address"))["address"]);
 
 const settled = (claims: readonly Claim[], wanted: ClaimState): void => {
   for (const claim of claims) {
@@ -62,14 +64,20 @@ export const createVolume = async ({ volumes }: Pick<Cluster, "volumes">, id: st
   throw new Error(`volume ${id} ended in state ${volume?.state}: ${JSON.stringify(volume?.lastError)}`);
 };
 
-/** The services as in production, with the simulated plugin whose calls take no longer than their mounts. */
-export const startProduct = async ({ volumes, ...options }: ProductOptions): Promise<Product> => {
+/** The services as in production, with the simulated plugin, which mounts for real and takes no time but its own. */
+export const startProduct = async ({ volumes, profileDir, ...options }: ProductOptions): Promise<Product> => {
   const dir = await mkdtemp(path.join(tmpdir(), "hfb-"));
   const times = path.join(dir, "times");
   await mkdir(times);
-  // The plugins inherit it; the services get an environment of their own.
-  process.env["HOLDFAST_SIM_CALL_TIMES"] = times;
-  const cluster = await startCluster({ ...options, dir, nodes: [node], realMounts: true });
+  // The plugins inherit these; the services get an environment of their own.
+  Object.assign(process.env, {
+    HOLDFAST_SIM_CALL_TIMES: times,
+    HOLDFAST_SIM_NATIVE_MOUNTS: "1",
+    NODE_OPTIONS: "--experimental-ffi",
+  });
+  const env = profileDir === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${path.resolve(profileDir)}` };
+  const profiled = { controllerEnv: env, agentEnv: env };
+  const cluster = await startCluster({ ...options, ...profiled, dir, nodes: [node], realMounts: true });
 
   const external = new Map<number, string>();
   const indexes = Array.from({ length: volumes }, (_, index) => index);

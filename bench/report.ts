@@ -42,9 +42,7 @@ const counts = ({ claim, release }: NonNullable<Figures["hotPath"]>): readonly s
     "Counted for each (one at a time, background work included)",
     row("", "claim", "release"),
     row("store commits", claim.commits, release.commits),
-    ...commands
-      .filter((name) => name !== "fcall")
-      .map((name) => row(`Redis: ${name}`, claim.redisCommands[name] ?? 0, release.redisCommands[name] ?? 0)),
+    ...commands.map((name) => row(`Redis: ${name}`, claim.redisCommands[name] ?? 0, release.redisCommands[name] ?? 0)),
     row("journal syncs", syncs(claim), syncs(release)),
     row("plugin calls", claim.product.pluginCalls, release.product.pluginCalls),
     "",

@@ -20,7 +20,7 @@ export const startFloor = async ({ dir, redis }: FloorOptions): Promise<Subject>
     const file = path.join(import.meta.dirname, `${name}-main.ts`);
     const process_ = startProcess({ name: `floor ${name}`, command: [process.execPath, file, ...args] });
     started.push(process_);
-    const line = await process_.line((one) => one["msg"] === "ready", "its line `ready`");
+    const line = await process_.line((one) => one["message"] === "ready", "its line `ready`");
     return { address: String(line["address"]), pid: process_.pid };
   };
   const socket = path.join(dir, "floor.sock");

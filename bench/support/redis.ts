@@ -5,10 +5,20 @@ export interface BenchRedis {
   readonly url: string;
   version(): Promise<string>;
   usedBytes(): Promise<number>;
-  /** Commands served since the start, by name, as Redis itself counted them. */
-  commands(): Promise<Readonly<Record<string, number>>>;
+  /** The commands that clients sent while `act` ran, by name; what a function does inside is part of it. */
+  commandsDuring(act: () => Promise<void>): Promise<ReadonlyMap<string, number>>;
   stop(): Promise<void>;
 }
+
+/** Where the kind of the first written record stands among the words of hf_commit. */
+const firstKind = 9;
+
+/** A call of a function goes by the function's name; a commit also by what it writes. */
+const nameOf = ([command = "", ...words]: readonly string[]): string => {
+  if (command.toLowerCase() !== "fcall") return command.toLowerCase();
+  const [name = ""] = words;
+  return name === "hf_commit" ? `${name} ${words[firstKind] ?? ""}` : name;
+};
 
 export const startBenchRedis = async (): Promise<BenchRedis> => {
   const server = await startRedisServer();
@@ -17,9 +27,19 @@ export const startBenchRedis = async (): Promise<BenchRedis> => {
     url: server.url,
     version: async () => /redis_version:(\S+)/.exec(await info("server"))?.[1] ?? "unknown",
     usedBytes: async () => Number(/used_memory:(\d+)/.exec(await info("memory"))?.[1] ?? Number.NaN),
-    commands: async () => {
-      const stats = (await info("commandstats")).matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm);
-      return Object.fromEntries([...stats].map(([, name, calls]) => [name, Number(calls)]));
+    commandsDuring: async (act) => {
+      const counts = new Map<string, number>();
+      const monitor = await (await server.admin()).duplicate().monitor();
+      monitor.on("monitor", (_at: string, words: readonly string[], source: string) => {
+        if (source === "lua") return;
+        const name = nameOf(words);
+        counts.set(name, (counts.get(name) ?? 0) + 1);
+      });
+      await act();
+      // What was sent last may still be on its way to the monitor.
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      monitor.disconnect();
+      return counts;
     },
     stop: server.stop,
   };
