@@ -173,7 +173,9 @@ function createWriter(options: JournalOptions, file: string, temporary: string, 
     return bytes > smallestRewrite && (bytes > 4 * snapshotBytes || (bytes > maxBytes && bytes > 1.2 * snapshotBytes));
   };
 
-  const writeBatch = async (to: FileHandle, batch: readonly Waiting[]): Promise<void> => {
+  const writeBatch = async (batch: readonly Waiting[]): Promise<void> => {
+    const to = handle;
+    if (to === undefined) throw new Error("the journal was closed");
     const frame = encodeFrame(
       sequence + 1,
       batch.flatMap((it) => it.records),
@@ -196,9 +198,8 @@ function createWriter(options: JournalOptions, file: string, temporary: string, 
       while (waiting.length > 0 || rewriteDue()) {
         const batch = waiting;
         waiting = [];
-        if (handle === undefined) throw new Error("the journal is closed or damaged: nothing can be written to it");
         try {
-          if (batch.length > 0) await writeBatch(handle, batch);
+          if (batch.length > 0) await writeBatch(batch);
         } catch (error) {
           for (const it of batch) it.reject(error as Error);
           throw error;
@@ -233,6 +234,8 @@ function createWriter(options: JournalOptions, file: string, temporary: string, 
     journal: {
       append(records: readonly unknown[], synced: () => void): Promise<void> {
         if (broken !== undefined) return Promise.reject(broken);
+        if (handle === undefined)
+          return Promise.reject(new Error("the journal is damaged or closed: nothing is written"));
         return new Promise<void>((resolve, reject) => {
           waiting.push({ records, synced, resolve, reject });
           void kick();

@@ -1,0 +1,82 @@
+import { chmod, chown, lstat, mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { openHostDirs } from "./host-dirs.ts";
+
+const root = process.getuid?.() === 0;
+if (!root) console.warn("SKIPPED: directories of root need root");
+
+async function freshRoot() {
+  const dir = await mkdtemp(path.join(tmpdir(), "hf-dirs-"));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const log = createMemoryLogger();
+  const at = path.join(dir, "m");
+  return { dir, at, log, open: () => openHostDirs({ root: at, log, alsoTrusted: [] }) };
+}
+
+describe.skipIf(!root)("directories below the agent's root", () => {
+  test("are made one at a time, for root alone to change, and removed when empty", async () => {
+    const { at, open } = await freshRoot();
+    const dirs = await open();
+    await dirs.makeStaging(`${at}/staging/abc`);
+    await dirs.makeStaging(`${at}/staging/abc`);
+    expect((await stat(`${at}/staging/abc`)).mode & 0o7777).toBe(0o711);
+    await dirs.makeParent(`${at}/publish/abc/def`);
+    expect(await readdir(`${at}/publish/abc`)).toEqual([]);
+    await dirs.removeDirectory(`${at}/publish/abc`);
+    await dirs.removeDirectory(`${at}/publish/abc`);
+    expect(await readdir(`${at}/publish`)).toEqual([]);
+  });
+
+  test("a target goes when it is an empty directory or an empty file; what holds something stays and is logged", async () => {
+    const { at, log, open } = await freshRoot();
+    const dirs = await open();
+    await dirs.makeParent(`${at}/publish/abc/def`);
+    await mkdir(`${at}/publish/abc/dir`);
+    await writeFile(`${at}/publish/abc/file`, "");
+    for (const name of ["dir", "file", "none"]) await dirs.removeTarget(`${at}/publish/abc/${name}`);
+    expect(await readdir(`${at}/publish/abc`)).toEqual([]);
+    await mkdir(`${at}/publish/abc/full/data`, { recursive: true });
+    await writeFile(`${at}/publish/abc/written`, "precious");
+    for (const name of ["full", "written"]) await dirs.removeTarget(`${at}/publish/abc/${name}`);
+    expect((await readdir(`${at}/publish/abc`)).sort()).toEqual(["full", "written"]);
+    expect(log.lines.filter(({ level }) => level === "warn")).toHaveLength(2);
+  });
+
+  test.each(["staging", "publish"])("a link in place of %s is not followed", async (name) => {
+    const { dir, at, open } = await freshRoot();
+    const dirs = await open();
+    await mkdir(path.join(dir, "outside"));
+    await rm(`${at}/${name}`, { recursive: true });
+    await symlink(path.join(dir, "outside"), `${at}/${name}`);
+    const making =
+      name === "staging" ? dirs.makeStaging(`${at}/staging/abc`) : dirs.makeParent(`${at}/publish/abc/def`);
+    await expect(making).rejects.toMatchObject({ reason: "HOST_PATH_UNSAFE" });
+    expect(await readdir(path.join(dir, "outside"))).toEqual([]);
+  });
+
+  test("a link that stands where a directory is to be made is not taken for one", async () => {
+    const { dir, at, open } = await freshRoot();
+    const dirs = await open();
+    await mkdir(path.join(dir, "outside"));
+    await symlink(path.join(dir, "outside"), `${at}/staging/abc`);
+    await expect(dirs.makeStaging(`${at}/staging/abc`)).rejects.toMatchObject({ reason: "HOST_PATH_UNSAFE" });
+    await dirs.removeTarget(`${at}/staging/abc`);
+    expect((await lstat(`${at}/staging/abc`)).isSymbolicLink()).toBe(true);
+  });
+
+  test.each([
+    ["others may write to it", async (at: string) => chmod(at, 0o777)],
+    ["its group may write to it", async (at: string) => chmod(at, 0o770)],
+    ["it belongs to somebody else", async (at: string) => chown(at, 1234, 1234)],
+  ])("refused when %s", async (_name, spoil) => {
+    const { at, open } = await freshRoot();
+    const dirs = await open();
+    await spoil(`${at}/staging`);
+    await expect(dirs.makeStaging(`${at}/staging/abc`)).rejects.toMatchObject({ reason: "HOST_PATH_UNSAFE" });
+    await spoil(at);
+    await expect(open()).rejects.toMatchObject({ reason: "HOST_PATH_UNSAFE", message: expect.stringContaining(at) });
+  });
+});

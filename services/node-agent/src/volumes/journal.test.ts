@@ -1,0 +1,168 @@
+import { appendFile, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { createFailpoints, noFailpoints } from "../failpoints.ts";
+import { type Journal, type JournalOptions, openJournal } from "./journal.ts";
+import { encodeHeader } from "./journal-format.ts";
+
+async function freshDir(): Promise<string> {
+  const dir = await mkdtemp(path.join(tmpdir(), "hf-journal-"));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+let uids = 0;
+async function open(dir: string, changes: Partial<JournalOptions> = {}): Promise<Journal> {
+  const journal = await openJournal({
+    dir,
+    machine: "m-1",
+    newUid: () => {
+      uids += 1;
+      return `uid-${uids}`;
+    },
+    failpoint: noFailpoints,
+    maxBytes: 1 << 30,
+    minFreeBytes: 0,
+    onFatal: () => undefined,
+    ...changes,
+  });
+  onTestFinished(() => journal.close());
+  return journal;
+}
+
+const noSync = () => undefined;
+
+test("what was appended is there for the next life, under the same uid", async () => {
+  const dir = await freshDir();
+  const first = await open(dir);
+  expect(first.records).toEqual([]);
+  await first.append([{ a: 1 }, { a: 2 }], noSync);
+  await first.append([{ a: 3 }], noSync);
+  await first.close();
+  const second = await open(dir);
+  expect(second.uid).toBe(first.uid);
+  expect(second.records).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }]);
+  await second.append([{ a: 4 }], noSync);
+  await second.close();
+  expect((await open(dir)).records).toHaveLength(4);
+});
+
+test("no file is a new journal with a uid of its own", async () => {
+  const dir = await freshDir();
+  const first = await open(dir);
+  await first.close();
+  await rm(path.join(dir, "journal"));
+  expect((await open(dir)).uid).not.toBe(first.uid);
+});
+
+test("[I4] waiters share a sync, in order, and are told in the order of their records", async () => {
+  const dir = await freshDir();
+  const journal = await open(dir);
+  const told: number[] = [];
+  await Promise.all(Array.from({ length: 100 }, (_, at) => journal.append([{ at }], () => told.push(at))));
+  expect(journal.syncs()).toBe(2); // the first alone, the ninety-nine that came meanwhile together
+  expect(told).toEqual(Array.from({ length: 100 }, (_, at) => at));
+  await journal.close();
+  expect((await open(dir)).records).toEqual(told.map((at) => ({ at })));
+});
+
+test("synced runs before the append resolves, with the record on disk", async () => {
+  const dir = await freshDir();
+  const journal = await open(dir);
+  let onDisk = Promise.resolve("");
+  await journal.append([{ word: "durable" }], () => {
+    onDisk = readFile(path.join(dir, "journal"), "utf8");
+  });
+  expect(await onDisk).toContain("durable");
+});
+
+test("a torn end is cut and the journal goes on", async () => {
+  const dir = await freshDir();
+  const first = await open(dir);
+  await first.append([{ a: 1 }], noSync);
+  await first.close();
+  await appendFile(path.join(dir, "journal"), "deadbeef [2,[{");
+  const second = await open(dir);
+  expect(second.damage).toBeUndefined();
+  await second.append([{ a: 2 }], noSync);
+  await second.close();
+  expect((await open(dir)).records).toEqual([{ a: 1 }, { a: 2 }]);
+});
+
+test("a damaged middle is told with its place, keeps the file as it is, and takes nothing", async () => {
+  const dir = await freshDir();
+  const first = await open(dir);
+  for (const a of [1, 2, 3]) await first.append([{ a }], noSync);
+  await first.close();
+  const file = path.join(dir, "journal");
+  const text = await readFile(file, "utf8");
+  await writeFile(file, text.replace('"a":2', '"a":7'));
+  const before = await readFile(file);
+  const fatal: Error[] = [];
+  const second = await open(dir, { onFatal: (error) => fatal.push(error) });
+  expect(second.damage).toMatch(/damaged at byte \d+: a checksum does not match/);
+  expect(second.uid).toBe(first.uid);
+  expect(second.records).toEqual([{ a: 1 }]);
+  await expect(second.append([{ a: 4 }], noSync)).rejects.toThrow("damaged");
+  expect(await readFile(file)).toEqual(before);
+  expect(fatal).toEqual([]);
+});
+
+test("a newer format and a foreign machine are refused, with what to do", async () => {
+  const newer = await freshDir();
+  await writeFile(path.join(newer, "journal"), encodeHeader({ format: 99, uid: "u", machine: "m-1" }));
+  await expect(open(newer)).rejects.toThrow(/format 99.*run the version that wrote it/);
+  const foreign = await freshDir();
+  await (await open(foreign)).close();
+  await expect(open(foreign, { machine: "m-2" })).rejects.toThrow(/belongs to machine m-1, this is m-2/);
+});
+
+test("a rewrite keeps what the snapshot says and drops the rest, also over a half-written earlier one", async () => {
+  const dir = await freshDir();
+  await writeFile(path.join(dir, "journal.new"), "left by a crash");
+  const journal = await open(dir);
+  journal.rewriteFrom(() => [[{ kept: 1 }], [{ kept: 2 }]]);
+  for (let at = 0; at < 50; at += 1) await journal.append([{ at, filler: "x".repeat(1000) }], noSync);
+  const before = journal.bytes();
+  await journal.rewrite();
+  expect(journal.bytes()).toBeLessThan(before / 10);
+  await journal.append([{ later: 3 }], noSync);
+  await journal.close();
+  expect((await open(dir)).records).toEqual([{ kept: 1 }, { kept: 2 }, { later: 3 }]);
+});
+
+test("it rewrites by itself when it has outgrown what it holds", async () => {
+  const dir = await freshDir();
+  const journal = await open(dir);
+  journal.rewriteFrom(() => [[{ kept: 1 }]]);
+  for (let at = 0; at < 30; at += 1) await journal.append([{ filler: "x".repeat(50_000) }], noSync);
+  expect((await stat(path.join(dir, "journal"))).size).toBeLessThan(1_200_000);
+});
+
+test("full: told before it happens; releases are still written", async () => {
+  const dir = await freshDir();
+  const journal = await open(dir, { maxBytes: 1000 });
+  expect(journal.fullBecause()).toBeUndefined();
+  await journal.append([{ filler: "x".repeat(2000) }], noSync);
+  expect(journal.fullBecause()).toMatch(/1000 are allowed/);
+  await journal.append([{ release: 1 }], noSync);
+  const short = await open(await freshDir(), { minFreeBytes: Number.MAX_SAFE_INTEGER });
+  expect(short.fullBecause()).toMatch(/are kept for releases/);
+});
+
+test("[I4] a write that fails is the end: nothing is told, nothing more is written, the owner is told once", async () => {
+  const dir = await freshDir();
+  const fatal: Error[] = [];
+  let fail = false;
+  const failpoint = createFailpoints([{ name: "agent.journal.after-write", at: 2 }], () => {
+    fail = true;
+    throw new Error("EIO");
+  });
+  const journal = await open(dir, { failpoint, onFatal: (error) => fatal.push(error) });
+  await journal.append([{ a: 1 }], noSync);
+  const synced: number[] = [];
+  await expect(journal.append([{ a: 2 }], () => synced.push(2))).rejects.toThrow("EIO");
+  await expect(journal.append([{ a: 3 }], noSync)).rejects.toThrow("EIO");
+  expect({ fail, synced, fatal: fatal.length }).toEqual({ fail: true, synced: [], fatal: 1 });
+});

@@ -1,0 +1,106 @@
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { createMountTable } from "./mount-table.ts";
+
+const root = process.getuid?.() === 0;
+if (!root) console.warn("SKIPPED: real mounts need root");
+
+async function tempDir(): Promise<string> {
+  const dir = await mkdtemp(path.join(tmpdir(), "hf-mounts-"));
+  onTestFinished(async () => {
+    spawnSync("umount", ["-l", path.join(dir, "m")]);
+    await rm(dir, { recursive: true, force: true });
+  });
+  return dir;
+}
+
+/** A /proc of files: processes with their mount namespaces. */
+async function fakeProc(
+  pidNamespace: string,
+  processes: Record<string, { ns: string; mounts: string[]; comm?: string }>,
+) {
+  const dir = await tempDir();
+  for (const [pid, { ns, mounts, comm }] of Object.entries(processes)) {
+    await mkdir(path.join(dir, pid, "ns"), { recursive: true });
+    await symlink(ns, path.join(dir, pid, "ns/mnt"));
+    await writeFile(path.join(dir, pid, "mountinfo"), mounts.map((line) => `${line}\n`).join(""));
+    await writeFile(path.join(dir, pid, "comm"), `${comm ?? "x"}\n`);
+  }
+  await symlink(pidNamespace, path.join(dir, "self/ns/pid"));
+  return dir;
+}
+
+const own = "1 0 8:1 / / rw - ext4 /dev/sda1 rw";
+const volume = (id: number, at: string) => `${id} 1 9:1 / ${at} rw - ext4 /dev/vol rw`;
+
+describe("how far it can see", () => {
+  test.each([
+    ["pid:[4026531836]", "host"],
+    ["pid:[4026532000]", "own-namespace"],
+  ])("in %s: %s", async (namespace, scope) => {
+    const proc = await fakeProc(namespace, { self: { ns: "mnt:[1]", mounts: [own] } });
+    expect((await createMountTable({ proc, kernel: "6.1.0" })).scope).toBe(scope);
+  });
+
+  test("every other mount namespace is read once, and its process named", async () => {
+    const proc = await fakeProc("pid:[4026531836]", {
+      self: { ns: "mnt:[1]", mounts: [own] },
+      "10": { ns: "mnt:[1]", mounts: [own] },
+      "20": { ns: "mnt:[2]", mounts: [own, volume(50, "/c")], comm: "postgres" },
+      "21": { ns: "mnt:[2]", mounts: [own, volume(50, "/c")], comm: "child" },
+      "30": { ns: "mnt:[3]", mounts: [own] },
+      "40": { ns: "mnt:[4]", mounts: [] },
+    });
+    const table = await createMountTable({ proc, kernel: "6.1.0" });
+    const marks = [{ device: "9:1", root: "/" }];
+    const found = (await table.look(true)).foreign(marks);
+    expect(found.map(({ pid, command, line }) => [pid, command, line.path])).toEqual([[20, "postgres", "/c"]]);
+    expect((await table.look(false)).foreign(marks)).toEqual([]);
+  });
+
+  test("a table that cannot be read is no empty table", async () => {
+    const proc = await fakeProc("pid:[1]", { self: { ns: "mnt:[1]", mounts: [own, "rubbish"] } });
+    await expect((await createMountTable({ proc, kernel: "6.1.0" })).look(false)).rejects.toThrow("cannot be read");
+  });
+});
+
+test("a look that is asked for sees what was written before it, also in a burst", async () => {
+  const proc = await fakeProc("pid:[1]", { self: { ns: "mnt:[1]", mounts: [own] } });
+  const table = await createMountTable({ proc, kernel: "6.1.0" });
+  for (let at = 0; at < 50; at += 1) {
+    const early = table.look(false);
+    await writeFile(path.join(proc, "self/mountinfo"), `${own}\n${volume(100 + at, `/at-${at}`)}\n`);
+    const late = await Promise.all([table.look(false), table.look(false)]);
+    for (const view of late) expect(view.at(`/at-${at}`)).toHaveLength(1);
+    await early.catch(() => undefined);
+  }
+});
+
+describe.skipIf(!root)("on this machine", () => {
+  test("a bind mount comes and goes; a private copy of it in another namespace is found with its process", async () => {
+    const dir = await tempDir();
+    await mkdir(path.join(dir, "m"));
+    await mkdir(path.join(dir, "src"));
+    const table = await createMountTable({ proc: "/proc", kernel: "6.1.0" });
+    const at = path.join(dir, "m");
+    spawnSync("mount", ["--bind", path.join(dir, "src"), at]);
+    const [line] = (await table.look(false)).at(at);
+    expect(line?.root).toMatch(/src$/);
+    const marks = [{ device: line?.device ?? "", root: line?.root ?? "" }];
+    const holder = spawn("unshare", ["--mount", "--propagation", "private", "sleep", "60"]);
+    onTestFinished(() => void holder.kill("SIGKILL"));
+    await once(holder, "spawn");
+    await expect.poll(async () => (await table.look(true)).foreign(marks).map(({ pid }) => pid)).toContain(holder.pid);
+    spawnSync("umount", [at]);
+    const after = await table.look(true);
+    expect(after.at(at)).toEqual([]);
+    expect(after.foreign(marks).map(({ pid, line: { path: where } }) => [pid, where])).toEqual([[holder.pid, at]]);
+    holder.kill("SIGKILL");
+    await once(holder, "exit");
+    expect((await table.look(true)).foreign(marks)).toEqual([]);
+  });
+});
