@@ -225,10 +225,16 @@ export const createWorld = async (
 
   let controller = await start();
 
+  /** Work settles; the short pauses between conflicting commits are given the little time that they ask for. */
   const idle = async (): Promise<void> => {
     for (let n = 0; n < 3; n += 1) {
-      await clock.advance(0);
-      await controller.reconciler.idle();
+      let done = false;
+      const settled = controller.reconciler.idle().then(() => {
+        done = true;
+      });
+      for (let turn = 0; turn < 200 && !done; turn += 1) await clock.advance(turn < 5 ? 0 : 5);
+      if (!done) throw new Error("the reconciler never comes to rest");
+      await settled;
     }
   };
 
@@ -258,6 +264,9 @@ export const createWorld = async (
     /** The next time this point is passed (after `skip` times) the controller is dead. */
     killAt(name: ReconcileFailpoint, skip = 0) {
       killAt = { name, skip };
+    },
+    spare() {
+      killAt = undefined;
     },
     kill() {
       controller.life.abort(new DOMException("killed", "AbortError"));
