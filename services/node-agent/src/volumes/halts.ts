@@ -110,6 +110,19 @@ export function changedHalt(ref: VolumeRef, facts: PermitFacts): Halt {
   };
 }
 
+export function damagedHalt(ref: VolumeRef, damage: string): Halt {
+  return {
+    reason: "JOURNAL_DAMAGED",
+    message: `${nameVolume(ref)}: ${damage}`,
+    method: "",
+    code: "",
+    blocked: {
+      missingProof: "what the agent had journalled of this volume",
+      clearWith: "restore the state directory, or fence the node",
+    },
+  };
+}
+
 export function noEndHalt(ref: VolumeRef): Halt {
   const message = `${nameVolume(ref)}: its mount keeps vanishing; the same order again goes on`;
   return { reason: "MOUNT_MISSING", message, method: "", code: "" };

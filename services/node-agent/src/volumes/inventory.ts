@@ -2,17 +2,17 @@
 import type { Halt, Inventory, Orphan } from "../domain/answer-types.ts";
 import type { MountView } from "../domain/mounts.ts";
 import type { HostPaths } from "../domain/paths.ts";
-import type { VolumeState } from "../domain/types.ts";
+import type { VolumeRef, VolumeState } from "../domain/types.ts";
 import { isAtRest } from "../domain/volume-machine.ts";
 
 export function takeInventory(
   view: MountView,
   paths: HostPaths,
   volumes: Iterable<VolumeState>,
-  halts: ReadonlyMap<string, Halt>,
+  haltOf: (ref: VolumeRef) => Halt | undefined,
 ): Inventory {
   const listed = [...volumes].map((state) => {
-    const halt = halts.get(state.ref.volumeUid);
+    const halt = haltOf(state.ref);
     return halt === undefined ? { state } : { state, halt };
   });
   return {

@@ -17,7 +17,15 @@ import type { PermitFacts, VolumeRef } from "../domain/types.ts";
 import { isAtRest } from "../domain/volume-machine.ts";
 import type { Failpoint } from "../failpoints.ts";
 import type { HostDirs, Ledger, MountTable, NodePlugins, PermitContents, PermitOrder, ReleaseOrder } from "../ports.ts";
-import { changedHalt, journalDamaged, journalFull, nameVolume, orphanHalt, pluginAwayHalt } from "./halts.ts";
+import {
+  changedHalt,
+  damagedHalt,
+  journalDamaged,
+  journalFull,
+  nameVolume,
+  orphanHalt,
+  pluginAwayHalt,
+} from "./halts.ts";
 import { takeInventory } from "./inventory.ts";
 import { adoptedFacts, adoptedRecord, factsOf, namesOf, storageOf, targetsOf } from "./order-facts.ts";
 import { heldByOther, publishAnswer } from "./publish-answer.ts";
@@ -256,7 +264,11 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
         if (known?.dead.some((one) => one.claimUid === claimUid && one.late))
           await run.commit({ type: "forgotten", claimUid });
       }),
-    inventory: async () => takeInventory(await mounts.look(false), paths, ledger.volumes(), halts),
+    async inventory() {
+      const { damage } = ledger;
+      const haltOf = (ref: VolumeRef) => (damage === undefined ? halts.get(ref.volumeUid) : damagedHalt(ref, damage));
+      return takeInventory(await mounts.look(false), paths, ledger.volumes(), haltOf);
+    },
     halts: () => halts,
   };
 }
