@@ -3,17 +3,7 @@ import { randomUUID } from "node:crypto";
 import path from "node:path";
 import { createPluginDirectory } from "@holdfast/csi/plugin-directory";
 import { systemClock } from "@holdfast/shared/async/clock";
-import { ControllerLinkServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
-import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
-import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
-import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
-import { PlacementServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/placement";
-import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
-import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
-import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
-import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
-import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
-import { createGrpcServer, type GrpcServer } from "@holdfast/shared/grpc/server";
+import { createGrpcServer } from "@holdfast/shared/grpc/server";
 import { createAdminServer } from "@holdfast/shared/http/admin-server";
 import { createLifecycle } from "@holdfast/shared/lifecycle";
 import { createLogger, type Logger } from "@holdfast/shared/log/logger";
@@ -21,11 +11,11 @@ import { createMetrics } from "@holdfast/shared/metrics";
 import { startTelemetry } from "@holdfast/shared/telemetry";
 import { createTracing } from "@holdfast/shared/tracing";
 import { createClaimService } from "./api/claim-service.ts";
+import { addControllerServices } from "./api/controller-services.ts";
 import { createLinkClaims } from "./api/link-claims.ts";
 import { createNodeService } from "./api/node-service.ts";
 import { createPluginService } from "./api/plugin-service.ts";
 import { createRepairService } from "./api/repair-service.ts";
-import { unimplemented } from "./api/unimplemented.ts";
 import { createVolumeService } from "./api/volume-service.ts";
 import { createCommands } from "./commands/commands.ts";
 import type { ControllerConfig } from "./config.ts";
@@ -201,7 +191,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       limits: { maxInFlight: config.maxInFlight, maxInFlightPerCaller: config.maxInFlightPerCaller },
     });
     const api = { commands, wakeups: changes, feed: store, clock, tracing };
-    const services = addServices(server, {
+    const services = addControllerServices(server, {
       volumes: createVolumeService(api),
       claims: createClaimService(api),
       nodes: createNodeService({ nodes: registry, remarks: registry.details }),
@@ -258,35 +248,4 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
   };
 
   return { log, start, stop: () => lifecycle.stop(), address: () => listening };
-};
-
-interface Services {
-  readonly volumes: ReturnType<typeof createVolumeService>;
-  readonly claims: ReturnType<typeof createClaimService>;
-  readonly nodes: ReturnType<typeof createNodeService>;
-  readonly plugins: ReturnType<typeof createPluginService>;
-  readonly repair: ReturnType<typeof createRepairService>;
-  readonly link: ReturnType<typeof createControllerLinkService> & ReturnType<typeof createLinkClaims>;
-}
-
-/** Every service of the API is served, also those of which nothing is there yet: they say so. Answers their names. */
-const addServices = (server: GrpcServer, services: Services): readonly string[] => {
-  server.add(VolumeServiceDefinition, services.volumes);
-  server.add(ClaimServiceDefinition, services.claims);
-  server.add(NodeServiceDefinition, services.nodes);
-  server.add(PluginServiceDefinition, services.plugins);
-  server.add(RepairServiceDefinition, services.repair);
-  server.add(SnapshotServiceDefinition, unimplemented(SnapshotServiceDefinition, {}));
-  server.add(PlacementServiceDefinition, unimplemented(PlacementServiceDefinition, {}));
-  server.add(SecretServiceDefinition, unimplemented(SecretServiceDefinition, {}));
-  server.add(EventServiceDefinition, unimplemented(EventServiceDefinition, {}));
-  server.add(ControllerLinkServiceDefinition, unimplemented(ControllerLinkServiceDefinition, services.link));
-  return [
-    VolumeServiceDefinition,
-    ClaimServiceDefinition,
-    NodeServiceDefinition,
-    PluginServiceDefinition,
-    RepairServiceDefinition,
-    ControllerLinkServiceDefinition,
-  ].map(({ fullName }) => fullName);
 };

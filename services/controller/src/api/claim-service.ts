@@ -7,7 +7,7 @@ import { createChecks, durationMs, refuseAll } from "./check-request.ts";
 import { createClaimHold } from "./claim-hold.ts";
 import { watchClaims } from "./claim-watch.ts";
 import { claimFilterFrom, claimMessage, claimsInput, selectionOf } from "./convert-claim.ts";
-import { nextPageToken, pageFrom, questionOf } from "./paging.ts";
+import { nextPageToken, pageFrom, questionOf } from "./page-token.ts";
 import { unimplemented } from "./unimplemented.ts";
 import { goalFrom, waitClaims } from "./wait-claims.ts";
 

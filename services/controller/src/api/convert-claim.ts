@@ -18,7 +18,7 @@ import {
   epochMessage,
   errorOf,
   traceIdOf,
-} from "./convert-common.ts";
+} from "./convert-message.ts";
 
 export const claimStateMessage = (state: ClaimState): WireClaimState => WireClaimState[`CLAIM_STATE_${state}`];
 

@@ -6,7 +6,7 @@ import type {
 import type { AttachmentExplanation, ClaimExplanation, VolumeExplanation } from "../commands/model.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
 import { claimStateMessage } from "./convert-claim.ts";
-import { blockedMessage, dateOf, lastErrorMessage, scopeMessage } from "./convert-common.ts";
+import { blockedMessage, dateOf, lastErrorMessage, scopeMessage } from "./convert-message.ts";
 import { attachmentMessage, barMessage, intentMessage, volumeMessage, volumeStateMessage } from "./convert-volume.ts";
 
 const claimMessage = (explained: ClaimExplanation): WireClaim => ({

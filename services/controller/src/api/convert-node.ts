@@ -3,7 +3,7 @@ import { type Node, type NodeFilter, NodeState as WireNodeState } from "@holdfas
 import { type NodeState, nodeStates } from "../domain/node.ts";
 import type { NodeView } from "../ports.ts";
 import type { Checks } from "./check-request.ts";
-import { dateOf, scopeMessage } from "./convert-common.ts";
+import { dateOf, scopeMessage } from "./convert-message.ts";
 import { fingerprintMessage } from "./convert-plugin.ts";
 
 /** What is known of a node beside its record. */

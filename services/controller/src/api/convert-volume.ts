@@ -43,7 +43,7 @@ import {
   dateOf,
   epochMessage,
   errorOf,
-} from "./convert-common.ts";
+} from "./convert-message.ts";
 
 /** A record may have more; the whole number stands beside the list. */
 const shown = 100;

@@ -12,7 +12,7 @@ import { checkId } from "../domain/limits.ts";
 import type { Nodes, NodeView } from "../ports.ts";
 import { createChecks } from "./check-request.ts";
 import { fitsNode, type NodeFilterInput, type NodeRemarks, nodeFilterFrom, nodeMessage } from "./convert-node.ts";
-import { nextPageToken, pageFrom, questionOf, readToken, writeToken } from "./paging.ts";
+import { nextPageToken, pageFrom, questionOf, readToken, writeToken } from "./page-token.ts";
 import { notImplemented, unimplemented } from "./unimplemented.ts";
 
 export interface NodeServiceDeps {

@@ -6,7 +6,7 @@ import type { NodePlugin } from "../domain/node.ts";
 import type { Nodes } from "../ports.ts";
 import { createChecks, optionalId } from "./check-request.ts";
 import { type PluginSighting, pluginMessage } from "./convert-plugin.ts";
-import { nextPageToken, pageFrom, questionOf } from "./paging.ts";
+import { nextPageToken, pageFrom, questionOf } from "./page-token.ts";
 import { unimplemented } from "./unimplemented.ts";
 
 export interface PluginServiceDeps {

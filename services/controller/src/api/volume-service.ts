@@ -9,7 +9,7 @@ import { createChecks, durationMs, refuseAll } from "./check-request.ts";
 import { explanationMessage } from "./convert-explanation.ts";
 import { createVolumeInput, volumeFilterFrom, volumeMessage } from "./convert-volume.ts";
 import { holdUntil } from "./hold-until.ts";
-import { nextPageToken, pageFrom, questionOf } from "./paging.ts";
+import { nextPageToken, pageFrom, questionOf } from "./page-token.ts";
 import { notImplemented, unimplemented } from "./unimplemented.ts";
 import { watchVolumes } from "./volume-watch.ts";
 

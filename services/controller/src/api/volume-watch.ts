@@ -8,7 +8,7 @@ import type { ApiDeps } from "./api-deps.ts";
 import { createChecks } from "./check-request.ts";
 import { volumeFilterFrom, volumeMessage, volumeStateMessage } from "./convert-volume.ts";
 import { noteText } from "./event-note.ts";
-import { questionOf } from "./paging.ts";
+import { questionOf } from "./page-token.ts";
 import { watchResources } from "./watch-resources.ts";
 
 const pageSize = 200;

@@ -9,7 +9,7 @@ import { WatchKind } from "@holdfast/shared/gen/holdfast/v1/common";
 import type { StoredEvent } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
 import { createChecks } from "./check-request.ts";
-import { readToken, writeToken } from "./paging.ts";
+import { readToken, writeToken } from "./page-token.ts";
 
 export interface WatchMessage<R> {
   readonly kind: WatchKind;

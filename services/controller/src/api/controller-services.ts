@@ -1,0 +1,47 @@
+import { ControllerLinkServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
+import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
+import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
+import { PlacementServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/placement";
+import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
+import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
+import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
+import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
+import type { Implementation } from "@holdfast/shared/grpc/call-context";
+import type { GrpcServer } from "@holdfast/shared/grpc/server";
+import { unimplemented } from "./unimplemented.ts";
+
+export interface ControllerServices {
+  readonly volumes: Implementation<typeof VolumeServiceDefinition>;
+  readonly claims: Implementation<typeof ClaimServiceDefinition>;
+  readonly nodes: Implementation<typeof NodeServiceDefinition>;
+  readonly plugins: Implementation<typeof PluginServiceDefinition>;
+  readonly repair: Implementation<typeof RepairServiceDefinition>;
+  readonly link: Partial<Implementation<typeof ControllerLinkServiceDefinition>>;
+}
+
+/** Every service of the API is served, also those of which nothing is there yet: they say so. Answers the names of the others. */
+export const addControllerServices = (
+  server: Pick<GrpcServer, "add">,
+  services: ControllerServices,
+): readonly string[] => {
+  server.add(VolumeServiceDefinition, services.volumes);
+  server.add(ClaimServiceDefinition, services.claims);
+  server.add(NodeServiceDefinition, services.nodes);
+  server.add(PluginServiceDefinition, services.plugins);
+  server.add(RepairServiceDefinition, services.repair);
+  server.add(ControllerLinkServiceDefinition, unimplemented(ControllerLinkServiceDefinition, services.link));
+  server.add(SnapshotServiceDefinition, unimplemented(SnapshotServiceDefinition, {}));
+  server.add(PlacementServiceDefinition, unimplemented(PlacementServiceDefinition, {}));
+  server.add(SecretServiceDefinition, unimplemented(SecretServiceDefinition, {}));
+  server.add(EventServiceDefinition, unimplemented(EventServiceDefinition, {}));
+  return [
+    VolumeServiceDefinition,
+    ClaimServiceDefinition,
+    NodeServiceDefinition,
+    PluginServiceDefinition,
+    RepairServiceDefinition,
+    ControllerLinkServiceDefinition,
+  ].map(({ fullName }) => fullName);
+};

@@ -1,0 +1,181 @@
+/**
+ * docs/api.md says of every RPC whether this version has it. Here both services run, every RPC is called with an empty request, and
+ * NOT_IMPLEMENTED has to come back from exactly those that the table calls "not yet".
+ */
+import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { createApp as createController } from "@holdfast/controller/app";
+import { configSchema as controllerSchema } from "@holdfast/controller/config";
+import { createApp as createAgent } from "@holdfast/node-agent/app";
+import { configSchema as agentSchema } from "@holdfast/node-agent/config";
+import { loadConfig } from "@holdfast/shared/config/config";
+import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { PluginHostServiceDefinition } from "@holdfast/shared/gen/holdfast/agent/v1/plugin_host";
+import { WorkloadServiceDefinition } from "@holdfast/shared/gen/holdfast/agent/v1/workload";
+import { AgentServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
+import { ControllerLinkServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
+import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
+import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
+import { PlacementServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/placement";
+import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
+import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
+import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
+import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
+import { createGrpcChannel, createGrpcClient, type GrpcChannel } from "@holdfast/shared/grpc/client";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { listFiles, readText } from "./support/architecture-source.ts";
+
+const root = path.resolve(import.meta.dirname, "..");
+
+const onController = [
+  VolumeServiceDefinition,
+  ClaimServiceDefinition,
+  SnapshotServiceDefinition,
+  PlacementServiceDefinition,
+  PluginServiceDefinition,
+  NodeServiceDefinition,
+  RepairServiceDefinition,
+  SecretServiceDefinition,
+  EventServiceDefinition,
+  ControllerLinkServiceDefinition,
+];
+const onAgent = [AgentServiceDefinition, WorkloadServiceDefinition, PluginHostServiceDefinition];
+
+interface Method {
+  readonly name: string;
+  readonly requestStream: boolean;
+  readonly responseStream: boolean;
+}
+
+interface Row {
+  readonly rpc: string;
+  readonly state: string;
+}
+
+const rowPattern = /^\| `([\w.]+\/\w+)` \| (\S[^|]*?) \|/;
+
+const readTable = async (): Promise<readonly Row[]> =>
+  (await readFile(path.join(root, "docs/api.md"), "utf8")).split("\n").flatMap((line) => {
+    const [, rpc, state] = rowPattern.exec(line) ?? [];
+    return rpc === undefined || state === undefined ? [] : [{ rpc, state }];
+  });
+
+/** Every RPC that a .proto of ours declares. */
+const declared = (): readonly string[] =>
+  listFiles(root, "proto/holdfast", /\.proto$/).flatMap((file) => {
+    const text = readText(root, file).replace(/\/\/.*$/gm, "");
+    const pkg = /^package ([\w.]+);/m.exec(text)?.[1] ?? "";
+    return [...text.matchAll(/^service (\w+) \{([\s\S]*?)^\}/gm)].flatMap(([, service, body = ""]) =>
+      [...body.matchAll(/\brpc (\w+)\(/g)].map(([, rpc]) => `${pkg}.${service}/${rpc}`),
+    );
+  });
+
+describe("docs/api.md", () => {
+  test("has a row for every RPC of the protos, and none besides", async () => {
+    const rows = (await readTable()).map(({ rpc }) => rpc);
+    expect(declared().length).toBeGreaterThan(80);
+    expect([...rows].sort()).toEqual([...declared()].sort());
+  });
+
+  test("knows two states", async () => {
+    const states = new Set((await readTable()).map(({ state }) => state));
+    expect([...states].sort()).toEqual(["implemented", "not yet"]);
+  });
+});
+
+describe("the running services", () => {
+  let dir: string;
+  let stop: (() => Promise<void>)[] = [];
+  const channels: GrpcChannel[] = [];
+  const addresses = { controller: "", agent: "" };
+
+  beforeAll(async () => {
+    dir = await mkdtemp(path.join(tmpdir(), "hf-api-"));
+    for (const name of ["cp", "np", "root"]) await mkdir(path.join(dir, name), { mode: 0o700 });
+    const controller = createController(
+      loadConfig(controllerSchema, {
+        HOLDFAST_LISTEN: "127.0.0.1:0",
+        HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
+        HOLDFAST_STATE_DIR: path.join(dir, "controller"),
+        HOLDFAST_PLUGIN_DIR: path.join(dir, "cp"),
+      }),
+      { log: createMemoryLogger() },
+    );
+    stop = [() => controller.stop()];
+    await controller.start();
+    addresses.controller = controller.address();
+    const agent = createAgent(
+      loadConfig(agentSchema, {
+        HOLDFAST_NODE: "node-a",
+        HOLDFAST_LISTEN: "127.0.0.1:0",
+        HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
+        HOLDFAST_CONTROLLERS: addresses.controller,
+        HOLDFAST_STATE_DIR: path.join(dir, "agent"),
+        HOLDFAST_ROOT_DIR: path.join(dir, "root"),
+        HOLDFAST_PLUGIN_DIR: path.join(dir, "np"),
+      }),
+      { log: createMemoryLogger() },
+    );
+    stop.unshift(() => agent.stop());
+    await agent.start(new AbortController().signal);
+    addresses.agent = agent.address();
+  });
+
+  afterAll(async () => {
+    for (const channel of channels) channel.close();
+    for (const end of stop) await end();
+    await rm(dir, { recursive: true, force: true });
+  });
+
+  /** The reason of the answer to an empty request, or "" for an answer. */
+  const ask = async (definition: (typeof onController)[number] | (typeof onAgent)[number], key: string) => {
+    const address = onAgent.some((one) => one === definition) ? addresses.agent : addresses.controller;
+    const channel = createGrpcChannel(address);
+    channels.push(channel);
+    const client = createGrpcClient<typeof definition>(definition, channel, { log: createMemoryLogger() });
+    const until = new AbortController();
+    const { requestStream, responseStream } = (definition.methods as Readonly<Record<string, Method>>)[key] as Method;
+    const options = { signal: until.signal, deadlineMs: 10_000 };
+    const call = (client as unknown as Record<string, (request: unknown, options: object) => unknown>)[key];
+    if (call === undefined) throw new Error(`no method ${key}`);
+    async function* once(): AsyncGenerator<object> {
+      yield {};
+    }
+    try {
+      const answer = call(requestStream ? once() : {}, options);
+      if (responseStream) await (answer as AsyncIterable<unknown>)[Symbol.asyncIterator]().next();
+      else await answer;
+      return "";
+    } catch (error) {
+      if (!isHoldfastError(error)) throw error;
+      return error.reason;
+    } finally {
+      until.abort();
+      channel.close();
+    }
+  };
+
+  const rpcs = [...onController, ...onAgent].flatMap((definition) =>
+    Object.entries(definition.methods as Readonly<Record<string, Method>>).map(([key, { name }]) => ({
+      rpc: `${definition.fullName}/${name}`,
+      key,
+      definition,
+    })),
+  );
+
+  test("are called with every RPC that is declared", () => {
+    expect(rpcs.map(({ rpc }) => rpc).sort()).toEqual([...declared()].sort());
+  });
+
+  test.each(rpcs)("$rpc is what the table says", async ({ rpc, key, definition }) => {
+    const row = (await readTable()).find((one) => one.rpc === rpc);
+    const reason = await ask(definition, key);
+    expect(reason === "NOT_IMPLEMENTED" ? "not yet" : "implemented", `it answered ${reason || "OK"}`).toBe(row?.state);
+    // An empty request is a mistake of the caller's, or an answer; never a fault of ours.
+    expect(["INTERNAL", "UNKNOWN", "UNIMPLEMENTED", "DEADLINE"]).not.toContain(reason);
+  });
+});
