@@ -10,6 +10,7 @@ import {
   step,
   withoutIntent,
 } from "./claim-step.ts";
+import { isDoubtful } from "./doubt.ts";
 import type { Moment } from "./moment.ts";
 import type { Blocked, Failure } from "./outcome.ts";
 import type { VolumeRecord } from "./volume.ts";
@@ -38,12 +39,12 @@ export const attached = (
   );
 };
 
-/** ControllerPublish refused. Only when no attempt before was uncertain does that prove that nothing is attached. */
+/** ControllerPublish refused. Only when no attempt before is in doubt does that prove that nothing is attached. */
 export const attachRefused = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
   const attachment = volume.attachments[node];
   if (attachment?.state !== "ATTACHING" || volume.intent?.op !== "attach" || volume.intent.node !== node)
     return noChange(volume);
-  if (volume.intent.uncertainSince !== undefined)
+  if (isDoubtful(volume.intent, at))
     return eachAttaching(volume, node, (v, claim) => attachOwed(v, claim.uid, failure, at));
   const freed = withoutIntent({ ...volume, attachments: withoutKey(volume.attachments, node) }, node);
   return eachAttaching(freed, node, (v, claim) => step(v, claim.uid, "attach_refused", at, failing(failure)));
@@ -84,13 +85,16 @@ const staying = (volume: VolumeRecord, uid: string, node: string): boolean =>
     (c) => c.uid !== uid && c.state !== "DETACHING" && !(c.state === "ATTACHING" && c.goal === "released"),
   );
 
-/** A claim that was never offered lets go of its attachment: the last one owes its undo, any other just ends. */
+/**
+ * A claim that was never offered lets go of its attachment: while others stay with it, it just ends. When nobody does, all that
+ * gave it up owe its undo together, or the detach of one would take the attachment from under the others (I6).
+ */
 const giveUpAttach = (volume: VolumeRecord, uid: string, at: Moment): Change => {
   const claim = volume.claims[uid];
-  if (claim === undefined) return noChange(volume);
+  if (claim?.state !== "ATTACHING") return noChange(volume);
   return staying(volume, uid, claim.node)
     ? endClaim(volume, claim, finalState(claim), at.now)
-    : attachOwed(volume, uid, undefined, at);
+    : eachAttaching(volume, claim.node, (v, other) => attachOwed(v, other.uid, undefined, at));
 };
 
 /** The attach may have happened and is not wanted, or not possible: its undo is owed. */

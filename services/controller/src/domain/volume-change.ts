@@ -1,4 +1,5 @@
 import { type Change, noChange, volumeNote } from "./change.ts";
+import { isDoubtful } from "./doubt.ts";
 import type { Moment } from "./moment.ts";
 import type { Blocked, Failure } from "./outcome.ts";
 import { noAttempts } from "./outcome.ts";
@@ -53,10 +54,11 @@ export const created = (volume: VolumeRecord, result: CreatedVolume, at: Moment)
   );
 };
 
-/** Refused for certain: nothing was made, unless an attempt before had no certain answer (then its name may stand at the backend). */
+/** Refused for certain: nothing was made, unless an attempt before is in doubt (then its name may stand at the backend). */
 export const createRefused = (volume: VolumeRecord, failure: Failure, at: Moment): Change => {
   if (volume.state !== "CREATING") return noChange(volume);
-  const doubtful = volume.intent?.uncertainSince !== undefined;
+  const { intent } = volume;
+  const doubtful = intent !== undefined && isDoubtful(intent, at);
   if (volume.goal === "absent" && !doubtful) return gone(plain(volume));
   const failed: VolumeRecord = {
     ...plain(volume),
@@ -66,10 +68,9 @@ export const createRefused = (volume: VolumeRecord, failure: Failure, at: Moment
     updatedAt: at.now,
   };
   if (!doubtful) return told(failed);
-  const intent = volume.intent;
   return told({
     ...failed,
-    ...(intent === undefined ? {} : { intent }),
+    intent: { ...intent, uncertainSince: intent.uncertainSince ?? at.now },
     blocked: {
       since: at.now,
       reason: "CREATE_UNCERTAIN",

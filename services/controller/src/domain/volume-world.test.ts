@@ -2,15 +2,11 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { sample } from "../../../../test/support/full.ts";
 import { type AccessMode, accessModes } from "./access.ts";
-import { noChange, withClaim } from "./change.ts";
-import { claimStates } from "./claim.ts";
-import { zeroEpoch } from "./epoch.ts";
 import { callFates } from "./testing/model-backend.ts";
 import { publishFates, releaseFates } from "./testing/model-node.ts";
 import { createVolumeWorld, type VolumeWorld } from "./testing/volume-world.ts";
 import { domainRules, type Rules } from "./testing/world-rules.ts";
 import { type Luck, routes } from "./testing/world-steps.ts";
-import type { VolumeRecord } from "./volume.ts";
 
 const seed = 20_260_801;
 const nodes = ["n1", "n2", "n3"] as const;
@@ -157,6 +153,5 @@ describe("a volume among three nodes, with everything failing", () => {
     const result = fc.check(property, { seed, numRuns: sample(20_000, 3_000) });
     const [script] = result.counterexample ?? [];
     expect(script === undefined ? "" : `${String(result.errorInstance)}\n  ${explain(script)}`).toBe("");
-    console.log([...seen].sort());
   });
 });

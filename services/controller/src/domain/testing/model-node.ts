@@ -55,6 +55,8 @@ export interface ModelNode {
   release(order: ReleaseOrder, fate: ReleaseFate): ReleaseAnswer;
   /** ReleaseWorkload on the node: nobody asked the controller. The orders whose end it should hear of. */
   releaseLocally(claimUid: string, fate: ReleaseFate): ReleaseOrder | undefined;
+  /** Claims whose release began and is not over. */
+  leaving(volumeUid: string): readonly string[];
   forget(order: ReleaseOrder): void;
   reboot(): void;
   loseJournal(): void;
@@ -180,6 +182,10 @@ export const createModelNode = (name: string, attached: (volumeUid: string) => b
       if (held === undefined) return undefined;
       return letGo(held.order, fate, false, true).kind === "released" ? held.order : undefined;
     },
+    leaving: (volumeUid) =>
+      [...(volumes.get(volumeUid)?.held ?? [])].flatMap(([uid, { leaving }]) =>
+        leaving === undefined || leaving.failure ? [] : [uid],
+      ),
     forget(order) {
       const volume = volumeOf(order.volumeUid);
       volume.dead = volume.dead.map((it) => (it.claimUid === order.claimUid ? { ...it, late: false } : it));

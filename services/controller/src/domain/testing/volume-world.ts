@@ -54,7 +54,7 @@ export const createVolumeWorld = ({ rules, nodes: names, capabilities, attaches,
   const ready = new Map<string, boolean>();
   let gateOpen = true;
   const underway: Message[] = [];
-  const acks: { readonly node: string; readonly order: ReleaseOrder }[] = [];
+  const acks: { readonly node: string; readonly nodeEpoch: number; readonly order: ReleaseOrder }[] = [];
   const flights: InFlight[] = [];
 
   const factsOf = (_plugin: string, node: string): GrantFacts => ({
@@ -119,7 +119,14 @@ export const createVolumeWorld = ({ rules, nodes: names, capabilities, attaches,
     return changed;
   };
 
-  const acknowledge = ({ node, order }: { readonly node: string; readonly order: ReleaseOrder }): void => {
+  const releaseLocally = (node: string, uid: string, fate: ReleaseFate): void => {
+    const order = nodeOf(node).releaseLocally(uid, fate);
+    if (order !== undefined) acks.push({ node, nodeEpoch: nodeOf(node).nodeEpoch(), order });
+  };
+
+  const acknowledge = ({ node, nodeEpoch, order }: (typeof acks)[number]): void => {
+    // What a lost journal proved is worth nothing: the permit may have been honoured anew since.
+    if (nodeEpoch !== nodeOf(node).nodeEpoch()) return;
     record.change("released", [order.claimUid], (v, at) => {
       const known = v.uid === order.volumeUid ? v.claims[order.claimUid] : undefined;
       if (known?.epoch === undefined || compareEpochs(known.epoch, order.epoch) !== 0) return noChange(v);
@@ -168,6 +175,7 @@ export const createVolumeWorld = ({ rules, nodes: names, capabilities, attaches,
     },
     crash() {
       for (const flight of flights.splice(0)) flight.abandon();
+      record.nextLife();
     },
     deliver(at: number, luck: Luck, how: { readonly again: boolean; readonly answered: boolean }) {
       const message = pick(underway, at);
@@ -178,8 +186,7 @@ export const createVolumeWorld = ({ rules, nodes: names, capabilities, attaches,
     drop: (at: number) => void underway.splice(at % Math.max(1, underway.length), 1),
     releaseLocally(name: string, at: number, fate: ReleaseFate) {
       const held = pick(nodeOf(name).held(record.current()?.uid ?? ""), at);
-      const order = held === undefined ? undefined : nodeOf(name).releaseLocally(held.claimUid, fate);
-      if (order !== undefined) acks.push({ node: name, order });
+      if (held !== undefined) releaseLocally(name, held.claimUid, fate);
     },
     acknowledge(at: number, again: boolean) {
       const ack = pick(acks, at);
@@ -209,6 +216,9 @@ export const createVolumeWorld = ({ rules, nodes: names, capabilities, attaches,
       backend.settle();
       for (const message of underway.splice(0)) steps.deliver(message, goodLuck, false);
       check();
+      // Whoever asked its node for a release asks again until it is done.
+      for (const host of nodes)
+        for (const uid of host.leaving(record.current()?.uid ?? "")) releaseLocally(host.name, uid, "done");
       for (const ack of acks.splice(0)) acknowledge(ack);
       calm();
       const volume = record.current();

@@ -16,6 +16,8 @@ export interface WorldRecord {
   pass(ms: number): void;
   moment(): Moment;
   newUid(): string;
+  /** The controller that decides is a new one from now on. */
+  nextLife(): void;
   /** Names that were kept at the backend on purpose. */
   retained(): ReadonlySet<string>;
   begin(): void;
@@ -40,13 +42,16 @@ export const createWorldRecord = ({ rules, capabilities, reclaim }: WorldRecordO
   let volume: VolumeRecord | undefined;
   let now = 1_000_000;
   let ids = 0;
+  let life = 1;
   const seen = new Map<string, number>();
   const ended = new Set<string>();
   const retained = new Set<string>();
 
+  const issuer = (): string => `controller/${life}`;
+
   const moment = (): Moment => {
     ids += 1;
-    return { now, issuer: "controller/1", opId: `op-${ids}`, random: 0.5, retry: defaultRetry };
+    return { now, issuer: issuer(), opId: `op-${ids}`, random: 0.5, retry: defaultRetry };
   };
 
   const note = (event: string, uids: readonly string[]): void => {
@@ -95,6 +100,9 @@ export const createWorldRecord = ({ rules, capabilities, reclaim }: WorldRecordO
       now += ms;
     },
     moment,
+    nextLife() {
+      life += 1;
+    },
     newUid() {
       ids += 1;
       return `claim-${ids}`;
@@ -125,7 +133,7 @@ export const createWorldRecord = ({ rules, capabilities, reclaim }: WorldRecordO
         claims: {},
         attachments: {},
         bars: [],
-        intent: { op: "create", epoch: zeroEpoch, issuer: "controller/1", opId: `op-${ids}` },
+        intent: { op: "create", epoch: zeroEpoch, issuer: issuer(), opId: `op-${ids}` },
         attempts: noAttempts,
         requestId: `request-${ids}`,
         createdAt: now,

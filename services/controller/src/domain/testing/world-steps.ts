@@ -1,3 +1,4 @@
+import { isDoubtful } from "../doubt.ts";
 import { compareEpochs, oldestEpoch } from "../epoch.ts";
 import type { GrantFacts } from "../grant.ts";
 import { queueOf } from "../grant.ts";
@@ -88,7 +89,7 @@ export const createWorldSteps = (deps: WorldStepsDeps) => {
       () => {
         const outcome = call.finish();
         const certain = outcome.kind === "refused" && outcome.failure.advice !== "block";
-        const doubt = volume.intent?.uncertainSince !== undefined;
+        const doubt = volume.intent !== undefined && isDoubtful(volume.intent, record.moment());
         const event =
           outcome.kind === "done" ? "attached" : !certain ? "attach_unknown" : doubt ? "attach_owed" : "attach_refused";
         const waiting = uidsIn(record.current() ?? volume, node, "ATTACHING");
@@ -158,8 +159,10 @@ export const createWorldSteps = (deps: WorldStepsDeps) => {
     return answer;
   };
 
-  const published = (order: PermitOrder, host: ModelNode, answer: PublishAnswer): boolean => {
-    const life = { bootId: host.bootId(), journalUid: host.journalUid() };
+  /** The life of a node as it was known when the order left: an answer that is stored later must not look younger. */
+  const lifeOf = (host: ModelNode) => ({ bootId: host.bootId(), journalUid: host.journalUid() });
+
+  const published = (order: PermitOrder, life: ReturnType<typeof lifeOf>, answer: PublishAnswer): boolean => {
     const decide = answers.ofLife(order.volumeUid, answers.published(order.claimUid, life, answer));
     return record.changeWithSet(eventOf[answer.kind], [order.claimUid], decide);
   };
@@ -190,9 +193,10 @@ export const createWorldSteps = (deps: WorldStepsDeps) => {
       readOnly,
     };
     if (luck.route === "delayed" || luck.route === "twice") underway.push({ kind: "permit", node, order });
+    const life = lifeOf(host);
     const lost: PublishAnswer = { kind: "uncertain", reason: "UNAVAILABLE", message: "no answer" };
     const answer = luck.route === "delayed" ? lost : handlePermit(host, order, luck, true);
-    return flight(step, () => published(order, host, luck.route === "answer-lost" ? lost : answer));
+    return flight(step, () => published(order, life, luck.route === "answer-lost" ? lost : answer));
   };
 
   const release = (step: Step & { do: "release" }, volume: VolumeRecord, luck: Luck): InFlight | boolean => {
@@ -244,7 +248,7 @@ export const createWorldSteps = (deps: WorldStepsDeps) => {
       const host = nodeOf(message.node);
       if (message.kind === "permit") {
         const answer = handlePermit(host, message.order, luck, false);
-        if (answered) published(message.order, host, answer);
+        if (answered) published(message.order, lifeOf(host), answer);
       } else {
         const answer = host.release(message.order, luck.release);
         if (answered) releasedBy(message.order, answer);

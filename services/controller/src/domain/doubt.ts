@@ -1,0 +1,10 @@
+import type { Moment } from "./moment.ts";
+import type { Intent } from "./volume.ts";
+
+/**
+ * May an attempt before this one have done its work without our knowing? One whose answer was not certain, or one of a life that
+ * ended before it could store an answer: the intent is durable before its call leaves (I4), so an intent of another issuer may have
+ * been acted on.
+ */
+export const isDoubtful = (intent: Intent, at: Moment): boolean =>
+  intent.uncertainSince !== undefined || intent.issuer !== at.issuer;

@@ -1,0 +1,113 @@
+import type { Claim } from "../claim.ts";
+import type { GrantFacts } from "../grant.ts";
+import type { Moment } from "../moment.ts";
+import { type Advice, type Failure, noAttempts } from "../outcome.ts";
+import { defaultRetry } from "../retry.ts";
+import type { Attachment, VolumeRecord } from "../volume.ts";
+
+/** Records as they are after nothing special happened; each test says what is different. */
+
+export const momentAt = (now: number, changes: Partial<Moment> = {}): Moment => ({
+  now,
+  issuer: "controller/1",
+  opId: "op-9",
+  random: 0.5,
+  retry: defaultRetry,
+  ...changes,
+});
+
+export const failureWith = (advice: Advice, changes: Partial<Failure> = {}): Failure => ({
+  reason: "BROKEN",
+  message: "it broke",
+  advice,
+  ...changes,
+});
+
+export const claimRecord = (uid: string, changes: Partial<Claim> = {}): Claim => ({
+  uid,
+  workload: `workload-${uid}`,
+  alias: "data",
+  node: "n1",
+  accessMode: "MULTI_NODE_MULTI_WRITER",
+  attachmentMode: "FILE_SYSTEM",
+  fsType: "",
+  mountFlags: [],
+  volumeMountGroup: "",
+  readOnly: false,
+  state: "QUEUED",
+  goal: "active",
+  ticket: uid,
+  queueDeadline: 100_000,
+  requestId: `request-${uid}`,
+  set: [{ namespace: "ns", volume: "data", uid }],
+  attempts: noAttempts,
+  createdAt: 0,
+  updatedAt: 0,
+  stateSince: 0,
+  ...changes,
+});
+
+export const attachmentRecord = (node: string, changes: Partial<Attachment> = {}): Attachment => ({
+  node,
+  state: "ATTACHED",
+  nodeId: `id-${node}`,
+  needsCalls: true,
+  readOnly: false,
+  accessMode: "MULTI_NODE_MULTI_WRITER",
+  attachmentMode: "FILE_SYSTEM",
+  fsType: "",
+  mountFlags: [],
+  publishContext: {},
+  pluginVersion: "1",
+  nodeEpoch: 1,
+  ...changes,
+});
+
+export const volumeRecord = (
+  claims: readonly Claim[] = [],
+  attachments: readonly Attachment[] = [],
+  changes: Partial<VolumeRecord> = {},
+): VolumeRecord => ({
+  namespace: "ns",
+  id: "data",
+  uid: "volume-1",
+  name: "name-1",
+  externalId: "ext-1",
+  plugin: "model",
+  pluginVersion: "1",
+  parameters: {},
+  mutableParameters: {},
+  capabilities: [],
+  capacity: { required: 1, limit: 0, actual: 1 },
+  topology: { required: [], preferred: [], accessible: [] },
+  contentSource: { kind: "none" },
+  context: {},
+  secretRefs: {},
+  labels: {},
+  policy: { reclaim: "delete", nodeLoss: "wait", requiresRepublish: false, identityTokens: [] },
+  state: "AVAILABLE",
+  goal: "present",
+  epoch: { gen: 1, ctr: 9 },
+  claims: Object.fromEntries(claims.map((claim) => [claim.uid, claim])),
+  attachments: Object.fromEntries(attachments.map((attachment) => [attachment.node, attachment])),
+  bars: [],
+  attempts: noAttempts,
+  requestId: "request",
+  createdAt: 0,
+  updatedAt: 0,
+  stateSince: 0,
+  changedBy: { who: "tester", why: "" },
+  ...changes,
+});
+
+export const goodFacts: GrantFacts = {
+  nodeReady: true,
+  nodeEpoch: 1,
+  nodeId: "id-n1",
+  topology: {},
+  pluginVersion: "1",
+  attaches: "yes",
+  publishesReadOnly: "no",
+  storeVetted: true,
+  storeGen: 1,
+};
