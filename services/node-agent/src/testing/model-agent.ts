@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { onTestFinished } from "vitest";
-import { epochBelow } from "../domain/epoch.ts";
 import { createHostPaths } from "../domain/paths.ts";
 import type { VolumeState } from "../domain/types.ts";
 import { noFailpoints } from "../failpoints.ts";
@@ -146,7 +145,5 @@ export function permitOrder(
 export function releaseOrder(claimUid: string, ctr: number, nodeEpoch = 1): ReleaseOrder {
   return { ref: volumeRef, claimUid, nodeEpoch, epoch: { gen: 1, ctr } };
 }
-
-export const floorBelow = (ctr: number) => epochBelow({ gen: 1, ctr });
 
 export const anyCaller = new AbortController().signal;

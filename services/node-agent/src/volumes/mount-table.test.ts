@@ -87,7 +87,7 @@ describe.skipIf(!root)("on this machine", () => {
     await mkdir(path.join(dir, "src"));
     const table = await createMountTable({ proc: "/proc", kernel: "6.1.0" });
     const at = path.join(dir, "m");
-    spawnSync("mount", ["--bind", path.join(dir, "src"), at]);
+    spawnSync("/bin/mount", ["--bind", path.join(dir, "src"), at]);
     const [line] = (await table.look(false)).at(at);
     expect(line?.root).toMatch(/src$/);
     const marks = [{ device: line?.device ?? "", root: line?.root ?? "" }];

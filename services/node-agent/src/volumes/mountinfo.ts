@@ -1,6 +1,6 @@
 /** /proc/self/mountinfo as proc(5) describes it: one mount a line, fields by spaces, specials as octal escapes. */
 import type { MountLine, MountView } from "../domain/mounts.ts";
-import { markOf, showsMark } from "../domain/mounts.ts";
+import { showsMark } from "../domain/mounts.ts";
 import { isUnder } from "../domain/paths.ts";
 
 /**
@@ -79,9 +79,3 @@ export function mountinfoView(lines: readonly MountLine[]): Omit<MountView, "for
     },
   };
 }
-
-/** For tests and messages: the mark of a line, as text. */
-export const showMark = (line: MountLine): string => {
-  const { device, root } = markOf(line);
-  return `${device} ${root}`;
-};

@@ -1,0 +1,64 @@
+import { loadConfig } from "@holdfast/shared/config/config";
+import { describe, expect, test } from "vitest";
+import { configSchema } from "./config.ts";
+import { maxRootBytes } from "./domain/paths.ts";
+import { createFailpoints, failpointNames, parseFailpoints } from "./failpoints.ts";
+
+test("with a name alone everything else has a default", () => {
+  const config = loadConfig(configSchema, { HOLDFAST_NODE: "node-a" });
+  expect(config).toMatchObject({
+    node: "node-a",
+    listen: "127.0.0.1:7610",
+    controllers: ["127.0.0.1:7600"],
+    advertise: undefined,
+    insecure: false,
+    heartbeatInterval: 5_000,
+    failpoints: [],
+  });
+});
+
+test("every mistake is told at once", () => {
+  const env = {
+    HOLDFAST_LISTEN: "nowhere",
+    HOLDFAST_ROOT_DIR: `/${"x".repeat(maxRootBytes)}`,
+    HOLDFAST_HEARTBEAT_INTERVAL: "5",
+    HOLDFAST_FAILPOINTS: "agent.stage.after-journal=pause,agent.nothing=kill",
+    HOLDFAST_CONTROLERS: "a:1",
+  };
+  const error = (() => {
+    try {
+      return loadConfig(configSchema, env);
+    } catch (it) {
+      return it;
+    }
+  })() as { violations: { field: string; description: string }[] };
+  expect(error.violations.map(({ field }) => field).sort()).toEqual([
+    "HOLDFAST_CONTROLERS",
+    "HOLDFAST_FAILPOINTS",
+    "HOLDFAST_HEARTBEAT_INTERVAL",
+    "HOLDFAST_LISTEN",
+    "HOLDFAST_NODE",
+    "HOLDFAST_ROOT_DIR",
+  ]);
+  const said = (field: string) => error.violations.find((it) => it.field === field)?.description;
+  expect(said("HOLDFAST_ROOT_DIR")).toMatch(/CSI limits a path to 128/);
+  expect(said("HOLDFAST_CONTROLERS")).toMatch(/did you mean HOLDFAST_CONTROLLERS/);
+});
+
+describe("failpoints", () => {
+  test("there are at least twenty, each named once", () => {
+    expect(failpointNames.length).toBeGreaterThanOrEqual(20);
+    expect(new Set(failpointNames).size).toBe(failpointNames.length);
+  });
+
+  test("fire the n-th time, once", () => {
+    const { settings, mistakes } = parseFailpoints("agent.stage.after-call=kill@2, agent.publish.after-call=kill");
+    expect(mistakes).toEqual([]);
+    const fired: string[] = [];
+    const failpoint = createFailpoints(settings, (name) => fired.push(name));
+    for (let at = 0; at < 4; at += 1) failpoint("agent.stage.after-call");
+    failpoint("agent.publish.after-call");
+    failpoint("agent.unstage.after-call");
+    expect(fired).toEqual(["agent.stage.after-call", "agent.publish.after-call"]);
+  });
+});
