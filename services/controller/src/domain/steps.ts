@@ -25,10 +25,10 @@ interface Owed {
   readonly at: number;
 }
 
-const claimSteps = (volume: VolumeRecord, claim: Claim): readonly Owed[] => {
+const claimSteps = (volume: VolumeRecord, claim: Claim, hurry: boolean): readonly Owed[] => {
   const { uid, node } = claim;
   const lane = `node ${node}` as const;
-  const at = claim.attempts.nextTry;
+  const at = hurry ? 0 : claim.attempts.nextTry;
   switch (claim.state) {
     case "QUEUED":
       return [{ step: { do: "expire", lane: "grant", uid }, at: claim.queueDeadline }];
@@ -55,12 +55,13 @@ const claimSteps = (volume: VolumeRecord, claim: Claim): readonly Owed[] => {
   }
 };
 
-const volumeSteps = (volume: VolumeRecord): readonly Owed[] => {
+const volumeSteps = (volume: VolumeRecord, hurry: boolean): readonly Owed[] => {
+  const at = hurry ? 0 : volume.attempts.nextTry;
   switch (volume.state) {
     case "CREATING":
-      return [{ step: { do: "create", lane: "controller" }, at: volume.attempts.nextTry }];
+      return [{ step: { do: "create", lane: "controller" }, at }];
     case "DELETING":
-      return [{ step: { do: "delete", lane: "controller" }, at: volume.attempts.nextTry }];
+      return [{ step: { do: "delete", lane: "controller" }, at }];
     case "AVAILABLE":
     case "FAILED":
       return [];
@@ -76,11 +77,14 @@ const grantSteps = (volume: VolumeRecord): readonly Owed[] =>
         at: claim.attempts.nextTry,
       }));
 
-/** What is owed for a volume now, and when to look again. Pure: whoever asks with the same record gets the same answer. */
-export const planSteps = (volume: VolumeRecord, now: number): StepPlan => {
+/**
+ * What is owed for a volume now, and when to look again. Pure: whoever asks with the same record gets the same answer. In a hurry
+ * the pause after a failed attempt is over: what it failed for (a node, a plugin, the store) has just come back.
+ */
+export const planSteps = (volume: VolumeRecord, now: number, hurry = false): StepPlan => {
   const owed = [
-    ...volumeSteps(volume),
-    ...Object.values(volume.claims).flatMap((claim) => claimSteps(volume, claim)),
+    ...volumeSteps(volume, hurry),
+    ...Object.values(volume.claims).flatMap((claim) => claimSteps(volume, claim, hurry)),
     ...grantSteps(volume),
   ];
   const later = owed.filter((o) => o.at > now).map((o) => o.at);

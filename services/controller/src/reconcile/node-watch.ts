@@ -10,7 +10,7 @@ import { type InventoryDeps, reconcileInventory, volumesOnNode } from "./invento
 export interface NodeWatchDeps extends InventoryDeps {
   readonly nodes: Nodes;
   readonly clock: Clock;
-  readonly wake: (key: string) => void;
+  readonly wake: (key: string, hurry?: boolean) => void;
 }
 
 export interface NodeWatch {
@@ -41,6 +41,8 @@ export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
   /** A mount does not outlive its boot, nor a permit its journal: such claims are degraded and get the same permit again. */
   const wakeVolumes = async (view: NodeView): Promise<void> => {
     const { name, bootId, journalUid } = view.record;
+    // What was tried in vain while its agent was away is tried again at once.
+    const back = compared.get(name) !== lifeOf(view);
     for await (const { volume } of volumesOnNode(records, name)) {
       const lost = Object.values(volume.claims).filter(
         ({ node, state, degradedSince, publication: p }) =>
@@ -51,7 +53,7 @@ export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
           ((p.bootId ?? bootId) !== bootId || (p.journalUid ?? journalUid) !== journalUid),
       );
       for (const claim of lost) await records.change(volume, (v, at) => publicationLost(v, claim.uid, at));
-      if (!settled(volume)) wake(volumeKey(volume));
+      if (!settled(volume)) wake(volumeKey(volume), back);
     }
   };
 

@@ -73,7 +73,7 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     do {
       const page = await records.list("volume-unsettled", "all", { after, limit: pageSize });
       for (const { volume } of page.volumes)
-        if (plugin === undefined || volume.plugin === plugin) wake(volumeKey(volume));
+        if (plugin === undefined || volume.plugin === plugin) wake(volumeKey(volume), true);
       after = page.next;
     } while (after !== undefined);
   };

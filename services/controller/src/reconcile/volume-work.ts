@@ -25,7 +25,8 @@ export interface VolumeWorkDeps {
 }
 
 export interface VolumeWork {
-  wake(key: string): void;
+  /** In a hurry pauses after failed attempts are cut short: what was missing has come back. */
+  wake(key: string, hurry?: boolean): void;
   /** Resolves when nothing runs and nothing is ready. */
   idle(): Promise<void>;
   /** Volumes that are being worked on. */
@@ -37,6 +38,7 @@ interface Work {
   /** Steps that stored nothing since the last wake-up. */
   readonly waiting: Set<string>;
   dirty: boolean;
+  hurry: boolean;
   planning: boolean;
   failures: number;
   retry: (() => void) | undefined;
@@ -87,7 +89,9 @@ export const createVolumeWork = ({ records, run, clock, random, log, signal }: V
   const plan = async (key: string, work: Work): Promise<void> => {
     const found = await records.recent(refOfKey(key));
     if (found === undefined) return;
-    for (const step of planSteps(found.volume, clock.now()).ready) {
+    const { hurry } = work;
+    work.hurry = false;
+    for (const step of planSteps(found.volume, clock.now(), hurry).ready) {
       if (work.lanes.has(step.lane) || work.waiting.has(stepId(step))) continue; // W1
       work.lanes.add(step.lane);
       void start(key, work, found.volume, step);
@@ -114,12 +118,13 @@ export const createVolumeWork = ({ records, run, clock, random, log, signal }: V
     context.with(ROOT_CONTEXT, () => void loop(key, work));
   };
 
-  const wake = (key: string): void => {
+  const wake = (key: string, hurry = false): void => {
     if (signal.aborted) return;
     const work = active.get(key) ?? {
       lanes: new Set<string>(),
       waiting: new Set<string>(),
       dirty: false,
+      hurry: false,
       planning: false,
       failures: 0,
       retry: undefined,
@@ -127,6 +132,7 @@ export const createVolumeWork = ({ records, run, clock, random, log, signal }: V
     active.set(key, work);
     work.waiting.clear();
     work.dirty = true;
+    work.hurry ||= hurry;
     pump(key, work);
   };
 
