@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Redis } from "ioredis";
+import { durabilityFaults, parseInfo, volatileStore } from "./durability.ts";
 import { redisKeys } from "./redis-keys.ts";
-import { durabilityFaults, parseInfo, volatileStore } from "./start-gate.ts";
 
 export const schemaVersion = 1;
 

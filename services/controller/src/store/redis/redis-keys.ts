@@ -12,5 +12,3 @@ export const redisKeys = (cell: string) => {
     meta: `${prefix}:meta`,
   };
 };
-
-export type RedisKeys = ReturnType<typeof redisKeys>;
