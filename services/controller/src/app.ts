@@ -21,7 +21,6 @@ import { createCommands } from "./commands/commands.ts";
 import type { ControllerConfig } from "./config.ts";
 import { createCallMetrics, measureParts } from "./controller-metrics.ts";
 import { createFailpoints, type FailpointName } from "./failpoints.ts";
-import { followStore } from "./follow-store.ts";
 import { createStoreGate } from "./gate/store-gate.ts";
 import { createAcknowledgements } from "./nodes/acknowledgements.ts";
 import { createAgentGateway } from "./nodes/agent-gateway.ts";
@@ -34,7 +33,8 @@ import { controllerServiceOnNodes } from "./plugins/controller-service-on-nodes.
 import { pluginsSettled } from "./plugins/plugins-settled.ts";
 import type { Ids } from "./ports.ts";
 import { createReconciler } from "./reconcile/reconciler.ts";
-import { createChanges } from "./records/changes.ts";
+import { runChangeFeed } from "./records/change-feed.ts";
+import { createChanges, nodeChangeKey } from "./records/changes.ts";
 import { createVolumeRecords } from "./records/volume-records.ts";
 import { createSecrets } from "./secrets/secrets.ts";
 import { openStateDir } from "./state-dir.ts";
@@ -61,6 +61,9 @@ export interface App {
 
 /** Callers who sent no deadline may ask for the longest wait that there is. */
 const defaultDeadlineMs = 11 * 60_000;
+
+const nodesAmong = (keys: readonly string[]): readonly string[] =>
+  keys.filter((key) => key.startsWith(nodeChangeKey(""))).map((key) => key.slice(nodeChangeKey("").length));
 
 const ids: Ids = { uuid: randomUUID, random: Math.random };
 
@@ -144,6 +147,22 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       signal: work.signal,
     });
     await registry.load();
+    const feed = {
+      records: {
+        learnOf: records.learnOf,
+        forgetAll() {
+          records.forgetAll();
+          inBackground("reading the nodes again", registry.load());
+        },
+      },
+      changes: {
+        ...changes,
+        publish(...keys: readonly string[]) {
+          changes.publish(...keys);
+          for (const name of nodesAmong(keys)) inBackground("learning of a node", registry.learnOf(name));
+        },
+      },
+    };
     const secrets = createSecrets({ env: overrides.env ?? {} });
     const agents = createAgentGateway({ secrets, identity: { role: "controller", name: id }, log });
     await lifecycle.start("agents", () => () => agents.close());
@@ -218,18 +237,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     await lifecycle.start("reconciler", async () => {
       inBackground("the gate of the store", gate.run(work.signal));
       inBackground("looking for silent nodes", registry.watchSilence(work.signal));
-      inBackground(
-        "following the store",
-        followStore({
-          feed: store,
-          onVolume: (key, rev) => void records.learnOf(key, rev),
-          onNode: registry.learnOf,
-          onGap: records.forgetAll,
-          clock,
-          log,
-          signal: work.signal,
-        }),
-      );
+      inBackground("following the store", runChangeFeed({ ...feed, store, clock, log, signal: work.signal }));
       await reconciler.start();
       return () => work.abort(new DOMException("the controller is stopping", "AbortError"));
     });

@@ -44,7 +44,7 @@ export interface NodeDetails {
 }
 
 export interface NodeRegistry extends Nodes {
-  /** Reads every record; to be called once, before the server listens. */
+  /** Reads every record: before the server listens, and whenever changes may have been missed. */
   load(): Promise<void>;
   /** Rejects with NODE_CONFLICT or CLUSTER_MISMATCH. */
   register(header: AgentHeader, plugins: readonly NodePlugin[]): Promise<NodeRecord>;
@@ -235,8 +235,10 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
   return {
     async load() {
       for (const node of await nodes.all()) {
+        const { name } = node.record;
+        if (node.rev <= (known.get(name)?.rev ?? 0)) continue;
         keep(node);
-        told.set(node.record.name, liveness.live(node.record.name));
+        tell(name);
       }
     },
     register: (header, plugins) => lanes.run(header.name, signal, () => register(header, plugins)),
