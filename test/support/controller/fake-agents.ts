@@ -36,6 +36,8 @@ export interface FakeAgents extends AgentGateway {
   reboot(node: string): void;
   /** The state directory is gone. */
   loseJournal(node: string): void;
+  /** Nothing is remembered of what was released. */
+  forgetReleases(): void;
   /** A local release that no controller asked for. */
   releaseLocally(node: string, claimUid: string): void;
   /** No answer comes from it any more. */
@@ -181,6 +183,10 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
     },
     loseJournal(node) {
       held.delete(node);
+    },
+    forgetReleases() {
+      dead.clear();
+      floors.clear();
     },
     releaseLocally(node, claimUid) {
       const known = on(node).get(claimUid);

@@ -12,6 +12,7 @@ import { createChanges } from "@holdfast/controller/records/changes";
 import { createVolumeRecords } from "@holdfast/controller/records/volume-records";
 import { createSqliteStore } from "@holdfast/controller/store/sqlite/sqlite-store";
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { createFakeAgents } from "./fake-agents.ts";
 import { createFakeBackend } from "./fake-backend.ts";
@@ -134,6 +135,7 @@ const createFakeGate = () => {
 /** Passes everything on, counts commits, and loses answers as told. */
 const createWatchedStore = (inner: Store) => {
   const lose: ("before" | "after")[] = [];
+  let failing = { count: 0, skip: 0 };
   let commits = 0;
   let reads = 0;
   return {
@@ -148,15 +150,22 @@ const createWatchedStore = (inner: Store) => {
     },
     commit: async (commit: Parameters<Store["commit"]>[0]) => {
       commits += 1;
+      if (failing.count > 0 && failing.skip-- <= 0) {
+        failing.count -= 1;
+        throw new HoldfastError({ kind: "unavailable", reason: "STORE_UNAVAILABLE", message: "the store is away" });
+      }
       const how = lose.shift();
       if (how !== "before") {
         const result = await inner.commit(commit);
         if (how === undefined) return result;
       }
-      const { HoldfastError } = await import("@holdfast/shared/errors/holdfast-error");
       throw new HoldfastError({ kind: "unavailable", reason: "STORE_OUTCOME_UNKNOWN", message: "the answer was lost" });
     },
     loseCommits: (...how: readonly ("before" | "after")[]) => void lose.push(...how),
+    /** After `skip` more commits the next `count` find no store. */
+    failCommits: (count: number, skip: number) => {
+      failing = { count, skip };
+    },
     commits: () => commits,
     reads: () => reads,
   };

@@ -1,0 +1,133 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createWorld, type World } from "../../../../test/support/controller/world.ts";
+
+let world: World;
+
+beforeEach(async () => {
+  world = await createWorld();
+  await world.makeVolume("data");
+});
+
+afterEach(async () => {
+  expect(world.violations()).toEqual([]);
+  await world.close();
+});
+
+const active = async (): Promise<string> => {
+  const [view] = await world.claim("web", "n1", ["data"]);
+  await world.idle();
+  return view?.claim.uid ?? "";
+};
+
+const publishes = () => world.agents.calls.filter((c) => c.startsWith("publish"));
+
+describe("an agent that comes back", () => {
+  it("after a reboot gets the same permit again, under the same epoch", async () => {
+    const uid = await active();
+    world.agents.reboot("n1");
+    expect(world.agents.mounts()).toEqual([]);
+    world.nodes.set("n1", { bootId: "boot-2", instance: "instance-2" });
+    await world.idle();
+    expect(world.agents.mounts()).toEqual(["default/data@n1"]);
+    expect(publishes()).toEqual([`publish default/data ${uid} 1.1 on n1`, `publish default/data ${uid} 1.1 on n1`]);
+    const claim = (await world.volume("data")).claims[uid];
+    expect(claim?.state).toBe("ACTIVE");
+    expect(claim?.degradedSince).toBeUndefined();
+    expect(claim?.publication?.bootId).toBe("boot-2");
+  });
+
+  it("is noticed although no controller ran while it rebooted", async () => {
+    await active();
+    world.kill();
+    world.agents.reboot("n1");
+    world.nodes.set("n1", { bootId: "boot-2", instance: "instance-2" });
+    await world.restart();
+    expect(world.agents.mounts()).toEqual(["default/data@n1"]);
+  });
+
+  it("shows a lost publication as degraded until it is there again", async () => {
+    const uid = await active();
+    world.agents.reboot("n1");
+    world.agents.script("publish", { kind: "dropped" });
+    world.nodes.set("n1", { bootId: "boot-2", instance: "instance-2" });
+    await world.idle();
+    const claim = (await world.volume("data")).claims[uid];
+    expect(claim).toMatchObject({ state: "ACTIVE", attempts: { count: 1 } });
+    expect(claim?.degradedSince).toBeDefined();
+    await world.pass(5_000);
+    expect((await world.volume("data")).claims[uid]?.degradedSince).toBeUndefined();
+  });
+
+  it("without its journal is offered what it should hold", async () => {
+    await active();
+    world.agents.loseJournal("n1");
+    world.nodes.set("n1", { instance: "instance-2" });
+    await world.idle();
+    expect(world.agents.mounts()).toEqual(["default/data@n1"]);
+    expect(publishes()).toHaveLength(2);
+  });
+
+  it("with a permit whose claim is over is told to let go", async () => {
+    const uid = await active();
+    const volume = await world.volume("data");
+    const claim = volume.claims[uid];
+    const node = world.nodes.get("n1");
+    if (claim?.epoch === undefined || node === undefined) throw new Error("no claim");
+    await world.release("web");
+    await world.idle();
+    const attachment = volume.attachments["n1"];
+    if (attachment === undefined) throw new Error("no attachment");
+    // A permit of the past reached an agent that had lost the journal of its release.
+    world.backend.attach(volume.externalId, "n1");
+    world.agents.loseJournal("n1");
+    world.agents.forgetReleases();
+    const permit = { volume, claim, attachment, nodeEpoch: 1, epoch: claim.epoch, oldestLiveEpoch: claim.epoch };
+    await world.agents.publish(node.record, permit, { signal: new AbortController().signal, attempt: 1 });
+    expect(world.agents.mounts()).toEqual(["default/data@n1"]);
+    world.gate.set(false);
+    world.nodes.set("n1", { instance: "instance-2" });
+    await world.idle();
+    expect(world.agents.mounts(), "not while the store is unvetted").toEqual(["default/data@n1"]);
+    world.gate.set(true);
+    await world.idle();
+    expect(world.agents.mounts()).toEqual([]);
+  });
+
+  it("with a permit that the store does not know of keeps it: a store may forget, a mount does not", async () => {
+    const volume = await world.volume("data");
+    const uid = await active();
+    const now = await world.volume("data");
+    const claim = now.claims[uid];
+    const attachment = now.attachments["n1"];
+    const node = world.nodes.get("n1");
+    if (claim === undefined || attachment === undefined || node === undefined) throw new Error("no claim");
+    const unknown = { ...volume, id: "lost", uid: "uid-lost" };
+    const permit = {
+      volume: unknown,
+      claim: { ...claim, uid: "claim-lost" },
+      attachment,
+      nodeEpoch: 1,
+      epoch: { gen: 1, ctr: 9 },
+      oldestLiveEpoch: { gen: 1, ctr: 9 },
+    };
+    await world.agents.publish(node.record, permit, { signal: new AbortController().signal, attempt: 1 });
+    world.nodes.set("n1", { instance: "instance-2" });
+    await world.idle();
+    expect([...world.agents.heldOn("n1")].sort()).toEqual([uid, "claim-lost"].sort());
+  });
+
+  it("is asked once per life, and again when it did not answer", async () => {
+    await active();
+    const asked = () => world.agents.calls.filter((c) => c === "inventory n1").length;
+    const before = asked();
+    for (let n = 0; n < 3; n += 1) world.nodes.set("n1", {});
+    await world.idle();
+    expect(asked()).toBe(before);
+    world.agents.silence("n1", true);
+    world.nodes.set("n1", { instance: "instance-2" });
+    await world.clock.advance(0);
+    world.agents.silence("n1", false);
+    await world.clock.advance(5_000);
+    expect(asked()).toBe(before + 2);
+  });
+});
