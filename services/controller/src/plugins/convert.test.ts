@@ -1,0 +1,169 @@
+import { describe, expect, test } from "vitest";
+import { accessModes } from "../domain/access.ts";
+import { attachmentRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
+import { createdFrom, createRequest, modeFor, publishRequest, sizeMistake, unpublishRequest } from "./convert.ts";
+
+const fileSystem = {
+  attachmentMode: "FILE_SYSTEM",
+  accessMode: "SINGLE_NODE_WRITER",
+  fsType: "ext4",
+  mountFlags: ["noatime"],
+  volumeMountGroup: "1000",
+} as const;
+const block = {
+  attachmentMode: "BLOCK_DEVICE",
+  accessMode: "MULTI_NODE_MULTI_WRITER",
+  fsType: "",
+  mountFlags: [],
+  volumeMountGroup: "",
+} as const;
+
+describe("access modes", () => {
+  test("are CSI's own, to a plugin with the fine ones", () => {
+    expect(Object.fromEntries(accessModes.map((mode) => [mode, modeFor(mode, "yes")]))).toEqual({
+      UNKNOWN: { mode: 0 },
+      SINGLE_NODE_WRITER: { mode: 1 },
+      SINGLE_NODE_READER_ONLY: { mode: 2 },
+      MULTI_NODE_READER_ONLY: { mode: 3 },
+      MULTI_NODE_SINGLE_WRITER: { mode: 4 },
+      MULTI_NODE_MULTI_WRITER: { mode: 5 },
+      SINGLE_NODE_SINGLE_WRITER: { mode: 6 },
+      SINGLE_NODE_MULTI_WRITER: { mode: 7 },
+    });
+  });
+
+  test("without them one writer is said the old way, and many cannot be said", () => {
+    expect(modeFor("SINGLE_NODE_SINGLE_WRITER", "no")).toEqual({ mode: 1 });
+    expect(modeFor("SINGLE_NODE_MULTI_WRITER", "no")).toBe("refused");
+    expect(modeFor("SINGLE_NODE_WRITER", "no")).toEqual({ mode: 1 });
+  });
+
+  test("wait while nobody knows", () => {
+    expect(modeFor("SINGLE_NODE_SINGLE_WRITER", "unknown")).toBe("unknown");
+    expect(modeFor("SINGLE_NODE_MULTI_WRITER", "unknown")).toBe("unknown");
+    expect(modeFor("MULTI_NODE_READER_ONLY", "unknown")).toEqual({ mode: 3 });
+  });
+});
+
+describe("CreateVolume", () => {
+  test("carries what was asked for and nothing else", () => {
+    const volume = volumeRecord([], [], {
+      name: "name-7",
+      capabilities: [fileSystem, block],
+      capacity: { required: 10, limit: 20, actual: 0 },
+      parameters: { tier: "gold" },
+      mutableParameters: { iops: "3000" },
+      topology: { required: [{ zone: "a" }, { zone: "b" }], preferred: [{ zone: "b" }], accessible: [] },
+      contentSource: { kind: "volume", id: "src" },
+    });
+    expect(createRequest(volume, "yes", { key: "secret" })).toEqual({
+      name: "name-7",
+      capacityRange: { requiredBytes: 10n, limitBytes: 20n },
+      volumeCapabilities: [
+        {
+          accessMode: { mode: 1 },
+          mount: { fsType: "ext4", mountFlags: ["noatime"], volumeMountGroup: "1000" },
+        },
+        { accessMode: { mode: 5 }, block: {} },
+      ],
+      parameters: { tier: "gold" },
+      secrets: { key: "secret" },
+      volumeContentSource: { volume: { volumeId: "src" } },
+      accessibilityRequirements: {
+        requisite: [{ segments: { zone: "a" } }, { segments: { zone: "b" } }],
+        preferred: [{ segments: { zone: "b" } }],
+      },
+      mutableParameters: { iops: "3000" },
+    });
+  });
+
+  test("leaves out capacity, topology and source that nobody asked for", () => {
+    const volume = volumeRecord([], [], { capabilities: [fileSystem], capacity: { required: 0, limit: 0, actual: 0 } });
+    expect(createRequest(volume, "no", {})).toMatchObject({
+      capacityRange: undefined,
+      accessibilityRequirements: undefined,
+      volumeContentSource: undefined,
+      mutableParameters: {},
+    });
+  });
+
+  test("is not made when the plugin cannot be told the mode", () => {
+    const shared = { ...fileSystem, accessMode: "SINGLE_NODE_MULTI_WRITER" } as const;
+    const volume = volumeRecord([], [], { capabilities: [fileSystem, shared] });
+    expect(createRequest(volume, "no", {})).toEqual({ mode: "SINGLE_NODE_MULTI_WRITER", because: "refused" });
+    expect(createRequest(volume, "unknown", {})).toEqual({ mode: "SINGLE_NODE_MULTI_WRITER", because: "unknown" });
+  });
+
+  const made = (change: object) =>
+    createdFrom(
+      {
+        volume: {
+          volumeId: "ext-7",
+          capacityBytes: 12n,
+          volumeContext: { a: "b" },
+          contentSource: undefined,
+          accessibleTopology: [],
+          ...change,
+        },
+      },
+      "2.0",
+    );
+
+  test("is read back whole", () => {
+    expect(made({ accessibleTopology: [{ segments: { zone: "a" } }] })).toEqual({
+      externalId: "ext-7",
+      capacity: 12,
+      context: { a: "b" },
+      accessible: [{ zone: "a" }],
+      pluginVersion: "2.0",
+    });
+    expect(createdFrom({ volume: undefined }, "2.0")).toBeUndefined();
+  });
+
+  test("a place without segments among others means anywhere", () => {
+    expect(made({ accessibleTopology: [{ segments: { zone: "a" } }, { segments: {} }] })?.accessible).toEqual([]);
+  });
+
+  test.each([
+    [{ required: 10, limit: 0 }, 9, /made 9 bytes although at least 10/],
+    [{ required: 10, limit: 20 }, 21, /made 21 bytes although at most 20/],
+    [{ required: 10, limit: 20 }, 10, undefined],
+    [{ required: 10, limit: 20 }, 20, undefined],
+    [{ required: 10, limit: 0 }, 999, undefined],
+    [{ required: 10, limit: 20 }, 0, undefined],
+  ])("of %o that makes %d", (asked, actual, mistake) => {
+    const found = sizeMistake(volumeRecord([], [], { capacity: { ...asked, actual: 0 } }), actual);
+    if (mistake === undefined) expect(found).toBeUndefined();
+    else expect(found).toMatch(mistake);
+  });
+});
+
+describe("attach and detach", () => {
+  const volume = volumeRecord([], [], { externalId: "ext-7", context: { pool: "p" } });
+  const attachment = attachmentRecord("n1", {
+    nodeId: "i-0123",
+    accessMode: "SINGLE_NODE_SINGLE_WRITER",
+    readOnly: true,
+    fsType: "xfs",
+    mountFlags: ["ro"],
+  });
+
+  test("name the volume and the node in the plugin's words, with the same secrets", () => {
+    expect(publishRequest(volume, attachment, "no", { key: "secret" })).toEqual({
+      volumeId: "ext-7",
+      nodeId: "i-0123",
+      volumeCapability: {
+        accessMode: { mode: 1 },
+        mount: { fsType: "xfs", mountFlags: ["ro"], volumeMountGroup: "" },
+      },
+      readonly: true,
+      secrets: { key: "secret" },
+      volumeContext: { pool: "p" },
+    });
+    expect(unpublishRequest(volume, attachment, { key: "secret" })).toEqual({
+      volumeId: "ext-7",
+      nodeId: "i-0123",
+      secrets: { key: "secret" },
+    });
+  });
+});

@@ -1,0 +1,96 @@
+import type { CallOutcome, Code } from "@holdfast/csi/outcome";
+import { verdictOf } from "@holdfast/csi/outcome";
+import type { PluginConnection } from "@holdfast/csi/plugin-connection";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { beforeEach, describe, expect, test } from "vitest";
+import { volumeRecord } from "../domain/testing/record-fixtures.ts";
+import { createControllerPlugins } from "./controller-plugins.ts";
+
+/** What the backend has, by name, as a plugin that makes the wrong sizes would have it. */
+let made: Map<string, string>;
+let calls: string[];
+let actual: bigint;
+let deleteAnswers: (Code | "done")[];
+
+const answer = (method: string, request: { readonly name?: string; readonly volumeId?: string }) => {
+  calls.push(method);
+  if (method === "CreateVolume") {
+    const volumeId = `ext-of-${request.name}`;
+    made.set(request.name ?? "", volumeId);
+    return {
+      outcome: "done",
+      value: { volume: { volumeId, capacityBytes: actual, volumeContext: {}, accessibleTopology: [] } },
+    };
+  }
+  const code = deleteAnswers.shift() ?? "done";
+  if (code === "done") {
+    for (const [name, id] of made) if (id === request.volumeId) made.delete(name);
+    return { outcome: "done", value: {} };
+  }
+  const verdict = verdictOf("delete", code);
+  return { outcome: verdict.outcome, failure: { method, plugin: "p", code, verdict, message: "no", sent: true } };
+};
+
+const connection = {
+  socketPath: "/run/p.sock",
+  status: () => ({
+    phase: "ready",
+    since: 0,
+    facts: { name: "p", version: "1", controller: { SINGLE_NODE_MULTI_WRITER: "yes" } },
+  }),
+  call: async (method: string, request: object) => answer(method, request) as CallOutcome<never>,
+} as unknown as PluginConnection;
+
+const plugins = createControllerPlugins({
+  directory: { get: () => connection, list: () => [connection], onChange: () => () => undefined },
+  secrets: { resolve: async () => ({}) },
+  log: createMemoryLogger(),
+  announcedByNodes: () => "unknown",
+  namesOnNodes: () => [],
+});
+
+const create = (capacity: { readonly required: number; readonly limit: number }) =>
+  plugins.createVolume(
+    volumeRecord([], [], { plugin: "p", name: "n", externalId: "", capacity: { ...capacity, actual: 0 } }),
+    { signal: new AbortController().signal, attempt: 1 },
+  );
+
+beforeEach(() => {
+  made = new Map();
+  calls = [];
+  deleteAnswers = [];
+});
+
+describe("a plugin that makes another size than was asked for", () => {
+  test.each([
+    ["too small", 9n, { required: 10, limit: 0 }, /made 9 bytes although at least 10/],
+    ["too big", 21n, { required: 10, limit: 20 }, /made 21 bytes although at most 20/],
+  ])("%s: it is deleted again, and the volume is refused for certain", async (_what, size, capacity, says) => {
+    actual = size;
+    const outcome = await create(capacity);
+    expect(outcome).toMatchObject({
+      kind: "refused",
+      failure: { reason: "PLUGIN_REFUSED", advice: "fail", message: expect.stringMatching(says) },
+    });
+    expect(calls).toEqual(["CreateVolume", "DeleteVolume"]);
+    expect(made.size).toBe(0);
+  });
+
+  test.each(["UNAVAILABLE", "FAILED_PRECONDITION"] as const)(
+    "is never lost: while the delete answers %s the create stays owed, and finds it by its name",
+    async (code) => {
+      actual = 9n;
+      deleteAnswers = [code];
+      expect(await create({ required: 10, limit: 0 })).toMatchObject({ kind: "unknown" });
+      expect([...made]).toEqual([["n", "ext-of-n"]]);
+      expect(await create({ required: 10, limit: 0 })).toMatchObject({ kind: "refused" });
+      expect(made.size).toBe(0);
+    },
+  );
+
+  test("a size that is not told is taken as it is", async () => {
+    actual = 0n;
+    expect(await create({ required: 10, limit: 20 })).toMatchObject({ kind: "done", value: { capacity: 0 } });
+    expect(calls).toEqual(["CreateVolume"]);
+  });
+});
