@@ -23,6 +23,7 @@ test("every mistake is told at once", () => {
     HOLDFAST_ROOT_DIR: `/${"x".repeat(maxRootBytes)}`,
     HOLDFAST_HEARTBEAT_INTERVAL: "5",
     HOLDFAST_FAILPOINTS: "agent.stage.after-journal=pause,agent.nothing=kill",
+    HOLDFAST_CONTROLLERS: "here:1,nowhere",
     HOLDFAST_CONTROLERS: "a:1",
   };
   const error = (() => {
@@ -34,6 +35,7 @@ test("every mistake is told at once", () => {
   })() as { violations: { field: string; description: string }[] };
   expect(error.violations.map(({ field }) => field).sort()).toEqual([
     "HOLDFAST_CONTROLERS",
+    "HOLDFAST_CONTROLLERS",
     "HOLDFAST_FAILPOINTS",
     "HOLDFAST_HEARTBEAT_INTERVAL",
     "HOLDFAST_LISTEN",
@@ -42,6 +44,7 @@ test("every mistake is told at once", () => {
   ]);
   const said = (field: string) => error.violations.find((it) => it.field === field)?.description;
   expect(said("HOLDFAST_ROOT_DIR")).toMatch(/CSI limits a path to 128/);
+  expect(said("HOLDFAST_CONTROLLERS")).toMatch(/nowhere: /);
   expect(said("HOLDFAST_CONTROLERS")).toMatch(/did you mean HOLDFAST_CONTROLLERS/);
 });
 

@@ -41,6 +41,26 @@ const paths = {
   })(),
 };
 
+const controllers = (() => {
+  const base = listSetting({
+    env: "HOLDFAST_CONTROLLERS",
+    doc: "Addresses of the controllers, one at least.",
+    default: ["127.0.0.1:7600"],
+  });
+  const one = addressSetting({ env: "HOLDFAST_CONTROLLERS", doc: base.doc });
+  const parse: typeof base.parse = (text) => {
+    const parsed = base.parse(text);
+    if (!("value" in parsed)) return parsed;
+    if (parsed.value.length === 0) return { wrong: "has to name one controller at least" };
+    const wrong = parsed.value.flatMap((item) => {
+      const address = one.parse(item);
+      return "wrong" in address ? [`${item}: ${address.wrong}`] : [];
+    });
+    return wrong.length === 0 ? parsed : { wrong: wrong.join("; ") };
+  };
+  return { ...base, parse };
+})();
+
 const failpoints = (() => {
   const base = stringSetting({ env: "HOLDFAST_FAILPOINTS", doc: "For tests: where to kill the agent.", default: "" });
   const parse = (text: string): { value: readonly FailpointSetting[] } | { wrong: string } => {
@@ -60,11 +80,7 @@ export const configSchema = defineConfig({
   advertise: optional(
     addressSetting({ env: "HOLDFAST_ADVERTISE", doc: "The address that controllers are told, if it is another one." }),
   ),
-  controllers: listSetting({
-    env: "HOLDFAST_CONTROLLERS",
-    doc: "Addresses of the controllers.",
-    default: ["127.0.0.1:7600"],
-  }),
+  controllers,
   ...paths,
   pluginDir: pathSetting({
     env: "HOLDFAST_PLUGIN_DIR",

@@ -81,12 +81,14 @@ export function createControllerLink(options: ControllerLinkOptions): Controller
   /** K3 */
   const follow = (address: string): void => {
     if (address === "" || peers.has(address) || signal.aborted) return;
-    const peer = createControllerPeer({ ...options, address, onRegistered, onState });
-    const running = peer.run().catch((error: unknown) => {
-      if (signal.aborted) return;
-      const told = isHoldfastError(error) ? { reason: error.reason, detail: error.message } : { error };
-      log.error("the link to a controller ended", { controller: address, ...told });
-    });
+    // In the promise, so that an address that makes no sense is a line in the log and not the end of the link.
+    const running = Promise.resolve()
+      .then(() => createControllerPeer({ ...options, address, onRegistered, onState }).run())
+      .catch((error: unknown) => {
+        if (signal.aborted) return;
+        const told = isHoldfastError(error) ? { reason: error.reason, detail: error.message } : { error };
+        log.error("the link to a controller ended", { controller: address, ...told });
+      });
     peers.set(address, running);
   };
 

@@ -54,7 +54,10 @@ export const showsMark = (line: MountLine, mark: MountMark): boolean =>
  */
 export const seenAt = (view: MountView, path: string): MountLine | undefined => {
   const lines = view.at(path);
-  const bases = new Set([...view.covering(path), ...lines].map((line) => line.id));
+  const covering = view.covering(path);
+  // In a chroot the mount below everything may have no line at all.
+  if (covering.length === 0) return lines.at(-1);
+  const bases = new Set([...covering, ...lines].map((line) => line.id));
   return lines.findLast((line) => bases.has(line.parent));
 };
 
