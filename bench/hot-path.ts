@@ -1,7 +1,7 @@
 import type { Product } from "./product.ts";
 import { readCounter } from "./support/counters.ts";
+import { type CpuTimes, cpuBetween, cpuTimesOf } from "./support/cpu.ts";
 import { type Load, millisecondsOf, run } from "./support/load.ts";
-import { processFigures } from "./support/process-figures.ts";
 import type { BenchRedis } from "./support/redis.ts";
 import { type Spread, spreadOf } from "./support/spread.ts";
 import type { Subject } from "./support/subject.ts";
@@ -43,28 +43,20 @@ interface Collected {
   readonly product: { readonly total: number; readonly plugin: number; readonly calls: number }[];
   readonly syncs: (number | undefined)[];
   readonly commands: Map<string, number>;
-  readonly cpu: Record<string, number>[];
-  readonly floorCpu: Record<string, number>[];
+  readonly cpu: CpuTimes[];
+  readonly floorCpu: CpuTimes[];
 }
 
-const cpuOf = async (subject: Subject): Promise<Record<string, number>> => {
-  const parts = Object.entries(subject.pids);
-  return Object.fromEntries(
-    await Promise.all(parts.map(async ([name, pid]) => [name, (await processFigures(pid)).cpuMs])),
-  );
-};
-
-const minus = (after: Readonly<Record<string, number>>, before: Readonly<Record<string, number>>) =>
-  Object.fromEntries(Object.entries(after).map(([name, value]) => [name, value - (before[name] ?? 0)]));
-
-const meanOf = (records: readonly Readonly<Record<string, number>>[], operations: number): Record<string, number> => {
+const meanOf = (records: readonly CpuTimes[], operations: number): CpuTimes => {
   const names = [...new Set(records.flatMap((each) => Object.keys(each)))];
   const total = (name: string): number => records.reduce((sum, each) => sum + (each[name] ?? 0), 0);
   return Object.fromEntries(names.map((name) => [name, total(name) / operations]));
 };
 
-const syncsOf = (product: Product): Promise<number | undefined> =>
-  readCounter(product.admin.agent, "holdfast_journal_syncs");
+const syncsOf = async ({ agentAdmins }: Product): Promise<number | undefined> => {
+  const counts = await Promise.all(agentAdmins.map((admin) => readCounter(admin, "holdfast_journal_syncs")));
+  return counts.reduce((sum, count) => (sum === undefined || count === undefined ? undefined : sum + count), 0);
+};
 
 /** Turns of the floor and of the product alternate, so that a busy moment of the machine hits both. */
 export const measureHotPath = async (
@@ -78,16 +70,16 @@ export const measureHotPath = async (
   const collected: Record<Verb, Collected> = { claim: empty(), release: empty() };
 
   const turnOfFloor = async (verb: Verb): Promise<void> => {
-    const before = await cpuOf(floor);
+    const before = await cpuTimesOf(floor);
     const load = await run(indexes, 1, floor[verb]);
     collected[verb].floor.push(...load.samples.map(millisecondsOf));
-    collected[verb].floorCpu.push(minus(await cpuOf(floor), before));
+    collected[verb].floorCpu.push(cpuBetween(before, await cpuTimesOf(floor)));
   };
   const turnOfProduct = async (verb: Verb): Promise<Load> => {
     const into = collected[verb];
-    const [syncs, cpu] = [await syncsOf(product), await cpuOf(product)];
+    const [syncs, cpu] = [await syncsOf(product), await cpuTimesOf(product)];
     const load = await run(indexes, 1, product[verb]);
-    into.cpu.push(minus(await cpuOf(product), cpu));
+    into.cpu.push(cpuBetween(cpu, await cpuTimesOf(product)));
     const after = await syncsOf(product);
     into.syncs.push(after === undefined || syncs === undefined ? undefined : after - syncs);
     return load;
@@ -131,7 +123,7 @@ const summaryOf = ({ floor, product, syncs, commands, cpu, floorCpu }: Collected
       pluginCalls: product.reduce((sum, { calls }) => sum + calls, 0) / operations,
     },
     ratio: overhead.p50 / floorSpread.p50,
-    commits: commands.get("hf_commit volume") ?? 0,
+    commits: commands.get("commit v") ?? 0,
     redisCommands: Object.fromEntries([...commands].sort(([a], [b]) => a.localeCompare(b))),
     journalSyncs: syncs.includes(undefined)
       ? undefined

@@ -10,14 +10,15 @@ export interface BenchRedis {
   stop(): Promise<void>;
 }
 
-/** Where the kind of the first written record stands among the words of hf_commit. */
-const firstKind = 9;
+/** Where the key of the first written record stands among the words of a commit: after the function, the count and three other keys. */
+const firstRecord = 5;
 
-/** A call of a function goes by the function's name; a commit also by what it writes. */
+/** A call of a function goes by the function's name; a commit also by the letter of what it writes. */
 const nameOf = ([command = "", ...words]: readonly string[]): string => {
-  if (command.toLowerCase() !== "fcall") return command.toLowerCase();
+  if (!/^fcall/i.test(command)) return command.toLowerCase();
   const [name = ""] = words;
-  return name === "hf_commit" ? `${name} ${words[firstKind] ?? ""}` : name;
+  const kind = /\}r:(.):/.exec(words[firstRecord] ?? "")?.[1] ?? "";
+  return name.endsWith("_commit") ? `commit ${kind}` : name;
 };
 
 export const startBenchRedis = async (): Promise<BenchRedis> => {

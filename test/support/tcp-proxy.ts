@@ -1,69 +1,137 @@
 import { connect, createServer, type Socket } from "node:net";
 
+/** What becomes of the next request that is looked for, and of its answer. */
+export type Fault =
+  /** The server gets it and answers; the answer is swallowed and the connection cut. */
+  | "drop-reply"
+  /** The server gets it and the connection is cut at once, on both sides. */
+  | "cut-after-request"
+  /** The connection is cut before the server gets anything of it. */
+  | "cut-before-request"
+  /** The server gets it after the client has been cut off: late, when nobody waits for it any more. */
+  | "deliver-late";
+
 /** Stands between a client and a server on loopback, and loses what a test tells it to lose. */
 export interface TcpProxy {
-  readonly url: string;
   readonly port: number;
-  /** The next answer is swallowed and its connection cut, once the server has sent it. */
-  dropNextReply(): void;
-  dropped(): number;
-  /** Nothing passes any more, and nobody is told. */
+  /** Does it once, with the next request that is looked for. */
+  inject(fault: Fault): void;
+  /** How many of them were done. */
+  injected(): number;
+  /** Nothing passes any more in either direction, and nobody is told. */
   blackHole(on: boolean): void;
+  /** Each chunk waits so long, in both directions. */
+  delay(ms: number): void;
+  /** Cuts all connections; new ones are welcome. */
+  cut(): void;
+  connections(): number;
   close(): Promise<void>;
 }
 
-export const startTcpProxy = async (target: { readonly port: number; readonly host?: string }): Promise<TcpProxy> => {
-  const pairs = new Set<readonly [Socket, Socket]>();
-  let armed = false;
+export interface TcpProxyOptions {
+  readonly port: number;
+  readonly host?: string;
+  /** Tells the requests that faults are for. */
+  readonly looksFor?: (chunk: Buffer) => boolean;
+  readonly lateMs?: number;
+}
+
+export const startTcpProxy = async (options: TcpProxyOptions): Promise<TcpProxy> => {
+  const { port: target, host = "127.0.0.1", looksFor = () => true, lateMs = 30 } = options;
+  const ends = new Set<() => void>();
+  const timers = new Set<NodeJS.Timeout>();
+  let armed: Fault | undefined;
   let count = 0;
   let hole = false;
+  let delayMs = 0;
+
+  const later = (ms: number, act: () => void): void => {
+    if (ms === 0) {
+      act();
+      return;
+    }
+    const timer = setTimeout(() => {
+      timers.delete(timer);
+      act();
+    }, ms);
+    timers.add(timer);
+  };
+
   const server = createServer((client) => {
-    const upstream = connect(target.port, target.host ?? "127.0.0.1");
-    const pair = [client, upstream] as const;
-    pairs.add(pair);
-    // Only a request that came after the order can have its answer dropped.
-    let asked = false;
+    const upstream = connect(target, host);
+    client.setNoDelay(true);
+    upstream.setNoDelay(true);
+    let swallow = false;
     const end = (): void => {
-      pairs.delete(pair);
+      ends.delete(end);
       client.destroy();
       upstream.destroy();
     };
-    client.on("data", (chunk) => {
+    ends.add(end);
+    const pass = (to: Socket, chunk: Buffer): void =>
+      later(delayMs, () => {
+        if (!to.destroyed && !hole) to.write(chunk);
+      });
+    const faults: Readonly<Record<Fault, (chunk: Buffer) => void>> = {
+      "drop-reply": (chunk) => {
+        swallow = true;
+        upstream.write(chunk);
+      },
+      "cut-after-request": (chunk) => {
+        swallow = true;
+        upstream.write(chunk, () => end());
+      },
+      "cut-before-request": () => end(),
+      "deliver-late": (chunk) => {
+        swallow = true;
+        // The connection to the server outlives the client, and is closed when it has answered.
+        client.destroy();
+        later(lateMs, () => upstream.write(chunk));
+      },
+    };
+    client.on("data", (chunk: Buffer) => {
       if (hole) return;
-      if (armed && chunk.includes("fcall")) asked = true;
-      upstream.write(chunk);
+      if (armed === undefined || !looksFor(chunk)) return pass(upstream, chunk);
+      const fault = armed;
+      armed = undefined;
+      count += 1;
+      faults[fault](chunk);
     });
-    upstream.on("data", (chunk) => {
+    upstream.on("data", (chunk: Buffer) => {
       if (hole) return;
-      if (armed && asked) {
-        armed = false;
-        count += 1;
-        end();
-        return;
-      }
-      client.write(chunk);
+      if (swallow) end();
+      else pass(client, chunk);
     });
-    for (const socket of pair) {
-      socket.on("error", end);
-      socket.on("close", end);
-    }
+    client.on("error", () => undefined);
+    client.on("close", () => {
+      if (!swallow) end();
+    });
+    upstream.on("error", end);
+    upstream.on("close", end);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
-  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const cut = (): void => {
+    for (const end of [...ends]) end();
+  };
   return {
-    url: `redis://127.0.0.1:${port}`,
-    port,
-    dropNextReply: () => {
-      armed = true;
+    port: typeof address === "object" && address !== null ? address.port : 0,
+    inject: (fault) => {
+      armed = fault;
     },
-    dropped: () => count,
+    injected: () => count,
     blackHole: (on) => {
       hole = on;
     },
+    delay: (ms) => {
+      delayMs = ms;
+    },
+    cut,
+    connections: () => ends.size,
     close: () =>
       new Promise((resolve) => {
-        for (const pair of pairs) for (const socket of pair) socket.destroy();
+        for (const timer of timers) clearTimeout(timer);
+        cut();
         server.close(() => resolve());
       }),
   };

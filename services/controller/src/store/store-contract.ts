@@ -1,9 +1,9 @@
-/** One suite for every store: what the rest of the controller relies on. Run by the tests beside each implementation. */
-import fc from "fast-check";
+/** What the controller relies on in its store. One suite; the tests beside each implementation run it. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { sample } from "../../../../test/support/full.ts";
-import type { AggregateRef, Commit, IndexEntry, RecordWrite, StoredEvent } from "../domain/store-types.ts";
+import type { Commit, StoredEvent } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
+import { describeStoreModel } from "./store-model.ts";
+import { commitOf, keysOf, ref, take, uniqueNames, write } from "./test-commits.ts";
 
 export interface StoreHarness {
   readonly store: Store;
@@ -11,300 +11,377 @@ export interface StoreHarness {
   readonly other: Store;
   /** Small, so that pruning can be seen. */
   readonly maxEvents: number;
+  /** The stored generation no longer names this process, as after a restart or a restored backup. */
+  unvet(): Promise<void>;
+  /** Lets the store's clock move on. */
+  pass(ms: number): Promise<void>;
   stop(): Promise<void>;
 }
 
-let serial = 0;
-const fresh = (what: string): string => {
-  serial += 1;
-  return `${what}-${process.pid}-${serial}`;
-};
-
-const ref = (key: string, kind: AggregateRef["kind"] = "volume"): AggregateRef => ({ kind, key });
-
-const write = (
-  key: string,
-  expectedRev: number,
-  body: string | null,
-  more: Partial<RecordWrite> = {},
-): RecordWrite => ({
-  ref: ref(key),
-  expectedRev,
-  body,
-  indexes: [],
-  due: [],
-  ...more,
-});
-
-const commitOf = (writes: readonly RecordWrite[], more: Partial<Commit> = {}): Commit => ({
-  opId: fresh("op"),
-  writes,
-  events: [],
-  requiresVetted: false,
-  ...more,
-});
-
-const keysOf = async (store: Store, index: string, value: string, limit = 100): Promise<readonly string[]> => {
-  const keys: string[] = [];
-  let after: string | undefined;
-  do {
-    const page = await store.list({ index, value, limit, ...(after === undefined ? {} : { after }) });
-    keys.push(...page.records.map((r) => r.ref.key));
-    after = page.next;
-  } while (after !== undefined);
-  return keys;
-};
-
-const take = async (store: Store, after: string, count: number): Promise<readonly StoredEvent[]> => {
-  const stop = new AbortController();
-  const events: StoredEvent[] = [];
-  for await (const event of store.watch(after, stop.signal)) {
-    events.push(event);
-    if (events.length >= count) break;
-  }
-  stop.abort();
-  return events;
-};
-
 export const describeStore = (name: string, open: () => Promise<StoreHarness>): void => {
   describe(`store contract: ${name}`, () => {
+    const fresh = uniqueNames();
     let harness: StoreHarness;
     let store: Store;
+
+    const vet = async (): Promise<void> => {
+      const { runId, gen } = await store.identity();
+      await store.markVetted(runId, gen);
+    };
 
     beforeAll(async () => {
       harness = await open();
       store = harness.store;
-      const { runId } = await store.identity();
-      await store.markVetted(runId, 1);
+      await vet();
     });
-    afterAll(() => harness.stop());
+    afterAll(() => harness?.stop());
 
-    it("answers what was committed, and nothing for what was not", async () => {
-      const key = fresh("k");
-      expect(await store.get(ref(key))).toBeUndefined();
-      expect(await store.commit(commitOf([write(key, 0, "one")]))).toMatchObject({ ok: true, revs: [1] });
-      expect(await store.get(ref(key))).toEqual({ ref: ref(key), rev: 1, body: "one" });
-      expect(await store.get(ref(key, "node"))).toBeUndefined();
-      expect(await store.getMany([ref("none"), ref(key)])).toEqual([undefined, { ref: ref(key), rev: 1, body: "one" }]);
-      expect(await harness.other.get(ref(key))).toEqual({ ref: ref(key), rev: 1, body: "one" });
-    });
-
-    it("keeps any text as it is", async () => {
-      const key = fresh("k");
-      const body = JSON.stringify({ empty: [], none: {}, text: 'ü "\\ \u2028 \n', big: 2 ** 53 - 1 });
-      await store.commit(commitOf([write(key, 0, body)]));
-      expect((await store.get(ref(key)))?.body).toBe(body);
-    });
-
-    it("[I1] refuses a commit on an old revision, names every conflict and writes nothing", async () => {
-      const [a, b, c] = [fresh("k"), fresh("k"), fresh("k")];
-      await store.commit(commitOf([write(a, 0, "a1"), write(b, 0, "b1")]));
-      await store.commit(commitOf([write(a, 1, "a2")]));
-      const result = await store.commit(
-        commitOf([write(a, 1, "x"), write(b, 0, "x"), write(c, 0, "x"), write(fresh("k"), 4, "x")]),
-      );
-      expect(result).toMatchObject({ ok: false });
-      expect(result.ok ? [] : result.conflicts.map((it) => it.rev)).toEqual([2, 1, 0]);
-      expect((await store.getMany([ref(a), ref(b), ref(c)])).map((r) => r?.body)).toEqual(["a2", "b1", undefined]);
-    });
-
-    it("answers a repeated operation with the first result, also after seven others", async () => {
-      const key = fresh("k");
-      const first = commitOf([write(key, 0, "1")]);
-      const answer = await store.commit(first);
-      for (let rev = 1; rev <= 7; rev += 1) await store.commit(commitOf([write(key, rev, String(rev + 1))]));
-      expect(await store.commit(first)).toEqual(answer);
-      expect(await store.get(ref(key))).toMatchObject({ rev: 8, body: "8" });
-    });
-
-    it("removes, and lets revisions rise over a removal", async () => {
-      const key = fresh("k");
-      await store.commit(commitOf([write(key, 0, "1", { indexes: [{ index: "i", value: key }] })]));
-      expect(await store.commit(commitOf([write(key, 1, null)]))).toMatchObject({ ok: true, revs: [2] });
-      expect(await store.get(ref(key))).toBeUndefined();
-      expect(await keysOf(store, "i", key)).toEqual([]);
-      expect(await store.commit(commitOf([write(key, 2, "again")]))).toMatchObject({
-        ok: false,
-        conflicts: [{ rev: 0 }],
+    describe("records", () => {
+      it("answers what was committed, and nothing for what was not", async () => {
+        const key = fresh("k");
+        expect(await store.get(ref(key))).toBeUndefined();
+        expect(await store.commit(commitOf([write(key, 0, "one")]))).toMatchObject({ ok: true, revs: [1] });
+        expect(await store.get(ref(key))).toEqual({ ref: ref(key), rev: 1, body: "one" });
+        expect(await store.get(ref(key, "node"))).toBeUndefined();
+        expect(await store.getMany([])).toEqual([]);
+        const many = await store.getMany([ref("none"), ref(key), ref(key)]);
+        expect(many).toEqual([
+          undefined,
+          { ref: ref(key), rev: 1, body: "one" },
+          { ref: ref(key), rev: 1, body: "one" },
+        ]);
+        expect(await harness.other.get(ref(key))).toEqual({ ref: ref(key), rev: 1, body: "one" });
       });
-      expect(await store.commit(commitOf([write(key, 0, "again")]))).toMatchObject({ ok: true, revs: [3] });
-    });
 
-    it("lists by index in the order of keys, with a cursor that survives changes", async () => {
-      const value = fresh("v");
-      const index: readonly IndexEntry[] = [{ index: "n", value }];
-      const keys = ["a", "a.b", "a-c", "ab", "b", "c"].map((k) => `${value}/${k}`);
-      for (const key of keys) await store.commit(commitOf([write(key, 0, key, { indexes: index })]));
-      const sorted = [...keys].sort();
-      expect(await keysOf(store, "n", value, 2)).toEqual(sorted);
-      const page = await store.list({ index: "n", value, limit: 3 });
-      const cursor = page.next ?? "";
-      expect(cursor).toBe(sorted[2]);
-      await store.commit(commitOf([write(sorted[2] ?? "", 1, null)]));
-      await store.commit(
-        commitOf([write(sorted[3] ?? "", 1, "moved", { indexes: [{ index: "n", value: `${value}-other` }] })]),
-      );
-      const rest = await store.list({ index: "n", value, limit: 10, after: cursor });
-      expect(rest.records.map((r) => r.ref.key)).toEqual(sorted.slice(4));
-      expect(rest.next).toBeUndefined();
-      expect(await keysOf(store, "n", `${value}-other`)).toEqual([sorted[3]]);
-    });
-
-    it("keeps a record in several indexes and queues, and replaces the whole set at each write", async () => {
-      const key = fresh("k");
-      const due = (at: number, queue = key) => [{ queue, at }];
-      await store.commit(
-        commitOf([
-          write(key, 0, "1", {
-            indexes: [
-              { index: "x", value: key },
-              { index: "y", value: key },
-            ],
-            due: due(50),
-          }),
-        ]),
-      );
-      expect(await store.due(key, 49, 10)).toEqual([]);
-      expect(await store.due(key, 50, 10)).toEqual([{ queue: key, ref: ref(key), at: 50 }]);
-      expect(await store.nextDue(key)).toBe(50);
-      await store.commit(commitOf([write(key, 1, "2", { indexes: [{ index: "y", value: key }], due: due(70) })]));
-      expect(await keysOf(store, "x", key)).toEqual([]);
-      expect(await keysOf(store, "y", key)).toEqual([key]);
-      expect(await store.due(key, 1e15, 10)).toEqual([{ queue: key, ref: ref(key), at: 70 }]);
-      await store.commit(commitOf([write(key, 2, "3")]));
-      expect(await store.due(key, 1e15, 10)).toEqual([]);
-      expect(await store.nextDue(key)).toBeUndefined();
-    });
-
-    it("answers what is due oldest first, and no more than asked", async () => {
-      const queue = fresh("q");
-      for (const at of [30, 10, 20])
-        await store.commit(commitOf([write(fresh("k"), 0, "x", { due: [{ queue, at }] })]));
-      expect((await store.due(queue, 100, 2)).map((d) => d.at)).toEqual([10, 20]);
-      expect(await store.nextDue(queue)).toBe(10);
-    });
-
-    it("forgets a record with a time to live, everywhere", async () => {
-      const key = fresh("k");
-      const tomb = write(key, 0, "x", { ref: ref(key, "tombstone"), ttlMs: 1, indexes: [{ index: "t", value: key }] });
-      await store.commit(commitOf([tomb]));
-      await new Promise((resolve) => setTimeout(resolve, 20));
-      expect(await store.get(ref(key, "tombstone"))).toBeUndefined();
-      expect(await keysOf(store, "t", key)).toEqual([]);
-      expect(await store.commit(commitOf([tomb]))).toMatchObject({ ok: true });
-    });
-
-    it("streams events in order, from a token, to every watcher", async () => {
-      const head = await store.head();
-      const key = fresh("k");
-      const event = (n: number) => ({ type: "volume", ref: ref(key), body: `e${n}` });
-      await store.commit(commitOf([write(key, 0, "1")], { events: [event(1), event(2)] }));
-      const late = take(harness.other, head, 3);
-      await store.commit(commitOf([write(key, 1, "2")], { events: [event(3)] }));
-      const events = await late;
-      expect(events.map((e) => e.body)).toEqual(["e1", "e2", "e3"]);
-      expect((await take(store, events[1]?.token ?? "", 1)).map((e) => e.body)).toEqual(["e3"]);
-      expect(await store.head()).toBe(events[2]?.token);
-    });
-
-    it("an aborted watch rejects", async () => {
-      const stop = new AbortController();
-      const watching = (async () => {
-        for await (const _ of store.watch(await store.head(), stop.signal));
-      })();
-      stop.abort(new Error("enough"));
-      await expect(watching).rejects.toThrow("enough");
-    });
-
-    it("says so when events were pruned past a token", async () => {
-      const head = await store.head();
-      const key = fresh("k");
-      const events = Array.from({ length: harness.maxEvents }, (_, i) => ({
-        type: "volume",
-        ref: ref(key),
-        body: `${i}`,
-      }));
-      await store.commit(commitOf([write(key, 0, "1")], { events }));
-      await store.commit(commitOf([write(key, 1, "2")], { events }));
-      await store.commit(commitOf([write(key, 2, "3")], { events }));
-      await expect(take(store, head, 1)).rejects.toMatchObject({ kind: "out_of_range", reason: "EVENTS_TRIMMED" });
-    });
-
-    it("[I8] grants only from the process that was vetted; the rest goes on", async () => {
-      const { runId, gen } = await store.identity();
-      const key = fresh("k");
-      await store.markVetted(runId, gen);
-      expect(await store.commit(commitOf([write(key, 0, "1")], { requiresVetted: true }))).toMatchObject({ ok: true });
-      expect(await store.identity()).toMatchObject({ vettedRunId: runId, gen });
-      await store.markVetted(runId, gen + 5);
-      expect((await store.identity()).gen).toBe(gen + 5);
-    });
-
-    it("refuses what no implementation may take", async () => {
-      const key = fresh("k");
-      const tooBig = commitOf([write(key, 0, "x".repeat((1 << 20) + 1)), write(key, -1, "y")]);
-      await expect((async () => store.commit(tooBig))()).rejects.toMatchObject({ kind: "invalid" });
-      expect(await store.get(ref(key))).toBeUndefined();
-    });
-
-    it("[I1] 32 at once count to 32 exactly", async () => {
-      const key = fresh("k");
-      await store.commit(commitOf([write(key, 0, "0")]));
-      const increment = async (): Promise<void> => {
-        for (;;) {
-          const now = await store.get(ref(key));
-          if (now === undefined) throw new Error("gone");
-          const next = commitOf([write(key, now.rev, String(Number(now.body) + 1))]);
-          if ((await store.commit(next)).ok) return;
+      it("keeps any text as it is", async () => {
+        const bodies = [
+          JSON.stringify({ empty: [], none: {}, text: 'ü "\\ \u2028 \0 \n\t', big: 2 ** 53 - 1, float: 1e-7 }),
+          "",
+          "🦆".repeat(1000),
+        ];
+        for (const body of bodies) {
+          const key = fresh("k");
+          await store.commit(commitOf([write(key, 0, body)]));
+          expect((await store.get(ref(key)))?.body).toBe(body);
         }
-      };
-      await Promise.all(Array.from({ length: 32 }, increment));
-      expect((await store.get(ref(key)))?.body).toBe("32");
+      });
+
+      it("refuses an old revision, names every conflict and writes nothing at all", async () => {
+        const [a, b, c, d] = [fresh("k"), fresh("k"), fresh("k"), fresh("k")];
+        await store.commit(commitOf([write(a, 0, "a1"), write(b, 0, "b1")]));
+        await store.commit(commitOf([write(a, 1, "a2")]));
+        const head = await store.head();
+        const refused = commitOf([write(a, 1, "x"), write(b, 0, "x"), write(c, 0, "x"), write(d, 4, "x")], {
+          events: [{ type: "volume", ref: ref(a), body: "x" }],
+        });
+        expect(await store.commit(refused)).toEqual({
+          ok: false,
+          conflicts: [
+            { ref: ref(a), rev: 2 },
+            { ref: ref(b), rev: 1 },
+            { ref: ref(d), rev: 0 },
+          ],
+        });
+        const bodies = (await store.getMany([ref(a), ref(b), ref(c), ref(d)])).map((record) => record?.body);
+        expect(bodies).toEqual(["a2", "b1", undefined, undefined]);
+        expect(await store.head()).toBe(head);
+      });
+
+      it("writes several kinds in one step, each under its own revision", async () => {
+        const key = fresh("k");
+        const kinds = [
+          "volume",
+          "claim-set",
+          "node",
+          "snapshot",
+          "group",
+          "plugin",
+          "secret",
+          "tombstone",
+          "meta",
+        ] as const;
+        const all = kinds.map((kind, n) => write(key, 0, `${n}`, { ref: ref(key, kind) }));
+        expect(await store.commit(commitOf(all))).toMatchObject({ ok: true, revs: kinds.map(() => 1) });
+        const found = await store.getMany(kinds.map((kind) => ref(key, kind)));
+        expect(found).toEqual(kinds.map((kind, n) => ({ ref: ref(key, kind), rev: 1, body: `${n}` })));
+      });
+
+      it("lets revisions rise over a removal, so that an old one never fits again", async () => {
+        const key = fresh("k");
+        const places = { indexes: [{ index: "i", value: key }], due: [{ queue: "q", at: 5 }] };
+        await store.commit(commitOf([write(key, 0, "1", places)]));
+        expect(await store.commit(commitOf([write(key, 1, null, places)]))).toMatchObject({ ok: true, revs: [2] });
+        expect(await store.get(ref(key))).toBeUndefined();
+        expect(await keysOf(store, "i", key)).toEqual([]);
+        expect((await store.due("q", 1e14, 1000)).map((entry) => entry.ref.key)).not.toContain(key);
+        const late = await store.commit(commitOf([write(key, 2, "late")]));
+        expect(late).toEqual({ ok: false, conflicts: [{ ref: ref(key), rev: 0 }] });
+        expect(await store.commit(commitOf([write(key, 0, "2", places)]))).toMatchObject({ ok: true, revs: [3] });
+        expect(await store.commit(commitOf([write(key, 1, "older")]))).toMatchObject({ ok: false });
+        expect(await keysOf(store, "i", key)).toEqual([key]);
+      });
+
+      it("forgets a record past its time everywhere, and takes the key for a new one", async () => {
+        const key = fresh("k");
+        const tomb = ref(key, "tombstone");
+        const places = { ref: tomb, indexes: [{ index: "t", value: key }] };
+        await store.commit(commitOf([write(key, 0, "short", { ...places, ttlMs: 40 })]));
+        expect(await keysOf(store, "t", key)).toEqual([key]);
+        await harness.pass(60);
+        expect(await store.get(tomb)).toBeUndefined();
+        expect(await store.getMany([tomb])).toEqual([undefined]);
+        expect(await keysOf(store, "t", key)).toEqual([]);
+        const stale = await store.commit(commitOf([write(key, 1, "x", { ref: tomb })]));
+        expect(stale).toEqual({ ok: false, conflicts: [{ ref: tomb, rev: 0 }] });
+        const again = await store.commit(commitOf([write(key, 0, "long", { ...places, ttlMs: 3_600_000 })]));
+        expect(again).toMatchObject({ ok: true, revs: [2] });
+        expect(await keysOf(store, "t", key)).toEqual([key]);
+        // Written without a time to live it stays.
+        await store.commit(commitOf([write(key, 2, "shorter", { ...places, ttlMs: 40 })]));
+        await store.commit(commitOf([write(key, 3, "for good", places)]));
+        await harness.pass(60);
+        expect(await store.get(tomb)).toMatchObject({ rev: 4, body: "for good" });
+      });
+
+      it("refuses what no implementation may take, with every violation, and writes nothing", async () => {
+        const key = fresh("k");
+        const wrong: Commit = {
+          opId: "",
+          writes: [
+            write(key, 0, "x".repeat((1 << 20) + 1)),
+            write(key, -1, "y"),
+            write("", 0.5, "z", { due: [{ queue: "No", at: Number.NaN }], indexes: [{ index: "a:b", value: "\n" }] }),
+          ],
+          events: [{ type: "volume", ref: ref(key), body: "ü".repeat(1 << 20) }],
+          requiresVetted: false,
+        };
+        const error = await store.commit(wrong).catch((thrown: unknown) => thrown);
+        expect(error).toMatchObject({ kind: "invalid", reason: "INVALID_ARGUMENT" });
+        const { violations } = error as { violations: readonly { field: string }[] };
+        expect(violations.map(({ field }) => field.replace(key, "k"))).toEqual([
+          "opId",
+          "writes[0] (volume/k).body",
+          "writes[1] (volume/k)",
+          "writes[1] (volume/k).expectedRev",
+          "writes[2] (volume/).ref.key",
+          "writes[2] (volume/).expectedRev",
+          "writes[2] (volume/).indexes",
+          "writes[2] (volume/).indexes[a:b]",
+          "writes[2] (volume/).due",
+          "writes[2] (volume/).due[No]",
+          "events[0] (volume/k).body",
+        ]);
+        await expect(store.commit(commitOf([]))).rejects.toMatchObject({ kind: "invalid" });
+        expect(await store.get(ref(key))).toBeUndefined();
+        const full = "x".repeat(1 << 20);
+        await store.commit(commitOf([write(key, 0, full)]));
+        expect((await store.get(ref(key)))?.body).toBe(full);
+      });
     });
 
-    it("behaves as a map with revisions, under any sequence of commits", async () => {
-      const step = fc.record({
-        writes: fc.uniqueArray(
-          fc.record({ slot: fc.nat(3), stale: fc.boolean(), remove: fc.boolean(), index: fc.option(fc.nat(2)) }),
-          { selector: (w) => w.slot, minLength: 1, maxLength: 4 },
-        ),
-        repeat: fc.boolean(),
+    describe("a repeated operation", () => {
+      it("is answered with the first result, also after eight later writes, and does nothing", async () => {
+        const [key, beside] = [fresh("k"), fresh("k")];
+        const first = commitOf([write(key, 0, "1"), write(beside, 0, "b")], {
+          events: [{ type: "volume", ref: ref(key), body: "once" }],
+        });
+        const head = await store.head();
+        const answer = await store.commit(first);
+        expect(await store.commit(first)).toEqual(answer);
+        for (let rev = 1; rev <= 7; rev += 1) await store.commit(commitOf([write(key, rev, `${rev + 1}`)]));
+        expect(await harness.other.commit(first)).toEqual(answer);
+        expect(await store.get(ref(key))).toMatchObject({ rev: 8, body: "8" });
+        expect(await store.get(ref(beside))).toMatchObject({ rev: 1 });
+        expect((await take(store, head, 1)).map((event) => event.body)).toEqual(["once"]);
+        expect(await store.head()).toBe(answer.ok ? answer.token : "");
       });
-      await fc.assert(
-        fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
-          const base = fresh("m");
-          const model = new Map<number, { rev: number; body: string | undefined; index: number | null }>();
-          for (const { writes, repeat } of steps) {
-            const seen = (slot: number) => model.get(slot) ?? { rev: 0, body: undefined, index: null };
-            const visible = (slot: number): number => (seen(slot).body === undefined ? 0 : seen(slot).rev);
-            const commit = commitOf(
-              writes.map((w) =>
-                write(`${base}/${w.slot}`, visible(w.slot) + (w.stale ? 1 : 0), w.remove ? null : fresh("b"), {
-                  indexes: w.index === null ? [] : [{ index: "m", value: `${base}-${w.index}` }],
-                }),
-              ),
-            );
-            const result = await store.commit(commit);
-            expect(result.ok).toBe(writes.every((w) => !w.stale));
-            if (repeat && result.ok) expect(await store.commit(commit)).toEqual(result);
-            if (!result.ok) continue;
-            writes.forEach((w, i) => {
-              const body = commit.writes[i]?.body ?? undefined;
-              model.set(w.slot, { rev: seen(w.slot).rev + 1, body, index: w.remove ? null : w.index });
-            });
-            expect(result.revs).toEqual(writes.map((w) => seen(w.slot).rev));
+
+      it("is known over the removal and the return of its record", async () => {
+        const key = fresh("k");
+        const removal = commitOf([write(key, 1, null)]);
+        await store.commit(commitOf([write(key, 0, "1")]));
+        const answer = await store.commit(removal);
+        expect(await store.commit(removal)).toEqual(answer);
+        await store.commit(commitOf([write(key, 0, "2")]));
+        expect(await store.commit(removal)).toEqual(answer);
+        expect(await store.get(ref(key))).toMatchObject({ rev: 3, body: "2" });
+      });
+
+      it("that was refused is compared anew", async () => {
+        const key = fresh("k");
+        const early = commitOf([write(key, 1, "2")]);
+        expect(await store.commit(early)).toMatchObject({ ok: false });
+        await store.commit(commitOf([write(key, 0, "1")]));
+        expect(await store.commit(early)).toMatchObject({ ok: true, revs: [2] });
+      });
+    });
+
+    describe("indexes and queues", () => {
+      it("lists in the order of keys, with a cursor that survives changes", async () => {
+        const value = fresh("v");
+        const indexes = [{ index: "n", value }];
+        const keys = ["a", "a.b", "a-c", "a/d", "ab", "b", "c", "é"].map((key) => `${value}/${key}`);
+        for (const key of keys.toReversed()) await store.commit(commitOf([write(key, 0, key, { indexes })]));
+        const sorted = keys.toSorted((x, y) => Buffer.compare(Buffer.from(x), Buffer.from(y)));
+        for (const limit of [1, 2, 3, 8, 100]) expect(await keysOf(store, "n", value, limit)).toEqual(sorted);
+        const page = await store.list({ index: "n", value, limit: 3 });
+        expect(page.records.map(({ ref: { key }, body }) => [key, body])).toEqual(
+          sorted.slice(0, 3).map((k) => [k, k]),
+        );
+        expect(page.next).toBe(sorted[2]);
+        await store.commit(commitOf([write(sorted[2] ?? "", 1, null)]));
+        const moved = { indexes: [{ index: "n", value: `${value}-other` }] };
+        await store.commit(commitOf([write(sorted[3] ?? "", 1, "moved", moved)]));
+        const rest = await store.list({ index: "n", value, limit: 10, after: page.next ?? "" });
+        expect(rest.records.map((record) => record.ref.key)).toEqual(sorted.slice(4));
+        expect(rest.next).toBeUndefined();
+        expect(await keysOf(store, "n", `${value}-other`)).toEqual([sorted[3]]);
+      });
+
+      it("replaces all places of a record with each write", async () => {
+        const key = fresh("k");
+        const at = (...places: readonly string[]) => places.map((index) => ({ index, value: key }));
+        await store.commit(commitOf([write(key, 0, "1", { indexes: at("x", "y"), due: [{ queue: key, at: 50 }] })]));
+        expect(await store.due(key, 49, 10)).toEqual([]);
+        expect(await store.due(key, 50, 10)).toEqual([{ queue: key, ref: ref(key), at: 50 }]);
+        expect(await store.nextDue(key)).toBe(50);
+        const next = {
+          indexes: at("y", "z", "z"),
+          due: [
+            { queue: key, at: 70 },
+            { queue: `${key}-b`, at: 1 },
+          ],
+        };
+        await store.commit(commitOf([write(key, 1, "2", next)]));
+        expect(await keysOf(store, "x", key)).toEqual([]);
+        expect(await keysOf(store, "y", key)).toEqual([key]);
+        expect(await keysOf(store, "z", key)).toEqual([key]);
+        expect(await store.due(key, 1e14, 10)).toEqual([{ queue: key, ref: ref(key), at: 70 }]);
+        expect(await store.nextDue(`${key}-b`)).toBe(1);
+        await store.commit(commitOf([write(key, 2, "3")]));
+        expect(await store.due(key, 1e14, 10)).toEqual([]);
+        expect(await store.nextDue(key)).toBeUndefined();
+        expect(await store.nextDue(`${key}-b`)).toBeUndefined();
+        for (const index of ["x", "y", "z"]) expect(await keysOf(store, index, key)).toEqual([]);
+      });
+
+      it("answers what is due oldest first, and no more than asked", async () => {
+        const queue = fresh("q");
+        for (const at of [30, 10, 20])
+          await store.commit(commitOf([write(fresh("k"), 0, "x", { due: [{ queue, at }] })]));
+        expect((await store.due(queue, 100, 2)).map((entry) => entry.at)).toEqual([10, 20]);
+        expect((await store.due(queue, 29, 9)).map((entry) => entry.at)).toEqual([10, 20]);
+        expect(await store.nextDue(queue)).toBe(10);
+      });
+    });
+
+    describe("events", () => {
+      const event = (key: string, body: string) => ({ type: "volume", ref: ref(key), body });
+
+      it("come in order, to every watcher, before and after they were asked for", async () => {
+        const head = await store.head();
+        const key = fresh("k");
+        const first = await store.commit(
+          commitOf([write(key, 0, "1")], { events: [event(key, "e1"), event(key, "e2")] }),
+        );
+        const watchers = [take(harness.other, head, 3), take(store, head, 3)];
+        const last = await store.commit(commitOf([write(key, 1, "2")], { events: [event(key, "e3")] }));
+        for (const events of await Promise.all(watchers))
+          expect(events.map(({ type, ref: { key: of }, body }) => [type, of, body])).toEqual([
+            ["volume", key, "e1"],
+            ["volume", key, "e2"],
+            ["volume", key, "e3"],
+          ]);
+        const [one = [] as readonly StoredEvent[]] = await Promise.all(watchers);
+        expect((await take(store, one[1]?.token ?? "", 1)).map(({ body }) => body)).toEqual(["e3"]);
+        expect(one[1]?.token).toBe(first.ok ? first.token : "");
+        expect(await store.head()).toBe(last.ok ? last.token : "");
+        expect(one[2]?.token).toBe(await store.head());
+      });
+
+      it("none is lost and none comes twice while many are written", async () => {
+        const head = await store.head();
+        const key = fresh("k");
+        const seen = take(harness.other, head, 100);
+        for (let n = 0; n < 50; n += 1)
+          await store.commit(commitOf([write(key, n, `${n}`)], { events: [event(key, `${n}a`), event(key, `${n}b`)] }));
+        const bodies = (await seen).map(({ body }) => body);
+        expect(bodies).toEqual(Array.from({ length: 50 }, (_, n) => [`${n}a`, `${n}b`]).flat());
+      });
+
+      it("a watch that is aborted rejects with the reason, waiting or not", async () => {
+        const stop = new AbortController();
+        const head = await store.head();
+        const watching = (async () => {
+          for await (const _ of store.watch(head, stop.signal));
+        })();
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        stop.abort(new Error("enough"));
+        await expect(watching).rejects.toThrow("enough");
+        await expect(take(store, head, 1, stop.signal)).rejects.toThrow("enough");
+      });
+
+      it("a token past which events were pruned is told, as is one that is none", async () => {
+        const head = await store.head();
+        const key = fresh("k");
+        const events = Array.from({ length: harness.maxEvents }, (_, n) => event(key, `${n}`));
+        for (let rev = 0; rev < 3; rev += 1) await store.commit(commitOf([write(key, rev, "x")], { events }));
+        const newest = await store.head();
+        for (const token of [head, "", "nonsense", `${newest}9`, newest.replace(/^[^-]*/, "0123")])
+          await expect(take(store, token, 1), token).rejects.toMatchObject({
+            kind: "out_of_range",
+            reason: "EVENTS_TRIMMED",
+            metadata: { token: expect.any(String) },
+          });
+      });
+    });
+
+    describe("vetting", () => {
+      const grant = (key: string, rev: number) => commitOf([write(key, rev, "granted")], { requiresVetted: true });
+
+      it("[I8] grants only from the process that was vetted; the rest goes on", async () => {
+        const key = fresh("k");
+        const before = grant(key, 0);
+        const answer = await store.commit(before);
+        expect(answer).toMatchObject({ ok: true });
+        await harness.unvet();
+        const identity = await store.identity();
+        expect(identity.vettedRunId).not.toBe(identity.runId);
+        await expect(store.commit(grant(key, 1))).rejects.toMatchObject({
+          kind: "unavailable",
+          reason: "STORE_UNVETTED",
+        });
+        await expect(store.commit(grant(key, 0))).rejects.toMatchObject({ reason: "STORE_UNVETTED" });
+        expect(await store.get(ref(key))).toMatchObject({ rev: 1 });
+        // What was granted before is still answered, and releases go on.
+        expect(await store.commit(before)).toEqual(answer);
+        expect(await store.commit(commitOf([write(key, 1, "released")]))).toMatchObject({ ok: true, revs: [2] });
+        await expect(store.markVetted("another", identity.gen)).rejects.toMatchObject({ reason: "STORE_UNVETTED" });
+        await store.markVetted(identity.runId, identity.gen + 1);
+        expect(await store.identity()).toEqual({ ...identity, vettedRunId: identity.runId, gen: identity.gen + 1 });
+        expect(await store.commit(grant(key, 2))).toMatchObject({ ok: true, revs: [3] });
+        await expect(store.markVetted(identity.runId, identity.gen)).rejects.toMatchObject({
+          reason: "STORE_UNVETTED",
+        });
+      });
+    });
+
+    describe("under load", () => {
+      it("32 at once count to 32 exactly", async () => {
+        const key = fresh("k");
+        await store.commit(commitOf([write(key, 0, "0")]));
+        const increment = async (through: Store): Promise<void> => {
+          for (;;) {
+            const now = await through.get(ref(key));
+            if (now === undefined) throw new Error("gone");
+            if ((await through.commit(commitOf([write(key, now.rev, `${Number(now.body) + 1}`)]))).ok) return;
           }
-          for (const [slot, want] of model) expect((await store.get(ref(`${base}/${slot}`)))?.body).toBe(want.body);
-          for (const value of [0, 1, 2])
-            expect(await keysOf(store, "m", `${base}-${value}`)).toEqual(
-              [...model]
-                .filter(([, r]) => r.index === value && r.body !== undefined)
-                .map(([slot]) => `${base}/${slot}`)
-                .sort(),
-            );
-        }),
-        { numRuns: sample(200, 30) },
-      );
+        };
+        await Promise.all(Array.from({ length: 32 }, (_, n) => increment(n % 2 === 0 ? store : harness.other)));
+        expect(await store.get(ref(key))).toMatchObject({ rev: 33, body: "32" });
+      });
+
+      describeStoreModel(() => store, fresh);
     });
   });
 };

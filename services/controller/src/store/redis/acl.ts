@@ -1,34 +1,43 @@
-import { redisKeys } from "./redis-keys.ts";
-
 /**
- * What the running controller may do in Redis, and nothing else: its functions, the commands they use, its reads, on its cell's keys.
- * No EVAL, SCRIPT, FUNCTION, CONFIG, FLUSH* or KEYS: whoever may write scripts may run code in Redis (CVE-2025-49844).
+ * Who may do what on the Redis of a cell, as ACL rules to paste. The controller's user reaches the keys of its cell with the
+ * commands that library.lua and the reads use, and nothing else: no scripts (any author of one has run code on the server,
+ * CVE-2025-49844), no CONFIG (it shows passwords), no FUNCTION, KEYS or FLUSH*. The store's tests run as that user.
  */
-const commands = [
+
+import { createRedisKeys } from "./redis-keys.ts";
+
+/** Called inside library.lua; functions run with the rights of their caller. */
+const insideFunctions = ["time", "hmget", "hset", "hdel", "zadd", "zrem", "zrange", "xadd", "pexpire", "persist"];
+/** Sent by the client itself; INFO also from within. */
+const direct = ["fcall", "fcall_ro", "info", "xread", "xrange", "xrevrange", "client|setname"];
+
+export const controllerCommands: readonly string[] = [...direct, ...insideFunctions];
+
+/** Loads the library, makes the identity of a new store, and tells how durable the server is. */
+export const migratorCommands: readonly string[] = [
+  "function|load",
   "fcall",
+  "fcall_ro",
   "info",
-  "time",
-  "ping",
+  "config|get",
   "hget",
   "hmget",
   "hset",
-  "hdel",
-  "persist",
-  "pexpire",
-  "zadd",
-  "zrem",
-  "zrange",
-  "xadd",
-  "xread",
   "xrevrange",
-  "xinfo|stream",
-] as const;
+  "client|setname",
+];
 
-/** The rules of ACL SETUSER for the controllers of a cell. */
-export const runtimeAcl = (cell: string): readonly string[] => [
+const rules = (cell: string, commands: readonly string[]): readonly string[] => [
   "resetkeys",
   "resetchannels",
   "-@all",
-  ...commands.map((c) => `+${c}`),
-  `~${redisKeys(cell).prefix}:*`,
+  `~${createRedisKeys(cell).prefix}*`,
+  ...commands.map((command) => `+${command}`),
 ];
+
+export const controllerRules = (cell: string): readonly string[] => rules(cell, controllerCommands);
+export const migratorRules = (cell: string): readonly string[] => rules(cell, migratorCommands);
+
+/** To paste into redis-cli; the password is left to whoever pastes. */
+export const aclCommand = (user: string, granted: readonly string[]): string =>
+  `ACL SETUSER ${user} reset on ><password> ${granted.join(" ")}`;

@@ -1,193 +1,268 @@
-#!lua name=holdfast
--- Everything that writes goes through here, so that several records change in one step or not at all.
--- No rule of the product lives here: bodies are opaque, revisions are compared, nothing else is decided.
+#!lua name=holdfast_v1
+-- The writes of Holdfast, and the reads that must see one moment. It compares and keeps; it decides nothing: bodies are
+-- opaque, no JSON is read here, no rule about volumes or claims is known here.
 --
--- Keys, all with the cell's hash tag P = {hf:<cell>}:
---   P:r:<kind>:<key>    hash  rev, json (absent = removed), exp (ms), idx, due, ops (the last 8 operations with their results)
---   P:i:<name>:<value>  zset  members "<key>\0<kind>", score 0: listed in the order of keys
---   P:due:<queue>       zset  members "<kind>\0<key>", score = time in ms
---   P:events            stream   t, k, i, b
---   P:meta              hash  clusterUid, schema, gen, vettedRunId, durability
+-- A change of this file is a new version: the name above, `libraryVersion` in library.ts, and with it every function name,
+-- so that controllers of two versions find each their own library while they run side by side.
+--
+-- Keys, all of one cell and so of one hash slot; the places of a record are not known to the caller and so not declared:
+--   <p>meta              hash    clusterUid schema gen vettedRunId seq (number of the newest event) durability (see start-gate.ts)
+--   <p>events            stream  0-<seq>: t type, m member, b body; seq has no gaps, so that a reader sees what was trimmed
+--   <p>expiry            zset    when records with a time to live end → member
+--   <p>r:<member>        hash    a record; member = <kind's letter>:<key>
+--        r revision   j body   m places   e end of life, ms   o the last commits that began with this record
+--   <p>i:<index>:<value> zset    by name: <key>\1<kind's letter>
+--   <p>q:<queue>         zset    time in ms → member
+-- Places: "L\n<queues>\n<index:value ...>", each list parted by tabs; "D" once the record is removed. What is removed keeps
+-- its revision and its commits for a day, so that an old revision never fits again and a lost answer can still be had.
+--
+-- L1 Nothing is written before everything is compared: what can be refused is refused first.
+-- L2 A commit that is found in `o` answers as it did the first time and writes nothing.
+-- L3 A revision counts up by one with each write of its key, over removals too.
+-- L4 A record and its places change together; a record past its end is absent everywhere, and its places go with the next commits.
 
-local KEPT_OPERATIONS = 8
 local TOMBSTONE_MS = 86400000
+local COMMITS_KEPT = 8
+local SWEPT_PER_COMMIT = 8
 
 local function now_ms()
-  local t = redis.call('TIME')
-  return tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+local function parts(text)
+  return string.gmatch(text, '[^\t]+')
+end
+
+-- The queues and indices of a record; nothing for what is removed or never was.
+local function places_of(m)
+  if not m then return '', '' end
+  local queues, indices = string.match(m, '^L\n([^\n]*)\n(.*)$')
+  return queues or '', indices or ''
+end
+
+local function index_member(member)
+  return string.sub(member, 3) .. '\1' .. string.sub(member, 1, 1)
 end
 
 local function run_id()
-  return string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
+  return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
 end
 
-local function lines(text)
-  local out = {}
-  for line in string.gmatch(text or '', '[^\n]+') do out[#out + 1] = line end
-  return out
-end
-
--- The revision a caller may expect: 0 for what was removed or has expired.
-local function visible_rev(state, now)
-  if not state[1] or not state[2] then return 0 end
-  if state[3] and tonumber(state[3]) <= now then return 0 end
-  return tonumber(state[1])
-end
-
--- hf_commit  KEYS: P:meta
--- ARGV: prefix, opId, vettedOnly (1|0), runId, maxEvents, writes, then per write: kind, key, expectedRev, body? (1|0), body, ttlMs,
---   indices, (name, value)*, queues, (queue, at)*; then events, then per event: type, kind, key, body
--- Returns {1, token, rev…}, or {0, kind, key, rev, …} with every conflict, or {-1, run_id} when the process is not the vetted one.
-local function commit(keys, argv)
-  local at = 0
-  local function take() at = at + 1; return argv[at] end
-  local prefix, op, vetted_only, expected_run, max_events, count = take(), take(), take(), take(), take(), tonumber(take())
-  local now = now_ms()
-  local writes = {}
-  for w = 1, count do
-    local one = { kind = take(), key = take(), rev = tonumber(take()), keep = take() == '1', body = take(), ttl = tonumber(take()), idx = {}, due = {} }
-    for _ = 1, tonumber(take()) do one.idx[#one.idx + 1] = { take(), take() } end
-    for _ = 1, tonumber(take()) do one.due[#one.due + 1] = { take(), take() } end
-    one.at = prefix .. ':r:' .. one.kind .. ':' .. one.key
-    one.state = redis.call('HMGET', one.at, 'rev', 'json', 'exp', 'idx', 'due', 'ops')
-    writes[w] = one
+local function leave_places(prefix, member, m, kept_queues, kept_indices)
+  local queues, indices = places_of(m)
+  for queue in parts(queues) do
+    if not kept_queues[queue] then redis.call('ZREM', prefix .. 'q:' .. queue, member) end
   end
-  -- A repeat is answered from the first record's memory, before anything else is looked at.
-  for _, line in ipairs(lines(writes[1].state[6])) do
-    local known, result = string.match(line, '^(%S+) (.*)$')
-    if known == op then
-      local answer = { 1 }
-      for word in string.gmatch(result, '%S+') do answer[#answer + 1] = word end
-      return answer
+  for index in parts(indices) do
+    if not kept_indices[index] then redis.call('ZREM', prefix .. 'i:' .. index, index_member(member)) end
+  end
+end
+
+local function bury(key, rev)
+  redis.call('HDEL', key, 'j', 'e')
+  redis.call('HSET', key, 'r', rev, 'm', 'D')
+  redis.call('PEXPIRE', key, TOMBSTONE_MS)
+end
+
+-- L4: a bounded share of what has ended, with every commit.
+local function sweep(prefix, expiry, now)
+  local ended = redis.call('ZRANGE', expiry, '-inf', now, 'BYSCORE', 'LIMIT', 0, SWEPT_PER_COMMIT)
+  for _, member in ipairs(ended) do
+    local key = prefix .. 'r:' .. member
+    local found = redis.call('HMGET', key, 'r', 'm', 'e')
+    if found[3] and tonumber(found[3]) <= now then
+      leave_places(prefix, member, found[2], {}, {})
+      bury(key, found[1])
+    end
+    redis.call('ZREM', expiry, member)
+  end
+end
+
+local function write_record(prefix, expiry, now, write)
+  local key, member, found = write.key, write.member, write.found
+  if write.places == '' then
+    leave_places(prefix, member, found.m, {}, {})
+    bury(key, write.rev)
+    if found.e then redis.call('ZREM', expiry, member) end
+    return
+  end
+  local queues, indices = places_of(write.places)
+  local new_queues, new_indices, old_indices = {}, {}, {}
+  local times = string.gmatch(write.times, '[^\t]+')
+  for queue in parts(queues) do
+    new_queues[queue] = true
+    redis.call('ZADD', prefix .. 'q:' .. queue, times(), member)
+  end
+  local _, before = places_of(found.m)
+  for index in parts(before) do old_indices[index] = true end
+  for index in parts(indices) do
+    new_indices[index] = true
+    if not old_indices[index] then redis.call('ZADD', prefix .. 'i:' .. index, 0, index_member(member)) end
+  end
+  leave_places(prefix, member, found.m, new_queues, new_indices)
+  if found.m == 'D' then redis.call('PERSIST', key) end
+  if write.ttl ~= '' then
+    local ends = now + tonumber(write.ttl)
+    redis.call('HSET', key, 'r', write.rev, 'j', write.body, 'm', write.places, 'e', ends)
+    redis.call('ZADD', expiry, ends, member)
+  else
+    redis.call('HSET', key, 'r', write.rev, 'j', write.body, 'm', write.places)
+    if found.e then
+      redis.call('HDEL', key, 'e')
+      redis.call('ZREM', expiry, member)
     end
   end
-  if vetted_only == '1' then
-    local id = run_id()
-    if id ~= expected_run or redis.call('HGET', keys[1], 'vettedRunId') ~= id then return { -1, id } end
+end
+
+local function remember(key, commits, op, seq, revs)
+  commits = commits .. op .. ',' .. seq .. ',' .. revs .. ';'
+  local _, count = string.gsub(commits, ';', ';')
+  for _ = COMMITS_KEPT + 1, count do
+    commits = string.sub(commits, string.find(commits, ';', 1, true) + 1)
   end
-  local conflicts = { 0 }
-  for _, one in ipairs(writes) do
-    local rev = visible_rev(one.state, now)
-    if rev ~= one.rev then
-      conflicts[#conflicts + 1] = one.kind
-      conflicts[#conflicts + 1] = one.key
-      conflicts[#conflicts + 1] = tostring(rev)
+  redis.call('HSET', key, 'o', commits)
+end
+
+-- commit: every write and event, or none.
+-- KEYS 1 meta, 2 events, 3 expiry, 4… one record key per write
+-- ARGV 1 prefix, 2 id of the commit, 3 clusterUid, 4 run_id that must be the vetted one ('' = need not be), 5 lowest generation,
+--      6 events kept, then 6 a write: member, expected revision, places ('' = remove), body, time to live in ms or '', due times
+--      parted by tabs in the order of the queues; then 3 an event: type, member, body
+-- returns {'ok', seq, 'rev,rev,…'} | {'conflict', nth write, live revision, revision, …} | {'unvetted', run_id, vettedRunId, gen}
+--       | {'foreign', clusterUid}
+local function commit(keys, args)
+  local meta, events, expiry = keys[1], keys[2], keys[3]
+  local prefix, op = args[1], args[2]
+  local head = redis.call('HMGET', meta, 'clusterUid', 'seq', 'vettedRunId', 'gen')
+  if head[1] ~= args[3] then return { 'foreign', head[1] or '' } end
+
+  local now = now_ms()
+  local writes, conflicts, commits = {}, { 'conflict' }, ''
+  for nth = 1, #keys - 3 do
+    local at = 6 + (nth - 1) * 6
+    local key = keys[3 + nth]
+    local stored = redis.call('HMGET', key, 'r', 'm', 'e', 'o')
+    if nth == 1 then
+      commits = stored[4] or ''
+      local from = string.find(commits, op .. ',', 1, true)
+      if from then
+        local seq, revs = string.match(commits, '^([^,]*),([^;]*);', from + #op + 1)
+        return { 'ok', seq, revs } -- L2
+      end
+    end
+    local rev = tonumber(stored[1] or '0')
+    local live = 0
+    if stored[2] and stored[2] ~= 'D' and (not stored[3] or tonumber(stored[3]) > now) then live = rev end
+    if live ~= tonumber(args[at + 2]) then
+      conflicts[#conflicts + 1] = nth
+      conflicts[#conflicts + 1] = live
+      conflicts[#conflicts + 1] = rev
+    end
+    writes[nth] = {
+      key = key, found = { m = stored[2], e = stored[3] }, rev = rev + 1, -- L3
+      member = args[at + 1], places = args[at + 3], body = args[at + 4], ttl = args[at + 5], times = args[at + 6],
+    }
+  end
+  if args[4] ~= '' then
+    local run = run_id()
+    if run ~= args[4] or head[3] ~= run or tonumber(head[4]) < tonumber(args[5]) then
+      return { 'unvetted', run, head[3], head[4] }
     end
   end
   if #conflicts > 1 then return conflicts end
 
-  local events = {}
-  for _ = 1, tonumber(take()) do events[#events + 1] = { take(), take(), take(), take() } end
-  local token = false
-  for _, e in ipairs(events) do
-    token = redis.call('XADD', prefix .. ':events', 'MAXLEN', '~', max_events, '*', 't', e[1], 'k', e[2], 'i', e[3], 'b', e[4])
+  -- L1: from here on nothing is refused. Events first: the one command that could find the keys at odds with each other.
+  local seq = tonumber(head[2])
+  local first_event = 7 + #writes * 6
+  for at = first_event, #args, 3 do
+    seq = seq + 1
+    local id = string.format('0-%.0f', seq)
+    redis.call('XADD', events, 'MAXLEN', '~', args[6], id, 't', args[at], 'm', args[at + 1], 'b', args[at + 2])
   end
-  if not token then
-    local last = redis.call('XREVRANGE', prefix .. ':events', '+', '-', 'COUNT', 1)
-    token = last[1] and last[1][1] or '0-0'
-  end
-
+  local text = string.format('%.0f', seq)
+  if first_event <= #args then redis.call('HSET', meta, 'seq', text) end
   local revs = {}
-  for _, one in ipairs(writes) do
-    local rev = (tonumber(one.state[1] or '0')) + 1
-    revs[#revs + 1] = tostring(rev)
-    local member = one.key .. '\0' .. one.kind
-    local waiting = one.kind .. '\0' .. one.key
-    -- Entries are kept beside the record as "name\tvalue" and "queue" lines; only what changed is touched.
-    local stays = {}
-    if one.keep then for _, e in ipairs(one.idx) do stays[e[1] .. '\t' .. e[2]] = true end end
-    local had = {}
-    for _, line in ipairs(lines(one.state[4])) do
-      had[line] = true
-      if not stays[line] then
-        local name, value = string.match(line, '^([^\t]*)\t(.*)$')
-        redis.call('ZREM', prefix .. ':i:' .. name .. ':' .. value, member)
-      end
-    end
-    local queued = {}
-    if one.keep then for _, d in ipairs(one.due) do queued[d[1]] = d[2] end end
-    for _, queue in ipairs(lines(one.state[5])) do
-      if not queued[queue] then redis.call('ZREM', prefix .. ':due:' .. queue, waiting) end
-    end
-    local idx, due = {}, {}
-    if one.keep then
-      for _, e in ipairs(one.idx) do
-        local line = e[1] .. '\t' .. e[2]
-        idx[#idx + 1] = line
-        if not had[line] then redis.call('ZADD', prefix .. ':i:' .. e[1] .. ':' .. e[2], 0, member) end
-      end
-      for queue, time in pairs(queued) do
-        due[#due + 1] = queue
-        redis.call('ZADD', prefix .. ':due:' .. queue, time, waiting)
-      end
-    end
-    local ops = lines(one.state[6])
-    while #ops >= KEPT_OPERATIONS do table.remove(ops, 1) end
-    one.ops, one.newrev, one.idxtext, one.duetext = ops, rev, table.concat(idx, '\n'), table.concat(due, '\n')
+  for nth, write in ipairs(writes) do
+    write_record(prefix, expiry, now, write)
+    revs[nth] = string.format('%.0f', write.rev)
   end
-  local result = op .. ' ' .. token .. ' ' .. table.concat(revs, ' ')
-  for _, one in ipairs(writes) do
-    one.ops[#one.ops + 1] = result
-    local ops = table.concat(one.ops, '\n')
-    if one.keep then
-      redis.call('HSET', one.at, 'rev', one.newrev, 'json', one.body, 'idx', one.idxtext, 'due', one.duetext, 'ops', ops)
-      if one.ttl > 0 then
-        redis.call('HSET', one.at, 'exp', string.format('%d', now + one.ttl))
-        redis.call('PEXPIRE', one.at, one.ttl + TOMBSTONE_MS)
-      else
-        redis.call('HDEL', one.at, 'exp')
-        redis.call('PERSIST', one.at)
-      end
-    else
-      redis.call('HDEL', one.at, 'json', 'exp', 'idx', 'due')
-      redis.call('HSET', one.at, 'rev', one.newrev, 'ops', ops)
-      redis.call('PEXPIRE', one.at, TOMBSTONE_MS)
-    end
-  end
-  local answer = { 1, token }
-  for _, rev in ipairs(revs) do answer[#answer + 1] = rev end
-  return answer
+  local answer = table.concat(revs, ',')
+  remember(keys[4], commits, op, text, answer)
+  sweep(prefix, expiry, now)
+  return { 'ok', text, answer }
 end
 
--- hf_list  KEYS: the index  ARGV: prefix, after ("" = from the start), limit
--- Returns {last key seen or "", kind, key, rev, json, …}; entries of expired records are dropped on the way.
-local function list(keys, argv)
-  local prefix, after, limit = argv[1], argv[2], tonumber(argv[3])
-  local from = after == '' and '-' or '(' .. after .. '\1'
+-- read: the records that are there now.
+-- KEYS record keys   ARGV none   returns revision and body by turns, nulls for what is absent
+local function read(keys)
   local now = now_ms()
-  local members = redis.call('ZRANGE', keys[1], from, '+', 'BYLEX', 'LIMIT', 0, limit)
-  local answer = { '' }
-  for _, member in ipairs(members) do
-    local key, kind = string.match(member, '^(.-)%z(.*)$')
-    local state = redis.call('HMGET', prefix .. ':r:' .. kind .. ':' .. key, 'rev', 'json', 'exp')
-    if visible_rev(state, now) > 0 then
-      answer[#answer + 1] = kind
-      answer[#answer + 1] = key
-      answer[#answer + 1] = state[1]
-      answer[#answer + 1] = state[2]
-    else
-      redis.call('ZREM', keys[1], member)
-    end
-    answer[1] = key
+  local answer = {}
+  for nth, key in ipairs(keys) do
+    local found = redis.call('HMGET', key, 'r', 'j', 'e')
+    local live = found[2] and (not found[3] or tonumber(found[3]) > now)
+    answer[nth * 2 - 1] = live and found[1]
+    answer[nth * 2] = live and found[2]
   end
-  if #members < limit then answer[1] = '' end
   return answer
 end
 
--- hf_vet  KEYS: P:meta  ARGV: run_id, gen. Returns 1, or 0 when the process is another one by now.
-local function vet(keys, argv)
-  if run_id() ~= argv[1] then return 0 end
-  redis.call('HSET', keys[1], 'vettedRunId', argv[1], 'gen', argv[2])
-  return 1
+-- list: a page of an index, in the order of the keys, with the records as they are in the same moment.
+-- KEYS 1 index   ARGV 1 prefix, 2 the key after which to go on or '', 3 limit
+-- returns {key to go on after or '', member, revision, body, …}; what ended but still has its place is left out
+local function list(keys, args)
+  local from = '-'
+  if args[2] ~= '' then from = '(' .. args[2] .. '\1\255' end
+  local found = redis.call('ZRANGE', keys[1], from, '+', 'BYLEX', 'LIMIT', 0, args[3])
+  local now = now_ms()
+  local answer = { '' }
+  for _, entry in ipairs(found) do
+    local member = string.sub(entry, -1) .. ':' .. string.sub(entry, 1, -3)
+    local record = redis.call('HMGET', args[1] .. 'r:' .. member, 'r', 'j', 'e')
+    if record[2] and (not record[3] or tonumber(record[3]) > now) then
+      answer[#answer + 1] = member
+      answer[#answer + 1] = record[1]
+      answer[#answer + 1] = record[2]
+    end
+  end
+  if #found == tonumber(args[3]) then answer[1] = string.sub(found[#found], 1, -3) end
+  return answer
 end
 
--- hf_identity  KEYS: P:meta. Returns {run_id, clusterUid, schema, gen, vettedRunId}.
+-- identity: which process this is, and whose data it holds.
+-- KEYS 1 meta   ARGV none   returns {digest of this library, run_id, clusterUid, schema, gen, vettedRunId, durability}
 local function identity(keys)
-  local m = redis.call('HMGET', keys[1], 'clusterUid', 'schema', 'gen', 'vettedRunId')
-  return { run_id(), m[1] or '', m[2] or '0', m[3] or '0', m[4] or '' }
+  local meta = redis.call('HMGET', keys[1], 'clusterUid', 'schema', 'gen', 'vettedRunId', 'durability')
+  return { '@digest@', run_id(), meta[1] or '', meta[2] or '', meta[3] or '', meta[4] or '', meta[5] or '' }
 end
 
-redis.register_function('hf_commit', commit)
-redis.register_function('hf_list', list)
-redis.register_function('hf_vet', vet)
-redis.register_function('hf_identity', identity)
+-- init: gives a store without an identity one; the gate stays shut until it is vetted.
+-- KEYS 1 meta, 2 events   ARGV 1 clusterUid, 2 schema   returns the clusterUid that it has now
+local function init(keys, args)
+  local uid = redis.call('HGET', keys[1], 'clusterUid')
+  if uid then return uid end
+  local newest = redis.call('XREVRANGE', keys[2], '+', '-', 'COUNT', 1)
+  local seq = newest[1] and string.match(newest[1][1], '^0%-(%d+)$') or '0'
+  redis.call('HSET', keys[1], 'clusterUid', args[1], 'schema', args[2], 'gen', '1', 'seq', seq, 'vettedRunId', '')
+  return args[1]
+end
+
+-- vet: this very process may be granted from, under this generation.
+-- KEYS 1 meta   ARGV 1 clusterUid, 2 run_id, 3 generation
+-- returns {'ok'} | {'foreign', clusterUid} | {'other', run_id} | {'older', gen}
+local function vet(keys, args)
+  local head = redis.call('HMGET', keys[1], 'clusterUid', 'gen')
+  if head[1] ~= args[1] then return { 'foreign', head[1] or '' } end
+  local run = run_id()
+  if run ~= args[2] then return { 'other', run } end
+  if tonumber(head[2]) > tonumber(args[3]) then return { 'older', head[2] } end
+  redis.call('HSET', keys[1], 'vettedRunId', run, 'gen', args[3])
+  return { 'ok' }
+end
+
+redis.register_function('holdfast_v1_commit', commit)
+redis.register_function('holdfast_v1_init', init)
+redis.register_function('holdfast_v1_vet', vet)
+redis.register_function{ function_name = 'holdfast_v1_read', callback = read, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v1_list', callback = list, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v1_identity', callback = identity, flags = { 'no-writes' } }

@@ -1,71 +1,71 @@
-import { readFileSync } from "node:fs";
+/**
+ * Brings a Redis to what this version needs: its function library, the identity of a new store, and the facts that only a user
+ * with CONFIG GET can find out. Done as a user of its own (HOLDFAST_STORE_MIGRATE), or as the controller's where that one may.
+ */
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import type { Redis } from "ioredis";
-import { durabilityFaults, parseInfo, volatileStore } from "./durability.ts";
-import { redisKeys } from "./redis-keys.ts";
+import { isForbidden, isMissingFunction } from "./call-failure.ts";
+import { libraryFunctions, libraryName, readLibrary } from "./library.ts";
+import type { RedisConnection } from "./redis-connection.ts";
+import type { RedisKeys } from "./redis-keys.ts";
+import { askDurability, encodeDurability } from "./start-gate.ts";
+import { type FoundIdentity, readIdentity } from "./store-identity.ts";
 
 export const schemaVersion = 1;
 
-const library = readFileSync(new URL("./library.lua", import.meta.url), "utf8");
+export const refuseNewerSchema = (store: string, schema: number): void => {
+  if (schema <= schemaVersion) return;
+  throw new HoldfastError({
+    kind: "precondition",
+    reason: "STORE_SCHEMA_NEWER",
+    message: `the store ${store} has schema ${schema}, this version knows ${schemaVersion}: use the version that wrote it, or a newer one`,
+    metadata: { store, schema: String(schema) },
+  });
+};
 
-export interface MigrateOptions {
-  readonly redis: Redis;
-  readonly cell: string;
-  readonly place: string;
-  readonly uuid: () => string;
-  readonly allowVolatile: boolean;
-  /** The operator vouches for appendfsync and its kin where CONFIG is forbidden. */
-  readonly declaredDurable: boolean;
+export interface LibraryState {
+  readonly state: "current" | "missing" | "other";
+  readonly identity: FoundIdentity | undefined;
 }
 
-const configOf = async (redis: Redis): Promise<ReadonlyMap<string, string> | undefined> => {
+export const readLibraryState = async (connection: RedisConnection, keys: RedisKeys): Promise<LibraryState> => {
   try {
-    const flat = (await redis.config(
-      "GET",
-      "appendfsync",
-      "no-appendfsync-on-rewrite",
-      "min-replicas-to-write",
-    )) as readonly string[];
-    return new Map(flat.flatMap((name, i) => (i % 2 === 0 ? [[name, flat[i + 1] ?? ""] as const] : [])));
+    const identity = await readIdentity((_, command, ...args) => connection.call(command, ...args), keys);
+    return { state: identity.digest === readLibrary().digest ? "current" : "other", identity };
   } catch (error) {
-    if (error instanceof Error && /NOPERM|unknown command/i.test(error.message)) return undefined;
+    if (isMissingFunction(error)) return { state: "missing", identity: undefined };
     throw error;
   }
 };
 
-/** Rejects when this Redis may forget what it acknowledged. Answers what was wrong and allowed all the same. */
-export const checkDurability = async (options: MigrateOptions): Promise<readonly string[]> => {
-  const { redis, place } = options;
-  const info = parseInfo(await redis.info());
-  const config = await configOf(redis);
-  const faults = [
-    ...durabilityFaults(info, config),
-    ...(config === undefined && !options.declaredDurable
-      ? [
-          {
-            found: "CONFIG is forbidden, so appendfsync cannot be seen",
-            cure: "allow CONFIG GET to the migrating user, or vouch for it with HOLDFAST_STORE_DECLARED_DURABLE=1",
-          },
-        ]
-      : []),
-  ];
-  if (faults.length > 0 && !options.allowVolatile) throw volatileStore(place, faults);
-  return faults.map((f) => f.found);
+export interface MigrateOptions {
+  readonly connection: RedisConnection;
+  readonly keys: RedisKeys;
+  /** For the identity of a store that has none; absent = a store without one is left without. */
+  readonly newClusterUid: string | undefined;
+}
+
+/** Does what is missing, as far as its user may; running it again changes nothing. What is still missing then, the gate tells. */
+export const migrate = async ({ connection, keys, newClusterUid }: MigrateOptions): Promise<void> => {
+  const ifAllowed = async (command: string, ...args: readonly (string | number)[]): Promise<void> => {
+    try {
+      await connection.call(command, ...args);
+    } catch (error) {
+      if (!isForbidden(error)) throw error;
+    }
+  };
+  let { state, identity } = await readLibraryState(connection, keys);
+  if (identity !== undefined) refuseNewerSchema(connection.shown, identity.schema);
+  if (state !== "current") {
+    await ifAllowed("FUNCTION", "LOAD", "REPLACE", readLibrary().code);
+    ({ state, identity } = await readLibraryState(connection, keys));
+  }
+  if (state !== "current" || identity === undefined) return;
+  refuseNewerSchema(connection.shown, identity.schema);
+  if (identity.clusterUid === "" && newClusterUid !== undefined)
+    await ifAllowed("FCALL", libraryFunctions.init, 2, keys.meta, keys.events, newClusterUid, schemaVersion);
+  const durability = await askDurability(connection, identity.runId);
+  if (durability !== undefined && identity.durability !== encodeDurability(durability))
+    await ifAllowed("HSET", keys.meta, "durability", encodeDurability(durability));
 };
 
-/** Loads the function library and makes the cell's own record. Run by an identity that may do so; any number of times. */
-export const migrate = async ({ redis, cell, place, uuid }: MigrateOptions): Promise<void> => {
-  const { meta } = redisKeys(cell);
-  const schema = Number((await redis.hget(meta, "schema")) ?? schemaVersion);
-  if (schema > schemaVersion)
-    throw new HoldfastError({
-      kind: "precondition",
-      reason: "STORE_SCHEMA_NEWER",
-      message: `the store at ${place} has schema ${schema}, this version knows ${schemaVersion}: use the version that wrote it, or a newer one`,
-      metadata: { store: place },
-    });
-  await redis.function("LOAD", "REPLACE", library);
-  await redis.hsetnx(meta, "clusterUid", uuid());
-  await redis.hsetnx(meta, "schema", String(schemaVersion));
-  await redis.hsetnx(meta, "gen", "1");
-};
+export const missingLibrary = `${libraryName} is not loaded: set HOLDFAST_STORE_MIGRATE to the address of a user that may FUNCTION LOAD`;

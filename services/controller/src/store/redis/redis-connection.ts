@@ -1,75 +1,171 @@
+/**
+ * One connection to Redis, the only file that knows ioredis.
+ *
+ * C1 No command is sent twice by the client: a command whose reply is lost fails, and whoever sent it decides.
+ * C2 Nothing is sent on a connection before it is known which process is at its other end.
+ * C3 A connection on which a command timed out is given up: its later replies help nobody, and a half-open one would swallow
+ *    the next commands too.
+ */
 import { backoffDelay } from "@holdfast/shared/async/backoff";
-import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { Clock } from "@holdfast/shared/async/clock";
+import { createNotifier } from "@holdfast/shared/async/notifier";
+import { linkSignals } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { Redis } from "ioredis";
+import { CallFailure, callFailureOf } from "./call-failure.ts";
+import type { RedisAddress } from "./redis-address.ts";
 
-export interface RedisConnectionOptions {
-  readonly url: string;
-  readonly log: Logger;
-  readonly commandTimeoutMs: number;
-  readonly random: () => number;
-  /** For XREAD BLOCK: such a command may take long. */
-  readonly blocking?: boolean;
+export interface Connected {
+  /** Names the process, a new one after each start of Redis. */
+  readonly runId: string;
+  /** Counts the connections made so far. */
+  readonly session: number;
 }
 
-/** Where it is, without the user and password that the URL may carry. */
-export const redisPlace = (url: string): string => {
-  try {
-    const { protocol, host, pathname } = new URL(url);
-    return `${protocol}//${host}${pathname}`;
-  } catch {
-    return "redis";
-  }
-};
+export interface RedisConnection {
+  readonly shown: string;
+  /** What is at the other end; waits for it, `call`'s time at most. */
+  connected(): Promise<Connected>;
+  /** Waits for a connection, sends once, and fails with a CallFailure that says what is known. */
+  call(command: string, ...args: readonly (string | number)[]): Promise<unknown>;
+  onConnected(listener: (connected: Connected) => void): () => void;
+  /** Why there is no connection now. */
+  trouble(): string | undefined;
+  close(): void;
+}
+
+export interface RedisConnectionOptions {
+  readonly address: RedisAddress;
+  /** Shown by CLIENT LIST. */
+  readonly name: string;
+  readonly commandTimeoutMs: number;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly random: () => number;
+}
 
 /**
- * One connection by the rules that keep a lost answer from becoming a second effect: nothing is queued while offline, nothing is sent
- * again by the library, every command has an end.
+ * Soon after a connection that worked, as commits wait for the next one; then ever later. Never at once and never all together:
+ * `attempt` counts from 1 since the last connection that was ready.
  */
-export const connectRedis = (options: RedisConnectionOptions): Redis => {
-  const redis = new Redis(options.url, {
-    // With the default an INCR whose answer was lost ran twice.
-    autoResendUnfulfilledCommands: false,
+const reconnectDelay = (attempt: number, random: () => number): number =>
+  attempt === 1 ? 5 + Math.floor(20 * random()) : 20 + backoffDelay(attempt, { baseMs: 25, capMs: 2000 }, random);
+
+const clientOptions = ({ address, name, commandTimeoutMs, random }: RedisConnectionOptions) => {
+  return {
+    host: address.host,
+    port: address.port,
+    db: address.db,
+    ...(address.username === undefined ? {} : { username: address.username }),
+    ...(address.password === undefined ? {} : { password: address.password }),
+    ...(address.tls ? { tls: { servername: address.host } } : {}),
+    connectionName: name,
+    // The restricted user may say who it is and nothing more; RESP3 and CLIENT SETINFO are not needed.
+    protocol: 2 as const,
+    disableClientInfo: true,
+    lazyConnect: true,
+    autoResendUnfulfilledCommands: false, // C1
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     enableReadyCheck: true,
-    // Flat answers, the same from every version that is supported.
-    protocol: 2,
-    connectTimeout: options.commandTimeoutMs,
-    ...(options.blocking === true ? {} : { commandTimeout: options.commandTimeoutMs }),
-    // The first try is at once: one lost connection is common, and every commit waits for it.
-    retryStrategy: (times) =>
-      times === 1 ? 5 : 20 + backoffDelay(times, { baseMs: 50, capMs: 1_000 }, options.random),
-    // 1 = reconnect (the master may be elsewhere by now); never 2, which would send the command again.
-    reconnectOnError: (error) => (error.message.startsWith("READONLY") ? 1 : false),
-    lazyConnect: true,
-  });
-  redis.on("error", (error: Error) => options.log.debug("redis connection", { error: error.message }));
-  return redis;
+    maxLoadingRetryTime: 500,
+    connectTimeout: commandTimeoutMs,
+    commandTimeout: commandTimeoutMs,
+    disconnectTimeout: 100,
+    retryStrategy: (attempt: number) => reconnectDelay(attempt, random),
+    // A replica that was a master: find the new one. 2 would send the command again.
+    reconnectOnError: (error: Error): 1 | false => (error.message.startsWith("READONLY") ? 1 : false), // C1
+  };
 };
 
-/** Resolves when commands can be sent; rejects when that takes too long. */
-export const whenReady = async (redis: Redis, timeoutMs: number, place: string): Promise<void> => {
-  if (redis.status === "ready") return;
-  if (redis.status === "wait") void redis.connect().catch(() => undefined);
-  await new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(() => {
-      redis.off("ready", ready);
-      reject(unavailable(place, `not reachable within ${timeoutMs} ms`));
-    }, timeoutMs);
-    const ready = (): void => {
-      clearTimeout(timer);
-      resolve();
-    };
-    redis.once("ready", ready);
-  });
-};
+export const createRedisConnection = (options: RedisConnectionOptions): RedisConnection => {
+  const { address, commandTimeoutMs, clock } = options;
+  const log = options.log.child({ store: address.shown, connection: options.name });
+  const changed = createNotifier();
+  const listeners = new Set<(connected: Connected) => void>();
+  const closing = new AbortController();
+  let current: Connected | undefined;
+  let sessions = 0;
+  let trouble: string | undefined = "not connected yet";
 
-export const unavailable = (place: string, why: string, cause?: unknown): HoldfastError =>
-  new HoldfastError({
-    kind: "unavailable",
-    reason: "STORE_UNAVAILABLE",
-    message: `the store at ${place} does not answer (${why}); mounts are not touched, ask again`,
-    metadata: { store: place },
-    cause,
+  const redis = new Redis(clientOptions(options));
+  redis.on("error", (error: Error) => {
+    trouble = error.message;
   });
+  /** Whoever comes now waits for the next connection. */
+  const lose = (reason: string): void => {
+    if (current === undefined) return;
+    current = undefined;
+    trouble ??= reason;
+    if (!closing.signal.aborted) log.warn("the connection to the store is lost", { reason: trouble });
+  };
+  redis.on("close", () => lose("connection closed"));
+  const greet = async (): Promise<void> => {
+    const session = ++sessions;
+    const info = String(await redis.info("server"));
+    const runId = /^run_id:(\w+)/m.exec(info)?.[1];
+    if (runId === undefined) throw new Error("INFO server names no run_id");
+    if (session !== sessions || redis.status !== "ready") return;
+    current = { runId, session }; // C2
+    trouble = undefined;
+    log.info("connected to the store", { run_id: runId });
+    for (const listener of [...listeners]) listener(current);
+    changed.notify();
+  };
+  redis.on("ready", () => {
+    greet().catch((error: unknown) => {
+      trouble = error instanceof Error ? error.message : String(error);
+      if (!closing.signal.aborted && redis.status === "ready") redis.disconnect(true);
+    });
+  });
+  redis.connect().catch(() => undefined); // told by the events
+
+  const connected = async (): Promise<Connected> => {
+    if (current !== undefined) return current;
+    const limit = linkSignals(closing.signal);
+    const cancel = clock.timer(commandTimeoutMs, () => limit.abort(new DOMException("no connection", "TimeoutError")));
+    try {
+      for (let seen = changed.version(); current === undefined; ) seen = await changed.wait(seen, limit.signal);
+      return current;
+    } catch (cause) {
+      const reason = closing.signal.aborted ? "the store is closed" : `not connected: ${trouble ?? "unknown"}`;
+      throw new CallFailure("not-sent", reason, { cause });
+    } finally {
+      cancel();
+      limit.dispose();
+    }
+  };
+
+  return {
+    shown: address.shown,
+    connected,
+    async call(command, ...args) {
+      for (;;) {
+        const { session } = await connected();
+        try {
+          return await redis.call(command, ...args);
+        } catch (error) {
+          const failure = callFailureOf(error);
+          const own = current?.session === session;
+          if (failure.message === "Command timed out" && own) {
+            lose(`no answer to ${command} within ${commandTimeoutMs} ms`);
+            redis.disconnect(true); // C3
+          }
+          if (failure.certainty !== "not-sent") throw failure;
+          // It ended before this was written to it: nothing was sent, the next connection may take it. C1
+          if (own) lose("connection ended");
+        }
+      }
+    },
+    onConnected(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    trouble: () => trouble,
+    close() {
+      if (closing.signal.aborted) return;
+      closing.abort(new DOMException("the store is closed", "AbortError"));
+      redis.disconnect();
+    },
+  };
+};

@@ -1,14 +1,50 @@
-import type { AggregateRef } from "../../domain/store-types.ts";
+import type { AggregateKind, AggregateRef } from "../../domain/store-types.ts";
 
-/** Every key of a cell carries its hash tag: one slot, so that several records change in one step also in a Redis Cluster. */
-export const redisKeys = (cell: string) => {
+/** One letter a kind, to keep every index entry short. Total, and both ways round; never reuse a letter. */
+const letters: Readonly<Record<AggregateKind, string>> = {
+  volume: "v",
+  "claim-set": "c",
+  node: "n",
+  snapshot: "s",
+  group: "g",
+  plugin: "p",
+  secret: "k",
+  tombstone: "t",
+  meta: "m",
+};
+const kinds: ReadonlyMap<string, AggregateKind> = new Map(
+  Object.entries(letters).map(([kind, letter]) => [letter, kind as AggregateKind]),
+);
+
+/** What stands for a record inside Redis: `<letter>:<key>`. */
+export const memberOf = ({ kind, key }: AggregateRef): string => `${letters[kind]}:${key}`;
+
+export const refOfMember = (member: string): AggregateRef => {
+  const kind = kinds.get(member.slice(0, 1));
+  if (kind === undefined) throw new Error(`"${member}" in the store is of no known kind`);
+  return { kind, key: member.slice(2) };
+};
+
+export interface RedisKeys {
+  /** All keys of the cell begin so; the braces put them into one slot. */
+  readonly prefix: string;
+  readonly meta: string;
+  readonly events: string;
+  readonly expiry: string;
+  record(ref: AggregateRef): string;
+  index(index: string, value: string): string;
+  queue(queue: string): string;
+}
+
+export const createRedisKeys = (cell: string): RedisKeys => {
   const prefix = `{hf:${cell}}`;
   return {
     prefix,
-    record: (ref: AggregateRef) => `${prefix}:r:${ref.kind}:${ref.key}`,
-    index: (name: string, value: string) => `${prefix}:i:${name}:${value}`,
-    due: (queue: string) => `${prefix}:due:${queue}`,
-    events: `${prefix}:events`,
-    meta: `${prefix}:meta`,
+    meta: `${prefix}meta`,
+    events: `${prefix}events`,
+    expiry: `${prefix}expiry`,
+    record: (ref) => `${prefix}r:${memberOf(ref)}`,
+    index: (index, value) => `${prefix}i:${index}:${value}`,
+    queue: (queue) => `${prefix}q:${queue}`,
   };
 };

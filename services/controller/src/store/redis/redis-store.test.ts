@@ -1,202 +1,189 @@
-import { randomUUID } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import path from "node:path";
-import { systemClock } from "@holdfast/shared/async/clock";
-import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { sample } from "../../../../../test/support/full.ts";
-import { type RedisServer, startRedisServer } from "../../../../../test/support/redis-server.ts";
-import { startTcpProxy } from "../../../../../test/support/tcp-proxy.ts";
-import type { Commit } from "../../domain/store-types.ts";
-import type { Store } from "../../ports.ts";
-import { openStore } from "../open-store.ts";
 import { describeStore } from "../store-contract.ts";
-import { runtimeAcl } from "./acl.ts";
-import { redisKeys } from "./redis-keys.ts";
-import { createRedisStore } from "./redis-store.ts";
-
-const log = createMemoryLogger();
-const ids = { uuid: () => randomUUID(), random: () => Math.random() };
-
-const openOver = (
-  server: RedisServer,
-  stateDir: string,
-  more: { url?: string; cell?: string; allowVolatile?: boolean } = {},
-): Promise<Store> =>
-  openStore({
-    url: more.url ?? server.url,
-    migrateUrl: server.url,
-    cell: more.cell ?? "test",
-    stateDir,
-    allowVolatile: more.allowVolatile ?? false,
-    declaredDurable: false,
-    log,
-    clock: systemClock,
-    ids,
-    signal: new AbortController().signal,
-  });
-
-const bare = (
-  url: string,
-  more: { maxEvents?: number; commandTimeoutMs?: number; settleMs?: number } = {},
-): Promise<Store> =>
-  createRedisStore({ url, cell: "test", log, random: Math.random, monotonic: () => performance.now(), ...more });
-
-const counting = (opId: string, key: string, expectedRev: number, value: number): Commit => ({
-  opId,
-  writes: [{ ref: { kind: "volume", key }, expectedRev, body: String(value), indexes: [], due: [] }],
-  events: [],
-  requiresVetted: false,
-});
+import { commitOf, keysOf, ref, take, write } from "../test-commits.ts";
+import { aclCommand, controllerRules } from "./acl.ts";
+import { type RedisFixture, startRedisFixture, vet } from "./redis-fixture.ts";
+import { createRedisKeys } from "./redis-keys.ts";
 
 describeStore("Redis, as the restricted user", async () => {
-  const server = await startRedisServer();
-  const stateDir = mkdtempSync(path.join(tmpdir(), "hf-state-"));
-  const migrated = await openOver(server, stateDir);
-  await migrated.close();
-  const url = await server.addUser("holdfast", runtimeAcl("test"));
-  const store = await bare(url, { maxEvents: 200 });
-  const other = await bare(url, { maxEvents: 200 });
+  const fixture = await startRedisFixture();
+  const tuning = { maxEvents: 200 };
+  const store = await fixture.open({ tuning });
+  const other = await fixture.open({ tuning });
   return {
     store,
     other,
     maxEvents: 200,
-    stop: async () => {
-      await store.close();
-      await other.close();
-      await server.stop();
-      rmSync(stateDir, { recursive: true, force: true });
+    async unvet() {
+      await (await fixture.server.admin()).hset(createRedisKeys("test").meta, "vettedRunId", "of-an-earlier-process");
     },
+    pass: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+    stop: () => fixture.stop(),
   };
 });
 
-describe("Redis store", { timeout: 120_000 }, () => {
-  let server: RedisServer;
-  let stateDir: string;
+describe("Redis store", () => {
+  let fixture: RedisFixture;
+  let admin: Redis;
+  const keys = createRedisKeys("test");
 
   beforeAll(async () => {
-    server = await startRedisServer();
-    stateDir = mkdtempSync(path.join(tmpdir(), "hf-state-"));
-    await (await openOver(server, stateDir)).close();
+    fixture = await startRedisFixture();
+    admin = await fixture.server.admin();
   });
-  afterAll(async () => {
-    await server.stop();
-    rmSync(stateDir, { recursive: true, force: true });
-  });
+  afterAll(() => fixture.stop());
 
-  it("the restricted user can neither load code, nor read the configuration, nor leave its cell", async () => {
-    const { Redis } = await import("ioredis");
-    const redis = new Redis(await server.addUser("narrow", runtimeAcl("test")), { maxRetriesPerRequest: 0 });
+  it("the restricted user can neither run code, nor read the configuration, nor leave its cell", async () => {
+    await fixture.open();
+    const redis = new Redis(await fixture.restricted("test"), { maxRetriesPerRequest: 0, retryStrategy: () => null });
     redis.on("error", () => undefined);
-    const commands: readonly (readonly [string, ...string[]])[] = [
+    const refused: readonly (readonly [string, ...string[]])[] = [
       ["EVAL", "return 1", "0"],
-      ["FUNCTION", "LIST"],
       ["SCRIPT", "FLUSH"],
+      ["FUNCTION", "LIST"],
+      ["FUNCTION", "DELETE", "holdfast_v1"],
       ["CONFIG", "GET", "*"],
       ["FLUSHALL"],
+      ["FLUSHDB"],
       ["KEYS", "*"],
-      ["HGET", "{hf:other}:meta", "gen"],
-      ["SET", "{hf:test}:r:volume:x", "1"],
+      ["SCAN", "0"],
+      ["ACL", "LIST"],
+      ["DEBUG", "SLEEP", "0"],
+      ["HMGET", "{hf:other}meta", "gen"],
+      ["HMGET", "{hf:testing}meta", "gen"],
+      ["DEL", keys.meta],
+      ["SET", keys.meta, "1"],
+      ["SUBSCRIBE", "x"],
     ];
-    for (const [command, ...args] of commands)
-      await expect(redis.call(command, ...args), command).rejects.toThrow(/NOPERM/);
+    for (const [command, ...args] of refused)
+      await expect(redis.call(command, ...args), `${command} ${args.join(" ")}`).rejects.toThrow(/NOPERM/);
     redis.disconnect();
   });
 
-  it(`${sample(1000, 100)} lost answers leave no doubled effect`, async () => {
-    const proxy = await startTcpProxy({ port: server.port });
-    const store = await bare(proxy.url, { commandTimeoutMs: 500 });
-    const count = sample(1000, 100);
-    for (let n = 0; n < count; n += 1) {
-      proxy.dropNextReply();
-      const result = await store.commit(counting(`drop-${n}`, "counter", n, n + 1));
-      expect(result).toMatchObject({ ok: true, revs: [n + 1] });
+  it("prints a rule that Redis takes", async () => {
+    const [, , ...rule] = aclCommand("printed", controllerRules("test")).split(" ");
+    await admin.call("ACL", "SETUSER", ...rule);
+    const listed = (await admin.call("ACL", "LIST")) as string[];
+    expect(listed.find((line) => line.startsWith("user printed "))).toContain("~{hf:test}* resetchannels -@all");
+  });
+
+  it("a commit is one command on the wire, however much it writes", async () => {
+    const store = await fixture.open();
+    const places = { indexes: [{ index: "i", value: "v" }], due: [{ queue: "q", at: 1 }] };
+    const writes = Array.from({ length: 5 }, (_, n) => write(`wire-${n}`, 0, "x", places));
+    const events = [{ type: "t", ref: ref("wire-0"), body: "e" }];
+    const calls = async () => {
+      const stats = String(await admin.info("commandstats"));
+      return [...stats.matchAll(/^cmdstat_(fcall|fcall_ro):calls=(\d+)/gm)].reduce((sum, m) => sum + Number(m[2]), 0);
+    };
+    const before = await calls();
+    await store.commit(commitOf(writes, { events }));
+    expect(await calls()).toBe(before + 1);
+  });
+
+  it("nothing is left of what was removed or ended, but its revision for a day", async () => {
+    const cell = "leaves";
+    const store = await fixture.open({ cell });
+    const own = createRedisKeys(cell);
+    const places = { indexes: [{ index: "i", value: "v" }], due: [{ queue: "q", at: 1 }] };
+    await store.commit(commitOf([write("gone", 0, "x", places), write("short", 0, "x", { ...places, ttlMs: 20 })]));
+    await store.commit(commitOf([write("gone", 1, null)]));
+    await new Promise((resolve) => setTimeout(resolve, 40));
+    // The places of what ended go with the next commit, whatever that is about.
+    await store.commit(commitOf([write("other", 0, "x")]));
+    const left = (await admin.keys(`${own.prefix}*`)).map((key) => key.slice(own.prefix.length)).toSorted();
+    expect(left).toEqual(["meta", "r:v:gone", "r:v:other", "r:v:short"]);
+    for (const key of ["gone", "short"]) {
+      expect(await admin.hkeys(own.record(ref(key)))).not.toContain("j");
+      const ttl = await admin.pttl(own.record(ref(key)));
+      expect(ttl).toBeGreaterThan(86_300_000);
+      expect(ttl).toBeLessThanOrEqual(86_400_000);
     }
-    expect(proxy.dropped()).toBe(count);
-    expect(await store.get({ kind: "volume", key: "counter" })).toMatchObject({ rev: count, body: String(count) });
-    await store.close();
-    await proxy.close();
+    expect(await admin.pttl(own.record(ref("other")))).toBe(-1);
   });
 
-  it("says UNAVAILABLE while Redis stands still, and goes on after", async () => {
-    const store = await bare(server.url, { commandTimeoutMs: 200, settleMs: 600 });
-    server.signal("SIGSTOP");
-    try {
-      await expect(store.get({ kind: "volume", key: "x" })).rejects.toMatchObject({
-        kind: "unavailable",
-        reason: "STORE_UNAVAILABLE",
-      });
-      await expect(store.commit(counting("stopped", "stopped", 0, 1))).rejects.toMatchObject({ kind: "unavailable" });
-    } finally {
-      server.signal("SIGCONT");
+  it("ends many records a few with each commit, and none of them is seen meanwhile", async () => {
+    const cell = "sweep";
+    const store = await fixture.open({ cell });
+    const own = createRedisKeys(cell);
+    const short = (n: number) => write(`s${n}`, 0, "x", { ttlMs: 1, indexes: [{ index: "i", value: "v" }] });
+    await store.commit(commitOf(Array.from({ length: 30 }, (_, n) => short(n))));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(await keysOf(store, "i", "v", 7)).toEqual([]);
+    const left: number[] = [];
+    for (let rev = 0; rev < 4; rev += 1) {
+      left.push(await admin.zcard(own.expiry));
+      await store.commit(commitOf([write("tick", rev, "x")]));
     }
-    // Whether the lost commit was written or not: the same operation again gives one effect.
-    expect(await store.commit(counting("stopped", "stopped", 0, 1))).toMatchObject({ ok: true, revs: [1] });
-    await store.close();
+    expect(left).toEqual([30, 22, 14, 6]);
+    expect(await admin.zcard(own.expiry)).toBe(0);
+    expect(await admin.exists(own.index("i", "v"))).toBe(0);
   });
 
-  it("[I8] after a kill everything acknowledged is there, and nothing is granted before vetting", async () => {
-    const store = await bare(server.url, { settleMs: 10_000 });
-    const reasons: string[] = [];
-    store.onSuspect((reason) => reasons.push(reason));
-    const first = await store.identity();
-    await store.markVetted(first.runId, 1);
-    expect(await store.commit({ ...counting("before", "kept", 0, 1), requiresVetted: true })).toMatchObject({
-      ok: true,
-    });
-    await server.kill();
-    await server.restart();
-    await expect
-      .poll(async () => (await store.identity().catch(() => first)).runId, { timeout: 20_000 })
-      .not.toBe(first.runId);
-    expect(await store.get({ kind: "volume", key: "kept" })).toMatchObject({ body: "1" });
-    await expect(store.commit({ ...counting("grant", "kept", 1, 2), requiresVetted: true })).rejects.toMatchObject({
-      reason: "STORE_UNVETTED",
-    });
-    expect(await store.commit(counting("release", "kept", 1, 2))).toMatchObject({ ok: true });
-    await expect.poll(() => reasons.some((r) => r.includes("another one"))).toBe(true);
-    await expect(store.markVetted(first.runId, 2)).rejects.toMatchObject({ kind: "unavailable" });
-    await store.markVetted((await store.identity()).runId, 2);
-    expect(await store.commit({ ...counting("grant2", "kept", 2, 3), requiresVetted: true })).toMatchObject({
-      ok: true,
-    });
-    await store.close();
+  it("cells on one Redis know nothing of each other", async () => {
+    const [a, b] = [await fixture.open({ cell: "a" }), await fixture.open({ cell: "b" })];
+    await a.commit(commitOf([write("k", 0, "of a", { indexes: [{ index: "i", value: "v" }] })]));
+    expect(await b.get(ref("k"))).toBeUndefined();
+    expect(await keysOf(b, "i", "v")).toEqual([]);
+    expect((await a.identity()).clusterUid).not.toBe((await b.identity()).clusterUid);
   });
 
-  it.each([
-    ["appendonly", "no", "CONFIG SET appendonly yes"],
-    ["appendfsync", "everysec", "CONFIG SET appendfsync always"],
-    ["no-appendfsync-on-rewrite", "yes", "CONFIG SET no-appendfsync-on-rewrite no"],
-    ["maxmemory-policy", "allkeys-lru", "CONFIG SET maxmemory-policy noeviction"],
-  ])("a Redis with %s %s is refused with the cure, unless that is allowed", async (setting, value, cure) => {
-    const weak = await startRedisServer({ [setting]: value });
-    try {
-      const refused = await openOver(weak, stateDir).then(
-        () => undefined,
-        (error: unknown) => error as Error & { reason: string },
+  it("watches that wait share one connection, and go on over a lost one", async () => {
+    const store = await fixture.open({ cell: "watch" });
+    const head = await store.head();
+    const watching = Array.from({ length: 10 }, () => take(store, head, 2));
+    const event = (body: string) => ({ type: "t", ref: ref("k"), body });
+    await store.commit(commitOf([write("k", 0, "x")], { events: [event("before")] }));
+    const tails = async (): Promise<readonly string[]> => {
+      const list = String(await admin.call("CLIENT", "LIST"));
+      return [...list.matchAll(/^id=(\d+) .*name=holdfast-controller-events.*user=controller-watch/gm)].map(
+        (m) => m[1] ?? "",
       );
-      expect(refused).toMatchObject({ reason: "STORE_VOLATILE" });
-      expect(refused?.message).toContain(cure);
-      await (await openOver(weak, stateDir, { allowVolatile: true })).close();
-    } finally {
-      await weak.stop();
-    }
+    };
+    await expect.poll(tails).toHaveLength(1);
+    for (const id of await tails()) await admin.call("CLIENT", "KILL", "ID", id);
+    await store.commit(commitOf([write("k", 1, "x")], { events: [event("after")] }));
+    for (const events of await Promise.all(watching))
+      expect(events.map(({ body }) => body)).toEqual(["before", "after"]);
+    expect(await tails()).toHaveLength(1);
   });
 
-  it("names every fault at once", async () => {
-    const weak = await startRedisServer({ appendonly: "no", "maxmemory-policy": "allkeys-lru", appendfsync: "no" });
+  it("[I8] a store whose generation fell back is not granted from, whatever it says of itself", async () => {
+    const cell = "older";
+    const store = await fixture.open({ cell });
+    const { runId } = await store.identity();
+    await store.markVetted(runId, 7);
+    await admin.hset(createRedisKeys(cell).meta, "gen", "6");
+    await expect(store.commit(commitOf([write("k", 0, "x")], { requiresVetted: true }))).rejects.toMatchObject({
+      reason: "STORE_UNVETTED",
+      metadata: { finding: expect.stringContaining("generation 6, 7 was seen") },
+    });
+  });
+
+  it("a flushed store takes no write, raises suspicion, and is refused at the next start with the cure", async () => {
+    const own = await startRedisFixture();
     try {
-      const error = await openOver(weak, stateDir).catch((e: unknown) => e as Error);
-      expect(error instanceof Error ? error.message.split("cure:").length - 1 : 0).toBe(3);
+      const store = await own.open();
+      await vet(store);
+      const { clusterUid } = await store.identity();
+      const head = await store.head();
+      await store.commit(commitOf([write("k", 0, "x")]));
+      const reasons: string[] = [];
+      store.onSuspect((reason) => reasons.push(reason));
+      await (await own.server.admin()).flushall();
+      await expect(store.commit(commitOf([write("k", 0, "x")]))).rejects.toMatchObject({
+        kind: "unavailable",
+        message: expect.stringContaining("lost its identity"),
+      });
+      expect(reasons.join()).toContain(clusterUid);
+      expect(head).toMatch(/-0$/);
+      const error = await own.open().catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ name: "StoreUnfitError", reason: "CONFIG_INVALID" });
+      expect(String(error)).toContain(`This controller belongs to installation ${clusterUid}`);
+      expect(String(error)).toContain("store-cluster-uid");
     } finally {
-      await weak.stop();
+      await own.stop();
     }
-  });
-
-  it("refuses a store with a newer schema", async () => {
-    const admin = await server.admin();
-    await admin.hset(redisKeys("newer").meta, "schema", "99");
-    await expect(openOver(server, stateDir, { cell: "newer" })).rejects.toMatchObject({ reason: "STORE_SCHEMA_NEWER" });
   });
 });

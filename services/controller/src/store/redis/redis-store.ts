@@ -1,214 +1,223 @@
 /**
- * The shared store. Redis is the proposer's memory, never the proof.
+ * The store of any number of controllers.
  *
- * S1 A commit is one function call: every write or none. S2 A repeated opId answers with the first result.
- * S3 A revision of a key never comes twice within a day of its removal. S5 No command is sent again but by the same opId.
+ * R1 A commit is one function call, one round trip. R2 A lost answer is settled here: the same opId again, a bounded number of
+ * times; what stays unknown is told as unknown. R3 Only the vetted process is granted from, and only while it keeps what it
+ * acknowledges. R4 Whatever hints at lost writes is told to the listeners; it costs them a look, never the truth.
  */
-import { HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { Clock } from "@holdfast/shared/async/clock";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
-import { type Redis, ReplyError } from "ioredis";
-import type {
-  AggregateKind,
-  Commit,
-  CommitResult,
-  DueEntry,
-  StoredRecord,
-  StoreIdentity,
-} from "../../domain/store-types.ts";
+import type { AggregateRef, Commit, CommitResult, DueEntry, ListPage, StoredRecord } from "../../domain/store-types.ts";
 import type { Store } from "../../ports.ts";
 import { checkCommit } from "../check-commit.ts";
-import { commitArguments, commitResult } from "./commit-arguments.ts";
-import { connectRedis, redisPlace, unavailable, whenReady } from "./redis-connection.ts";
-import { redisKeys } from "./redis-keys.ts";
+import { eventToken } from "../event-token.ts";
+import { storeForeign, storeOutcomeUnknown, storeUnavailable, storeUnvetted } from "../store-errors.ts";
+import { CallFailure } from "./call-failure.ts";
+import { decodeCommit, encodeCommit } from "./commit-call.ts";
+import { startEventTail } from "./event-tail.ts";
+import { libraryFunctions } from "./library.ts";
+import type { RedisConnection } from "./redis-connection.ts";
+import { createRedisKeys, refOfMember } from "./redis-keys.ts";
+import { readIdentity } from "./store-identity.ts";
 import { watchEvents } from "./watch-events.ts";
 
 export interface RedisStoreOptions {
-  readonly url: string;
+  readonly connection: RedisConnection;
+  readonly tailConnection: RedisConnection;
   readonly cell: string;
+  readonly clusterUid: string;
+  /** As found when the store was opened. */
+  readonly runId: string;
+  readonly gen: number;
+  readonly maxEvents: number;
+  /** How long a lost answer is looked for. */
+  readonly settleMs: number;
+  readonly blockMs: number;
+  readonly clock: Clock;
   readonly log: Logger;
-  readonly random: () => number;
-  readonly monotonic: () => number;
-  readonly commandTimeoutMs?: number;
-  /** How long a commit whose answer was lost is settled before it is left as unknown. */
-  readonly settleMs?: number;
-  readonly maxEvents?: number;
 }
 
-/** A record's fields as HMGET answers them: rev, json, exp. */
-type Fields = readonly [string | null, string | null, string | null];
+export interface RedisStore extends Store {
+  /** Whether the server keeps what it acknowledges; undefined = it does. While it does not, nothing is granted. */
+  setUnfit(finding: string | undefined): void;
+  suspect(reason: string): void;
+  readonly closed: AbortSignal;
+}
 
-export const createRedisStore = async (options: RedisStoreOptions): Promise<Store> => {
-  const { log, commandTimeoutMs = 2_000, settleMs = 6_000, maxEvents = 100_000 } = options;
-  const place = redisPlace(options.url);
-  const keys = redisKeys(options.cell);
-  const redis = connectRedis({ url: options.url, log, commandTimeoutMs, random: options.random });
-  const suspects = new Set<(reason: string) => void>();
-  const stopping = new AbortController();
-  let runId = "";
+const maxAttempts = 5;
+
+export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
+  const { connection, tailConnection, clusterUid, maxEvents, settleMs, clock, log } = options;
+  const keys = createRedisKeys(options.cell);
+  const { shown } = connection;
+  const listeners = new Set<(reason: string) => void>();
+  const closing = new AbortController();
+  let unfit: string | undefined;
+  let highestGen = options.gen;
+  let lastRun = options.runId;
+  let tail: ReturnType<typeof startEventTail> | undefined;
 
   const suspect = (reason: string): void => {
-    for (const tell of [...suspects]) tell(reason);
+    log.warn("the store may have lost writes", { reason });
+    for (const listener of [...listeners]) listener(reason); // R4
   };
+  connection.onConnected(({ runId }) => {
+    const before = lastRun;
+    lastRun = runId;
+    if (before === runId) suspect(`the connection to ${shown} was lost and made again; the process is the same`);
+    else suspect(`${shown} is another process now: ${runId} in place of ${before}`);
+  });
 
-  /** Turns what ioredis throws into what the port promises. */
-  const ask = async <T>(what: string, command: () => Promise<T>): Promise<T> => {
+  /** Whatever has no effect, or the same effect twice: its outcome need not be settled. */
+  const ask = async (what: string, command: string, ...args: readonly (string | number)[]): Promise<unknown> => {
     try {
-      if (redis.status !== "ready") await whenReady(redis, commandTimeoutMs, place);
-      return await command();
+      return await connection.call(command, ...args);
     } catch (error) {
-      if (isHoldfastError(error)) throw error;
-      if (error instanceof ReplyError)
-        throw new HoldfastError({
-          kind: "unavailable",
-          reason: "STORE_UNAVAILABLE",
-          message: `the store at ${place} refused ${what}: ${(error as Error).message}; see \`holdfast doctor\``,
-          metadata: { store: place },
-          cause: error,
-        });
-      throw unavailable(place, what, error);
+      if (!(error instanceof CallFailure)) throw error;
+      throw storeUnavailable(shown, what, error);
     }
   };
 
-  const identity = async (): Promise<StoreIdentity> => {
-    const [id = "", clusterUid = "", schema = "0", gen = "0", vettedRunId = ""] = (await ask("hf_identity", () =>
-      redis.fcall("hf_identity", 1, keys.meta),
-    )) as readonly string[];
-    return { runId: id, clusterUid, schema: Number(schema), gen: Number(gen), vettedRunId };
+  const getMany = async (refs: readonly AggregateRef[]): Promise<readonly (StoredRecord | undefined)[]> => {
+    if (refs.length === 0) return [];
+    const names = refs.map((ref) => keys.record(ref));
+    const reply = (await ask("read", "FCALL_RO", libraryFunctions.read, names.length, ...names)) as (string | null)[];
+    return refs.map((ref, i) => {
+      const [rev, body] = [reply[i * 2], reply[i * 2 + 1]];
+      return typeof rev === "string" && typeof body === "string" ? { ref, rev: Number(rev), body } : undefined;
+    });
   };
 
-  const recordOf = (kind: AggregateKind, key: string, [rev, json, exp]: Fields): StoredRecord | undefined =>
-    rev === null || json === null || (exp !== null && Number(exp) <= Date.now())
-      ? undefined
-      : { ref: { kind, key }, rev: Number(rev), body: json };
-
-  const send = async (commit: Commit): Promise<CommitResult> => {
-    const args = commitArguments(keys.prefix, commit, runId, maxEvents);
-    return commitResult(await redis.fcall("hf_commit", 1, keys.meta, ...args), place);
+  /** What the function answered, turned into a result or the error that it is. */
+  const settled = (commit: Commit, runId: string, answerWasLost: boolean, reply: unknown): CommitResult => {
+    const answer = decodeCommit(commit, runId, answerWasLost, reply);
+    switch (answer.kind) {
+      case "result":
+        return answer.result;
+      case "undecidable":
+        throw storeOutcomeUnknown(shown, commit.opId, "others wrote too often since");
+      case "unvetted": {
+        const lost =
+          answer.vettedRunId === answer.runId ? `generation ${answer.gen}, ${highestGen} was seen` : "not vetted";
+        const finding = `process ${answer.runId}: ${lost}`;
+        suspect(finding);
+        throw storeUnvetted(shown, finding); // R3
+      }
+      case "foreign":
+        suspect(`${shown} holds other data than that of ${clusterUid}`);
+        throw storeForeign(shown, answer.clusterUid, clusterUid);
+    }
   };
 
-  /** Until the answer is known: the same opId again is answered with the first result (S2, S5). */
-  const settle = async (commit: Commit): Promise<CommitResult> => {
-    const end = options.monotonic() + settleMs;
-    let sent = false;
-    for (;;) {
+  const commit = async (wanted: Commit): Promise<CommitResult> => {
+    checkCommit(wanted);
+    if (wanted.requiresVetted && unfit !== undefined) throw storeUnvetted(shown, unfit); // R3
+    const encode = encodeCommit(keys, wanted);
+    const until = clock.monotonic() + settleMs;
+    let lost: CallFailure | undefined;
+    for (let attempt = 1; ; attempt++) {
       try {
-        await whenReady(redis, Math.max(1, Math.min(commandTimeoutMs, end - options.monotonic())), place);
-        sent = true;
-        return await send(commit);
+        const { runId } = await connection.connected();
+        const args = encode({ clusterUid, runId, gen: highestGen, maxEvents });
+        const reply = await connection.call("FCALL", libraryFunctions.commit, ...args); // R1
+        return settled(wanted, runId, lost !== undefined, reply);
       } catch (error) {
-        if (isHoldfastError(error) && error.reason !== "STORE_UNAVAILABLE") throw error;
-        // Redis answered: it is not a matter of a lost answer. MISCONF, OOM, READONLY and NOPERM wrote nothing.
-        if (error instanceof ReplyError)
-          throw unavailable(place, `it refused the commit: ${(error as Error).message}`, error);
-        if (options.monotonic() < end && !stopping.signal.aborted) continue;
-        if (!sent) throw unavailable(place, "commit", error);
-        throw new HoldfastError({
-          kind: "unavailable",
-          reason: "STORE_OUTCOME_UNKNOWN",
-          message: `the store at ${place} did not answer a commit; it may or may not be written: read again before deciding`,
-          metadata: { store: place },
-          cause: error,
-        });
+        if (!(error instanceof CallFailure)) throw error;
+        if (error.certainty === "unknown") lost = error;
+        else if (lost === undefined) throw storeUnavailable(shown, "commit", error);
+        if (attempt >= maxAttempts || clock.monotonic() >= until || closing.signal.aborted)
+          throw storeOutcomeUnknown(shown, wanted.opId, lost.message, lost); // R2
       }
     }
   };
-
-  redis.on("ready", () => {
-    void identity().then(
-      (found) => {
-        if (runId !== "" && found.runId !== runId) {
-          runId = found.runId;
-          suspect(`the Redis process at ${place} is another one (run_id ${found.runId})`);
-        } else runId = found.runId;
-      },
-      (error: unknown) => log.warn("the store's identity could not be read", { error }),
-    );
-  });
-  redis.on("close", () => suspect(`the connection to ${place} was lost`));
-  await whenReady(redis, Math.max(10_000, commandTimeoutMs), place);
-  runId = (await identity()).runId;
 
   return {
     kind: "redis",
-    get: async (ref) =>
-      recordOf(
-        ref.kind,
-        ref.key,
-        (await ask("a read", () => redis.hmget(keys.record(ref), "rev", "json", "exp"))) as unknown as Fields,
-      ),
-    getMany: async (refs) => {
-      if (refs.length === 0) return [];
-      const answers = await ask("a read", async () => {
-        const pipeline = redis.pipeline();
-        for (const ref of refs) pipeline.hmget(keys.record(ref), "rev", "json", "exp");
-        return pipeline.exec();
-      });
-      return refs.map((ref, i) => {
-        const [error, fields] = answers?.[i] ?? [new Error("no answer")];
-        if (error !== null) throw unavailable(place, "a read", error);
-        return recordOf(ref.kind, ref.key, fields as Fields);
-      });
-    },
-    list: async (query) => {
-      const [last = "", ...flat] = (await ask("a listing", () =>
-        redis.fcall("hf_list", 1, keys.index(query.index, query.value), keys.prefix, query.after ?? "", query.limit),
-      )) as readonly string[];
+    getMany,
+    get: async (ref) => (await getMany([ref]))[0],
+    async list({ index, value, after = "", limit }): Promise<ListPage> {
+      const args = [keys.index(index, value), keys.prefix, after, limit];
+      const reply = (await ask("list", "FCALL_RO", libraryFunctions.list, 1, ...args)) as string[];
       const records: StoredRecord[] = [];
-      for (let i = 0; i + 3 < flat.length; i += 4)
-        records.push({
-          ref: { kind: flat[i] as AggregateKind, key: flat[i + 1] ?? "" },
-          rev: Number(flat[i + 2]),
-          body: flat[i + 3] ?? "",
+      for (let at = 1; at + 2 < reply.length; at += 3)
+        records.push({ ref: refOfMember(reply[at] ?? ""), rev: Number(reply[at + 1]), body: reply[at + 2] ?? "" });
+      const next = reply[0] ?? "";
+      return next === "" ? { records } : { records, next };
+    },
+    commit,
+    async due(queue, now, limit): Promise<readonly DueEntry[]> {
+      const range = [keys.queue(queue), "-inf", now, "BYSCORE", "LIMIT", 0, limit, "WITHSCORES"];
+      const reply = (await ask("due", "ZRANGE", ...range)) as string[];
+      return Array.from({ length: reply.length / 2 }, (_, i) => ({
+        queue,
+        ref: refOfMember(reply[i * 2] ?? ""),
+        at: Number(reply[i * 2 + 1]),
+      }));
+    },
+    async nextDue(queue) {
+      const reply = (await ask("due", "ZRANGE", keys.queue(queue), 0, 0, "WITHSCORES")) as string[];
+      return reply[1] === undefined ? undefined : Number(reply[1]);
+    },
+    async head() {
+      const { runId } = await connection.connected().catch((error: CallFailure) => {
+        throw storeUnavailable(shown, "head", error);
+      });
+      const [seq] = (await ask("head", "HMGET", keys.meta, "seq")) as [string | null];
+      return eventToken(runId, Number(seq ?? 0));
+    },
+    watch(after, signal) {
+      tail ??= startEventTail({
+        connection: tailConnection,
+        stream: keys.events,
+        blockMs: options.blockMs,
+        kept: Math.min(1024, maxEvents),
+        clock,
+        signal: closing.signal,
+      });
+      const ended = AbortSignal.any([signal, closing.signal]);
+      return watchEvents({ connection, tail, stream: keys.events, after, signal: ended });
+    },
+    async identity() {
+      const found = await readIdentity(ask, keys);
+      highestGen = Math.max(highestGen, found.gen);
+      return {
+        clusterUid: found.clusterUid,
+        schema: found.schema,
+        gen: found.gen,
+        runId: found.runId,
+        // What does not keep its word is not vetted, whatever it was before. R3
+        vettedRunId: unfit === undefined ? found.vettedRunId : "",
+      };
+    },
+    async markVetted(runId, gen) {
+      if (unfit !== undefined) throw storeUnvetted(shown, unfit); // R3
+      const args = [libraryFunctions.vet, 1, keys.meta, clusterUid, runId, gen];
+      const [word, found] = (await ask("vet", "FCALL", ...args)) as string[];
+      if (word === "foreign") throw storeForeign(shown, found ?? "", clusterUid);
+      if (word === "other") throw storeUnvetted(shown, `vetted was process ${runId}, but it is ${found} by now`);
+      if (word === "older")
+        throw new HoldfastError({
+          kind: "precondition",
+          reason: "STORE_UNVETTED",
+          message: `the store ${shown} has generation ${found}, it cannot be vetted for the older ${gen}: vet again`,
+          metadata: { store: shown, gen: found ?? "" },
         });
-      return { records, ...(last === "" ? {} : { next: last }) };
+      highestGen = Math.max(highestGen, gen);
     },
-    commit: (commit) => {
-      checkCommit(commit);
-      return settle(commit);
+    onSuspect(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
     },
-    due: async (queue, until, limit): Promise<readonly DueEntry[]> => {
-      const flat = (await ask("the due queue", () =>
-        redis.call("ZRANGE", keys.due(queue), "-inf", until, "BYSCORE", "LIMIT", 0, limit, "WITHSCORES"),
-      )) as readonly string[];
-      const entries: DueEntry[] = [];
-      for (let i = 0; i + 1 < flat.length; i += 2) {
-        const [kind = "", key = ""] = (flat[i] ?? "").split("\0");
-        entries.push({ queue, ref: { kind: kind as AggregateKind, key }, at: Number(flat[i + 1]) });
-      }
-      return entries;
+    async close() {
+      closing.abort(new DOMException("the store is closed", "AbortError"));
+      connection.close();
+      tailConnection.close();
     },
-    nextDue: async (queue) => {
-      const [, at] = (await ask("the due queue", () =>
-        redis.call("ZRANGE", keys.due(queue), 0, 0, "WITHSCORES"),
-      )) as readonly string[];
-      return at === undefined ? undefined : Number(at);
+    setUnfit(finding) {
+      unfit = finding;
     },
-    head: async () => {
-      const last = await ask("the event stream", () => redis.xrevrange(keys.events, "+", "-", "COUNT", 1));
-      return last[0]?.[0] ?? "0-0";
-    },
-    watch: (after, signal) =>
-      watchEvents({
-        connect: (): Redis =>
-          connectRedis({ url: options.url, log, commandTimeoutMs, random: options.random, blocking: true }),
-        key: keys.events,
-        after,
-        signal: AbortSignal.any([signal, stopping.signal]),
-        place,
-        commandTimeoutMs,
-      }),
-    identity,
-    markVetted: async (vetted, gen) => {
-      const done = await ask("hf_vet", () => redis.fcall("hf_vet", 1, keys.meta, vetted, gen));
-      if (done !== 1) throw unavailable(place, "it restarted while it was vetted");
-    },
-    onSuspect: (listener) => {
-      suspects.add(listener);
-      return () => suspects.delete(listener);
-    },
-    close: async () => {
-      stopping.abort(new DOMException("the store is closed", "AbortError"));
-      redis.disconnect();
-    },
+    suspect,
+    closed: closing.signal,
   };
 };

@@ -1,32 +1,58 @@
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { systemClock } from "@holdfast/shared/async/clock";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, describe, expect, it } from "vitest";
+import type { Store } from "../../ports.ts";
+import { openStore } from "../open-store.ts";
+import { createStateFile, type StateFile } from "../state-file.ts";
 import { describeStore } from "../store-contract.ts";
-import { createSqliteStore, type SqliteStore } from "./sqlite-store.ts";
+import { commitOf, ref, take, write } from "../test-commits.ts";
+import { openSqliteDatabase } from "./sqlite-database.ts";
+import { createSqliteStore } from "./sqlite-store.ts";
 
 const dirs: string[] = [];
-const freshFile = (): string => {
+const freshDir = (): string => {
   const dir = mkdtempSync(path.join(tmpdir(), "hf-sqlite-"));
   dirs.push(dir);
-  return path.join(dir, "store.db");
+  return dir;
 };
 const removeAll = (): void => {
   for (const dir of dirs.splice(0)) rmSync(dir, { recursive: true, force: true });
 };
 
-const open = (file: string, more: { expectedLineage?: string; maxEvents?: number } = {}): SqliteStore =>
-  createSqliteStore({ file, now: () => Date.now(), uuid: () => randomUUID(), ...more });
-
 describeStore("SQLite", async () => {
-  const store = open(freshFile(), { maxEvents: 200 });
+  const dir = freshDir();
+  const file = path.join(dir, "store.db");
+  let offset = 0;
+  const open = (life: string) =>
+    createSqliteStore({
+      file,
+      now: () => Date.now() + offset,
+      uuid: randomUUID,
+      maxEvents: 200,
+      marks: createStateFile(path.join(dir, life), "mark"),
+    });
+  let current = open("state");
+  let lives = 0;
+  // The store of the suite stays one object over the reopening that `unvet` is.
+  const store = new Proxy({} as Store, { get: (_, name) => Reflect.get(current, name) });
   return {
     store,
     other: store,
     maxEvents: 200,
-    stop: async () => {
-      await store.close();
+    async unvet() {
+      await current.close();
+      lives += 1;
+      current = open(`other-state-${lives}`);
+    },
+    async pass(ms) {
+      offset += ms;
+    },
+    async stop() {
+      await current.close();
       removeAll();
     },
   };
@@ -35,35 +61,166 @@ describeStore("SQLite", async () => {
 describe("SQLite store", () => {
   afterEach(removeAll);
 
-  it("keeps everything over a restart, without vetting", async () => {
-    const file = freshFile();
-    const first = open(file);
-    await first.commit({
-      opId: "a",
-      writes: [{ ref: { kind: "volume", key: "k" }, expectedRev: 0, body: "kept", indexes: [], due: [] }],
-      events: [],
-      requiresVetted: true,
-    });
+  const setup = () => {
+    const dir = freshDir();
+    const file = path.join(dir, "store.db");
+    const marks = createStateFile(path.join(dir, "state"), "mark");
+    const open = (given: StateFile = marks) =>
+      createSqliteStore({ file, now: Date.now, uuid: randomUUID, marks: given });
+    return { dir, file, marks, open };
+  };
+  const grant = (key: string, rev = 0) => commitOf([write(key, rev, "x")], { requiresVetted: true });
+
+  it("keeps everything over a restart, needs no vetting, and watches go on from their token", async () => {
+    const { open } = setup();
+    const first = open();
+    const event = { type: "t", ref: ref("k"), body: "later" };
+    await first.commit({ ...grant("k"), events: [{ ...event, body: "seen" }] });
+    const token = await first.head();
+    await first.commit(commitOf([write("k", 1, "2")], { events: [event] }));
     const before = await first.identity();
     await first.close();
-    const second = open(file, { expectedLineage: first.lineage });
-    expect(await second.get({ kind: "volume", key: "k" })).toMatchObject({ body: "kept", rev: 1 });
-    expect(await second.identity()).toEqual(before);
+    const second = open();
+    expect(second.accepted).toBe(true);
+    expect(await second.get(ref("k"))).toMatchObject({ body: "2", rev: 2 });
+    const { runId, ...rest } = await second.identity();
+    expect(rest).toEqual({ clusterUid: before.clusterUid, schema: 1, gen: 1, vettedRunId: runId });
+    expect(runId).not.toBe(before.runId);
+    expect((await take(second, token, 1)).map(({ body }) => body)).toEqual(["later"]);
+    expect(await second.commit(grant("k", 2))).toMatchObject({ ok: true });
     await second.close();
   });
 
-  it("[I8] grants nothing from a file that is not the one it left", async () => {
-    const store = open(freshFile(), { expectedLineage: "another" });
-    const { runId, vettedRunId } = await store.identity();
-    expect(vettedRunId).not.toBe(runId);
-    const commit = {
-      writes: [{ ref: { kind: "volume" as const, key: "k" }, expectedRev: 0, body: "x", indexes: [], due: [] }],
-      events: [],
+  it("[I8] grants nothing from a file of another controller, from an older copy, or from none where there was one", async () => {
+    const { dir, file, marks, open } = setup();
+    const original = open();
+    await original.commit(grant("k"));
+    await original.close();
+    const copy = path.join(dir, "backup.db");
+    cpSync(file, copy);
+    const later = open();
+    await later.commit(grant("k", 1));
+    const token = await later.head();
+    await later.close();
+
+    const cases: Readonly<Record<string, () => StateFile>> = {
+      "another state directory": () => createStateFile(path.join(dir, "elsewhere"), "mark"),
+      "an older copy": () => {
+        cpSync(copy, file);
+        return marks;
+      },
+      "no file": () => {
+        rmSync(file);
+        return marks;
+      },
     };
-    await expect(store.commit({ ...commit, opId: "1", requiresVetted: true })).rejects.toMatchObject({
-      reason: "STORE_UNVETTED",
-    });
-    expect(await store.commit({ ...commit, opId: "2", requiresVetted: false })).toMatchObject({ ok: true });
+    for (const [name, prepare] of Object.entries(cases)) {
+      const given = prepare();
+      // Over restarts too, until it is vetted.
+      for (const round of [1, 2]) {
+        const store = open(given);
+        expect(store.accepted, `${name}, start ${round}`).toBe(round === 2);
+        await expect(store.commit(grant("new")), name).rejects.toMatchObject({ reason: "STORE_UNVETTED" });
+        expect(await store.commit(commitOf([write(`${name}-${round}`, 0, "x")]))).toMatchObject({ ok: true });
+        await expect(take(store, token, 1)).rejects.toMatchObject({ reason: "EVENTS_TRIMMED" });
+        await store.close();
+      }
+      const store = open(given);
+      const { runId, gen } = await store.identity();
+      await store.markVetted(runId, gen + 1);
+      await store.close();
+      const vetted = open(given);
+      expect(await vetted.commit(grant(`${name}-granted`))).toMatchObject({ ok: true });
+      await vetted.close();
+    }
+  });
+
+  it("a kill between any two writes of the marks costs no vetting", async () => {
+    const { marks, open } = setup();
+    await open().close();
+    for (const writesLeft of [0, 1, 2, 1, 0]) {
+      let left = writesLeft;
+      const dying: StateFile = {
+        ...marks,
+        write(text) {
+          if (left === 0) throw new Error("killed");
+          left -= 1;
+          marks.write(text);
+        },
+      };
+      if (writesLeft < 2) expect(() => open(dying)).toThrow("killed");
+      else await open(dying).close();
+    }
+    const store = open();
+    expect(store.accepted).toBe(true);
+    expect(await store.commit(grant("k"))).toMatchObject({ ok: true });
     await store.close();
+  });
+
+  it("one process only: a second opener is told why", async () => {
+    const { file, open } = setup();
+    const first = open();
+    expect(() => open()).toThrow(/another process has it open/);
+    await first.close();
+    await open().close();
+    expect(file).toContain("store.db");
+  });
+
+  it("removed and ended records leave nothing behind but their revision, and that for a day", async () => {
+    const dir = freshDir();
+    const file = path.join(dir, "store.db");
+    let time = 1_000_000;
+    const store = createSqliteStore({ file, now: () => time, uuid: randomUUID });
+    const places = { indexes: [{ index: "i", value: "v" }], due: [{ queue: "q", at: 1 }] };
+    await store.commit(commitOf([write("gone", 0, "x", places), write("short", 0, "x", { ...places, ttlMs: 10 })]));
+    await store.commit(commitOf([write("gone", 1, null)]));
+    time += 24 * 3_600_000 + 11;
+    await store.commit(commitOf([write("other", 0, "x")]));
+    time += 24 * 3_600_000 + 11;
+    await store.commit(commitOf([write("other", 1, "x")]));
+    await store.close();
+    const db = openSqliteDatabase(file);
+    const rows = (table: string) => db.all<{ key: string }>(`SELECT key FROM ${table}`).map(({ key }) => key);
+    expect([rows("records"), rows("entries"), rows("due")]).toEqual([["other"], [], []]);
+    db.close();
+  });
+
+  it("a newer schema is refused, and the file is left as it is", async () => {
+    const { file, open } = setup();
+    await open().close();
+    const db = openSqliteDatabase(file);
+    db.setMeta("schema", "99");
+    db.close();
+    expect(() => open()).toThrow(/schema is 99/);
+    expect(() => open()).toThrow(/schema is 99/);
+  });
+
+  it("the address opens it, and what is wrong with the address or the file is a mistake in the settings", async () => {
+    const dir = freshDir();
+    const log = createMemoryLogger();
+    const opening = (url: string) =>
+      openStore({
+        url,
+        cell: "test",
+        stateDir: path.join(dir, "state"),
+        allowVolatile: false,
+        declaredDurable: false,
+        log,
+        clock: systemClock,
+        ids: { uuid: randomUUID, random: Math.random },
+        signal: new AbortController().signal,
+      });
+    const file = path.join(dir, "deep", "store.db");
+    const store = await opening(`sqlite://${file}`);
+    expect(await store.commit(grant("k"))).toMatchObject({ ok: true });
+    await store.close();
+    rmSync(file);
+    await (await opening(`sqlite://${file}`)).close();
+    expect(log.lines.map(({ message }) => message).join()).toContain("not the one that this controller left");
+    for (const url of ["sqlite://relative.db", "mysql://u:secret@h/d", `sqlite://${file}/below-a-file/x.db`]) {
+      const error = await opening(url).catch((thrown: unknown) => thrown as Error);
+      expect(error).toBeInstanceOf(Error);
+      expect(error instanceof Error ? error.message : "").not.toContain("secret");
+    }
   });
 });

@@ -1,0 +1,85 @@
+import { createHash } from "node:crypto";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { Commit, CommitResult, RecordWrite } from "../../domain/store-types.ts";
+import { eventToken } from "../event-token.ts";
+import { memberOf, type RedisKeys } from "./redis-keys.ts";
+
+/** The arguments of the `commit` and the answers of library.lua, whose head describes both. */
+
+export interface CommitTerms {
+  readonly clusterUid: string;
+  /** The process that the connection leads to. */
+  readonly runId: string;
+  /** The highest generation seen: a store with a lower one has lost something, whatever it says of itself. */
+  readonly gen: number;
+  readonly maxEvents: number;
+}
+
+const commitsRemembered = 8;
+
+/** Sixteen letters instead of any text: eight of them stay with each record. */
+const shortened = (opId: string): string => createHash("sha256").update(opId).digest("base64url").slice(0, 16);
+
+const tabbed = (texts: readonly (string | number)[]): string => texts.join("\t");
+
+const placesOf = ({ body, due, indexes }: RecordWrite): string => {
+  if (body === null) return "";
+  const entries = [...new Set(indexes.map(({ index, value }) => `${index}:${value}`))];
+  return `L\n${tabbed(due.map((d) => d.queue))}\n${tabbed(entries)}`;
+};
+
+/** Everything after FCALL and the name of the function; made anew for each connection, as the process may be another. */
+export const encodeCommit = (keys: RedisKeys, commit: Commit) => {
+  const names = [keys.meta, keys.events, keys.expiry, ...commit.writes.map((write) => keys.record(write.ref))];
+  const op = shortened(commit.opId);
+  const rest: (string | number)[] = [];
+  for (const write of commit.writes) {
+    const ends = write.body === null ? "" : (write.ttlMs ?? "");
+    const times = write.body === null ? "" : tabbed(write.due.map((d) => d.at));
+    rest.push(memberOf(write.ref), write.expectedRev, placesOf(write), write.body ?? "", ends, times);
+  }
+  for (const event of commit.events) rest.push(event.type, memberOf(event.ref), event.body);
+  return (terms: CommitTerms): readonly (string | number)[] => {
+    const run = commit.requiresVetted ? terms.runId : "";
+    return [names.length, ...names, keys.prefix, op, terms.clusterUid, run, terms.gen, terms.maxEvents, ...rest];
+  };
+};
+
+export type CommitAnswer =
+  | { readonly kind: "result"; readonly result: CommitResult }
+  /** A conflict after a lost answer, with so many writes in between that the lost one is no longer remembered. */
+  | { readonly kind: "undecidable" }
+  | { readonly kind: "unvetted"; readonly runId: string; readonly vettedRunId: string; readonly gen: number }
+  | { readonly kind: "foreign"; readonly clusterUid: string };
+
+export const decodeCommit = (commit: Commit, runId: string, answerWasLost: boolean, reply: unknown): CommitAnswer => {
+  const [word, ...fields] = reply as readonly (string | number)[];
+  const text = (at: number): string => String(fields[at] ?? "");
+  switch (word) {
+    case "ok": {
+      const revs = text(1).split(",").map(Number);
+      return { kind: "result", result: { ok: true, revs, token: eventToken(runId, Number(fields[0])) } };
+    }
+    case "conflict": {
+      const conflicts: { ref: RecordWrite["ref"]; rev: number }[] = [];
+      for (let at = 0; at < fields.length; at += 3) {
+        const write = commit.writes[Number(fields[at]) - 1];
+        if (write === undefined) continue;
+        conflicts.push({ ref: write.ref, rev: Number(fields[at + 1]) });
+        const since = Number(fields[at + 2]) - write.expectedRev;
+        if (answerWasLost && write === commit.writes[0] && since > commitsRemembered) return { kind: "undecidable" };
+      }
+      return { kind: "result", result: { ok: false, conflicts } };
+    }
+    case "unvetted":
+      return { kind: "unvetted", runId: text(0), vettedRunId: text(1), gen: Number(fields[2]) };
+    case "foreign":
+      return { kind: "foreign", clusterUid: text(0) };
+    default:
+      throw new HoldfastError({
+        kind: "internal",
+        reason: "INTERNAL",
+        message: `the function library of the store answered "${String(word)}", which this version does not know`,
+      });
+  }
+};

@@ -1,0 +1,50 @@
+import type { FieldViolation } from "@holdfast/shared/errors/holdfast-error";
+import { missingLibrary, readLibraryState, refuseNewerSchema } from "./migrate.ts";
+import type { RedisConnection } from "./redis-connection.ts";
+import type { RedisKeys } from "./redis-keys.ts";
+import { askDurability, decodeDurability, parseInfo, startFaults } from "./start-gate.ts";
+import type { FoundIdentity } from "./store-identity.ts";
+
+export interface ServerFindings {
+  readonly runId: string;
+  /** undefined: the library is not there, or not this version's. */
+  readonly identity: FoundIdentity | undefined;
+  /** Why this is not the store of this controller; nothing helps against these but the right store. */
+  readonly identityFaults: readonly FieldViolation[];
+  /** Why it may lose what it acknowledged. */
+  readonly faults: readonly FieldViolation[];
+}
+
+export interface InspectServerOptions {
+  readonly connection: RedisConnection;
+  readonly keys: RedisKeys;
+  /** Whose data must be there; undefined = anyone's. */
+  readonly clusterUid: string | undefined;
+  readonly declaredDurable: boolean;
+}
+
+export const inspectServer = async (options: InspectServerOptions): Promise<ServerFindings> => {
+  const { connection, keys, clusterUid, declaredDurable } = options;
+  const info = parseInfo(String(await connection.call("INFO")));
+  const runId = info["run_id"] ?? "";
+  const { state, identity } = await readLibraryState(connection, keys);
+  const own = state === "current" ? identity : undefined;
+  if (own !== undefined) refuseNewerSchema(connection.shown, own.schema);
+  const asked = await askDurability(connection, runId);
+  const durability = asked ?? decodeDurability(own?.durability ?? "", runId);
+  return {
+    runId,
+    identity: own,
+    identityFaults: identityFaults(own, clusterUid),
+    faults: startFaults({ info, durability, declaredDurable }),
+  };
+};
+
+const identityFaults = (found: FoundIdentity | undefined, wanted: string | undefined): readonly FieldViolation[] => {
+  if (found === undefined) return [{ field: "library", description: missingLibrary }];
+  if (found.clusterUid === "")
+    return [{ field: "clusterUid", description: "is missing: the store was flushed, or is another database" }];
+  if (wanted !== undefined && found.clusterUid !== wanted)
+    return [{ field: "clusterUid", description: `is ${found.clusterUid}, not ${wanted}` }];
+  return [];
+};

@@ -1,0 +1,177 @@
+import type { Clock } from "@holdfast/shared/async/clock";
+import { every } from "@holdfast/shared/async/every";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { Logger } from "@holdfast/shared/log/logger";
+import type { Ids } from "../../ports.ts";
+import type { StateFile } from "../state-file.ts";
+import { StoreUnfitError } from "../store-unfit-error.ts";
+import { CallFailure } from "./call-failure.ts";
+import { inspectServer, type ServerFindings } from "./inspect-server.ts";
+import { migrate } from "./migrate.ts";
+import { parseRedisAddress } from "./redis-address.ts";
+import { createRedisConnection, type RedisConnection } from "./redis-connection.ts";
+import { createRedisKeys } from "./redis-keys.ts";
+import { createRedisStore, type RedisStore } from "./redis-store.ts";
+
+export interface RedisStoreTuning {
+  readonly commandTimeoutMs?: number;
+  /** How long a lost answer is looked for. */
+  readonly settleMs?: number;
+  readonly startTimeoutMs?: number;
+  readonly recheckMs?: number;
+  readonly maxEvents?: number;
+}
+
+export interface OpenRedisStoreOptions {
+  readonly url: string;
+  /** A user that may load functions and CONFIG GET, used at the start and after a restart of Redis; absent = the first one tries. */
+  readonly migrateUrl?: string;
+  readonly cell: string;
+  /** Goes on although the store may forget what it acknowledged. */
+  readonly allowVolatile: boolean;
+  readonly declaredDurable: boolean;
+  /** Remembers, outside of Redis, whose data this controller works on. */
+  readonly identity: StateFile;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  /** Ends the checks that go on in the background. */
+  readonly signal: AbortSignal;
+  readonly tuning?: RedisStoreTuning;
+}
+
+const blockMs = 5000;
+const volatileAdvice =
+  "Acknowledged claims may be lost. HOLDFAST_ALLOW_VOLATILE_STORE=1 starts nevertheless, for trials only.";
+
+export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<RedisStore> => {
+  const { cell, identity, log, clock, ids, signal, tuning = {} } = options;
+  const { commandTimeoutMs = 2000, recheckMs = 10_000, startTimeoutMs = 10_000, maxEvents = 100_000 } = tuning;
+  const { settleMs = 3 * commandTimeoutMs } = tuning;
+  const random = (): number => ids.random();
+  const keys = createRedisKeys(cell);
+  const connect = (url: string, name: string, timeoutMs = commandTimeoutMs): RedisConnection =>
+    createRedisConnection({
+      address: parseRedisAddress(url),
+      name: `holdfast-${name}`,
+      commandTimeoutMs: timeoutMs,
+      log,
+      clock,
+      random,
+    });
+  const connection = connect(options.url, "controller");
+
+  const prepare = async (newClusterUid: string | undefined): Promise<void> => {
+    if (options.migrateUrl === undefined) return void (await migrate({ connection, keys, newClusterUid }));
+    const migrator = connect(options.migrateUrl, "migrator");
+    try {
+      await migrate({ connection: migrator, keys, newClusterUid });
+    } finally {
+      migrator.close();
+    }
+  };
+  const inspect = (clusterUid: string | undefined): Promise<ServerFindings> =>
+    inspectServer({ connection, keys, clusterUid, declaredDurable: options.declaredDurable });
+
+  try {
+    await firstConnection(connection, startTimeoutMs, clock, signal);
+    const known = identity.read();
+    await prepare(known === undefined ? ids.uuid() : undefined);
+    const found = await inspect(known);
+    if (found.identity === undefined || found.identityFaults.length > 0)
+      throw new StoreUnfitError(connection.shown, found.identityFaults, cureOfIdentity(known, identity));
+    if (found.faults.length > 0) {
+      const unfit = new StoreUnfitError(connection.shown, found.faults, volatileAdvice);
+      if (!options.allowVolatile) throw unfit;
+      log.warn("THE STORE IS VOLATILE: acknowledged claims may be lost", { faults: unfit.message });
+    }
+    const { clusterUid, runId, gen } = found.identity;
+    identity.write(clusterUid);
+
+    const tailConnection = connect(options.url, "controller-events", blockMs + commandTimeoutMs);
+    const parts = {
+      connection,
+      tailConnection,
+      cell,
+      clusterUid,
+      runId,
+      gen,
+      settleMs,
+      maxEvents,
+      blockMs,
+      clock,
+      log,
+    };
+    const store = createRedisStore(parts);
+
+    let told: string | undefined;
+    const tell = (finding: string | undefined): void => {
+      if (finding === told) return;
+      told = finding;
+      store.setUnfit(finding);
+      if (finding !== undefined) store.suspect(finding);
+      else log.info("the store is fit again");
+    };
+    let preparedFor = runId;
+    const recheck = async (): Promise<void> => {
+      let now = await inspect(clusterUid);
+      if (now.faults.length + now.identityFaults.length > 0 && preparedFor !== now.runId) {
+        // Another process: nobody has asked it yet how durable it is.
+        preparedFor = now.runId;
+        await prepare(undefined);
+        now = await inspect(clusterUid);
+      }
+      const faults = [...now.identityFaults, ...(options.allowVolatile ? [] : now.faults)];
+      tell(faults.length === 0 ? undefined : faults.map((fault) => `${fault.field} ${fault.description}`).join("; "));
+    };
+    /** No answer is no finding: whoever needs the store then is told so by the call itself. */
+    const unlessAway = (error: unknown): void => {
+      if (error instanceof CallFailure || signal.aborted) return;
+      log.error("the check of the store failed", { error });
+    };
+    const ended = AbortSignal.any([signal, store.closed]);
+    connection.onConnected(() => void recheck().catch(unlessAway));
+    every(recheckMs, recheck, { signal: ended, clock, random, jitter: 0.2, onError: unlessAway }).catch(
+      () => undefined,
+    );
+    return store;
+  } catch (error) {
+    connection.close();
+    if (!(error instanceof CallFailure)) throw error;
+    throw cannotStart(connection.shown, error);
+  }
+};
+
+const cannotStart = (store: string, failure: CallFailure): HoldfastError =>
+  new HoldfastError({
+    kind: "unavailable",
+    reason: "STORE_UNAVAILABLE",
+    message: `the store ${store} cannot be opened: ${failure.message}`,
+    metadata: { store },
+    cause: failure,
+  });
+
+const cureOfIdentity = (known: string | undefined, file: StateFile): string | undefined =>
+  known === undefined
+    ? undefined
+    : `This controller belongs to installation ${known}. Correct the address or the cell, or restore a backup; to give up ` +
+      `what it knew and begin anew remove ${file.path}.`;
+
+/** Waits longer than a call does: at the start of a host Redis may come up after the controller. */
+const firstConnection = async (
+  connection: RedisConnection,
+  timeoutMs: number,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> => {
+  const until = clock.monotonic() + timeoutMs;
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      await connection.connected();
+      return;
+    } catch (error) {
+      if (!(error instanceof CallFailure) || clock.monotonic() >= until) throw error;
+    }
+  }
+};

@@ -1,0 +1,84 @@
+/** What the tests of the Redis store share: servers, users, stores over them, all gone at the end. */
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { systemClock } from "@holdfast/shared/async/clock";
+import { createMemoryLogger, type MemoryLogger } from "@holdfast/shared/log/logger";
+import { type RedisServer, startRedisServer } from "../../../../../test/support/redis-server.ts";
+import type { Store } from "../../ports.ts";
+import { type OpenStoreOptions, openStore } from "../open-store.ts";
+import { controllerRules, migratorRules } from "./acl.ts";
+
+export type Opening = Partial<OpenStoreOptions> & { readonly port?: number };
+
+export interface RedisFixture {
+  readonly server: RedisServer;
+  readonly stateDir: string;
+  readonly log: MemoryLogger;
+  /** The address of the restricted user of a cell; `port` leads over a proxy. */
+  restricted(cell: string, port?: number): Promise<string>;
+  migrator(cell: string): Promise<string>;
+  /** As the restricted user, with a migrator; closed at the end. */
+  open(opening?: Opening): Promise<Store>;
+  stop(): Promise<void>;
+}
+
+export const startRedisFixture = async (config: Readonly<Record<string, string>> = {}): Promise<RedisFixture> => {
+  const server = await startRedisServer(config);
+  const stateDir = mkdtempSync(path.join(tmpdir(), "hf-state-"));
+  const log = createMemoryLogger();
+  const ending = new AbortController();
+  const opened: Store[] = [];
+  const users = new Map<string, Promise<string>>();
+
+  const user = (name: string, rules: readonly string[]): Promise<string> => {
+    const known = users.get(name) ?? server.addUser(name, rules);
+    users.set(name, known);
+    return known;
+  };
+  const restricted = async (cell: string, port = server.port): Promise<string> => {
+    const url = new URL(await user(`controller-${cell}`, controllerRules(cell)));
+    url.port = String(port);
+    return url.href;
+  };
+  const migrator = (cell: string): Promise<string> => user(`migrator-${cell}`, migratorRules(cell));
+
+  return {
+    server,
+    stateDir,
+    log,
+    restricted,
+    migrator,
+    async open({ port, ...more } = {}) {
+      const cell = more.cell ?? "test";
+      const store = await openStore({
+        url: await restricted(cell, port),
+        migrateUrl: await migrator(cell),
+        cell,
+        stateDir: path.join(stateDir, cell),
+        allowVolatile: false,
+        declaredDurable: false,
+        log,
+        clock: systemClock,
+        ids: { uuid: randomUUID, random: Math.random },
+        signal: ending.signal,
+        ...more,
+      });
+      opened.push(store);
+      return store;
+    },
+    async stop() {
+      ending.abort(new DOMException("the test is over", "AbortError"));
+      await Promise.all(opened.map((store) => store.close()));
+      await server.stop();
+      rmSync(stateDir, { recursive: true, force: true });
+    },
+  };
+};
+
+/** So that grants are taken. */
+export const vet = async (store: Store): Promise<void> => {
+  const { runId, gen } = await store.identity();
+  await store.markVetted(runId, gen);
+};

@@ -1,0 +1,25 @@
+import { libraryFunctions } from "./library.ts";
+import type { RedisKeys } from "./redis-keys.ts";
+
+export interface FoundIdentity {
+  /** Of the function library that is loaded. */
+  readonly digest: string;
+  readonly runId: string;
+  /** Empty: there is none. */
+  readonly clusterUid: string;
+  readonly schema: number;
+  readonly gen: number;
+  readonly vettedRunId: string;
+  /** What was found out about durability by a user that may ask; see start-gate.ts. */
+  readonly durability: string;
+}
+
+/** Process and data in one moment: asked one after the other, a restart could come in between. */
+export const readIdentity = async (
+  ask: (what: string, command: string, ...args: readonly (string | number)[]) => Promise<unknown>,
+  keys: RedisKeys,
+): Promise<FoundIdentity> => {
+  const reply = (await ask("identity", "FCALL_RO", libraryFunctions.identity, 1, keys.meta)) as string[];
+  const [digest = "", runId = "", clusterUid = "", schema = "", gen = "", vettedRunId = "", durability = ""] = reply;
+  return { digest, runId, clusterUid, schema: Number(schema), gen: Number(gen), vettedRunId, durability };
+};

@@ -1,0 +1,95 @@
+import type { AggregateRef, Commit, CommitResult, RecordWrite } from "../../domain/store-types.ts";
+import { eventToken } from "../event-token.ts";
+import { storeUnvetted } from "../store-errors.ts";
+import type { SqliteDatabase } from "./sqlite-database.ts";
+
+export interface SqliteCommitOptions {
+  readonly db: SqliteDatabase;
+  readonly runId: string;
+  readonly life: string;
+  readonly now: () => number;
+  readonly maxEvents: number;
+}
+
+const operationsKept = 10_000;
+const tombstoneMs = 24 * 3_600_000;
+const sweptPerCommit = 8;
+
+interface Row {
+  readonly rev: number;
+  readonly body: string | null;
+  readonly expires: number | null;
+}
+
+export const headOf = (db: SqliteDatabase): number =>
+  db.one<{ seq: number }>("SELECT seq FROM sqlite_sequence WHERE name = 'events'")?.seq ?? 0;
+
+/** To be run inside a transaction: compares everything, then writes everything. */
+export const createSqliteCommit = (options: SqliteCommitOptions): ((commit: Commit) => CommitResult) => {
+  const { db, runId, life, now, maxEvents } = options;
+
+  const rowOf = ({ kind, key }: AggregateRef): Row | undefined =>
+    db.one<Row>("SELECT rev, body, expires FROM records WHERE kind = ? AND key = ?", kind, key);
+
+  const leavePlaces = ({ kind, key }: AggregateRef): void => {
+    db.run("DELETE FROM entries WHERE kind = ? AND key = ?", kind, key);
+    db.run("DELETE FROM due WHERE kind = ? AND key = ?", kind, key);
+  };
+
+  /** A bounded share of what has ended: records past their time become tombstones, tombstones past their day go. */
+  const sweep = (at: number): void => {
+    const ended = db.all<Row & AggregateRef>(
+      "SELECT * FROM records WHERE expires <= ? ORDER BY expires LIMIT ?",
+      at,
+      sweptPerCommit,
+    );
+    for (const { kind, key, body } of ended) {
+      if (body === null) {
+        db.run("DELETE FROM records WHERE kind = ? AND key = ?", kind, key);
+        continue;
+      }
+      leavePlaces({ kind, key });
+      db.run("UPDATE records SET body = NULL, expires = ? WHERE kind = ? AND key = ?", at + tombstoneMs, kind, key);
+    }
+  };
+
+  const write = ({ ref, body, ttlMs, indexes, due }: RecordWrite, at: number): number => {
+    const rev = (rowOf(ref)?.rev ?? 0) + 1; // S3
+    const life = body === null ? tombstoneMs : ttlMs;
+    const expires = life === undefined ? null : at + life;
+    db.run("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?)", ref.kind, ref.key, rev, body, expires);
+    leavePlaces(ref);
+    if (body === null) return rev;
+    for (const { index, value } of indexes)
+      db.run("INSERT OR IGNORE INTO entries VALUES (?, ?, ?, ?)", index, value, ref.key, ref.kind);
+    for (const { queue, at: time } of due)
+      db.run("INSERT INTO due VALUES (?, ?, ?, ?)", queue, ref.kind, ref.key, time);
+    return rev;
+  };
+
+  return (commit) => {
+    const known = db.one<{ result: string }>("SELECT result FROM operations WHERE op = ?", commit.opId);
+    if (known !== undefined) return JSON.parse(known.result) as CommitResult; // S2
+    if (commit.requiresVetted && db.meta("vettedRunId") !== runId)
+      throw storeUnvetted(db.file, "it is not the file that this controller left");
+    const at = now();
+    const conflicts = commit.writes.flatMap(({ ref, expectedRev }) => {
+      const row = rowOf(ref);
+      const there = row !== undefined && row.body !== null && (row.expires === null || row.expires > at);
+      const rev = there ? row.rev : 0;
+      return rev === expectedRev ? [] : [{ ref, rev }];
+    });
+    if (conflicts.length > 0) return { ok: false, conflicts };
+
+    const revs = commit.writes.map((one) => write(one, at));
+    for (const { type, ref, body } of commit.events)
+      db.run("INSERT INTO events (type, kind, key, body) VALUES (?, ?, ?, ?)", type, ref.kind, ref.key, body);
+    const head = headOf(db);
+    if (commit.events.length > 0) db.run("DELETE FROM events WHERE seq <= ?", head - maxEvents);
+    const result: CommitResult = { ok: true, revs, token: eventToken(life, head) };
+    db.run("INSERT INTO operations (op, result) VALUES (?, ?)", commit.opId, JSON.stringify(result));
+    db.run("DELETE FROM operations WHERE seq <= (SELECT max(seq) FROM operations) - ?", operationsKept);
+    sweep(at);
+    return result;
+  };
+};
