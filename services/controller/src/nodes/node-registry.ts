@@ -52,8 +52,6 @@ export interface NodeRegistry extends Nodes {
   details(name: string): NodeDetails | undefined;
   /** Another controller wrote the record. */
   learnOf(name: string): Promise<void>;
-  /** A node came back without its memory: what it was asked for has to be asked anew. */
-  onMemoryLost(listener: (node: string) => void): () => void;
   /** Looks for silence until the signal; rejects then. */
   watchSilence(signal: AbortSignal): Promise<never>;
 }
@@ -78,7 +76,6 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
   const lanes = createKeyedLanes();
   const liveness = createLiveness({ clock, periodMs: heartbeatMs });
   const listeners = new Set<(node: string) => void>();
-  const memoryListeners = new Set<(node: string) => void>();
 
   const tell = (name: string): void => {
     told.set(name, liveness.live(name));
@@ -185,7 +182,6 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
       memory_lost: memoryLost,
     });
     tell(name);
-    if (memoryLost) for (const listener of [...memoryListeners]) listener(name);
     return after.record;
   };
 
@@ -251,10 +247,6 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
-    },
-    onMemoryLost(listener) {
-      memoryListeners.add(listener);
-      return () => memoryListeners.delete(listener);
     },
     details(name) {
       const node = known.get(name);

@@ -1,0 +1,82 @@
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { describe, expect, test } from "vitest";
+import type { Claim } from "../domain/claim.ts";
+import { attachmentRecord, claimRecord, momentAt, volumeRecord } from "../domain/testing/record-fixtures.ts";
+import type { VolumeRecord } from "../domain/volume.ts";
+import type { VolumeRecords } from "../records/volume-records.ts";
+import { createAcknowledgements, type ReportedClaim } from "./acknowledgements.ts";
+
+const epoch = { gen: 1, ctr: 9 };
+
+/** One volume, changed as the records would change it. */
+const recordsOf = (start: VolumeRecord | undefined) => {
+  let volume: VolumeRecord | null = start ?? null;
+  const change: VolumeRecords["change"] = async (_ref, decide) => {
+    const before = volume;
+    if (volume !== null) volume = decide(volume, momentAt(1_000)).volume;
+    return { volume, rev: 1, ended: [], changed: volume !== before };
+  };
+  return { change, volume: () => volume };
+};
+
+const held = (state: Claim["state"], change: Partial<Claim> = {}): VolumeRecord =>
+  volumeRecord([claimRecord("c1", { state, epoch, ...change })], [attachmentRecord("n1")]);
+
+const report = (change: Partial<ReportedClaim> = {}): ReportedClaim => ({
+  namespace: "ns",
+  volume: "data",
+  volumeUid: "volume-1",
+  claimUid: "c1",
+  epoch,
+  ...change,
+});
+
+const tell = async (start: VolumeRecord | undefined, reported = report(), node = "n1") => {
+  const records = recordsOf(start);
+  const acknowledgements = createAcknowledgements({ records, log: createMemoryLogger() });
+  const forgotten = await acknowledgements.released(node, [reported]);
+  return { forgotten, claim: records.volume()?.claims["c1"] };
+};
+
+describe("a release that an agent tells of", () => {
+  test.each(["OFFERED", "ACTIVE", "RELEASING"] as const)(
+    "of a claim that is %s: it leaves, and is forgotten",
+    async (state) => {
+      expect(await tell(held(state))).toMatchObject({ forgotten: ["c1"], claim: { state: "DETACHING" } });
+    },
+  );
+
+  test("told again changes nothing and is forgotten again", async () => {
+    expect(await tell(held("DETACHING"))).toMatchObject({ forgotten: ["c1"], claim: { state: "DETACHING" } });
+    expect(await tell(volumeRecord())).toMatchObject({ forgotten: ["c1"], claim: undefined });
+    expect(await tell(undefined)).toMatchObject({ forgotten: ["c1"] });
+  });
+
+  test("of a grant that is not offered yet is kept in mind by the agent", async () => {
+    expect(await tell(held("ATTACHING"))).toMatchObject({ forgotten: [], claim: { state: "ATTACHING" } });
+  });
+
+  test.each([
+    ["another life of the volume", { volumeUid: "volume-0" }],
+    ["an earlier grant", { epoch: { gen: 1, ctr: 8 } }],
+    ["another claim", { claimUid: "c0" }],
+  ])("of %s takes nothing away, and is forgotten", async (_what, change) => {
+    expect(await tell(held("ACTIVE"), report(change))).toMatchObject({
+      forgotten: [report(change).claimUid],
+      claim: { state: "ACTIVE" },
+    });
+  });
+
+  test("from another node takes nothing away", async () => {
+    expect(await tell(held("ACTIVE"), report(), "n2")).toMatchObject({ claim: { state: "ACTIVE" } });
+  });
+});
+
+test("a publication that vanished leaves the claim ACTIVE and degraded, once", async () => {
+  const records = recordsOf(held("ACTIVE"));
+  const acknowledgements = createAcknowledgements({ records, log: createMemoryLogger() });
+  await acknowledgements.lost("n1", [report(), report()]);
+  expect(records.volume()?.claims["c1"]).toMatchObject({ state: "ACTIVE", degradedSince: 1_000 });
+  await acknowledgements.lost("n1", [report({ epoch: { gen: 1, ctr: 1 } })]);
+  expect(records.volume()?.claims["c1"]).toMatchObject({ degradedSince: 1_000 });
+});

@@ -1,0 +1,330 @@
+import {
+  AgentServiceDefinition,
+  type DeepPartial,
+  HeldState,
+  type InventoryResponse,
+  type PublishRequest,
+  type PublishResponse,
+  RefusalReason,
+  type ReleaseRequest,
+  type ReleaseResponse,
+} from "@holdfast/shared/gen/holdfast/internal/v1/agent";
+import { AccessMode, AttachmentMode } from "@holdfast/shared/gen/holdfast/v1/common";
+import type { CallContext } from "@holdfast/shared/grpc/call-context";
+import { createGrpcServer, type GrpcServer } from "@holdfast/shared/grpc/server";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { type TempSocket, tempSocket } from "@holdfast/shared/testing/temp-socket";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { unimplemented } from "../api/unimplemented.ts";
+import type { NodeRecord } from "../domain/node.ts";
+import type { Permit } from "../domain/permit.ts";
+import { attachmentRecord, claimRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
+import { type ClosableAgentGateway, createAgentGateway } from "./agent-gateway.ts";
+
+const epoch = { gen: 2, ctr: 9 };
+const wire = { gen: 2n, ctr: 9n };
+const canary = "canary-8812aa77";
+
+interface Script {
+  publish: (request: PublishRequest, context: CallContext) => Promise<DeepPartial<PublishResponse>>;
+  release: (request: ReleaseRequest) => Promise<DeepPartial<ReleaseResponse>>;
+  inventory: readonly DeepPartial<InventoryResponse>[];
+}
+
+let script: Script;
+let socket: TempSocket;
+let server: GrpcServer;
+let gateway: ClosableAgentGateway;
+let files: Record<string, Record<string, string>>;
+
+const serve = async (address: string): Promise<GrpcServer> => {
+  const made = createGrpcServer({ log: createMemoryLogger() });
+  made.add(
+    AgentServiceDefinition,
+    unimplemented(AgentServiceDefinition, {
+      publish: (request, context) => script.publish(request, context),
+      release: (request) => script.release(request),
+      async *inventory() {
+        yield* script.inventory;
+      },
+    }),
+  );
+  await made.listen(address);
+  return made;
+};
+
+beforeEach(async () => {
+  script = {
+    publish: async () => ({ published: { hostPath: "/m/1", mountId: 7n, epoch: wire } }),
+    release: async () => ({ released: { epoch: wire } }),
+    inventory: [],
+  };
+  files = {};
+  socket = await tempSocket();
+  server = await serve(socket.address);
+  gateway = createAgentGateway({
+    secrets: {
+      async resolve(ref) {
+        if (ref === "file:/gone") throw new Error("secret file:/gone cannot be read");
+        return ref === undefined ? {} : (files[ref] ?? {});
+      },
+    },
+    identity: { role: "controller", name: "c1" },
+    log: createMemoryLogger(),
+    callDeadlineMs: 5_000,
+  });
+});
+
+afterEach(async () => {
+  gateway.close();
+  await server.stop({ graceMs: 0 });
+  await socket.remove();
+});
+
+const node = (change: Partial<NodeRecord> = {}): NodeRecord => ({
+  name: "n1",
+  machineId: "m",
+  bootId: "b",
+  journalUid: "j",
+  instance: "i",
+  nodeEpoch: 3,
+  state: "READY",
+  address: socket.address,
+  version: "1",
+  verificationScope: "host",
+  plugins: [],
+  registeredAt: 0,
+  updatedAt: 0,
+  ...change,
+});
+
+const permit = (refs: Record<string, string> = {}): Permit => {
+  const claim = claimRecord("c1", { epoch, fsType: "ext4", mountFlags: ["noatime"], readOnly: true });
+  const attachment = attachmentRecord("n1", { publishContext: { device: "/dev/x" } });
+  const volume = volumeRecord([claim], [attachment], { context: { pool: "p" }, secretRefs: refs });
+  return { volume, claim, attachment, nodeEpoch: 3, epoch, oldestLiveEpoch: { gen: 2, ctr: 4 } };
+};
+
+const call = (signal: AbortSignal = new AbortController().signal) => ({ signal, attempt: 4 });
+const publish = (change: Record<string, string> = {}) => gateway.publish(node(), permit(change), call());
+
+const order = {
+  namespace: "ns",
+  volume: "data",
+  volumeUid: "volume-1",
+  externalId: "ext-1",
+  plugin: "model",
+  claimUid: "c1",
+  nodeEpoch: 3,
+  epoch,
+};
+
+describe("a permit", () => {
+  test("carries all that the agent needs, with the secrets of this push", async () => {
+    const seen: PublishRequest[] = [];
+    const callers: string[] = [];
+    script.publish = async (request, context) => {
+      seen.push(request);
+      callers.push(`${context.identity.role}/${context.identity.name}`);
+      return { published: { hostPath: "/m/1", mountId: 7n, epoch: wire } };
+    };
+    files = { "file:/stage": { a: "1" }, "file:/publish": { b: "2" } };
+    const answer = await publish({ nodeStage: "file:/stage", nodePublish: "file:/publish" });
+    expect(answer).toEqual({ kind: "published", publication: { hostPath: "/m/1", mountId: 7 } });
+    expect(callers).toEqual(["controller/c1"]);
+    expect(seen[0]?.permit).toEqual({
+      namespace: "ns",
+      volume: "data",
+      volumeUid: "volume-1",
+      externalId: "ext-1",
+      plugin: "model",
+      claimUid: "c1",
+      workload: "workload-c1",
+      alias: "data",
+      node: "n1",
+      nodeEpoch: 3n,
+      epoch: wire,
+      oldestLiveEpoch: { gen: 2n, ctr: 4n },
+      accessMode: AccessMode.ACCESS_MODE_MULTI_NODE_MULTI_WRITER,
+      attachmentMode: AttachmentMode.ATTACHMENT_MODE_FILE_SYSTEM,
+      readOnly: true,
+      fsType: "ext4",
+      mountFlags: ["noatime"],
+      volumeMountGroup: "",
+      volumeContext: { pool: "p" },
+      publishContext: { device: "/dev/x" },
+      stageSecrets: { a: "1" },
+      nodePublishSecrets: { b: "2" },
+      attempt: 4,
+    });
+  });
+
+  test("is answered with the device of a block volume", async () => {
+    script.publish = async () => ({
+      published: { hostPath: "/m/1", mountId: 0n, epoch: wire, device: { path: "/m/1", major: 8, minor: 16 } },
+    });
+    expect(await publish()).toMatchObject({ publication: { device: { major: 8, minor: 16 } } });
+  });
+
+  test.each<[string, DeepPartial<PublishResponse>, object]>([
+    [
+      "not mounted",
+      { notMounted: { reason: "PLUGIN_REFUSED", message: "no", csiCode: "INVALID_ARGUMENT", epoch: wire } },
+      { kind: "not-mounted", reason: "PLUGIN_REFUSED", message: "no", code: "INVALID_ARGUMENT" },
+    ],
+    [
+      "refused",
+      { refused: { reason: RefusalReason.REFUSAL_REASON_ACCESS_CONFLICT, message: "held", holderClaimUid: "c0" } },
+      { kind: "refused", reason: "ACCESS_CONFLICT", message: "held (claim c0)" },
+    ],
+    [
+      "uncertain",
+      { uncertain: { reason: "INTERNAL", message: "hm", csiCode: "INTERNAL", blocked: { clearWith: "do this" } } },
+      { kind: "uncertain", reason: "INTERNAL", message: "hm; do this", code: "INTERNAL" },
+    ],
+    [
+      "an answer for another epoch",
+      { published: { hostPath: "/m", epoch: { gen: 2n, ctr: 8n } } },
+      { kind: "uncertain" },
+    ],
+    [
+      "a refusal for another epoch",
+      { notMounted: { reason: "X", epoch: { gen: 1n, ctr: 9n } } },
+      { kind: "uncertain" },
+    ],
+    ["a mount without a path", { published: { hostPath: "", epoch: wire } }, { kind: "uncertain" }],
+    ["nothing", {}, { kind: "uncertain" }],
+  ])("%s", async (_what, response, answer) => {
+    script.publish = async () => response;
+    expect(await publish()).toMatchObject(answer);
+  });
+
+  test("whose secret cannot be read is not sent", async () => {
+    let sent = false;
+    script.publish = async () => {
+      sent = true;
+      return {};
+    };
+    expect(await publish({ nodeStage: "file:/gone" })).toMatchObject({ kind: "uncertain" });
+    expect(sent).toBe(false);
+  });
+
+  test("what the agent says never repeats a secret of the push", async () => {
+    files = { "file:/stage": { key: canary } };
+    script.publish = async () => ({ uncertain: { reason: "INTERNAL", message: `bad key ${canary}` } });
+    expect(JSON.stringify(await publish({ nodeStage: "file:/stage" }))).not.toContain(canary);
+    script.publish = () => Promise.reject(new Error(canary));
+    expect(JSON.stringify(await publish({ nodeStage: "file:/stage" }))).not.toContain(canary);
+  });
+});
+
+describe("no answer", () => {
+  test("from an agent that is away is uncertain, and the next call finds it again", async () => {
+    await server.stop({ graceMs: 0 });
+    expect(await publish()).toMatchObject({ kind: "uncertain", reason: "UNAVAILABLE" });
+    expect(await gateway.release(node(), order, call())).toMatchObject({
+      kind: "pending",
+      blocked: false,
+      reason: "UNAVAILABLE",
+    });
+    server = await serve(socket.address);
+    await expect.poll(async () => (await publish()).kind).toBe("published");
+  });
+
+  test("because the wait was given up is uncertain", async () => {
+    script.publish = () => new Promise(() => undefined);
+    const until = new AbortController();
+    const answer = gateway.publish(node(), permit(), call(until.signal));
+    until.abort(new DOMException("over", "AbortError"));
+    expect(await answer).toMatchObject({ kind: "uncertain", reason: "CANCELLED" });
+  });
+
+  test("at the old address: a node that moved is dialled where it is", async () => {
+    const moved = await tempSocket();
+    const other = await serve(moved.address);
+    try {
+      await publish();
+      await server.stop({ graceMs: 0 });
+      const answer = await gateway.publish(node({ address: moved.address }), permit(), call());
+      expect(answer.kind).toBe("published");
+    } finally {
+      await other.stop({ graceMs: 0 });
+      await moved.remove();
+    }
+  });
+});
+
+describe("a release", () => {
+  test("is proved only for the epoch that was asked about", async () => {
+    const seen: ReleaseRequest[] = [];
+    script.release = async (request) => {
+      seen.push(request);
+      return { released: { epoch: wire } };
+    };
+    expect(await gateway.release(node(), order, call())).toEqual({ kind: "released" });
+    expect(seen[0]).toEqual({ ...order, node: "n1", nodeEpoch: 3n, epoch: wire });
+    script.release = async () => ({ released: { epoch: { gen: 2n, ctr: 8n } } });
+    expect(await gateway.release(node(), order, call())).toMatchObject({ kind: "pending", reason: "INTERNAL" });
+  });
+
+  test("that is held names the process", async () => {
+    script.release = async () => ({
+      pending: {
+        reason: "MOUNT_HELD",
+        message: "in use",
+        blocked: true,
+        holder: { pid: 4711n, command: "postgres", path: "/m/1" },
+      },
+    });
+    expect(await gateway.release(node(), order, call())).toEqual({
+      kind: "pending",
+      reason: "MOUNT_HELD",
+      message: "in use; held by process 4711 (postgres) at /m/1",
+      blocked: true,
+    });
+  });
+});
+
+describe("an inventory", () => {
+  const header = { header: { node: "n1", journalUid: "j", nodeEpoch: 3n } };
+  const volume = {
+    volume: {
+      namespace: "ns",
+      volume: "data",
+      volumeUid: "volume-1",
+      externalId: "ext-1",
+      plugin: "model",
+      held: [{ claimUid: "c1", epoch: wire, state: HeldState.HELD_STATE_PUBLISHED }],
+    },
+  };
+
+  test("is read whole", async () => {
+    script.inventory = [header, volume, { orphan: { path: "/m/9" } }, { end: { volumes: 1, orphans: 1 } }];
+    expect(await gateway.inventory(node(), new AbortController().signal)).toEqual({
+      node: "n1",
+      journalUid: "j",
+      nodeEpoch: 3,
+      volumes: [
+        {
+          namespace: "ns",
+          volume: "data",
+          volumeUid: "volume-1",
+          externalId: "ext-1",
+          plugin: "model",
+          held: [{ claimUid: "c1", epoch, state: "PUBLISHED" }],
+        },
+      ],
+      orphans: ["/m/9"],
+    });
+  });
+
+  test.each<[string, readonly DeepPartial<InventoryResponse>[], string]>([
+    ["without an end", [header, volume], "UNAVAILABLE"],
+    ["with less than its end says", [header, volume, { end: { volumes: 2, orphans: 0 } }], "UNAVAILABLE"],
+    ["without a header", [volume, { end: { volumes: 1, orphans: 0 } }], "UNAVAILABLE"],
+    ["of another node", [{ header: { node: "n2" } }, { end: {} }], "NODE_MISMATCH"],
+  ])("%s is none", async (_what, chunks, reason) => {
+    script.inventory = chunks;
+    await expect(gateway.inventory(node(), new AbortController().signal)).rejects.toMatchObject({ reason });
+  });
+});

@@ -1,0 +1,283 @@
+import { randomUUID } from "node:crypto";
+import { createManualClock, type ManualClock } from "@holdfast/shared/async/manual-clock";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { NodePlugin } from "../domain/node.ts";
+import type { Commit } from "../domain/store-types.ts";
+import type { Store } from "../ports.ts";
+import { createSqliteStore, type SqliteStore } from "../store/sqlite/sqlite-store.ts";
+import type { AgentHeader } from "./convert.ts";
+import { type AgentBeat, createNodeRegistry, type NodeRegistry } from "./node-registry.ts";
+import { createNodeStore } from "./node-store.ts";
+
+const period = 5_000;
+const ids = { uuid: randomUUID, random: () => 0.5 };
+
+let clock: ManualClock;
+let sqlite: SqliteStore;
+let commits: Commit[];
+let stop: AbortController;
+let registry: NodeRegistry;
+let heard: string[];
+
+const controller = async (): Promise<NodeRegistry> => {
+  const commit: Store["commit"] = (one) => {
+    commits.push(one);
+    return sqlite.commit(one);
+  };
+  const store: Store = { ...sqlite, commit };
+  const made = createNodeRegistry({
+    nodes: createNodeStore({ store, ids }),
+    clock,
+    log: createMemoryLogger(),
+    heartbeatMs: period,
+    signal: stop.signal,
+  });
+  await made.load();
+  made.watchSilence(stop.signal).catch(() => undefined);
+  return made;
+};
+
+beforeEach(async () => {
+  clock = createManualClock();
+  sqlite = createSqliteStore({ file: ":memory:", now: clock.now, uuid: randomUUID });
+  commits = [];
+  heard = [];
+  stop = new AbortController();
+  registry = await controller();
+  registry.onChange((name) => void heard.push(name));
+});
+
+afterEach(async () => {
+  stop.abort(new Error("over"));
+  await clock.advance(0);
+  expect(clock.pending()).toBe(0);
+  await sqlite.close();
+});
+
+const header = (change: Partial<AgentHeader> = {}): AgentHeader => ({
+  name: "n1",
+  machineId: "machine-1",
+  bootId: "boot-1",
+  instance: "i1",
+  journalUid: "journal-1",
+  address: "10.0.0.1:7610",
+  version: "0.1.0",
+  verificationScope: "host",
+  nodeEpoch: 0,
+  clusterUid: "",
+  fingerprintRevision: 1,
+  ...change,
+});
+
+const plugin = (change: Partial<NodePlugin> = {}): NodePlugin => ({
+  name: "csi.example",
+  version: "1",
+  instance: "a",
+  role: "NODE",
+  health: "HEALTHY",
+  healthMessage: "",
+  nodeId: "id-n1",
+  maxVolumes: 0,
+  topology: {},
+  capabilities: {},
+  ...change,
+});
+
+const beat = (change: Partial<AgentBeat> = {}): AgentBeat => ({
+  node: "n1",
+  instance: "i1",
+  baseRevision: 1,
+  revision: 1,
+  changed: [],
+  removed: [],
+  accepting: true,
+  message: "",
+  ...change,
+});
+
+const live = (name = "n1"): string | undefined => registry.get(name)?.live;
+
+describe("registering", () => {
+  test("a new node gets its first incarnation, and is stored before anybody sees it", async () => {
+    const record = await registry.register(header(), [plugin()]);
+    expect(record).toMatchObject({ name: "n1", nodeEpoch: 1, state: "READY", plugins: [plugin()] });
+    expect(live()).toBe("alive");
+    expect(heard).toEqual(["n1"]);
+    expect(commits).toHaveLength(1);
+    expect(commits[0]).toMatchObject({
+      requiresVetted: false,
+      writes: [{ ref: { kind: "node", key: "n1" }, expectedRev: 0 }],
+      events: [{ type: "node", ref: { kind: "node", key: "n1" } }],
+    });
+  });
+
+  test("again with the same content stores nothing", async () => {
+    await registry.register(header(), [plugin(), plugin({ instance: "b" })]);
+    await registry.register(header(), [plugin({ instance: "b" }), plugin()]);
+    expect(commits).toHaveLength(1);
+  });
+
+  test("a restart of the agent keeps the incarnation", async () => {
+    await registry.register(header(), []);
+    const record = await registry.register(header({ instance: "i2", nodeEpoch: 1 }), []);
+    expect(record).toMatchObject({ instance: "i2", nodeEpoch: 1 });
+  });
+
+  test("an agent that kept its journal brings its incarnation back to a store that lost it", async () => {
+    expect(await registry.register(header({ nodeEpoch: 7 }), [])).toMatchObject({ nodeEpoch: 7 });
+    expect(await registry.register(header({ instance: "i2", nodeEpoch: 3 }), [])).toMatchObject({ nodeEpoch: 7 });
+  });
+
+  test("of another installation is refused", async () => {
+    await expect(registry.register(header({ clusterUid: "another" }), [])).rejects.toMatchObject({
+      reason: "CLUSTER_MISMATCH",
+      metadata: { cluster_uid: "another" },
+    });
+    expect(registry.get("n1")).toBeUndefined();
+  });
+
+  test("two controllers that learn of one node at the same time both succeed", async () => {
+    const other = await controller();
+    const both = await Promise.all([registry.register(header(), [plugin()]), other.register(header(), [plugin()])]);
+    expect(both.map(({ nodeEpoch }) => nodeEpoch)).toEqual([1, 1]);
+    await other.register(header({ address: "10.0.0.9:7610" }), [plugin()]);
+    expect(registry.get("n1")?.record.address).toBe("10.0.0.1:7610");
+    await registry.learnOf("n1");
+    expect(registry.get("n1")?.record.address).toBe("10.0.0.9:7610");
+  });
+});
+
+describe("a lost journal", () => {
+  const lost = { instance: "i2", journalUid: "journal-2" };
+
+  test("is another incarnation, once", async () => {
+    await registry.register(header(), []);
+    await clock.advance(3 * period + 1);
+    expect(await registry.register(header(lost), [])).toMatchObject({ nodeEpoch: 2, journalUid: "journal-2" });
+    expect(await registry.register(header({ ...lost, nodeEpoch: 2 }), [])).toMatchObject({ nodeEpoch: 2 });
+  });
+
+  test("is not believed while the one with the journal is alive: the second is refused and both are flagged", async () => {
+    await registry.register(header(), []);
+    await clock.advance(4 * period);
+    await registry.register(header(), []);
+    const stranger = header({ ...lost, machineId: "machine-2" });
+    await expect(registry.register(stranger, [])).rejects.toMatchObject({
+      kind: "already_exists",
+      reason: "NODE_CONFLICT",
+      metadata: { node: "n1", machine_id: "machine-2" },
+    });
+    expect(registry.get("n1")).toMatchObject({ live: "alive", record: { machineId: "machine-1", nodeEpoch: 1 } });
+    expect(registry.details("n1")?.conflict).toMatchObject({ machineId: "machine-2" });
+    for (let n = 0; n < 4; n += 1) {
+      await registry.heartbeat(beat());
+      await clock.advance(period);
+    }
+    expect(registry.details("n1")?.conflict).toBeUndefined();
+  });
+
+  test("nor while this controller is too young to know who is silent", async () => {
+    await registry.register(header(), []);
+    registry = await controller();
+    await expect(registry.register(header(lost), [])).rejects.toMatchObject({ reason: "NODE_CONFLICT" });
+    await clock.advance(3 * period + 1);
+    expect(await registry.register(header(lost), [])).toMatchObject({ nodeEpoch: 2 });
+  });
+});
+
+test("of two copies of one machine the earlier is refused when it comes back", async () => {
+  await registry.register(header(), []);
+  await registry.register(header({ instance: "i2", bootId: "boot-2" }), []);
+  expect((await registry.heartbeat(beat())).known).toBe(false);
+  await expect(registry.register(header(), [])).rejects.toMatchObject({ reason: "NODE_CONFLICT" });
+  expect(registry.get("n1")?.record.instance).toBe("i2");
+});
+
+describe("liveness", () => {
+  test("three missed heartbeats make a node suspect, one brings it back", async () => {
+    await registry.register(header(), []);
+    await clock.advance(3 * period);
+    expect(live()).toBe("alive");
+    heard.length = 0;
+    await clock.advance(period);
+    expect(live()).toBe("suspect");
+    expect(heard).toEqual(["n1"]);
+    expect((await registry.heartbeat(beat())).known).toBe(true);
+    expect(live()).toBe("alive");
+    expect(heard).toEqual(["n1", "n1"]);
+    expect(commits, "liveness is never stored").toHaveLength(1);
+  });
+
+  test("the wall clock decides nothing", async () => {
+    await registry.register(header(), []);
+    clock.setWall(clock.now() + 365 * 86_400_000);
+    await clock.advance(period);
+    expect(live()).toBe("alive");
+  });
+
+  test("a controller that has just started calls nobody silent", async () => {
+    await registry.register(header(), []);
+    registry = await controller();
+    await clock.advance(3 * period);
+    expect(live()).toBe("unknown");
+    await clock.advance(period);
+    expect(live()).toBe("suspect");
+  });
+
+  test("a node that does not accept work is suspect, and says why", async () => {
+    await registry.register(header(), []);
+    await registry.heartbeat(beat({ accepting: false, message: "the journal is full" }));
+    expect(live()).toBe("suspect");
+    expect(registry.details("n1")).toMatchObject({ message: "the journal is full", lastHeartbeat: clock.now() });
+    await registry.heartbeat(beat());
+    expect(live()).toBe("alive");
+  });
+});
+
+describe("heartbeats", () => {
+  test("without a change cost no write", async () => {
+    await registry.register(header(), [plugin()]);
+    for (let n = 0; n < 10; n += 1) expect((await registry.heartbeat(beat())).known).toBe(true);
+    expect(commits).toHaveLength(1);
+  });
+
+  test("carry what changed and what is gone", async () => {
+    await registry.register(header(), [plugin(), plugin({ instance: "b" })]);
+    const change = beat({
+      revision: 2,
+      changed: [plugin({ health: "UNHEALTHY" }), plugin({ name: "other", instance: "c" })],
+      removed: [{ plugin: "csi.example", instance: "b" }],
+    });
+    expect(await registry.heartbeat(change)).toMatchObject({ known: true });
+    expect(registry.get("n1")?.record.plugins).toEqual([
+      plugin({ health: "UNHEALTHY" }),
+      plugin({ name: "other", instance: "c" }),
+    ]);
+    expect(commits).toHaveLength(2);
+    expect(await registry.heartbeat(change), "the same again").toMatchObject({ known: true });
+    expect(commits).toHaveLength(2);
+  });
+
+  test.each([
+    ["that nobody knows", { node: "n2" }],
+    ["of an earlier process", { instance: "i0" }],
+    ["that build on what this controller does not have", { baseRevision: 5, revision: 6 }],
+  ])("%s ask for a registration", async (_what, change) => {
+    await registry.register(header(), []);
+    expect((await registry.heartbeat(beat(change))).known).toBe(false);
+  });
+
+  test("whose changes cannot be stored keep the node alive", async () => {
+    await registry.register(header(), []);
+    await clock.advance(3 * period);
+    const commit = sqlite.commit;
+    Object.assign(sqlite, { commit: () => Promise.reject(new Error("the store is away")) });
+    await expect(registry.heartbeat(beat({ revision: 2, changed: [plugin()] }))).rejects.toThrow("away");
+    Object.assign(sqlite, { commit });
+    await clock.advance(period);
+    expect(live()).toBe("alive");
+    expect(await registry.heartbeat(beat({ revision: 2, changed: [plugin()] }))).toMatchObject({ known: true });
+    expect(registry.get("n1")?.record.plugins).toEqual([plugin()]);
+  });
+});
