@@ -1,0 +1,274 @@
+import { type Change, endClaim, noChange, withoutKey } from "../change.ts";
+import type { Claim } from "../claim.ts";
+import type { VolumesByKey } from "../claim-set-change.ts";
+import type { Moment } from "../moment.ts";
+import type { Step } from "../steps.ts";
+import type { Intent, VolumeRecord } from "../volume.ts";
+import { domainRules, type Rules } from "./world-rules.ts";
+
+/** A decision that is wrong in one way, and the invariants that this breaks. */
+export interface PlantedFault {
+  readonly fault: string;
+  readonly breaks: readonly string[];
+  readonly rules: Partial<Rules>;
+}
+
+const { grantSet, permitFor, planSteps } = domainRules;
+
+type Hidden = Readonly<Record<string, Claim>>;
+
+/** Decides as if only some claims were there, and puts the others back. */
+const blindTo = (
+  volume: VolumeRecord,
+  seen: (claim: Claim) => boolean,
+  decide: (volume: VolumeRecord) => Change,
+): Change => {
+  const entries = Object.entries(volume.claims);
+  const hidden: Hidden = Object.fromEntries(entries.filter(([, claim]) => !seen(claim)));
+  const shown = { ...volume, claims: Object.fromEntries(entries.filter(([, claim]) => seen(claim))) };
+  const change = decide(shown);
+  if (change.volume === null) return change;
+  return change.volume === shown
+    ? noChange(volume)
+    : { ...change, volume: { ...change.volume, claims: { ...hidden, ...change.volume.claims } } };
+};
+
+const certain = (volume: VolumeRecord, intent: (intent: Intent) => Intent): VolumeRecord =>
+  volume.intent === undefined ? volume : { ...volume, intent: intent(volume.intent) };
+
+const withoutDoubt = ({ uncertainSince: _forgotten, ...intent }: Intent): Intent => intent;
+
+const idle = ({ intent: _ignored, ...volume }: VolumeRecord): VolumeRecord => volume;
+
+/** Each member granted over a record that was changed first. */
+const grantOver =
+  (change: (volume: VolumeRecord, mine: ReadonlySet<string>) => VolumeRecord): Rules["grantSet"] =>
+  (volumes, members, factsOf, at) => {
+    const mine = new Set(members.map((m) => m.uid));
+    const others = new Map(
+      [...volumes].map(([key, v]) => [key, Object.entries(v.claims).filter(([uid]) => !mine.has(uid))]),
+    );
+    const seen: VolumesByKey = new Map([...volumes].map(([key, v]) => [key, change(v, mine)]));
+    const { changes, blocking } = grantSet(seen, members, factsOf, at);
+    const back = [...changes].map(([key, c]): [string, Change] => [
+      key,
+      c.volume === null
+        ? c
+        : {
+            ...c,
+            volume: { ...c.volume, claims: { ...Object.fromEntries(others.get(key) ?? []), ...c.volume.claims } },
+          },
+    ]);
+    return { changes: new Map(back), blocking };
+  };
+
+const dropAttach = (volume: VolumeRecord, claim: Claim, at: Moment): Change => {
+  const { intent: _dropped, ...rest } = volume;
+  return endClaim({ ...rest, attachments: withoutKey(volume.attachments, claim.node) }, claim, "RELEASED", at.now);
+};
+
+export const plantedFaults: readonly PlantedFault[] = [
+  {
+    fault: "a release that is wanted is taken for done",
+    breaks: ["I2", "I5"],
+    rules: {
+      releaseWanted: (volume, uid, trace, at) => {
+        const wanted = domainRules.releaseWanted(volume, uid, trace, at);
+        return wanted.volume?.claims[uid]?.state === "RELEASING"
+          ? domainRules.released(wanted.volume, uid, at)
+          : wanted;
+      },
+    },
+  },
+  {
+    fault: "a release without certain answer is taken for done",
+    breaks: ["I2", "I5"],
+    rules: { releaseUnknown: (volume, uid, _failure, _blocked, at) => domainRules.released(volume, uid, at) },
+  },
+  {
+    fault: "the first claim to leave a node detaches it",
+    breaks: ["I2", "I5", "I6"],
+    rules: {
+      released: (volume, uid, at) =>
+        blindTo(
+          volume,
+          (c) => c.uid === uid || c.node !== volume.claims[uid]?.node,
+          (v) => domainRules.released(v, uid, at),
+        ),
+    },
+  },
+  {
+    fault: "claims are granted beside any other",
+    breaks: ["I1"],
+    rules: {
+      grantSet: grantOver((volume, mine) => ({
+        ...volume,
+        claims: Object.fromEntries(Object.entries(volume.claims).filter(([uid]) => mine.has(uid))),
+      })),
+    },
+  },
+  {
+    fault: "claims are granted while a call is in progress",
+    breaks: ["I4", "I5"],
+    rules: { grantSet: grantOver((volume) => idle(volume)) },
+  },
+  {
+    fault: "a grant takes the epoch of the one before",
+    breaks: ["I3"],
+    rules: {
+      grantSet: grantOver((volume) => ({
+        ...volume,
+        epoch: { ...volume.epoch, ctr: Math.max(0, volume.epoch.ctr - 1) },
+      })),
+    },
+  },
+  {
+    fault: "a lost publication is offered under another epoch",
+    breaks: ["I3"],
+    rules: {
+      publicationLost: (volume, uid, at) => {
+        const change = domainRules.publicationLost(volume, uid, at);
+        const claim = change.volume?.claims[uid];
+        if (change.volume === null || claim?.epoch === undefined) return change;
+        const epoch = { ...claim.epoch, ctr: claim.epoch.ctr + 1 };
+        const claims = { ...change.volume.claims, [uid]: { ...claim, epoch } };
+        return { ...change, volume: { ...change.volume, epoch, claims } };
+      },
+    },
+  },
+  {
+    fault: "the loss of a publication is not noted",
+    breaks: ["I6"],
+    rules: { publicationLost: (volume) => noChange(volume) },
+  },
+  {
+    fault: "the floor locks out older grants that live",
+    breaks: ["I6"],
+    rules: {
+      permitFor: (volume, claim, nodeEpoch) => {
+        const permit = permitFor(volume, claim, nodeEpoch);
+        return permit === undefined ? undefined : { ...permit, oldestLiveEpoch: permit.epoch };
+      },
+    },
+  },
+  {
+    fault: "the floor never rises",
+    breaks: ["I6"],
+    rules: {
+      permitFor: (volume, claim, nodeEpoch) => {
+        const permit = permitFor(volume, claim, nodeEpoch);
+        return permit === undefined ? undefined : { ...permit, oldestLiveEpoch: { gen: 0, ctr: 1 } };
+      },
+    },
+  },
+  {
+    fault: "a refused attach is certain whatever came before",
+    breaks: ["I5"],
+    rules: {
+      attachRefused: (volume, node, failure, at) =>
+        domainRules.attachRefused(
+          certain(volume, (i) => ({ ...withoutDoubt(i), issuer: at.issuer })),
+          node,
+          failure,
+          at,
+        ),
+    },
+  },
+  {
+    fault: "what a dead controller may have attached is forgotten",
+    breaks: ["I5"],
+    rules: {
+      attachRefused: (volume, node, failure, at) =>
+        domainRules.attachRefused(
+          certain(volume, (i) => ({ ...i, issuer: at.issuer })),
+          node,
+          failure,
+          at,
+        ),
+    },
+  },
+  {
+    fault: "an attach without certain answer leaves no doubt",
+    breaks: ["I5"],
+    rules: {
+      attachUnknown: (volume, node, failure, blocked, at) => {
+        const change = domainRules.attachUnknown(volume, node, failure, blocked, at);
+        return change.volume === null ? change : { ...change, volume: certain(change.volume, withoutDoubt) };
+      },
+    },
+  },
+  {
+    fault: "an attach that is cancelled owes no undo",
+    breaks: ["I5", "I6"],
+    rules: {
+      attachAbandoned: (volume, uid, at) => {
+        const claim = volume.claims[uid];
+        return claim?.state === "ATTACHING" && claim.goal === "released"
+          ? dropAttach(volume, claim, at)
+          : noChange(volume);
+      },
+    },
+  },
+  {
+    fault: "claims that gave up one attach undo it one by one",
+    breaks: ["I6"],
+    rules: {
+      attachAbandoned: (volume, uid, at) =>
+        blindTo(
+          volume,
+          (c) => c.uid === uid || c.state !== "ATTACHING" || c.goal === "active",
+          (v) => domainRules.attachAbandoned(v, uid, at),
+        ),
+    },
+  },
+  {
+    fault: "a detach without certain answer is taken for done",
+    breaks: ["I5"],
+    rules: { detachUnknown: (volume, node, _failure, _blocked, at) => domainRules.detached(volume, node, at) },
+  },
+  {
+    fault: "a detach does not wait for its intent",
+    breaks: ["I4"],
+    rules: {
+      planSteps: (volume, now) => {
+        const plan = planSteps(volume, now);
+        const early = Object.values(volume.claims)
+          .filter((c) => c.state === "DETACHING" && volume.intent?.node !== c.node && volume.intent !== undefined)
+          .map(({ node, uid }): Step => ({ do: "detach", lane: "controller", node, uid }));
+        return { ...plan, ready: [...plan.ready, ...early] };
+      },
+    },
+  },
+  {
+    fault: "a cancelled create leaves what it made",
+    breaks: ["I5"],
+    rules: {
+      created: (volume, result, at) =>
+        volume.goal === "absent" ? { volume: null, ended: [], notes: [] } : domainRules.created(volume, result, at),
+    },
+  },
+  {
+    fault: "a refused create is certain whatever came before",
+    breaks: ["I5"],
+    rules: {
+      createRefused: (volume, failure, at) =>
+        domainRules.createRefused(
+          certain(volume, (i) => ({ ...withoutDoubt(i), issuer: at.issuer })),
+          failure,
+          at,
+        ),
+    },
+  },
+  {
+    fault: "a volume is deleted under its claims",
+    breaks: ["I5", "I6"],
+    rules: {
+      deleteWanted: (volume, trace, at) =>
+        blindTo(
+          { ...volume, attachments: {} },
+          () => false,
+          (v) => domainRules.deleteWanted(v, trace, at),
+        ),
+    },
+  },
+];
