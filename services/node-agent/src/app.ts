@@ -1,5 +1,5 @@
 /** The only file that knows every part: puts the agent together, starts it in order and stops it in reverse. */
-import { createHash, randomUUID } from "node:crypto";
+import { hash, randomUUID } from "node:crypto";
 import { mkdir, readFile } from "node:fs/promises";
 import { release as kernelRelease } from "node:os";
 import { createPluginDirectory } from "@holdfast/csi/plugin-directory";
@@ -100,10 +100,11 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
     const ledger = createLedger(journal);
     if (ledger.damage !== undefined)
       log.error("nothing can be mounted or released", { reason: "JOURNAL_DAMAGED", detail: ledger.damage });
-    const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+    const sha256 = (text: string) => hash("sha256", text, "hex");
     const paths = createHostPaths(rootDir, sha256);
     const dirs = await openHostDirs({ root: rootDir, log, alsoTrusted: await trustedOwners() });
     const mounts = await createMountTable({ proc: "/proc", kernel: kernelRelease() });
+    await lifecycle.start("mount table", () => () => mounts.close());
     const recovered = await recoverVolumes({ ledger, mounts, paths, bootId });
     log.info("the journal was read", {
       journal: ledger.uid,

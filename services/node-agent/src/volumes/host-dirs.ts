@@ -5,8 +5,8 @@
  * H2 Making and removing go through the opened directory, so that a swap after the check changes nothing.
  * H3 Removal takes an empty directory or an empty file, never what is in one: it may be a mount that nobody saw, or data.
  */
-import { constants } from "node:fs";
-import { type FileHandle, lstat, mkdir, open, readFile, rmdir, stat, unlink } from "node:fs/promises";
+import { closeSync, constants, fstatSync, openSync } from "node:fs";
+import { lstat, mkdir, readFile, rmdir, stat, unlink } from "node:fs/promises";
 import path from "node:path";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
@@ -27,17 +27,18 @@ export interface HostDirsOptions {
 
 /** Makes the root, staging/ and publish/, and checks all that lies above. */
 export async function openHostDirs({ root, log, alsoTrusted }: HostDirsOptions): Promise<HostDirs> {
+  const owners = [0, ...alsoTrusted];
   await mkdir(root, { recursive: true, mode: directoryMode });
-  await (await walk(root, [0, ...alsoTrusted])).close();
+  closeSync(walk(root, owners));
   for (const name of ["staging", "publish"]) await makeBelow(path.join(root, name));
 
   /** Opens the directory that holds `at`, makes nothing. */
   async function inParent<T>(at: string, act: (entry: string) => Promise<T>): Promise<T> {
-    const parent = await walk(path.dirname(at), [0, ...alsoTrusted]);
+    const parent = walk(path.dirname(at), owners);
     try {
-      return await act(`/proc/self/fd/${parent.fd}/${path.basename(at)}`); // H2
+      return await act(`/proc/self/fd/${parent}/${path.basename(at)}`); // H2
     } finally {
-      await parent.close();
+      closeSync(parent);
     }
   }
 
@@ -49,10 +50,12 @@ export async function openHostDirs({ root, log, alsoTrusted }: HostDirsOptions):
         if (codeOf(error) !== "EEXIST") throw error;
       }
       // Looked at again by its own name: what is there now is what the plugin will be told.
-      const made = await open(entry, flags).catch((error: unknown) => {
-        throw unsafe(at, `is no directory (${codeOf(error)})`);
-      });
-      await check(made, at, [0]).finally(() => made.close());
+      const made = openDirectory(entry, at);
+      try {
+        check(made, at, [0]);
+      } finally {
+        closeSync(made);
+      }
     });
   }
 
@@ -85,35 +88,47 @@ export async function openHostDirs({ root, log, alsoTrusted }: HostDirsOptions):
   }
 }
 
-/** H1. The answer is open and has to be closed. */
-async function walk(directory: string, owners: readonly number[]): Promise<FileHandle> {
+/**
+ * H1. The answer is an open descriptor and has to be closed. Synchronous on purpose: these are directories of root on the
+ * agent's own file system, microseconds each, and a turn through the thread pool for every one of them costs a claim
+ * milliseconds.
+ */
+function walk(directory: string, owners: readonly number[]): number {
   let at = "/";
-  let handle = await open(at, flags);
+  let descriptor = openSync(at, flags);
   try {
-    await check(handle, at, owners);
+    check(descriptor, at, owners);
     for (const name of directory.split("/").filter((part) => part !== "")) {
       at = path.join(at, name);
-      const next = await open(`/proc/self/fd/${handle.fd}/${name}`, flags).catch((error: unknown) => {
-        throw codeOf(error) === "ENOENT" ? error : unsafe(at, `is no directory, or a link (${codeOf(error)})`);
-      });
-      await handle.close();
-      handle = next;
-      await check(handle, at, owners);
+      const next = openDirectory(`/proc/self/fd/${descriptor}/${name}`, at);
+      closeSync(descriptor);
+      descriptor = next;
+      check(descriptor, at, owners);
     }
-    return handle;
+    return descriptor;
   } catch (error) {
-    await handle.close();
+    closeSync(descriptor);
     throw error;
   }
 }
 
-async function check(handle: FileHandle, at: string, owners: readonly number[]): Promise<void> {
-  const { uid, mode } = await handle.stat();
+function openDirectory(entry: string, at: string): number {
+  try {
+    return openSync(entry, flags);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") throw error;
+    throw unsafe(at, `is no directory, or a link (${codeOf(error)})`);
+  }
+}
+
+function check(descriptor: number, at: string, owners: readonly number[]): void {
+  const { uid, mode } = fstatSync(descriptor);
   if (!owners.includes(uid)) throw unsafe(at, `belongs to user ${uid}`);
   // In a sticky directory others may add names, and can neither rename nor remove ours.
   const sticky = (mode & 0o1000) !== 0;
-  if ((mode & 0o022) !== 0 && !sticky)
+  if ((mode & 0o022) !== 0 && !sticky) {
     throw unsafe(at, `can be written by others (mode ${(mode & 0o7777).toString(8)})`);
+  }
 }
 
 function unsafe(at: string, why: string): HoldfastError {

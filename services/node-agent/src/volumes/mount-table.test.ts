@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { createMountTable } from "./mount-table.ts";
+import { createMountTable, type MountTableOptions } from "./mount-table.ts";
 
 const root = process.getuid?.() === 0;
 if (!root) console.warn("SKIPPED: real mounts need root");
@@ -16,6 +16,12 @@ async function tempDir(): Promise<string> {
     await rm(dir, { recursive: true, force: true });
   });
   return dir;
+}
+
+async function openTable(options: MountTableOptions) {
+  const table = await createMountTable(options);
+  onTestFinished(() => table.close());
+  return table;
 }
 
 /** A /proc of files: processes with their mount namespaces. */
@@ -43,7 +49,7 @@ describe("how far it can see", () => {
     ["pid:[4026532000]", "own-namespace"],
   ])("in %s: %s", async (namespace, scope) => {
     const proc = await fakeProc(namespace, { self: { ns: "mnt:[1]", mounts: [own] } });
-    expect((await createMountTable({ proc, kernel: "6.1.0" })).scope).toBe(scope);
+    expect((await openTable({ proc, kernel: "6.1.0" })).scope).toBe(scope);
   });
 
   test("every other mount namespace is read once, and its process named", async () => {
@@ -55,7 +61,7 @@ describe("how far it can see", () => {
       "30": { ns: "mnt:[3]", mounts: [own] },
       "40": { ns: "mnt:[4]", mounts: [] },
     });
-    const table = await createMountTable({ proc, kernel: "6.1.0" });
+    const table = await openTable({ proc, kernel: "6.1.0" });
     const marks = [{ device: "9:1", root: "/" }];
     const found = (await table.look(true)).foreign(marks);
     expect(found.map(({ pid, command, line }) => [pid, command, line.path])).toEqual([[20, "postgres", "/c"]]);
@@ -64,13 +70,13 @@ describe("how far it can see", () => {
 
   test("a table that cannot be read is no empty table", async () => {
     const proc = await fakeProc("pid:[1]", { self: { ns: "mnt:[1]", mounts: [own, "rubbish"] } });
-    await expect((await createMountTable({ proc, kernel: "6.1.0" })).look(false)).rejects.toThrow("cannot be read");
+    await expect((await openTable({ proc, kernel: "6.1.0" })).look(false)).rejects.toThrow("cannot be read");
   });
 });
 
 test("a look that is asked for sees what was written before it, also in a burst", async () => {
   const proc = await fakeProc("pid:[1]", { self: { ns: "mnt:[1]", mounts: [own] } });
-  const table = await createMountTable({ proc, kernel: "6.1.0" });
+  const table = await openTable({ proc, kernel: "6.1.0" });
   for (let at = 0; at < 50; at += 1) {
     const early = table.look(false);
     await writeFile(path.join(proc, "self/mountinfo"), `${own}\n${volume(100 + at, `/at-${at}`)}\n`);
@@ -85,7 +91,7 @@ describe.skipIf(!root)("on this machine", () => {
     const dir = await tempDir();
     await mkdir(path.join(dir, "m"));
     await mkdir(path.join(dir, "src"));
-    const table = await createMountTable({ proc: "/proc", kernel: "6.1.0" });
+    const table = await openTable({ proc: "/proc", kernel: "6.1.0" });
     const at = path.join(dir, "m");
     spawnSync("/bin/mount", ["--bind", path.join(dir, "src"), at]);
     const [line] = (await table.look(false)).at(at);

@@ -4,7 +4,9 @@
  * T1 A look begins after it was asked for: a table read before the call that it shall judge proves nothing.
  * T2 Whoever asks while a look is under way shares the next one, so that a burst costs two.
  */
-import { readdir, readFile, readlink } from "node:fs/promises";
+import { readdirSync, readlinkSync } from "node:fs";
+import { type FileHandle, open, readFile, readlink } from "node:fs/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ForeignMount, MountLine, MountView } from "../domain/mounts.ts";
 import { showsMark } from "../domain/mounts.ts";
 import type { MountTable } from "../ports.ts";
@@ -15,6 +17,13 @@ const firstPidNamespace = "pid:[4026531836]";
 
 /** The kernel lists mounts without gaps while others change since 5.8; before, a table is read until it stands still. */
 const stableReads = 3;
+const pageBytes = 64 << 10;
+/** About a millisecond. */
+const linksATurn = 256;
+
+export interface OpenMountTable extends MountTable {
+  close(): Promise<void>;
+}
 
 export interface MountTableOptions {
   /** /proc, or a stand-in. */
@@ -23,15 +32,18 @@ export interface MountTableOptions {
   readonly kernel: string;
 }
 
-export async function createMountTable({ proc, kernel }: MountTableOptions): Promise<MountTable> {
+export async function createMountTable({ proc, kernel }: MountTableOptions): Promise<OpenMountTable> {
   const scope = (await readlink(`${proc}/self/ns/pid`)) === firstPidNamespace ? "host" : "own-namespace";
   const gapless = isAtLeast(kernel, 5, 8);
   let cached: { text: string; lines: readonly MountLine[]; view: Omit<MountView, "foreign"> } | undefined;
 
+  /** Held open: a read from the start makes the kernel list its mounts anew. */
+  const file = await open(`${proc}/self/mountinfo`);
+
   const readOwn = async () => {
-    let text = await readFile(`${proc}/self/mountinfo`, "utf8");
+    let text = await readWhole(file);
     for (let count = 1; !gapless && count < stableReads; count += 1) {
-      const again = await readFile(`${proc}/self/mountinfo`, "utf8");
+      const again = await readWhole(file);
       if (again === text) break;
       text = again;
     }
@@ -52,7 +64,11 @@ export async function createMountTable({ proc, kernel }: MountTableOptions): Pro
       foreign: (marks) => others.filter(({ line }) => marks.some((mark) => showsMark(line, mark))),
     };
   });
-  return { scope, look: (everywhere) => (everywhere ? lookEverywhere() : lookOwn()) };
+  return {
+    scope,
+    look: (everywhere) => (everywhere ? lookEverywhere() : lookOwn()),
+    close: () => file.close(),
+  };
 }
 
 /** T1, T2 */
@@ -78,21 +94,44 @@ function coalesced<T>(read: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** One process of every other mount namespace stands for all of it. Processes that end meanwhile have let go. */
+/** The kernel answers in pages of its own size, whatever is asked for; nothing follows the last. */
+async function readWhole(file: FileHandle): Promise<string> {
+  const parts: Buffer[] = [];
+  for (let position = 0; ; ) {
+    const part = Buffer.allocUnsafe(pageBytes);
+    const { bytesRead } = await file.read(part, 0, pageBytes, position);
+    if (bytesRead === 0) return Buffer.concat(parts).toString("utf8");
+    parts.push(part.subarray(0, bytesRead));
+    position += bytesRead;
+  }
+}
+
+/**
+ * One process of every other mount namespace stands for all of it. Processes that end meanwhile have let go. The links are
+ * read synchronously, some at a time: they never block, and a turn through the thread pool costs ten times the call.
+ */
 async function readOthers(proc: string): Promise<readonly ForeignMount[]> {
-  const own = await readlink(`${proc}/self/ns/mnt`);
-  const pids = (await readdir(proc)).filter((name) => /^\d+$/.test(name));
+  const own = readlinkSync(`${proc}/self/ns/mnt`);
   const members = new Map<string, string[]>();
-  for (let at = 0; at < pids.length; at += 64) {
-    await Promise.all(
-      pids.slice(at, at + 64).map(async (pid) => {
-        const namespace = await readlink(`${proc}/${pid}/ns/mnt`).catch(() => own);
-        if (namespace !== own) members.set(namespace, [...(members.get(namespace) ?? []), pid]);
-      }),
-    );
+  const pids = readdirSync(proc).filter((name) => /^\d+$/.test(name));
+  for (const [at, pid] of pids.entries()) {
+    if (at % linksATurn === linksATurn - 1) await nextTurn();
+    const namespace = namespaceOf(proc, pid) ?? own;
+    if (namespace === own) continue;
+    const known = members.get(namespace);
+    if (known === undefined) members.set(namespace, [pid]);
+    else known.push(pid);
   }
   const found = await Promise.all([...members.values()].map((ofOne) => readOne(proc, ofOne)));
   return found.flat();
+}
+
+function namespaceOf(proc: string, pid: string): string | undefined {
+  try {
+    return readlinkSync(`${proc}/${pid}/ns/mnt`);
+  } catch {
+    return undefined;
+  }
 }
 
 async function readOne(proc: string, pids: readonly string[]): Promise<readonly ForeignMount[]> {
