@@ -135,6 +135,7 @@ const createFakeGate = () => {
 /** Passes everything on, counts commits, and loses answers as told. */
 const createWatchedStore = (inner: Store) => {
   const lose: ("before" | "after")[] = [];
+  let unvetted = false;
   let failing = { count: 0, skip: 0 };
   let commits = 0;
   let reads = 0;
@@ -154,6 +155,8 @@ const createWatchedStore = (inner: Store) => {
         failing.count -= 1;
         throw new HoldfastError({ kind: "unavailable", reason: "STORE_UNAVAILABLE", message: "the store is away" });
       }
+      if (unvetted && commit.requiresVetted)
+        throw new HoldfastError({ kind: "unavailable", reason: "STORE_UNVETTED", message: "another process answers" });
       const how = lose.shift();
       if (how !== "before") {
         const result = await inner.commit(commit);
@@ -165,6 +168,10 @@ const createWatchedStore = (inner: Store) => {
     /** After `skip` more commits the next `count` find no store. */
     failCommits: (count: number, skip: number) => {
       failing = { count, skip };
+    },
+    /** Another process answers than the one that was vetted, and the controller has not noticed yet. */
+    refuseGrants: (refuse: boolean) => {
+      unvetted = refuse;
     },
     commits: () => commits,
     reads: () => reads,

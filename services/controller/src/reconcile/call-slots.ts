@@ -65,8 +65,9 @@ export const createCallSlots = (perPlugin = 64): CallSlots => {
       else remover ??= waiter;
       if (maker !== undefined && remover !== undefined) break;
     }
-    const turnOfRemover = remover !== undefined && (maker === undefined || slots.makersInARow >= fairness);
-    slots.makersInARow = turnOfRemover || remover === undefined ? 0 : slots.makersInARow + 1; // S3
+    if (maker === undefined || remover === undefined) return maker ?? remover;
+    const turnOfRemover = slots.makersInARow >= fairness; // S3
+    slots.makersInARow = turnOfRemover ? 0 : slots.makersInARow + 1;
     return turnOfRemover ? remover : maker;
   };
 

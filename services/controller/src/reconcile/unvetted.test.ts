@@ -108,8 +108,20 @@ describe("[I8] while the store is not vetted", () => {
   });
 
   it("a commit that grants is refused by the store itself, whatever the controller believes", async () => {
-    await world.store.markVetted("another process", 1);
+    world.store.refuseGrants(true);
     await expect(world.claim("web", "n1", ["data"])).rejects.toMatchObject({ reason: "STORE_UNVETTED" });
     expect((await world.volume("data")).claims).toEqual({});
+    world.store.refuseGrants(false);
+    world.backend.script("publish", { kind: "dropped" });
+    await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    world.store.refuseGrants(true);
+    await world.pass(10_000);
+    expect(world.backend.attachments()).toHaveLength(1);
+    expect(await world.states("web")).toEqual(["ATTACHING"]);
+    await world.release("web");
+    await world.pass(10_000);
+    expect(await world.states("web")).toEqual(["RELEASED"]);
+    expect(world.backend.attachments()).toEqual([]);
   });
 });

@@ -1,0 +1,129 @@
+import { createManualClock } from "@holdfast/shared/async/manual-clock";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { describe, expect, it } from "vitest";
+import type { StoredEvent } from "../domain/store-types.ts";
+import type { Store } from "../ports.ts";
+import { runChangeFeed } from "./change-feed.ts";
+import { createChanges, nodeChangeKey } from "./changes.ts";
+
+const never = new AbortController().signal;
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+const settled = async (promise: Promise<unknown>): Promise<boolean> => {
+  let done = false;
+  void promise.then(() => {
+    done = true;
+  });
+  await turn();
+  return done;
+};
+
+describe("changes", () => {
+  it("wake who waits for one of their keys and nobody else", async () => {
+    const changes = createChanges();
+    const a = changes.wait(["a", "b"], changes.version(), never);
+    const c = changes.wait(["c"], changes.version(), never);
+    changes.publish("b");
+    expect(await settled(a)).toBe(true);
+    expect(await settled(c)).toBe(false);
+    changes.publish("c");
+    await c;
+    expect(changes.waiting()).toBe(0);
+  });
+
+  it("between reading and waiting are not missed", async () => {
+    const changes = createChanges();
+    const since = changes.version();
+    changes.publish("a");
+    await changes.wait(["a"], since, never);
+    expect(await settled(changes.wait(["a"], changes.version(), never))).toBe(false);
+  });
+
+  it("that are no longer remembered wake rather than be missed", async () => {
+    const changes = createChanges(2);
+    const since = changes.version();
+    for (const key of ["a", "b", "c", "d"]) changes.publish(key);
+    await changes.wait(["a"], since, never);
+    await changes.wait(["z"], since, never);
+    expect(await settled(changes.wait(["z"], changes.version(), never))).toBe(false);
+  });
+
+  it("an aborted wait rejects and leaves nothing behind", async () => {
+    const changes = createChanges();
+    const controller = new AbortController();
+    const wait = changes.wait(["a", "b"], changes.version(), controller.signal);
+    controller.abort(new Error("enough"));
+    await expect(wait).rejects.toThrow("enough");
+    await expect(changes.wait(["a"], 0, controller.signal)).rejects.toThrow("enough");
+    expect(changes.waiting()).toBe(0);
+  });
+
+  it("that were missed wake everybody", async () => {
+    const changes = createChanges();
+    const waits = ["a", "b"].map((key) => changes.wait([key], changes.version(), never));
+    changes.publishAll();
+    await Promise.all(waits);
+  });
+});
+
+describe("the feed of other controllers' changes", () => {
+  const event = (key: string, token: string, body: object, kind: "volume" | "node" = "volume"): StoredEvent => ({
+    token,
+    type: kind,
+    ref: { kind, key },
+    body: JSON.stringify(body),
+  });
+
+  const trimmed = new HoldfastError({ kind: "out_of_range", reason: "EVENTS_TRIMMED", message: "pruned" });
+  const away = new HoldfastError({ kind: "unavailable", reason: "STORE_UNAVAILABLE", message: "away" });
+
+  it("goes on from where it was, and looks at everything again when events were pruned", async () => {
+    const clock = createManualClock();
+    const changes = createChanges();
+    const life = new AbortController();
+    const watched: string[] = [];
+    const learned: string[] = [];
+    let forgotten = 0;
+    let heads = 0;
+    const scripts: (readonly (StoredEvent | Error)[])[] = [
+      [event("default/a", "1", { rev: 4 }), away],
+      [event("default/b", "2", {}), event("n1", "3", {}, "node"), trimmed],
+      [event("default/c", "9", { rev: 1 })],
+    ];
+    const store = {
+      head: async () => {
+        heads += 1;
+        return `head-${heads}`;
+      },
+      async *watch(after: string, signal: AbortSignal) {
+        watched.push(after);
+        for (const item of scripts.shift() ?? []) {
+          if (item instanceof Error) throw item;
+          yield item;
+        }
+        await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
+      },
+    } as unknown as Store;
+    const records = {
+      learnOf: (key: string, rev: number | undefined) => {
+        learned.push(`${key}@${rev ?? "?"}`);
+        return true;
+      },
+      forgetAll: () => {
+        forgotten += 1;
+      },
+    };
+    const node = changes.wait([nodeChangeKey("n1")], changes.version(), never);
+    const feed = runChangeFeed({ store, records, changes, clock, log: createMemoryLogger(), signal: life.signal });
+    feed.catch(() => undefined);
+    await clock.advance(5_000);
+    await clock.advance(5_000);
+    await node;
+    expect(watched).toEqual(["head-1", "1", "head-2"]);
+    expect(learned).toEqual(["default/a@4", "default/b@?", "default/c@1"]);
+    expect(forgotten).toBe(2);
+    life.abort(new Error("over"));
+    await expect(feed).rejects.toThrow("over");
+  });
+});
