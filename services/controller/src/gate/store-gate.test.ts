@@ -1,0 +1,327 @@
+import { createManualClock, type ManualClock } from "@holdfast/shared/async/manual-clock";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { NodeRecord } from "../domain/node.ts";
+import type { Inventory } from "../domain/permit.ts";
+import { volumeRecord } from "../domain/testing/record-fixtures.ts";
+import type { VolumeRecord } from "../domain/volume.ts";
+import { volumeKey } from "../domain/volume.ts";
+import type { NodeView } from "../ports.ts";
+import { createStoreGate, type VettedStoreGate } from "./store-gate.ts";
+
+const node = (name: string, change: Partial<NodeRecord> = {}): NodeView => ({
+  live: "alive",
+  record: {
+    name,
+    machineId: "m",
+    bootId: "b",
+    journalUid: `journal-${name}`,
+    instance: "i",
+    nodeEpoch: 1,
+    state: "READY",
+    address: "",
+    version: "",
+    verificationScope: "host",
+    plugins: [],
+    registeredAt: 0,
+    updatedAt: 0,
+    ...change,
+  },
+});
+
+type Held = { readonly epoch: { readonly gen: number; readonly ctr: number }; readonly state: string };
+
+const inventory = (name: string, held: readonly Held[] = [], change: Partial<Inventory> = {}): Inventory => ({
+  node: name,
+  journalUid: `journal-${name}`,
+  nodeEpoch: 1,
+  volumes:
+    held.length === 0
+      ? []
+      : [
+          {
+            namespace: "ns",
+            volume: "data",
+            volumeUid: "volume-1",
+            externalId: "ext-1",
+            plugin: "model",
+            held: held.map((one, i) => ({ claimUid: `c${i}`, ...one })),
+          },
+        ],
+  orphans: [],
+  ...change,
+});
+
+/** A store, its agents, and what is remembered beside it, as one test needs them. */
+let identity: { clusterUid: string; schema: number; gen: number; runId: string; vettedRunId: string };
+let nodes: NodeView[];
+let answers: Record<string, Inventory | Error>;
+let volumes: Record<string, VolumeRecord>;
+let remembered: string | undefined;
+let suspect: (reason: string) => void;
+let nodeChanged: (name: string) => void;
+let beforeIdentity: () => void;
+let clock: ManualClock;
+let gate: VettedStoreGate;
+let told: boolean[];
+const log = createMemoryLogger();
+const signal = new AbortController().signal;
+
+const make = (): VettedStoreGate => {
+  const made = createStoreGate({
+    store: {
+      identity: async () => {
+        const now = { ...identity };
+        beforeIdentity();
+        return now;
+      },
+      markVetted: async (runId, gen) => {
+        identity = { ...identity, vettedRunId: runId, gen };
+      },
+      onSuspect: (listener) => {
+        suspect = listener;
+        return () => undefined;
+      },
+    },
+    nodes: {
+      list: () => nodes,
+      onChange: (listener) => {
+        nodeChanged = listener;
+        return () => undefined;
+      },
+    },
+    agents: {
+      inventory: async ({ name }) => {
+        const answer = answers[name] ?? new Error("no answer");
+        if (answer instanceof Error) throw answer;
+        return answer;
+      },
+    },
+    volumes: {
+      read: async (refs) => refs.map((ref) => volumes[volumeKey(ref)]),
+      none: async () => Object.keys(volumes).length === 0,
+    },
+    lineage: {
+      read: () => remembered,
+      remember: (uid) => {
+        remembered = uid;
+      },
+    },
+    clock,
+    log,
+  });
+  made.onChange(() => void told.push(made.state().open));
+  return made;
+};
+
+beforeEach(() => {
+  identity = { clusterUid: "cluster-1", schema: 1, gen: 3, runId: "run-2", vettedRunId: "run-1" };
+  nodes = [node("n1"), node("n2")];
+  answers = { n1: inventory("n1"), n2: inventory("n2") };
+  volumes = { "ns/data": volumeRecord([], [], { epoch: { gen: 1, ctr: 9 } }) };
+  remembered = "cluster-1";
+  beforeIdentity = () => undefined;
+  told = [];
+  clock = createManualClock();
+  log.clear();
+  gate = make();
+});
+
+afterEach(() => expect(clock.pending()).toBe(0));
+
+describe("[I8] the gate opens", () => {
+  test("at once for the process that was vetted, whatever the agents say", async () => {
+    identity.vettedRunId = "run-2";
+    answers = {};
+    expect(gate.state().open).toBe(false);
+    await gate.check(signal);
+    expect(gate.state()).toEqual({ open: true, gen: 3, reason: "" });
+    expect(told).toEqual([true]);
+  });
+
+  test("for a store that holds nothing and nobody knows of, and remembers whose it is", async () => {
+    nodes = [];
+    volumes = {};
+    remembered = undefined;
+    identity = { ...identity, gen: 0, vettedRunId: "" };
+    await gate.check(signal);
+    expect(gate.state()).toEqual({ open: true, gen: 1, reason: "" });
+    expect(identity).toMatchObject({ vettedRunId: "run-2", gen: 1 });
+    expect(remembered).toBe("cluster-1");
+  });
+
+  test("once every READY node has told of nothing newer than the records", async () => {
+    answers["n1"] = inventory("n1", [{ epoch: { gen: 1, ctr: 9 }, state: "PUBLISHED" }]);
+    await gate.check(signal);
+    expect(gate.state().open).toBe(true);
+    expect(identity.vettedRunId).toBe("run-2");
+  });
+
+  test("without asking nodes that are fenced already", async () => {
+    nodes = [node("n1"), node("n2", { state: "QUARANTINED" })];
+    delete answers["n2"];
+    await gate.check(signal);
+    expect(gate.state().open).toBe(true);
+  });
+});
+
+describe("[I8] it stays shut and names", () => {
+  const findings = async (): Promise<readonly string[]> => {
+    await gate.check(signal);
+    expect(gate.state()).toMatchObject({ open: false, gen: 0 });
+    expect(identity.vettedRunId, "nothing was vetted").toBe("run-1");
+    return gate.findings().map(({ node: name, volume, message }) => `${name}|${volume}|${message}`);
+  };
+
+  test("the node that does not answer", async () => {
+    answers["n2"] = new Error("connection refused");
+    expect(await findings()).toEqual(["n2||node n2 did not tell what it holds: connection refused"]);
+    expect(gate.state().reason).toContain("node n2");
+  });
+
+  test("the volume that was granted by a store that is gone", async () => {
+    answers["n1"] = inventory("n1", [{ epoch: { gen: 1, ctr: 10 }, state: "PUBLISHED" }]);
+    expect(await findings()).toEqual([
+      "n1|data|node n1 holds volume ns/data under epoch 1.10, and the store has granted 1.9 only",
+    ]);
+  });
+
+  test("a higher epoch also when it is only remembered as released", async () => {
+    answers["n1"] = inventory("n1", [{ epoch: { gen: 2, ctr: 1 }, state: "RELEASED" }]);
+    expect(await findings()).toHaveLength(1);
+  });
+
+  test("the volume that the store does not know, unless it is over", async () => {
+    volumes = {};
+    answers["n1"] = inventory("n1", [{ epoch: { gen: 1, ctr: 1 }, state: "PERMITTED" }]);
+    expect(await findings()).toEqual(["n1|data|node n1 holds volume ns/data, which the store does not know"]);
+    answers["n1"] = inventory("n1", [{ epoch: { gen: 1, ctr: 1 }, state: "RELEASED" }]);
+    await gate.check(signal);
+    expect(gate.state().open).toBe(true);
+  });
+
+  test("the volume of which the store has another life", async () => {
+    volumes = { "ns/data": volumeRecord([], [], { uid: "volume-2", epoch: { gen: 1, ctr: 9 } }) };
+    answers["n1"] = inventory("n1", [{ epoch: { gen: 1, ctr: 1 }, state: "PUBLISHED" }]);
+    expect(await findings()).toHaveLength(1);
+  });
+
+  test("the node whose journal is not the one that it registered with", async () => {
+    answers["n1"] = inventory("n1", [], { journalUid: "another" });
+    expect(await findings()).toEqual(["n1||node n1 has another journal than it registered with"]);
+  });
+
+  test("the installation, when it is another one", async () => {
+    remembered = "cluster-0";
+    identity.vettedRunId = "run-2";
+    await gate.check(signal);
+    expect(gate.state()).toMatchObject({ open: false, reason: expect.stringContaining("cluster-0") });
+    expect(remembered).toBe("cluster-0");
+  });
+
+  test("that nobody can say what is held: volumes, and no node", async () => {
+    nodes = [];
+    expect(await findings()).toEqual(["||no node is READY to say what it holds"]);
+  });
+
+  test("the store, when it does not answer", async () => {
+    beforeIdentity = () => {
+      throw new Error("timed out");
+    };
+    await gate.check(signal);
+    expect(gate.state()).toMatchObject({ open: false, reason: "the store cannot be reached: timed out" });
+  });
+});
+
+describe("[I8] a suspicion", () => {
+  test("shuts the gate at once, before anybody looks", async () => {
+    identity.vettedRunId = "run-2";
+    await gate.check(signal);
+    suspect("the connection was made anew");
+    expect(gate.state()).toMatchObject({ open: false, reason: expect.stringContaining("made anew") });
+    expect(told).toEqual([true, false]);
+  });
+
+  test("during a vetting makes it begin anew", async () => {
+    let looks = 0;
+    beforeIdentity = () => {
+      looks += 1;
+      if (looks !== 1) return;
+      suspect("another process");
+      identity = { ...identity, runId: "run-3" };
+    };
+    await gate.check(signal);
+    expect(looks).toBe(2);
+    expect(identity.vettedRunId).toBe("run-3");
+    expect(gate.state().open).toBe(true);
+  });
+});
+
+describe("running", () => {
+  let stop: AbortController;
+  let running: Promise<unknown>;
+
+  beforeEach(() => {
+    stop = new AbortController();
+    running = Promise.resolve();
+  });
+  afterEach(async () => {
+    stop.abort(new Error("over"));
+    await running;
+  });
+
+  const run = async (): Promise<void> => {
+    running = gate.run(stop.signal).catch(() => undefined);
+    await clock.advance(0);
+  };
+
+  test("asks again when a node changed, and after a pause", async () => {
+    delete answers["n2"];
+    await run();
+    expect(gate.state().open).toBe(false);
+    answers["n2"] = inventory("n2");
+    nodeChanged("n2");
+    await clock.advance(0);
+    expect(gate.state().open).toBe(true);
+  });
+
+  test("asks again after a pause although nothing was told", async () => {
+    delete answers["n2"];
+    await run();
+    answers["n2"] = inventory("n2");
+    await clock.advance(2_000);
+    expect(gate.state().open).toBe(true);
+  });
+
+  test("an open gate is not looked at for nothing, and closes and opens again by itself", async () => {
+    let looks = 0;
+    beforeIdentity = () => {
+      looks += 1;
+    };
+    await run();
+    expect(gate.state().open).toBe(true);
+    nodeChanged("n1");
+    await clock.advance(600_000);
+    expect(looks).toBe(1);
+    identity = { ...identity, runId: "run-3" };
+    suspect("a new process");
+    await clock.advance(0);
+    expect(identity.vettedRunId).toBe("run-3");
+    expect(told).toEqual([true, false, true]);
+  });
+});
+
+test("somebody's word opens it, and stays in the log", async () => {
+  answers["n2"] = new Error("burnt down");
+  await gate.check(signal);
+  await gate.accept("operator/ann", "ticket 4711");
+  expect(gate.state().open).toBe(true);
+  expect(identity.vettedRunId).toBe("run-2");
+  expect(log.lines).toContainEqual(
+    expect.objectContaining({
+      level: "warn",
+      message: expect.stringContaining("audit"),
+      fields: expect.objectContaining({ who: "operator/ann", why: "ticket 4711" }),
+    }),
+  );
+});
