@@ -24,7 +24,7 @@ const elsewhere: readonly FailpointName[] = [
 ];
 
 const points = failpointNames.filter((name) => !elsewhere.includes(name));
-const rounds = sample(10, 1);
+const rounds = sample(3, 1);
 
 describe.skipIf(!root)("the agent is killed", () => {
   let cluster: Cluster;

@@ -16,7 +16,7 @@ import { sample } from "../support/full.ts";
 const root = process.getuid?.() === 0;
 if (!root) console.warn("SKIPPED: real mounts need root");
 
-const rounds = sample(10, 1);
+const rounds = sample(3, 1);
 
 describe.skipIf(!root)("the controller is killed", () => {
   let cluster: Cluster;
