@@ -71,32 +71,34 @@ const measure = async (wanted: ReadonlySet<Section>, plan: Plan, dir: string): P
     const figures: Mutable<Figures> = { machine };
     const floor: Subject = await startFloor({ dir, redis: redis.url });
     stops.push(floor.stop);
-    const volumes = Math.max(plan.hotPath.volumes, ...plan.throughput.map((each) => each.volumes));
-
-    if (asked("hot-path", "throughput", "reactions"))
-      await withProduct({ store: redis.url, volumes, ...profiled }, async (product) => {
+    if (asked("hot-path", "reactions"))
+      await withProduct({ store: redis.url, volumes: plan.hotPath.volumes, nodes: 1, ...profiled }, async (product) => {
         if (asked("hot-path")) {
           say("one at a time …");
           figures.hotPath = await measureHotPath(floor, product, redis, plan.hotPath);
-        }
-        if (asked("throughput")) {
-          const found = [];
-          for (const each of plan.throughput) {
-            say(`${each.inFlight} in flight …`);
-            found.push(await measureThroughput(floor, product, each));
-          }
-          figures.throughput = found;
         }
         if (asked("reactions")) {
           say("reactions …");
           figures.reactions = await measureReactions(product, plan.reactions);
         }
       });
+    if (asked("throughput")) {
+      const volumes = Math.max(...plan.throughput.map((each) => each.volumes));
+      const store = await startedRedis();
+      await withProduct({ store: store.url, volumes, nodes: plan.nodes, ...profiled }, async (product) => {
+        const found = [];
+        for (const each of plan.throughput) {
+          say(`${each.inFlight} in flight …`);
+          found.push(await measureThroughput(floor, product, each));
+        }
+        figures.throughput = found;
+      });
+    }
     if (asked("traced")) {
       say("one at a time, traced …");
       const [traces, store] = [await startOtlpReceiver(), await startedRedis()];
       stops.push(traces.close);
-      const options = { store: store.url, volumes: plan.traced.volumes, otlpEndpoint: traces.endpoint };
+      const options = { store: store.url, volumes: plan.traced.volumes, nodes: 1, otlpEndpoint: traces.endpoint };
       figures.tracedHotPath = await withProduct(options, (product) =>
         measureHotPath(floor, product, store, plan.traced),
       );

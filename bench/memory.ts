@@ -11,6 +11,7 @@ import { withIdentity } from "@holdfast/shared/grpc/identity";
 import { createChannel, createClient } from "nice-grpc";
 import { type Cluster, startCluster } from "../test/harness/cluster.ts";
 import { createVolume, volumeName } from "./product.ts";
+import { keptBytes } from "./support/kept-bytes.ts";
 import { run } from "./support/load.ts";
 import { processFigures } from "./support/process-figures.ts";
 import type { BenchRedis } from "./support/redis.ts";
@@ -18,7 +19,8 @@ import type { BenchRedis } from "./support/redis.ts";
 export interface VolumeMemory {
   readonly store: string;
   readonly volumes: number;
-  /** What a controller that has just loaded them is bigger by than an empty one. */
+  /** What the controller keeps of one after it made it, garbage collected; and what its process grew by. */
+  readonly keptPerVolume: number;
   readonly rssPerVolume: number;
   readonly storedPerVolume: number;
   readonly createdPerSecond: number;
@@ -27,12 +29,17 @@ export interface VolumeMemory {
 
 const range = (count: number): readonly number[] => Array.from({ length: count }, (_, index) => index);
 
-/** A moment for what a start leaves behind to be collected. */
-const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1500));
+/** A free port for the inspector, which asks for its garbage to be collected. */
+const inspected = { NODE_OPTIONS: "--inspect-port=0" };
 
-const rssOf = async (cluster: Cluster): Promise<number> => {
-  await settle();
-  return (await processFigures(cluster.controller().pid)).rssBytes;
+interface Size {
+  readonly kept: number;
+  readonly rss: number;
+}
+
+const sizeOfController = async (cluster: Cluster): Promise<Size> => {
+  const kept = await keptBytes(cluster.controller());
+  return { kept, rss: (await processFigures(cluster.controller().pid)).rssBytes };
 };
 
 const restarted = async (cluster: Cluster): Promise<number> => {
@@ -45,22 +52,25 @@ const restarted = async (cluster: Cluster): Promise<number> => {
 const sizeOf = async (file: string): Promise<number> => (await stat(file)).size;
 
 export const measureVolumeMemory = async (count: number, redis: BenchRedis | undefined): Promise<VolumeMemory> => {
-  const cluster = await startCluster({ nodes: [], ...(redis === undefined ? {} : { store: redis.url }) });
+  const store = redis === undefined ? {} : { store: redis.url };
+  const cluster = await startCluster({ nodes: [], controllerEnv: inspected, ...store });
   try {
     const stored = (): Promise<number> => redis?.usedBytes() ?? sizeOf(path.join(cluster.dir, "store.db"));
     await createVolume(cluster, "first");
     const empty = await restarted(cluster);
-    const [rss, bytes] = [await rssOf(cluster), await stored()];
+    const [before, bytes] = [await sizeOfController(cluster), await stored()];
     const { seconds } = await run(
       range(count),
       32,
       async (index) => void (await createVolume(cluster, volumeName(index))),
     );
+    const after = await sizeOfController(cluster);
     const full = await restarted(cluster);
     return {
       store: redis === undefined ? "sqlite" : "redis",
       volumes: count,
-      rssPerVolume: ((await rssOf(cluster)) - rss) / count,
+      keptPerVolume: (after.kept - before.kept) / count,
+      rssPerVolume: (after.rss - before.rss) / count,
       storedPerVolume: ((await stored()) - bytes) / count,
       createdPerSecond: count / seconds,
       startMs: { empty, full },
@@ -72,6 +82,7 @@ export const measureVolumeMemory = async (count: number, redis: BenchRedis | und
 
 export interface AgentMemory {
   readonly agents: number;
+  readonly keptPerAgent: number;
   readonly rssPerAgent: number;
   readonly registeredPerSecond: number;
 }
@@ -107,11 +118,11 @@ async function* registration(name: string): AsyncIterable<DeepPartial<RegisterRe
 
 /** Registrations and heartbeats of agents that are nothing else. */
 export const measureAgentMemory = async (count: number): Promise<AgentMemory> => {
-  const cluster = await startCluster({ nodes: [] });
+  const cluster = await startCluster({ nodes: [], controllerEnv: inspected });
   const channel = createChannel(cluster.address);
   try {
     const client = createClient(ControllerLinkServiceDefinition, channel);
-    const rss = await rssOf(cluster);
+    const before = await sizeOfController(cluster);
     const { seconds } = await run(range(count), 16, async (index) => {
       const name = `fake-${index}`;
       const metadata = withIdentity(undefined, { role: "node", name });
@@ -119,7 +130,13 @@ export const measureAgentMemory = async (count: number): Promise<AgentMemory> =>
       const instance = `instance-${name}`;
       await client.heartbeat({ node: name, instance, nodeEpoch, baseRevision: 1n, revision: 1n }, { metadata });
     });
-    return { agents: count, rssPerAgent: ((await rssOf(cluster)) - rss) / count, registeredPerSecond: count / seconds };
+    const after = await sizeOfController(cluster);
+    return {
+      agents: count,
+      keptPerAgent: (after.kept - before.kept) / count,
+      rssPerAgent: (after.rss - before.rss) / count,
+      registeredPerSecond: count / seconds,
+    };
   } finally {
     channel.close();
     await cluster.stop();

@@ -6,6 +6,8 @@ export interface Plan {
   readonly hotPath: HotPathPlan;
   readonly traced: HotPathPlan;
   readonly throughput: readonly ThroughputPlan[];
+  /** Each takes one attach at a time, whatever the number of claims. */
+  readonly nodes: number;
   readonly reactions: number;
   readonly volumes: number;
   readonly agents: number;
@@ -19,6 +21,7 @@ export const plans: Readonly<Record<"full" | "quick", Plan>> = {
     hotPath: { volumes: 40, rounds: 8 },
     traced: { volumes: 40, rounds: 3 },
     throughput: inFlight([64, 256, 256], 3),
+    nodes: 4,
     reactions: 7,
     volumes: 10_000,
     agents: 1000,
@@ -27,6 +30,7 @@ export const plans: Readonly<Record<"full" | "quick", Plan>> = {
     hotPath: { volumes: 25, rounds: 2 },
     traced: { volumes: 25, rounds: 1 },
     throughput: inFlight([25, 64, 256], 1),
+    nodes: 4,
     reactions: 3,
     volumes: 500,
     agents: 200,

@@ -14,12 +14,12 @@ import type { Subject } from "./support/subject.ts";
 import { unmountBelow } from "./support/unmount.ts";
 
 export const namespace = "bench";
-export const node = "node-a";
 export const patience = { seconds: 60n, nanos: 0 };
 
 export interface ProductOptions {
   readonly store: string;
   readonly volumes: number;
+  readonly nodes: number;
   readonly otlpEndpoint?: string;
   /** Where the services leave CPU profiles of themselves when they end. */
   readonly profileDir?: string;
@@ -29,8 +29,8 @@ export interface Product extends Subject {
   readonly cluster: Cluster;
   externalId(index: number): string;
   callTimes(): Promise<PluginTimes>;
-  /** Where /metrics is. */
-  readonly admin: { readonly controller: string; readonly agent: string };
+  /** Where the agents' /metrics are. */
+  readonly agentAdmins: readonly string[];
 }
 
 export const volumeName = (index: number): string => `v${index}`;
@@ -65,7 +65,12 @@ export const createVolume = async ({ volumes }: Pick<Cluster, "volumes">, id: st
 };
 
 /** The services as in production, with the simulated plugin, which mounts for real and takes no time but its own. */
-export const startProduct = async ({ volumes, profileDir, ...options }: ProductOptions): Promise<Product> => {
+export const startProduct = async ({
+  volumes,
+  nodes: count,
+  profileDir,
+  ...options
+}: ProductOptions): Promise<Product> => {
   const dir = await mkdtemp(path.join(tmpdir(), "hfb-"));
   const times = path.join(dir, "times");
   await mkdir(times);
@@ -77,7 +82,9 @@ export const startProduct = async ({ volumes, profileDir, ...options }: ProductO
   });
   const env = profileDir === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${path.resolve(profileDir)}` };
   const profiled = { controllerEnv: env, agentEnv: env };
-  const cluster = await startCluster({ ...options, ...profiled, dir, nodes: [node], realMounts: true });
+  const nodes = Array.from({ length: count }, (_, index) => `node-${index}`);
+  const nodeOf = (index: number): string => nodes[index % count] ?? "";
+  const cluster = await startCluster({ ...options, ...profiled, dir, nodes, realMounts: true });
 
   const external = new Map<number, string>();
   const indexes = Array.from({ length: volumes }, (_, index) => index);
@@ -87,14 +94,14 @@ export const startProduct = async ({ volumes, profileDir, ...options }: ProductO
   const client = createClient(ClaimServiceDefinition, channel, {
     "*": { metadata: withIdentity(undefined, { role: "scheduler", name: "bench" }) },
   });
-  const agent = cluster.node(node).agent();
+  const agents = nodes.map((name) => cluster.node(name).agent());
   return {
     name: "holdfast",
     cluster,
     claim: async (index) => {
       const volume = volumeName(index);
       const claims = [{ volume }];
-      const request = { namespace, workload: `w-${volume}`, node, claims, waitFor: patience };
+      const request = { namespace, workload: `w-${volume}`, node: nodeOf(index), claims, waitFor: patience };
       settled((await client.createClaims(request)).claims, ClaimState.CLAIM_STATE_ACTIVE);
     },
     release: async (index) => {
@@ -103,13 +110,13 @@ export const startProduct = async ({ volumes, profileDir, ...options }: ProductO
     },
     externalId: (index) => external.get(index) ?? "",
     callTimes: () => readCallTimes(times),
-    admin: { controller: await adminOf(cluster.controller()), agent: await adminOf(agent) },
+    agentAdmins: await Promise.all(agents.map(adminOf)),
     pids: {
-      controller: cluster.controller().pid,
-      agent: agent.pid,
-      "controller plugin": cluster.controllerPlugin().pid,
-      "node plugin": cluster.node(node).plugin().pid,
-      backend: cluster.backend.pid,
+      controller: [cluster.controller().pid],
+      agent: agents.map(({ pid }) => pid),
+      "controller plugin": [cluster.controllerPlugin().pid],
+      "node plugin": nodes.map((name) => cluster.node(name).plugin().pid),
+      backend: [cluster.backend.pid],
     },
     stop: async () => {
       channel.close();

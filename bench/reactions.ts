@@ -1,10 +1,9 @@
 import { stat } from "node:fs/promises";
-import path from "node:path";
 import { type Claim, ClaimState, type WatchClaimsResponse } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { WatchKind } from "@holdfast/shared/gen/holdfast/v1/common";
 import type { WatchNodesResponse } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PluginHealth } from "@holdfast/shared/gen/holdfast/v1/plugin";
-import { namespace, node, type Product, patience, volumeName } from "./product.ts";
+import { namespace, type Product, patience, volumeName } from "./product.ts";
 import { type Spread, spreadOf } from "./support/spread.ts";
 
 /** How long the services need to see what happened, in milliseconds. */
@@ -56,7 +55,7 @@ const watch = <T>(open: (signal: AbortSignal) => AsyncIterable<T>): Watcher<T> =
         };
         const timer = setTimeout(() => {
           end();
-          reject(new Error(`waited ${timeoutMs} ms in vain for ${what}; last came ${JSON.stringify(came.at(-1))}`));
+          reject(new Error(`waited ${timeoutMs} ms in vain for ${what}; ${came.length} messages came meanwhile`));
         }, timeoutMs);
         const end = (): void => {
           clearTimeout(timer);
@@ -72,22 +71,25 @@ const watch = <T>(open: (signal: AbortSignal) => AsyncIterable<T>): Watcher<T> =
   };
 };
 
-const inodeOf = (file: string): Promise<number | undefined> =>
-  stat(file).then(
-    ({ ino }) => ino,
-    () => undefined,
-  );
+/** An inode's number is used again at once; with the moment of its birth it names one file. */
+const fileAt = async (file: string): Promise<string | undefined> => {
+  const found = await stat(file, { bigint: true }).catch(() => undefined);
+  return found === undefined ? undefined : `${found.ino} ${found.birthtimeNs}`;
+};
 
-const untilNewSocket = async (file: string, before: number | undefined): Promise<number> => {
-  for (;;) {
-    const now = await inodeOf(file);
+const untilNewSocket = async (file: string, before: string | undefined): Promise<number> => {
+  for (const start = performance.now(); performance.now() - start < timeoutMs; ) {
+    const now = await fileAt(file);
     if (now !== undefined && now !== before) return performance.now();
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
+  throw new Error(`waited ${timeoutMs} ms in vain for the plugin's socket at ${file}`);
 };
 
 const healthy = ({ node: seen }: WatchNodesResponse): boolean =>
   seen?.plugins.some(({ health }) => health === PluginHealth.PLUGIN_HEALTH_HEALTHY) ?? false;
+
+const node = "node-0";
 
 const measurePlugin = async ({ cluster }: Product, rounds: number) => {
   const registered: number[] = [];
@@ -98,7 +100,7 @@ const measurePlugin = async ({ cluster }: Product, rounds: number) => {
   for (let round = 0; round < rounds; round += 1) {
     nodes.clear();
     const { exited, kill, socketPath } = host.plugin();
-    const inode = await inodeOf(socketPath);
+    const before = await fileAt(socketPath);
     kill("SIGKILL");
     await exited;
     const died = performance.now();
@@ -106,7 +108,7 @@ const measurePlugin = async ({ cluster }: Product, rounds: number) => {
       (await nodes.seen((seen) => seen.node !== undefined && !healthy(seen), "the plugin to be gone")) - died,
     );
     nodes.clear();
-    const socket = untilNewSocket(path.resolve(socketPath), inode);
+    const socket = untilNewSocket(socketPath, before);
     await host.startPlugin();
     registered.push((await nodes.seen(healthy, "the plugin to be back")) - (await socket));
   }

@@ -34,7 +34,7 @@ export const startFloor = async ({ dir, redis }: FloorOptions): Promise<Subject>
     name: "floor",
     claim: async (index) => void (await client.createClaims(createClaimsMessage(nameOf(index)))),
     release: async (index) => void (await client.releaseClaims(releaseClaimsMessage(nameOf(index)))),
-    pids: { controller: controller.pid, agent: agent.pid, plugins: plugin.pid },
+    pids: { controller: [controller.pid], agent: [agent.pid], plugins: [plugin.pid] },
     stop: async () => {
       channel.close();
       for (const each of started.reverse()) await each.kill("SIGTERM");

@@ -6,6 +6,6 @@ export interface Subject {
   /** Gives it back and resolves once nothing of it is left. */
   release(index: number): Promise<void>;
   /** Its processes, by their part, for the CPU time they took. */
-  readonly pids: Readonly<Record<string, number>>;
+  readonly pids: Readonly<Record<string, readonly number[]>>;
   stop(): Promise<void>;
 }
