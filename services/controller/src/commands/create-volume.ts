@@ -10,6 +10,7 @@ import {
   pluginNotFound,
   storeUnvetted,
   volumeExists,
+  volumeLeaving,
   volumeNotAvailable,
   volumeNotFound,
 } from "./errors.ts";
@@ -147,7 +148,8 @@ const existing = async (
 ): Promise<VolumeView | undefined> => {
   const found = remembered ? await records.recent(input) : await records.get(input);
   if (found === undefined) return undefined;
-  const field = found.volume.goal === "absent" ? "life: it is being deleted" : differs(input, found.volume);
+  if (found.volume.goal === "absent") throw volumeLeaving(input);
+  const field = differs(input, found.volume);
   if (field !== undefined) throw volumeExists(input, field);
   return found;
 };

@@ -23,6 +23,14 @@ export const volumeExists = (ref: VolumeRef, field: string): HoldfastError =>
     metadata: { ...named(ref), field },
   });
 
+export const volumeLeaving = (ref: VolumeRef): HoldfastError =>
+  new HoldfastError({
+    kind: "already_exists",
+    reason: "VOLUME_EXISTS",
+    message: `volume ${volumeKey(ref)} is being deleted; repeat the request once it is gone`,
+    metadata: { ...named(ref), field: "state" },
+  });
+
 export const volumeInUse = (
   ref: VolumeRef,
   users: readonly string[],

@@ -1,0 +1,71 @@
+import type { SpanOptions, Tracing } from "@holdfast/shared/tracing";
+import { describe, expect, it } from "vitest";
+import { caller, claimsInput, createWorld } from "../../../../test/support/controller/world.ts";
+import type { Step } from "../domain/steps.ts";
+import { tracedStep } from "./step-trace.ts";
+
+const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+const recording = () => {
+  const spans: { name: string; options: SpanOptions }[] = [];
+  const tracing: Tracing = {
+    span: async (name, options, fn) => {
+      spans.push({ name, options });
+      const traceId = options.parent === undefined ? "00000000000000000000000000000000" : options.parent.slice(3, 35);
+      return await fn({ spanContext: () => ({ traceId }), setAttribute: () => undefined } as never);
+    },
+    currentTraceparent: () => undefined,
+  };
+  return { spans, tracing };
+};
+
+describe("a step's span", () => {
+  it("is a child of the request that set the goal for ten minutes, and then a trace of its own that links to it", async () => {
+    const world = await createWorld();
+    await world.makeVolume("data");
+    world.backend.setFacts({ ready: false });
+    const [view] = await world.commands.createClaims(claimsInput("web", "n1", ["data"]), {
+      ...caller,
+      traceparent: parent,
+    });
+    const volume = await world.volume("data");
+    const step: Step = { do: "attach", lane: "controller", node: "n1", uid: view?.claim.uid ?? "" };
+    const { spans, tracing } = recording();
+    const ids: (string | undefined)[] = [];
+    const run = (later: number) =>
+      tracedStep(tracing, volume, step, world.clock.now() + later, async (traceId) => {
+        ids.push(traceId);
+        return true;
+      });
+    await run(0);
+    await run(599_000);
+    await run(601_000);
+    expect(spans.map((s) => s.name)).toEqual(["reconcile attach", "reconcile attach", "reconcile attach"]);
+    expect(spans.map((s) => s.options.parent)).toEqual([parent, parent, undefined]);
+    expect(spans[2]?.options.links).toEqual([parent]);
+    expect(spans[0]?.options.attributes).toMatchObject({
+      "holdfast.volume": "default/data",
+      "holdfast.node": "n1",
+      "holdfast.workload": "web",
+      "holdfast.attempt": 1,
+    });
+    expect(ids).toEqual(["0af7651916cd43dd8448eb211c80319c", "0af7651916cd43dd8448eb211c80319c", undefined]);
+    await world.close();
+  });
+
+  it("of a release belongs to the request that asked for it", async () => {
+    const world = await createWorld();
+    await world.makeVolume("data");
+    await world.commands.createClaims(claimsInput("web", "n1", ["data"]), { ...caller, traceparent: parent });
+    await world.idle();
+    world.agents.script("release", { kind: "dropped" });
+    const later = parent.replace("b7ad", "c7ad");
+    const selection = { namespace: "default", workload: "web", aliases: [], claimUids: [] };
+    await world.commands.releaseClaims(selection, { ...caller, traceparent: later });
+    const [claim] = Object.values((await world.volume("data")).claims);
+    expect(claim?.trace?.parent).toBe(later);
+    await world.commands.releaseClaims(selection, { ...caller, traceparent: parent });
+    expect(Object.values((await world.volume("data")).claims)[0]?.trace?.parent).toBe(later);
+    await world.close();
+  });
+});
