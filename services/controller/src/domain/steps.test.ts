@@ -1,0 +1,114 @@
+import { describe, expect, it } from "vitest";
+import type { Claim, ClaimState } from "./claim.ts";
+import { planSteps, settled } from "./steps.ts";
+import { attachmentRecord, claimRecord, volumeRecord } from "./testing/record-fixtures.ts";
+import type { Intent, VolumeRecord } from "./volume.ts";
+
+const epoch = { gen: 1, ctr: 9 };
+const intentTo = (op: Intent["op"], node?: string): Partial<VolumeRecord> => ({
+  intent: { op, epoch, issuer: "controller/1", opId: "op-1", ...(node === undefined ? {} : { node }) },
+});
+const inState = (uid: string, state: ClaimState, changes: Partial<Claim> = {}) =>
+  claimRecord(uid, { state, epoch, ...changes });
+const planned = (volume: VolumeRecord, now = 1_000) =>
+  planSteps(volume, now).ready.map((s) => ("uid" in s ? `${s.do} ${s.uid} in ${s.lane}` : `${s.do} in ${s.lane}`));
+const later = { count: 2, nextTry: 4_000 };
+
+describe("planSteps", () => {
+  const rows: readonly (readonly [string, VolumeRecord, readonly string[]])[] = [
+    ["a volume at rest", volumeRecord(), []],
+    ["being made", volumeRecord([], [], { state: "CREATING", ...intentTo("create") }), ["create in controller"]],
+    ["being deleted", volumeRecord([], [], { state: "DELETING", ...intentTo("delete") }), ["delete in controller"]],
+    ["failed", volumeRecord([], [], { state: "FAILED" }), []],
+    ["QUEUED", volumeRecord([claimRecord("a")]), ["grant a in grant"]],
+    [
+      "QUEUED while an attach runs, which it may join",
+      volumeRecord([claimRecord("a")], [], intentTo("attach", "n1")),
+      ["grant a in grant"],
+    ],
+    ["QUEUED while a detach runs", volumeRecord([claimRecord("a")], [], intentTo("detach", "n2")), []],
+    ["ATTACHING", volumeRecord([inState("a", "ATTACHING")]), ["attach a in controller"]],
+    [
+      "ATTACHING and not wanted, whatever its backoff",
+      volumeRecord([inState("a", "ATTACHING", { goal: "released", attempts: later })]),
+      ["abandon a in controller"],
+    ],
+    ["OFFERED", volumeRecord([inState("a", "OFFERED")]), ["offer a in node n1"]],
+    ["ACTIVE", volumeRecord([inState("a", "ACTIVE")]), []],
+    ["ACTIVE and degraded", volumeRecord([inState("a", "ACTIVE", { degradedSince: 1 })]), ["offer a in node n1"]],
+    ["RELEASING", volumeRecord([inState("a", "RELEASING")]), ["release a in node n1"]],
+    [
+      "DETACHING with its own intent",
+      volumeRecord([inState("a", "DETACHING")], [], intentTo("detach", "n1")),
+      ["detach a in controller"],
+    ],
+    ["DETACHING without an intent", volumeRecord([inState("a", "DETACHING")]), ["detach a in controller"]],
+    ["DETACHING while another call runs", volumeRecord([inState("a", "DETACHING")], [], intentTo("attach", "n2")), []],
+    [
+      "nodes side by side, the backend one call at a time",
+      volumeRecord([
+        inState("a", "RELEASING"),
+        inState("b", "OFFERED", { node: "n2" }),
+        inState("c", "ATTACHING", { node: "n3" }),
+      ]),
+      ["release a in node n1", "offer b in node n2", "attach c in controller"],
+    ],
+  ];
+
+  it.each(rows)("[I6] %s", (_, volume, steps) => {
+    expect(planned(volume)).toEqual(steps);
+  });
+
+  it.each(["ATTACHING", "OFFERED", "RELEASING", "DETACHING"] as const)(
+    "%s waits for its next try, and says when that is",
+    (state) => {
+      const volume = volumeRecord([inState("a", state, { attempts: later })], [attachmentRecord("n1")]);
+      expect(planSteps(volume, 3_999)).toEqual({ ready: [], next: 4_000 });
+      expect(planned(volume, 4_000)).toHaveLength(1);
+    },
+  );
+
+  it("the deadline of the queue is the next look, then the end", () => {
+    const volume = volumeRecord([
+      claimRecord("a", { queueDeadline: 2_000 }),
+      claimRecord("b", { queueDeadline: 3_000 }),
+    ]);
+    expect(planSteps(volume, 1_000).next).toBe(2_000);
+    expect(planned(volume, 2_000)).toEqual(["expire a in grant", "grant a in grant", "grant b in grant"]);
+  });
+
+  it("an attempt that is not due yet does not hide another claim's", () => {
+    const volume = volumeRecord([
+      inState("a", "RELEASING", { attempts: later }),
+      inState("b", "RELEASING", { node: "n2" }),
+    ]);
+    expect(planSteps(volume, 1_000)).toEqual({
+      ready: [{ do: "release", lane: "node n2", node: "n2", uid: "b" }],
+      next: 4_000,
+    });
+  });
+
+  it("asks the same of the same record, and changes nothing", () => {
+    const volume = volumeRecord([inState("a", "RELEASING"), claimRecord("b")]);
+    const before = structuredClone(volume);
+    expect(planSteps(volume, 1_000)).toEqual(planSteps(volume, 1_000));
+    expect(volume).toEqual(before);
+  });
+});
+
+describe("settled", () => {
+  it.each([
+    ["nothing", volumeRecord(), true],
+    ["an active claim", volumeRecord([inState("a", "ACTIVE")]), true],
+    [
+      "a release that is due in a year",
+      volumeRecord([inState("a", "RELEASING", { attempts: { count: 9, nextTry: 3e10 } })]),
+      false,
+    ],
+    ["a degraded claim", volumeRecord([inState("a", "ACTIVE", { degradedSince: 1 })]), false],
+    ["a claim that waits", volumeRecord([claimRecord("a")]), false],
+    ["a volume that failed", volumeRecord([], [], { state: "FAILED" }), true],
+  ] as const)("[I6] %s: %s", (_, volume, is) => {
+    expect(settled(volume)).toBe(is);
+  });
+});
