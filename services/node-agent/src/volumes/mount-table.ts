@@ -17,7 +17,8 @@ const firstPidNamespace = "pid:[4026531836]";
 
 /** The kernel lists mounts without gaps while others change since 5.8; before, a table is read until it stands still. */
 const stableReads = 3;
-const pageBytes = 64 << 10;
+/** As much as the kernel ever hands out at once. */
+const pageBytes = 4096;
 /** About a millisecond. */
 const linksATurn = 256;
 
