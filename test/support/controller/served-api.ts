@@ -1,0 +1,60 @@
+/** The API of one controller of a test's world, on a real socket. */
+import { createClaimService } from "@holdfast/controller/api/claim-service";
+import { createNodeService } from "@holdfast/controller/api/node-service";
+import { createPluginService } from "@holdfast/controller/api/plugin-service";
+import { createVolumeService } from "@holdfast/controller/api/volume-service";
+import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
+import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
+import { createGrpcChannel, createGrpcClient } from "@holdfast/shared/grpc/client";
+import { createGrpcServer } from "@holdfast/shared/grpc/server";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { tempSocket } from "@holdfast/shared/testing/temp-socket";
+import type { World } from "./world.ts";
+
+export type ServedApi = Awaited<ReturnType<typeof serveApi>>;
+
+export const serveApi = async (world: World) => {
+  const socket = await tempSocket();
+  const log = createMemoryLogger();
+  const server = createGrpcServer({ log });
+  const tracing = { currentTraceparent: () => traceparent } as Parameters<typeof createVolumeService>[0]["tracing"];
+  let traceparent: string | undefined;
+  const deps = {
+    get commands() {
+      return world.commands;
+    },
+    get wakeups() {
+      return world.changes;
+    },
+    feed: world.store,
+    clock: world.clock,
+    tracing,
+  };
+  server.add(VolumeServiceDefinition, createVolumeService(deps));
+  server.add(ClaimServiceDefinition, createClaimService(deps));
+  server.add(NodeServiceDefinition, createNodeService({ nodes: world.nodes, remarks: () => undefined }));
+  server.add(
+    PluginServiceDefinition,
+    createPluginService({ nodes: world.nodes, controllerId: "c1", besideController: () => [] }),
+  );
+  await server.listen(socket.address);
+  const channel = createGrpcChannel(socket.address);
+  const options = { log, identity: { role: "scheduler", name: "s1" } } as const;
+  return {
+    volumes: createGrpcClient(VolumeServiceDefinition, channel, options),
+    claims: createGrpcClient(ClaimServiceDefinition, channel, options),
+    nodes: createGrpcClient(NodeServiceDefinition, channel, options),
+    plugins: createGrpcClient(PluginServiceDefinition, channel, options),
+    /** In which trace the next requests arrive. */
+    trace(next: string | undefined) {
+      traceparent = next;
+    },
+    async close() {
+      channel.close();
+      await server.stop({ graceMs: 0 });
+      await socket.remove();
+    },
+  };
+};
