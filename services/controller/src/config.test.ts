@@ -1,0 +1,79 @@
+import { loadConfig } from "@holdfast/shared/config/config";
+import { ConfigError } from "@holdfast/shared/config/config-error";
+import { describe, expect, test } from "vitest";
+import { configSchema } from "./config.ts";
+import { createFailpoints, failpointNames, parseFailpoints } from "./failpoints.ts";
+
+describe("settings", () => {
+  test("have a default for everything that a first start needs", () => {
+    const config = loadConfig(configSchema, {});
+    expect(config).toMatchObject({
+      listen: "127.0.0.1:7600",
+      adminListen: "127.0.0.1:7601",
+      cell: "default",
+      heartbeatInterval: 5_000,
+      insecure: false,
+      allowVolatileStore: false,
+      failpoints: [],
+    });
+    expect(config.store).toBeUndefined();
+    expect(config.otlpEndpoint).toBeUndefined();
+  });
+
+  test("that are wrong come back all at once, and a password never does", () => {
+    const wrong = {
+      HOLDFAST_LISTEN: "nowhere",
+      HOLDFAST_STORE: "mysql://user:canary-pw@host",
+      HOLDFAST_CELL: "Ünited",
+      HOLDFAST_STATE_DIR: "relative",
+      HOLDFAST_HEARTBEAT_INTERVAL: "5",
+      HOLDFAST_OTLP_PROTOCOL: "udp",
+      HOLDFAST_FAILPOINTS: "controller.attach.after-commit=kill,controller.nowhere=kill,controller.attach.after-call",
+      HOLDFAST_ID: "Not An Id",
+      HOLDFAST_STOR: "sqlite:///x",
+    };
+    let error: unknown;
+    try {
+      loadConfig(configSchema, wrong);
+    } catch (thrown) {
+      error = thrown;
+    }
+    if (!(error instanceof ConfigError)) throw new Error("no ConfigError");
+    expect(error.violations.map(({ field }) => field).sort()).toEqual(Object.keys(wrong).sort());
+    expect(error.message).toContain("did you mean HOLDFAST_STORE?");
+    expect(error.message).toContain("controller.nowhere=kill");
+    expect(error.message).not.toContain("canary-pw");
+  });
+
+  test.each(["redis://127.0.0.1:6379", "rediss://user:pw@host:6380", "sqlite:///var/lib/x.db"])(
+    "%s is a store",
+    (store) => {
+      expect(loadConfig(configSchema, { HOLDFAST_STORE: store }).store).toBe(store);
+    },
+  );
+});
+
+describe("failpoints", () => {
+  test("kill at the time that was asked for, and once", () => {
+    const killed: string[] = [];
+    const { settings, mistakes } = parseFailpoints(
+      "controller.attach.after-commit=kill, controller.offer.after-call=kill@2",
+    );
+    expect(mistakes).toEqual([]);
+    const failpoint = createFailpoints(settings, (name) => void killed.push(name));
+    for (const name of failpointNames) failpoint(name);
+    expect(killed).toEqual(["controller.attach.after-commit"]);
+    for (const name of failpointNames) failpoint(name);
+    for (const name of failpointNames) failpoint(name);
+    expect(killed).toEqual(["controller.attach.after-commit", "controller.offer.after-call"]);
+  });
+
+  test.each([
+    "x",
+    "controller.attach.after-commit",
+    "controller.attach.after-commit=stop",
+    "controller.create.after-call=kill@0",
+  ])("%s is none", (text) => {
+    expect(parseFailpoints(text)).toMatchObject({ settings: [], mistakes: [expect.stringContaining(text)] });
+  });
+});
