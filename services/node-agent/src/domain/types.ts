@@ -22,7 +22,7 @@ export interface PermitFacts {
   readonly attachmentMode: AttachmentMode;
   readonly readOnly: boolean;
   readonly fsType: string;
-  /** Salted hash of contexts, flags and group: shows that a repeated permit is the same, and tells nothing else. */
+  /** Salted hash of modes, contexts, flags and group: shows that a repeated permit is the same, and tells nothing else. */
   readonly digest: string;
   /** The path given to NodePublishVolume. */
   readonly target: string;

@@ -20,6 +20,7 @@ export function factsOf(
 ): PermitFacts {
   const { oldestLiveEpoch: _, ...kept } = claim;
   const told = [
+    [claim.accessMode, claim.attachmentMode, claim.readOnly, claim.fsType],
     sorted(contents.volumeContext),
     sorted(contents.publishContext),
     contents.mountFlags,

@@ -125,6 +125,16 @@ describe("repeats", () => {
     expect(agent.host.calls).toHaveLength(calls);
   });
 
+  test("a permit of the same epoch with another mode is no repeat", async () => {
+    const agent = await startModelAgent();
+    await agent.volumes().publish(permitOrder("a", 5), anyCaller);
+    for (const changes of [{ readOnly: true }, { accessMode: "SINGLE_NODE_WRITER" }, { fsType: "xfs" }] as const) {
+      expect(await agent.volumes().publish(permitOrder("a", 5, changes), anyCaller)).toMatchObject({
+        halt: { reason: "PERMIT_CHANGED" },
+      });
+    }
+  });
+
   test("a permit of the same epoch with other contexts is neither followed nor refused", async () => {
     const agent = await startModelAgent();
     await agent.volumes().publish(permitOrder("a", 5, { context: { lun: "1" } }), anyCaller);
