@@ -248,6 +248,52 @@ describe("the queue", () => {
     expect(await allClaims("a", "b")).toEqual(["a:two:ACTIVE", "b:two:ACTIVE"]);
   });
 
+  it("grants a set that waited only as a whole", async () => {
+    for (const id of ["a", "b"]) await world.makeVolume(id);
+    await world.claim("one", "n1", ["a"]);
+    await world.claim("two", "n1", ["b"]);
+    await world.idle();
+    await world.claim("both", "n2", ["a", "b"], queue);
+    await world.release("one");
+    await world.pass(10_000);
+    expect(await allClaims("a", "b")).toEqual(["a:both:QUEUED", "b:two:ACTIVE", "b:both:QUEUED"]);
+    expect(world.backend.attachments()).toHaveLength(1);
+    const before = world.store.commits();
+    await world.release("two");
+    await world.idle();
+    expect(await allClaims("a", "b")).toEqual(["a:both:ACTIVE", "b:both:ACTIVE"]);
+    // Three for the release, one grant for both members, then an attach and a publication for each.
+    expect(world.store.commits() - before).toBe(8);
+  });
+
+  it("lets a member that nobody wants any more hold up the others no longer", async () => {
+    for (const id of ["a", "b"]) await world.makeVolume(id);
+    await world.claim("holder", "n1", ["b"]);
+    await world.idle();
+    const views = await world.claim("both", "n2", ["a", "b"], queue);
+    await world.release("both", [views[1]?.claim.uid ?? ""]);
+    await world.idle();
+    expect(await allClaims("a", "b")).toEqual(["a:both:ACTIVE", "b:holder:ACTIVE"]);
+  });
+
+  it("ends a whole set at its deadline", async () => {
+    for (const id of ["a", "b"]) await world.makeVolume(id);
+    await world.claim("holder", "n1", ["b"]);
+    await world.claim("both", "n2", ["a", "b"], { queue: { enabled: true, deadlineMs: 5_000 } });
+    await world.pass(6_000);
+    const views = await world.commands.selectClaims({
+      namespace: "default",
+      workload: "both",
+      aliases: [],
+      claimUids: [],
+    });
+    expect(views.map((v) => v.claim)).toMatchObject([
+      { state: "FAILED", failure: { reason: "QUEUE_TIMEOUT" } },
+      { state: "FAILED", failure: { reason: "QUEUE_TIMEOUT" } },
+    ]);
+    for (const { claim } of views) expect(claim.failure?.message).toContain("default/b by workload holder on node n1");
+  });
+
   it("hands over to the successor before all others", async () => {
     await world.makeVolume("data");
     await world.claim("old", "n1", ["data"]);

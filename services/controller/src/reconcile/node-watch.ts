@@ -36,13 +36,16 @@ export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
   const { nodes, records, clock, log, signal, wake } = deps;
   const lanes = createKeyedLanes();
   const compared = new Map<string, string>();
+  const silent = new Set<string>();
   const running = new Set<Promise<void>>();
 
   /** A mount does not outlive its boot, nor a permit its journal: such claims are degraded and get the same permit again. */
   const wakeVolumes = async (view: NodeView): Promise<void> => {
     const { name, bootId, journalUid } = view.record;
     // What was tried in vain while its agent was away is tried again at once.
-    const back = compared.get(name) !== lifeOf(view);
+    const back = compared.get(name) !== lifeOf(view) || (silent.has(name) && view.live !== "suspect");
+    if (view.live === "suspect") silent.add(name);
+    else silent.delete(name);
     for await (const { volume } of volumesOnNode(records, name)) {
       const lost = Object.values(volume.claims).filter(
         ({ node, state, degradedSince, publication: p }) =>

@@ -124,6 +124,25 @@ describe("the life of a volume and its claim", () => {
     expect(await world.states("db")).toEqual(["ACTIVE"]);
   });
 
+  it("asks a node at once that was silent and speaks again, whatever the backoff says", async () => {
+    await world.makeVolume("data");
+    await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    world.agents.silence("n1", true);
+    world.nodes.set("n1", {}, "suspect");
+    await world.release("web");
+    await world.pass(60_000);
+    expect(await world.states("web")).toEqual(["RELEASING"]);
+    expect(world.backend.attachments()).toHaveLength(1);
+    const [claim] = Object.values((await world.volume("data")).claims);
+    expect((claim?.attempts.nextTry ?? 0) - world.clock.now()).toBeGreaterThan(1_000);
+    world.agents.silence("n1", false);
+    world.nodes.set("n1", {}, "alive");
+    await world.idle();
+    expect(await world.states("web")).toEqual(["RELEASED"]);
+    await clean();
+  });
+
   it("lets one slow volume delay no other", async () => {
     await world.makeVolume("slow");
     await world.makeVolume("fast");

@@ -54,6 +54,7 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     factsOf: createGrantFacts({ nodes, plugins, gate }),
     slots: createCallSlots(deps.callsPerPlugin),
     failpoint: deps.failpoint ?? (() => undefined),
+    unstored: new Map<string, string>(),
   };
 
   const work = createVolumeWork({
@@ -84,6 +85,8 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     });
   };
 
+  const wakeAll = (): void => inBackground("taking up everything", wakeUnsettled());
+
   let open = gate.state().open;
   const gateChanged = (): void => {
     const was = open;
@@ -99,8 +102,9 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     async start() {
       signal.throwIfAborted();
       const releases = [
-        records.onCommit(({ keys }) => {
+        records.onCommit(({ keys, related }) => {
           for (const key of keys) wake(key);
+          for (const key of related) wake(key);
         }),
         nodes.onChange(watch.changed),
         plugins.onChange((plugin) => inBackground("taking up what waited for a plugin", wakeUnsettled(plugin))),
@@ -113,7 +117,7 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
         },
         { once: true },
       );
-      inBackground("the due queue", runDueLoop({ records, clock, log, signal, wake }));
+      inBackground("the due queue", runDueLoop({ records, clock, log, signal, wake, wakeAll }));
       await wakeUnsettled();
       watch.all();
     },

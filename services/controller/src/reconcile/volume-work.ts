@@ -37,6 +37,8 @@ interface Work {
   readonly lanes: Set<string>;
   /** Steps that stored nothing since the last wake-up. */
   readonly waiting: Set<string>;
+  /** How often it was woken: a step that ran through a wake-up may have decided before what it tells of. */
+  wakes: number;
   dirty: boolean;
   hurry: boolean;
   planning: boolean;
@@ -55,7 +57,7 @@ export const createVolumeWork = ({ records, run, clock, random, log, signal }: V
   const settle = (key: string, work: Work): void => {
     if (work.planning || work.lanes.size > 0) return;
     if (work.retry === undefined) active.delete(key); // W4
-    if (busy()) return;
+    if (idlers.size === 0 || busy()) return;
     for (const resolve of idlers) resolve();
     idlers.clear();
   };
@@ -73,16 +75,17 @@ export const createVolumeWork = ({ records, run, clock, random, log, signal }: V
   };
 
   const start = async (key: string, work: Work, volume: VolumeRecord, step: Step): Promise<void> => {
+    const { wakes } = work;
+    let changed = false;
     try {
-      const changed = await run(volume, step);
+      changed = await run(volume, step);
       if (changed) work.failures = 0;
-      else work.waiting.add(stepId(step)); // W2
     } catch (error) {
-      work.waiting.add(stepId(step));
       failed(key, work, error);
     }
+    if (!changed && work.wakes === wakes) work.waiting.add(stepId(step)); // W2, W3
     work.lanes.delete(step.lane);
-    work.dirty = true; // W3: others may wait for this lane
+    work.dirty = true; // others may wait for this lane
     pump(key, work);
   };
 
@@ -123,6 +126,7 @@ export const createVolumeWork = ({ records, run, clock, random, log, signal }: V
     const work = active.get(key) ?? {
       lanes: new Set<string>(),
       waiting: new Set<string>(),
+      wakes: 0,
       dirty: false,
       hurry: false,
       planning: false,
@@ -131,6 +135,7 @@ export const createVolumeWork = ({ records, run, clock, random, log, signal }: V
     };
     active.set(key, work);
     work.waiting.clear();
+    work.wakes += 1;
     work.dirty = true;
     work.hurry ||= hurry;
     pump(key, work);

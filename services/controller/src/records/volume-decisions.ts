@@ -10,6 +10,7 @@ import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import { HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { type Change, unchanged } from "../domain/change.ts";
 import type { ClaimTombstone } from "../domain/claim.ts";
+import { memberKey } from "../domain/claim-set-change.ts";
 import type { Moment } from "../domain/moment.ts";
 import { defaultRetry, type RetryRule } from "../domain/retry.ts";
 import type { Commit } from "../domain/store-types.ts";
@@ -49,6 +50,8 @@ export type DecideMany = (
 export interface CommitNotice {
   /** Volume keys. */
   readonly keys: readonly string[];
+  /** Volumes on which other members of a set wait, of which a member ended in this commit. */
+  readonly related: readonly string[];
   /** When the earliest of them wants to be looked at. */
   readonly due: number | undefined;
 }
@@ -154,7 +157,11 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
       else cache.keep(key, { volume: change.volume, rev });
       return { volume: change.volume, rev, ended: change.ended, changed: true };
     });
-    tell({ keys: refs.filter((_, i) => decision[i] !== undefined).map(volumeKey), due: built.due });
+    tell({
+      keys: refs.filter((_, i) => decision[i] !== undefined).map(volumeKey),
+      related: decision.flatMap((change, i) => relatedOf(found[i]?.volume, change)),
+      due: built.due,
+    });
     return results;
   };
 
@@ -221,6 +228,11 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     commits: () => commits,
   };
 };
+
+const relatedOf = (before: VolumeRecord | undefined, change: Change | undefined): readonly string[] =>
+  (change?.ended ?? []).flatMap(({ uid }) =>
+    (before?.claims[uid]?.set ?? []).filter((member) => member.uid !== uid).map(memberKey),
+  );
 
 const emptyRef: VolumeRef = { namespace: "", id: "" };
 

@@ -147,7 +147,7 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
           if (stored !== undefined && stored.volume.uid !== volume.uid) return false;
           if (revs === undefined && stored === undefined) continue;
           if (revs !== undefined) cache.keep(volumeKey(volume), { volume, rev: revs[0] ?? 1 });
-          tell({ keys: [volumeKey(volume)], due });
+          tell({ keys: [volumeKey(volume)], related: [], due });
           return true;
         }
         throw outcomeUnknown(volume);
