@@ -223,7 +223,11 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       link: {
         ...createControllerLinkService({
           registry,
-          acknowledgements: createAcknowledgements({ records, log }),
+          acknowledgements: createAcknowledgements({
+            records,
+            nodeEpochOf: (node) => registry.get(node)?.record.nodeEpoch,
+            log,
+          }),
           log,
           controllerId: id,
           heartbeatMs: config.heartbeatInterval,

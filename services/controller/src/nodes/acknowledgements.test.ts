@@ -31,10 +31,12 @@ const report = (change: Partial<ReportedClaim> = {}): ReportedClaim => ({
   ...change,
 });
 
-const tell = async (start: VolumeRecord | undefined, reported = report(), node = "n1") => {
+const nodeEpochOf = (): number => 2;
+
+const tell = async (start: VolumeRecord | undefined, reported = report(), node = "n1", nodeEpoch = 2) => {
   const records = recordsOf(start);
-  const acknowledgements = createAcknowledgements({ records, log: createMemoryLogger() });
-  const forgotten = await acknowledgements.released(node, [reported]);
+  const acknowledgements = createAcknowledgements({ records, nodeEpochOf, log: createMemoryLogger() });
+  const forgotten = await acknowledgements.released({ node, nodeEpoch }, [reported]);
   return { forgotten, claim: records.volume()?.claims["c1"] };
 };
 
@@ -67,6 +69,10 @@ describe("a release that an agent tells of", () => {
     });
   });
 
+  test("[I2] by a former life of the journal takes nothing away, and is not forgotten", async () => {
+    expect(await tell(held("ACTIVE"), report(), "n1", 1)).toMatchObject({ forgotten: [], claim: { state: "ACTIVE" } });
+  });
+
   test("from another node takes nothing away", async () => {
     expect(await tell(held("ACTIVE"), report(), "n2")).toMatchObject({ claim: { state: "ACTIVE" } });
   });
@@ -74,9 +80,13 @@ describe("a release that an agent tells of", () => {
 
 test("a publication that vanished leaves the claim ACTIVE and degraded, once", async () => {
   const records = recordsOf(held("ACTIVE"));
-  const acknowledgements = createAcknowledgements({ records, log: createMemoryLogger() });
-  await acknowledgements.lost("n1", [report(), report()]);
+  const acknowledgements = createAcknowledgements({ records, nodeEpochOf, log: createMemoryLogger() });
+  await acknowledgements.lost({ node: "n1", nodeEpoch: 2 }, [report(), report()]);
   expect(records.volume()?.claims["c1"]).toMatchObject({ state: "ACTIVE", degradedSince: 1_000 });
-  await acknowledgements.lost("n1", [report({ epoch: { gen: 1, ctr: 1 } })]);
+  await acknowledgements.lost({ node: "n1", nodeEpoch: 2 }, [report({ epoch: { gen: 1, ctr: 1 } })]);
   expect(records.volume()?.claims["c1"]).toMatchObject({ degradedSince: 1_000 });
+  const former = recordsOf(held("ACTIVE"));
+  const told = createAcknowledgements({ records: former, nodeEpochOf, log: createMemoryLogger() });
+  await told.lost({ node: "n1", nodeEpoch: 1 }, [report()]);
+  expect(former.volume()?.claims["c1"]?.degradedSince).toBeUndefined();
 });

@@ -16,11 +16,17 @@ export interface ReportedClaim {
   readonly epoch: Epoch;
 }
 
+/** Who speaks: the node, and the life of its journal in which it said so. */
+export interface Reporter {
+  readonly node: string;
+  readonly nodeEpoch: number;
+}
+
 /** What agents tell unasked, or again because its answer may have been lost. */
 export interface Acknowledgements {
   /** The uids of those whose release is durable here, so that the agent may forget them. */
-  released(node: string, claims: readonly ReportedClaim[]): Promise<readonly string[]>;
-  lost(node: string, claims: readonly ReportedClaim[]): Promise<void>;
+  released(reporter: Reporter, claims: readonly ReportedClaim[]): Promise<readonly string[]>;
+  lost(reporter: Reporter, claims: readonly ReportedClaim[]): Promise<void>;
 }
 
 /** The claim as the record has it, if it is the very life and grant that the agent speaks of. */
@@ -32,18 +38,28 @@ const meant = (volume: VolumeRecord, node: string, report: ReportedClaim): Claim
 
 export const createAcknowledgements = ({
   records,
+  nodeEpochOf,
   log,
 }: {
   readonly records: Pick<VolumeRecords, "change">;
+  /** The life of the node's journal as it is registered now. */
+  readonly nodeEpochOf: (node: string) => number | undefined;
   readonly log: Logger;
 }): Acknowledgements => ({
-  async released(node, claims) {
+  async released(reporter, claims) {
+    const { node } = reporter;
+    // I2: a release of a former life says nothing of the permit that this life was given under the same epoch.
+    const current = (): boolean => nodeEpochOf(node) === reporter.nodeEpoch;
     const forgotten: string[] = [];
     for (const report of claims) {
       const ref = { namespace: report.namespace, id: report.volume };
       const { volume } = await records.change(ref, (found, at) =>
-        meant(found, node, report) === undefined ? noChange(found) : released(found, report.claimUid, at),
+        !current() || meant(found, node, report) === undefined ? noChange(found) : released(found, report.claimUid, at),
       );
+      if (!current()) {
+        log.warn("an agent's former life tells of a release; it is not taken", { node, claim: report.claimUid });
+        continue;
+      }
       const left = volume === null ? undefined : meant(volume, node, report);
       // A claim whose permit may still be sent keeps the agent's memory that this epoch is over.
       if (left === undefined || !permitLives[left.state]) forgotten.push(report.claimUid);
@@ -52,10 +68,12 @@ export const createAcknowledgements = ({
     return forgotten;
   },
 
-  async lost(node, claims) {
+  async lost({ node, nodeEpoch }, claims) {
     for (const report of claims)
       await records.change({ namespace: report.namespace, id: report.volume }, (found, at) =>
-        meant(found, node, report) === undefined ? noChange(found) : publicationLost(found, report.claimUid, at),
+        nodeEpochOf(node) !== nodeEpoch || meant(found, node, report) === undefined
+          ? noChange(found)
+          : publicationLost(found, report.claimUid, at),
       );
   },
 });

@@ -89,8 +89,9 @@ export const createControllerLinkService = (
           volume: event.volume === "" ? "" : `${event.namespace}/${event.volume}`,
           claim: event.claimUid,
         });
-      await acknowledgements.lost(request.node, request.lost.map(reportOf));
-      const forgotten = await acknowledgements.released(request.node, request.released.map(reportOf));
+      const reporter = { node: request.node, nodeEpoch: Number(request.nodeEpoch) };
+      await acknowledgements.lost(reporter, request.lost.map(reportOf));
+      const forgotten = await acknowledgements.released(reporter, request.released.map(reportOf));
       return { forgottenClaimUids: [...forgotten] };
     },
   };
