@@ -102,13 +102,10 @@ const attachOwed = (volume: VolumeRecord, uid: string, failure: Failure | undefi
   const claim = volume.claims[uid];
   const attachment = claim === undefined ? undefined : volume.attachments[claim.node];
   if (claim === undefined || attachment === undefined) return noChange(volume);
-  return step(
-    startDetach(volume, attachment, at),
-    uid,
-    "attach_owed",
-    at,
-    failure === undefined ? (c) => c : failing(failure),
-  );
+  return step(startDetach(volume, attachment, at), uid, "attach_owed", at, (c) => ({
+    ...(failure === undefined ? c : failing(failure)(c)),
+    goal: "released",
+  }));
 };
 
 const eachAttaching = (volume: VolumeRecord, node: string, fn: (v: VolumeRecord, claim: Claim) => Change): Change =>

@@ -45,7 +45,8 @@ const leave = (volume: VolumeRecord, claim: Claim, at: Moment): Change => {
     const freed = { ...volume, attachments: withoutKey(volume.attachments, claim.node) };
     return endClaim(freed, claim, finalState(claim), at.now);
   }
-  const next: Claim = { ...clean(claim), state: "DETACHING" };
+  // Over for whoever asks for the same key again: that is a new life, queued behind this one.
+  const next: Claim = { ...clean(claim), state: "DETACHING", goal: "released" };
   const after = withClaim(startDetach(volume, attachment, at), next, at.now);
   return { volume: after, ended: [], notes: [claimNote(after, next)] };
 };

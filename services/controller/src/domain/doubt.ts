@@ -1,5 +1,5 @@
 import type { Moment } from "./moment.ts";
-import type { Intent } from "./volume.ts";
+import type { Intent, VolumeRecord } from "./volume.ts";
 
 /**
  * May an attempt before this one have done its work without our knowing? One whose answer was not certain, or one of a life that
@@ -8,3 +8,9 @@ import type { Intent } from "./volume.ts";
  */
 export const isDoubtful = (intent: Intent, at: Moment): boolean =>
   intent.uncertainSince !== undefined || intent.issuer !== at.issuer;
+
+/** An earlier attempt of the intent was answered, and nobody could store what: it counts as one without an answer. */
+export const doubted = (volume: VolumeRecord, at: Moment): VolumeRecord =>
+  volume.intent === undefined || volume.intent.uncertainSince !== undefined
+    ? volume
+    : { ...volume, intent: { ...volume.intent, uncertainSince: at.now } };

@@ -13,6 +13,12 @@ export const retryDelay = (attempt: number, rule: RetryRule, random: number): nu
   return Math.round(step * (0.1 + 0.9 * random));
 };
 
+/** No pause is as long as this. */
+const beyondAnyPauseMs = 10 * defaultRetry.capMs;
+
+/** When the next try is; a time that no pause can reach is of a wall clock that was set back since, and is over. */
+export const triesAt = ({ nextTry }: Attempts, now: number): number => (nextTry - now > beyondAnyPauseMs ? 0 : nextTry);
+
 /** One more failed attempt of the effect that is owed. */
 export const failedAttempt = (
   before: Attempts,

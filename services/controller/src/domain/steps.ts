@@ -1,5 +1,6 @@
 import type { Claim } from "./claim.ts";
 import { queueOf } from "./grant.ts";
+import { triesAt } from "./retry.ts";
 import type { VolumeRecord } from "./volume.ts";
 
 /** One thing that is owed for a volume. Two steps of one lane never run at once; different lanes run side by side. */
@@ -25,10 +26,10 @@ interface Owed {
   readonly at: number;
 }
 
-const claimSteps = (volume: VolumeRecord, claim: Claim, hurry: boolean): readonly Owed[] => {
+const claimSteps = (volume: VolumeRecord, claim: Claim, now: number, hurry: boolean): readonly Owed[] => {
   const { uid, node } = claim;
   const lane = `node ${node}` as const;
-  const at = hurry ? 0 : claim.attempts.nextTry;
+  const at = hurry ? 0 : triesAt(claim.attempts, now);
   switch (claim.state) {
     case "QUEUED":
       return [{ step: { do: "expire", lane: "grant", uid }, at: claim.queueDeadline }];
@@ -55,8 +56,8 @@ const claimSteps = (volume: VolumeRecord, claim: Claim, hurry: boolean): readonl
   }
 };
 
-const volumeSteps = (volume: VolumeRecord, hurry: boolean): readonly Owed[] => {
-  const at = hurry ? 0 : volume.attempts.nextTry;
+const volumeSteps = (volume: VolumeRecord, now: number, hurry: boolean): readonly Owed[] => {
+  const at = hurry ? 0 : triesAt(volume.attempts, now);
   switch (volume.state) {
     case "CREATING":
       return [{ step: { do: "create", lane: "controller" }, at }];
@@ -83,8 +84,8 @@ const grantSteps = (volume: VolumeRecord): readonly Owed[] =>
  */
 export const planSteps = (volume: VolumeRecord, now: number, hurry = false): StepPlan => {
   const owed = [
-    ...volumeSteps(volume, hurry),
-    ...Object.values(volume.claims).flatMap((claim) => claimSteps(volume, claim, hurry)),
+    ...volumeSteps(volume, now, hurry),
+    ...Object.values(volume.claims).flatMap((claim) => claimSteps(volume, claim, now, hurry)),
     ...grantSteps(volume),
   ];
   const later = owed.filter((o) => o.at > now).map((o) => o.at);

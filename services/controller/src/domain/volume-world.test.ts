@@ -140,7 +140,6 @@ const expectedCells = [
   "RELEASING × release_unknown",
   "DETACHING × detached",
   "DETACHING × detach_unknown",
-  "DETACHING × release_wanted",
   "DETACHING × released",
   "over × released",
 ];

@@ -10,19 +10,22 @@ export interface DueLoopDeps {
   readonly log: Logger;
   readonly signal: AbortSignal;
   readonly wake: (key: string) => void;
+  /** The wall clock was set back: times that were stored before may be far away, so that everything has to be looked at. */
+  readonly wakeAll: () => void;
 }
 
 const batch = 64;
 /** Entries of other controllers, and steps of the wall clock, are seen at the latest after this long. */
 const longestSleepMs = 30_000;
 const pauseMs = 1_000;
+const leastStepMs = 1_000;
 
 /**
  * Wakes volumes whose time has come: retries, deadlines, and whatever lost its wake-up. An entry is moved on before its volume is
  * woken, so that a volume that only waits does not stay in front of the queue. Rejects when aborted.
  */
 export const runDueLoop = async (deps: DueLoopDeps): Promise<never> => {
-  const { records, clock, log, signal, wake } = deps;
+  const { records, clock, log, signal, wake, wakeAll } = deps;
   let target = Number.NEGATIVE_INFINITY;
   let rearm: ((at: number) => void) | undefined;
   /** The earliest time that was committed while the queue was being read, and may not be in what was read. */
@@ -59,6 +62,15 @@ export const runDueLoop = async (deps: DueLoopDeps): Promise<never> => {
       else rearm(at);
     });
 
+  let ahead = clock.now() - clock.monotonic();
+  const lookAtClock = (): void => {
+    const before = ahead;
+    ahead = clock.now() - clock.monotonic();
+    if (before - ahead < leastStepMs) return;
+    log.warn("the wall clock was set back; everything that waits is looked at again", { by_ms: before - ahead });
+    wakeAll();
+  };
+
   const fire = async (key: string): Promise<void> => {
     try {
       await records.reschedule(refOfKey(key));
@@ -70,6 +82,7 @@ export const runDueLoop = async (deps: DueLoopDeps): Promise<never> => {
   try {
     for (;;) {
       signal.throwIfAborted();
+      lookAtClock();
       let next: number | undefined;
       noticed = Number.POSITIVE_INFINITY;
       try {

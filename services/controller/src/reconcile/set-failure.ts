@@ -25,18 +25,26 @@ export const changeWithSets = async (
   decide: Decide,
   options: ChangeOptions,
 ): Promise<boolean> => {
-  const refs = volumesOfSets(volume, node);
   const primary = volumeKey(volume);
-  const results = await records.changeMany(
-    refs,
-    (volumes, at: Moment) => {
-      const byKey = new Map(volumes.flatMap((v) => (v === undefined ? [] : [[volumeKey(v), v] as const])));
-      const main = byKey.get(primary);
-      if (main === undefined) return [];
-      const changes = spreadFailure(byKey, primary, decide(main, at), at);
-      return refs.map((ref) => changes.get(volumeKey(ref)));
-    },
-    options,
-  );
-  return results.some((r) => r.changed);
+  for (let known: VolumeRecord | undefined = volume; ; ) {
+    const refs = volumesOfSets(known, node);
+    const keys = new Set(refs.map(volumeKey));
+    /** Another set has joined since: its volumes have to be in the same commit. */
+    let joined: VolumeRecord | undefined;
+    const results = await records.changeMany(
+      refs,
+      (volumes, at: Moment) => {
+        const byKey = new Map(volumes.flatMap((v) => (v === undefined ? [] : [[volumeKey(v), v] as const])));
+        const main = byKey.get(primary);
+        if (main === undefined) return [];
+        joined = volumesOfSets(main, node).every((ref) => keys.has(volumeKey(ref))) ? undefined : main;
+        if (joined !== undefined) return [];
+        const changes = spreadFailure(byKey, primary, decide(main, at), at);
+        return refs.map((ref) => changes.get(volumeKey(ref)));
+      },
+      options,
+    );
+    if (joined === undefined) return results.some((r) => r.changed);
+    known = joined;
+  }
 };

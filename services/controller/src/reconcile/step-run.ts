@@ -3,7 +3,7 @@ import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Failure, Outcome } from "../domain/outcome.ts";
 import type { Step } from "../domain/steps.ts";
-import type { VolumeRecord } from "../domain/volume.ts";
+import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import type { AgentGateway, ControllerPlugins, Nodes, StoreGate } from "../ports.ts";
 import type { GrantFactsOf } from "../records/grant-facts.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
@@ -21,6 +21,8 @@ export interface StepDeps {
   readonly clock: Clock;
   readonly slots: CallSlots;
   readonly failpoint: Failpoint;
+  /** Calls that left and whose answers are not stored yet: by volume, the id of the intent that they were made for. */
+  readonly unstored: Map<string, string>;
   readonly log: Logger;
   readonly signal: AbortSignal;
 }
@@ -43,6 +45,20 @@ export const failureOf = (error: unknown, method: string): Failure => ({
   advice: "again",
   method,
 });
+
+/**
+ * Marks a call for an intent as answered to nobody until `stored`. True: an earlier one of this life was, so that a refusal now
+ * proves nothing (I5). A life that ends before it could store an answer is told by the intent's issuer instead.
+ */
+export const leaving = ({ unstored }: StepDeps, volume: VolumeRecord): boolean => {
+  const { intent } = volume;
+  if (intent === undefined) return false;
+  const before = unstored.get(volumeKey(volume)) === intent.opId;
+  unstored.set(volumeKey(volume), intent.opId);
+  return before;
+};
+
+export const stored = ({ unstored }: StepDeps, volume: VolumeRecord): void => void unstored.delete(volumeKey(volume));
 
 /**
  * The call with its failpoints: what precedes it is durable, what follows is not stored yet. A call that throws instead of

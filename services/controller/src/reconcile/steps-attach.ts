@@ -8,18 +8,26 @@ import {
   detachUnknown,
 } from "../domain/attach-change.ts";
 import { blockedBy } from "../domain/blocked.ts";
-import type { Change } from "../domain/change.ts";
+import { type Change, noChange } from "../domain/change.ts";
+import { doubted } from "../domain/doubt.ts";
 import type { Moment } from "../domain/moment.ts";
 import type { Failure, Outcome } from "../domain/outcome.ts";
 import { type Attachment, type VolumeRecord, volumeKey } from "../domain/volume.ts";
+import type { Decide } from "../records/volume-decisions.ts";
 import { changeWithSets } from "./set-failure.ts";
-import { type StepDeps, type StepHandler, settle } from "./step-run.ts";
+import { leaving, type StepDeps, type StepHandler, settle, stored } from "./step-run.ts";
 
 /** The record as it is when the call leaves; waiting for a slot may have taken long. */
 const current = async (deps: StepDeps, volume: VolumeRecord): Promise<VolumeRecord | undefined> => {
   const now = (await deps.records.recent(volume))?.volume;
   return now?.uid === volume.uid ? now : undefined;
 };
+
+/** An answer is about the intent that it was asked for: the same pair may be under another one by the time it comes. */
+const ofIntent =
+  (opId: string, decide: Decide): Decide =>
+  (volume, at) =>
+    volume.intent?.opId === opId ? decide(volume, at) : noChange(volume);
 
 const attachFailed = (
   volume: VolumeRecord,
@@ -42,20 +50,32 @@ const attachFailed = (
 export const attachStep: StepHandler<"attach"> = async (deps, { node, uid }, { volume, traceId }) => {
   const { plugins, slots, signal, gate, records } = deps;
   if (!gate.state().open || !plugins.facts(volume.plugin).ready) return false;
-  const outcome = await slots.run({ plugin: volume.plugin, node, kind: "make" }, signal, async () => {
+  const answer = await slots.run({ plugin: volume.plugin, node, kind: "make" }, signal, async () => {
     const now = await current(deps, volume);
     const claim = now?.claims[uid];
     const attachment = now?.attachments[node];
     if (now === undefined || claim?.state !== "ATTACHING" || claim.goal !== "active") return undefined;
     if (attachment?.state !== "ATTACHING" || now.intent?.op !== "attach" || now.intent.node !== node) return undefined;
-    return await settle(deps, "attach", () =>
+    const { opId } = now.intent;
+    const unstored = leaving(deps, now);
+    const outcome = await settle(deps, "attach", () =>
       plugins.publish(now, attachment, { signal, attempt: claim.attempts.count + 1, claim: uid }),
     );
+    return { opId, unstored, outcome };
   });
-  if (outcome === undefined) return false;
-  if (outcome.kind === "done")
-    return (await records.change(volume, (v, at) => attached(v, node, outcome.value, at), { traceId })).changed;
-  return await changeWithSets(records, volume, node, (v, at) => attachFailed(v, node, outcome, at), { traceId });
+  if (answer === undefined) return false;
+  const { opId, unstored, outcome } = answer;
+  const decide = ofIntent(opId, (v, at) =>
+    outcome.kind === "done"
+      ? attached(v, node, outcome.value, at)
+      : attachFailed(unstored ? doubted(v, at) : v, node, outcome, at),
+  );
+  const changed =
+    outcome.kind === "done"
+      ? (await records.change(volume, decide, { traceId })).changed
+      : await changeWithSets(records, volume, node, decide, { traceId });
+  stored(deps, volume);
+  return changed;
 };
 
 /** Nobody wants it any more and no call is in flight: its undo becomes owed, in one commit. */
@@ -117,7 +137,7 @@ export const detachStep: StepHandler<"detach"> = async (deps, { node, uid }, { v
   if (volume.intent === undefined)
     return (await records.change(volume, (v, at) => detachStarted(v, node, at), { traceId })).changed;
   if (!plugins.facts(volume.plugin).ready || !(await provedUnused(deps, volume, node))) return false;
-  const outcome = await slots.run({ plugin: volume.plugin, node, kind: "remove" }, signal, async () => {
+  const proved = await slots.run({ plugin: volume.plugin, node, kind: "remove" }, signal, async () => {
     const now = await current(deps, volume);
     const attachment = now?.attachments[node];
     if (now?.intent?.op !== "detach" || now.intent.node !== node || attachment?.state !== "DETACHING") return undefined;
@@ -125,12 +145,15 @@ export const detachStep: StepHandler<"detach"> = async (deps, { node, uid }, { v
     const answer = await settle(deps, "detach", () =>
       plugins.unpublish(now, attachment, { signal, attempt, claim: uid }),
     );
-    return await confirmed(deps, now, attachment, answer, attempt);
+    return { opId: now.intent.opId, outcome: await confirmed(deps, now, attachment, answer, attempt) };
   });
-  if (outcome === undefined) return false;
+  if (proved === undefined) return false;
+  const { opId, outcome } = proved;
   const result = await records.change(
     volume,
-    (v, at) => (outcome.kind === "done" ? detached(v, node, at) : detachFailed(v, node, outcome.failure, at)),
+    ofIntent(opId, (v, at) =>
+      outcome.kind === "done" ? detached(v, node, at) : detachFailed(v, node, outcome.failure, at),
+    ),
     { traceId },
   );
   return result.changed;

@@ -1,10 +1,11 @@
 import { blockedBy } from "../domain/blocked.ts";
 import type { Change } from "../domain/change.ts";
+import { doubted } from "../domain/doubt.ts";
 import type { Moment } from "../domain/moment.ts";
 import type { Failure } from "../domain/outcome.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
 import { created, createRefused, createUnknown, deleted, deleteUnknown } from "../domain/volume-change.ts";
-import { type StepHandler, settle } from "./step-run.ts";
+import { leaving, type StepHandler, settle, stored } from "./step-run.ts";
 
 const blocking = (step: "create" | "delete", volume: VolumeRecord, failure: Failure, at: Moment) =>
   failure.advice === "block" || failure.advice === "check-absence"
@@ -21,19 +22,22 @@ const createFailed = (volume: VolumeRecord, refused: boolean, failure: Failure, 
 export const createStep: StepHandler<"create"> = async (deps, _step, { volume, traceId }) => {
   const { plugins, slots, signal, records } = deps;
   if (!plugins.facts(volume.plugin).ready) return false;
-  const outcome = await slots.run({ plugin: volume.plugin, kind: "make" }, signal, () =>
-    settle(deps, "create", () => plugins.createVolume(volume, { signal, attempt: volume.attempts.count + 1 })),
-  );
+  let unstored = false;
+  const outcome = await slots.run({ plugin: volume.plugin, kind: "make" }, signal, () => {
+    unstored = leaving(deps, volume);
+    return settle(deps, "create", () => plugins.createVolume(volume, { signal, attempt: volume.attempts.count + 1 }));
+  });
   const result = await records.change(
     volume,
     (v, at) => {
       if (v.uid !== volume.uid) return { volume: v, ended: [], notes: [] };
       return outcome.kind === "done"
         ? created(v, outcome.value, at)
-        : createFailed(v, outcome.kind === "refused", outcome.failure, at);
+        : createFailed(unstored ? doubted(v, at) : v, outcome.kind === "refused", outcome.failure, at);
     },
     { traceId },
   );
+  stored(deps, volume);
   return result.changed;
 };
 

@@ -1,0 +1,95 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createWorld, type World } from "../../../../test/support/controller/world.ts";
+import { attachAbandoned, detached } from "../domain/attach-change.ts";
+
+let world: World;
+
+beforeEach(async () => {
+  world = await createWorld();
+  await world.makeVolume("data");
+});
+
+afterEach(async () => {
+  expect(world.violations()).toEqual([]);
+  await world.close();
+});
+
+const minute = 60_000;
+const refusal = { kind: "refused", advice: "fail", code: "INVALID_ARGUMENT" } as const;
+const isPublish = (call: string) => call.startsWith("publish ");
+
+describe("an answer of ControllerPublish that could not be stored", () => {
+  it("[I5] OK, then a refusal of the repeat: the attachment is owed its detach", async () => {
+    // One commit for the claim, none for the answer.
+    world.store.failCommits(1, 1);
+    world.backend.script("publish", { kind: "lost" });
+    await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    world.backend.script("publish", refusal);
+    await world.pass(2 * minute);
+    expect(world.backend.calls.filter(isPublish)).toHaveLength(2);
+    expect(await world.states("web")).toEqual(["FAILED"]);
+    expect(world.backend.attachments()).toEqual([]);
+    expect((await world.volume("data")).attachments).toEqual({});
+  });
+
+  it("[I5] also when it was the vetting of the store that refused it", async () => {
+    let release: () => void = () => undefined;
+    const until = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    world.backend.script("publish", { kind: "held", until }, refusal);
+    await world.claim("web", "n1", ["data"]);
+    await world.clock.advance(10);
+    world.store.refuseGrants(true);
+    release();
+    await world.idle();
+    expect(world.backend.attachments()).toHaveLength(1);
+    world.store.refuseGrants(false);
+    await world.pass(2 * minute);
+    expect(await world.states("web")).toEqual(["FAILED"]);
+    expect(world.backend.attachments()).toEqual([]);
+  });
+
+  it("[I5] whatever it was: a refusal that nobody knows of is undone to be sure", async () => {
+    world.store.failCommits(1, 1);
+    world.backend.script("publish", refusal, refusal);
+    await world.claim("web", "n1", ["data"]);
+    await world.pass(2 * minute);
+    expect(await world.states("web")).toEqual(["FAILED"]);
+    expect((await world.volume("data")).attachments).toEqual({});
+    expect(world.backend.calls.filter((call) => call.startsWith("unpublish "))).toHaveLength(1);
+  });
+});
+
+describe("an answer that comes after others have gone on", () => {
+  it("[I5] of an earlier detach does not stand for the detach of a later attachment", async () => {
+    const data = { namespace: "default", id: "data" };
+    await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    let answer: () => void = () => undefined;
+    const until = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    const { unpublish } = world.backend;
+    world.backend.unpublish = async () => {
+      world.backend.unpublish = unpublish;
+      await until;
+      return { kind: "done", value: undefined };
+    };
+    await world.release("web");
+    await world.clock.advance(0);
+    // Another controller has its own answer first, and attaches the pair anew, in vain.
+    await world.records.change(data, (v, at) => detached(v, "n1", at));
+    const [next] = await world.claim("next", "n1", ["data"]);
+    expect(next?.claim.state).toBe("ATTACHING");
+    await world.release("next");
+    await world.records.change(data, (v, at) => attachAbandoned(v, next?.claim.uid ?? "", at));
+    expect((await world.volume("data")).attachments["n1"]?.state).toBe("DETACHING");
+    answer();
+    await world.pass(60_000);
+    expect(world.backend.calls.filter((call) => call.startsWith("unpublish "))).toHaveLength(1);
+    expect(world.backend.attachments()).toEqual([]);
+    expect((await world.volume("data")).attachments).toEqual({});
+  });
+});
