@@ -48,8 +48,15 @@ describe("how far it can see", () => {
     ["pid:[4026531836]", "host"],
     ["pid:[4026532000]", "own-namespace"],
   ])("in %s: %s", async (namespace, scope) => {
-    const proc = await fakeProc(namespace, { self: { ns: "mnt:[1]", mounts: [own] } });
+    const both = { ns: "mnt:[1]", mounts: [own] };
+    const proc = await fakeProc(namespace, { self: both, "1": both });
     expect((await openTable({ proc, kernel: "6.1.0" })).scope).toBe(scope);
+  });
+
+  test("[I2] processes that are listed, with namespaces that may not be read, are no host-wide look", async () => {
+    const proc = await fakeProc("pid:[4026531836]", { self: { ns: "mnt:[1]", mounts: [own] } });
+    await mkdir(path.join(proc, "1/ns"), { recursive: true });
+    expect((await openTable({ proc, kernel: "6.1.0" })).scope).toBe("own-namespace");
   });
 
   test("every other mount namespace is read once, and its process named", async () => {
@@ -87,6 +94,34 @@ test("a look that is asked for sees what was written before it, also in a burst"
 });
 
 describe.skipIf(!root)("on this machine", () => {
+  test("[I2] looks of both kinds at once, in a table that changes, never miss or cut a mount", async () => {
+    const dir = await tempDir();
+    const sh = (script: string) => spawnSync("sh", ["-ec", script], { cwd: dir });
+    // Lines of one length: a reader that is sent back skips exactly one.
+    sh(`mkdir m; mount -t tmpfs x m; mount --make-private m; cd m
+      for i in $(seq 10 59) 99; do mkdir c$i; mount -t tmpfs x c$i; done`);
+    onTestFinished(() => void sh("for at in m/c*; do umount -l $at || true; done; umount -l m"));
+    const table = await openTable({ proc: "/proc", kernel: "6.1.0" });
+    const churn = spawn(
+      "sh",
+      ["-c", "while :; do for i in $(seq 10 59); do umount c$i; mount -t tmpfs x c$i; done; done"],
+      {
+        cwd: path.join(dir, "m"),
+        stdio: "ignore",
+      },
+    );
+    onTestFinished(async () => {
+      churn.kill("SIGKILL");
+      if (churn.exitCode === null && churn.signalCode === null) await once(churn, "exit");
+    });
+    const stays = path.join(dir, "m/c99");
+    const until = performance.now() + 1_500;
+    while (performance.now() < until) {
+      const views = await Promise.all([table.look(true), table.look(false)]);
+      for (const view of views) expect(view.at(stays)).toHaveLength(1);
+    }
+  });
+
   test("a bind mount comes and goes; a private copy of it in another namespace is found with its process", async () => {
     const dir = await tempDir();
     await mkdir(path.join(dir, "m"));

@@ -3,6 +3,8 @@
  *
  * T1 A look begins after it was asked for: a table read before the call that it shall judge proves nothing.
  * T2 Whoever asks while a look is under way shares the next one, so that a burst costs two.
+ * T3 One read of the own table at a time: the kernel keeps the place of a reader with the open file, and two readers of
+ *    one file send each other back into a table that has changed, to lines that are cut or left out.
  */
 import { readdirSync, readlinkSync } from "node:fs";
 import { type FileHandle, open, readFile, readlink } from "node:fs/promises";
@@ -34,14 +36,16 @@ export interface MountTableOptions {
 }
 
 export async function createMountTable({ proc, kernel }: MountTableOptions): Promise<OpenMountTable> {
-  const scope = (await readlink(`${proc}/self/ns/pid`)) === firstPidNamespace ? "host" : "own-namespace";
+  const seesAll = (await readlink(`${proc}/self/ns/pid`)) === firstPidNamespace;
+  // Without CAP_SYS_PTRACE the processes are listed and their mounts are not told: that verifies nothing.
+  const scope = seesAll && namespaceOf(proc, "1") !== undefined ? "host" : "own-namespace";
   const gapless = isAtLeast(kernel, 5, 8);
   let cached: { text: string; lines: readonly MountLine[]; view: Omit<MountView, "foreign"> } | undefined;
 
   /** Held open: a read from the start makes the kernel list its mounts anew. */
   const file = await open(`${proc}/self/mountinfo`);
 
-  const readOwn = async () => {
+  const readOwn = coalesced(async () => {
     let text = await readWhole(file);
     for (let count = 1; !gapless && count < stableReads; count += 1) {
       const again = await readWhole(file);
@@ -53,9 +57,9 @@ export async function createMountTable({ proc, kernel }: MountTableOptions): Pro
       cached = { text, lines, view: mountinfoView(lines) };
     }
     return cached.view;
-  };
+  }); // T3
 
-  const lookOwn = coalesced(async (): Promise<MountView> => ({ ...(await readOwn()), foreign: () => [] }));
+  const lookOwn = async (): Promise<MountView> => ({ ...(await readOwn()), foreign: () => [] });
   const lookEverywhere = coalesced(async (): Promise<MountView> => {
     const others = await readOthers(proc);
     // Last, so that what is found elsewhere is never newer than what is found here.
@@ -72,25 +76,17 @@ export async function createMountTable({ proc, kernel }: MountTableOptions): Pro
   };
 }
 
-/** T1, T2 */
+/** T1, T2, T3: who asks before the next look has begun shares it; it begins when the one before has ended. */
 function coalesced<T>(read: () => Promise<T>): () => Promise<T> {
-  let running: Promise<unknown> | undefined;
+  let last: Promise<unknown> = Promise.resolve();
   let next: Promise<T> | undefined;
-  const start = (): Promise<T> => {
-    const reading = read();
-    running = reading
-      .catch(() => undefined)
-      .finally(() => {
-        running = undefined;
-      });
-    return reading;
-  };
   return () => {
-    if (running === undefined) return start();
-    next ??= running.then(() => {
+    if (next !== undefined) return next;
+    next = last.then(() => {
       next = undefined;
-      return start();
+      return read();
     });
+    last = next.catch(() => undefined);
     return next;
   };
 }
