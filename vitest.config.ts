@@ -10,8 +10,8 @@ export default defineConfig({
     exclude: full ? [] : ["test/full/**"],
     // Programs that scripts/system-needs.mjs fetched, so that `npx vitest run <file>` finds them too.
     env: { PATH: [path.resolve(".cache/bin"), process.env["PATH"]].join(path.delimiter) },
-    testTimeout: full ? 600_000 : 30_000,
-    hookTimeout: 60_000,
+    testTimeout: full ? 600_000 : 90_000,
+    hookTimeout: 120_000,
     // Processes, not threads: tests mount, change umask and hold sockets.
     pool: "forks",
     maxWorkers: 2,
