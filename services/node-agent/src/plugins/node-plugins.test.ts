@@ -1,0 +1,187 @@
+import { allCaps, controllerCaps, groupCaps, nodeCaps, type PluginFacts, pluginCaps } from "@holdfast/csi/capabilities";
+import { type Code, codes, verdictOf } from "@holdfast/csi/outcome";
+import type { PluginPhase } from "@holdfast/csi/plugin-status";
+import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
+import { PluginHealth, PluginRole, Support } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { describe, expect, test } from "vitest";
+import type { MountOrder } from "../ports.ts";
+import { anyCaller, permitOrder, volumeRef } from "../testing/model-agent.ts";
+import { fingerprintOf } from "./fingerprint.ts";
+import { createFingerprintBoard } from "./fingerprint-board.ts";
+import { nodePlugin } from "./node-plugins.ts";
+
+const factsWith = (changes: Partial<PluginFacts["node"]> = {}): PluginFacts => ({
+  name: "sim",
+  version: "1",
+  manifest: {},
+  role: "node",
+  plugin: allCaps(pluginCaps, "no"),
+  controller: allCaps(controllerCaps, "unknown"),
+  node: { ...allCaps(nodeCaps, "no"), ...changes },
+  group: allCaps(groupCaps, "no"),
+  nodeInfo: { nodeId: "node-id", maxVolumes: 7, topology: { zone: "a" } },
+});
+
+/** A connection that keeps what it was asked and answers as it is told. */
+function fakeConnection(
+  facts: PluginFacts | undefined,
+  answer: (method: string) => unknown = () => ({ outcome: "done", value: {} }),
+) {
+  const calls: { method: string; request: Record<string, unknown>; options: Record<string, unknown> }[] = [];
+  const connection = {
+    status: () => ({ phase: "ready", since: 0, ...(facts === undefined ? {} : { facts }) }),
+    call: async (method: string, request: Record<string, unknown>, options: Record<string, unknown>) => {
+      calls.push({ method, request, options });
+      return answer(method);
+    },
+  };
+  return { calls, plugin: nodePlugin("sim", connection as unknown as Parameters<typeof nodePlugin>[1], "node-a") };
+}
+
+const { claim, contents } = permitOrder("a", 5, {
+  context: { lun: "1" },
+  accessMode: "SINGLE_NODE_WRITER",
+  fsType: "ext4",
+  readOnly: true,
+});
+const order: MountOrder = {
+  ref: volumeRef,
+  facts: { ...claim, digest: "", target: "/hf/publish/x/y" },
+  contents: { ...contents, mountFlags: ["noatime"], volumeMountGroup: "1000", volumeContext: { pool: "p" } },
+  stagingPath: "/hf/staging/x",
+};
+
+describe("the four calls", () => {
+  test("stage and publish hold all that the permit said, each with its own secrets", async () => {
+    const { calls, plugin } = fakeConnection(factsWith({ VOLUME_MOUNT_GROUP: "yes" }));
+    await plugin.stage(order, anyCaller);
+    await plugin.publish(order, anyCaller);
+    const volumeCapability = {
+      accessMode: { mode: 1 },
+      mount: { fsType: "ext4", mountFlags: ["noatime"], volumeMountGroup: "1000" },
+    };
+    const common = {
+      volumeId: "ext-1",
+      publishContext: { lun: "1" },
+      volumeContext: { pool: "p" },
+      stagingTargetPath: "/hf/staging/x",
+      volumeCapability,
+    };
+    expect(calls.map(({ method, request }) => [method, request])).toEqual([
+      ["NodeStageVolume", { ...common, secrets: { key: "canary-stage" } }],
+      [
+        "NodePublishVolume",
+        { ...common, secrets: { key: "canary-publish" }, targetPath: "/hf/publish/x/y", readonly: true },
+      ],
+    ]);
+    expect(calls[0]?.options["subject"]).toEqual({
+      namespace: "ns",
+      volume: "vol",
+      node: "node-a",
+      claim: "a",
+      attempt: 1,
+    });
+  });
+
+  test("a group goes only to plugins that take one; a block device has no file system", async () => {
+    const { calls, plugin } = fakeConnection(factsWith());
+    await plugin.stage(order, anyCaller);
+    await plugin.stage({ ...order, facts: { ...order.facts, attachmentMode: "BLOCK_DEVICE" } }, anyCaller);
+    expect(calls.map(({ request }) => request["volumeCapability"])).toEqual([
+      { accessMode: { mode: 1 }, mount: { fsType: "ext4", mountFlags: ["noatime"], volumeMountGroup: "" } },
+      { accessMode: { mode: 1 }, block: {} },
+    ]);
+  });
+
+  test("unpublish and unstage name the volume and the path", async () => {
+    const { calls, plugin } = fakeConnection(factsWith());
+    expect(await plugin.unpublish(volumeRef, "/t", anyCaller)).toEqual({ kind: "done" });
+    expect(await plugin.unstage(volumeRef, "/s", anyCaller)).toEqual({ kind: "done" });
+    expect(calls.map(({ method, request }) => [method, request])).toEqual([
+      ["NodeUnpublishVolume", { volumeId: "ext-1", targetPath: "/t" }],
+      ["NodeUnstageVolume", { volumeId: "ext-1", stagingTargetPath: "/s" }],
+    ]);
+  });
+
+  test.each([
+    [factsWith({ STAGE_UNSTAGE_VOLUME: "yes" }), "yes"],
+    [factsWith({ STAGE_UNSTAGE_VOLUME: "no" }), "no"],
+    [factsWith({ STAGE_UNSTAGE_VOLUME: "unknown" }), "unknown"],
+    [undefined, "unknown"],
+  ])("whether it stages is three-valued", (facts, says) => expect(fakeConnection(facts).plugin.stages()).toBe(says));
+
+  test.each(codes.filter((code) => code !== "OK"))("%s keeps the verdict of the outcome table", async (code: Code) => {
+    for (const [kind, act] of [
+      ["stage", "stage"],
+      ["unstage", "unstage"],
+    ] as const) {
+      const verdict = verdictOf(kind, code);
+      const failure = { method: "x", plugin: "sim", code, verdict, message: "m", sent: true };
+      const { plugin } = fakeConnection(factsWith(), () => ({ outcome: verdict.outcome, failure }));
+      const result =
+        act === "stage" ? await plugin.stage(order, anyCaller) : await plugin.unstage(volumeRef, "/s", anyCaller);
+      expect(result).toMatchObject({ kind: verdict.outcome, failure: { code, advice: verdict.then, sent: true } });
+    }
+  });
+
+  test("a request that breaks a limit of CSI was never sent and never will be", async () => {
+    const { plugin } = fakeConnection(factsWith(), () => {
+      throw invalidArgument([{ field: "volume_id", description: "is too long" }]);
+    });
+    expect(await plugin.stage(order, anyCaller)).toMatchObject({
+      kind: "refused",
+      failure: { code: "INVALID_ARGUMENT", advice: "fail", sent: false },
+    });
+  });
+});
+
+describe("fingerprints", () => {
+  const connection = (socketPath: string, facts: PluginFacts | undefined, phase: PluginPhase = "ready") => ({
+    socketPath,
+    status: () => ({ phase, since: 1_000, ...(facts === undefined ? {} : { facts }) }),
+  });
+
+  test("say what was read; what is not known is left out and is no no", () => {
+    const facts = { ...factsWith({ STAGE_UNSTAGE_VOLUME: "yes" }), controller: allCaps(controllerCaps, "unknown") };
+    const fingerprint = fingerprintOf(connection("/p/a.sock", facts));
+    expect(fingerprint).toMatchObject({
+      plugin: "sim",
+      instanceId: "/p/a.sock",
+      role: PluginRole.PLUGIN_ROLE_NODE,
+      health: PluginHealth.PLUGIN_HEALTH_HEALTHY,
+      nodeId: "node-id",
+      maxVolumes: 7n,
+      topology: { segments: { zone: "a" } },
+    });
+    expect(fingerprint?.capabilities?.node["STAGE_UNSTAGE_VOLUME"]).toBe(Support.SUPPORT_YES);
+    expect(fingerprint?.capabilities?.controller).toEqual({});
+    expect(fingerprintOf(connection("/p/a.sock", undefined))).toBeUndefined();
+    expect(fingerprintOf(connection("/p/a.sock", facts, "quarantined"))?.blocked?.reason).toBe(
+      "PLUGIN_IDENTITY_CHANGED",
+    );
+  });
+
+  test("a board tells what is new since a number, once, and what is gone", () => {
+    let here: ReturnType<typeof connection>[] = [connection("/p/a.sock", factsWith())];
+    let changed: () => void = () => undefined;
+    const directory = {
+      list: () => here,
+      onChange: (listener: () => void) => {
+        changed = listener;
+        return () => undefined;
+      },
+    };
+    const board = createFingerprintBoard(directory as unknown as Parameters<typeof createFingerprintBoard>[0]);
+    expect(board.revision()).toBe(1);
+    changed();
+    expect(board.revision()).toBe(1); // nothing that a controller does not know
+    here = [...here, connection("/p/b.sock", { ...factsWith(), name: "other" })];
+    changed();
+    expect(board.changes(1)?.changed.map(({ plugin }) => plugin)).toEqual(["other"]);
+    here = here.slice(1);
+    changed();
+    expect(board.changes(2)).toEqual({ changed: [], removed: [{ plugin: "sim", instanceId: "/p/a.sock" }] });
+    expect(board.all().map(({ plugin }) => plugin)).toEqual(["other"]);
+    expect(board.changes(99)).toBeUndefined();
+  });
+});
