@@ -12,6 +12,8 @@ export interface Figures {
     readonly node: string;
     readonly redis: string;
   };
+  /** Sections that ended with an error; it stands on standard error. */
+  readonly failed: readonly string[];
   readonly hotPath?: PerVerb<HotPath>;
   readonly tracedHotPath?: PerVerb<HotPath>;
   readonly throughput?: readonly { readonly floor: PerVerb<Throughput>; readonly product: PerVerb<Throughput> }[];

@@ -64,56 +64,58 @@ const measure = async (wanted: ReadonlySet<Section>, plan: Plan, dir: string): P
     stops.push(redis.stop);
     return redis;
   };
-  const asked = (...names: readonly Section[]): boolean => names.some((name) => wanted.has(name));
+  const failed: string[] = [];
+  /** A section that fails spares the others, and fails the run. */
+  const section = async (name: Section, act: () => Promise<void>): Promise<void> => {
+    if (!wanted.has(name)) return;
+    say(`${name} …`);
+    await act().catch((error: unknown) => {
+      failed.push(name);
+      console.error(error);
+    });
+  };
   try {
     const redis = await startedRedis();
     const machine = { cores: availableParallelism(), node: process.versions.node, redis: await redis.version() };
-    const figures: Mutable<Figures> = { machine };
+    const figures: Mutable<Figures> = { machine, failed };
     const floor: Subject = await startFloor({ dir, redis: redis.url });
     stops.push(floor.stop);
-    if (asked("hot-path", "reactions"))
-      await withProduct({ store: redis.url, volumes: plan.hotPath.volumes, nodes: 1, ...profiled }, async (product) => {
-        if (asked("hot-path")) {
-          say("one at a time …");
-          figures.hotPath = await measureHotPath(floor, product, redis, plan.hotPath);
-        }
-        if (asked("reactions")) {
-          say("reactions …");
-          figures.reactions = await measureReactions(product, plan.reactions);
-        }
-      });
-    if (asked("throughput")) {
+
+    await section("hot-path", () =>
+      withProduct({ store: redis.url, volumes: plan.hotPath.volumes, nodes: 1, ...profiled }, async (product) => {
+        figures.hotPath = await measureHotPath(floor, product, redis, plan.hotPath);
+      }),
+    );
+    await section("throughput", async () => {
       const volumes = Math.max(...plan.throughput.map((each) => each.volumes));
-      const store = await startedRedis();
-      await withProduct({ store: store.url, volumes, nodes: plan.nodes, ...profiled }, async (product) => {
+      const { url: store } = await startedRedis();
+      await withProduct({ store, volumes, nodes: plan.nodes, ...profiled }, async (product) => {
         const found = [];
-        for (const each of plan.throughput) {
-          say(`${each.inFlight} in flight …`);
-          found.push(await measureThroughput(floor, product, each));
-        }
+        for (const each of plan.throughput) found.push(await measureThroughput(floor, product, each));
         figures.throughput = found;
       });
-    }
-    if (asked("traced")) {
-      say("one at a time, traced …");
+    });
+    await section("reactions", async () => {
+      const { url: store } = await startedRedis();
+      await withProduct({ store, volumes: 1, nodes: 1 }, async (product) => {
+        figures.reactions = await measureReactions(product, plan.reactions);
+      });
+    });
+    await section("traced", async () => {
       const [traces, store] = [await startOtlpReceiver(), await startedRedis()];
       stops.push(traces.close);
       const options = { store: store.url, volumes: plan.traced.volumes, nodes: 1, otlpEndpoint: traces.endpoint };
-      figures.tracedHotPath = await withProduct(options, (product) =>
-        measureHotPath(floor, product, store, plan.traced),
-      );
-    }
-    if (asked("volumes")) {
-      say(`${plan.volumes} volumes, SQLite, then Redis …`);
-      figures.volumeMemory = [
-        await measureVolumeMemory(plan.volumes, undefined),
-        await measureVolumeMemory(plan.volumes, await startedRedis()),
-      ];
-    }
-    if (asked("agents")) {
-      say(`${plan.agents} agents …`);
+      await withProduct(options, async (product) => {
+        figures.tracedHotPath = await measureHotPath(floor, product, store, plan.traced);
+      });
+    });
+    await section("volumes", async () => {
+      const sqlite = await measureVolumeMemory(plan.volumes, undefined);
+      figures.volumeMemory = [sqlite, await measureVolumeMemory(plan.volumes, await startedRedis())];
+    });
+    await section("agents", async () => {
       figures.agentMemory = await measureAgentMemory(plan.agents);
-    }
+    });
     return figures;
   } finally {
     for (const stop of stops.reverse()) await stop();
@@ -133,7 +135,7 @@ const main = async (): Promise<number> => {
     const figures = await measure(wanted, plans[values.quick ? "quick" : "full"], dir);
     const verdicts = verdictsOf(figures);
     console.log(values.json ? JSON.stringify({ ...figures, verdicts }, undefined, 2) : reportOf(figures));
-    return fails(verdicts, values.strict) ? 1 : 0;
+    return figures.failed.length > 0 || fails(verdicts, values.strict) ? 1 : 0;
   } finally {
     await rm(dir, { recursive: true, force: true });
   }

@@ -1,5 +1,6 @@
 import { stat } from "node:fs/promises";
 import path from "node:path";
+import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import {
   ControllerLinkServiceDefinition,
   type DeepPartial,
@@ -10,6 +11,7 @@ import { PluginHealth, PluginRole } from "@holdfast/shared/gen/holdfast/v1/plugi
 import { withIdentity } from "@holdfast/shared/grpc/identity";
 import { createChannel, createClient } from "nice-grpc";
 import { type Cluster, startCluster } from "../test/harness/cluster.ts";
+import { until } from "../test/harness/until.ts";
 import { createVolume, volumeName } from "./product.ts";
 import { keptBytes } from "./support/kept-bytes.ts";
 import { run } from "./support/load.ts";
@@ -49,6 +51,11 @@ const restarted = async (cluster: Cluster): Promise<number> => {
   return performance.now() - start;
 };
 
+const notYet = (error: unknown): undefined => {
+  if (isHoldfastError(error) && error.reason.startsWith("PLUGIN_NOT_")) return undefined;
+  throw error;
+};
+
 const sizeOf = async (file: string): Promise<number> => (await stat(file)).size;
 
 export const measureVolumeMemory = async (count: number, redis: BenchRedis | undefined): Promise<VolumeMemory> => {
@@ -56,7 +63,8 @@ export const measureVolumeMemory = async (count: number, redis: BenchRedis | und
   const cluster = await startCluster({ nodes: [], controllerEnv: inspected, ...store });
   try {
     const stored = (): Promise<number> => redis?.usedBytes() ?? sizeOf(path.join(cluster.dir, "store.db"));
-    await createVolume(cluster, "first");
+    // A controller is ready before it knows its plugins.
+    await until("the first volume", () => createVolume(cluster, "first").catch(notYet));
     const empty = await restarted(cluster);
     const [before, bytes] = [await sizeOfController(cluster), await stored()];
     const { seconds } = await run(

@@ -75,11 +75,12 @@ export const startProduct = async ({
   const times = path.join(dir, "times");
   await mkdir(times);
   // The plugins inherit these; the services get an environment of their own.
-  Object.assign(process.env, {
+  const pluginSettings = {
     HOLDFAST_SIM_CALL_TIMES: times,
     HOLDFAST_SIM_NATIVE_MOUNTS: "1",
     NODE_OPTIONS: "--experimental-ffi",
-  });
+  };
+  Object.assign(process.env, pluginSettings);
   const env = profileDir === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${path.resolve(profileDir)}` };
   const profiled = { controllerEnv: env, agentEnv: env };
   const nodes = Array.from({ length: count }, (_, index) => `node-${index}`);
@@ -123,6 +124,7 @@ export const startProduct = async ({
       unmountBelow(dir);
       await cluster.stop();
       await rm(dir, { recursive: true, force: true });
+      for (const name of Object.keys(pluginSettings)) delete process.env[name];
     },
   };
 };

@@ -145,5 +145,6 @@ export const reportOf = (figures: Figures): string => {
     ...(volumeMemory === undefined && agentMemory === undefined ? [] : memory(volumeMemory ?? [], agentMemory)),
     "Verdicts",
     ...verdictsOf(figures).map(verdictLine),
+    ...figures.failed.map((section) => `  FAIL  ${section}: ended with an error, see above`),
   ].join("\n");
 };

@@ -39,7 +39,7 @@ const ofPath = (verb: string, { commits, journalSyncs, product, ratio }: HotPath
   },
 ];
 
-export const verdictsOf = ({ hotPath }: Figures): readonly Verdict[] =>
+export const verdictsOf = ({ hotPath }: Pick<Figures, "hotPath">): readonly Verdict[] =>
   hotPath === undefined ? [] : [...ofPath("claim", hotPath.claim), ...ofPath("release", hotPath.release)];
 
 export const fails = (verdicts: readonly Verdict[], strict: boolean): boolean =>

@@ -38,9 +38,7 @@ test.runIf(root)(
       later(product.stop);
       const hotPath = await measureHotPath(floor, product, redis, { volumes, rounds: 1 });
 
-      const counts = verdictsOf({ machine: { cores: 0, node: "", redis: "" }, hotPath }).filter(
-        (v) => v.kind === "count",
-      );
+      const counts = verdictsOf({ hotPath }).filter((v) => v.kind === "count");
       expect(counts).toHaveLength(6);
       expect(counts.filter(({ holds }) => !holds)).toEqual([]);
       expect(hotPath.claim.commits).toBe(3);

@@ -10,16 +10,9 @@ export interface BenchRedis {
   stop(): Promise<void>;
 }
 
-/** Where the key of the first written record stands among the words of a commit: after the function, the count and three other keys. */
-const firstRecord = 5;
-
-/** A call of a function goes by the function's name; a commit also by the letter of what it writes. */
-const nameOf = ([command = "", ...words]: readonly string[]): string => {
-  if (!/^fcall/i.test(command)) return command.toLowerCase();
-  const [name = ""] = words;
-  const kind = /\}r:(.):/.exec(words[firstRecord] ?? "")?.[1] ?? "";
-  return name.endsWith("_commit") ? `commit ${kind}` : name;
-};
+/** A call of a function goes by the function's name. */
+const nameOf = ([command = "", name = ""]: readonly string[]): string =>
+  /^fcall/i.test(command) ? name : command.toLowerCase();
 
 export const startBenchRedis = async (): Promise<BenchRedis> => {
   const server = await startRedisServer();
