@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { capability, createWorld, type World } from "../../../../test/support/controller/world.ts";
+import { caller, capability, createWorld, volumeInput, type World } from "../../../../test/support/controller/world.ts";
 
 let world: World;
 
@@ -85,6 +85,15 @@ describe("the life of a volume and its claim", () => {
     await world.restart();
     expect(await world.states("web")).toEqual(["ACTIVE"]);
     expect(world.clock.now() - at).toBeLessThan(1_000);
+  });
+
+  it("[I6] a controller that starts takes up at once a volume that is on no node", async () => {
+    world.killAt("controller.create.after-commit");
+    await world.commands.createVolume(volumeInput("data"), caller);
+    await world.idle();
+    expect(world.alive).toBe(false);
+    await world.restart();
+    expect((await world.volume("data")).state).toBe("AVAILABLE");
   });
 
   it("tries again soon after the store was away", async () => {
