@@ -44,8 +44,8 @@ interface Line {
 /** Above it some calls of one channel starve. */
 const callsPerChannel = 64;
 const maxWaiting = 4096;
-/** A peer that vanished without a word is noticed within half a minute, although a call to it may take minutes. */
-const keepalive = { timeMs: 15_000, timeoutMs: 10_000 };
+/** A host that vanished without a word is noticed within ten seconds, although a call to it may take minutes. Sent only during calls. */
+const keepalive = { timeMs: 5_000, timeoutMs: 5_000 };
 
 export const createAgentGateway = (options: AgentGatewayOptions): ClosableAgentGateway => {
   const { secrets, identity, log, callDeadlineMs = 300_000, inventoryDeadlineMs = 60_000 } = options;

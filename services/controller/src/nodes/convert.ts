@@ -135,7 +135,15 @@ export const publishAnswer = (
   if (uncertain !== undefined) {
     const { reason, message, csiCode, blocked } = uncertain;
     const needs = blocked === undefined || blocked.clearWith === "" ? "" : `; ${blocked.clearWith}`;
-    return { kind: "uncertain", reason, message: `${scrub(message, sensitive)}${needs}`, ...code(csiCode) };
+    const answer = {
+      kind: "uncertain" as const,
+      reason,
+      message: `${scrub(message, sensitive)}${needs}`,
+      ...code(csiCode),
+    };
+    if (blocked === undefined || blocked.reason === "") return answer;
+    const { missingProof, clearWith } = blocked;
+    return { ...answer, blocked: { reason: blocked.reason, missingProof: scrub(missingProof, sensitive), clearWith } };
   }
   return senseless("the agent's answer says nothing that this version understands");
 };
