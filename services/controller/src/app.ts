@@ -93,8 +93,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       return own.release;
     });
     if (own === undefined) throw new Error("the state directory is not open");
-    const { id, incarnation, lineage } = own;
-    const issuer = `${id}/${incarnation}`;
+    const { id, incarnation, issuer, lineage } = own;
 
     await lifecycle.start("telemetry", async () => {
       const telemetry = await startTelemetry({

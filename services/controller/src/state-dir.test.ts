@@ -61,3 +61,13 @@ test("the installation is remembered", async () => {
   expect((await start()).lineage.read()).toBe("cluster-1");
   expect((await readdir(directory)).filter((name) => name.endsWith(".new"))).toEqual([]);
 });
+
+test("[I5] no two lives speak under one name, also when the directory was lost and counting began anew", async () => {
+  const first = await start("named");
+  expect(first.issuer).toMatch(/^named\/1-/);
+  await stop();
+  await rm(directory, { recursive: true });
+  const second = await start("named");
+  expect(second).toMatchObject({ id: "named", incarnation: 1 });
+  expect(second.issuer).not.toBe(first.issuer);
+});

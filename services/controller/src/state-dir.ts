@@ -16,6 +16,8 @@ export interface StateDir {
   readonly id: string;
   /** Counts the starts. */
   readonly incarnation: number;
+  /** Of this life alone, also where the directory was lost and the starts are counted anew: whose calls an intent speaks of. */
+  readonly issuer: string;
   /** The installation that this controller belonged to before, as the gate wants to know it. */
   readonly lineage: { read(): string | undefined; remember(clusterUid: string): void };
   release(): Promise<void>;
@@ -33,9 +35,11 @@ export const openStateDir = async (
   if (known === undefined) keep("controller-id", uuid());
   const incarnation = Number(kept("incarnation") ?? "0") + 1;
   keep("incarnation", String(incarnation)); // D2
+  const own = id ?? kept("controller-id") ?? uuid();
   return {
-    id: id ?? kept("controller-id") ?? uuid(),
+    id: own,
     incarnation,
+    issuer: `${own}/${incarnation}-${uuid().slice(0, 8)}`,
     lineage: {
       read: () => kept("cluster-uid"),
       remember(clusterUid) {
@@ -66,6 +70,13 @@ const write = (file: string, text: string): void => {
     closeSync(fd);
   }
   renameSync(`${file}.new`, file);
+  // The new name too: a counter that a power loss sets back would give two lives one number (D2).
+  const folder = openSync(path.dirname(file), "r");
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
 };
 
 const lock = async (directory: string): Promise<() => Promise<void>> => {
