@@ -60,7 +60,12 @@ const explainAttachment = (
   };
 };
 
-const volumeFindings = (volume: VolumeRecord): readonly string[] => {
+const callsOwed = (volume: VolumeRecord): boolean =>
+  volume.state === "CREATING" ||
+  volume.state === "DELETING" ||
+  Object.values(volume.claims).some((c) => c.state === "ATTACHING" || c.state === "DETACHING");
+
+const volumeFindings = (volume: VolumeRecord, trouble: string): readonly string[] => {
   const name = `volume ${volumeKey(volume)}`;
   const error = volume.attempts.lastError;
   return [
@@ -71,6 +76,7 @@ const volumeFindings = (volume: VolumeRecord): readonly string[] => {
         ]),
     ...(volume.failure === undefined ? [] : [`${name} failed (${volume.failure.reason}): ${volume.failure.message}.`]),
     `${name} is ${volume.state}${volume.goal === "absent" ? ", and its deletion is wanted" : ""}.`,
+    ...(trouble === "" ? [] : [`${name} waits for its plugin: ${trouble}.`]),
     ...(error === undefined || volume.state === "AVAILABLE"
       ? []
       : [`The last of ${volume.attempts.count} attempts ended with ${error.reason}: ${error.message}.`]),
@@ -99,7 +105,7 @@ const claimFindings = ({
   ];
 };
 
-const actionsFor = (volume: VolumeRecord, claims: readonly ClaimExplanation[]): readonly string[] => {
+const actionsFor = (volume: VolumeRecord, claims: readonly ClaimExplanation[], trouble: string): readonly string[] => {
   const release = (c: ClaimExplanation) => {
     const holder = inTheWay(volume, c.claim)[0]?.claim;
     return holder === undefined || holder.goal === "released" || holder.state === "QUEUED"
@@ -115,7 +121,9 @@ const actionsFor = (volume: VolumeRecord, claims: readonly ClaimExplanation[]): 
     ...claims.filter((c) => c.obstacle === "CLAIM_CONFLICT").flatMap(release),
     ...(claims.some((c) => c.obstacle === "STORE_UNVETTED") ? ["holdfast repair vet"] : []),
     ...claims.flatMap((c) => (c.obstacle === "NODE_NOT_READY" ? [`holdfast node get ${c.claim.node}`] : [])),
-    ...(claims.some((c) => c.obstacle === "PLUGIN_NOT_READY") ? [`holdfast plugin get ${volume.plugin}`] : []),
+    ...(trouble !== "" || claims.some((c) => c.obstacle === "PLUGIN_NOT_READY")
+      ? [`holdfast plugin get ${volume.plugin}`]
+      : []),
   ];
   return [...new Set(all)];
 };
@@ -129,6 +137,8 @@ export const explainVolumeQuery =
     if (found === undefined) throw volumeNotFound(ref);
     const { volume, rev } = found;
     const factsOf: GrantFactsOf = createGrantFacts(deps);
+    const plugin = deps.plugins.facts(volume.plugin);
+    const trouble = plugin.ready || !callsOwed(volume) ? "" : plugin.reason;
     const claims = Object.values(volume.claims)
       .sort((a, b) => a.createdAt - b.createdAt || (a.uid < b.uid ? -1 : 1))
       .map((claim) => explainClaim(volume, claim, factsOf(volume.plugin, claim.node)));
@@ -141,7 +151,7 @@ export const explainVolumeQuery =
       rev,
       claims,
       attachments,
-      findings: [...volumeFindings(volume), ...blockedFirst.flatMap(claimFindings)],
-      nextActions: actionsFor(volume, claims),
+      findings: [...volumeFindings(volume, trouble), ...blockedFirst.flatMap(claimFindings)],
+      nextActions: actionsFor(volume, claims, trouble),
     };
   };

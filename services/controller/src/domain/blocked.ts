@@ -12,11 +12,13 @@ export type BlockedReason =
   | "CREDENTIALS_REFUSED"
   | "PLUGIN_REFUSED"
   | "MOUNT_HELD"
-  | "PERMIT_REFUSED";
+  | "PERMIT_REFUSED"
+  | "NODE_REPLACED";
 
 interface Subject extends VolumeRef {
   readonly plugin: string;
   readonly node?: string;
+  readonly machineId?: string;
 }
 
 interface Remedy {
@@ -61,6 +63,11 @@ const remedies: Record<BlockedReason, Remedy> = {
     missingProof: (s) => `that the agent of node ${s.node ?? "?"} honours the grant of ${volumeKey(s)}`,
     clearWith: (s) => explain(s),
   },
+  NODE_REPLACED: {
+    missingProof: (s) =>
+      `that machine ${s.machineId ?? "?"}, which was node ${s.node ?? "?"}, no longer mounts ${volumeKey(s)}`,
+    clearWith: (s) => `start that machine's agent again under its name, or: holdfast node fence ${s.node ?? "?"}`,
+  },
 };
 
 type CodeRow = Record<"create" | "delete" | "attach" | "detach", BlockedReason>;
@@ -92,6 +99,7 @@ const byCode: Readonly<Record<string, CodeRow>> = {
 };
 
 const reasonFor = (step: BlockedStep, failure: Failure): BlockedReason => {
+  if (failure.reason === "NODE_REPLACED") return failure.reason;
   if (step === "publish") return "PERMIT_REFUSED";
   if (step === "release") return "MOUNT_HELD";
   return byCode[failure.code ?? ""]?.[step] ?? "PLUGIN_REFUSED";

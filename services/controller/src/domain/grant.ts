@@ -15,6 +15,10 @@ export interface GrantFacts {
   /** The plugin's name for the node; empty while its node half is not known there. */
   readonly nodeId: string;
   readonly topology: Segments;
+  /** The machine that has the node's name now. */
+  readonly machineId?: string;
+  /** Why the plugin's controller half takes no call now; absent when it does. */
+  readonly pluginTrouble?: string;
   readonly pluginVersion: string;
   /** ControllerPublish needed? `unknown` waits and never means "no". */
   readonly attaches: Tri;
@@ -86,6 +90,10 @@ export const nodeReaches = (volume: VolumeRecord, node: Segments): boolean =>
 const joins = (volume: VolumeRecord, claim: Claim): boolean =>
   volume.intent?.op === "attach" && volume.intent.node === claim.node;
 
+/** The pair was granted to a machine that has lost its name to another: the new one has and knows nothing of it (I7). */
+export const isOfOtherMachine = ({ machineId }: Pick<Attachment, "machineId">, now: string | undefined): boolean =>
+  machineId !== undefined && now !== undefined && machineId !== now;
+
 /** Rule G1. undefined = it may be granted now. */
 export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts): Obstacle | undefined => {
   const name = `volume ${volume.namespace}/${volume.id}`;
@@ -110,7 +118,13 @@ export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts
     return obstacle("NODE_BARRED", `${name} is barred on node ${claim.node} until an old call is known to be over`);
   if (volume.intent !== undefined && !joins(volume, claim))
     return obstacle("VOLUME_BUSY", `${name} has a call in progress (${volume.intent.op} ${volume.intent.node ?? ""})`);
-  if (volume.attachments[claim.node]?.state === "DETACHING")
+  const standing = volume.attachments[claim.node];
+  if (standing !== undefined && isOfOtherMachine(standing, facts.machineId))
+    return obstacle(
+      "NODE_NOT_READY",
+      `${name} is still held by machine ${standing.machineId}, which was ${claim.node}`,
+    );
+  if (standing?.state === "DETACHING")
     return obstacle("VOLUME_BUSY", `${name} is being detached from node ${claim.node}`);
   return undefined;
 };
@@ -130,6 +144,7 @@ const attachmentFor = (volume: VolumeRecord, claim: Claim, facts: GrantFacts): A
   ...(volume.secretRefs.controllerPublish === undefined ? {} : { secretRef: volume.secretRefs.controllerPublish }),
   pluginVersion: facts.pluginVersion,
   nodeEpoch: facts.nodeEpoch,
+  ...(facts.machineId === undefined ? {} : { machineId: facts.machineId }),
 });
 
 /** Grants a queued claim: epoch, attachment and intent in one record, so that all are durable before any call (I4). */

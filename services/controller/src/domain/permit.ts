@@ -1,6 +1,7 @@
 import type { Claim, Publication } from "./claim.ts";
 import { permitLives } from "./claim-machine.ts";
 import { type Epoch, oldestEpoch } from "./epoch.ts";
+import type { Blocked } from "./outcome.ts";
 import type { Attachment, VolumeRecord } from "./volume.ts";
 
 /** The one-use order that lets an agent stage and publish a claim. Secrets are added at the edge, per call. */
@@ -18,7 +19,14 @@ export type PublishAnswer =
   | { readonly kind: "published"; readonly publication: Publication }
   | { readonly kind: "not-mounted"; readonly reason: string; readonly message: string; readonly code?: string }
   | { readonly kind: "refused"; readonly reason: string; readonly message: string }
-  | { readonly kind: "uncertain"; readonly reason: string; readonly message: string; readonly code?: string };
+  | {
+      readonly kind: "uncertain";
+      readonly reason: string;
+      readonly message: string;
+      readonly code?: string;
+      /** Repeating alone will not help. */
+      readonly blocked?: Pick<Blocked, "reason" | "missingProof" | "clearWith">;
+    };
 
 export type ReleaseAnswer =
   | { readonly kind: "released" }

@@ -75,6 +75,8 @@ export interface Attachment {
   readonly secretRef?: string;
   readonly pluginVersion: string;
   readonly nodeEpoch: number;
+  /** The machine that was the node at the grant: it alone can show that it let go. */
+  readonly machineId?: string;
 }
 
 /** The one call in progress at the backend, durable before it leaves (I4). */

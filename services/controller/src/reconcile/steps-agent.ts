@@ -8,11 +8,12 @@ import {
   released,
   releaseUnknown,
 } from "../domain/claim-change.ts";
+import { isOfOtherMachine } from "../domain/grant.ts";
 import type { Moment } from "../domain/moment.ts";
 import type { NodeRecord } from "../domain/node.ts";
 import type { Failure } from "../domain/outcome.ts";
 import { type PublishAnswer, permitFor, type ReleaseAnswer } from "../domain/permit.ts";
-import type { VolumeRecord } from "../domain/volume.ts";
+import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import { takesWork } from "../records/grant-facts.ts";
 import { changeWithSets } from "./set-failure.ts";
 import { failureOf, type StepHandler } from "./step-run.ts";
@@ -53,9 +54,37 @@ const publishOutcome = (
       const blocked = blockedBy("publish", failure, { ...volume, node: node.name }, known, at.now);
       return permitRefused(volume, uid, failure, blocked, at);
     }
-    case "uncertain":
-      return publishUnknown(volume, uid, failed(answer, "again", publishMethod), undefined, at);
+    case "uncertain": {
+      const known = volume.claims[uid]?.blocked;
+      const blocked = answer.blocked && {
+        since: known?.reason === answer.blocked.reason ? known.since : at.now,
+        message: answer.message,
+        ...answer.blocked,
+      };
+      return publishUnknown(volume, uid, failed(answer, blocked ? "block" : "again", publishMethod), blocked, at);
+    }
   }
+};
+
+/** I2, I7: that a machine is silent and another has its name proves nothing of what the first has mounted. */
+const replacedNode = (volume: VolumeRecord, { name, machineId }: NodeRecord): Failure | undefined => {
+  const attachment = volume.attachments[name];
+  if (attachment === undefined || !isOfOtherMachine(attachment, machineId)) return undefined;
+  const message = `node ${name} is machine ${machineId} now, and ${volumeKey(volume)} was given to machine ${attachment.machineId}`;
+  return { reason: "NODE_REPLACED", message, advice: "block" };
+};
+
+const replacedBlock = (
+  step: "publish" | "release",
+  volume: VolumeRecord,
+  uid: string,
+  failure: Failure,
+  at: Moment,
+) => {
+  const claim = volume.claims[uid];
+  const node = claim?.node ?? "";
+  const { machineId = "" } = volume.attachments[node] ?? {};
+  return blockedBy(step, failure, { ...volume, node, machineId }, claim?.blocked, at.now);
 };
 
 /** Pushes the permit of a claim whose attachment is done. A repeat under the same epoch means "make it so again". */
@@ -64,6 +93,13 @@ export const offerStep: StepHandler<"offer"> = async (deps, { node: name, uid },
   const node = nodes.get(name);
   const claim = volume.claims[uid];
   if (!gate.state().open || !takesWork(node) || claim === undefined) return false;
+  const gone = replacedNode(volume, node.record);
+  if (gone !== undefined)
+    return (
+      await records.change(volume, (v, at) =>
+        publishUnknown(v, uid, gone, replacedBlock("publish", v, uid, gone, at), at),
+      )
+    ).changed;
   const permit = permitFor(volume, claim, node.record.nodeEpoch);
   if (permit === undefined) return false;
   await failpoint("controller.offer.after-commit");
@@ -94,6 +130,13 @@ export const releaseStep: StepHandler<"release"> = async (deps, { node: name, ui
   const node = nodes.get(name);
   const claim = volume.claims[uid];
   if (node === undefined || claim?.epoch === undefined) return false;
+  const gone = replacedNode(volume, node.record);
+  if (gone !== undefined)
+    return (
+      await records.change(volume, (v, at) =>
+        releaseUnknown(v, uid, gone, replacedBlock("release", v, uid, gone, at), at),
+      )
+    ).changed;
   await failpoint("controller.release.after-commit");
   signal.throwIfAborted();
   const order = {

@@ -10,6 +10,7 @@ import {
 import { blockedBy } from "../domain/blocked.ts";
 import { type Change, noChange } from "../domain/change.ts";
 import { doubted } from "../domain/doubt.ts";
+import { isOfOtherMachine } from "../domain/grant.ts";
 import type { Moment } from "../domain/moment.ts";
 import type { Failure, Outcome } from "../domain/outcome.ts";
 import { type Attachment, type VolumeRecord, volumeKey } from "../domain/volume.ts";
@@ -89,7 +90,9 @@ export const abandonStep: StepHandler<"abandon"> = async ({ records }, { uid }, 
 const provedUnused = async (deps: StepDeps, volume: VolumeRecord, node: string): Promise<boolean> => {
   if (deps.gate.state().open) return true;
   const view = deps.nodes.get(node);
-  if (view === undefined) return false;
+  const attachment = volume.attachments[node];
+  if (view === undefined || (attachment !== undefined && isOfOtherMachine(attachment, view.record.machineId)))
+    return false;
   try {
     const { volumes } = await deps.agents.inventory(view.record, deps.signal);
     return volumes

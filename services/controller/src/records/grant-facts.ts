@@ -34,6 +34,8 @@ export const createGrantFacts = ({
       nodeEpoch: node?.record.nodeEpoch ?? 0,
       nodeId: half?.health === "HEALTHY" ? half.nodeId : "",
       topology: half?.topology ?? {},
+      ...(node === undefined ? {} : { machineId: node.record.machineId }),
+      ...(facts.ready ? {} : { pluginTrouble: facts.reason }),
       pluginVersion: facts.version,
       attaches: facts.attaches,
       publishesReadOnly: facts.publishesReadOnly,

@@ -1,0 +1,85 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createWorld, type World } from "../../../../test/support/controller/world.ts";
+import type { PublishAnswer } from "../domain/permit.ts";
+
+let world: World;
+
+beforeEach(async () => {
+  world = await createWorld();
+  await world.makeVolume("data");
+});
+
+afterEach(async () => {
+  expect(world.violations()).toEqual([]);
+  await world.close();
+});
+
+const minute = 60_000;
+const other = { machineId: "machine-new", journalUid: "journal-new", instance: "instance-new", nodeEpoch: 2 };
+const unpublishes = () => world.backend.calls.filter((call) => call.startsWith("unpublish "));
+
+describe("another machine under the name of a node that went silent", () => {
+  const replaced = async () => {
+    const [view] = await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    world.nodes.set("n1", other);
+    await world.idle();
+    return async () => (await world.volume("data")).claims[view?.claim.uid ?? ""];
+  };
+
+  it("[I2] [I7] cannot release for the old one: nothing is detached, and what is missing is said", async () => {
+    const claim = await replaced();
+    await world.release("web");
+    await world.pass(2 * minute);
+    expect(unpublishes()).toEqual([]);
+    expect(world.agents.mounts()).toEqual(["default/data@n1"]);
+    expect(await claim()).toMatchObject({
+      state: "RELEASING",
+      blocked: {
+        reason: "NODE_REPLACED",
+        missingProof: expect.stringContaining("machine-n1"),
+        clearWith: expect.stringContaining("fence"),
+      },
+    });
+    // Only the machine that mounted it can say that it is gone.
+    world.nodes.set("n1", { machineId: "machine-n1", journalUid: "journal-n1-1", nodeEpoch: 3 });
+    await world.pass(2 * minute);
+    expect(await world.states("web")).toEqual(["RELEASED"]);
+    expect(world.backend.attachments()).toEqual([]);
+  });
+
+  it("[I1] gets neither the permit of a claim of the old one nor a place on its attachment", async () => {
+    const claim = await replaced();
+    const pushed = world.agents.calls.filter((call) => call.startsWith("publish ")).length;
+    await world.pass(2 * minute);
+    expect(world.agents.calls.filter((call) => call.startsWith("publish "))).toHaveLength(pushed);
+    expect(await claim()).toMatchObject({ state: "ACTIVE", blocked: { reason: "NODE_REPLACED" } });
+    await world.makeVolume("fresh");
+    await world.claim("db", "n1", ["fresh"]);
+    await world.idle();
+    expect(await world.states("db")).toEqual(["ACTIVE"]);
+  });
+});
+
+describe("an agent that cannot go on by itself", () => {
+  it("[I6] blocks its claim with its own reason and remedy, until it can", async () => {
+    const answer: PublishAnswer = {
+      kind: "uncertain",
+      reason: "MOUNT_NOT_SEEN",
+      message: "published and not seen",
+      blocked: { reason: "MOUNT_NOT_SEEN", missingProof: "a mount at the target", clearWith: "share the propagation" },
+    };
+    const { publish } = world.agents;
+    world.agents.publish = async () => answer;
+    const [view] = await world.claim("web", "n1", ["data"]);
+    await world.pass(minute);
+    const claim = (await world.volume("data")).claims[view?.claim.uid ?? ""];
+    expect(claim).toMatchObject({
+      state: "OFFERED",
+      blocked: { ...answer.blocked, message: "published and not seen", since: view?.claim.createdAt },
+    });
+    world.agents.publish = publish;
+    await world.pass(2 * minute);
+    expect(await world.states("web")).toEqual(["ACTIVE"]);
+  });
+});
