@@ -58,6 +58,7 @@ const hostFrom = (options: RoleOptions): Host => {
       dataDir: options.dataDir ?? path.join(path.dirname(options.socket), "sim-data"),
       ...(options.stageStyle === undefined ? {} : { stageStyle: options.stageStyle }),
       ...(options.removesStaging === undefined ? {} : { removesStaging: options.removesStaging }),
+      ...(options.mounter === undefined ? {} : { mounter: options.mounter }),
     });
   return options.paths === "made-up" ? blindHost : directoryHost;
 };

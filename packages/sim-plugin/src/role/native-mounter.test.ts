@@ -25,11 +25,13 @@ test.runIf(root).each([
   ["read only", writer, true],
   ["a block device", { ...writer, mount: undefined, block: {} }, false],
 ])("a plugin that mounts by itself: %s, each step twice", async (_what, volumeCapability, readonly) => {
+  // Without mount(8) on its path only mount(2) is left. Block volumes want losetup and blockdev.
+  const programs = volumeCapability.mount === undefined ? process.env["PATH"] : dir;
   const backend = await startSimBackend({ dir });
   const plugin = await startSimPlugin({
     ...{ dir, backend: backend.socketPath, role: "monolith", node: "n1", realMounts: true },
     dataDir: path.join(dir, "data"),
-    env: { ...process.env, HOLDFAST_SIM_NATIVE_MOUNTS: "1", NODE_OPTIONS: "--experimental-ffi" },
+    env: { ...process.env, PATH: programs, HOLDFAST_SIM_NATIVE_MOUNTS: "1", NODE_OPTIONS: "--experimental-ffi" },
   });
   const channel = createChannel(`unix://${plugin.socketPath}`);
   const storage = createClient(ControllerDefinition, channel);
