@@ -53,6 +53,21 @@ export const describeStore = (name: string, open: () => Promise<StoreHarness>): 
         expect(await harness.other.get(ref(key))).toEqual({ ref: ref(key), rev: 1, body: "one" });
       });
 
+      it("reads several records as they were in one moment", async () => {
+        const [a, b] = [fresh("k"), fresh("k")];
+        await store.commit(commitOf([write(a, 0, "0"), write(b, 0, "0")]));
+        const writing = (async () => {
+          for (let rev = 1; rev <= 100; rev += 1)
+            await store.commit(commitOf([write(a, rev, `${rev}`), write(b, rev, `${rev}`)]));
+        })();
+        for (let last = ""; last !== "100"; ) {
+          const [first, second] = await harness.other.getMany([ref(a), ref(b)]);
+          expect(second?.body).toBe(first?.body);
+          last = first?.body ?? "";
+        }
+        await writing;
+      });
+
       it("keeps any text as it is", async () => {
         const bodies = [
           JSON.stringify({ empty: [], none: {}, text: 'ü "\\ \u2028 \0 \n\t', big: 2 ** 53 - 1, float: 1e-7 }),
@@ -205,6 +220,17 @@ export const describeStore = (name: string, open: () => Promise<StoreHarness>): 
         await store.commit(commitOf([write(key, 0, "2")]));
         expect(await store.commit(removal)).toEqual(answer);
         expect(await store.get(ref(key))).toMatchObject({ rev: 3, body: "2" });
+      });
+
+      it("sent twice at the same time is done once, and both are answered alike", async () => {
+        const key = fresh("k");
+        const head = await store.head();
+        const twice = commitOf([write(key, 0, "1")], { events: [{ type: "volume", ref: ref(key), body: "once" }] });
+        const answers = await Promise.all([store.commit(twice), harness.other.commit(twice), store.commit(twice)]);
+        expect(answers[0]).toMatchObject({ ok: true, revs: [1] });
+        expect(answers).toEqual([answers[0], answers[0], answers[0]]);
+        expect(await take(store, head, 1)).toMatchObject([{ body: "once" }]);
+        expect(await store.head()).toBe(answers[0].ok ? answers[0].token : "");
       });
 
       it("that was refused is compared anew", async () => {
@@ -379,6 +405,21 @@ export const describeStore = (name: string, open: () => Promise<StoreHarness>): 
         };
         await Promise.all(Array.from({ length: 32 }, (_, n) => increment(n % 2 === 0 ? store : harness.other)));
         expect(await store.get(ref(key))).toMatchObject({ rev: 33, body: "32" });
+      });
+
+      it("[I1] of two that want the same records, in whatever order, one has them all and one has none", async () => {
+        for (let round = 0; round < 20; round += 1) {
+          const [a, b] = [fresh("k"), fresh("k")];
+          const results = await Promise.all([
+            store.commit(commitOf([write(a, 0, "one"), write(b, 0, "one")])),
+            harness.other.commit(commitOf([write(b, 0, "two"), write(a, 0, "two")])),
+          ]);
+          const winner = results[0].ok ? "one" : "two";
+          expect(results.map((result) => result.ok).toSorted()).toEqual([false, true]);
+          expect((await store.getMany([ref(a), ref(b)])).map((record) => record?.body)).toEqual([winner, winner]);
+          const loser = results.find((result) => !result.ok);
+          expect(loser).toMatchObject({ conflicts: [{ rev: 1 }, { rev: 1 }] });
+        }
       });
 
       describeStoreModel(() => store, fresh);

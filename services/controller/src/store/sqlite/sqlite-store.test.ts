@@ -157,6 +157,19 @@ describe("SQLite store", () => {
     await store.close();
   });
 
+  it("a watch that is far behind reads on page by page, and one that is closed under it ends", async () => {
+    const { open } = setup();
+    const store = open();
+    const start = await store.head();
+    const events = Array.from({ length: 1_001 }, (_, n) => ({ type: "volume", ref: ref("k"), body: `${n}` }));
+    await store.commit(commitOf([write("k", 0, "x")], { events }));
+    const seen = await take(store, start, 1_001);
+    expect(seen.map(({ body }) => body)).toEqual(events.map(({ body }) => body));
+    const waiting = take(store, await store.head(), 1);
+    await store.close();
+    await expect(waiting).rejects.toMatchObject({ name: "AbortError" });
+  });
+
   it("one process only: a second opener is told why", async () => {
     const { file, open } = setup();
     const first = open();
