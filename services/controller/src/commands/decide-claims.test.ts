@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createWorld, type World } from "../../../../test/support/controller/world.ts";
+import { capability, createWorld, type World } from "../../../../test/support/controller/world.ts";
 import { released } from "../domain/claim-change.ts";
 
 let world: World;
@@ -41,5 +41,34 @@ describe("the same key asked again while its former life is detached", () => {
     expect(again?.claim.uid).not.toBe(old?.claim.uid);
     await world.pass(120_000);
     expect((await world.volume("data")).claims[again?.claim.uid ?? ""]?.state).toBe("ACTIVE");
+  });
+});
+
+describe("a volume with very many claims", () => {
+  it("[I6] takes no more of them while there is room left for all to be released", async () => {
+    await world.makeVolume("shared", { capabilities: [capability("MULTI_NODE_MULTI_WRITER")] });
+    const ref = { namespace: "default", id: "shared" };
+    const [first] = await world.claim("w", "n1", ["shared"]);
+    await world.idle();
+    // Claims that nobody works on, as many as a record takes.
+    const uid = first?.claim.uid ?? "";
+    await world.records.change(ref, (v) => {
+      const claim = v.claims[uid];
+      if (claim === undefined) throw new Error("the claim is gone");
+      const message = "m".repeat(1024);
+      const copies = Array.from({ length: 480 }, (_, n) => [
+        `c${n}`,
+        { ...claim, uid: `c${n}`, failure: { reason: "X", message } },
+      ]);
+      return { volume: { ...v, claims: { ...v.claims, ...Object.fromEntries(copies) } }, ended: [], notes: [] };
+    });
+    await expect(world.claim("late", "n1", ["shared"])).rejects.toMatchObject({
+      kind: "exhausted",
+      reason: "TOO_MANY_CLAIMS",
+      metadata: { volume: "shared", claims: "481" },
+    });
+    await world.release("w", [uid]);
+    await world.idle();
+    expect((await world.volume("shared")).claims[uid]).toBeUndefined();
   });
 });

@@ -4,6 +4,7 @@ import { type Change, claimNote, type Note, withClaim } from "../domain/change.t
 import type { Claim, SetMember } from "../domain/claim.ts";
 import { type Blocking, grantSet } from "../domain/claim-set-change.ts";
 import { type GrantFacts, nodeReaches } from "../domain/grant.ts";
+import { byteLength, limits } from "../domain/limits.ts";
 import type { Moment } from "../domain/moment.ts";
 import { noAttempts } from "../domain/outcome.ts";
 import { type VolumeCapability, type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
@@ -12,6 +13,7 @@ import {
   claimConflict,
   claimExists,
   obstacleError,
+  volumeFull,
   volumeNotAvailable,
   volumeNotFound,
 } from "./errors.ts";
@@ -109,6 +111,14 @@ const checkMembers = (claims: readonly { readonly ref: VolumeRef; readonly claim
     }
 };
 
+/** Few claims always fit; a record that is too large could not even take the release of one. */
+const alwaysFit = 32;
+const checkRoom = (volume: VolumeRecord): void => {
+  const claims = Object.keys(volume.claims).length;
+  if (claims > alwaysFit && byteLength(JSON.stringify(volume)) > limits.volumeBytes)
+    throw volumeFull(volume, claims - 1);
+};
+
 /** What is only a matter of the volume's own work in progress, or of the same claim's former life, is waited for without asking. */
 const passesByItself = (order: ClaimOrder, { obstacle }: Blocking, aliases: ReadonlySet<string>): boolean =>
   obstacle.reason === "VOLUME_BUSY" ||
@@ -169,6 +179,7 @@ export const decideClaims = (
     drafts.set(key, after);
     queued.set(key, [...(queued.get(key) ?? []), claimNote(after, member)]);
   }
+  for (const volume of drafts.values()) checkRoom(volume);
   const { changes, blocking } = grantSet(drafts, set, (plugin) => view.facts(plugin), at);
   if (blocking.length === 0) return { changes, uids };
   const aliases = new Set(added.map((m) => m.claim.alias));

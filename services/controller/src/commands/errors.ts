@@ -103,6 +103,14 @@ export const claimExists = (
     metadata: { ...named(ref), workload: claim.workload, alias: claim.alias, node: claim.node, field },
   });
 
+export const volumeFull = (ref: VolumeRef, claims: number): HoldfastError =>
+  new HoldfastError({
+    kind: "exhausted",
+    reason: "TOO_MANY_CLAIMS",
+    message: `volume ${volumeKey(ref)} has ${claims} claims, and its record has no room for more; release some first`,
+    metadata: { ...named(ref), claims: String(claims) },
+  });
+
 export const claimNotFound = (ref: VolumeRef, workload: string, alias: string): HoldfastError =>
   new HoldfastError({
     kind: "not_found",

@@ -17,6 +17,8 @@ export const limits = {
   defaultQueueMs: 3_600_000,
   pageSize: 500,
   identityTokens: 16,
+  /** Half of what the store takes for one record: new claims stop here, so that those that are there can always go on. */
+  volumeBytes: 512 * 1024,
 } as const;
 
 const idPattern = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
