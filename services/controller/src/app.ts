@@ -208,7 +208,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       defaultDeadlineMs,
       limits: { maxInFlight: config.maxInFlight, maxInFlightPerCaller: config.maxInFlightPerCaller },
     });
-    const api = { commands, wakeups: changes, feed: store, clock, tracing };
+    const api = { commands, recent: records.recent, wakeups: changes, feed: store, clock, tracing };
     const services = addControllerServices(server, {
       volumes: createVolumeService(api),
       claims: createClaimService(api),

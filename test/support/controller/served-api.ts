@@ -28,6 +28,7 @@ export const serveApi = async (world: World) => {
     get wakeups() {
       return world.changes;
     },
+    recent: (ref: Parameters<typeof world.records.recent>[0]) => world.records.recent(ref),
     feed: world.store,
     clock: world.clock,
     tracing,

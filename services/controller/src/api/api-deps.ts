@@ -2,13 +2,16 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import type { CallContext } from "@holdfast/shared/grpc/call-context";
 import { formatIdentity } from "@holdfast/shared/grpc/identity";
 import type { Tracing } from "@holdfast/shared/tracing";
-import type { Caller, Commands } from "../commands/model.ts";
+import type { Caller, Commands, VolumeView } from "../commands/model.ts";
+import type { VolumeRef } from "../domain/volume.ts";
 import type { Store } from "../ports.ts";
 import type { Wakeups } from "./hold-until.ts";
 
 /** What the services of holdfast.v1 work with. */
 export interface ApiDeps {
   readonly commands: Commands;
+  /** A volume as this process knows it: what waits looks at it after each wake-up, and the store is not asked for it. */
+  readonly recent: (ref: VolumeRef) => Promise<VolumeView | undefined>;
   readonly wakeups: Wakeups;
   readonly feed: Pick<Store, "head" | "watch">;
   readonly clock: Clock;

@@ -1,9 +1,10 @@
 import type { ClaimSelection, ClaimView } from "../commands/model.ts";
+import type { ClaimState } from "../domain/claim.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { type HoldOptions, holdUntil } from "./hold-until.ts";
 import { isOver, keysOf } from "./wait-claims.ts";
 
-type Wait = Pick<HoldOptions<readonly ClaimView[]>, "context" | "waitMs">;
+type Wait = Pick<HoldOptions<unknown>, "context" | "waitMs">;
 type Workload = Pick<ClaimSelection, "namespace" | "workload">;
 
 export interface ClaimHold {
@@ -13,27 +14,49 @@ export interface ClaimHold {
   untilOver(of: Workload, wait: Wait, command: () => Promise<readonly ClaimView[]>): Promise<readonly ClaimView[]>;
 }
 
-/** Answers that wait for claims: woken by commits, in the order of the command's own answer, about those very lives. */
+/**
+ * Answers that wait for claims: woken by commits, in the order of the command's own answer, about those very lives. While they wait only
+ * what this process knows is looked at; the answer itself is read.
+ */
 export const createClaimHold = ({
   commands,
+  recent,
   wakeups,
   clock,
-}: Pick<ApiDeps, "commands" | "wakeups" | "clock">): ClaimHold => {
+}: Pick<ApiDeps, "commands" | "recent" | "wakeups" | "clock">): ClaimHold => {
+  /** Whether a claim, or `undefined` where it is over, need not be waited for. */
   const held =
-    (settled: (all: readonly ClaimView[]) => boolean): ClaimHold["untilOver"] =>
+    (settled: (state: ClaimState | undefined) => boolean): ClaimHold["untilOver"] =>
     async ({ namespace, workload }, { context, waitMs }, command) => {
       const since = wakeups.version();
-      const first = await command();
-      const claimUids = first.map(({ claim }) => claim.uid);
-      const read = async (): Promise<readonly ClaimView[]> => {
-        const found = await commands.selectClaims({ namespace, workload, aliases: [], claimUids });
-        return first.map((view) => found.find(({ claim }) => claim.uid === view.claim.uid) ?? view);
+      const answered = await command();
+      const stateNow = async (view: ClaimView): Promise<ClaimState | undefined> => {
+        if (view.kind === "over") return undefined;
+        const found = await recent(view.volume);
+        return found?.volume.claims[view.claim.uid]?.state;
       };
-      return holdUntil({ wakeups, clock, context, waitMs, since, first, keys: keysOf(first), settled, read });
+      const first = answered.map((view) => (isOver(view) ? undefined : view.claim.state));
+      const isSettled = (states: readonly (ClaimState | undefined)[]): boolean => states.every(settled);
+      if (waitMs <= 0 || isSettled(first)) return answered;
+      const read = () => Promise.all(answered.map(stateNow));
+      await holdUntil({
+        wakeups,
+        clock,
+        context,
+        waitMs,
+        since,
+        first,
+        keys: keysOf(answered),
+        settled: isSettled,
+        read,
+      });
+      const claimUids = answered.map(({ claim }) => claim.uid);
+      const found = await commands.selectClaims({ namespace, workload, aliases: [], claimUids });
+      return answered.map((view) => found.find(({ claim }) => claim.uid === view.claim.uid) ?? view);
     };
 
   return {
-    untilSettled: held((all) => all.every((view) => isOver(view) || view.claim.state === "ACTIVE")),
-    untilOver: held((all) => all.every(isOver)),
+    untilSettled: held((state) => state === undefined || state === "ACTIVE"),
+    untilOver: held((state) => state === undefined),
   };
 };

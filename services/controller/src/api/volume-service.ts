@@ -1,4 +1,3 @@
-import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import type { CreateVolumeInput, VolumeView } from "../commands/model.ts";
@@ -22,17 +21,12 @@ export const createVolumeService = (deps: ApiDeps): VolumeService =>
   });
 
 const createVolumeWrites = (deps: ApiDeps): Pick<VolumeService, "createVolume" | "deleteVolume"> => {
-  const { commands, wakeups, clock } = deps;
+  const { commands, recent, wakeups, clock } = deps;
 
-  /** As it is now; undefined when it is gone, or another one has its id. */
+  /** As this process knows it now; undefined when it is gone, or another one has its id. */
   const sameLife = async (ref: VolumeRef, uid: string): Promise<VolumeView | undefined> => {
-    try {
-      const view = await commands.getVolume(ref);
-      return view.volume.uid === uid ? view : undefined;
-    } catch (error) {
-      if (isHoldfastError(error) && error.reason === "VOLUME_NOT_FOUND") return undefined;
-      throw error;
-    }
+    const view = await recent(ref);
+    return view?.volume.uid === uid ? view : undefined;
   };
 
   return {
