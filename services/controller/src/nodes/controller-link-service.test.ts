@@ -1,0 +1,300 @@
+import { type HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import {
+  ControllerLinkServiceDefinition,
+  type DeepPartial,
+  type RegisterRequest,
+} from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
+import { VerificationScope } from "@holdfast/shared/gen/holdfast/v1/common";
+import { NodeState } from "@holdfast/shared/gen/holdfast/v1/node";
+import { PluginHealth, PluginRole, Support } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { createGrpcChannel, createGrpcClient, type GrpcChannel } from "@holdfast/shared/grpc/client";
+import type { Identity } from "@holdfast/shared/grpc/identity";
+import { createGrpcServer, type GrpcServer } from "@holdfast/shared/grpc/server";
+import { createMemoryLogger, type MemoryLogger } from "@holdfast/shared/log/logger";
+import { type TempSocket, tempSocket } from "@holdfast/shared/testing/temp-socket";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { unimplemented } from "../api/unimplemented.ts";
+import type { NodePlugin, NodeRecord } from "../domain/node.ts";
+import type { ReportedClaim, Reporter } from "./acknowledgements.ts";
+import { createControllerLinkService } from "./controller-link-service.ts";
+import type { AgentHeader } from "./convert.ts";
+import type { AgentBeat } from "./node-registry.ts";
+
+let socket: TempSocket;
+let server: GrpcServer;
+let channel: GrpcChannel;
+let log: MemoryLogger;
+let registered: [AgentHeader, readonly NodePlugin[]][];
+let beats: AgentBeat[];
+let told: [string, Reporter, readonly ReportedClaim[]][];
+
+const record = (header: Pick<AgentHeader, "name">): NodeRecord => ({
+  name: header.name,
+  machineId: "m",
+  bootId: "b",
+  journalUid: "j",
+  instance: "i",
+  nodeEpoch: 7,
+  state: "QUARANTINED",
+  address: "a:1",
+  version: "",
+  verificationScope: "host",
+  plugins: [],
+  registeredAt: 0,
+  updatedAt: 0,
+});
+
+beforeEach(async () => {
+  registered = [];
+  beats = [];
+  told = [];
+  log = createMemoryLogger();
+  socket = await tempSocket();
+  server = createGrpcServer({ log: createMemoryLogger() });
+  const service = createControllerLinkService({
+    registry: {
+      async register(header, plugins) {
+        registered.push([header, plugins]);
+        return record(header);
+      },
+      async heartbeat(beat) {
+        beats.push(beat);
+        return { known: true, record: record({ name: beat.node }) };
+      },
+      get: (name) => (name === "n1" ? { record: record({ name }), live: "alive" } : undefined),
+    },
+    acknowledgements: {
+      async released(node, claims) {
+        told.push(["released", node, claims]);
+        return claims.map(({ claimUid }) => claimUid).slice(0, 1);
+      },
+      async lost(node, claims) {
+        told.push(["lost", node, claims]);
+      },
+    },
+    log,
+    controllerId: "c1",
+    heartbeatMs: 2_500,
+    clusterUid: async () => "cluster-1",
+    controllerAddresses: () => ["10.0.0.1:7600"],
+  });
+  server.add(ControllerLinkServiceDefinition, unimplemented(ControllerLinkServiceDefinition, service));
+  await server.listen(socket.address);
+  channel = createGrpcChannel(socket.address);
+});
+afterEach(async () => {
+  channel.close();
+  await server.stop({ graceMs: 0 });
+  await socket.remove();
+});
+
+const as = (identity: Identity = { role: "node", name: "n1" }) =>
+  createGrpcClient(ControllerLinkServiceDefinition, channel, { log: createMemoryLogger(), identity });
+
+const header = {
+  name: "n1",
+  machineId: "machine-1",
+  bootId: "boot-1",
+  instance: "i1",
+  journalUid: "journal-1",
+  address: "10.0.0.5:7610",
+  version: "0.1.0",
+  rootDir: "/var/lib/holdfast",
+  verificationScope: VerificationScope.VERIFICATION_SCOPE_HOST,
+  nodeEpoch: 6n,
+  clusterUid: "cluster-1",
+  fingerprintRevision: 12n,
+  promisedGen: 0n,
+};
+
+const fingerprint = {
+  plugin: "csi.example",
+  version: "2",
+  instanceId: "alloc-1",
+  role: PluginRole.PLUGIN_ROLE_MONOLITH,
+  health: PluginHealth.PLUGIN_HEALTH_HEALTHY,
+  nodeId: "id-n1",
+  maxVolumes: 39n,
+  topology: { segments: { zone: "a" } },
+  capabilities: {
+    plugin: { CONTROLLER_SERVICE: Support.SUPPORT_YES },
+    node: { STAGE_UNSTAGE_VOLUME: Support.SUPPORT_NO, EXPAND_VOLUME: Support.SUPPORT_UNSPECIFIED },
+  },
+};
+
+async function* chunks(...all: readonly DeepPartial<RegisterRequest>[]): AsyncGenerator<DeepPartial<RegisterRequest>> {
+  yield* all;
+}
+
+const failure = async (run: Promise<unknown>): Promise<HoldfastError> => {
+  const error: unknown = await run.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (!isHoldfastError(error)) throw new Error(`no refusal but ${String(error)}`);
+  return error;
+};
+
+describe("Register", () => {
+  test("takes a header and its fingerprints, and answers what has to be journalled", async () => {
+    expect(await as().register(chunks({ header }, { plugin: fingerprint }))).toEqual({
+      nodeEpoch: 7n,
+      controllerId: "c1",
+      heartbeatInterval: { seconds: 2n, nanos: 500_000_000 },
+      clusterUid: "cluster-1",
+      state: NodeState.NODE_STATE_QUARANTINED,
+      controllerAddresses: ["10.0.0.1:7600"],
+    });
+    expect(registered).toEqual([
+      [
+        {
+          name: "n1",
+          machineId: "machine-1",
+          bootId: "boot-1",
+          instance: "i1",
+          journalUid: "journal-1",
+          address: "10.0.0.5:7610",
+          version: "0.1.0",
+          verificationScope: "host",
+          nodeEpoch: 6,
+          clusterUid: "cluster-1",
+          fingerprintRevision: 12,
+        },
+        [
+          {
+            name: "csi.example",
+            version: "2",
+            instance: "alloc-1",
+            role: "MONOLITH",
+            health: "HEALTHY",
+            healthMessage: "",
+            nodeId: "id-n1",
+            maxVolumes: 39,
+            topology: { zone: "a" },
+            capabilities: {
+              "plugin:CONTROLLER_SERVICE": "yes",
+              "node:STAGE_UNSTAGE_VOLUME": "no",
+              "node:EXPAND_VOLUME": "unknown",
+            },
+          },
+        ],
+      ],
+    ]);
+  });
+
+  test("an instance that came back as somebody else is unhealthy, whatever it says", async () => {
+    const blocked = { reason: "PLUGIN_IDENTITY_CHANGED", message: "it was called otherwise" };
+    await as().register(chunks({ header }, { plugin: { ...fingerprint, blocked } }));
+    expect(registered[0]?.[1]).toMatchObject([{ health: "UNHEALTHY", healthMessage: "it was called otherwise" }]);
+  });
+
+  test("of what makes no sense comes back with every violation", async () => {
+    const error = await failure(
+      as().register(
+        chunks(
+          { header: { name: "N1", address: "nowhere", journalUid: "x".repeat(200) } },
+          { plugin: { plugin: "", nodeId: "n".repeat(300) } },
+        ),
+      ),
+    );
+    expect(error.violations.map(({ field }) => field).sort()).toEqual(
+      [
+        "header.name",
+        "header.machine_id",
+        "header.boot_id",
+        "header.instance",
+        "header.journal_uid",
+        "header.address",
+        "plugin[0].plugin",
+        "plugin[0].instance_id",
+        "plugin[0].node_id",
+      ].sort(),
+    );
+    expect((await failure(as().register(chunks({ plugin: fingerprint })))).violations).toMatchObject([
+      { field: "header" },
+    ]);
+    expect(registered).toEqual([]);
+  });
+
+  test("[I9] for another node is refused", async () => {
+    const error = await failure(as({ role: "node", name: "n2" }).register(chunks({ header })));
+    expect(error).toMatchObject({ kind: "permission", reason: "PERMISSION_DENIED" });
+    expect(registered).toEqual([]);
+  });
+});
+
+describe("Heartbeat", () => {
+  test("hands on what changed", async () => {
+    const answer = await as().heartbeat({
+      node: "n1",
+      instance: "i1",
+      baseRevision: 12n,
+      revision: 13n,
+      changed: [fingerprint],
+      removed: [{ plugin: "old", instanceId: "alloc-0" }],
+      health: { accepting: false, message: "full" },
+    });
+    expect(answer).toEqual({ known: true, nodeEpoch: 7n, state: NodeState.NODE_STATE_QUARANTINED });
+    expect(beats).toMatchObject([
+      {
+        node: "n1",
+        instance: "i1",
+        baseRevision: 12,
+        revision: 13,
+        changed: [{ name: "csi.example", instance: "alloc-1" }],
+        removed: [{ plugin: "old", instance: "alloc-0" }],
+        accepting: false,
+        message: "full",
+      },
+    ]);
+  });
+
+  test("[I9] for another node is refused", async () => {
+    expect(await failure(as().heartbeat({ node: "n2", instance: "i1" }))).toMatchObject({
+      reason: "PERMISSION_DENIED",
+    });
+    expect(beats).toEqual([]);
+  });
+});
+
+describe("Acknowledge", () => {
+  const claim = {
+    namespace: "ns",
+    volume: "data",
+    volumeUid: "volume-1",
+    claimUid: "c1",
+    epoch: { gen: 1n, ctr: 9n },
+  };
+  const report = { ...claim, epoch: { gen: 1, ctr: 9 } };
+
+  test("answers which releases may be forgotten, and logs what happened", async () => {
+    const answer = await as().acknowledge({
+      node: "n1",
+      nodeEpoch: 7n,
+      released: [claim, { ...claim, claimUid: "c2" }],
+      lost: [{ ...claim, claimUid: "c3" }],
+      events: [{ reason: "ORPHAN_FOUND", message: "a mount", namespace: "ns", volume: "data" }],
+    });
+    expect(answer).toEqual({ forgottenClaimUids: ["c1"] });
+    expect(told).toEqual([
+      ["lost", { node: "n1", nodeEpoch: 7 }, [{ ...report, claimUid: "c3" }]],
+      ["released", { node: "n1", nodeEpoch: 7 }, [report, { ...report, claimUid: "c2" }]],
+    ]);
+    expect(log.lines).toMatchObject([{ fields: { event: "ORPHAN_FOUND", volume: "ns/data" } }]);
+  });
+
+  test("of a node that never registered here is refused", async () => {
+    const error = await failure(as({ role: "node", name: "n9" }).acknowledge({ node: "n9", released: [claim] }));
+    expect(error.reason).toBe("NODE_MISMATCH");
+    expect(told).toEqual([]);
+  });
+
+  test("of what makes no sense comes back with every violation", async () => {
+    const error = await failure(as().acknowledge({ node: "n1", released: [{}], lost: [{ namespace: "ns" }] }));
+    expect(error.violations.map(({ field }) => field)).toEqual([
+      "released[0].namespace",
+      "released[0].volume",
+      "lost[0].volume",
+    ]);
+  });
+});
