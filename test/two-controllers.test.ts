@@ -1,0 +1,106 @@
+/** Two controllers on one store: each answers for what the other does, and one volume is never driven by both. */
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { type App, createApp } from "@holdfast/controller/app";
+import { configSchema } from "@holdfast/controller/config";
+import { loadConfig } from "@holdfast/shared/config/config";
+import { WatchKind } from "@holdfast/shared/gen/holdfast/v1/common";
+import {
+  type CreateVolumeRequest,
+  type DeepPartial,
+  VolumeServiceDefinition,
+  VolumeState,
+} from "@holdfast/shared/gen/holdfast/v1/volume";
+import { createGrpcChannel, createGrpcClient, type GrpcChannel } from "@holdfast/shared/grpc/client";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { type Backend, createBackend } from "@holdfast/sim-plugin/backend/backend";
+import { createSimPlugin, type SimPlugin } from "@holdfast/sim-plugin/sim-plugin";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type RedisServer, startRedisServer } from "./support/redis-server.ts";
+
+let dir: string;
+let redis: RedisServer;
+let backend: Backend;
+let plugins: SimPlugin[];
+const apps: App[] = [];
+const channels: GrpcChannel[] = [];
+
+const start = async (name: string) => {
+  const pluginDir = path.join(dir, `${name}-p`);
+  await mkdir(pluginDir, { mode: 0o700 });
+  plugins.push(
+    await createSimPlugin({ role: "controller", socket: path.join(pluginDir, "s.sock"), instance: name, backend }),
+  );
+  const app = createApp(
+    loadConfig(configSchema, {
+      HOLDFAST_LISTEN: "127.0.0.1:0",
+      HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
+      HOLDFAST_STATE_DIR: path.join(dir, name),
+      HOLDFAST_PLUGIN_DIR: pluginDir,
+      HOLDFAST_STORE: redis.url,
+    }),
+    { log: createMemoryLogger() },
+  );
+  apps.push(app);
+  await app.start();
+  const channel = createGrpcChannel(app.address());
+  channels.push(channel);
+  return createGrpcClient(VolumeServiceDefinition, channel, { log: createMemoryLogger() });
+};
+
+beforeEach(async () => {
+  dir = await mkdtemp(path.join(tmpdir(), "hf-two-"));
+  redis = await startRedisServer();
+  backend = createBackend();
+  plugins = [];
+});
+afterEach(async () => {
+  for (const channel of channels.splice(0)) channel.close();
+  for (const app of apps.splice(0)) await app.stop();
+  for (const plugin of plugins) await plugin.close();
+  await redis.stop();
+  await rm(dir, { recursive: true, force: true });
+});
+
+const waitFor = { seconds: 20n, nanos: 0 };
+const wanted = (id: string): DeepPartial<CreateVolumeRequest> => ({
+  namespace: "default",
+  id,
+  plugin: "sim.holdfast.dev",
+  capacity: { requiredBytes: 1n << 24n },
+  capabilities: [{ attachmentMode: 1, accessMode: 1 }],
+  waitFor,
+});
+
+test("the same requests at both make each volume once, and a watch at one tells what the other did", async () => {
+  const one = await start("one");
+  const two = await start("two");
+  const until = new AbortController();
+  const seen = new Map<string, VolumeState>();
+  const watching = (async () => {
+    for await (const { kind, volume } of two.watchVolumes({}, { signal: until.signal })) {
+      if (volume === undefined) continue;
+      if (kind === WatchKind.WATCH_KIND_REMOVED) seen.delete(volume.id);
+      else seen.set(volume.id, volume.state);
+    }
+  })().catch(() => undefined);
+
+  const ids = Array.from({ length: 10 }, (_, i) => `v${i}`);
+  const answers = await Promise.all(ids.flatMap((id) => [one.createVolume(wanted(id)), two.createVolume(wanted(id))]));
+  expect(new Set(answers.map(({ volume }) => volume?.state))).toEqual(new Set([VolumeState.VOLUME_STATE_AVAILABLE]));
+  expect(new Set(answers.map(({ volume }) => volume?.uid)).size).toBe(ids.length);
+  expect(backend.state().volumes.size).toBe(ids.length);
+  await expect
+    .poll(() => [...seen.values()].filter((state) => state === VolumeState.VOLUME_STATE_AVAILABLE).length)
+    .toBe(ids.length);
+
+  await Promise.all(
+    ids.flatMap((id) => [one, two].map((at) => at.deleteVolume({ namespace: "default", id, waitFor }))),
+  );
+  expect(backend.state().volumes.size).toBe(0);
+  await expect.poll(() => seen.size).toBe(0);
+  expect(backend.violations()).toEqual([]);
+  until.abort();
+  await watching;
+});
