@@ -73,11 +73,10 @@ export const applyEvent = (volume: VolumeState | undefined, event: VolumeEvent):
       });
     case "released":
       return claimReleased(volume, event.claimUid, event.epoch, event.late);
-    case "forgotten":
-      return {
-        ...volume,
-        dead: volume.dead.map((it) => (it.claimUid === event.claimUid ? { ...it, late: false } : it)),
-      };
+    case "forgotten": {
+      const told = volume.dead.map((it) => (it.claimUid === event.claimUid ? { ...it, late: false } : it));
+      return { ...volume, dead: aboveFloor(told, volume.floor) };
+    }
     case "recovered":
       return recovered(volume, event.stageSeen, event.sameBoot);
   }

@@ -5,7 +5,15 @@ import type { CallResult, HostDirs, MountOrder, MountTable, NodeMethod, NodePlug
 import { mountinfoView } from "../volumes/mountinfo.ts";
 
 /** What becomes of one call: the answer, and whether the plugin did the work. */
-export type Fate = "done" | "refused" | "blocked" | "lost-before" | "lost-after" | "crash-before" | "crash-after";
+export type Fate =
+  | "done"
+  | "refused"
+  | "refused-after"
+  | "blocked"
+  | "lost-before"
+  | "lost-after"
+  | "crash-before"
+  | "crash-after";
 
 /** A kernel, a plugin and a disk of directories that outlive every life of the agent. */
 export interface ModelHost {
@@ -93,8 +101,8 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
   const call = (method: NodeMethod, volume: string, path: string): Promise<CallResult> => {
     const fate = fates.shift() ?? "done";
     calls.push(`${method} ${fate}`);
-    const refusing = method.includes("Un") ? "blocked" : fate;
-    if (["done", "lost-after", "crash-after"].includes(fate)) work[method](volume, path);
+    const refusing = method.includes("Un") ? "blocked" : fate.replace("-after", "");
+    if (["done", "lost-after", "crash-after", "refused-after"].includes(fate)) work[method](volume, path);
     if (fate.startsWith("crash")) {
       onCrash();
       return new Promise(() => undefined);
@@ -157,7 +165,8 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
     fates,
     mounts: { scope: "host", look: async (everywhere) => view(everywhere) },
     dirs: {
-      makeStaging: async () => undefined,
+      // Nothing of ours looks at what a volume covers.
+      makeStaging: async (path) => expect(lines.some((line) => line.path === path)).toBe(false),
       makeParent: async () => undefined,
       removeTarget: async (path) => expect(lines.some((line) => line.path === path)).toBe(false),
       removeDirectory: async (path) => expect(lines.some((line) => line.path === path)).toBe(false),

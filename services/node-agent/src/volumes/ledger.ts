@@ -34,14 +34,24 @@ export function foldRecords(entries: readonly unknown[]): Folded {
   for (const entry of entries as readonly Entry[]) {
     if ("f" in entry) agent = entry.f;
     else if ("s" in entry) volumes.set(entry.s.ref.volumeUid, entry.s);
-    else if ("a" in entry) agent = withRecord(agent, entry.a);
-    else {
+    else if ("a" in entry) {
+      if (entry.a.type === "boot" && entry.a.bootId !== agent.bootId) forgetSights(volumes);
+      agent = withRecord(agent, entry.a);
+    } else {
       const after = applyKnown(volumes.get(entry.v), entry.r);
       if (typeof after === "string") return { agent, volumes, fault: `volume ${entry.v}: ${after}` };
       volumes.set(entry.v, after);
     }
   }
   return { agent, volumes, fault: undefined };
+}
+
+/** Mount ids and device numbers of an earlier boot mean other mounts in this one: what they name now is not ours. */
+function forgetSights(volumes: Map<string, VolumeState>): void {
+  for (const [uid, volume] of volumes) {
+    const after = applyEvent(volume, { type: "recovered", stageSeen: false, sameBoot: false });
+    if (!isFault(after)) volumes.set(uid, after);
+  }
 }
 
 function applyKnown(volume: VolumeState | undefined, event: VolumeEvent): VolumeState | string {

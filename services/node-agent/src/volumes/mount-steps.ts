@@ -28,11 +28,14 @@ export type StepEnd = Promise<Halt | undefined>;
 
 export async function stageStep(run: VolumeRun, claimUid: string, contents: PermitContents, tools: StepTools): StepEnd {
   const { plugin, dirs, failpoint, mounts, signal } = tools;
+  const clear = run.volume().stage.phase === "unstaged";
   failpoint("agent.stage.before-journal");
   await run.commit({ type: "stage-intent" }); // I4
   failpoint("agent.stage.after-journal");
   const order = orderOf(run, claimUid, contents);
-  await dirs.makeStaging(order.stagingPath);
+  // What is mounted there shows the volume's own owner and mode, and to look at it may take for ever: only the plugin may.
+  const covered = !clear && (await mounts.look(false)).at(order.stagingPath).length > 0;
+  if (!covered) await dirs.makeStaging(order.stagingPath);
   failpoint("agent.stage.after-mkdir");
   run.staleView();
   const result = await plugin.stage(order, signal);
@@ -45,7 +48,7 @@ export async function stageStep(run: VolumeRun, claimUid: string, contents: Perm
     return undefined;
   }
   const phase = run.volume().stage.phase;
-  if (surelyNot(result) && phase === "staging") run.note({ type: "stage-refused" });
+  if (phase === "staging" && (await surelyNot(result, order.stagingPath, mounts))) run.note({ type: "stage-refused" });
   else if (result.failure.sent) run.see({ type: "stage-unknown" });
   return refusedOrHalt(run, claimUid, result, tools);
 }
@@ -82,11 +85,10 @@ export async function publishStep(
     return undefined;
   }
   const phase = run.volume().claims[claimUid]?.phase;
-  if (surelyNot(result) && phase === "publishing") {
+  if (phase === "publishing" && (await surelyNot(result, target, mounts))) {
     run.note({ type: "publish-refused", claimUid });
     // "Left behind when Publish fails" is what some drivers do with the target they made.
-    const view = await mounts.look(false);
-    if (view.under(target).length === 0) await dirs.removeTarget(target);
+    if (result.failure.sent) await dirs.removeTarget(target);
   } else if (result.failure.sent) run.see({ type: "publish-unknown", claimUid });
   return refusedOrHalt(run, claimUid, result, tools);
 }
@@ -142,8 +144,15 @@ function orderOf(run: VolumeRun, claimUid: string, contents: PermitContents): Mo
 
 type NotDone = { readonly kind: "refused" | "unknown"; readonly failure: CallFailure };
 
-/** This very call changed nothing: the plugin said so, or it was never asked. */
-const surelyNot = (result: NotDone): boolean => result.kind === "refused" || !result.failure.sent;
+/**
+ * This very call changed nothing: it was never sent, or the plugin said so and the kernel agrees. A driver that mounts and
+ * then fails at the owner or the mode refuses too, and ALREADY_EXISTS says itself that something is there.
+ */
+async function surelyNot({ kind, failure }: NotDone, path: string, mounts: MountTable): Promise<boolean> {
+  if (!failure.sent) return true;
+  if (kind !== "refused" || failure.code === "ALREADY_EXISTS") return false;
+  return (await mounts.look(false)).under(path).length === 0;
+}
 
 /** Refused for good: the claim ends, what may be there is undone first. Everything else is asked again. */
 function refusedOrHalt(run: VolumeRun, claimUid: string, result: NotDone, tools: StepTools): Halt | undefined {

@@ -39,6 +39,7 @@ const fate = fc.constantFrom<Fate>(
   "done",
   "done",
   "refused",
+  "refused-after",
   "blocked",
   "lost-before",
   "lost-after",

@@ -1,0 +1,73 @@
+import { expect, test } from "vitest";
+import {
+  anyCaller,
+  modelPaths,
+  permitOrder,
+  releaseOrder,
+  startModelAgent,
+  volumeRef,
+} from "../testing/model-agent.ts";
+
+const paths = modelPaths.of(volumeRef.plugin, volumeRef.externalId);
+const single = { accessMode: "SINGLE_NODE_WRITER" } as const;
+
+test("[I6] staged again over a mount that stayed: the agent leaves alone what the volume covers", async () => {
+  const agent = await startModelAgent();
+  const looked: string[] = [];
+  agent.host.dirs.makeStaging = async (path) => {
+    // As on a real host: the volume's root belongs to whom it likes, and to look at it may hang.
+    if (agent.host.mountedPaths().includes(path)) throw new Error("the volume belongs to user 1000");
+    looked.push(path);
+  };
+  await agent.volumes().publish(permitOrder("a", 5), anyCaller);
+  agent.host.unmount(paths.target("a"));
+  expect(await agent.volumes().publish(permitOrder("a", 5), anyCaller)).toMatchObject({ kind: "published" });
+  expect(looked).toEqual([paths.staging]);
+  expect(agent.host.calls.filter((call) => call.startsWith("NodeStage"))).toHaveLength(2);
+});
+
+test("[I2] [I6] the agent ends after Stage, before its record: staged again over the mount, published, released", async () => {
+  const agent = await startModelAgent();
+  agent.host.fates.push("crash-after");
+  await Promise.race([agent.volumes().publish(permitOrder("a", 5), anyCaller), agent.crashed()]);
+  await agent.start();
+  expect(agent.host.mountedPaths()).toEqual([paths.staging]);
+  expect(await agent.volumes().publish(permitOrder("a", 5), anyCaller)).toMatchObject({ kind: "published" });
+  expect(await agent.volumes().release(releaseOrder("a", 5), anyCaller)).toMatchObject({ kind: "released" });
+  expect(agent.host.mountedPaths()).toEqual([]);
+});
+
+test("[I5] Publish refused with the mount left behind: unpublished before the claim ends", async () => {
+  const agent = await startModelAgent();
+  agent.host.fates.push("done", "refused-after");
+  expect(await agent.volumes().publish(permitOrder("a", 5), anyCaller)).toMatchObject({ kind: "not-mounted" });
+  expect(agent.host.calls).toEqual([
+    "NodeStageVolume done",
+    "NodePublishVolume refused-after",
+    "NodeUnpublishVolume done",
+    "NodeUnstageVolume done",
+  ]);
+  expect(agent.host.mountedPaths()).toEqual([]);
+});
+
+test("[I5] Stage refused with the mount left behind: unstaged before the claim ends", async () => {
+  const agent = await startModelAgent();
+  agent.host.fates.push("refused-after");
+  expect(await agent.volumes().publish(permitOrder("a", 5), anyCaller)).toMatchObject({ kind: "not-mounted" });
+  expect(agent.host.calls).toEqual(["NodeStageVolume refused-after", "NodeUnstageVolume done"]);
+  expect(agent.host.mountedPaths()).toEqual([]);
+});
+
+test("[I6] what the kernel showed before a reboot is forgotten in every later life, not only in the first", async () => {
+  const agent = await startModelAgent();
+  await agent.volumes().publish(permitOrder("a", 5, single), anyCaller);
+  expect(agent.ledger().volume(volumeRef.volumeUid)?.stage.marks).not.toEqual([]);
+  agent.crash();
+  await agent.start({ rebooted: true });
+  agent.crash();
+  await agent.start();
+  expect(agent.ledger().volume(volumeRef.volumeUid)?.stage).toMatchObject({ shown: [], marks: [], before: [] });
+  // Device numbers are given out anew at each boot: this is a disk of the host's.
+  agent.host.addMount("/srv", "9:1", "/ext-1");
+  expect(await agent.volumes().release(releaseOrder("a", 5), anyCaller)).toMatchObject({ kind: "released" });
+});
