@@ -1,6 +1,6 @@
 /** The only file that knows every part: puts the agent together, starts it in order and stops it in reverse. */
 import { hash, randomUUID } from "node:crypto";
-import { mkdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { release as kernelRelease } from "node:os";
 import { createPluginDirectory } from "@holdfast/csi/plugin-directory";
 import { systemClock } from "@holdfast/shared/async/clock";
@@ -22,6 +22,7 @@ import { createFailpoints, type FailpointName } from "./failpoints.ts";
 import { createFingerprintBoard } from "./plugins/fingerprint-board.ts";
 import { createNodePlugins } from "./plugins/node-plugins.ts";
 import { createRelay } from "./plugins/relay.ts";
+import { makeDirectories } from "./volumes/durable-files.ts";
 import { healthFacts } from "./volumes/health-facts.ts";
 import { openHostDirs, trustedOwners } from "./volumes/host-dirs.ts";
 import { openJournal } from "./volumes/journal.ts";
@@ -80,7 +81,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
     });
 
     // Lock, journal, mounts: what is known of the host is complete before anything is served.
-    await mkdir(stateDir, { recursive: true, mode: 0o700 });
+    await makeDirectories(stateDir, 0o700);
     await lifecycle.start("state lock", async () => {
       const lock = await takeStateLock(stateDir);
       return () => lock.release();

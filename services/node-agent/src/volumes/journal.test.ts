@@ -3,8 +3,9 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { createFailpoints, noFailpoints } from "../failpoints.ts";
-import { type Journal, type JournalOptions, openJournal } from "./journal.ts";
+import { type Journal, openJournal } from "./journal.ts";
 import { encodeHeader } from "./journal-format.ts";
+import type { JournalOptions } from "./journal-writer.ts";
 
 async function freshDir(): Promise<string> {
   const dir = await mkdtemp(path.join(tmpdir(), "hf-journal-"));
@@ -165,4 +166,52 @@ test("[I4] a write that fails is the end: nothing is told, nothing more is writt
   await expect(journal.append([{ a: 2 }], () => synced.push(2))).rejects.toThrow("EIO");
   await expect(journal.append([{ a: 3 }], noSync)).rejects.toThrow("EIO");
   expect({ fail, synced, fatal: fatal.length }).toEqual({ fail: true, synced: [], fatal: 1 });
+});
+
+test("[I6] what earlier lives left is rewritten in this one: restarts do not fill the journal", async () => {
+  const dir = await freshDir();
+  const first = await open(dir);
+  for (let at = 0; at < 30; at += 1) await first.append([{ filler: "x".repeat(50_000) }], noSync);
+  await first.close();
+  const second = await open(dir, { maxBytes: 1_600_000 });
+  second.rewriteFrom(() => [[{ kept: 1 }]]);
+  await second.append([{ a: 1 }], noSync);
+  await second.append([{ a: 2 }], noSync);
+  expect(second.bytes()).toBeLessThan(1000);
+  expect(second.fullBecause()).toBeUndefined();
+});
+
+test("no room for a second file: the first one goes on, whole, and the rewrite is tried again later", async () => {
+  const dir = await freshDir();
+  const fatal: Error[] = [];
+  let fulls = 1;
+  const failpoint = (name: string): void => {
+    if (name !== "agent.compact.after-write" || fulls === 0) return;
+    fulls -= 1;
+    throw Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+  };
+  const first = await open(dir);
+  await first.append([{ a: 1 }], noSync);
+  await first.close();
+  const journal = await open(dir, { failpoint, onFatal: (error) => fatal.push(error) });
+  journal.rewriteFrom(() => [[{ kept: 1 }]]);
+  await journal.rewrite();
+  await journal.append([{ a: 2 }], noSync);
+  await journal.rewrite();
+  await journal.append([{ a: 3 }], noSync);
+  await journal.close();
+  expect(fatal).toEqual([]);
+  expect((await open(dir)).records).toEqual([{ kept: 1 }, { a: 3 }]);
+});
+
+test("an append that meets the end is turned away, and is no fault of the disk", async () => {
+  const dir = await freshDir();
+  const fatal: Error[] = [];
+  const journal = await open(dir, { onFatal: (error) => fatal.push(error) });
+  const written = journal.append([{ a: 1 }], noSync);
+  const closing = journal.close();
+  await expect(journal.append([{ a: 2 }], noSync)).rejects.toThrow("closed");
+  await Promise.all([written, closing]);
+  expect(fatal).toEqual([]);
+  expect((await open(dir)).records).toEqual([{ a: 1 }]);
 });

@@ -1,0 +1,234 @@
+/**
+ * The journal's file: appended to, synced before anybody goes on, rewritten when it has grown.
+ *
+ * J1 `append` resolves only after fdatasync; its `synced` runs first, in the order of the records.
+ * J2 One write at a time and a sync after each, so that only the last frame can be torn (journal-format.ts).
+ * J3 Whoever waits while a sync runs shares the next one.
+ * J4 After a failed write or sync nothing more is written: the kernel may have dropped what it could not write, and
+ *    nobody can tell what is on disk. The process has to end and read again.
+ * J5 A rewritten file is complete and synced before it takes the name, and the name is synced before it is used.
+ */
+import { constants } from "node:fs";
+import { type FileHandle, open, rename, rm, statfs } from "node:fs/promises";
+import type { Failpoint } from "../failpoints.ts";
+import { isDiskFull, syncDirectory, writeAll } from "./durable-files.ts";
+import { encodeFrame, encodeHeader, type JournalHeader } from "./journal-format.ts";
+
+export interface JournalOptions {
+  readonly dir: string;
+  readonly machine: string;
+  readonly newUid: () => string;
+  readonly failpoint: Failpoint;
+  /** Above this no permit is taken; releases may use as much again. */
+  readonly maxBytes: number;
+  /** So much has to be free on the disk. */
+  readonly minFreeBytes: number;
+  /** J4 */
+  readonly onFatal: (error: Error) => void;
+}
+
+/** Records for a rewritten file, in parts that become frames. */
+export type Snapshot = () => Iterable<readonly unknown[]>;
+
+export interface JournalWriter {
+  append(records: readonly unknown[], synced: () => void): Promise<void>;
+  /** Where a rewrite gets its records from; without it the file only grows. */
+  rewriteFrom(snapshot: Snapshot): void;
+  /** Rewrites now. */
+  rewrite(): Promise<void>;
+  fullBecause(): string | undefined;
+  syncs(): number;
+  bytes(): number;
+  close(): Promise<void>;
+}
+
+interface Waiting {
+  readonly records: readonly unknown[];
+  readonly synced: () => void;
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+}
+
+const smallestRewrite = 1 << 20;
+
+export function createJournalWriter(options: JournalOptions, file: string, temporary: string, header: JournalHeader) {
+  const { dir, failpoint, maxBytes, minFreeBytes, onFatal } = options;
+  let handle: FileHandle | undefined;
+  let sequence = 0;
+  let bytes = 0;
+  /** Of the last rewritten file. 0 in a new life: how much of the file is still of use is not known before a rewrite. */
+  let snapshotBytes = 0;
+  let closed = false;
+  let syncs = 0;
+  let waiting: Waiting[] = [];
+  let running: Promise<void> | undefined;
+  let snapshot: Snapshot | undefined;
+  let wantRewrite = false;
+  let broken: Error | undefined;
+  let freeBytes = Number.POSITIVE_INFINITY;
+  let statAt = 0;
+
+  const fail = (error: unknown): Error => {
+    broken = error instanceof Error ? error : new Error(String(error));
+    for (const it of waiting.splice(0)) it.reject(broken);
+    onFatal(broken); // J4
+    return broken;
+  };
+
+  const measureDisk = async (): Promise<void> => {
+    statAt = bytes;
+    const { bavail, bsize } = await statfs(dir);
+    freeBytes = bavail * bsize;
+  };
+
+  /** J5: the file under its other name. */
+  const prepare = async (parts: Iterable<readonly unknown[]>) => {
+    const next = await open(temporary, constants.O_CREAT | constants.O_TRUNC | constants.O_WRONLY, 0o600);
+    let size = 0;
+    let frames = 0;
+    const write = async (frame: Buffer): Promise<void> => {
+      await writeAll(next, frame, size);
+      size += frame.length;
+    };
+    try {
+      await write(encodeHeader(header));
+      for (const part of parts) {
+        frames += 1;
+        await write(encodeFrame(frames, part));
+      }
+      failpoint("agent.compact.after-write");
+      await next.sync();
+    } catch (error) {
+      await next.close();
+      throw error;
+    }
+    return { next, size, frames };
+  };
+
+  /** J5 */
+  const begin = async (parts: Iterable<readonly unknown[]>): Promise<void> => {
+    const { next, size, frames } = await prepare(parts);
+    await take(next, size, frames);
+  };
+
+  const take = async (next: FileHandle, size: number, frames: number): Promise<void> => {
+    await rename(temporary, file);
+    failpoint("agent.compact.after-rename");
+    await syncDirectory(dir);
+    await handle?.close();
+    handle = next;
+    bytes = size;
+    sequence = frames;
+    await measureDisk();
+  };
+
+  /** A disk without room for a second file is no reason to end: the first is whole and goes on. */
+  const rewriteNow = async (from: Snapshot): Promise<void> => {
+    wantRewrite = false;
+    const prepared = await prepare(from()).catch(async (error: unknown) => {
+      if (!isDiskFull(error)) throw error;
+      await rm(temporary, { force: true });
+      await measureDisk();
+      return undefined;
+    });
+    if (prepared !== undefined) await take(prepared.next, prepared.size, prepared.frames);
+    snapshotBytes = bytes;
+  };
+
+  const rewriteDue = (): boolean => {
+    if (snapshot === undefined) return false;
+    if (wantRewrite) return true;
+    return bytes > smallestRewrite && (bytes > 4 * snapshotBytes || (bytes > maxBytes && bytes > 1.2 * snapshotBytes));
+  };
+
+  const writeBatch = async (batch: readonly Waiting[]): Promise<void> => {
+    const to = handle;
+    if (to === undefined) throw new Error("the journal was closed");
+    const frame = encodeFrame(
+      sequence + 1,
+      batch.flatMap((it) => it.records),
+    );
+    await writeAll(to, frame, bytes);
+    failpoint("agent.journal.after-write");
+    await to.datasync();
+    syncs += 1;
+    sequence += 1;
+    bytes += frame.length;
+    for (const it of batch) {
+      it.synced(); // J1
+      it.resolve();
+    }
+  };
+
+  /** J2, J3: one loop at a time; what arrives meanwhile goes into its next turn. */
+  const run = async (): Promise<void> => {
+    try {
+      while (waiting.length > 0 || rewriteDue()) {
+        const batch = waiting;
+        waiting = [];
+        try {
+          if (batch.length > 0) await writeBatch(batch);
+        } catch (error) {
+          for (const it of batch) it.reject(error as Error);
+          throw error;
+        }
+        if (rewriteDue() && snapshot !== undefined) await rewriteNow(snapshot);
+        if (bytes - statAt > 256 << 10) await measureDisk();
+      }
+    } catch (error) {
+      fail(error);
+    } finally {
+      running = undefined;
+    }
+  };
+
+  const kick = (): Promise<void> => {
+    running ??= run();
+    return running;
+  };
+
+  return {
+    begin,
+    async resume(size: number, last: number) {
+      handle = await open(file, constants.O_WRONLY);
+      bytes = size;
+      sequence = last;
+      await measureDisk();
+    },
+    journal: {
+      append(records: readonly unknown[], synced: () => void): Promise<void> {
+        if (broken !== undefined) return Promise.reject(broken);
+        if (handle === undefined || closed)
+          return Promise.reject(new Error("the journal is damaged or closed: nothing is written"));
+        return new Promise<void>((resolve, reject) => {
+          waiting.push({ records, synced, resolve, reject });
+          void kick();
+        });
+      },
+      rewriteFrom(from: Snapshot) {
+        snapshot = from;
+      },
+      async rewrite() {
+        wantRewrite = true;
+        await kick();
+        if (broken !== undefined) throw broken;
+      },
+      fullBecause() {
+        if (freeBytes < minFreeBytes) {
+          void measureDisk().catch(() => undefined);
+          return `${dir} has ${freeBytes} bytes left, ${minFreeBytes} are kept for releases: free some space`;
+        }
+        if (bytes < maxBytes) return undefined;
+        return `the journal in ${dir} holds ${bytes} bytes, ${maxBytes} are allowed: release volumes, or raise HOLDFAST_JOURNAL_MAX_BYTES`;
+      },
+      syncs: () => syncs,
+      bytes: () => bytes,
+      async close() {
+        closed = true;
+        await running;
+        await handle?.close();
+        handle = undefined;
+      },
+    },
+  };
+}
