@@ -64,6 +64,8 @@ export function createControllerPeer(options: ControllerPeerOptions): { run(): P
   let period = options.heartbeatMs;
   let failures = 0;
   let told = 0;
+  /** Forgotten by the controller, waiting for the turn of their volumes: a volume that hangs holds up no heartbeat. */
+  const forgetting = new Set<string>();
 
   const failed = async (what: string, error: unknown): Promise<void> => {
     signal.throwIfAborted();
@@ -106,12 +108,21 @@ export function createControllerPeer(options: ControllerPeerOptions): { run(): P
 
   /** Releases whose answer may have reached nobody, until they come back as forgotten. */
   const acknowledge = async (): Promise<void> => {
-    const late = lateReleases(ledger).slice(0, 500);
+    const late = lateReleases(ledger)
+      .filter(({ dead }) => !forgetting.has(dead.claimUid))
+      .slice(0, 500);
     if (late.length === 0 || ledger.damage !== undefined) return;
     const { forgottenClaimUids } = await client.acknowledge(acknowledgeMessage(self, ledger, late), call);
     for (const claimUid of forgottenClaimUids) {
       const one = late.find(({ dead }) => dead.claimUid === claimUid);
-      if (one !== undefined) await options.forget(one.ref, claimUid);
+      if (one === undefined) continue;
+      forgetting.add(claimUid);
+      void options
+        .forget(one.ref, claimUid)
+        .catch((error: unknown) => {
+          if (!signal.aborted) log.warn("a release that is known everywhere stays in the journal", { error });
+        })
+        .finally(() => forgetting.delete(claimUid));
     }
   };
 

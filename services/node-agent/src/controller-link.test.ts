@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { createNotifier } from "@holdfast/shared/async/notifier";
+import { RegisterResponse } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import { NodeState } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PluginFingerprint } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { type ControllerLink, createControllerLink } from "./controller-link.ts";
 import { dialController } from "./controller-link-client.ts";
 import type { AgentSelf, Fingerprints } from "./controller-link-messages.ts";
@@ -204,4 +205,106 @@ test("a release that nobody heard of is told until it is forgotten", async () =>
   const told = controller.acknowledged.length;
   await beats(controller, 2);
   expect(controller.acknowledged.length).toBe(told);
+});
+
+test("[I7] a volume that hangs holds up no heartbeat, although a release of it is to be forgotten", async () => {
+  const controller = await startFakeController({ heartbeatMs: 100 });
+  controller.setForgetting(false);
+  const { agent, link } = await startLink([controller.address]);
+  await registered(link);
+  const nodeEpoch = controller.nodeEpoch();
+  const caller = new AbortController();
+  await agent.volumes().publish(permitOrder("a", 5, { nodeEpoch }), anyCaller);
+  const release = agent.volumes().release(releaseOrder("a", 5, nodeEpoch), caller.signal);
+  await Promise.resolve();
+  caller.abort(new Error("gone"));
+  await release;
+  let go: () => void = () => undefined;
+  agent.host.dirs.makeStaging = () =>
+    new Promise((resolve) => {
+      go = resolve;
+    });
+  const hanging = agent.volumes().publish(permitOrder("b", 6, { nodeEpoch }), anyCaller);
+  const told = controller.acknowledged.length;
+  controller.setForgetting(true);
+  await expect.poll(() => controller.acknowledged.length).toBeGreaterThan(told);
+  await beats(controller, 3);
+  expect(
+    agent
+      .ledger()
+      .volume(volumeRef.volumeUid)
+      ?.dead.map(({ late }) => late),
+  ).toEqual([true]);
+  go();
+  expect(await hanging).toMatchObject({ kind: "published" });
+  await expect
+    .poll(() =>
+      agent
+        .ledger()
+        .volume(volumeRef.volumeUid)
+        ?.dead.filter(({ late }) => late),
+    )
+    .toEqual([]);
+});
+
+describe("answers of two controllers at once", () => {
+  /** Controllers that answer a registration at once and a heartbeat never. */
+  async function startWith(answers: Readonly<Record<string, { nodeEpoch: number; state: NodeState }>>) {
+    const agent = await startModelAgent();
+    const life = new AbortController();
+    const link = createControllerLink({
+      controllers: Object.keys(answers),
+      self: {
+        node: "node-a",
+        machineId: "m",
+        bootId: "b",
+        instance: "i",
+        address: () => "127.0.0.1:1",
+        version: "0",
+        rootDir: "/hf",
+        scope: "own-namespace",
+        fingerprints: fakeFingerprints().board,
+        health: () => ({ notAccepting: undefined, publications: 0, blocked: 0, unacknowledged: 0 }),
+      },
+      ledger: agent.ledger(),
+      dial: (address) => ({
+        register: async () => {
+          const { nodeEpoch = 0, state = NodeState.NODE_STATE_READY } = answers[address] ?? {};
+          return RegisterResponse.fromPartial({ nodeEpoch: BigInt(nodeEpoch), clusterUid: "cluster-1", state });
+        },
+        heartbeat: () => new Promise(() => undefined),
+        acknowledge: () => new Promise(() => undefined),
+      }),
+      heartbeatMs: 60_000,
+      reconnectMaxMs: 100,
+      clock: systemClock,
+      random: Math.random,
+      log: createMemoryLogger(),
+      failpoint: noFailpoints,
+      forget: async () => undefined,
+      signal: life.signal,
+    });
+    onTestFinished(async () => {
+      life.abort(new DOMException("the test is over", "AbortError"));
+      await link.stop();
+    });
+    await registered(link);
+    for (let turn = 0; turn < 50; turn += 1) await Promise.resolve();
+    return { agent, link };
+  }
+
+  test("[I9] the node epoch does not go back to the older one, whatever the order of the answers", async () => {
+    const ready = { state: NodeState.NODE_STATE_READY };
+    const { agent } = await startWith({ "new:1": { nodeEpoch: 7, ...ready }, "old:1": { nodeEpoch: 6, ...ready } });
+    expect(agent.ledger().agent().nodeEpoch).toBe(7);
+    expect(nodeEpochOnDisk(agent)).toBe("7");
+  });
+
+  test("[I9] who answers with an older node epoch lifts no quarantine", async () => {
+    const { link } = await startWith({
+      "new:1": { nodeEpoch: 7, state: NodeState.NODE_STATE_QUARANTINED },
+      "old:1": { nodeEpoch: 6, state: NodeState.NODE_STATE_READY },
+    });
+    expect(link.quarantined()).toBe(true);
+  });
 });

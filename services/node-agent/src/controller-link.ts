@@ -3,7 +3,7 @@
  * nobody has heard of. Liveness is all that depends on it; no mount is made or taken away because a controller is silent.
  *
  * K1 No order is taken before one registration was answered and its node epoch journalled (I4).
- * K2 The node epoch never goes back.
+ * K2 The node epoch never goes back, and who answers with an older one lifts no quarantine.
  * K3 Each controller has its own loop: one that hangs delays no other.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
@@ -43,6 +43,9 @@ export interface ControllerLink {
   stop(): Promise<void>;
 }
 
+const isFenced = (state: NodeState): boolean =>
+  state === NodeState.NODE_STATE_QUARANTINED || state === NodeState.NODE_STATE_FENCING;
+
 export function createControllerLink(options: ControllerLinkOptions): ControllerLink {
   const { controllers, ledger, log, failpoint, signal } = options;
   const peers = new Map<string, Promise<void>>();
@@ -50,16 +53,26 @@ export function createControllerLink(options: ControllerLinkOptions): Controller
   let quarantined = false;
 
   const onState = (state: NodeState): void => {
-    const next = state === NodeState.NODE_STATE_QUARANTINED || state === NodeState.NODE_STATE_FENCING;
+    const next = isFenced(state);
     if (next !== quarantined)
       log.warn(next ? "the node is fenced: no permit is taken" : "the node is no longer fenced");
     quarantined = next;
   };
 
-  const onRegistered = async (address: string, response: RegisterResponse): Promise<void> => {
+  /** K2: one answer after the other, each compared with what the one before it left. */
+  let settled: Promise<void> = Promise.resolve();
+  const onRegistered = (address: string, response: RegisterResponse): Promise<void> => {
+    const settling = settled.then(() => take(address, response));
+    settled = settling.catch(() => undefined);
+    return settling;
+  };
+
+  const take = async (address: string, response: RegisterResponse): Promise<void> => {
     const { clusterUid, state, controllerAddresses } = response;
     const nodeEpoch = Number(response.nodeEpoch);
     const known = ledger.agent();
+    // Before its node epoch counts: no permit slips in between.
+    if (isFenced(state)) onState(state);
     failpoint("agent.register.before-journal");
     if (nodeEpoch < known.nodeEpoch) {
       // K2
@@ -72,7 +85,7 @@ export function createControllerLink(options: ControllerLinkOptions): Controller
       if (ledger.damage === undefined) await ledger.commitAgent({ type: "node-epoch", nodeEpoch, clusterUid }); // K1
     }
     failpoint("agent.register.after-journal");
-    onState(state);
+    if (nodeEpoch >= known.nodeEpoch) onState(state);
     registrations.notify();
     log.info("registered", { controller: address, node_epoch: nodeEpoch, cluster: clusterUid });
     for (const other of controllerAddresses) follow(other);

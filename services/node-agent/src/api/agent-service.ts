@@ -23,7 +23,7 @@ export interface AgentServiceOptions {
     release(order: ReleaseOrder, caller: AbortSignal): Promise<ReleaseResult>;
     inventory(): Promise<Inventory>;
   };
-  readonly ledger: Pick<Ledger, "uid" | "agent" | "commitAgent">;
+  readonly ledger: Pick<Ledger, "uid" | "agent" | "commitAgent" | "damage">;
   readonly scope: MountTable["scope"];
   /** Why no order is taken yet, or undefined. */
   readonly startingBecause: () => string | undefined;
@@ -109,6 +109,8 @@ export function createAgentService(options: AgentServiceOptions): Implementation
       const at = now();
       for (const volume of known) yield inventoryVolumeMessage(volume, at);
       for (const { path, mountId } of orphans) yield { orphan: { path, mountId: BigInt(mountId) } };
+      // What lies behind the damage is not known: all that can be told, and no end, so that nobody takes it for everything.
+      if (ledger.damage !== undefined) return;
       yield { end: { volumes: known.length, orphans: orphans.length } };
     },
 

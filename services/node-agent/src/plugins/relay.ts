@@ -3,6 +3,7 @@ import { type CsiMethod, methodOf, methods, type UnaryMethod } from "@holdfast/c
 import { codes } from "@holdfast/csi/outcome";
 import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
 import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
+import type { NodeMethod } from "../ports.ts";
 
 export interface RelayedCall {
   readonly plugin: string;
@@ -24,6 +25,10 @@ export function createRelay(directory: Pick<PluginDirectory, "get">) {
     if (method === undefined || !isUnaryMethod(method)) {
       throw invalidArgument([{ field: "method", description: `${path} is no unary method of CSI` }]);
     }
+    if (journalled.has(method)) {
+      const description = `${path} changes mounts: the agent makes it by itself, after its own journal`;
+      throw invalidArgument([{ field: "method", description }]);
+    }
     const connection = directory.get(plugin);
     if (connection === undefined) {
       return {
@@ -36,5 +41,13 @@ export function createRelay(directory: Pick<PluginDirectory, "get">) {
     return { failure: { code: codes.indexOf(code), message, notSent: !sent } };
   };
 }
+
+/** What a mount comes and goes by never passes the journal by (I4). */
+const journalled: ReadonlySet<CsiMethod> = new Set<NodeMethod>([
+  "NodeStageVolume",
+  "NodePublishVolume",
+  "NodeUnpublishVolume",
+  "NodeUnstageVolume",
+]);
 
 const isUnaryMethod = (method: CsiMethod): method is UnaryMethod => methods[method].kind !== "stream";
