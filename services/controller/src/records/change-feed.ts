@@ -38,7 +38,10 @@ export const runChangeFeed = async (deps: ChangeFeedDeps): Promise<never> => {
 
   const take = (event: StoredEvent): void => {
     position = event.token;
-    if (event.ref.kind === "volume") records.learnOf(event.ref.key, revOf(event));
+    if (event.ref.kind === "volume")
+      records.learnOf(event.ref.key, revOf(event)).catch((error: unknown) => {
+        if (!signal.aborted) log.warn("an event of another controller was lost", { volume: event.ref.key, error });
+      });
     if (event.ref.kind === "node") changes.publish(nodeChangeKey(event.ref.key));
   };
 

@@ -106,9 +106,8 @@ describe("the feed of other controllers' changes", () => {
       },
     } as unknown as Store;
     const records = {
-      learnOf: (key: string, rev: number | undefined) => {
+      learnOf: async (key: string, rev: number | undefined) => {
         learned.push(`${key}@${rev ?? "?"}`);
-        return true;
       },
       forgetAll: () => {
         forgotten += 1;

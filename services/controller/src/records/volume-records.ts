@@ -58,8 +58,8 @@ export interface VolumeRecords {
   nextDue(): Promise<number | undefined>;
   /** Moves the record to its next due time, although nothing changed; before it is looked at, so that no look is lost. */
   reschedule(ref: VolumeRef): Promise<void>;
-  /** Another controller wrote revision `rev`. False: this process knows that revision already. */
-  learnOf(key: string, rev: number | undefined): boolean;
+  /** Somebody wrote revision `rev`: what is remembered of an older one is forgotten, and who waits is woken. */
+  learnOf(key: string, rev: number | undefined): Promise<void>;
   forgetAll(): void;
   onCommit(listener: (notice: CommitNotice) => void): () => void;
   /** How many commits were asked of the store; the hot path is held to three and three. */
@@ -108,7 +108,10 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
     getMany: decisions.read,
     async list(index, value, { after, limit }) {
       const page = await store.list({ index, value, limit, ...(after === undefined ? {} : { after }) });
-      const volumes = page.records.map((r) => cache.keep(r.ref.key, { volume: decodeVolume(r), rev: r.rev }));
+      const volumes = page.records.map((r) => {
+        const held = cache.get(r.ref.key);
+        return held?.rev === r.rev ? held : cache.keep(r.ref.key, { volume: decodeVolume(r), rev: r.rev });
+      });
       return { volumes, next: page.next };
     },
     async listEnded(index, value, { after, limit }) {
@@ -165,12 +168,15 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
         const revs = await decisions.commitOnce(commit, [ref]);
         if (revs !== undefined) cache.keep(volumeKey(ref), { volume: held.volume, rev: held.rev + 1 });
       }),
-    learnOf(key, rev) {
-      const held = cache.get(key);
-      if (held !== undefined && rev !== undefined && held.rev >= rev) return false;
-      cache.drop(key);
-      changes.publish(volumeKey(refOfKey(key)));
-      return true;
+    async learnOf(key, rev) {
+      const ref = refOfKey(key);
+      // The event of our own commit may come before that commit's answer: behind it, it tells nothing new.
+      await decisions.exclusively([ref], async () => {
+        const held = cache.get(key);
+        if (held !== undefined && rev !== undefined && held.rev >= rev) return;
+        cache.drop(key);
+        changes.publish(volumeKey(ref));
+      });
     },
     forgetAll() {
       cache.clear();
