@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import path from "node:path";
 import { createPluginDirectory } from "@holdfast/csi/plugin-directory";
 import { systemClock } from "@holdfast/shared/async/clock";
+import { identityFromMetadata, identityOfLocalSocket } from "@holdfast/shared/grpc/identity";
 import { createGrpcServer } from "@holdfast/shared/grpc/server";
 import { createAdminServer } from "@holdfast/shared/http/admin-server";
 import { createLifecycle } from "@holdfast/shared/lifecycle";
@@ -64,6 +65,9 @@ const defaultDeadlineMs = 11 * 60_000;
 
 const nodesAmong = (keys: readonly string[]): readonly string[] =>
   keys.filter((key) => key.startsWith(nodeChangeKey(""))).map((key) => key.slice(nodeChangeKey("").length));
+
+/** How long a start waits for what only makes its first answers better. */
+const startPatienceMs = 2_000;
 
 const ids: Ids = { uuid: randomUUID, random: Math.random };
 
@@ -169,6 +173,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       directory,
       secrets,
       log,
+      sourceOf: async (ref) => (await records.recent(ref))?.volume,
       announcedByNodes: controllerServiceOnNodes(registry),
       namesOnNodes: () => registry.list().flatMap(({ record }) => record.plugins.map(({ name }) => name)),
     });
@@ -184,7 +189,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       clock,
       log,
     });
-    await Promise.all([gate.check(signal), pluginsSettled(directory, clock, signal)]);
+    inBackground("the gate of the store", gate.run(work.signal));
+    await Promise.all([gate.firstLook(startPatienceMs, signal), pluginsSettled(directory, clock, signal)]);
     const commands = createCommands({ records, nodes: registry, plugins, gate, clock, ids });
     const reconciler = createReconciler({
       records,
@@ -205,6 +211,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       log,
       metrics,
       insecure,
+      // Whoever may open a unix socket is a local program, unless it says more of itself.
+      identity: config.listen.startsWith("unix:") ? identityOfLocalSocket : identityFromMetadata,
       defaultDeadlineMs,
       limits: { maxInFlight: config.maxInFlight, maxInFlightPerCaller: config.maxInFlightPerCaller },
     });
@@ -238,7 +246,6 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     });
 
     await lifecycle.start("reconciler", async () => {
-      inBackground("the gate of the store", gate.run(work.signal));
       inBackground("looking for silent nodes", registry.watchSilence(work.signal));
       inBackground("following the store", runChangeFeed({ ...feed, store, clock, log, signal: work.signal }));
       await reconciler.start();

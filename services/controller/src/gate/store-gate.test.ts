@@ -293,6 +293,22 @@ describe("running", () => {
     expect(gate.state().open).toBe(true);
   });
 
+  test("a start waits for the first look, and not for a node that is out of reach", async () => {
+    let started = 0;
+    const count = (): void => {
+      started += 1;
+    };
+    void gate.firstLook(2_000, stop.signal).then(count);
+    await clock.advance(1_999);
+    expect(started).toBe(0);
+    await clock.advance(1);
+    expect(started).toBe(1);
+    await run();
+    void gate.firstLook(2_000, stop.signal).then(count);
+    await clock.advance(0);
+    expect(started).toBe(2);
+  });
+
   test("an open gate is not looked at for nothing, and closes and opens again by itself", async () => {
     let looks = 0;
     beforeIdentity = () => {

@@ -28,8 +28,10 @@ export interface StoreGateOptions {
 export interface VettedStoreGate extends StoreGate {
   /** One look, and a vetting if it is needed. */
   check(signal: AbortSignal): Promise<void>;
-  /** Looks again whenever something changed, until the signal; rejects then. */
+  /** Looks, and again whenever something changed, until the signal; rejects then. */
   run(signal: AbortSignal): Promise<never>;
+  /** Resolves when `run` has looked once, or after `mostMs`: a node that is out of reach must not hold up a start. */
+  firstLook(mostMs: number, signal: AbortSignal): Promise<void>;
   /** What keeps it shut. */
   findings(): readonly Finding[];
   /** Opens it in spite of the findings, on somebody's word. */
@@ -43,6 +45,7 @@ const abreast = 16;
 export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
   const { store, nodes, agents, volumes, lineage, clock, log } = options;
   const wake = createNotifier();
+  const looks = createNotifier();
   const listeners = new Set<() => void>();
   let standing = { open: false, gen: 0, reason: "the store was not looked at yet" };
   let found: readonly Finding[] = [];
@@ -174,7 +177,20 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
         signal.throwIfAborted();
         const version = wake.version();
         await check(signal);
+        looks.notify();
         await pause(version, signal);
+      }
+    },
+    async firstLook(mostMs, signal) {
+      const until = linkSignals(signal);
+      const cancel = clock.timer(mostMs, () => until.abort(new DOMException("", "TimeoutError")));
+      try {
+        await looks.wait(0, until.signal);
+      } catch {
+        signal.throwIfAborted();
+      } finally {
+        cancel();
+        until.dispose();
       }
     },
     findings: () => found,

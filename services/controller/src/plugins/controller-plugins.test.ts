@@ -32,12 +32,14 @@ let directory: PluginDirectory;
 let plugin: SimPlugin | undefined;
 let plugins: ControllerPlugins;
 let announced: Tri;
+let sources: Record<string, VolumeRecord>;
 
 beforeEach(async () => {
   dir = await mkdtemp(path.join(tmpdir(), "hf-cp-"));
   stop = new AbortController();
   log = createMemoryLogger();
   announced = "unknown";
+  sources = {};
   directory = createPluginDirectory({
     dir,
     role: "controller",
@@ -50,6 +52,7 @@ beforeEach(async () => {
     directory,
     secrets: createSecrets({ env: {} }),
     log,
+    sourceOf: async ({ id }) => sources[id],
     announcedByNodes: () => announced,
     namesOnNodes: () => ["on-nodes"],
   });
@@ -119,6 +122,17 @@ describe("a volume of a plugin", () => {
       "DeleteVolume",
       "DeleteVolume",
     ]);
+  });
+
+  test("is made from another one by the plugin's own id for that, and not at all when that is gone", async () => {
+    const sim = await run();
+    const copy = { name: "copy", contentSource: { kind: "volume", id: "data" } } as const;
+    expect(await plugins.createVolume(volume(copy), call())).toMatchObject({ kind: "refused" });
+    expect(methods()).toEqual([]);
+    sources = { data: await created() };
+    expect(await plugins.createVolume(volume(copy), call())).toMatchObject({ kind: "done" });
+    expect(sim.backend.state().volumes.size).toBe(2);
+    expect(sim.backend.violations()).toEqual([]);
   });
 
   test("a lost answer is unknown, and the repeat finds what was made", async () => {

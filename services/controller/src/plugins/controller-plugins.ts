@@ -9,7 +9,7 @@ import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Tri } from "../domain/node.ts";
 import type { Failure, Outcome } from "../domain/outcome.ts";
-import type { Attachment, VolumeRecord } from "../domain/volume.ts";
+import type { Attachment, ContentSource, VolumeRecord, VolumeRef } from "../domain/volume.ts";
 import type { CreatedVolume } from "../domain/volume-change.ts";
 import type { CallContext, ControllerPluginFacts, ControllerPlugins } from "../ports.ts";
 import type { Secrets } from "../secrets/secrets.ts";
@@ -28,6 +28,8 @@ export interface ControllerPluginsOptions {
   readonly directory: Pick<PluginDirectory, "get" | "list" | "onChange">;
   readonly secrets: Secrets;
   readonly log: Logger;
+  /** The volume that another one is to be made from. */
+  readonly sourceOf: (ref: VolumeRef) => Promise<Pick<VolumeRecord, "externalId"> | undefined>;
   /** What node instances announce of a plugin's CONTROLLER_SERVICE: "no" from them means that there is nothing to wait for. */
   readonly announcedByNodes: (plugin: string) => Tri;
   /** Plugins that were seen on nodes, whatever becomes of their controller half. */
@@ -47,7 +49,7 @@ const notSent = (
 });
 
 export const createControllerPlugins = (options: ControllerPluginsOptions): ControllerPlugins => {
-  const { directory, secrets, log, announcedByNodes, namesOnNodes } = options;
+  const { directory, secrets, log, sourceOf, announcedByNodes, namesOnNodes } = options;
 
   const nameOf = (connection: PluginConnection): string | undefined => connection.status().facts?.name;
   /** The newest of this name, whatever its phase. */
@@ -94,6 +96,13 @@ export const createControllerPlugins = (options: ControllerPluginsOptions): Cont
 
   const fineModes = (connection: PluginConnection): Tri =>
     connection.status().facts?.controller.SINGLE_NODE_MULTI_WRITER ?? "unknown";
+
+  /** The content source in the plugin's own words. */
+  const sourceIn = async ({ namespace, contentSource }: VolumeRecord): Promise<ContentSource | "gone"> => {
+    if (contentSource.kind !== "volume") return contentSource;
+    const source = await sourceOf({ namespace, id: contentSource.id });
+    return source === undefined || source.externalId === "" ? "gone" : { kind: "volume", id: source.externalId };
+  };
 
   const subjectOf = (volume: VolumeRecord, { attempt, claim }: CallContext, node?: string) => {
     return {
@@ -158,7 +167,9 @@ export const createControllerPlugins = (options: ControllerPluginsOptions): Cont
 
     createVolume: (volume, call) =>
       withInstance(volume.plugin, volume.secretRefs.create, async (connection, values) => {
-        const request = createRequest(volume, fineModes(connection), values);
+        const source = await sourceIn(volume);
+        if (source === "gone") return sourceGone(volume);
+        const request = createRequest(volume, source, fineModes(connection), values);
         if ("because" in request) return unsayable(volume.plugin, request);
         const version = connection.status().facts?.version ?? "";
         const answer = await connection.call("CreateVolume", request, {
@@ -223,6 +234,15 @@ const unsayable = <T>(plugin: string, { mode, because }: Unsayable): Outcome<T> 
           code: "UNIMPLEMENTED" satisfies Code,
         },
       };
+
+const sourceGone = (volume: VolumeRecord): Outcome<never> => ({
+  kind: "refused",
+  failure: {
+    reason: "PLUGIN_REFUSED",
+    message: `the volume that ${volume.namespace}/${volume.id} is to be made from is gone`,
+    advice: "fail",
+  },
+});
 
 const namelessNode = (volume: VolumeRecord, { node }: Attachment): string =>
   `volume ${volume.namespace}/${volume.id} has no driver's id of node ${node} on record, and without one it would be detached everywhere`;

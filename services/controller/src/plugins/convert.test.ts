@@ -45,6 +45,8 @@ describe("access modes", () => {
   });
 });
 
+const none = { kind: "none" } as const;
+
 describe("CreateVolume", () => {
   test("carries what was asked for and nothing else", () => {
     const volume = volumeRecord([], [], {
@@ -54,9 +56,9 @@ describe("CreateVolume", () => {
       parameters: { tier: "gold" },
       mutableParameters: { iops: "3000" },
       topology: { required: [{ zone: "a" }, { zone: "b" }], preferred: [{ zone: "b" }], accessible: [] },
-      contentSource: { kind: "volume", id: "src" },
+      contentSource: { kind: "volume", id: "of-the-record" },
     });
-    expect(createRequest(volume, "yes", { key: "secret" })).toEqual({
+    expect(createRequest(volume, { kind: "volume", id: "src" }, "yes", { key: "secret" })).toEqual({
       name: "name-7",
       capacityRange: { requiredBytes: 10n, limitBytes: 20n },
       volumeCapabilities: [
@@ -79,7 +81,7 @@ describe("CreateVolume", () => {
 
   test("leaves out capacity, topology and source that nobody asked for", () => {
     const volume = volumeRecord([], [], { capabilities: [fileSystem], capacity: { required: 0, limit: 0, actual: 0 } });
-    expect(createRequest(volume, "no", {})).toMatchObject({
+    expect(createRequest(volume, none, "no", {})).toMatchObject({
       capacityRange: undefined,
       accessibilityRequirements: undefined,
       volumeContentSource: undefined,
@@ -90,8 +92,11 @@ describe("CreateVolume", () => {
   test("is not made when the plugin cannot be told the mode", () => {
     const shared = { ...fileSystem, accessMode: "SINGLE_NODE_MULTI_WRITER" } as const;
     const volume = volumeRecord([], [], { capabilities: [fileSystem, shared] });
-    expect(createRequest(volume, "no", {})).toEqual({ mode: "SINGLE_NODE_MULTI_WRITER", because: "refused" });
-    expect(createRequest(volume, "unknown", {})).toEqual({ mode: "SINGLE_NODE_MULTI_WRITER", because: "unknown" });
+    expect(createRequest(volume, none, "no", {})).toEqual({ mode: "SINGLE_NODE_MULTI_WRITER", because: "refused" });
+    expect(createRequest(volume, none, "unknown", {})).toEqual({
+      mode: "SINGLE_NODE_MULTI_WRITER",
+      because: "unknown",
+    });
   });
 
   const made = (change: object) =>

@@ -94,6 +94,8 @@ export interface Unsayable {
  */
 export const createRequest = (
   volume: VolumeRecord,
+  /** With the plugin's own id of it. */
+  source: ContentSource,
   fineModes: Tri,
   secrets: Secrets,
 ): RequestInput<"CreateVolume"> | Unsayable => {
@@ -109,7 +111,7 @@ export const createRequest = (
     volumeCapabilities: capabilities,
     parameters: copy(volume.parameters),
     secrets: copy(secrets),
-    volumeContentSource: contentSource(volume.contentSource),
+    volumeContentSource: contentSource(source),
     accessibilityRequirements: topologyRequirement(volume.topology),
     mutableParameters: copy(volume.mutableParameters),
   };

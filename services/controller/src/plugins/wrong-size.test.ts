@@ -45,6 +45,7 @@ const plugins = createControllerPlugins({
   directory: { get: () => connection, list: () => [connection], onChange: () => () => undefined },
   secrets: { resolve: async () => ({}) },
   log: createMemoryLogger(),
+  sourceOf: async () => undefined,
   announcedByNodes: () => "unknown",
   namesOnNodes: () => [],
 });
