@@ -11,6 +11,7 @@ const config: KnipConfig = {
         "scripts/api-baseline.mjs",
         "test/**/*.test.ts",
         "bench/main.ts",
+        "bench/store-main.ts",
         "bench/floor/*-main.ts",
         "demo/main.ts",
       ],

@@ -7,7 +7,7 @@
 import { createRedisKeys } from "./redis-keys.ts";
 
 /** Called inside library.lua; functions run with the rights of their caller. */
-const insideFunctions = ["time", "hmget", "hset", "hdel", "zadd", "zrem", "zrange", "xadd", "pexpire", "persist"];
+const insideFunctions = ["time", "get", "set", "hmget", "hset", "zadd", "zrem", "zcard", "zrange", "xadd"];
 /** Sent by the client itself; INFO also from within. */
 const direct = ["fcall", "fcall_ro", "info", "xread", "xrange", "xrevrange", "client|setname"];
 

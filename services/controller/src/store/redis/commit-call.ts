@@ -15,44 +15,40 @@ export interface CommitTerms {
   readonly maxEvents: number;
 }
 
-const commitsRemembered = 8;
-
-/** Sixteen letters instead of any text: eight of them stay with each record. */
-const shortened = (opId: string): string => createHash("sha256").update(opId).digest("base64url").slice(0, 16);
-
 const tabbed = (texts: readonly (string | number)[]): string => texts.join("\t");
 
-const placesOf = ({ body, due, indexes }: RecordWrite): string => {
-  if (body === null) return "";
+/** A short key for a text of any length. */
+const shortened = (opId: string): string => createHash("sha256").update(opId).digest("base64url").slice(0, 16);
+
+const wordsOf = ({ ref, expectedRev, body, ttlMs, due, indexes }: RecordWrite): readonly (string | number)[] => {
+  const member = memberOf(ref);
+  if (body === null) return [member, expectedRev, 0, "", 0, "", "", ""];
   const entries = [...new Set(indexes.map(({ index, value }) => `${index}:${value}`))];
-  return `L\n${tabbed(due.map((d) => d.queue))}\n${tabbed(entries)}`;
+  const queues = tabbed(due.map(({ queue }) => queue));
+  const times = tabbed(due.map(({ at }) => at));
+  return [member, expectedRev, 1, body, ttlMs ?? 0, queues, times, tabbed(entries)];
 };
 
 /** Everything after FCALL and the name of the function; made anew for each connection, as the process may be another. */
 export const encodeCommit = (keys: RedisKeys, commit: Commit) => {
-  const names = [keys.meta, keys.events, keys.expiry, ...commit.writes.map((write) => keys.record(write.ref))];
-  const op = shortened(commit.opId);
-  const rest: (string | number)[] = [];
-  for (const write of commit.writes) {
-    const ends = write.body === null ? "" : (write.ttlMs ?? "");
-    const times = write.body === null ? "" : tabbed(write.due.map((d) => d.at));
-    rest.push(memberOf(write.ref), write.expectedRev, placesOf(write), write.body ?? "", ends, times);
-  }
-  for (const event of commit.events) rest.push(event.type, memberOf(event.ref), event.body);
+  const records = commit.writes.map((write) => keys.record(write.ref));
+  const names = [keys.meta, keys.events, keys.expiry, keys.answer(shortened(commit.opId)), ...records];
+  const rest = [
+    ...commit.writes.flatMap(wordsOf),
+    ...commit.events.flatMap((event) => [event.type, memberOf(event.ref), event.body]),
+  ];
   return (terms: CommitTerms): readonly (string | number)[] => {
     const run = commit.requiresVetted ? terms.runId : "";
-    return [names.length, ...names, keys.prefix, op, terms.clusterUid, run, terms.gen, terms.maxEvents, ...rest];
+    return [names.length, ...names, keys.prefix, terms.clusterUid, run, terms.gen, terms.maxEvents, ...rest];
   };
 };
 
 export type CommitAnswer =
   | { readonly kind: "result"; readonly result: CommitResult }
-  /** A conflict after a lost answer, with so many writes in between that the lost one is no longer remembered. */
-  | { readonly kind: "undecidable" }
   | { readonly kind: "unvetted"; readonly runId: string; readonly vettedRunId: string; readonly gen: number }
   | { readonly kind: "foreign"; readonly clusterUid: string };
 
-export const decodeCommit = (commit: Commit, runId: string, answerWasLost: boolean, reply: unknown): CommitAnswer => {
+export const decodeCommit = (commit: Commit, runId: string, reply: unknown): CommitAnswer => {
   const [word, ...fields] = reply as readonly (string | number)[];
   const text = (at: number): string => String(fields[at] ?? "");
   switch (word) {
@@ -62,12 +58,9 @@ export const decodeCommit = (commit: Commit, runId: string, answerWasLost: boole
     }
     case "conflict": {
       const conflicts: { ref: RecordWrite["ref"]; rev: number }[] = [];
-      for (let at = 0; at < fields.length; at += 3) {
+      for (let at = 0; at < fields.length; at += 2) {
         const write = commit.writes[Number(fields[at]) - 1];
-        if (write === undefined) continue;
-        conflicts.push({ ref: write.ref, rev: Number(fields[at + 1]) });
-        const since = Number(fields[at + 2]) - write.expectedRev;
-        if (answerWasLost && write === commit.writes[0] && since > commitsRemembered) return { kind: "undecidable" };
+        if (write !== undefined) conflicts.push({ ref: write.ref, rev: Number(fields[at + 1]) });
       }
       return { kind: "result", result: { ok: false, conflicts } };
     }

@@ -9,60 +9,146 @@
 --   <p>meta              hash    clusterUid schema gen vettedRunId seq (number of the newest event) durability (see start-gate.ts)
 --   <p>events            stream  0-<seq>: t type, m member, b body; seq has no gaps, so that a reader sees what was trimmed
 --   <p>expiry            zset    when records with a time to live end → member
---   <p>r:<member>        hash    a record; member = <kind's letter>:<key>
---        r revision   j body   m places   e end of life, ms   o the last commits that began with this record
---   <p>i:<index>:<value> zset    by name: <key>\1<kind's letter>
+--   <p>o:<commit>        string  "<seq> <rev,rev,...>" what a commit was answered, for ten minutes
+--   <p>r:<member>        string  a record; member = <kind's letter>:<key>. Four parts, each ended by a newline but the last:
+--        "<revision> <end of its life in ms, 0 = none> <1, or 0 = removed>", its queues, its index:value entries, its body;
+--        queues and entries parted by tabs. What is removed keeps its revision for a day, so that an old one never fits again.
+--   <p>i:<index>:<value> zset    by name: <key>\1<kind's letter>, see "Indices" below
 --   <p>q:<queue>         zset    time in ms → member
--- Places: "L\n<queues>\n<index:value ...>", each list parted by tabs; "D" once the record is removed. What is removed keeps
--- its revision and its commits for a day, so that an old revision never fits again and a lost answer can still be had.
+-- One string a record and short zsets are what Redis keeps in the least memory: bench/store.ts counts the bytes.
 --
 -- L1 Nothing is written before everything is compared: what can be refused is refused first.
--- L2 A commit that is found in `o` answers as it did the first time and writes nothing.
+-- L2 A commit that was done answers as it did the first time and writes nothing.
 -- L3 A revision counts up by one with each write of its key, over removals too.
 -- L4 A record and its places change together; a record past its end is absent everywhere, and its places go with the next commits.
 
 local TOMBSTONE_MS = 86400000
-local COMMITS_KEPT = 8
+-- Far longer than any caller looks for a lost answer. After it a repeat finds its revisions gone on: a conflict, never a second effect.
+local ANSWER_MS = 600000
 local SWEPT_PER_COMMIT = 8
+-- Redis keeps a zset of up to 128 short members in a fifth of the memory.
+local LEAF = 120
 
 local function now_ms()
   local time = redis.call('TIME')
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 
+-- Kept, as it stays for the life of the process, and this Lua state lives no longer: a restart loads the library anew.
+local own_run_id
+local function run_id()
+  own_run_id = own_run_id or string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+  return own_run_id
+end
+
 local function parts(text)
   return string.gmatch(text, '[^\t]+')
 end
 
--- The queues and indices of a record; nothing for what is removed or never was.
-local function places_of(m)
-  if not m then return '', '' end
-  local queues, indices = string.match(m, '^L\n([^\n]*)\n(.*)$')
-  return queues or '', indices or ''
+-- Records ------------------------------------------------------------------------------------------------------------------
+
+local NONE = { rev = 0, ends = 0, live = false, queues = '', indices = '', body = '' }
+
+local function read_record(key, now)
+  local text = redis.call('GET', key)
+  if not text then return NONE end
+  local rev, ends, there, queues, indices, body = string.match(text, '^(%d+) (%d+) ([01])\n([^\n]*)\n([^\n]*)\n()')
+  local record = { rev = tonumber(rev), ends = tonumber(ends), queues = queues, indices = indices, text = text, body = body }
+  record.live = there == '1' and (record.ends == 0 or record.ends > now)
+  return record
+end
+
+local function body_of(record)
+  return string.sub(record.text, record.body)
+end
+
+local function bury(key, rev)
+  redis.call('SET', key, string.format('%.0f 0 0\n\n\n', rev), 'PX', TOMBSTONE_MS)
+end
+
+-- Indices ------------------------------------------------------------------------------------------------------------------
+-- An index is a row of leaves of at most LEAF members. The first is the key of the index itself; the others are named after the
+-- lowest member that they may hold, and those names are the directory, a zset of its own, which is there once there are two leaves.
+
+local function directory_of(index)
+  return index .. '\tleaves'
+end
+
+local function leaf_key(index, lowest)
+  return lowest and index .. '\tleaf ' .. lowest or index
+end
+
+-- The lowest member of the leaf for this one; nil = the first leaf.
+local function leaf_for(index, member)
+  return redis.call('ZRANGE', directory_of(index), '[' .. member, '-', 'BYLEX', 'REV', 'LIMIT', 0, 1)[1]
 end
 
 local function index_member(member)
   return string.sub(member, 3) .. '\1' .. string.sub(member, 1, 1)
 end
 
-local function run_id()
-  return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+local function enter_index(index, member)
+  local leaf = leaf_key(index, leaf_for(index, member))
+  redis.call('ZADD', leaf, 0, member)
+  if redis.call('ZCARD', leaf) <= LEAF then return end
+  -- In halves; but keys that come in order, as dates and counters do, leave full leaves behind.
+  local from = redis.call('ZRANGE', leaf, -1, -1)[1] == member and LEAF or LEAF / 2
+  local upper = redis.call('ZRANGE', leaf, from, -1)
+  local scored = {}
+  for _, moved in ipairs(upper) do
+    scored[#scored + 1] = 0
+    scored[#scored + 1] = moved
+  end
+  redis.call('ZADD', leaf_key(index, upper[1]), unpack(scored))
+  redis.call('ZREM', leaf, unpack(upper))
+  redis.call('ZADD', directory_of(index), 0, upper[1])
 end
 
-local function leave_places(prefix, member, m, kept_queues, kept_indices)
-  local queues, indices = places_of(m)
-  for queue in parts(queues) do
+local function leave_index(index, member)
+  local lowest = leaf_for(index, member)
+  local leaf = leaf_key(index, lowest)
+  redis.call('ZREM', leaf, member)
+  if lowest and redis.call('ZCARD', leaf) == 0 then redis.call('ZREM', directory_of(index), lowest) end
+end
+
+-- Up to `limit` members behind `after` ('' = from the start), over as many leaves as it takes.
+local function page_of(index, after, limit)
+  local found = {}
+  local from = after == '' and '-' or '(' .. after .. '\1\255'
+  local lowest = after ~= '' and leaf_for(index, after .. '\1\255') or nil
+  while true do
+    local some = redis.call('ZRANGE', leaf_key(index, lowest), from, '+', 'BYLEX', 'LIMIT', 0, limit - #found)
+    for _, member in ipairs(some) do found[#found + 1] = member end
+    if #found >= limit then return found end
+    lowest = redis.call('ZRANGE', directory_of(index), lowest and '(' .. lowest or '-', '+', 'BYLEX', 'LIMIT', 0, 1)[1]
+    if not lowest then return found end
+  end
+end
+
+-- Places -------------------------------------------------------------------------------------------------------------------
+
+local function leave_places(prefix, member, record, kept_queues, kept_indices)
+  for queue in parts(record.queues) do
     if not kept_queues[queue] then redis.call('ZREM', prefix .. 'q:' .. queue, member) end
   end
-  for index in parts(indices) do
-    if not kept_indices[index] then redis.call('ZREM', prefix .. 'i:' .. index, index_member(member)) end
+  for index in parts(record.indices) do
+    if not kept_indices[index] then leave_index(prefix .. 'i:' .. index, index_member(member)) end
   end
 end
 
-local function bury(key, rev)
-  redis.call('HDEL', key, 'j', 'e')
-  redis.call('HSET', key, 'r', rev, 'm', 'D')
-  redis.call('PEXPIRE', key, TOMBSTONE_MS)
+local function take_places(prefix, member, record, write)
+  local queues, indices, before = {}, {}, {}
+  local times = parts(write.times)
+  for queue in parts(write.queues) do
+    queues[queue] = true
+    redis.call('ZADD', prefix .. 'q:' .. queue, times(), member)
+  end
+  for index in parts(record.indices) do before[index] = true end
+  for index in parts(write.indices) do
+    indices[index] = true
+    if not before[index] then enter_index(prefix .. 'i:' .. index, index_member(member)) end
+  end
+  leave_places(prefix, member, record, queues, indices)
 end
 
 -- L4: a bounded share of what has ended, with every commit.
@@ -70,127 +156,94 @@ local function sweep(prefix, expiry, now)
   local ended = redis.call('ZRANGE', expiry, '-inf', now, 'BYSCORE', 'LIMIT', 0, SWEPT_PER_COMMIT)
   for _, member in ipairs(ended) do
     local key = prefix .. 'r:' .. member
-    local found = redis.call('HMGET', key, 'r', 'm', 'e')
-    if found[3] and tonumber(found[3]) <= now then
-      leave_places(prefix, member, found[2], {}, {})
-      bury(key, found[1])
+    local record = read_record(key, now)
+    if record.ends > 0 and record.ends <= now then
+      leave_places(prefix, member, record, {}, {})
+      bury(key, record.rev)
     end
     redis.call('ZREM', expiry, member)
   end
 end
 
 local function write_record(prefix, expiry, now, write)
-  local key, member, found = write.key, write.member, write.found
-  if write.places == '' then
-    leave_places(prefix, member, found.m, {}, {})
-    bury(key, write.rev)
-    if found.e then redis.call('ZREM', expiry, member) end
-    return
+  local member, record = write.member, write.record
+  local rev = record.rev + 1 -- L3
+  if write.there == '0' then
+    leave_places(prefix, member, record, {}, {})
+    bury(write.key, rev)
+    if record.ends > 0 then redis.call('ZREM', expiry, member) end
+    return rev
   end
-  local queues, indices = places_of(write.places)
-  local new_queues, new_indices, old_indices = {}, {}, {}
-  local times = string.gmatch(write.times, '[^\t]+')
-  for queue in parts(queues) do
-    new_queues[queue] = true
-    redis.call('ZADD', prefix .. 'q:' .. queue, times(), member)
-  end
-  local _, before = places_of(found.m)
-  for index in parts(before) do old_indices[index] = true end
-  for index in parts(indices) do
-    new_indices[index] = true
-    if not old_indices[index] then redis.call('ZADD', prefix .. 'i:' .. index, 0, index_member(member)) end
-  end
-  leave_places(prefix, member, found.m, new_queues, new_indices)
-  if found.m == 'D' then redis.call('PERSIST', key) end
-  if write.ttl ~= '' then
-    local ends = now + tonumber(write.ttl)
-    redis.call('HSET', key, 'r', write.rev, 'j', write.body, 'm', write.places, 'e', ends)
+  take_places(prefix, member, record, write)
+  local ends = write.ttl == '0' and 0 or now + tonumber(write.ttl)
+  local first = string.format('%.0f %.0f 1', rev, ends)
+  redis.call('SET', write.key, first .. '\n' .. write.queues .. '\n' .. write.indices .. '\n' .. write.body)
+  if ends > 0 then
     redis.call('ZADD', expiry, ends, member)
-  else
-    redis.call('HSET', key, 'r', write.rev, 'j', write.body, 'm', write.places)
-    if found.e then
-      redis.call('HDEL', key, 'e')
-      redis.call('ZREM', expiry, member)
-    end
+  elseif record.ends > 0 then
+    redis.call('ZREM', expiry, member)
   end
+  return rev
 end
 
-local function remember(key, commits, op, seq, revs)
-  commits = commits .. op .. ',' .. seq .. ',' .. revs .. ';'
-  local _, count = string.gsub(commits, ';', ';')
-  for _ = COMMITS_KEPT + 1, count do
-    commits = string.sub(commits, string.find(commits, ';', 1, true) + 1)
-  end
-  redis.call('HSET', key, 'o', commits)
-end
+-- Functions ----------------------------------------------------------------------------------------------------------------
 
 -- commit: every write and event, or none.
--- KEYS 1 meta, 2 events, 3 expiry, 4… one record key per write
--- ARGV 1 prefix, 2 id of the commit, 3 clusterUid, 4 run_id that must be the vetted one ('' = need not be), 5 lowest generation,
---      6 events kept, then 6 a write: member, expected revision, places ('' = remove), body, time to live in ms or '', due times
---      parted by tabs in the order of the queues; then 3 an event: type, member, body
--- returns {'ok', seq, 'rev,rev,…'} | {'conflict', nth write, live revision, revision, …} | {'unvetted', run_id, vettedRunId, gen}
+-- KEYS 1 meta, 2 events, 3 expiry, 4 the answer of this commit, 5… one record key per write
+-- ARGV 1 prefix, 2 clusterUid, 3 run_id that must be the vetted one ('' = need not be), 4 lowest generation, 5 events kept;
+--      then 8 a write: member, expected revision, 1 or 0 = remove, body, time to live in ms or 0, queues, their due times, and
+--      index:value entries, each parted by tabs; then 3 an event: type, member, body
+-- returns {'ok', seq, 'rev,rev,…'} | {'conflict', nth write, live revision, …} | {'unvetted', run_id, vettedRunId, gen}
 --       | {'foreign', clusterUid}
 local function commit(keys, args)
-  local meta, events, expiry = keys[1], keys[2], keys[3]
-  local prefix, op = args[1], args[2]
+  local meta, events, expiry, answer = keys[1], keys[2], keys[3], keys[4]
+  local prefix = args[1]
   local head = redis.call('HMGET', meta, 'clusterUid', 'seq', 'vettedRunId', 'gen')
-  if head[1] ~= args[3] then return { 'foreign', head[1] or '' } end
+  if head[1] ~= args[2] then return { 'foreign', head[1] or '' } end
+  local known = redis.call('GET', answer)
+  if known then return { 'ok', string.match(known, '^(%d+) (.*)$') } end -- L2
+  if args[3] ~= '' then
+    local run = run_id()
+    if run ~= args[3] or head[3] ~= run or tonumber(head[4]) < tonumber(args[4]) then
+      return { 'unvetted', run, head[3], head[4] }
+    end
+  end
 
   local now = now_ms()
-  local writes, conflicts, commits = {}, { 'conflict' }, ''
-  for nth = 1, #keys - 3 do
-    local at = 6 + (nth - 1) * 6
-    local key = keys[3 + nth]
-    local stored = redis.call('HMGET', key, 'r', 'm', 'e', 'o')
-    if nth == 1 then
-      commits = stored[4] or ''
-      local from = string.find(commits, op .. ',', 1, true)
-      if from then
-        local seq, revs = string.match(commits, '^([^,]*),([^;]*);', from + #op + 1)
-        return { 'ok', seq, revs } -- L2
-      end
-    end
-    local rev = tonumber(stored[1] or '0')
-    local live = 0
-    if stored[2] and stored[2] ~= 'D' and (not stored[3] or tonumber(stored[3]) > now) then live = rev end
+  local writes, conflicts = {}, { 'conflict' }
+  for nth = 1, #keys - 4 do
+    local at = 5 + (nth - 1) * 8
+    local record = read_record(keys[4 + nth], now)
+    local live = record.live and record.rev or 0
     if live ~= tonumber(args[at + 2]) then
       conflicts[#conflicts + 1] = nth
       conflicts[#conflicts + 1] = live
-      conflicts[#conflicts + 1] = rev
     end
     writes[nth] = {
-      key = key, found = { m = stored[2], e = stored[3] }, rev = rev + 1, -- L3
-      member = args[at + 1], places = args[at + 3], body = args[at + 4], ttl = args[at + 5], times = args[at + 6],
+      key = keys[4 + nth], record = record, member = args[at + 1], there = args[at + 3], body = args[at + 4],
+      ttl = args[at + 5], queues = args[at + 6], times = args[at + 7], indices = args[at + 8],
     }
-  end
-  if args[4] ~= '' then
-    local run = run_id()
-    if run ~= args[4] or head[3] ~= run or tonumber(head[4]) < tonumber(args[5]) then
-      return { 'unvetted', run, head[3], head[4] }
-    end
   end
   if #conflicts > 1 then return conflicts end
 
   -- L1: from here on nothing is refused. Events first: the one command that could find the keys at odds with each other.
   local seq = tonumber(head[2])
-  local first_event = 7 + #writes * 6
+  local first_event = 6 + #writes * 8
   for at = first_event, #args, 3 do
     seq = seq + 1
     local id = string.format('0-%.0f', seq)
-    redis.call('XADD', events, 'MAXLEN', '~', args[6], id, 't', args[at], 'm', args[at + 1], 'b', args[at + 2])
+    redis.call('XADD', events, 'MAXLEN', '~', args[5], id, 't', args[at], 'm', args[at + 1], 'b', args[at + 2])
   end
   local text = string.format('%.0f', seq)
   if first_event <= #args then redis.call('HSET', meta, 'seq', text) end
   local revs = {}
   for nth, write in ipairs(writes) do
-    write_record(prefix, expiry, now, write)
-    revs[nth] = string.format('%.0f', write.rev)
+    revs[nth] = string.format('%.0f', write_record(prefix, expiry, now, write))
   end
-  local answer = table.concat(revs, ',')
-  remember(keys[4], commits, op, text, answer)
+  local list = table.concat(revs, ',')
+  redis.call('SET', answer, text .. ' ' .. list, 'PX', ANSWER_MS)
   sweep(prefix, expiry, now)
-  return { 'ok', text, answer }
+  return { 'ok', text, list }
 end
 
 -- read: the records that are there now.
@@ -199,10 +252,9 @@ local function read(keys)
   local now = now_ms()
   local answer = {}
   for nth, key in ipairs(keys) do
-    local found = redis.call('HMGET', key, 'r', 'j', 'e')
-    local live = found[2] and (not found[3] or tonumber(found[3]) > now)
-    answer[nth * 2 - 1] = live and found[1]
-    answer[nth * 2] = live and found[2]
+    local record = read_record(key, now)
+    answer[nth * 2 - 1] = record.live and record.rev
+    answer[nth * 2] = record.live and body_of(record)
   end
   return answer
 end
@@ -211,21 +263,20 @@ end
 -- KEYS 1 index   ARGV 1 prefix, 2 the key after which to go on or '', 3 limit
 -- returns {key to go on after or '', member, revision, body, …}; what ended but still has its place is left out
 local function list(keys, args)
-  local from = '-'
-  if args[2] ~= '' then from = '(' .. args[2] .. '\1\255' end
-  local found = redis.call('ZRANGE', keys[1], from, '+', 'BYLEX', 'LIMIT', 0, args[3])
+  local limit = tonumber(args[3])
   local now = now_ms()
   local answer = { '' }
+  local found = page_of(keys[1], args[2], limit)
   for _, entry in ipairs(found) do
     local member = string.sub(entry, -1) .. ':' .. string.sub(entry, 1, -3)
-    local record = redis.call('HMGET', args[1] .. 'r:' .. member, 'r', 'j', 'e')
-    if record[2] and (not record[3] or tonumber(record[3]) > now) then
+    local record = read_record(args[1] .. 'r:' .. member, now)
+    if record.live then
       answer[#answer + 1] = member
-      answer[#answer + 1] = record[1]
-      answer[#answer + 1] = record[2]
+      answer[#answer + 1] = record.rev
+      answer[#answer + 1] = body_of(record)
     end
   end
-  if #found == tonumber(args[3]) then answer[1] = string.sub(found[#found], 1, -3) end
+  if #found == limit then answer[1] = string.sub(found[#found], 1, -3) end
   return answer
 end
 

@@ -32,6 +32,8 @@ export interface RedisKeys {
   readonly events: string;
   readonly expiry: string;
   record(ref: AggregateRef): string;
+  /** Of a commit, for as long as its caller may look for it. */
+  answer(commit: string): string;
   index(index: string, value: string): string;
   queue(queue: string): string;
 }
@@ -44,6 +46,7 @@ export const createRedisKeys = (cell: string): RedisKeys => {
     events: `${prefix}events`,
     expiry: `${prefix}expiry`,
     record: (ref) => `${prefix}r:${memberOf(ref)}`,
+    answer: (commit) => `${prefix}o:${commit}`,
     index: (index, value) => `${prefix}i:${index}:${value}`,
     queue: (queue) => `${prefix}q:${queue}`,
   };

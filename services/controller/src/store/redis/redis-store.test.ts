@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { describeStore } from "../store-contract.ts";
@@ -53,7 +54,9 @@ describe("Redis store", () => {
       ["HMGET", "{hf:other}meta", "gen"],
       ["HMGET", "{hf:testing}meta", "gen"],
       ["DEL", keys.meta],
-      ["SET", keys.meta, "1"],
+      ["SET", "{hf:other}meta", "1"],
+      ["HSETNX", keys.meta, "x", "1"],
+      ["PEXPIRE", keys.meta, "1"],
       ["SUBSCRIBE", "x"],
     ];
     for (const [command, ...args] of refused)
@@ -92,10 +95,16 @@ describe("Redis store", () => {
     await new Promise((resolve) => setTimeout(resolve, 40));
     // The places of what ended go with the next commit, whatever that is about.
     await store.commit(commitOf([write("other", 0, "x")]));
-    const left = (await admin.keys(`${own.prefix}*`)).map((key) => key.slice(own.prefix.length)).toSorted();
-    expect(left).toEqual(["meta", "r:v:gone", "r:v:other", "r:v:short"]);
-    for (const key of ["gone", "short"]) {
-      expect(await admin.hkeys(own.record(ref(key)))).not.toContain("j");
+    const all = (await admin.keys(`${own.prefix}*`)).map((key) => key.slice(own.prefix.length)).toSorted();
+    expect(all.filter((key) => !key.startsWith("o:"))).toEqual(["meta", "r:v:gone", "r:v:other", "r:v:short"]);
+    const answers = all.filter((key) => key.startsWith("o:"));
+    expect(answers).toHaveLength(3);
+    for (const key of answers) expect(await admin.pttl(own.prefix + key)).toBeGreaterThan(590_000);
+    for (const [key, rev] of [
+      ["gone", 2],
+      ["short", 1],
+    ] as const) {
+      expect(await admin.get(own.record(ref(key)))).toBe(`${rev} 0 0\n\n\n`);
       const ttl = await admin.pttl(own.record(ref(key)));
       expect(ttl).toBeGreaterThan(86_300_000);
       expect(ttl).toBeLessThanOrEqual(86_400_000);
@@ -119,6 +128,47 @@ describe("Redis store", () => {
     expect(left).toEqual([30, 22, 14, 6]);
     expect(await admin.zcard(own.expiry)).toBe(0);
     expect(await admin.exists(own.index("i", "v"))).toBe(0);
+  });
+
+  it("an index of any size is listed in order, whatever was entered and left, and leaves nothing behind", async () => {
+    const cell = "leaves-of-index";
+    const store = await fixture.open({ cell });
+    const own = createRedisKeys(cell);
+    const places = { indexes: [{ index: "i", value: "v" }] };
+    const random =
+      fc.sample(fc.uniqueArray(fc.nat(99_999), { minLength: 700, maxLength: 700 }), { numRuns: 1, seed: 7 })[0] ?? [];
+    const held = new Set<string>();
+    const expectListed = async (limit: number): Promise<void> =>
+      expect(await keysOf(store, "i", "v", limit)).toEqual([...held].toSorted());
+    const change = async (names: readonly number[], rev: number, body: string | null): Promise<void> => {
+      const keysOfChange = names.map((n) => `k-${n}`);
+      for (const key of keysOfChange) body === null ? held.delete(key) : held.add(key);
+      await store.commit(commitOf(keysOfChange.map((key) => write(key, rev, body, places))));
+    };
+    const chunks = (from: number, to: number) =>
+      Array.from({ length: (to - from) / 50 }, (_, n) => random.slice(from + n * 50, from + (n + 1) * 50));
+    for (const names of chunks(0, 500)) await change(names, 0, "x");
+    for (const limit of [1, 7, 100, 101, 499, 500, 1000]) await expectListed(limit);
+    const leaves = await admin.keys(`${own.index("i", "v")}*`);
+    expect(leaves.length).toBeGreaterThan(5);
+    for (const leaf of leaves.filter((key) => !key.endsWith("leaves"))) {
+      expect(await admin.zcard(leaf)).toBeLessThanOrEqual(120);
+      expect(await admin.object("ENCODING", leaf)).toBe("listpack");
+    }
+    for (const names of chunks(0, 300)) await change(names, 1, null);
+    await expectListed(33);
+    for (const names of chunks(500, 700)) await change(names, 0, "x");
+    for (const names of chunks(0, 100)) await change(names, 0, "again");
+    await expectListed(64);
+    const after = [...held].toSorted()[123] ?? "";
+    const page = await store.list({ index: "i", value: "v", after, limit: 150 });
+    expect(page.records.map((record) => record.ref.key)).toEqual([...held].toSorted().slice(124, 274));
+    for (const key of [...held]) {
+      const found = await store.get(ref(key));
+      await store.commit(commitOf([write(key, found?.rev ?? 0, null)]));
+    }
+    expect(await keysOf(store, "i", "v")).toEqual([]);
+    expect(await admin.keys(`${own.index("i", "v")}*`)).toEqual([]);
   });
 
   it("cells on one Redis know nothing of each other", async () => {

@@ -82,21 +82,23 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
   const getMany = async (refs: readonly AggregateRef[]): Promise<readonly (StoredRecord | undefined)[]> => {
     if (refs.length === 0) return [];
     const names = refs.map((ref) => keys.record(ref));
-    const reply = (await ask("read", "FCALL_RO", libraryFunctions.read, names.length, ...names)) as (string | null)[];
+    const reply = (await ask("read", "FCALL_RO", libraryFunctions.read, names.length, ...names)) as (
+      | string
+      | number
+      | null
+    )[];
     return refs.map((ref, i) => {
       const [rev, body] = [reply[i * 2], reply[i * 2 + 1]];
-      return typeof rev === "string" && typeof body === "string" ? { ref, rev: Number(rev), body } : undefined;
+      return typeof rev === "number" && typeof body === "string" ? { ref, rev, body } : undefined;
     });
   };
 
   /** What the function answered, turned into a result or the error that it is. */
-  const settled = (commit: Commit, runId: string, answerWasLost: boolean, reply: unknown): CommitResult => {
-    const answer = decodeCommit(commit, runId, answerWasLost, reply);
+  const settled = (commit: Commit, runId: string, reply: unknown): CommitResult => {
+    const answer = decodeCommit(commit, runId, reply);
     switch (answer.kind) {
       case "result":
         return answer.result;
-      case "undecidable":
-        throw storeOutcomeUnknown(shown, commit.opId, "others wrote too often since");
       case "unvetted": {
         const lost =
           answer.vettedRunId === answer.runId ? `generation ${answer.gen}, ${highestGen} was seen` : "not vetted";
@@ -121,7 +123,7 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
         const { runId } = await connection.connected();
         const args = encode({ clusterUid, runId, gen: highestGen, maxEvents });
         const reply = await connection.call("FCALL", libraryFunctions.commit, ...args); // R1
-        return settled(wanted, runId, lost !== undefined, reply);
+        return settled(wanted, runId, reply);
       } catch (error) {
         if (!(error instanceof CallFailure)) throw error;
         if (error.certainty === "unknown") lost = error;
