@@ -40,6 +40,8 @@ export interface AppOverrides {
   readonly kill?: (name: FailpointName) => void;
   /** The journal could not be written: the process has to end and read it again. */
   readonly fatal?: (error: Error) => void;
+  /** Which boot of the host this is; the kernel's own answer when absent. */
+  readonly bootId?: string;
 }
 
 export interface App {
@@ -87,7 +89,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       return () => lock.release();
     });
     const machineId = await firstLine("/etc/machine-id", `node:${node}`);
-    const bootId = await firstLine("/proc/sys/kernel/random/boot_id", "unknown");
+    const bootId = overrides.bootId ?? (await firstLine("/proc/sys/kernel/random/boot_id", "unknown"));
     const journal = await openJournal({
       dir: stateDir,
       machine: machineId,

@@ -1,0 +1,150 @@
+import { spawnSync } from "node:child_process";
+import { readFile, rm, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { createApp } from "@holdfast/node-agent/app";
+import { configSchema } from "@holdfast/node-agent/config";
+import { loadConfig } from "@holdfast/shared/config/config";
+import { type Claim, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { type Cluster, type ClusterNode, startCluster } from "../harness/cluster.ts";
+import {
+  claimVolume,
+  expectClean,
+  makeVolume,
+  mountsUnder,
+  mutatingCalls,
+  namespace,
+  persistently,
+  releaseWorkload,
+  removeVolume,
+  stateName,
+} from "../harness/scenario.ts";
+import { until } from "../harness/until.ts";
+
+const root = process.getuid?.() === 0;
+if (!root) console.warn("SKIPPED: real mounts need root");
+
+describe.skipIf(!root)("an agent that is not what it was", { timeout: 120_000 }, () => {
+  let cluster: Cluster;
+  let node: ClusterNode;
+
+  beforeEach(async () => {
+    // A stranger under the node's name is let in once the node was silent for three beats.
+    const controllerEnv = { HOLDFAST_HEARTBEAT_INTERVAL: "1s" };
+    cluster = await startCluster({ nodes: ["node-a"], realMounts: true, controllerEnv });
+    node = cluster.node("node-a");
+  }, 60_000);
+  afterEach(() => cluster.stop());
+
+  /** A claim that is active, with data in its volume. */
+  const inUse = async (): Promise<Claim> => {
+    await makeVolume(cluster, "v");
+    const claim = await claimVolume(cluster, "v");
+    expect(stateName(claim)).toBe("ACTIVE");
+    await writeFile(path.join(claim.hostPath, "data"), "kept");
+    return claim;
+  };
+
+  const theClaim = async (): Promise<Claim> => {
+    const { claims } = await cluster.claims.listClaims({ filter: { namespace } });
+    const [claim] = claims;
+    if (claim === undefined) throw new Error("the claim is gone");
+    return claim;
+  };
+  const nodeEpochNow = async (): Promise<bigint> =>
+    (await cluster.nodes.getNode({ name: node.name })).node?.nodeEpoch ?? 0n;
+  const data = ({ hostPath }: Claim): Promise<string> => readFile(path.join(hostPath, "data"), "utf8");
+  const mountPoints = async (): Promise<readonly string[]> =>
+    (await mountsUnder(node.rootDir)).map((line) => line.split(" ")[4] ?? "").sort();
+
+  const end = async (): Promise<void> => {
+    const over = await persistently("the release", () => releaseWorkload(cluster, "w-v"));
+    expect(over.map(stateName)).toEqual(["RELEASED"]);
+    await removeVolume(cluster, "v");
+    await expectClean(cluster);
+  };
+
+  it("[I2] [I3] [I5] [I6] loses its state directory: a new node epoch, the claim keeps its mount and its epoch", async () => {
+    const before = await inUse();
+    const mounts = await mountPoints();
+    const nodeEpoch = await nodeEpochNow();
+    await node.agent().kill("SIGKILL");
+    await rm(node.stateDir, { recursive: true });
+    await node.startAgent();
+    expect(await nodeEpochNow()).toBe(nodeEpoch + 1n);
+    const publishesOf = (calls: readonly string[]) => calls.filter((method) => method === "NodePublishVolume").length;
+    await until("the permit to be taken by the new journal", async () => {
+      const taken = (await readFile(path.join(node.stateDir, "journal"), "utf8")).includes('"type":"published"');
+      return taken || undefined;
+    });
+    const after = await until("the claim to be active", async () => {
+      const claim = await theClaim();
+      return claim.state === ClaimState.CLAIM_STATE_ACTIVE && claim.degradedSince === undefined ? claim : undefined;
+    });
+    expect(after).toMatchObject({ uid: before.uid, epoch: before.epoch, hostPath: before.hostPath });
+    expect(await mountPoints()).toEqual(mounts);
+    expect(await data(after)).toBe("kept");
+    expect(publishesOf(await mutatingCalls(cluster))).toBe(2);
+    await end();
+  });
+
+  it("[I2] [I5] [I6] loses its state directory, and the claim is released at once: undone, nothing leaks", async () => {
+    await inUse();
+    await node.agent().kill("SIGKILL");
+    await rm(node.stateDir, { recursive: true });
+    const releasing = persistently("the release", () => releaseWorkload(cluster, "w-v"));
+    await node.startAgent();
+    expect((await releasing).map(stateName)).toEqual(["RELEASED"]);
+    await removeVolume(cluster, "v");
+    await expectClean(cluster);
+  });
+
+  it("[I3] [I6] its host boots: the same permit stages and publishes again under the same epoch", async () => {
+    const before = await inUse();
+    await node.agent().kill("SIGKILL");
+    await node.plugin().kill("SIGKILL");
+    const lost = await mountPoints();
+    for (const at of lost.toReversed()) spawnSync("umount", ["--lazy", at]);
+    expect(await mountPoints()).toEqual([]);
+    await node.startPlugin();
+    const log = createMemoryLogger();
+    const app = createApp(
+      loadConfig(configSchema, {
+        HOLDFAST_NODE: node.name,
+        HOLDFAST_LISTEN: node.address,
+        HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
+        HOLDFAST_CONTROLLERS: cluster.address,
+        HOLDFAST_STATE_DIR: node.stateDir,
+        HOLDFAST_ROOT_DIR: node.rootDir,
+        HOLDFAST_PLUGIN_DIR: path.dirname(node.plugin().socketPath),
+      }),
+      { log, bootId: "another-boot" },
+    );
+    onTestFinished(() => app.stop());
+    await app.start(AbortSignal.timeout(60_000));
+    expect(log.lines.find(({ message }) => message === "the journal was read")?.fields).toMatchObject({
+      held: 1,
+      missing: 1,
+      rebooted: true,
+      orphans: [],
+    });
+    await until("the mounts to be there again", async () => (await mountPoints()).length === lost.length || undefined);
+    const after = await until("the claim to be active", async () => {
+      const claim = await theClaim();
+      return claim.state === ClaimState.CLAIM_STATE_ACTIVE && claim.degradedSince === undefined ? claim : undefined;
+    });
+    expect(await mountPoints()).toEqual(lost);
+    expect(after).toMatchObject({ uid: before.uid, epoch: before.epoch, hostPath: before.hostPath });
+    expect(await data(after)).toBe("kept");
+    expect(await mutatingCalls(cluster)).toEqual([
+      "CreateVolume",
+      "ControllerPublishVolume",
+      "NodeStageVolume",
+      "NodePublishVolume",
+      "NodeStageVolume",
+      "NodePublishVolume",
+    ]);
+    await end();
+  });
+});
