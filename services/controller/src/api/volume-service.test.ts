@@ -319,9 +319,11 @@ describe("WatchVolumes", () => {
       reason: "EVENTS_TRIMMED",
     });
     const foreign = Buffer.from(JSON.stringify({ c: JSON.stringify(["0"]), q: "x" })).toString("base64url");
-    expect(await failure(collect(api.volumes.watchVolumes({ resumeToken: foreign })))).toMatchObject({
-      violations: [{ field: "resume_token" }],
-    });
+    const odd = ["{", "7", "[7]", '["1", 2]'].map((c) => Buffer.from(JSON.stringify({ c, q })).toString("base64url"));
+    for (const resumeToken of [foreign, ...odd])
+      expect(await failure(collect(api.volumes.watchVolumes({ resumeToken })))).toMatchObject({
+        violations: [{ field: "resume_token" }],
+      });
   });
 });
 

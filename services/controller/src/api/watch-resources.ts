@@ -42,10 +42,20 @@ const write = ({ at, page }: Position, question: string): string =>
 const read = (token: string, question: string): Position | undefined => {
   const checks = createChecks();
   const cursor = readToken("resume_token", token, question, checks);
+  const position = cursor === undefined ? undefined : parse(cursor);
+  if (cursor !== undefined && position === undefined) checks.complain("resume_token", "is no token of this watch");
   if (checks.violations.length > 0) throw invalidArgument(checks.violations);
-  if (cursor === undefined) return undefined;
-  const [at, page]: readonly unknown[] = JSON.parse(cursor);
-  return { at: String(at), page: page === undefined ? undefined : String(page) };
+  return position;
+};
+
+const parse = (cursor: string): Position | undefined => {
+  try {
+    const [at, page]: readonly unknown[] = JSON.parse(cursor);
+    if (typeof at !== "string" || (page !== undefined && typeof page !== "string")) return undefined;
+    return { at, page };
+  } catch {
+    return undefined;
+  }
 };
 
 export async function* watchResources<R>(watched: Watched<R>): AsyncGenerator<WatchMessage<R>> {
