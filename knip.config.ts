@@ -16,11 +16,13 @@ const config: KnipConfig = {
         "demo/main.ts",
       ],
       project: ["scripts/**/*.mjs", "{test,bench,demo,examples}/**/*.ts"],
-      // Run by path from scripts/ and buf.gen.yaml, imported by nothing; fast-check serves the tests of every workspace.
-      ignoreDependencies: ["@biomejs/biome", "@bufbuild/buf", "ts-proto", "fast-check"],
+      // Run by path from scripts/ and buf.gen.yaml, imported by nothing.
+      ignoreDependencies: ["@biomejs/biome", "@bufbuild/buf", "ts-proto"],
       // Programs of the system; scripts/system-needs.mjs sees to them.
       ignoreBinaries: ["ip", "redis-server", "umount", "unshare"],
     },
+    // The generated code alone imports it.
+    "packages/shared": { project: ["src/**/*.ts", "!src/gen/**"], ignoreDependencies: ["@bufbuild/protobuf"] },
     "packages/*": { project: ["src/**/*.ts", "!src/gen/**"] },
     "services/*": { project: ["src/**/*.ts"] },
   },

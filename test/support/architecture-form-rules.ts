@@ -15,6 +15,7 @@ const namedByRole = /\/(?:main|app|ports|config|convert|model|types|[\w-]+-(?:ma
 export const reviewedNames: ReadonlyMap<string, string> = new Map([
   ["packages/csi/src/messages.ts", "the codecs of all CSI messages, by method"],
   ["packages/sim-plugin/src/backend/json.ts", "encode and decode are what JSON means there"],
+  ["services/node-agent/src/volumes/durable-files.ts", "what the journal needs of a file system"],
   ["packages/sim-plugin/src/backend/rpc.ts", "the types of the calls between role and backend processes"],
 ]);
 
