@@ -5,7 +5,6 @@ import { logField } from "./log-field.ts";
 
 export type LogFields = Readonly<Record<string, unknown>>;
 export type LogLevel = "debug" | "info" | "warn" | "error";
-const logLevels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
 export interface Logger {
   debug(message: string, fields?: LogFields): void;
