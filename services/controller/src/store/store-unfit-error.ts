@@ -1,12 +1,32 @@
 import { ConfigError } from "@holdfast/shared/config/config-error";
 import type { FieldViolation } from "@holdfast/shared/errors/holdfast-error";
 
+export type UnfitReason =
+  /** It may forget what it acknowledged. */
+  | "STORE_VOLATILE"
+  /** It holds the data of others, or nothing any more. */
+  | "STORE_FOREIGN"
+  | "STORE_SCHEMA_NEWER"
+  /** It is not prepared, or cannot be opened. */
+  | "CONFIG_INVALID";
+
 /** A store that cannot be used as it is set up. A mistake in the settings like any other: the service ends with exit code 78. */
 export class StoreUnfitError extends ConfigError {
-  constructor(store: string, faults: readonly FieldViolation[], advice?: string) {
+  override readonly reason: UnfitReason;
+
+  constructor(reason: UnfitReason, store: string, faults: readonly FieldViolation[], advice?: string) {
     super(faults);
     this.name = "StoreUnfitError";
+    this.reason = reason;
     const listed = faults.map(({ field, description }) => `  ${field} ${description}`).join("\n");
     this.message = `the store ${store} cannot be used as it is:\n${listed}${advice === undefined ? "" : `\n${advice}`}`;
   }
 }
+
+export const schemaNewer = (store: string, found: number, known: number): StoreUnfitError =>
+  new StoreUnfitError("STORE_SCHEMA_NEWER", store, [
+    {
+      field: "schema",
+      description: `is ${found}, this version knows ${known}: use the version that wrote it, or a newer one`,
+    },
+  ]);

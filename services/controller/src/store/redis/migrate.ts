@@ -2,7 +2,7 @@
  * Brings a Redis to what this version needs: its function library, the identity of a new store, and the facts that only a user
  * with CONFIG GET can find out. Done as a user of its own (HOLDFAST_STORE_MIGRATE), or as the controller's where that one may.
  */
-import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { schemaNewer } from "../store-unfit-error.ts";
 import { isForbidden, isMissingFunction } from "./call-failure.ts";
 import { libraryFunctions, libraryName, readLibrary } from "./library.ts";
 import type { RedisConnection } from "./redis-connection.ts";
@@ -13,13 +13,7 @@ import { type FoundIdentity, readIdentity } from "./store-identity.ts";
 export const schemaVersion = 1;
 
 export const refuseNewerSchema = (store: string, schema: number): void => {
-  if (schema <= schemaVersion) return;
-  throw new HoldfastError({
-    kind: "precondition",
-    reason: "STORE_SCHEMA_NEWER",
-    message: `the store ${store} has schema ${schema}, this version knows ${schemaVersion}: use the version that wrote it, or a newer one`,
-    metadata: { store, schema: String(schema) },
-  });
+  if (schema > schemaVersion) throw schemaNewer(store, schema, schemaVersion);
 };
 
 export interface LibraryState {

@@ -79,9 +79,14 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
     await prepare(known === undefined ? ids.uuid() : undefined);
     const found = await inspect(known);
     if (found.identity === undefined || found.identityFaults.length > 0)
-      throw new StoreUnfitError(connection.shown, found.identityFaults, cureOfIdentity(known, identity));
+      throw new StoreUnfitError(
+        found.identity === undefined ? "CONFIG_INVALID" : "STORE_FOREIGN",
+        connection.shown,
+        found.identityFaults,
+        found.identity === undefined ? undefined : cureOfIdentity(known, identity),
+      );
     if (found.faults.length > 0) {
-      const unfit = new StoreUnfitError(connection.shown, found.faults, volatileAdvice);
+      const unfit = new StoreUnfitError("STORE_VOLATILE", connection.shown, found.faults, volatileAdvice);
       if (!options.allowVolatile) throw unfit;
       log.warn("THE STORE IS VOLATILE: acknowledged claims may be lost", { faults: unfit.message });
     }

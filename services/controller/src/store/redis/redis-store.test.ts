@@ -229,7 +229,7 @@ describe("Redis store", () => {
       expect(reasons.join()).toContain(clusterUid);
       expect(head).toMatch(/-0$/);
       const error = await own.open().catch((thrown: unknown) => thrown);
-      expect(error).toMatchObject({ name: "StoreUnfitError", reason: "CONFIG_INVALID" });
+      expect(error).toMatchObject({ name: "StoreUnfitError", reason: "STORE_FOREIGN" });
       expect(String(error)).toContain(`This controller belongs to installation ${clusterUid}`);
       expect(String(error)).toContain("store-cluster-uid");
     } finally {

@@ -101,7 +101,7 @@ const withFixture = async (
 const refusal = (opening: Promise<unknown>): Promise<string> =>
   opening.then(
     () => "opened",
-    (error: Error) => `${error.name}: ${error.message}`,
+    (error: Error & { reason?: string }) => `${error.name} ${error.reason}: ${error.message}`,
   );
 
 describe("opening a Redis", () => {
@@ -113,7 +113,7 @@ describe("opening a Redis", () => {
   ])("with %s %s is refused with the cure, unless that is allowed", async (setting, value, cure) => {
     await withFixture({ [setting]: value }, async ({ open, log }) => {
       const told = await refusal(open());
-      expect(told).toContain("StoreUnfitError");
+      expect(told).toContain("StoreUnfitError STORE_VOLATILE");
       expect(told).toContain(cure);
       expect(told).toContain("HOLDFAST_ALLOW_VOLATILE_STORE=1");
       expect(told.match(/CONFIG SET/g)).toHaveLength(1);
@@ -173,7 +173,7 @@ describe("opening a Redis", () => {
       expect(await refusal(open())).toContain(`clusterUid is another, not ${clusterUid}`);
       await admin.hset(keys.meta, "clusterUid", clusterUid);
       await admin.hset(keys.meta, "schema", "99");
-      expect(await refusal(open())).toMatch(/schema 99, this version knows 1/);
+      expect(await refusal(open())).toMatch(/STORE_SCHEMA_NEWER.*\n.*schema is 99, this version knows 1/);
       await admin.hset(keys.meta, "schema", "1");
       const other = `#!lua name=${libraryName}\nredis.register_function{function_name='${libraryName}_identity', callback=function() return {'0','','','1','1','',''} end, flags={'no-writes'}}`;
       await admin.call("FUNCTION", "LOAD", "REPLACE", other);

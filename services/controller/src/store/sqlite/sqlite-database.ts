@@ -51,7 +51,9 @@ const open = (file: string): DatabaseSync => {
     const cure = /locked|busy/i.test(why)
       ? "another process has it open: stop that one"
       : "look at its path and its disk";
-    throw new StoreUnfitError(file, [{ field: "file", description: `cannot be opened (${why}): ${cure}` }]);
+    throw new StoreUnfitError("CONFIG_INVALID", file, [
+      { field: "file", description: `cannot be opened (${why}): ${cure}` },
+    ]);
   }
 };
 

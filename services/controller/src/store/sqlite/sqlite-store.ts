@@ -19,7 +19,7 @@ import { checkCommit } from "../check-commit.ts";
 import { eventToken } from "../event-token.ts";
 import type { StateFile } from "../state-file.ts";
 import { storeUnvetted } from "../store-errors.ts";
-import { StoreUnfitError } from "../store-unfit-error.ts";
+import { schemaNewer } from "../store-unfit-error.ts";
 import { createSqliteCommit, headOf } from "./sqlite-commit.ts";
 import { openSqliteDatabase, type SqliteDatabase } from "./sqlite-database.ts";
 import { watchSqlite } from "./sqlite-events.ts";
@@ -56,13 +56,7 @@ const recordOf = ({ kind, key, rev, body }: RecordRow): StoredRecord => ({ ref: 
 const prepared = (db: SqliteDatabase, { marks, uuid }: SqliteStoreOptions) => {
   try {
     const schema = Number(db.meta("schema") ?? schemaVersion);
-    if (schema > schemaVersion)
-      throw new StoreUnfitError(db.file, [
-        {
-          field: "schema",
-          description: `is ${schema}, this version knows ${schemaVersion}: use the version that wrote it, or a newer one`,
-        },
-      ]);
+    if (schema > schemaVersion) throw schemaNewer(db.file, schema, schemaVersion);
     const lineage = establishLineage(db, marks, uuid);
     const clusterUid = db.meta("clusterUid") ?? uuid();
     db.transaction(() => {
