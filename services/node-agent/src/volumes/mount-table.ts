@@ -6,7 +6,7 @@
  * T3 One read of the own table at a time: the kernel keeps the place of a reader with the open file, and two readers of
  *    one file send each other back into a table that has changed, to lines that are cut or left out.
  */
-import { readdirSync, readlinkSync } from "node:fs";
+import { readdirSync, readlinkSync, readSync } from "node:fs";
 import { type FileHandle, open, readFile, readlink } from "node:fs/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ForeignMount, MountLine, MountView } from "../domain/mounts.ts";
@@ -21,8 +21,9 @@ const firstPidNamespace = "pid:[4026531836]";
 const stableReads = 3;
 /** As much as the kernel ever hands out at once. */
 const pageBytes = 4096;
-/** About a millisecond. */
+/** About a millisecond, each of the two. */
 const linksATurn = 256;
+const pagesATurn = 32;
 
 export interface OpenMountTable extends MountTable {
   close(): Promise<void>;
@@ -91,12 +92,18 @@ function coalesced<T>(read: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** The kernel answers in pages of its own size, whatever is asked for; nothing follows the last. */
+/**
+ * The kernel answers in pages of its own size, whatever is asked for; nothing follows the last. It answers from memory, so that the
+ * first pages are read at once: a turn through the thread pool for each costs more than all of them. A long table is read off the loop.
+ */
 async function readWhole(file: FileHandle): Promise<string> {
   const parts: Buffer[] = [];
   for (let position = 0; ; ) {
     const part = Buffer.allocUnsafe(pageBytes);
-    const { bytesRead } = await file.read(part, 0, pageBytes, position);
+    const bytesRead =
+      parts.length < pagesATurn
+        ? readSync(file.fd, part, 0, pageBytes, position)
+        : (await file.read(part, 0, pageBytes, position)).bytesRead;
     if (bytesRead === 0) return Buffer.concat(parts).toString("utf8");
     parts.push(part.subarray(0, bytesRead));
     position += bytesRead;
