@@ -59,7 +59,9 @@ const connected = async (port: number, child: ChildProcess, said: () => string):
 };
 
 export const startRedisServer = async (config: Readonly<Record<string, string>> = {}): Promise<RedisServer> => {
-  const dir = await mkdtemp(path.join(tmpdir(), "hf-redis-"));
+  const temporary = await mkdtemp(path.join(tmpdir(), "hf-redis-"));
+  /** Its files; a test that gives its own directory also removes it. */
+  const dir = config["dir"] ?? temporary;
   const port = await freePort();
   const users: (readonly [string, readonly string[]])[] = [];
   let child: ChildProcess;
@@ -69,10 +71,10 @@ export const startRedisServer = async (config: Readonly<Record<string, string>> 
   const start = async (): Promise<void> => {
     const settings = {
       ...durable,
+      dir,
       ...config,
       port: String(port),
       bind: "127.0.0.1",
-      dir,
       "enable-debug-command": "yes",
     };
     const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
@@ -83,6 +85,11 @@ export const startRedisServer = async (config: Readonly<Record<string, string>> 
     child.stdout?.on("data", take);
     child.stderr?.on("data", take);
     child.once("error", (error) => take(Buffer.from(error.message)));
+    // A test run that ends early leaves no server behind.
+    const kill = (): void => void started.kill("SIGKILL");
+    const started = child;
+    process.once("exit", kill);
+    started.once("exit", () => process.off("exit", kill));
     main = await connected(port, child, () => output);
     for (const [name, rules] of users) await main.call("ACL", "SETUSER", name, "reset", "on", `>${name}`, ...rules);
   };
@@ -110,7 +117,7 @@ export const startRedisServer = async (config: Readonly<Record<string, string>> 
     restart: start,
     stop: async () => {
       await kill();
-      await rm(dir, { recursive: true, force: true });
+      await rm(temporary, { recursive: true, force: true });
     },
   };
 };

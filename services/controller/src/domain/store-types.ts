@@ -23,7 +23,7 @@ export interface StoredRecord {
   readonly body: string;
 }
 
-/** An entry of an index: records that carry the same (index, value) are listed together, ordered by key. */
+/** An entry of an index: records that carry the same (index, value) are listed together, ordered by key. An index holds one kind. */
 export interface IndexEntry {
   readonly index: string;
   readonly value: string;
@@ -58,7 +58,7 @@ export interface EventWrite {
 
 /** One step: every write or none. */
 export interface Commit {
-  /** The same opId again answers with the first result and writes nothing. */
+  /** The same opId again, within minutes, answers with the first result and writes nothing. */
   readonly opId: string;
   readonly writes: readonly RecordWrite[];
   readonly events: readonly EventWrite[];

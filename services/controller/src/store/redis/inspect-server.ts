@@ -7,6 +7,8 @@ import type { FoundIdentity } from "./store-identity.ts";
 
 export interface ServerFindings {
   readonly runId: string;
+  /** The user may CONFIG GET, as one with all rights may; a restricted one that is refused once is not asked again. */
+  readonly mayConfigure: boolean;
   /** undefined: the library is not there, or not this version's. */
   readonly identity: FoundIdentity | undefined;
   /** Why this is not the store of this controller; nothing helps against these but the right store. */
@@ -21,19 +23,22 @@ export interface InspectServerOptions {
   /** Whose data must be there; undefined = anyone's. */
   readonly clusterUid: string | undefined;
   readonly declaredDurable: boolean;
+  /** False: it is known that the user may not CONFIG GET; each try would stand in the server's ACL LOG. */
+  readonly askConfig: boolean;
 }
 
 export const inspectServer = async (options: InspectServerOptions): Promise<ServerFindings> => {
-  const { connection, keys, clusterUid, declaredDurable } = options;
+  const { connection, keys, clusterUid, declaredDurable, askConfig } = options;
   const info = parseInfo(String(await connection.call("INFO")));
   const runId = info["run_id"] ?? "";
   const { state, identity } = await readLibraryState(connection, keys);
   const own = state === "current" ? identity : undefined;
   if (own !== undefined) refuseNewerSchema(connection.shown, own.schema);
-  const asked = await askDurability(connection, runId);
+  const asked = askConfig ? await askDurability(connection, runId) : undefined;
   const durability = asked ?? decodeDurability(own?.durability ?? "", runId);
   return {
     runId,
+    mayConfigure: asked !== undefined,
     identity: own,
     identityFaults: identityFaults(own, clusterUid),
     faults: startFaults({ info, durability, declaredDurable }),

@@ -5,6 +5,7 @@ import type { Logger } from "@holdfast/shared/log/logger";
 import type { Ids } from "../../ports.ts";
 import type { StateFile } from "../state-file.ts";
 import { StoreUnfitError } from "../store-unfit-error.ts";
+import { aclCommand, controllerRules, migratorRules } from "./acl.ts";
 import { CallFailure } from "./call-failure.ts";
 import { inspectServer, type ServerFindings } from "./inspect-server.ts";
 import { migrate } from "./migrate.ts";
@@ -70,8 +71,13 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
       migrator.close();
     }
   };
-  const inspect = (clusterUid: string | undefined): Promise<ServerFindings> =>
-    inspectServer({ connection, keys, clusterUid, declaredDurable: options.declaredDurable });
+  let askConfig = true;
+  const inspect = async (clusterUid: string | undefined): Promise<ServerFindings> => {
+    const { declaredDurable } = options;
+    const found = await inspectServer({ connection, keys, clusterUid, declaredDurable, askConfig });
+    askConfig = found.mayConfigure;
+    return found;
+  };
 
   try {
     await firstConnection(connection, startTimeoutMs, clock, signal);
@@ -92,6 +98,14 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
     }
     const { clusterUid, runId, gen } = found.identity;
     identity.write(clusterUid);
+    if (found.mayConfigure)
+      log.info(
+        "the store's user may do more than the controller needs; in production give it and a migrator only this",
+        {
+          controller_acl: aclCommand("holdfast", controllerRules(cell)),
+          migrator_acl: aclCommand("holdfast-migrator", migratorRules(cell)),
+        },
+      );
 
     const tailConnection = connect(options.url, "controller-events", blockMs + commandTimeoutMs);
     const parts = {

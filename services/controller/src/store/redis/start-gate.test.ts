@@ -182,6 +182,23 @@ describe("opening a Redis", () => {
     });
   });
 
+  it("tells a user with all rights how few it needs, and asks a restricted one for nothing twice", async () => {
+    await withFixture({}, async ({ open, server, log }) => {
+      const admin = await server.admin();
+      await open();
+      expect(log.lines.some(({ fields }) => "controller_acl" in fields)).toBe(false);
+      await admin.call("ACL", "LOG", "RESET");
+      await open({ tuning: { recheckMs: 10 } });
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      const denied = (await admin.call("ACL", "LOG")) as unknown[];
+      expect(denied).toHaveLength(1);
+      expect(JSON.stringify(denied)).toContain('"count",1,');
+      await open({ url: server.url, migrateUrl: server.url });
+      const told = log.lines.find(({ fields }) => "controller_acl" in fields)?.fields["controller_acl"];
+      expect(told).toContain("ACL SETUSER holdfast reset on ><password> resetkeys");
+    });
+  });
+
   it("that cannot be reached says where it looked, and never the password", async () => {
     await withFixture({}, async ({ open, server }) => {
       const tuning = { startTimeoutMs: 200, commandTimeoutMs: 100 };
