@@ -18,7 +18,7 @@ const inFlight = (volumes: readonly [number, number, number], rounds: number): r
 
 export const plans: Readonly<Record<"full" | "quick", Plan>> = {
   full: {
-    hotPath: { volumes: 40, rounds: 8 },
+    hotPath: { volumes: 40, rounds: 12 },
     traced: { volumes: 40, rounds: 3 },
     throughput: inFlight([64, 256, 256], 3),
     nodes: 4,
