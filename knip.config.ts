@@ -24,7 +24,8 @@ const config: KnipConfig = {
     // The generated code alone imports it.
     "packages/shared": { project: ["src/**/*.ts", "!src/gen/**"], ignoreDependencies: ["@bufbuild/protobuf"] },
     "packages/*": { project: ["src/**/*.ts", "!src/gen/**"] },
-    "services/*": { project: ["src/**/*.ts"], ignoreBinaries: ["mount"] },
+    "services/*": { project: ["src/**/*.ts"] },
+    "services/controller": { project: ["src/**/*.ts"], ignoreBinaries: ["mount"] },
   },
 };
 

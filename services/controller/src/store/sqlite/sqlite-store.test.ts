@@ -4,7 +4,9 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
+import { sample } from "../../../../../test/support/full.ts";
 import type { Store } from "../../ports.ts";
 import { openStore } from "../open-store.ts";
 import { createStateFile, type StateFile } from "../state-file.ts";
@@ -135,39 +137,31 @@ describe("SQLite store", () => {
     }
   });
 
-  it("a kill between any two writes of the marks costs no vetting", async () => {
-    const { marks, open } = setup();
-    await open().close();
-    for (const writesLeft of [0, 1, 2, 1, 0]) {
-      let left = writesLeft;
-      const dying: StateFile = {
-        ...marks,
-        write(text) {
-          if (left === 0) throw new Error("killed");
-          left -= 1;
-          marks.write(text);
-        },
-      };
-      if (writesLeft < 2) expect(() => open(dying)).toThrow("killed");
-      else await open(dying).close();
-    }
-    const store = open();
-    expect(store.accepted).toBe(true);
-    expect(await store.commit(grant("k"))).toMatchObject({ ok: true });
-    await store.close();
-  });
-
-  it("a watch that is far behind reads on page by page, and one that is closed under it ends", async () => {
-    const { open } = setup();
-    const store = open();
-    const start = await store.head();
-    const events = Array.from({ length: 1_001 }, (_, n) => ({ type: "volume", ref: ref("k"), body: `${n}` }));
-    await store.commit(commitOf([write("k", 0, "x")], { events }));
-    const seen = await take(store, start, 1_001);
-    expect(seen.map(({ body }) => body)).toEqual(events.map(({ body }) => body));
-    const waiting = take(store, await store.head(), 1);
-    await store.close();
-    await expect(waiting).rejects.toMatchObject({ name: "AbortError" });
+  it("kills between any two writes of the marks, one after the other, cost no vetting", () => {
+    // The marks are written before and after the file: dying at each of the two, with the text on disk or not.
+    const death = fc.record({ atWrite: fc.nat(1), written: fc.boolean() });
+    fc.assert(
+      fc.property(fc.array(death, { maxLength: 6 }), (deaths) => {
+        const { marks, open } = setup();
+        for (const { atWrite, written } of deaths) {
+          let writes = 0;
+          const dying: StateFile = {
+            ...marks,
+            write(text) {
+              const last = writes === atWrite;
+              writes += 1;
+              if (!last || written) marks.write(text);
+              if (last) throw new Error("killed");
+            },
+          };
+          expect(() => open(dying)).toThrow("killed");
+        }
+        const store = open();
+        expect(store.accepted).toBe(true);
+        void store.close();
+      }),
+      { numRuns: sample(300, 25) },
+    );
   });
 
   it("one process only: a second opener is told why", async () => {

@@ -1,0 +1,120 @@
+import { createManualClock } from "@holdfast/shared/async/manual-clock";
+import { afterEach, describe, expect, it } from "vitest";
+import { CallFailure } from "./call-failure.ts";
+import { type EventTail, startEventTail } from "./event-tail.ts";
+import type { RedisConnection } from "./redis-connection.ts";
+
+const entry = (seq: number) => [`0-${seq}`, ["t", "type", "m", "v:k", "b", `${seq}`]];
+type Reply = null | readonly unknown[] | Error;
+
+/** Redis as the tail sees it: a newest event, and what the blocking reads answer, one by one. */
+const scripted = () => {
+  const reads: { readonly from: string; answer(reply: Reply): void }[] = [];
+  let session = 1;
+  let runId = "aaaa";
+  let newest = 0;
+  const connection: RedisConnection = {
+    shown: "scripted",
+    connected: async () => ({ session, runId }),
+    async call(command, ...args) {
+      if (command === "XREVRANGE") return newest === 0 ? [] : [entry(newest)];
+      const reply = await new Promise<Reply>((answer) => reads.push({ from: String(args.at(-1)), answer }));
+      if (reply instanceof Error) throw reply;
+      return reply === null ? null : [["events", reply]];
+    },
+    onConnected: () => () => undefined,
+    trouble: () => undefined,
+    close: () => undefined,
+  };
+  return {
+    connection,
+    setNewest: (seq: number) => {
+      newest = seq;
+    },
+    reconnect: (run: string) => {
+      session += 1;
+      runId = run;
+    },
+    /** The read that waits now. */
+    async read() {
+      await expect.poll(() => reads.length, { interval: 1 }).toBe(1);
+      const [waiting] = reads.splice(0);
+      if (waiting === undefined) throw new Error("no read");
+      return waiting;
+    },
+  };
+};
+
+describe("the event tail", () => {
+  const stop = new AbortController();
+  const clock = createManualClock();
+  afterEach(() => stop.abort());
+
+  const seqs = (tail: EventTail, runId: string, seq: number) => tail.recent(runId, seq).map((event) => event.seq);
+
+  it("keeps the newest events of one process without a gap, or none", async () => {
+    const redis = scripted();
+    redis.setNewest(5);
+    const tail = startEventTail({
+      connection: redis.connection,
+      stream: "events",
+      blockMs: 1,
+      kept: 4,
+      clock,
+      signal: stop.signal,
+    });
+    const answered = async (reply: Reply): Promise<void> => {
+      const version = tail.arrived.version();
+      (await redis.read()).answer(reply);
+      await tail.arrived.wait(version, undefined);
+    };
+    const first = await redis.read();
+    expect(first.from).toBe("0-5");
+    first.answer([entry(6), entry(7)]);
+    await expect.poll(() => seqs(tail, "aaaa", 6), { interval: 1 }).toEqual([6, 7]);
+    expect(seqs(tail, "aaaa", 7)).toEqual([7]);
+    expect(seqs(tail, "aaaa", 8)).toEqual([]);
+    // Not kept, or of another process: to be read.
+    expect(seqs(tail, "aaaa", 5)).toEqual([]);
+    expect(seqs(tail, "bbbb", 6)).toEqual([]);
+
+    await answered([entry(8), entry(9), entry(10)]);
+    expect(seqs(tail, "aaaa", 7)).toEqual([7, 8, 9, 10]);
+    expect(seqs(tail, "aaaa", 6)).toEqual([]);
+
+    // 11 and 12 were pruned before they were read: what comes after does not follow what is kept.
+    await answered([entry(13)]);
+    expect(seqs(tail, "aaaa", 10)).toEqual([]);
+    expect(seqs(tail, "aaaa", 13)).toEqual([13]);
+
+    // Nothing came, and the stream ends where it did.
+    redis.setNewest(13);
+    await answered(null);
+    expect(seqs(tail, "aaaa", 13)).toEqual([13]);
+    // Nothing came, because the stream was replaced by a shorter one.
+    redis.setNewest(2);
+    await answered(null);
+    expect(seqs(tail, "aaaa", 13)).toEqual([]);
+    expect((await redis.read()).from).toBe("0-2");
+  });
+
+  it("begins anew after a lost connection, and tells those who wait", async () => {
+    const again = new AbortController();
+    const redis = scripted();
+    redis.setNewest(1);
+    const { connection } = redis;
+    const tail = startEventTail({ connection, stream: "events", blockMs: 1, kept: 9, clock, signal: again.signal });
+    (await redis.read()).answer([entry(2)]);
+    await expect.poll(() => seqs(tail, "aaaa", 2), { interval: 1 }).toEqual([2]);
+    const version = tail.arrived.version();
+    redis.reconnect("bbbb");
+    redis.setNewest(40);
+    (await redis.read()).answer(new CallFailure("unknown", "connection lost"));
+    await expect.poll(() => clock.pending(), { interval: 1 }).toBe(1);
+    expect(seqs(tail, "aaaa", 2)).toEqual([]);
+    await clock.advance(100);
+    expect(await tail.arrived.wait(version, undefined)).toBeGreaterThan(version);
+    expect((await redis.read()).from).toBe("0-40");
+    again.abort();
+  });
+});
