@@ -1,22 +1,21 @@
-import type { ClaimSelection, ClaimView } from "../commands/model.ts";
+import type { ClaimView } from "../commands/model.ts";
 import type { ClaimState } from "../domain/claim.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { type HoldOptions, holdUntil } from "./hold-until.ts";
 import { isOver, keysOf } from "./wait-claims.ts";
 
 type Wait = Pick<HoldOptions<unknown>, "context" | "waitMs">;
-type Workload = Pick<ClaimSelection, "namespace" | "workload">;
 
 export interface ClaimHold {
   /** Runs the command and holds its answer until every claim is ACTIVE or over. */
-  untilSettled(of: Workload, wait: Wait, command: () => Promise<readonly ClaimView[]>): Promise<readonly ClaimView[]>;
+  untilSettled(wait: Wait, command: () => Promise<readonly ClaimView[]>): Promise<readonly ClaimView[]>;
   /** The same until every claim is over. */
-  untilOver(of: Workload, wait: Wait, command: () => Promise<readonly ClaimView[]>): Promise<readonly ClaimView[]>;
+  untilOver(wait: Wait, command: () => Promise<readonly ClaimView[]>): Promise<readonly ClaimView[]>;
 }
 
 /**
- * Answers that wait for claims: woken by commits, in the order of the command's own answer, about those very lives. While they wait only
- * what this process knows is looked at; the answer itself is read.
+ * Answers that wait for claims: woken by commits, in the order of the command's own answer, about those very lives. Only what this process
+ * knows is looked at, and the tombstones of those that ended meanwhile.
  */
 export const createClaimHold = ({
   commands,
@@ -27,7 +26,7 @@ export const createClaimHold = ({
   /** Whether a claim, or `undefined` where it is over, need not be waited for. */
   const held =
     (settled: (state: ClaimState | undefined) => boolean): ClaimHold["untilOver"] =>
-    async ({ namespace, workload }, { context, waitMs }, command) => {
+    async ({ context, waitMs }, command) => {
       const since = wakeups.version();
       const answered = await command();
       const stateNow = async (view: ClaimView): Promise<ClaimState | undefined> => {
@@ -50,9 +49,7 @@ export const createClaimHold = ({
         settled: isSettled,
         read,
       });
-      const claimUids = answered.map(({ claim }) => claim.uid);
-      const found = await commands.selectClaims({ namespace, workload, aliases: [], claimUids });
-      return answered.map((view) => found.find(({ claim }) => claim.uid === view.claim.uid) ?? view);
+      return await commands.claimsNow(answered);
     };
 
   return {

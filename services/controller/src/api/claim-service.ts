@@ -26,7 +26,7 @@ const createClaimWrites = (deps: ApiDeps): Pick<ClaimService, "createClaims" | "
       const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
       refuseAll(checks, () => validateCreateClaims(input));
       const caller = callerOf(deps, context, "CreateClaims");
-      const views = await held.untilSettled(input, { context, waitMs }, () => commands.createClaims(input, caller));
+      const views = await held.untilSettled({ context, waitMs }, () => commands.createClaims(input, caller));
       return { claims: views.map(claimMessage) };
     },
 
@@ -37,7 +37,7 @@ const createClaimWrites = (deps: ApiDeps): Pick<ClaimService, "createClaims" | "
       refuseAll(checks, () => validateSelection(selection));
       const caller = callerOf(deps, context, "ReleaseClaims");
       const release = () => commands.releaseClaims(selection, caller);
-      const views = await held.untilOver(selection, { context, waitMs }, release);
+      const views = await held.untilOver({ context, waitMs }, release);
       return { claims: views.map(claimMessage) };
     },
 

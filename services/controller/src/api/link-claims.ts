@@ -29,7 +29,7 @@ export const createLinkClaims = (deps: LinkClaimsDeps): Pick<LinkService, "reque
       if (request.afterWorkloads.length > 0)
         throw notImplemented("/holdfast.internal.v1.ControllerLinkService/RequestClaims: after_workloads");
       const caller = callerOf(deps, context, "RequestClaims");
-      const views = await held.untilSettled(input, { context, waitMs }, () => commands.createClaims(input, caller));
+      const views = await held.untilSettled({ context, waitMs }, () => commands.createClaims(input, caller));
       return { claims: views.map(claimMessage) };
     },
 
@@ -47,7 +47,7 @@ export const createLinkClaims = (deps: LinkClaimsDeps): Pick<LinkService, "reque
         const claimUids = here.map(({ claim }) => claim.uid);
         return claimUids.length === 0 ? [] : commands.releaseClaims({ ...selection, aliases: [], claimUids }, caller);
       };
-      const views = await held.untilOver(selection, { context, waitMs }, release);
+      const views = await held.untilOver({ context, waitMs }, release);
       return { claims: views.map(claimMessage) };
     },
   };

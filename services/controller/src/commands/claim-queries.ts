@@ -49,7 +49,9 @@ const wantsEnded = (filter: ClaimFilter): boolean =>
 
 const hasFinal = (filter: ClaimFilter): boolean => filter.states.some((s) => finalStates.has(s));
 
-export const createClaimQueries = (deps: CommandDeps): Pick<Commands, "getClaim" | "listClaims" | "selectClaims"> => {
+export const createClaimQueries = (
+  deps: CommandDeps,
+): Pick<Commands, "getClaim" | "listClaims" | "selectClaims" | "claimsNow"> => {
   const { records } = deps;
   const factsOf = createGrantFacts(deps);
 
@@ -132,6 +134,16 @@ export const createClaimQueries = (deps: CommandDeps): Pick<Commands, "getClaim"
     };
   };
 
+  const viewNow = async (view: ClaimView): Promise<ClaimView> => {
+    if (view.kind === "over") return view;
+    const { namespace, id } = view.volume;
+    const found = await records.recent(view.volume);
+    const living = found?.volume.claims[view.claim.uid];
+    if (found !== undefined && living !== undefined) return livingView(found, living, factsOf);
+    const over = await records.ended({ ...view.claim, namespace, volume: id });
+    return over === undefined ? view : { kind: "over", claim: over };
+  };
+
   return {
     async getClaim(input) {
       validateGetClaim(input);
@@ -154,5 +166,6 @@ export const createClaimQueries = (deps: CommandDeps): Pick<Commands, "getClaim"
       validateSelection(selection);
       return await selectViews({ records, factsOf }, selection);
     },
+    claimsNow: (views) => Promise.all(views.map(viewNow)),
   };
 };

@@ -193,4 +193,6 @@ export interface Commands {
   listClaims(filter: ClaimFilter, page: PageInput): Promise<Page<ClaimView>>;
   /** The claims of a workload as they stand, newest life of each alias; with uids exactly those lives. For WaitClaims. */
   selectClaims(selection: ClaimSelection): Promise<readonly ClaimView[]>;
+  /** How these very lives stand now, as this process knows it; those that ended since, as their tombstones say. */
+  claimsNow(views: readonly ClaimView[]): Promise<readonly ClaimView[]>;
 }

@@ -36,7 +36,10 @@ export const refOfKey = (key: string): VolumeRef => {
 
 export const workloadValue = (namespace: string, workload: string): string => `${namespace}/${workload}`;
 
-const claimTombstoneRef = (t: ClaimTombstone): AggregateRef => ({
+/** The life of a claim that is over, as its tombstone is found. */
+export type EndedLife = Pick<ClaimTombstone, "namespace" | "volume" | "workload" | "alias" | "uid">;
+
+export const claimTombstoneRef = (t: EndedLife): AggregateRef => ({
   kind: "tombstone",
   // The uid makes each life a record of its own: written once, never compared with an older life.
   key: `${t.namespace}/${t.volume}/${t.workload}/${t.alias}/${t.uid}`,

@@ -10,10 +10,12 @@ import type { Ids, Store } from "../ports.ts";
 import type { Changes } from "./changes.ts";
 import { createRecordCache } from "./record-cache.ts";
 import {
+  claimTombstoneRef,
   decodeClaimTombstone,
   decodeVolume,
   decodeVolumeTombstone,
   dueQueue,
+  type EndedLife,
   encodeVolume,
   refOfKey,
   type TombstoneIndex,
@@ -48,6 +50,8 @@ export interface VolumeRecords {
     value: string,
     page: { readonly after?: string | undefined; readonly limit: number },
   ): Promise<{ readonly claims: readonly ClaimTombstone[]; readonly next: string | undefined }>;
+  /** That one life of a claim, if it is over. */
+  ended(life: EndedLife): Promise<ClaimTombstone | undefined>;
   deleted(ref: VolumeRef): Promise<VolumeTombstone | undefined>;
   change(ref: VolumeRef, decide: Decide, options?: ChangeOptions): Promise<ChangeResult>;
   changeMany(refs: readonly VolumeRef[], decide: DecideMany, options?: ChangeOptions): Promise<readonly ChangeResult[]>;
@@ -117,6 +121,10 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
     async listEnded(index, value, { after, limit }) {
       const page = await store.list({ index, value, limit, ...(after === undefined ? {} : { after }) });
       return { claims: page.records.map(decodeClaimTombstone), next: page.next };
+    },
+    async ended(life) {
+      const stored = await store.get(claimTombstoneRef(life));
+      return stored === undefined ? undefined : decodeClaimTombstone(stored);
     },
     async deleted(ref) {
       const stored = await store.get(volumeTombstoneRef(ref));
