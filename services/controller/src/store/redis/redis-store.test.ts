@@ -163,6 +163,13 @@ describe("Redis store", () => {
     const after = [...held].toSorted()[123] ?? "";
     const page = await store.list({ index: "i", value: "v", after, limit: 150 });
     expect(page.records.map((record) => record.ref.key)).toEqual([...held].toSorted().slice(124, 274));
+    // A page costs what is on it: not the leaves before it.
+    const looks = async (): Promise<number> =>
+      Number(/cmdstat_zrange:calls=(\d+)/.exec(await admin.info("commandstats"))?.[1]);
+    const before = await looks();
+    const last = await store.list({ index: "i", value: "v", after: [...held].toSorted().at(-11) ?? "", limit: 10 });
+    expect(last.records).toHaveLength(10);
+    expect((await looks()) - before).toBeLessThanOrEqual(4);
     for (const key of [...held]) {
       const found = await store.get(ref(key));
       await store.commit(commitOf([write(key, found?.rev ?? 0, null)]));
@@ -205,10 +212,13 @@ describe("Redis store", () => {
     const { runId } = await store.identity();
     await store.markVetted(runId, 7);
     await admin.hset(createRedisKeys(cell).meta, "gen", "6");
+    const reasons: string[] = [];
+    store.onSuspect((reason) => reasons.push(reason));
     await expect(store.commit(commitOf([write("k", 0, "x")], { requiresVetted: true }))).rejects.toMatchObject({
       reason: "STORE_UNVETTED",
       metadata: { finding: expect.stringContaining("generation 6, 7 was seen") },
     });
+    expect(reasons.join()).toContain("generation 6, 7 was seen");
   });
 
   it("a flushed store takes no write, raises suspicion, and is refused at the next start with the cure", async () => {
