@@ -1,8 +1,9 @@
 import { loadConfig } from "@holdfast/shared/config/config";
 import { ConfigError } from "@holdfast/shared/config/config-error";
+import { createFailpoints, parseFailpoints } from "@holdfast/shared/failpoints";
 import { describe, expect, test } from "vitest";
 import { configSchema } from "./config.ts";
-import { createFailpoints, failpointNames, parseFailpoints } from "./failpoints.ts";
+import { failpointNames } from "./failpoints.ts";
 
 describe("settings", () => {
   test("have a default for everything that a first start needs", () => {
@@ -57,6 +58,7 @@ describe("failpoints", () => {
   test("kill at the time that was asked for, and once", () => {
     const killed: string[] = [];
     const { settings, mistakes } = parseFailpoints(
+      failpointNames,
       "controller.attach.after-commit=kill, controller.offer.after-call=kill@2",
     );
     expect(mistakes).toEqual([]);
@@ -74,6 +76,9 @@ describe("failpoints", () => {
     "controller.attach.after-commit=stop",
     "controller.create.after-call=kill@0",
   ])("%s is none", (text) => {
-    expect(parseFailpoints(text)).toMatchObject({ settings: [], mistakes: [expect.stringContaining(text)] });
+    expect(parseFailpoints(failpointNames, text)).toMatchObject({
+      settings: [],
+      mistakes: [expect.stringContaining(text)],
+    });
   });
 });

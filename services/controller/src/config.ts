@@ -1,5 +1,6 @@
 /** Every setting of the controller. Read once at start; all mistakes are told together. */
 import { type ConfigOf, defineConfig } from "@holdfast/shared/config/config";
+import { failpointSetting } from "@holdfast/shared/config/failpoint-setting";
 import {
   addressSetting,
   boolSetting,
@@ -12,21 +13,9 @@ import {
   pathSetting,
   stringSetting,
 } from "@holdfast/shared/config/setting";
-import { type FailpointSetting, parseFailpoints } from "./failpoints.ts";
+import { failpointNames } from "./failpoints.ts";
 
-const failpoints = (() => {
-  const base = stringSetting({
-    env: "HOLDFAST_FAILPOINTS",
-    doc: "For tests: where to kill the controller.",
-    default: "",
-  });
-  const parse = (text: string): { value: readonly FailpointSetting[] } | { wrong: string } => {
-    const { settings, mistakes } = parseFailpoints(text);
-    return mistakes.length === 0 ? { value: settings } : { wrong: mistakes.join("; ") };
-  };
-  const none: readonly FailpointSetting[] = [];
-  return { ...base, default: none, parse };
-})();
+const failpoints = failpointSetting(failpointNames, "For tests: where to kill the controller.");
 
 const store = stringSetting({
   env: "HOLDFAST_STORE",

@@ -1,8 +1,9 @@
 import { loadConfig } from "@holdfast/shared/config/config";
+import { createFailpoints, parseFailpoints } from "@holdfast/shared/failpoints";
 import { describe, expect, test } from "vitest";
 import { configSchema } from "./config.ts";
 import { maxRootBytes } from "./domain/paths.ts";
-import { createFailpoints, failpointNames, parseFailpoints } from "./failpoints.ts";
+import { failpointNames } from "./failpoints.ts";
 
 test("with a name alone everything else has a default", () => {
   const config = loadConfig(configSchema, { HOLDFAST_NODE: "node-a" });
@@ -55,7 +56,10 @@ describe("failpoints", () => {
   });
 
   test("fire the n-th time, once", () => {
-    const { settings, mistakes } = parseFailpoints("agent.stage.after-call=kill@2, agent.publish.after-call=kill");
+    const { settings, mistakes } = parseFailpoints(
+      failpointNames,
+      "agent.stage.after-call=kill@2, agent.publish.after-call=kill",
+    );
     expect(mistakes).toEqual([]);
     const fired: string[] = [];
     const failpoint = createFailpoints(settings, (name) => fired.push(name));

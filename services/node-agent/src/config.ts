@@ -1,5 +1,6 @@
 /** Every setting of the agent. Read once at start; all mistakes are told together. */
 import { type ConfigOf, defineConfig } from "@holdfast/shared/config/config";
+import { failpointSetting } from "@holdfast/shared/config/failpoint-setting";
 import {
   addressSetting,
   boolSetting,
@@ -13,7 +14,7 @@ import {
   stringSetting,
 } from "@holdfast/shared/config/setting";
 import { maxRootBytes } from "./domain/paths.ts";
-import { type FailpointSetting, parseFailpoints } from "./failpoints.ts";
+import { failpointNames } from "./failpoints.ts";
 
 const namePattern = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
 
@@ -61,14 +62,7 @@ const controllers = (() => {
   return { ...base, parse };
 })();
 
-const failpoints = (() => {
-  const base = stringSetting({ env: "HOLDFAST_FAILPOINTS", doc: "For tests: where to kill the agent.", default: "" });
-  const parse = (text: string): { value: readonly FailpointSetting[] } | { wrong: string } => {
-    const { settings, mistakes } = parseFailpoints(text);
-    return mistakes.length === 0 ? { value: settings } : { wrong: mistakes.join("; ") };
-  };
-  return { ...base, default: [] as readonly FailpointSetting[], parse };
-})();
+const failpoints = failpointSetting(failpointNames, "For tests: where to kill the agent.");
 
 export const configSchema = defineConfig({
   node: stringSetting({ env: "HOLDFAST_NODE", doc: "Name of this node.", pattern: namePattern }),

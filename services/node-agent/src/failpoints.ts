@@ -45,36 +45,3 @@ export type FailpointName = (typeof failpointNames)[number];
 export type Failpoint = (name: FailpointName) => void;
 
 export const noFailpoints: Failpoint = () => undefined;
-
-export interface FailpointSetting {
-  readonly name: FailpointName;
-  /** Fires the n-th time it is passed. */
-  readonly at: number;
-}
-
-/** "a=kill,b=kill@2". Every mistake at once. */
-export function parseFailpoints(text: string): { settings: FailpointSetting[]; mistakes: string[] } {
-  const settings: FailpointSetting[] = [];
-  const mistakes: string[] = [];
-  for (const part of text.split(",").filter((it) => it.trim() !== "")) {
-    const [, name = "", at] = /^\s*([a-z.-]+)=kill(?:@([1-9]\d{0,5}))?\s*$/.exec(part) ?? [];
-    const known = failpointNames.find((it) => it === name);
-    if (known === undefined) mistakes.push(`${part.trim()}: not a known failpoint followed by =kill or =kill@<n>`);
-    else settings.push({ name: known, at: Number(at ?? 1) });
-  }
-  return { settings, mistakes };
-}
-
-export function createFailpoints(
-  settings: readonly FailpointSetting[],
-  kill: (name: FailpointName) => void,
-): Failpoint {
-  if (settings.length === 0) return noFailpoints;
-  const left = new Map(settings.map(({ name, at }) => [name, at]));
-  return (name) => {
-    const count = left.get(name);
-    if (count === undefined) return;
-    left.set(name, count - 1);
-    if (count === 1) kill(name);
-  };
-}

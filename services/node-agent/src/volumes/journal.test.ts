@@ -1,8 +1,9 @@
 import { appendFile, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { createFailpoints } from "@holdfast/shared/failpoints";
 import { expect, onTestFinished, test } from "vitest";
-import { createFailpoints, noFailpoints } from "../failpoints.ts";
+import { type FailpointName, noFailpoints } from "../failpoints.ts";
 import { type Journal, openJournal } from "./journal.ts";
 import { encodeHeader } from "./journal-format.ts";
 import type { JournalOptions } from "./journal-writer.ts";
@@ -156,7 +157,7 @@ test("[I4] a write that fails is the end: nothing is told, nothing more is writt
   const dir = await freshDir();
   const fatal: Error[] = [];
   let fail = false;
-  const failpoint = createFailpoints([{ name: "agent.journal.after-write", at: 2 }], () => {
+  const failpoint = createFailpoints<FailpointName>([{ name: "agent.journal.after-write", at: 2 }], () => {
     fail = true;
     throw new Error("EIO");
   });
