@@ -40,7 +40,8 @@ describe.skipIf(!root)("an agent that is not what it was", { timeout: 120_000 },
   /** A claim that is active, with data in its volume. */
   const inUse = async (): Promise<Claim> => {
     await makeVolume(cluster, "v");
-    const claim = await claimVolume(cluster, "v");
+    // The controller may not have heard yet that the plugin of an agent that has just come back is well.
+    const claim = await persistently("the claim", () => claimVolume(cluster, "v"));
     expect(stateName(claim)).toBe("ACTIVE");
     await writeFile(path.join(claim.hostPath, "data"), "kept");
     return claim;

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
+import { PluginHealth } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { createGrpcChannel, createGrpcClient, type GrpcChannel, type GrpcClient } from "@holdfast/shared/grpc/client";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
@@ -15,6 +16,7 @@ import {
   startSimPlugin,
 } from "@holdfast/sim-plugin/processes";
 import { type ManagedProcess, startProcess } from "./managed-process.ts";
+import { until } from "./until.ts";
 
 const repo = path.resolve(import.meta.dirname, "../..");
 
@@ -214,13 +216,19 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
   const log = createMemoryLogger();
   const identity = { role: "scheduler", name: "test" } as const;
   const client = { log, identity, defaultDeadlineMs: 60_000 };
+  const nodeClient = createGrpcClient(NodeServiceDefinition, channel, client);
+  for (const name of options.nodes)
+    await until(`the plugin of ${name} to be known`, async () => {
+      const { node } = await nodeClient.getNode({ name });
+      return node?.plugins.some(({ health }) => health === PluginHealth.PLUGIN_HEALTH_HEALTHY);
+    });
   return {
     dir,
     backend,
     address,
     volumes: createGrpcClient(VolumeServiceDefinition, channel, client),
     claims: createGrpcClient(ClaimServiceDefinition, channel, client),
-    nodes: createGrpcClient(NodeServiceDefinition, channel, client),
+    nodes: nodeClient,
     node: (name) => {
       const found = nodes.get(name);
       if (found === undefined) throw new Error(`the cluster has no node ${name}`);

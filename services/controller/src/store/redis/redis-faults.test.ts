@@ -1,7 +1,7 @@
 /** What becomes of commits when connections, answers and the server are lost. The oracle is what stands in Redis, not what was answered. */
 import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { sample } from "../../../../../test/support/full.ts";
 import { type Fault, startTcpProxy, type TcpProxy } from "../../../../../test/support/tcp-proxy.ts";
 import type { Store } from "../../ports.ts";
@@ -215,7 +215,8 @@ describe("Redis store, when the server is lost", () => {
       expect(runId).not.toBe(before.runId);
       expect(reasons.join()).toContain(`another process now: ${runId}`);
       await expect(store.markVetted(before.runId, gen)).rejects.toMatchObject({ reason: "STORE_UNVETTED" });
-      await store.markVetted(runId, gen + 1);
+      // Not before the new process was looked at as the old one was.
+      await vi.waitFor(() => store.markVetted(runId, gen + 1), { timeout: 30_000, interval: 50 });
       expect(await store.commit(grant)).toMatchObject({ ok: true });
     }),
   );
