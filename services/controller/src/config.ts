@@ -1,14 +1,13 @@
 /** Every setting of the controller. Read once at start; all mistakes are told together. */
 import { type ConfigOf, defineConfig } from "@holdfast/shared/config/config";
 import { failpointSetting } from "@holdfast/shared/config/failpoint-setting";
+import { serviceSettings } from "@holdfast/shared/config/service-settings";
 import {
   addressSetting,
   boolSetting,
   durationSetting,
-  enumSetting,
   intSetting,
   listSetting,
-  numberSetting,
   optional,
   pathSetting,
   stringSetting,
@@ -107,33 +106,7 @@ export const configSchema = defineConfig({
     max: 100_000,
     default: 1_024,
   }),
-  otlpEndpoint: optional(
-    stringSetting({ env: "HOLDFAST_OTLP_ENDPOINT", doc: "Collector for traces; tracing is off without it." }),
-  ),
-  otlpProtocol: enumSetting({
-    env: "HOLDFAST_OTLP_PROTOCOL",
-    doc: "How traces are sent.",
-    values: ["grpc", "http"],
-    default: "grpc",
-  }),
-  traceSampleRatio: numberSetting({
-    env: "HOLDFAST_TRACE_SAMPLE_RATIO",
-    doc: "Share of the traces that begin here.",
-    min: 0,
-    max: 1,
-    default: 1,
-  }),
-  logLevel: enumSetting({
-    env: "HOLDFAST_LOG_LEVEL",
-    doc: "Lines below it are left out.",
-    values: ["debug", "info", "warn", "error"],
-    default: "info",
-  }),
-  insecure: boolSetting({
-    env: "HOLDFAST_INSECURE",
-    doc: "Listen beyond loopback without TLS, on a network that you trust.",
-    default: false,
-  }),
+  ...serviceSettings,
   stopGrace: durationSetting({
     env: "HOLDFAST_STOP_GRACE",
     doc: "How long running calls may go on when the controller stops.",

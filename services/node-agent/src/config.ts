@@ -1,14 +1,12 @@
 /** Every setting of the agent. Read once at start; all mistakes are told together. */
 import { type ConfigOf, defineConfig } from "@holdfast/shared/config/config";
 import { failpointSetting } from "@holdfast/shared/config/failpoint-setting";
+import { serviceSettings } from "@holdfast/shared/config/service-settings";
 import {
   addressSetting,
-  boolSetting,
   durationSetting,
-  enumSetting,
   intSetting,
   listSetting,
-  numberSetting,
   optional,
   pathSetting,
   stringSetting,
@@ -86,33 +84,7 @@ export const configSchema = defineConfig({
     doc: "Address of /metrics, /healthz and /readyz.",
     default: "127.0.0.1:7611",
   }),
-  otlpEndpoint: optional(
-    stringSetting({ env: "HOLDFAST_OTLP_ENDPOINT", doc: "Collector for traces; tracing is off without it." }),
-  ),
-  otlpProtocol: enumSetting({
-    env: "HOLDFAST_OTLP_PROTOCOL",
-    doc: "How traces are sent.",
-    values: ["grpc", "http"],
-    default: "grpc",
-  }),
-  traceSampleRatio: numberSetting({
-    env: "HOLDFAST_TRACE_SAMPLE_RATIO",
-    doc: "Share of the traces that begin here.",
-    min: 0,
-    max: 1,
-    default: 1,
-  }),
-  logLevel: enumSetting({
-    env: "HOLDFAST_LOG_LEVEL",
-    doc: "Lines below it are left out.",
-    values: ["debug", "info", "warn", "error"],
-    default: "info",
-  }),
-  insecure: boolSetting({
-    env: "HOLDFAST_INSECURE",
-    doc: "Listen beyond loopback without TLS, on a network that you trust.",
-    default: false,
-  }),
+  ...serviceSettings,
   heartbeatInterval: durationSetting({
     env: "HOLDFAST_HEARTBEAT_INTERVAL",
     doc: "Between two heartbeats, unless a controller asks for another.",

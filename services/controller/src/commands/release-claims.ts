@@ -1,4 +1,4 @@
-import { type Change, noChange } from "../domain/change.ts";
+import { type Change, foldClaims, noChange } from "../domain/change.ts";
 import type { Claim } from "../domain/claim.ts";
 import { releaseWanted } from "../domain/claim-change.ts";
 import type { Moment } from "../domain/moment.ts";
@@ -11,12 +11,10 @@ import type { ClaimView, Commands } from "./model.ts";
 import { validateSelection } from "./validate-claims.ts";
 
 const releaseAll = (volume: VolumeRecord, claims: readonly Claim[], trace: Claim["trace"], at: Moment): Change =>
-  claims.reduce<Change>((sum, claim) => {
-    // Asked already: the first request's trace and attempts go on.
-    if (sum.volume === null || claim.goal === "released") return sum;
-    const next = releaseWanted(sum.volume, claim.uid, trace, at);
-    return { volume: next.volume, ended: [...sum.ended, ...next.ended], notes: [...sum.notes, ...next.notes] };
-  }, noChange(volume));
+  // Asked already: the first request's trace and attempts go on.
+  foldClaims(volume, claims, (found, claim) =>
+    claim.goal === "released" ? noChange(found) : releaseWanted(found, claim.uid, trace, at),
+  );
 
 /** Wants the claims gone, all of them in one commit. What is gone already, or never was, is no error. */
 export const releaseClaimsCommand =

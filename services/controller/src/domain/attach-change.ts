@@ -1,4 +1,4 @@
-import { type Change, endClaim, noChange, withoutKey } from "./change.ts";
+import { type Change, endClaim, foldClaims, noChange, withoutKey } from "./change.ts";
 import type { Claim } from "./claim.ts";
 import {
   claimsOn,
@@ -34,7 +34,7 @@ export const attached = (
     },
     node,
   );
-  return eachAttaching(holding, node, (v, claim) =>
+  return foldClaims(holding, claimsIn(holding, node, "ATTACHING"), (v, claim) =>
     claim.goal === "released" ? giveUpAttach(v, claim.uid, at) : step(v, claim.uid, "attached", at, (c) => c),
   );
 };
@@ -45,9 +45,11 @@ export const attachRefused = (volume: VolumeRecord, node: string, failure: Failu
   if (attachment?.state !== "ATTACHING" || volume.intent?.op !== "attach" || volume.intent.node !== node)
     return noChange(volume);
   if (isDoubtful(volume.intent, at))
-    return eachAttaching(volume, node, (v, claim) => attachOwed(v, claim.uid, failure, at));
+    return foldClaims(volume, claimsIn(volume, node, "ATTACHING"), (v, claim) => attachOwed(v, claim.uid, failure, at));
   const freed = withoutIntent({ ...volume, attachments: withoutKey(volume.attachments, node) }, node);
-  return eachAttaching(freed, node, (v, claim) => step(v, claim.uid, "attach_refused", at, failing(failure)));
+  return foldClaims(freed, claimsIn(freed, node, "ATTACHING"), (v, claim) =>
+    step(v, claim.uid, "attach_refused", at, failing(failure)),
+  );
 };
 
 /** No certain answer: the same call again, or its undo when nobody wants it any more. */
@@ -66,7 +68,7 @@ export const attachUnknown = (
     doubtful && intent.uncertainSince === undefined
       ? { ...volume, intent: { ...intent, uncertainSince: at.now } }
       : volume;
-  return eachAttaching(marked, node, (v, claim) =>
+  return foldClaims(marked, claimsIn(marked, node, "ATTACHING"), (v, claim) =>
     claim.goal === "released"
       ? giveUpAttach(v, claim.uid, at)
       : step(v, claim.uid, "attach_unknown", at, retrying(failure, at, blocked)),
@@ -94,7 +96,9 @@ const giveUpAttach = (volume: VolumeRecord, uid: string, at: Moment): Change => 
   if (claim?.state !== "ATTACHING") return noChange(volume);
   return staying(volume, uid, claim.node)
     ? endClaim(volume, claim, finalState(claim), at.now)
-    : eachAttaching(volume, claim.node, (v, other) => attachOwed(v, other.uid, undefined, at));
+    : foldClaims(volume, claimsIn(volume, claim.node, "ATTACHING"), (v, other) =>
+        attachOwed(v, other.uid, undefined, at),
+      );
 };
 
 /** The attach may have happened and is not wanted, or not possible: its undo is owed. */
@@ -108,14 +112,8 @@ const attachOwed = (volume: VolumeRecord, uid: string, failure: Failure | undefi
   }));
 };
 
-const eachAttaching = (volume: VolumeRecord, node: string, fn: (v: VolumeRecord, claim: Claim) => Change): Change =>
-  Object.values(volume.claims)
-    .filter((c) => c.node === node && c.state === "ATTACHING")
-    .reduce<Change>((sum, claim) => {
-      if (sum.volume === null) return sum;
-      const next = fn(sum.volume, claim);
-      return { volume: next.volume, ended: [...sum.ended, ...next.ended], notes: [...sum.notes, ...next.notes] };
-    }, noChange(volume));
+const claimsIn = (volume: VolumeRecord, node: string, state: Claim["state"]): readonly Claim[] =>
+  Object.values(volume.claims).filter((c) => c.node === node && c.state === state);
 
 /** A detach that waited for another call of the volume gets its intent now (I4). */
 export const detachStarted = (volume: VolumeRecord, node: string, at: Moment): Change =>
@@ -130,7 +128,9 @@ export const detached = (volume: VolumeRecord, node: string, at: Moment): Change
     { ...volume, attachments: withoutKey(volume.attachments, node), updatedAt: at.now },
     node,
   );
-  return eachDetaching(freed, node, (v, claim) => step(v, claim.uid, "detached", at, (c) => c));
+  return foldClaims(freed, claimsIn(freed, node, "DETACHING"), (v, claim) =>
+    step(v, claim.uid, "detached", at, (c) => c),
+  );
 };
 
 export const detachUnknown = (
@@ -142,15 +142,6 @@ export const detachUnknown = (
 ): Change =>
   volume.attachments[node]?.state !== "DETACHING"
     ? noChange(volume)
-    : eachDetaching(volume, node, (v, claim) =>
+    : foldClaims(volume, claimsIn(volume, node, "DETACHING"), (v, claim) =>
         step(v, claim.uid, "detach_unknown", at, retrying(failure, at, blocked)),
       );
-
-const eachDetaching = (volume: VolumeRecord, node: string, fn: (v: VolumeRecord, claim: Claim) => Change): Change =>
-  Object.values(volume.claims)
-    .filter((c) => c.node === node && c.state === "DETACHING")
-    .reduce<Change>((sum, claim) => {
-      if (sum.volume === null) return sum;
-      const next = fn(sum.volume, claim);
-      return { volume: next.volume, ended: [...sum.ended, ...next.ended], notes: [...sum.notes, ...next.notes] };
-    }, noChange(volume));

@@ -97,3 +97,15 @@ export const endClaim = (volume: VolumeRecord, claim: Claim, state: FinalClaimSt
     notes: [claimNote(volume, last)],
   };
 };
+
+/** One decision after another over the same record, each from what the one before it left; nothing follows a removal. */
+export const foldClaims = (
+  volume: VolumeRecord,
+  claims: readonly Claim[],
+  decide: (volume: VolumeRecord, claim: Claim) => Change,
+): Change =>
+  claims.reduce<Change>((sum, claim) => {
+    if (sum.volume === null) return sum;
+    const next = decide(sum.volume, claim);
+    return { volume: next.volume, ended: [...sum.ended, ...next.ended], notes: [...sum.notes, ...next.notes] };
+  }, noChange(volume));
