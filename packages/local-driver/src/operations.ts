@@ -1,0 +1,203 @@
+import type {
+  Access,
+  AccessMode,
+  Capability,
+  ContentSource,
+  GroupRecord,
+  SnapshotRecord,
+  VolumeRecord,
+  VolumeType,
+} from "./domain/records.ts";
+import type { FilesystemUsage } from "./ports.ts";
+
+/**
+ * What the driver can do, without gRPC. api/ checks the shape of a request, turns it into one of these calls, and lets in one call
+ * at a time for each volume, snapshot and name; so an operation may rely on being alone with what it changes. A refusal is a
+ * DriverError. Every operation may be called again after any failure, and after the process was killed in the middle of it.
+ */
+
+export interface DriverSettings {
+  /** local.holdfast.dev unless set otherwise. */
+  readonly name: string;
+  readonly version: string;
+  readonly nodeId: string;
+  readonly topologyKey: string;
+  /** Of a volume whose parameters name none. */
+  readonly defaultType: VolumeType;
+  /** Images need loop devices, and so root. */
+  readonly types: readonly VolumeType[];
+  readonly defaultFsType: "ext4" | "xfs";
+  /** Of an image of which no size is asked. */
+  readonly defaultBytes: bigint;
+  /** ControllerPublishVolume is offered at all. */
+  readonly attach: boolean;
+  /** 0: no limit. */
+  readonly maxVolumesPerNode: number;
+}
+
+export interface CapacityRange {
+  /** 0: not given. */
+  readonly requiredBytes: bigint;
+  readonly limitBytes: bigint;
+}
+
+export interface CreateVolumeInput {
+  readonly name: string;
+  readonly capacity: CapacityRange;
+  readonly capabilities: readonly Capability[];
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly mutableParameters: Readonly<Record<string, string>>;
+  readonly source: ContentSource | undefined;
+  /** Segments of each requisite topology; empty: anywhere. */
+  readonly requisite: readonly Readonly<Record<string, string>>[];
+  readonly preferred: readonly Readonly<Record<string, string>>[];
+}
+
+export interface Page<T> {
+  readonly entries: readonly T[];
+  /** Empty: that was all. */
+  readonly nextToken: string;
+}
+
+export interface PageInput {
+  /** 0: no limit. */
+  readonly maxEntries: number;
+  /** Empty: from the start. ABORTED when it is none of ours. */
+  readonly startingToken: string;
+}
+
+export interface Condition {
+  readonly abnormal: boolean;
+  readonly message: string;
+}
+
+export interface VolumeOperations {
+  createVolume(input: CreateVolumeInput, signal: AbortSignal): Promise<VolumeRecord>;
+  /** No error when it is not there; FAILED_PRECONDITION while it is mounted, attached, or its device is open. */
+  deleteVolume(id: string, signal: AbortSignal): Promise<void>;
+  getVolume(id: string): Promise<{ readonly volume: VolumeRecord; readonly condition: Condition }>;
+  listVolumes(page: PageInput): Promise<Page<{ readonly volume: VolumeRecord; readonly condition: Condition }>>;
+  /** Undefined: all of them are fine; otherwise why not. */
+  validateCapabilities(
+    id: string,
+    input: Pick<CreateVolumeInput, "capabilities" | "parameters" | "mutableParameters">,
+  ): Promise<string | undefined>;
+  capacity(
+    input: Pick<CreateVolumeInput, "capabilities" | "parameters"> & {
+      readonly segments: Readonly<Record<string, string>>;
+    },
+  ): Promise<{
+    readonly availableBytes: bigint;
+    readonly maximumVolumeBytes: bigint;
+    readonly minimumVolumeBytes: bigint;
+  }>;
+  expandVolume(
+    id: string,
+    input: { readonly capacity: CapacityRange; readonly capability: Capability | undefined },
+    signal: AbortSignal,
+  ): Promise<{ readonly capacityBytes: bigint; readonly nodeExpansionRequired: boolean }>;
+  modifyVolume(id: string, mutableParameters: Readonly<Record<string, string>>): Promise<void>;
+  attach(
+    id: string,
+    input: { readonly nodeId: string; readonly capability: Capability; readonly readonly: boolean },
+  ): Promise<void>;
+  /** An empty nodeId: from all nodes. */
+  detach(id: string, nodeId: string): Promise<void>;
+}
+
+export interface SnapshotOperations {
+  createSnapshot(
+    input: { readonly name: string; readonly volumeId: string; readonly parameters: Readonly<Record<string, string>> },
+    signal: AbortSignal,
+  ): Promise<SnapshotRecord>;
+  deleteSnapshot(id: string): Promise<void>;
+  getSnapshot(id: string): Promise<SnapshotRecord>;
+  listSnapshots(
+    page: PageInput,
+    filter: { readonly volumeId: string; readonly snapshotId: string },
+  ): Promise<Page<SnapshotRecord>>;
+  createGroup(
+    input: {
+      readonly name: string;
+      readonly volumeIds: readonly string[];
+      readonly parameters: Readonly<Record<string, string>>;
+    },
+    signal: AbortSignal,
+  ): Promise<{ readonly group: GroupRecord; readonly snapshots: readonly SnapshotRecord[] }>;
+  deleteGroup(id: string, snapshotIds: readonly string[]): Promise<void>;
+  getGroup(
+    id: string,
+    snapshotIds: readonly string[],
+  ): Promise<{ readonly group: GroupRecord; readonly snapshots: readonly SnapshotRecord[] }>;
+}
+
+export interface Block {
+  readonly offset: bigint;
+  readonly size: bigint;
+}
+
+export interface BlockStream {
+  readonly capacityBytes: bigint;
+  /** Each of at most `maxResults` blocks. */
+  readonly blocks: AsyncIterable<readonly Block[]>;
+}
+
+export interface MetadataOperations {
+  allocated(
+    input: { readonly snapshotId: string; readonly startingOffset: bigint; readonly maxResults: number },
+    signal: AbortSignal,
+  ): Promise<BlockStream>;
+  delta(
+    input: {
+      readonly baseSnapshotId: string;
+      readonly targetSnapshotId: string;
+      readonly startingOffset: bigint;
+      readonly maxResults: number;
+    },
+    signal: AbortSignal,
+  ): Promise<BlockStream>;
+}
+
+export interface StageInput {
+  readonly volumeId: string;
+  readonly stagingPath: string;
+  readonly capability: Capability;
+}
+
+export interface PublishInput {
+  readonly volumeId: string;
+  readonly stagingPath: string;
+  readonly targetPath: string;
+  readonly capability: Capability;
+  readonly readonly: boolean;
+}
+
+export interface VolumeStats {
+  readonly access: Access;
+  /** Of a block device: its size alone. */
+  readonly totalBytes: bigint;
+  readonly usage: FilesystemUsage | undefined;
+  readonly condition: Condition;
+}
+
+export interface NodeOperations {
+  stage(input: StageInput, signal: AbortSignal): Promise<void>;
+  unstage(input: Pick<StageInput, "volumeId" | "stagingPath">, signal: AbortSignal): Promise<void>;
+  publish(input: PublishInput, signal: AbortSignal): Promise<void>;
+  unpublish(input: Pick<PublishInput, "volumeId" | "targetPath">, signal: AbortSignal): Promise<void>;
+  stats(input: { readonly volumeId: string; readonly path: string }, signal: AbortSignal): Promise<VolumeStats>;
+  expand(
+    input: {
+      readonly volumeId: string;
+      readonly path: string;
+      readonly capacity: CapacityRange;
+      readonly capability: Capability | undefined;
+    },
+    signal: AbortSignal,
+  ): Promise<{ readonly capacityBytes: bigint }>;
+  /** At the start, before the first call: thaws what a killed life left frozen, lets go of loop devices that nothing needs. Says what it did. */
+  recover(signal: AbortSignal): Promise<readonly string[]>;
+}
+
+/** For checks that several operations share: which of the modes let a volume be written at all. */
+export const readsOnly = (mode: AccessMode): boolean => mode === "SINGLE_NODE_READER_ONLY";
