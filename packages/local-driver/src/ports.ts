@@ -94,6 +94,21 @@ export interface Extent {
   readonly length: bigint;
 }
 
+/** Comparing the contents of two images, for snapshot metadata. */
+export interface Blocks {
+  /**
+   * The blocks of this range whose bytes differ, as extents of whole blocks of 4096 bytes: in order, merged. The range is aligned. What
+   * lies past the end of a file reads as zeros, so an image that grew differs only where something was written.
+   */
+  differing(base: string, target: string, range: Extent, signal: AbortSignal): Promise<readonly Extent[]>;
+}
+
+/** The contents of directory volumes. */
+export interface Trees {
+  /** The empty root of a new one, 0755, durable. Its parent is there. */
+  makeRoot(directory: string): Promise<void>;
+}
+
 export interface Copier {
   /** By reflink where the filesystem can, else sparse. The copy is fsynced. */
   image(from: string, to: string, signal: AbortSignal): Promise<void>;
@@ -106,6 +121,8 @@ export interface Copier {
 export interface LoopDevice {
   /** /dev/loopN */
   readonly device: string;
+  /** "major:minor" of the device itself (/sys/block/loopN/dev): what the mount table names for a filesystem on it. */
+  readonly dev: string;
   readonly readonly: boolean;
 }
 
@@ -163,6 +180,8 @@ export interface Places {
   /** rmdir or unlink of an empty one; no error when it is gone; never recursive. */
   remove(path: string): Promise<void>;
   exists(path: string): Promise<boolean>;
+  /** As the mount table spells it: symlinks above the last part resolved (the last part is never looked at). The path itself when its parent is not there. */
+  resolve(path: string): Promise<string>;
 }
 
 export interface Filesystems {
@@ -183,6 +202,8 @@ export interface Host {
   readonly space: Space;
   readonly images: Images;
   readonly copier: Copier;
+  readonly blocks: Blocks;
+  readonly trees: Trees;
   readonly loops: Loops;
   readonly mounts: Mounts;
   readonly freezer: Freezer;
