@@ -4,6 +4,7 @@ import type { ThroughputPlan } from "./throughput.ts";
 /** How much of everything is done. */
 export interface Plan {
   readonly hotPath: HotPathPlan;
+  /** As long as the hot path: both sides are to be as warm. */
   readonly traced: HotPathPlan;
   readonly throughput: readonly ThroughputPlan[];
   /** Each takes one attach at a time, whatever the number of claims. */
@@ -19,7 +20,7 @@ const inFlight = (volumes: readonly [number, number, number], rounds: number): r
 export const plans: Readonly<Record<"full" | "quick", Plan>> = {
   full: {
     hotPath: { volumes: 40, rounds: 12 },
-    traced: { volumes: 40, rounds: 3 },
+    traced: { volumes: 40, rounds: 12 },
     throughput: inFlight([64, 256, 256], 3),
     nodes: 4,
     reactions: 7,
@@ -28,7 +29,7 @@ export const plans: Readonly<Record<"full" | "quick", Plan>> = {
   },
   quick: {
     hotPath: { volumes: 25, rounds: 2 },
-    traced: { volumes: 25, rounds: 1 },
+    traced: { volumes: 25, rounds: 2 },
     throughput: inFlight([25, 64, 256], 1),
     nodes: 4,
     reactions: 3,

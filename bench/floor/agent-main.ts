@@ -1,17 +1,18 @@
 import { NodeDefinition } from "@holdfast/shared/gen/csi/v1/csi";
 import { AgentServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
-import { createChannel, createClient, createServer } from "nice-grpc";
 import { announce } from "./announce.ts";
 import { openBareJournal } from "./bare-journal.ts";
+import { equipmentOf } from "./equipment.ts";
 import { publishMessage, stageMessage, unpublishMessage, unstageMessage } from "./messages.ts";
 import { journalRecord } from "./records.ts";
 import { stub } from "./stub.ts";
 
-/** node agent-main.ts SOCKET JOURNAL: stands for the agent: two calls and three syncs for one call. */
-const [socket = "", file = ""] = process.argv.slice(2);
-const plugin = createClient(NodeDefinition, createChannel(`unix://${socket}`));
+/** node agent-main.ts SOCKET JOURNAL [OTLP]: stands for the agent: two calls and three syncs for one call. */
+const [socket = "", file = "", otlpEndpoint] = process.argv.slice(2);
+const equipment = await equipmentOf("floor-agent", otlpEndpoint);
+const plugin = equipment.client(NodeDefinition, `unix://${socket}`);
 const journal = await openBareJournal(file);
-const server = createServer();
+const server = equipment.server();
 const epoch = { gen: 1n, ctr: 42n };
 
 server.add(

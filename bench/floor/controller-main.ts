@@ -2,16 +2,17 @@ import { ControllerDefinition } from "@holdfast/shared/gen/csi/v1/csi";
 import { AgentServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import { ClaimServiceDefinition, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { Redis } from "ioredis";
-import { createChannel, createClient, createServer } from "nice-grpc";
 import { announce } from "./announce.ts";
+import { equipmentOf } from "./equipment.ts";
 import { attachMessage, claimMessage, detachMessage, permitMessage, releaseMessage } from "./messages.ts";
 import { volumeRecord } from "./records.ts";
 import { stub } from "./stub.ts";
 
-/** node controller-main.ts SOCKET AGENT REDIS: stands for the controller: two calls and three commits for one call. */
-const [socket = "", agentAddress = "", redisUrl = ""] = process.argv.slice(2);
-const plugin = createClient(ControllerDefinition, createChannel(`unix://${socket}`));
-const agent = createClient(AgentServiceDefinition, createChannel(agentAddress));
+/** node controller-main.ts SOCKET AGENT REDIS [OTLP]: stands for the controller: two calls, three commits for one call. */
+const [socket = "", agentAddress = "", redisUrl = "", otlpEndpoint] = process.argv.slice(2);
+const equipment = await equipmentOf("floor-controller", otlpEndpoint);
+const plugin = equipment.client(ControllerDefinition, `unix://${socket}`);
+const agent = equipment.client(AgentServiceDefinition, agentAddress);
 const redis = new Redis(redisUrl);
 
 const library = `#!lua name=hf_floor
@@ -34,7 +35,7 @@ const createCommit = (): ((volume: string) => Promise<void>) => {
 };
 const commit = createCommit();
 
-const server = createServer();
+const server = equipment.server();
 server.add(
   ClaimServiceDefinition,
   stub({

@@ -8,13 +8,15 @@ import { createClaimsMessage, releaseClaimsMessage } from "./messages.ts";
 export interface FloorOptions {
   readonly dir: string;
   readonly redis: string;
+  /** Every process but the plugin sends its spans there, and has deadlines and retries. */
+  readonly otlpEndpoint?: string;
 }
 
 /**
  * What nobody can go below with these libraries on this machine: the calls, commits and syncs of a claim and of a release,
- * back to back, between processes that check, trace and remember nothing.
+ * back to back, between processes that check and remember nothing. docs/adr/0008-what-the-floor-of-the-bench-is.md says why it has two forms.
  */
-export const startFloor = async ({ dir, redis }: FloorOptions): Promise<Subject> => {
+export const startFloor = async ({ dir, redis, otlpEndpoint }: FloorOptions): Promise<Subject> => {
   const started: ManagedProcess[] = [];
   const start = async (name: string, ...args: string[]): Promise<{ address: string; pid: number }> => {
     const file = path.join(import.meta.dirname, `${name}-main.ts`);
@@ -23,10 +25,11 @@ export const startFloor = async ({ dir, redis }: FloorOptions): Promise<Subject>
     const line = await process_.line((one) => one["message"] === "ready", "its line `ready`");
     return { address: String(line["address"]), pid: process_.pid };
   };
+  const traced = otlpEndpoint === undefined ? [] : [otlpEndpoint];
   const socket = path.join(dir, "floor.sock");
   const plugin = await start("plugin", socket);
-  const agent = await start("agent", socket, path.join(dir, "floor.journal"));
-  const controller = await start("controller", socket, agent.address, redis);
+  const agent = await start("agent", socket, path.join(dir, "floor.journal"), ...traced);
+  const controller = await start("controller", socket, agent.address, redis, ...traced);
   const channel = createChannel(controller.address);
   const client = createClient(ClaimServiceDefinition, channel);
   const nameOf = (index: number): string => `v${index}`;
