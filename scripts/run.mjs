@@ -20,9 +20,12 @@ const tasks = {
     needs: [],
     run: (context) => runChild(context.node, ["scripts/api-baseline.mjs", ...context.args], context),
   },
-  test: { needs: ["redis-server", "mount", "mkfs.ext4"], run: (context) => testTask({ ...context, full: false }) },
+  test: {
+    needs: ["redis-server", "mount", "mkfs.ext4", "mkfs.xfs"],
+    run: (context) => testTask({ ...context, full: false }),
+  },
   "test:full": {
-    needs: ["redis-server", "mount", "mkfs.ext4", "ip", "unshare"],
+    needs: ["redis-server", "mount", "mkfs.ext4", "mkfs.xfs", "ip", "unshare"],
     run: (context) => testTask({ ...context, full: true }),
   },
   demo: { needs: [], run: (context) => runChild(context.node, ["demo/main.ts", ...context.args], context) },

@@ -18,6 +18,7 @@ const needs = {
   mount: { package: "mount", why: "volumes are really mounted" },
   unshare: { package: "util-linux", why: "mounts and networks are tried in namespaces of their own" },
   "mkfs.ext4": { package: "e2fsprogs", why: "block volumes carry a real filesystem" },
+  "mkfs.xfs": { package: "xfsprogs", why: "volumes may ask for xfs" },
   ip: { package: "iproute2", why: "partitions are made with network namespaces" },
 };
 
