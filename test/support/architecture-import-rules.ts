@@ -7,9 +7,22 @@ const ambient =
 
 /** Modules that reach out of the process. A service file that imports one is an adapter. */
 const io = /^node:(?:fs|net|http|http2|https|tls|dgram|dns|child_process|sqlite|worker_threads)(?:\/|$)|^ioredis$/;
-const logicParts = new Set(["api", "reconcile", "plugins", "volumes", "workloads", "nodes", "domain"]);
+/** `controller` and `node` are the two halves of the local driver. */
+const logicParts = new Set([
+  "api",
+  "reconcile",
+  "plugins",
+  "volumes",
+  "workloads",
+  "nodes",
+  "domain",
+  "controller",
+  "node",
+]);
 /** Parts in which not even the file itself may be an adapter: what they need of the world comes as a port. */
-const pureParts = new Set(["api", "reconcile", "domain"]);
+const pureParts = new Set(["api", "reconcile", "domain", "controller", "node"]);
+/** Folders that are adapters as a whole, also those of their files that reach nothing themselves. */
+const adapterFolders = /\/store\/(?:redis|sqlite)\/|^packages\/local-driver\/src\/(?:host|state)\//;
 
 type Home = { library: RegExp; homes: RegExp; name: string };
 /** Each library has one home; whoever changes it reads one folder. */
@@ -28,18 +41,22 @@ const libraryHomes: readonly Home[] = [
     name: "nice-grpc",
     library: /^nice-grpc(?:-|$)/,
     homes:
-      /^packages\/shared\/src\/(?:grpc\/|errors\/grpc-status\.ts$)|^packages\/(?:csi|sim-plugin)\/src\/|^services\/[^/]+\/src\/(?:api|nodes|plugins)\/|^services\/[^/]+\/src\/controller-link/,
+      /^packages\/shared\/src\/(?:grpc\/|errors\/grpc-status\.ts$)|^packages\/(?:csi|sim-plugin)\/src\/|^packages\/local-driver\/src\/api\/|^services\/[^/]+\/src\/(?:api|nodes|plugins)\/|^services\/[^/]+\/src\/controller-link/,
   },
 ];
 
 const generated = /^packages\/shared\/src\/gen\//;
 const generatedHomes =
-  /\/convert[^/]*\.ts$|^services\/[^/]+\/src\/(?:api|nodes|plugins)\/|^services\/[^/]+\/src\/controller-link|^packages\/(?:csi|sim-plugin)\/src\/|^packages\/shared\/src\/grpc\//;
+  /\/convert[^/]*\.ts$|^services\/[^/]+\/src\/(?:api|nodes|plugins)\/|^services\/[^/]+\/src\/controller-link|^packages\/(?:csi|sim-plugin)\/src\/|^packages\/local-driver\/src\/api\/|^packages\/shared\/src\/grpc\//;
 
 const outsideOfServices = /^(?:test|bench|demo|examples)\//;
 const peersForTests = /^packages\/(?:sim-plugin|local-driver)\//;
-/** Entry files: main.ts, and the top of the simulated plugin, which starts processes for tests. */
-const ownsProcess = /\/(?:[\w-]*main|lifecycle)\.ts$|^packages\/sim-plugin\/src\/[^/]+\.ts$/;
+/**
+ * Entry files: main.ts, and the top of the simulated plugin, which starts processes for tests. And where the local driver kills
+ * children by their number: a group of its own, and those of a killed life, which are no children of this process.
+ */
+const ownsProcess =
+  /\/(?:[\w-]*main|lifecycle)\.ts$|^packages\/sim-plugin\/src\/[^/]+\.ts$|^packages\/local-driver\/src\/host\/(?:run-tool|stray-children)\.ts$/;
 const sharedByAllParts = new Set(["domain", "ports.ts", "config.ts", "convert.ts"]);
 
 /** The rules about who may import what (R1–R7 of docs/architecture.md). */
@@ -112,7 +129,7 @@ export const importRules: readonly Rule[] = [
   },
   {
     id: "R7",
-    says: "services never import each other, packages import no service, and the simulated peers serve tests, bench, demo and examples",
+    says: "services never import each other, packages import no service, the peers serve tests, bench, demo and examples, and the local driver knows nothing of its caller",
     check: perFile((file) =>
       each(
         file,
@@ -149,7 +166,7 @@ function logicWithoutAdapters(files: readonly SourceFile[]) {
       : [];
     if (!adapters.has(file.path)) {
       const reaches = ({ target, kind }: Import) =>
-        kind !== "type" && (adapters.has(target ?? "") || /\/store\/(?:redis|sqlite)\//.test(target ?? ""));
+        kind !== "type" && (adapters.has(target ?? "") || adapterFolders.test(target ?? ""));
       found.push(...each(file, reaches, (it) => `logic imports the adapter ${it.specifier}; take a port`));
     }
     return found.map((finding) => ({ path: file.path, ...finding }));
@@ -206,6 +223,7 @@ function crosses({ path, isTest }: SourceFile, target: string): boolean {
   if (peersForTests.test(target)) return !(isTest || outsideOfServices.test(path));
   if (from === undefined) return false;
   if (to.startsWith("services/")) return true;
+  if (from === "packages/local-driver") return to !== "packages/shared";
   return from === "packages/shared";
 }
 

@@ -63,6 +63,17 @@ export const planted: readonly Planted[] = [
     expect: /adapter \.\/journal\.ts/,
   },
 
+  {
+    rule: "R3",
+    files: one("packages/local-driver/src/node/stage.ts", 'import { parseMountinfo } from "../host/mountinfo.ts";'),
+    expect: /adapter \.\.\/host\/mountinfo/,
+  },
+  {
+    rule: "R3",
+    files: one("packages/local-driver/src/controller/create-volume.ts", 'import { open } from "node:fs/promises";'),
+    expect: /reaches the outside world by node:fs/,
+  },
+
   { rule: "R4", files: one(api, 'import { Redis } from "ioredis";'), expect: /ioredis/ },
   {
     rule: "R4",
@@ -100,6 +111,20 @@ export const planted: readonly Planted[] = [
     expect: /generated type/,
   },
   {
+    rule: "R4",
+    files: one("packages/local-driver/src/controller/volumes.ts", 'import { ServerError } from "nice-grpc-common";'),
+    expect: /nice-grpc/,
+  },
+
+  {
+    rule: "R5",
+    files: one(
+      "packages/local-driver/src/node/stage.ts",
+      'import type { Volume } from "@holdfast/shared/gen/csi/v1/csi";',
+    ),
+    expect: /generated type/,
+  },
+  {
     rule: "R5",
     files: one(
       volumes,
@@ -109,6 +134,11 @@ export const planted: readonly Planted[] = [
   },
 
   { rule: "R6", files: one(api, "export const cell = process.env.HOLDFAST_CELL;"), expect: /process is touched/ },
+  {
+    rule: "R6",
+    files: one("packages/local-driver/src/app.ts", "export const root = process.getuid?.() === 0;"),
+    expect: /process is touched/,
+  },
   { rule: "R6", files: one(api, 'import process from "node:process";'), expect: /node:process is imported/ },
   { rule: "R6", files: one(api, 'import { createApp } from "../app.ts";'), expect: /composition root/ },
   {
@@ -131,6 +161,16 @@ export const planted: readonly Planted[] = [
     rule: "R7",
     files: one("packages/csi/src/relay.ts", 'import { config } from "../../../services/controller/src/config.ts";'),
     expect: /config/,
+  },
+  {
+    rule: "R7",
+    files: one("packages/local-driver/src/api/check-request.ts", 'import { limits } from "@holdfast/csi/field-rules";'),
+    expect: /field-rules/,
+  },
+  {
+    rule: "R7",
+    files: one(volumes, 'import { createApp } from "@holdfast/local-driver/app";'),
+    expect: /local-driver/,
   },
   {
     rule: "R7",

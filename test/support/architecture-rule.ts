@@ -33,8 +33,8 @@ export function printViolation({ rule, path, line, message }: Violation): string
   return `${rule} ${path}:${line} ${message}`;
 }
 
-/** Where a file of a service lives: which service, and which part of it (`domain`, `api`, `app.ts`, …). */
+/** Where a file of a service lives: which service, and which part of it (`domain`, `api`, `app.ts`, …). A driver of our own is one too. */
 export function placeOf(path: string): { service: string; part: string } | undefined {
-  const found = /^services\/([^/]+)\/src\/([^/]+)/.exec(path);
-  return found === null ? undefined : { service: found[1] ?? "", part: found[2] ?? "" };
+  const found = /^(?:services\/([^/]+)|packages\/(local-driver))\/src\/([^/]+)/.exec(path);
+  return found === null ? undefined : { service: found[1] ?? found[2] ?? "", part: found[3] ?? "" };
 }
