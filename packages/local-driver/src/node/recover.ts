@@ -1,0 +1,57 @@
+import type { VolumeRecord } from "../domain/records.ts";
+import type { MountEntry } from "../ports.ts";
+import { letGoOfIdleLoops } from "./idle-loops.ts";
+import { lookAt, usersOf } from "./mounted.ts";
+import type { NodeParts } from "./node-parts.ts";
+import { messageOf } from "./taking-back.ts";
+
+/**
+ * At the start, before the first call. Only what no call of the orchestrator would find: a filesystem that a killed life left frozen, a
+ * loop device that nothing uses. What a reboot took away is left to the orchestrator's calls, and only said. One volume in trouble keeps
+ * no other from being served.
+ */
+export async function recover(parts: NodeParts, signal: AbortSignal): Promise<readonly string[]> {
+  const { host } = parts;
+  const table = await host.mounts.table();
+  const did: string[] = [];
+  for (const record of host.state.volumes.all()) {
+    try {
+      did.push(...(await recoverVolume(parts, record, table, signal)));
+    } catch (error) {
+      if (signal.aborted) throw error;
+      did.push(`volume ${record.id} (${record.name}): ${messageOf(error)}`);
+    }
+  }
+  return did;
+}
+
+async function recoverVolume(
+  parts: NodeParts,
+  record: VolumeRecord,
+  table: readonly MountEntry[],
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const { host } = parts;
+  const named = `volume ${record.id} (${record.name})`;
+  const did: string[] = [];
+  const mounted = await lookAt(parts, record, table);
+  for (const loop of mounted.loops) {
+    const [filesystem] = mounted.filesystemsOn(loop);
+    if (filesystem !== undefined) await host.freezer.thaw(filesystem.mountPoint, signal);
+  }
+  if (mounted.loops.some((loop) => usersOf(mounted, loop).length === 0))
+    for (const { device } of await letGoOfIdleLoops(parts, record, signal))
+      did.push(`${named}: let go of ${device}, which nothing used`);
+  const gone = async (path: string) => mounted.at(await host.places.resolve(path)).kind === "nothing";
+  const { staging } = record;
+  if (staging?.capability.access === "mount" && (await gone(staging.path)))
+    did.push(
+      `${named}: it was staged at ${staging.path}, where nothing is mounted now; NodeStageVolume mounts it again`,
+    );
+  for (const { path } of record.publications)
+    if (await gone(path))
+      did.push(
+        `${named}: it was published at ${path}, where nothing is mounted now; NodePublishVolume mounts it again`,
+      );
+  return did;
+}

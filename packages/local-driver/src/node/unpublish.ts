@@ -1,0 +1,43 @@
+import type { VolumeRecord } from "../domain/records.ts";
+import type { PublishInput } from "../operations.ts";
+import { letGoOfIdleLoops } from "./idle-loops.ts";
+import { publicationAt } from "./live-publications.ts";
+import { describeMount, lookAt } from "./mounted.ts";
+import { type NodeParts, refusal, volumeOf } from "./node-parts.ts";
+import { foreignMount, unmount } from "./unmount.ts";
+
+/**
+ * NodeUnpublishVolume: unmount, let go of the device, remove the target, forget. In this order: whatever fails can be asked again.
+ * A target that the record does not know was not made here: a mount of this volume goes, the path stays.
+ */
+export async function unpublish(
+  parts: NodeParts,
+  input: Pick<PublishInput, "volumeId" | "targetPath">,
+  signal: AbortSignal,
+): Promise<void> {
+  const { host } = parts;
+  const record = volumeOf(parts, input.volumeId);
+  const target = await host.places.resolve(input.targetPath);
+  const publication = await publicationAt(parts, record, target);
+  const here = (await lookAt(parts, record)).at(target);
+  const refuse = (text: string) => refusal(parts, record, "FAILED_PRECONDITION", text);
+  if (here.kind === "foreign") throw refuse(foreignMount(describeMount(here.entry)));
+  if (publication === undefined) {
+    if (here.kind === "nothing") return;
+    if (record.staging !== undefined && (await host.places.resolve(record.staging.path)) === target)
+      throw refuse(`${target} is its staging path, and no target; call NodeUnstageVolume for it`);
+  }
+  await unmount(parts, record, target, signal);
+  await letGoOfIdleLoops(parts, record, signal);
+  if (publication === undefined) return;
+  // "The SP MUST delete the file or directory it created at this path."
+  await host.places.remove(target);
+  await forgetTarget(parts, record, publication.path);
+}
+
+export async function forgetTarget({ host }: NodeParts, record: VolumeRecord, path: string): Promise<void> {
+  await host.state.volumes.change(record.id, (before) => ({
+    ...before,
+    publications: before.publications.filter((publication) => publication.path !== path),
+  }));
+}

@@ -1,0 +1,33 @@
+import type { Capability, VolumeRecord } from "../domain/records.ts";
+import { stagesReadonly } from "./capability-rules.ts";
+import { publicationAt } from "./live-publications.ts";
+import { type NodeParts, refusal } from "./node-parts.ts";
+
+export interface UseAt {
+  readonly kind: "staging" | "target";
+  /** As the mount table spells it. */
+  readonly path: string;
+  readonly capability: Capability;
+  readonly readonly: boolean;
+}
+
+/** What the record says of this path. "Volume does not exist on the specified path: 5 NOT_FOUND" */
+export async function useAt(parts: NodeParts, record: VolumeRecord, given: string): Promise<UseAt> {
+  const { host, settings } = parts;
+  const path = await host.places.resolve(given);
+  const publication = await publicationAt(parts, record, path);
+  if (publication !== undefined) {
+    const { capability } = publication;
+    const readonly = publication.readonly || stagesReadonly(record, capability, settings);
+    return { kind: "target", path, capability, readonly };
+  }
+  const { staging } = record;
+  if (staging !== undefined && (await host.places.resolve(staging.path)) === path)
+    return {
+      kind: "staging",
+      path,
+      capability: staging.capability,
+      readonly: stagesReadonly(record, staging.capability, settings),
+    };
+  throw refusal(parts, record, "NOT_FOUND", `it is neither staged nor published at ${given}`);
+}
