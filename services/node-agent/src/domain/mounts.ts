@@ -40,13 +40,13 @@ export interface MountView {
 /** "Deleted" is how the kernel marks a bind whose source is gone; the mark stays what it was. */
 const deletedSuffix = "//deleted";
 
-export const markOf = (line: MountLine): MountMark => ({
-  device: line.device,
-  root: line.root.endsWith(deletedSuffix) ? line.root.slice(0, -deletedSuffix.length) : line.root,
-});
+const rootOf = ({ root }: MountLine): string =>
+  root.endsWith(deletedSuffix) ? root.slice(0, -deletedSuffix.length) : root;
+
+export const markOf = (line: MountLine): MountMark => ({ device: line.device, root: rootOf(line) });
 
 export const showsMark = (line: MountLine, mark: MountMark): boolean =>
-  line.device === mark.device && isUnder(markOf(line).root, mark.root);
+  line.device === mark.device && isUnder(rootOf(line), mark.root);
 
 /**
  * The mount at exactly this path, if it sits on what the path lies on (a mount below a directory that was itself mounted

@@ -6,13 +6,14 @@
  * T3 One read of the own table at a time: the kernel keeps the place of a reader with the open file, and two readers of
  *    one file send each other back into a table that has changed, to lines that are cut or left out.
  */
-import { readdirSync, readlinkSync, readSync } from "node:fs";
-import { type FileHandle, open, readFile, readlink } from "node:fs/promises";
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
+import { open, readlink } from "node:fs/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ForeignMount, MountLine, MountView } from "../domain/mounts.ts";
 import { showsMark } from "../domain/mounts.ts";
 import type { MountTable } from "../ports.ts";
-import { mountinfoView, parseMountinfo } from "./mountinfo.ts";
+import { mountinfoView } from "./mountinfo.ts";
+import { createMountinfoLines, type MountinfoLines } from "./mountinfo-lines.ts";
 
 /** The inode of the first pid namespace: constant in Linux (PROC_PID_INIT_INO). From there every process is seen. */
 const firstPidNamespace = "pid:[4026531836]";
@@ -21,9 +22,10 @@ const firstPidNamespace = "pid:[4026531836]";
 const stableReads = 3;
 /** As much as the kernel ever hands out at once. */
 const pageBytes = 4096;
-/** About a millisecond, each of the two. */
+/** About a millisecond, each of the three. */
 const linksATurn = 256;
 const pagesATurn = 32;
+const tablesATurn = 16;
 
 export interface OpenMountTable extends MountTable {
   close(): Promise<void>;
@@ -41,33 +43,41 @@ export async function createMountTable({ proc, kernel }: MountTableOptions): Pro
   // Without CAP_SYS_PTRACE the processes are listed and their mounts are not told: that verifies nothing.
   const scope = seesAll && namespaceOf(proc, "1") !== undefined ? "host" : "own-namespace";
   const gapless = isAtLeast(kernel, 5, 8);
-  let cached: { text: string; lines: readonly MountLine[]; view: Omit<MountView, "foreign"> } | undefined;
+  const readTable = createTableReader();
+  const linesOf = createMountinfoLines();
+  let lines: readonly MountLine[] = [];
+  let view = mountinfoView(lines);
 
   /** Held open: a read from the start makes the kernel list its mounts anew. */
   const file = await open(`${proc}/self/mountinfo`);
 
   const readOwn = coalesced(async () => {
-    let text = await readWhole(file);
+    let table = await readTable(file);
     for (let count = 1; !gapless && count < stableReads; count += 1) {
-      const again = await readWhole(file);
-      if (again === text) break;
-      text = again;
+      const before = Buffer.from(table);
+      table = await readTable(file);
+      if (table.equals(before)) break;
     }
-    if (cached?.text !== text) {
-      const lines = parseMountinfo(text);
-      cached = { text, lines, view: mountinfoView(lines) };
-    }
-    return cached.view;
+    const found = linesOf(table);
+    if (found !== lines) view = mountinfoView(found);
+    lines = found;
+    return view;
   }); // T3
 
+  const readOthers = createOthersReader(proc);
   const lookOwn = async (): Promise<MountView> => ({ ...(await readOwn()), foreign: () => [] });
   const lookEverywhere = coalesced(async (): Promise<MountView> => {
-    const others = await readOthers(proc);
+    const others = await readOthers();
     // Last, so that what is found elsewhere is never newer than what is found here.
     const own = await readOwn();
     return {
       ...own,
-      foreign: (marks) => others.filter(({ line }) => marks.some((mark) => showsMark(line, mark))),
+      foreign: (marks) =>
+        others.flatMap(({ pid, lines: theirs }) =>
+          theirs
+            .filter((line) => marks.some((mark) => showsMark(line, mark)))
+            .map((line) => ({ line, pid: Number(pid), command: commandOf(proc, pid) }) satisfies ForeignMount),
+        ),
     };
   });
   return {
@@ -93,42 +103,96 @@ function coalesced<T>(read: () => Promise<T>): () => Promise<T> {
 }
 
 /**
- * The kernel answers in pages of its own size, whatever is asked for; nothing follows the last. It answers from memory, so that the
- * first pages are read at once: a turn through the thread pool for each costs more than all of them. A long table is read off the loop.
+ * The kernel answers in pages of its own size, whatever is asked for; nothing follows the last. It answers from memory and
+ * never blocks, so that pages are read at once: a turn through the thread pool for each costs more than all of them. A long
+ * table gives the event loop its turns. What is read is good until the next read with the same reader.
  */
-async function readWhole(file: FileHandle): Promise<string> {
-  const parts: Buffer[] = [];
-  for (let position = 0; ; ) {
-    const part = Buffer.allocUnsafe(pageBytes);
-    const bytesRead =
-      parts.length < pagesATurn
-        ? readSync(file.fd, part, 0, pageBytes, position)
-        : (await file.read(part, 0, pageBytes, position)).bytesRead;
-    if (bytesRead === 0) return Buffer.concat(parts).toString("utf8");
-    parts.push(part.subarray(0, bytesRead));
-    position += bytesRead;
-  }
+function createTableReader(): (file: { readonly fd: number }) => Promise<Buffer> {
+  let buffer = Buffer.allocUnsafe(8 * pageBytes);
+  return async (file) => {
+    let size = 0;
+    for (let page = 1; ; page += 1) {
+      if (buffer.length - size < pageBytes) {
+        const longer = Buffer.allocUnsafe(buffer.length * 2);
+        buffer.copy(longer, 0, 0, size);
+        buffer = longer;
+      }
+      const bytesRead = readSync(file.fd, buffer, size, pageBytes, size);
+      if (bytesRead === 0) return buffer.subarray(0, size);
+      size += bytesRead;
+      if (page % pagesATurn === 0) await nextTurn();
+    }
+  };
+}
+
+interface OtherNamespace {
+  /** One process of it. */
+  readonly pid: string;
+  readonly lines: readonly MountLine[];
 }
 
 /**
  * One process of every other mount namespace stands for all of it. Processes that end meanwhile have let go. The links are
- * read synchronously, some at a time: they never block, and a turn through the thread pool costs ten times the call.
+ * read anew each time, since a process may enter another namespace at any moment; synchronously, some at a time: they never
+ * block, and a turn through the thread pool costs ten times the call.
  */
-async function readOthers(proc: string): Promise<readonly ForeignMount[]> {
+function createOthersReader(proc: string): () => Promise<readonly OtherNamespace[]> {
+  const readTable = createTableReader();
+  /** What each had shown, by namespace: parsed again is only what changed. */
+  let known = new Map<string, MountinfoLines>();
+
+  /** Never held open: the descriptor would keep the namespace, and all that is mounted in it, for longer than its processes. */
+  const linesOf = async (pid: string, parse: MountinfoLines): Promise<readonly MountLine[] | undefined> => {
+    const fd = openedOrGone(`${proc}/${pid}/mountinfo`);
+    if (fd === undefined) return undefined;
+    try {
+      const table = await readTable({ fd }).catch(() => undefined);
+      return table === undefined || table.length === 0 ? undefined : parse(table);
+    } finally {
+      closeSync(fd);
+    }
+  };
+
+  return async () => {
+    const members = await namespaceMembers(proc);
+    const found: OtherNamespace[] = [];
+    const seen = new Map<string, MountinfoLines>();
+    for (const [namespace, pids] of members) {
+      const parse = known.get(namespace) ?? createMountinfoLines();
+      seen.set(namespace, parse);
+      for (const pid of pids) {
+        const lines = await linesOf(pid, parse);
+        if (lines === undefined) continue;
+        found.push({ pid, lines });
+        break;
+      }
+      if (seen.size % tablesATurn === 0) await nextTurn();
+    }
+    known = seen;
+    return found;
+  };
+}
+
+/** The processes of every mount namespace but our own. */
+async function namespaceMembers(proc: string): Promise<ReadonlyMap<string, readonly string[]>> {
   const own = readlinkSync(`${proc}/self/ns/mnt`);
   const members = new Map<string, string[]>();
-  const pids = readdirSync(proc).filter((name) => /^\d+$/.test(name));
-  for (const [at, pid] of pids.entries()) {
-    if (at % linksATurn === linksATurn - 1) await nextTurn();
+  let links = 0;
+  for (const pid of readdirSync(proc)) {
+    if (!isPid(pid)) continue;
+    links += 1;
+    if (links % linksATurn === 0) await nextTurn();
     const namespace = namespaceOf(proc, pid) ?? own;
     if (namespace === own) continue;
     const known = members.get(namespace);
     if (known === undefined) members.set(namespace, [pid]);
     else known.push(pid);
   }
-  const found = await Promise.all([...members.values()].map((ofOne) => readOne(proc, ofOne)));
-  return found.flat();
+  return members;
 }
+
+/** No other name in there begins with a digit. */
+const isPid = (name: string): boolean => name.charCodeAt(0) >= 0x30 && name.charCodeAt(0) <= 0x39;
 
 function namespaceOf(proc: string, pid: string): string | undefined {
   try {
@@ -138,14 +202,21 @@ function namespaceOf(proc: string, pid: string): string | undefined {
   }
 }
 
-async function readOne(proc: string, pids: readonly string[]): Promise<readonly ForeignMount[]> {
-  for (const pid of pids) {
-    const text = await readFile(`${proc}/${pid}/mountinfo`, "utf8").catch(() => "");
-    if (text === "") continue;
-    const command = (await readFile(`${proc}/${pid}/comm`, "utf8").catch(() => "?")).trim();
-    return parseMountinfo(text).map((line) => ({ line, pid: Number(pid), command }));
+function openedOrGone(file: string): number | undefined {
+  try {
+    return openSync(file, "r");
+  } catch {
+    return undefined;
   }
-  return [];
+}
+
+/** Only of a process that holds something: it is for people to read. */
+function commandOf(proc: string, pid: string): string {
+  try {
+    return readFileSync(`${proc}/${pid}/comm`, "utf8").trim();
+  } catch {
+    return "?";
+  }
 }
 
 function isAtLeast(release: string, major: number, minor: number): boolean {

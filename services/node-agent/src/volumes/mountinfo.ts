@@ -55,27 +55,25 @@ export function parseMountinfo(text: string): readonly MountLine[] {
   return lines;
 }
 
-/** Questions about the mounts of one namespace, answered from an index by path and one by device. */
+/**
+ * Questions about the mounts of one namespace. Few are asked of one look: going through all lines for each costs less than
+ * an index of them, which has to be made anew for every look.
+ */
 export function mountinfoView(lines: readonly MountLine[]): Omit<MountView, "foreign"> {
-  const byPath = Map.groupBy(lines, (line) => line.path);
-  const byDevice = Map.groupBy(lines, (line) => line.device);
-  const paths = [...byPath.keys()];
+  const at = (path: string) => lines.filter((line) => line.path === path);
   return {
-    at: (path) => byPath.get(path) ?? [],
-    under: (path) => paths.filter((it) => isUnder(it, path)).flatMap((it) => byPath.get(it) ?? []),
-    sharing: (marks) => {
-      const found = new Map<number, MountLine>();
-      for (const mark of marks) {
-        for (const line of byDevice.get(mark.device) ?? []) if (showsMark(line, mark)) found.set(line.id, line);
-      }
-      return [...found.values()];
+    at,
+    under(path) {
+      const below = path === "/" ? "/" : `${path}/`;
+      return lines.filter((line) => line.path === path || line.path.startsWith(below));
     },
-    covering: (path) => {
-      for (let at = path.lastIndexOf("/"); at >= 0; at = at === 0 ? -1 : path.lastIndexOf("/", at - 1)) {
-        const found = byPath.get(at === 0 ? "/" : path.slice(0, at));
-        if (found !== undefined) return found;
+    sharing: (marks) => lines.filter((line) => marks.some((mark) => showsMark(line, mark))),
+    covering(path) {
+      let nearest = "";
+      for (const { path: found } of lines) {
+        if (found.length > nearest.length && found !== path && isUnder(path, found)) nearest = found;
       }
-      return [];
+      return nearest === "" ? [] : at(nearest);
     },
   };
 }
