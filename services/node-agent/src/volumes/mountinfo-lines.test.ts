@@ -3,14 +3,15 @@ import { describe, expect, test } from "vitest";
 import { parseMountinfo } from "./mountinfo.ts";
 import { createMountinfoLines } from "./mountinfo-lines.ts";
 
-/** Few ids, paths and sources, so that lines begin and end alike, and long ones, so that whole blocks are the same. */
+/** Few of each, so that lines begin and end alike or are the same, and long ones, so that whole blocks are. */
 const line = fc
   .record({
-    id: fc.integer({ min: 1, max: 12 }),
-    path: fc.constantFrom("/a", "/a/b", "/ab", `/${"x".repeat(700)}`),
-    source: fc.constantFrom("x", "xx", "ä", "y".repeat(1500)),
+    id: fc.constantFrom(1, 2, 12),
+    path: fc.constantFrom("/a", "/ab", `/${"x".repeat(700)}`),
+    source: fc.constantFrom("x", "ä", "y".repeat(1500)),
+    options: fc.constantFrom("rw", "rw,x"),
   })
-  .map(({ id, path, source }) => `${id} 1 8:1 / ${path} rw - ext4 ${source} rw`);
+  .map(({ id, path, source, options }) => `${id} 1 8:1 / ${path} rw - ext4 ${source} ${options}`);
 const table = fc.array(line, { maxLength: 12 });
 
 /** From one look to the next some lines go and some come, or everything is another. */
