@@ -1,0 +1,50 @@
+/** What the kernel says about loop devices. It answers from memory, so that reading it in this turn is cheaper than a turn through the thread pool. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import type { LoopDevice } from "../ports.ts";
+import { errnoOf, hostFailure } from "./host-failure.ts";
+
+export interface BoundLoop extends LoopDevice {
+  /** As the kernel spells it: ends with " (deleted)" when the file has no name any more. */
+  readonly backingFile: string;
+}
+
+const deletedMark = " (deleted)";
+/** The device or its binding went away between two reads. */
+const gone = new Set(["ENOENT", "ENXIO", "ENODEV"]);
+
+/** All devices that are bound to this file, given by its canonical path. */
+export function loopsOf(sys: string, image: string): readonly BoundLoop[] {
+  return readdirSync(path.join(sys, "block"))
+    .filter((name) => /^loop\d+$/.test(name))
+    .map((name) => readLoop(sys, `/dev/${name}`))
+    .filter((loop) => loop !== undefined)
+    .filter((loop) => isBacking(loop.backingFile, image));
+}
+
+/** Undefined when it is not bound to a file. */
+export function readLoop(sys: string, device: string): BoundLoop | undefined {
+  const directory = path.join(sys, "block", path.basename(device));
+  try {
+    const backingFile = readLine(path.join(directory, "loop/backing_file"));
+    return {
+      device,
+      dev: readLine(path.join(directory, "dev")),
+      readonly: readLine(path.join(directory, "ro")) === "1",
+      backingFile,
+    };
+  } catch (error) {
+    if (gone.has(errnoOf(error) ?? "")) return undefined;
+    throw hostFailure(`tell what ${device} is bound to`, error);
+  }
+}
+
+/** A device that holds on to a deleted file is not bound to another one that has its name now. */
+export function isBacking(backingFile: string, image: string): boolean {
+  return backingFile === image || (backingFile === `${image}${deletedMark}` && !existsSync(image));
+}
+
+/** The name may hold anything but a zero; one line feed is the kernel's own. */
+function readLine(file: string): string {
+  return readFileSync(file, "utf8").replace(/\n$/, "");
+}

@@ -1,0 +1,74 @@
+/** Every adapter on the real kernel, over a temporary state directory; what a test leaves is found, named and taken away. */
+import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { createCopier } from "../host/copier.ts";
+import { createFilesystems } from "../host/filesystems.ts";
+import { createFreezer } from "../host/freezer.ts";
+import { createImages } from "../host/images.ts";
+import { createLoops } from "../host/loops.ts";
+import { parseMountinfo } from "../host/mountinfo.ts";
+import { createMounts } from "../host/mounts.ts";
+import { createPlaces } from "../host/places.ts";
+import { createRunTool } from "../host/run-tool.ts";
+import { createSpace } from "../host/space.ts";
+
+export const isRoot = process.getuid?.() === 0;
+
+export type HostRig = Awaited<ReturnType<typeof createHostRig>>;
+
+/** `parent` decides on which filesystem it is; `name` may be anything that a path can hold. */
+export async function createHostRig({ parent = tmpdir(), name = "hf-host-" } = {}) {
+  const stateDir = await mkdtemp(path.join(parent, name));
+  const run = createRunTool({ stateDir, nodeId: "node-a" });
+  const loops = createLoops({ run });
+  const mounts = createMounts({ run });
+  const at = (...parts: readonly string[]) => path.join(stateDir, ...parts);
+  const signal = new AbortController().signal;
+
+  /** What is left of the test: loop devices of files in here, and mounts. */
+  const leftovers = async (): Promise<readonly string[]> => {
+    const { stdout } = await run("losetup", ["--list", "--noheadings", "--raw", "--output", "NAME,BACK-FILE"], {
+      signal,
+    });
+    const mounted = parseMountinfo(await readFile("/proc/self/mountinfo", "utf8")).map((line) => line.mountPoint);
+    return [
+      ...stdout.split("\n").filter((line) => line.includes(path.basename(stateDir))),
+      ...mounted.filter((place) => place.startsWith(`${stateDir}/`)),
+    ];
+  };
+
+  return {
+    stateDir,
+    signal,
+    at,
+    run,
+    loops,
+    mounts,
+    images: createImages({ run, loops }),
+    copier: createCopier({ run, stateDir }),
+    space: createSpace({ stateDir }),
+    freezer: createFreezer({ run, mounts }),
+    places: createPlaces(),
+    filesystems: createFilesystems({ run }),
+    leftovers,
+    makeDirectory: async (name: string) => {
+      await mkdir(at(name), { recursive: true });
+      return at(name);
+    },
+    /** Takes away what the test left and answers what it was: a good test leaves nothing. */
+    close: async (): Promise<readonly string[]> => {
+      const left = await leftovers();
+      for (const line of [...left].reverse()) {
+        if (line.startsWith("/dev/")) continue;
+        await run("fsfreeze", ["-u", "--", line], { signal, judges: [0, 1] });
+        await run("umount", ["-l", "--", line], { signal, judges: [0, 1, 32] });
+      }
+      for (const line of left)
+        if (line.startsWith("/dev/"))
+          await run("losetup", ["-d", line.split(" ")[0] ?? ""], { signal, judges: [0, 1] });
+      await rm(stateDir, { recursive: true, force: true });
+      return left;
+    },
+  };
+}
