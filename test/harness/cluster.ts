@@ -15,6 +15,7 @@ import {
   startSimBackend,
   startSimPlugin,
 } from "@holdfast/sim-plugin/processes";
+import { detachLoopsUnder, startLocalDriver } from "./local-driver.ts";
 import { type ManagedProcess, startProcess } from "./managed-process.ts";
 import { until } from "./until.ts";
 
@@ -26,6 +27,11 @@ export interface ClusterOptions {
   /** redis://… of a server that the caller owns; SQLite when absent. */
   readonly store?: string;
   readonly backend?: BackendSettings;
+  /**
+   * The local driver in place of the simulated plugin, with this in its environment: one process on the controller's socket and on the
+   * node's, so there is one node. Everything about the simulated backend and its plugins then throws.
+   */
+  readonly localDriver?: Readonly<Record<string, string>>;
   /** Bind mounts for real: needs root or a user namespace. */
   readonly realMounts?: boolean;
   readonly otlpEndpoint?: string;
@@ -69,6 +75,9 @@ export interface Cluster extends ClusterClients {
   startController(env?: Readonly<Record<string, string>>): Promise<ManagedProcess>;
   controllerPlugin(): SimPluginProcess;
   startControllerPlugin(): Promise<SimPluginProcess>;
+  driver(): ManagedProcess;
+  /** Starts the driver (again); extra environment holds for this life only. */
+  startDriver(env?: Readonly<Record<string, string>>): Promise<ManagedProcess>;
   /** All that any process of it printed. */
   output(): string;
   stop(): Promise<void>;
@@ -78,6 +87,12 @@ const ready = (process: ManagedProcess): Promise<Record<string, unknown>> =>
   process.line((line) => line["message"] === "ready", "its line `ready`");
 
 const nodeBinary = process.execPath;
+
+/** What a cluster was started without. */
+const there = <T>(part: T | undefined, what: string): T => {
+  if (part === undefined) throw new Error(`this cluster has no ${what}`);
+  return part;
+};
 
 const mountPointsUnder = async (dir: string): Promise<readonly string[]> =>
   (await readFile("/proc/self/mountinfo", "utf8"))
@@ -95,21 +110,21 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
   const controllerHost = options.network === undefined ? "127.0.0.1" : "0.0.0.0";
   await mkdir(path.join(dir, "cp"), { recursive: true, mode: 0o700 });
 
-  const backend = await startSimBackend({ dir, ...options.backend });
-  stops.push(() => backend.stop());
+  const backend = options.localDriver === undefined ? await startSimBackend({ dir, ...options.backend }) : undefined;
+  stops.push(async () => backend?.stop());
 
-  let controllerPlugin: SimPluginProcess;
+  let controllerPlugin: SimPluginProcess | undefined;
   const startControllerPlugin = async (): Promise<SimPluginProcess> => {
     controllerPlugin = await startSimPlugin({
       dir: path.join(dir, "cp"),
       socket: path.join(dir, "cp", "sim.sock"),
-      backend: backend.socketPath,
+      backend: there(backend, "simulated backend").socketPath,
       role: "controller",
     });
     return controllerPlugin;
   };
-  await startControllerPlugin();
-  stops.push(() => controllerPlugin.stop());
+  if (backend !== undefined) await startControllerPlugin();
+  stops.push(async () => controllerPlugin?.stop());
 
   let controller: ManagedProcess;
   let port = 0;
@@ -120,6 +135,24 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
       ? {}
       : { HOLDFAST_OTLP_ENDPOINT: options.otlpEndpoint, HOLDFAST_OTLP_PROTOCOL: "http" }),
   };
+  let driver: ManagedProcess | undefined;
+  const startDriver = async (env: Readonly<Record<string, string>> = {}): Promise<ManagedProcess> => {
+    const [node, ...others] = options.nodes;
+    if (node === undefined || others.length > 0) throw new Error("a cluster on the local driver has one node");
+    const pluginDir = path.join(dir, `${node}-p`);
+    await mkdir(pluginDir, { recursive: true, mode: 0o700 });
+    driver = await startLocalDriver({
+      sockets: [path.join(dir, "cp", "local.sock"), path.join(pluginDir, "local.sock")],
+      stateDir: path.join(dir, "local"),
+      nodeId: node,
+      env: { ...common, ...options.localDriver, ...env },
+    });
+    every.push(driver);
+    return driver;
+  };
+  if (options.localDriver !== undefined) await startDriver();
+  stops.push(async () => driver?.kill("SIGTERM"));
+
   const startController = async (env: Readonly<Record<string, string>> = {}): Promise<ManagedProcess> => {
     controller = startProcess({
       name: "controller",
@@ -149,12 +182,12 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
     const pluginDir = path.join(dir, `${name}-p`);
     for (const each of [rootDir, pluginDir]) await mkdir(each, { recursive: true, mode: 0o700 });
     const net = options.network?.(name);
-    let plugin: SimPluginProcess;
+    let plugin: SimPluginProcess | undefined;
     const startPlugin = async (): Promise<SimPluginProcess> => {
       plugin = await startSimPlugin({
         dir: pluginDir,
         socket: path.join(pluginDir, "sim.sock"),
-        backend: backend.socketPath,
+        backend: there(backend, "simulated backend").socketPath,
         role: "node",
         node: name,
         dataDir: path.join(dir, `${name}-data`),
@@ -162,7 +195,7 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
       });
       return plugin;
     };
-    await startPlugin();
+    if (backend !== undefined) await startPlugin();
     let agent: ManagedProcess;
     let agentPort = 0;
     const host = net?.agentHost ?? "127.0.0.1";
@@ -192,14 +225,14 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
     await startAgent();
     stops.push(
       () => agent.kill("SIGTERM"),
-      () => plugin.stop(),
+      async () => plugin?.stop(),
     );
     return {
       name,
       rootDir,
       stateDir,
       agent: () => agent,
-      plugin: () => plugin,
+      plugin: () => there(plugin, "simulated plugin"),
       startAgent,
       startPlugin,
       get address() {
@@ -224,7 +257,9 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
     });
   return {
     dir,
-    backend,
+    get backend() {
+      return there(backend, "simulated backend");
+    },
     address,
     volumes: createGrpcClient(VolumeServiceDefinition, channel, client),
     claims: createGrpcClient(ClaimServiceDefinition, channel, client),
@@ -236,14 +271,17 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
     },
     controller: () => controller,
     startController,
-    controllerPlugin: () => controllerPlugin,
+    controllerPlugin: () => there(controllerPlugin, "simulated plugin"),
     startControllerPlugin,
+    driver: () => there(driver, "local driver"),
+    startDriver,
     output: () => every.map((p) => `--- ${p.name} (${p.pid})\n${p.output()}`).join("\n"),
     stop: async () => {
       for (const each of channels) each.close();
       for (const stop of stops.reverse()) await stop();
       // Only after a failed test is there anything left.
       for (const mount of await mountPointsUnder(dir)) spawnSync("umount", ["--lazy", mount]);
+      if (driver !== undefined) await detachLoopsUnder(dir);
       await rm(dir, { recursive: true, force: true, maxRetries: 3 });
     },
   };
