@@ -6,6 +6,9 @@ import { syncFile } from "./file-sync.ts";
 import { errnoOf, hostFailure } from "./host-failure.ts";
 import type { RunTool } from "./run-tool.ts";
 
+/** Of the directory in which reflinks are tried. */
+export const probePrefix = ".reflink-";
+
 /** As filesystems without reflinks answer FICLONE. */
 const cannotClone = new Set(["EOPNOTSUPP", "ENOTSUP", "EINVAL", "ENOTTY", "ENOSYS", "EXDEV", "EPERM"]);
 
@@ -49,7 +52,7 @@ export function createCopier({ run, stateDir }: { readonly run: RunTool; readonl
 async function probeReflinks(stateDir: string): Promise<boolean> {
   let place: string | undefined;
   try {
-    place = await mkdtemp(path.join(stateDir, ".reflink-"));
+    place = await mkdtemp(path.join(stateDir, probePrefix));
     const from = path.join(place, "from");
     const file = await open(from, "wx");
     // Files of less than a block are kept in the inode by some: there would be nothing to share.

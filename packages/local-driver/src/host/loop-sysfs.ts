@@ -7,6 +7,8 @@ import { errnoOf, hostFailure } from "./host-failure.ts";
 export interface BoundLoop extends LoopDevice {
   /** As the kernel spells it: ends with " (deleted)" when the file has no name any more. */
   readonly backingFile: string;
+  /** It was let go of while somebody had it open: with the last of them it is gone. */
+  readonly leaving: boolean;
 }
 
 const deletedMark = " (deleted)";
@@ -15,11 +17,26 @@ const gone = new Set(["ENOENT", "ENXIO", "ENODEV"]);
 
 /** All devices that are bound to this file, given by its canonical path. */
 export function loopsOf(sys: string, image: string): readonly BoundLoop[] {
+  return allLoops(sys).filter((loop) => isBacking(loop.backingFile, image));
+}
+
+/** All devices that are bound to files of this directory, which is given by its canonical path. */
+export function loopsBelow(sys: string, directory: string): readonly BoundLoop[] {
+  return allLoops(sys).filter((loop) => loop.backingFile.startsWith(`${directory}/`));
+}
+
+/** Without the mark of a deleted one. */
+export function backedFile({ backingFile }: BoundLoop): string {
+  return backingFile.endsWith(deletedMark) && !existsSync(backingFile)
+    ? backingFile.slice(0, -deletedMark.length)
+    : backingFile;
+}
+
+function allLoops(sys: string): readonly BoundLoop[] {
   return readdirSync(path.join(sys, "block"))
     .filter((name) => /^loop\d+$/.test(name))
     .map((name) => readLoop(sys, `/dev/${name}`))
-    .filter((loop) => loop !== undefined)
-    .filter((loop) => isBacking(loop.backingFile, image));
+    .filter((loop) => loop !== undefined);
 }
 
 /** Undefined when it is not bound to a file. */
@@ -32,6 +49,7 @@ export function readLoop(sys: string, device: string): BoundLoop | undefined {
       dev: readLine(path.join(directory, "dev")),
       readonly: readLine(path.join(directory, "ro")) === "1",
       backingFile,
+      leaving: readLine(path.join(directory, "loop/autoclear")) === "1",
     };
   } catch (error) {
     if (gone.has(errnoOf(error) ?? "")) return undefined;

@@ -34,6 +34,9 @@ export function createLoops({ run, sys = "/sys", proc = "/proc", patienceMs = 30
   const attachOne = async (image: string, readonly: boolean, signal: AbortSignal): Promise<LoopDevice> => {
     throwIfGivenUp(`attach ${image}`, signal);
     const before = loopsOf(sys, image);
+    const leaving = before.find((loop) => loop.leaving);
+    // Used again, it would go under its new user; beside it a second device would have a cache of its own.
+    if (leaving !== undefined) throw await stillHeld(leaving, image); // L1
     const found = before.find((loop) => loop.readonly === readonly);
     if (found !== undefined) return portable(found); // L1
     try {

@@ -3,22 +3,38 @@
  * resolving looks at the path itself, and behind it may be a device that does not answer.
  *
  * M1 A mount that fails, or whose caller gave up, leaves nothing mounted.
- * M2 Read-only is checked in the table before it is answered.
+ * M2 A read-only target is never seen writable, here or in another mount namespace: it is bound from what is read-only already. Bound
+ *    first and made read-only then, as mount(8) does before 2.39, its copies in other namespaces would stay writable for ever.
+ * M3 A read-only bind keeps nosuid, nodev and all else that its source has; `--bind -o ro` drops them.
  */
-import { readFile } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import path from "node:path";
 import { DriverError } from "../domain/driver-error.ts";
 import type { MountEntry, Mounts } from "../ports.ts";
 import { canonicalPath } from "./canonical-path.ts";
-import { hostFailure, throwIfGivenUp } from "./host-failure.ts";
+import { errnoOf, hostFailure, throwIfGivenUp } from "./host-failure.ts";
 import { coveringMount, type MountLine, parseMountinfo, rootOf } from "./mountinfo.ts";
 import type { RunTool } from "./run-tool.ts";
 
+export interface MountsOptions {
+  readonly run: RunTool;
+  /** Has the place where read-only binds are prepared. */
+  readonly stateDir: string;
+  readonly proc?: string;
+}
+
 /** util-linux: the mount or the unmount itself failed. */
 const systemCallFailed = [0, 1, 32];
+/** Of one mount, as the table spells them and mount(8) takes them. */
+const perMount = new Set(["nosuid", "nodev", "noexec", "noatime", "nodiratime", "relatime", "nosymfollow"]);
 const never = () => new AbortController().signal;
 
-export function createMounts({ run, proc = "/proc" }: { readonly run: RunTool; readonly proc?: string }): Mounts {
+/** Where read-only binds are prepared; whatever is mounted there is nobody's. */
+export const bindingPlace = (stateDir: string): string => path.join(stateDir, "binding");
+
+export function createMounts({ run, stateDir, proc = "/proc" }: MountsOptions): Mounts {
+  let binding: Promise<unknown> = Promise.resolve();
+
   const lines = async (): Promise<readonly MountLine[]> => {
     try {
       return parseMountinfo(await readFile(path.join(proc, "self/mountinfo"), "utf8"));
@@ -28,6 +44,10 @@ export function createMounts({ run, proc = "/proc" }: { readonly run: RunTool; r
   };
   const at = async (place: string): Promise<readonly MountLine[]> =>
     (await lines()).filter((line) => line.mountPoint === place);
+
+  const mount = async (args: readonly string[], signal: AbortSignal): Promise<void> => {
+    await run("mount", ["-i", "-n", "-c", ...args], { signal });
+  };
 
   const unmount = async (target: string, signal: AbortSignal): Promise<void> => {
     throwIfGivenUp(`unmount ${target}`, signal);
@@ -46,13 +66,38 @@ export function createMounts({ run, proc = "/proc" }: { readonly run: RunTool; r
   };
 
   /** Runs what mounts; takes off again whatever it has put there when it fails. */
-  const orNothing = async (place: string, mount: () => Promise<void>): Promise<void> => {
+  const orNothing = async (place: string, act: () => Promise<void>): Promise<void> => {
     const before = (await at(place)).length;
     try {
-      await mount();
+      await act();
     } catch (error) {
       if ((await at(place)).length > before) await unmount(place, never()); // M1
       throw error;
+    }
+  };
+
+  const bind = (source: string, place: string, signal: AbortSignal) =>
+    orNothing(place, () => mount(["--bind", "--", source, place], signal));
+
+  /** One at a time: there is one place for it, so that a killed life leaves one mount at most. */
+  const bindReadonly = async (source: string, place: string, signal: AbortSignal): Promise<void> => {
+    const hidden = await canonicalPath(bindingPlace(stateDir));
+    await mkdir(hidden, { mode: 0o700 }).catch((error: unknown) => {
+      if (errnoOf(error) !== "EEXIST") throw hostFailure(`make ${hidden}`, error);
+    });
+    while ((await at(hidden)).length > 0) await unmount(hidden, signal);
+    await bind(source, hidden, signal);
+    try {
+      const flags = (await at(hidden)).at(-1)?.options.filter((option) => perMount.has(option)) ?? []; // M3
+      await mount(["-o", ["remount", "bind", "ro", ...flags].join(","), "--", hidden], signal);
+      if ((await at(hidden)).at(-1)?.options.includes("ro") !== true)
+        throw new DriverError(
+          "INTERNAL",
+          `${source} could not be made read-only for ${place}; nothing was mounted there`,
+        );
+      await bind(hidden, place, signal); // M2
+    } finally {
+      await unmount(hidden, never());
     }
   };
 
@@ -63,29 +108,23 @@ export function createMounts({ run, proc = "/proc" }: { readonly run: RunTool; r
       // Without -w a device that refuses writes would be mounted read-only, with success.
       const mode = options.includes("ro") ? [] : ["-w"];
       const flags = options.length === 0 ? [] : ["-o", options.join(",")];
-      await orNothing(place, async () => {
-        await run("mount", ["-i", "-n", "-c", ...mode, "-t", fsType, ...flags, "--", device, place], { signal });
-      });
+      await orNothing(place, () => mount([...mode, "-t", fsType, ...flags, "--", device, place], signal));
     },
     bind: async (source, target, { readonly }, signal) => {
       const place = await canonicalPath(target);
-      const flags = readonly ? ["-o", "ro"] : [];
-      await orNothing(place, async () => {
-        await run("mount", ["-i", "-n", "-c", "--bind", ...flags, "--", source, place], { signal });
-        if (!readonly || (await at(place)).at(-1)?.options.includes("ro") === true) return;
-        throw new DriverError(
-          "INTERNAL",
-          `the bind of ${source} on ${place} did not become read-only, so it was undone; util-linux 2.27 or newer is needed`,
-        ); // M2
-      });
+      // A read-only bind of a device node would not stop a write to the device; its own read-only flag does.
+      if (!readonly || source.startsWith("/dev/")) return bind(source, place, signal);
+      const turn = binding.then(() => bindReadonly(source, place, signal));
+      binding = turn.catch(() => undefined);
+      return turn;
     },
     unmount,
     identityOf: async (file) => {
       const place = await canonicalPath(file);
-      const mount = coveringMount(await lines(), place);
-      if (mount === undefined)
+      const covering = coveringMount(await lines(), place);
+      if (covering === undefined)
         throw new DriverError("INTERNAL", `the mount table of this node does not tell what ${place} is on`);
-      return { dev: mount.dev, root: rootOf(mount, place) };
+      return { dev: covering.dev, root: rootOf(covering, place) };
     },
   };
 }

@@ -22,7 +22,7 @@ export async function createHostRig({ parent = tmpdir(), name = "hf-host-" } = {
   const stateDir = await mkdtemp(path.join(parent, name));
   const run = createRunTool({ stateDir, nodeId: "node-a" });
   const loops = createLoops({ run });
-  const mounts = createMounts({ run });
+  const mounts = createMounts({ run, stateDir });
   const at = (...parts: readonly string[]) => path.join(stateDir, ...parts);
   const signal = new AbortController().signal;
 
