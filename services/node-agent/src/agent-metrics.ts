@@ -19,7 +19,7 @@ export function createAgentMetrics(
   });
   metrics.gauge({
     name: "holdfast_journal_syncs",
-    help: "fdatasync calls of the journal since the start.",
+    help: "Syncs of the journal to disk since the start.",
     collect: (gauge) => gauge.set({}, journal.syncs()),
   });
   metrics.gauge({

@@ -97,7 +97,7 @@ export interface Ledger {
   fullBecause(): string | undefined;
   /** Why nothing can be journalled any more: the journal is damaged in its middle. */
   readonly damage: string | undefined;
-  /** fdatasync calls since the start. */
+  /** Syncs to disk since the start. */
   syncs(): number;
 }
 

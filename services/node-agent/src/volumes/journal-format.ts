@@ -44,9 +44,15 @@ export function encodeFrame(sequence: number, records: readonly unknown[]): Buff
   return encodeLine(JSON.stringify([sequence, records]));
 }
 
+/** Where the payload begins: behind the checksum and a space. */
+const prefixBytes = 9;
+
 function encodeLine(payload: string): Buffer {
-  const body = Buffer.from(payload, "utf8");
-  return Buffer.concat([Buffer.from(`${checksum(body)} `, "latin1"), body, Buffer.from("\n")]);
+  const line = Buffer.allocUnsafe(prefixBytes + Buffer.byteLength(payload, "utf8") + 1);
+  line.write(payload, prefixBytes, "utf8");
+  line[line.length - 1] = lineBreak;
+  line.write(`${checksum(line.subarray(prefixBytes, -1))} `, 0, "latin1");
+  return line;
 }
 
 const checksum = (body: Buffer): string => crc32(body).toString(16).padStart(8, "0");
@@ -100,8 +106,8 @@ export function readJournal(bytes: Buffer): JournalReading {
 }
 
 function payloadOf(line: Buffer): Buffer | undefined {
-  if (line.length < 10 || line[8] !== 0x20) return undefined;
-  const body = line.subarray(9);
+  if (line.length <= prefixBytes || line[prefixBytes - 1] !== 0x20) return undefined;
+  const body = line.subarray(prefixBytes);
   return line.toString("latin1", 0, 8) === checksum(body) ? body : undefined;
 }
 
