@@ -76,6 +76,8 @@ export interface StoredEvent {
   readonly type: string;
   readonly ref: AggregateRef;
   readonly body: string;
+  /** Of a commit whose answer this very process got. It may be missing on those as well, after a read. */
+  readonly own?: true;
 }
 
 export interface ListQuery {

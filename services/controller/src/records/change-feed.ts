@@ -38,7 +38,8 @@ export const runChangeFeed = async (deps: ChangeFeedDeps): Promise<never> => {
 
   const take = (event: StoredEvent): void => {
     position = event.token;
-    if (event.ref.kind === "volume")
+    // Whoever committed it here has told it already.
+    if (event.ref.kind === "volume" && event.own === undefined)
       records.learnOf(event.ref.key, revOf(event)).catch((error: unknown) => {
         if (!signal.aborted) log.warn("an event of another controller was lost", { volume: event.ref.key, error });
       });

@@ -16,6 +16,7 @@ const scripted = () => {
   const connection: RedisConnection = {
     shown: "scripted",
     connected: async () => ({ session, runId }),
+    current: () => ({ session, runId }),
     async call(command, ...args) {
       if (command === "XREVRANGE") return newest === 0 ? [] : [entry(newest)];
       const reply = await new Promise<Reply>((answer) => reads.push({ from: String(args.at(-1)), answer }));
@@ -46,9 +47,12 @@ const scripted = () => {
 };
 
 describe("the event tail", () => {
-  const stop = new AbortController();
+  let stop = new AbortController();
   const clock = createManualClock();
-  afterEach(() => stop.abort());
+  afterEach(() => {
+    stop.abort();
+    stop = new AbortController();
+  });
 
   const seqs = (tail: EventTail, runId: string, seq: number) => tail.recent(runId, seq).map((event) => event.seq);
 
@@ -59,6 +63,7 @@ describe("the event tail", () => {
       connection: redis.connection,
       stream: "events",
       blockMs: 1,
+      restMs: 0,
       kept: 4,
       clock,
       signal: stop.signal,
@@ -103,7 +108,15 @@ describe("the event tail", () => {
     const redis = scripted();
     redis.setNewest(1);
     const { connection } = redis;
-    const tail = startEventTail({ connection, stream: "events", blockMs: 1, kept: 9, clock, signal: again.signal });
+    const tail = startEventTail({
+      connection,
+      stream: "events",
+      blockMs: 1,
+      restMs: 0,
+      kept: 9,
+      clock,
+      signal: again.signal,
+    });
     (await redis.read()).answer([entry(2)]);
     await expect.poll(() => seqs(tail, "aaaa", 2), { interval: 1 }).toEqual([2]);
     const version = tail.arrived.version();
@@ -116,5 +129,75 @@ describe("the event tail", () => {
     expect(await tail.arrived.wait(version, undefined)).toBeGreaterThan(version);
     expect((await redis.read()).from).toBe("0-40");
     again.abort();
+  });
+
+  describe("beside our own commits", () => {
+    const own = (...bodies: readonly string[]) =>
+      bodies.map((body) => ({ type: "type", ref: { kind: "volume", key: "k" } as const, body }));
+    const started = async () => {
+      const redis = scripted();
+      redis.setNewest(5);
+      const { connection } = redis;
+      const time = createManualClock();
+      const tail = startEventTail({
+        connection,
+        stream: "events",
+        blockMs: 1,
+        restMs: 10,
+        kept: 9,
+        clock: time,
+        signal: stop.signal,
+      });
+      return { redis, tail, time, read: await redis.read() };
+    };
+
+    it("keeps them once, whichever answer comes first, and says that they are ours", async () => {
+      const { redis, tail, time, read } = await started();
+      const version = tail.arrived.version();
+      tail.committed("aaaa", 7, own("6", "7"));
+      expect(tail.arrived.version()).toBe(version + 1);
+      expect(tail.recent("aaaa", 6).map(({ seq, body, own: ours }) => [seq, body, ours])).toEqual([
+        [6, "6", true],
+        [7, "7", true],
+      ]);
+      read.answer([entry(6), entry(7)]);
+      await expect.poll(() => time.pending(), { interval: 1 }).toBe(1);
+      // Nobody is woken for what is known, and the next read goes on behind it.
+      expect(tail.arrived.version()).toBe(version + 1);
+      tail.committed("aaaa", 8, own("8"));
+      await time.advance(10);
+      const next = await redis.read();
+      expect(next.from).toBe("0-8");
+      next.answer([entry(9)]);
+      await expect.poll(() => seqs(tail, "aaaa", 6), { interval: 1 }).toEqual([6, 7, 8, 9]);
+      const then = tail.arrived.version();
+      tail.committed("aaaa", 9, own("9"));
+      expect(tail.arrived.version()).toBe(then);
+      expect(seqs(tail, "aaaa", 6)).toEqual([6, 7, 8, 9]);
+    });
+
+    it("rests after a read, and not when the numbers say that somebody else wrote", async () => {
+      const { redis, tail, time, read } = await started();
+      read.answer([entry(6)]);
+      await expect.poll(() => time.pending(), { interval: 1 }).toBe(1);
+      await time.advance(9);
+      // 7 is not ours.
+      tail.committed("aaaa", 8, own("8"));
+      const next = await redis.read();
+      expect(next.from).toBe("0-6");
+      expect(time.pending()).toBe(0);
+      next.answer([entry(7), entry(8)]);
+      await expect.poll(() => seqs(tail, "aaaa", 6), { interval: 1 }).toEqual([6, 7, 8]);
+    });
+
+    it("takes none of another process, and ends its rest with the signal", async () => {
+      const { tail, time, read } = await started();
+      tail.committed("bbbb", 6, own("6"));
+      expect(seqs(tail, "aaaa", 6)).toEqual([]);
+      read.answer([entry(6)]);
+      await expect.poll(() => time.pending(), { interval: 1 }).toBe(1);
+      stop.abort();
+      await expect.poll(() => time.pending(), { interval: 1 }).toBe(0);
+    });
   });
 });

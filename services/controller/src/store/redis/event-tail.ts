@@ -3,10 +3,12 @@
  *
  * T1 A watch sees each event once and in order, or ends with EVENTS_TRIMMED; it never skips.
  * T2 The tail only wakes and caches: what it did not keep is read from the stream.
+ * T3 Our own commits end a blocked read as those of others do, and teach nothing. Their events are kept as soon as they are answered,
+ *    and a read rests a moment before the next, unless the numbers say that somebody else wrote.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createNotifier, type Notifier } from "@holdfast/shared/async/notifier";
-import type { AggregateRef } from "../../domain/store-types.ts";
+import type { AggregateRef, EventWrite } from "../../domain/store-types.ts";
 import { CallFailure } from "./call-failure.ts";
 import type { Connected, RedisConnection } from "./redis-connection.ts";
 import { refOfMember } from "./redis-keys.ts";
@@ -16,6 +18,7 @@ export interface SequencedEvent {
   readonly type: string;
   readonly ref: AggregateRef;
   readonly body: string;
+  readonly own?: true;
 }
 
 export interface EventTail {
@@ -23,6 +26,8 @@ export interface EventTail {
   readonly arrived: Notifier;
   /** The events of this process from `seq` on, if they are among the newest; none = they have to be read, if there are any. */
   recent(runId: string, seq: number): readonly SequencedEvent[];
+  /** A commit of ours was answered by this process; `last` is the number of its last event. */
+  committed(runId: string, last: number, events: readonly EventWrite[]): void;
 }
 
 /** The reply of XRANGE, and of XREAD for its one stream. */
@@ -32,11 +37,15 @@ export const decodeEvents = (entries: unknown): readonly SequencedEvent[] =>
     return { seq: Number(id.slice(2)), type: field("t"), ref: refOfMember(field("m")), body: field("b") };
   });
 
+const mostRead = 500;
+
 export interface EventTailOptions {
   /** Of its own: a blocking read holds up everything behind it. */
   readonly connection: RedisConnection;
   readonly stream: string;
   readonly blockMs: number;
+  /** Between two reads that found something: so much later at most are events of other controllers seen. */
+  readonly restMs: number;
   /** How many of the newest events are kept here for watches that are close behind. */
   readonly kept: number;
   readonly clock: Clock;
@@ -52,8 +61,9 @@ interface Ring {
 }
 
 export const startEventTail = (options: EventTailOptions): EventTail => {
-  const { connection, stream, blockMs, kept, clock, signal } = options;
+  const { connection, stream, blockMs, restMs, kept, clock, signal } = options;
   const arrived = createNotifier();
+  const gap = createNotifier();
   let ring: Ring | undefined;
 
   /** Where the stream ends now; asked for anew after each connect and each idle read, as the stream may have been replaced. */
@@ -62,6 +72,24 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
     const position = newest[0]?.seq ?? 0;
     if (ring?.session === session && ring.position === position) return ring;
     return { session, runId, events: [], position };
+  };
+
+  /** Keeps what follows; what was known before says nothing new. */
+  const keep = (events: readonly SequencedEvent[]): boolean => {
+    if (ring === undefined) return false;
+    const { position } = ring;
+    const news = events.filter(({ seq }) => seq > position);
+    const last = news.at(-1);
+    if (last === undefined) return false;
+    const before = news[0]?.seq === position + 1 ? ring.events : [];
+    ring = { ...ring, events: [...before, ...news].slice(-kept), position: last.seq };
+    return true;
+  };
+
+  const rest = async (): Promise<void> => {
+    const version = gap.version();
+    const cancel = clock.timer(restMs, gap.notify);
+    await gap.wait(version, signal).finally(cancel);
   };
 
   const readOnce = async (): Promise<void> => {
@@ -73,7 +101,7 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
     const reply = await connection.call(
       "XREAD",
       "COUNT",
-      500,
+      mostRead,
       "BLOCK",
       blockMs,
       "STREAMS",
@@ -82,13 +110,13 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
     );
     if (reply === null) {
       ring = await restart(connected);
+      arrived.notify();
       return;
     }
     const [[, entries]] = reply as [[string, unknown]];
     const events = decodeEvents(entries);
-    const before = events[0]?.seq === ring.position + 1 ? ring.events : [];
-    const position = events.at(-1)?.seq ?? ring.position;
-    ring = { ...ring, events: [...before, ...events].slice(-kept), position };
+    if (keep(events)) arrived.notify(); // T2
+    if (restMs > 0 && events.length < mostRead) await rest(); // T3
   };
 
   const run = async (): Promise<never> => {
@@ -100,8 +128,8 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
         if (!(error instanceof CallFailure)) throw error;
         ring = undefined;
         await clock.sleep(100, signal);
+        arrived.notify();
       }
-      arrived.notify(); // T2
     }
   };
   // It ends with the signal; the watches look at that themselves.
@@ -113,6 +141,13 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
       const first = ring?.events[0]?.seq;
       if (ring === undefined || first === undefined || ring.runId !== runId || seq < first) return [];
       return ring.events.slice(seq - first);
+    },
+    committed(runId, last, events) {
+      if (ring === undefined || ring.runId !== runId || last <= ring.position) return;
+      const first = last - events.length + 1;
+      if (first > ring.position + 1)
+        gap.notify(); // T3
+      else if (keep(events.map((event, i) => ({ ...event, seq: first + i, own: true })))) arrived.notify();
     },
   };
 };

@@ -42,6 +42,7 @@ export interface OpenRedisStoreOptions {
 }
 
 const blockMs = 5000;
+const restMs = 10;
 const volatileAdvice =
   "Acknowledged claims may be lost. HOLDFAST_ALLOW_VOLATILE_STORE=1 starts nevertheless, for trials only.";
 
@@ -118,6 +119,7 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
       settleMs,
       maxEvents,
       blockMs,
+      restMs,
       clock,
       log,
     };

@@ -26,6 +26,8 @@ export interface RedisConnection {
   readonly shown: string;
   /** What is at the other end; waits for it, `call`'s time at most. */
   connected(): Promise<Connected>;
+  /** The same without waiting. */
+  current(): Connected | undefined;
   /** Waits for a connection, sends once, and fails with a CallFailure that says what is known. */
   call(command: string, ...args: readonly (string | number)[]): Promise<unknown>;
   onConnected(listener: (connected: Connected) => void): () => void;
@@ -139,6 +141,7 @@ export const createRedisConnection = (options: RedisConnectionOptions): RedisCon
   return {
     shown: address.shown,
     connected,
+    current: () => current,
     async call(command, ...args) {
       for (;;) {
         const { session } = await connected();

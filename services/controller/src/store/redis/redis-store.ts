@@ -11,7 +11,7 @@ import type { Logger } from "@holdfast/shared/log/logger";
 import type { AggregateRef, Commit, CommitResult, DueEntry, ListPage, StoredRecord } from "../../domain/store-types.ts";
 import type { Store } from "../../ports.ts";
 import { checkCommit } from "../check-commit.ts";
-import { eventToken } from "../event-token.ts";
+import { eventToken, seqOfToken } from "../event-token.ts";
 import { storeForeign, storeOutcomeUnknown, storeUnavailable, storeUnvetted } from "../store-errors.ts";
 import { CallFailure } from "./call-failure.ts";
 import { decodeCommit, encodeCommit } from "./commit-call.ts";
@@ -34,6 +34,7 @@ export interface RedisStoreOptions {
   /** How long a lost answer is looked for. */
   readonly settleMs: number;
   readonly blockMs: number;
+  readonly restMs: number;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -120,10 +121,13 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
     let lost: CallFailure | undefined;
     for (let attempt = 1; ; attempt++) {
       try {
-        const { runId } = await connection.connected();
+        const { runId, session } = await connection.connected();
         const args = encode({ clusterUid, runId, gen: highestGen, maxEvents });
         const reply = await connection.call("FCALL", libraryFunctions.commit, ...args); // R1
-        return settled(wanted, runId, reply);
+        const result = settled(wanted, runId, reply);
+        const seq = result.ok ? seqOfToken(runId, result.token) : undefined;
+        if (seq !== undefined && connection.current()?.session === session) tail?.committed(runId, seq, wanted.events);
+        return result;
       } catch (error) {
         if (!(error instanceof CallFailure)) throw error;
         if (error.certainty === "unknown") lost = error;
@@ -173,6 +177,7 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
         connection: tailConnection,
         stream: keys.events,
         blockMs: options.blockMs,
+        restMs: options.restMs,
         kept: Math.min(1024, maxEvents),
         clock,
         signal: closing.signal,

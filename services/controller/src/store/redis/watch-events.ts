@@ -53,7 +53,9 @@ export async function* watchEvents(options: WatchEventsOptions): AsyncIterable<S
     for (const event of events) {
       signal.throwIfAborted();
       seq = event.seq;
-      yield { token: eventToken(runId, seq), type: event.type, ref: event.ref, body: event.body };
+      const { type, ref, body, own } = event;
+      const stored = { token: eventToken(runId, seq), type, ref, body };
+      yield own === undefined ? stored : { ...stored, own };
     }
     if (live.length > 0 || events.length < pageSize) await tail.arrived.wait(seen, signal);
   }
