@@ -40,7 +40,7 @@ export function createControllerOperations(options: {
 
   const told = <A extends readonly unknown[], R>(
     operation: string,
-    subject: (...args: NoInfer<A>) => string,
+    subject: (first: A[0]) => string,
     act: (...args: A) => Promise<R>,
   ) => inTheNameOf(operation, subject, settings.nodeId, act);
   /** By its name too, when there is one to be read. */

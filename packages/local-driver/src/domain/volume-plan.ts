@@ -52,7 +52,8 @@ export function planKind(asked: Asked, settings: DriverSettings, source: PlanSou
   if (type === "directory" && value.fsType !== undefined)
     violations.push(`parameter fsType: a directory has the filesystem of the host; ask for type=image`);
 
-  const usable = { type, fsType };
+  // A format is chosen at the first NodeStageVolume: the default, when nobody has named one.
+  const usable = { type, fsType: fsType ?? settings.defaultFsType };
   asked.capabilities.forEach((capability, index) => {
     for (const problem of capabilityProblems(capability, usable))
       violations.push(`volume_capabilities[${index}]: ${problem}`);
