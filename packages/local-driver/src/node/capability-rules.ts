@@ -1,13 +1,18 @@
+import { capabilityProblems } from "../domain/capability-problems.ts";
+import { mountOptionProblem, mountOptionsIn } from "../domain/mount-options.ts";
 import type { Attachment, Capability, FsType, Publication, Staging, VolumeRecord } from "../domain/records.ts";
 import { type DriverSettings, readsOnly } from "../operations.ts";
 
-/** What a volume has settled already wins; then what is asked, what it was made with, what the driver has for all. */
-export const fsTypeOf = (record: VolumeRecord, capability: Capability, { defaultFsType }: DriverSettings): FsType => {
-  if (record.format?.finished) return record.format.fsType;
-  if (capability.fsType !== "") return capability.fsType;
-  const made = record.parameters["fsType"];
-  return made === "ext4" || made === "xfs" ? made : defaultFsType;
+const settledFsType = ({ format, parameters }: VolumeRecord): FsType | undefined => {
+  // An intent binds nobody: nothing was written under it but by mkfs.
+  if (format?.finished) return format.fsType;
+  const made = parameters["fsType"];
+  return made === "ext4" || made === "xfs" ? made : undefined;
 };
+
+/** What a volume has settled already wins; then what is asked, then what the driver has for all. */
+export const fsTypeOf = (record: VolumeRecord, capability: Capability, { defaultFsType }: DriverSettings): FsType =>
+  settledFsType(record) ?? (capability.fsType === "" ? defaultFsType : capability.fsType);
 
 export const attachmentHere = (record: VolumeRecord, { nodeId }: DriverSettings): Attachment | undefined =>
   record.attachments.find((attachment) => attachment.nodeId === nodeId);
@@ -17,36 +22,37 @@ export const stagesReadonly = (record: VolumeRecord, capability: Capability, set
   readsOnly(capability.mode) || attachmentHere(record, settings)?.readonly === true;
 
 /** Of the volume first, then of the capability; each once. */
-export const mountOptions = (record: VolumeRecord, capability: Capability, readonly: boolean): readonly string[] => {
-  const own = (record.mutable["mountOptions"] ?? "").split(",").map((option) => option.trim());
-  const asked = [...own, ...capability.mountFlags].filter((option) => option !== "");
-  const access = readonly ? ["ro"] : [];
-  return [...new Set([...access, ...asked.filter((option) => !readonly || option !== "rw")])];
-};
+export const mountOptions = (record: VolumeRecord, capability: Capability, readonly: boolean): readonly string[] => [
+  ...new Set([
+    ...(readonly ? ["ro"] : []),
+    ...mountOptionsIn(record.mutable["mountOptions"] ?? ""),
+    ...capability.mountFlags,
+  ]),
+];
 
-/** Why this volume cannot be used so. "Exceeds capabilities: 9 FAILED_PRECONDITION" */
-export function useViolations(
+/** Why this volume cannot be used so; undefined when it can. */
+export function useProblem(
   record: VolumeRecord,
   capability: Capability,
   settings: DriverSettings,
-): readonly string[] {
-  const found: string[] = [];
+): { readonly code: "INVALID_ARGUMENT" | "FAILED_PRECONDITION"; readonly text: string } | undefined {
+  const unknown = capability.mountFlags
+    .map((option) => mountOptionProblem(option, undefined))
+    .filter((problem) => problem !== undefined);
+  const found = [...capabilityProblems(capability, { type: record.type, fsType: settledFsType(record) })];
   if (record.type === "image" && !settings.types.includes("image"))
-    found.push("it is of type image, and this node offers directories only (images need root and loop devices)");
-  if (record.type === "directory" && capability.access === "block")
-    found.push("it is of type directory and has no device; block access needs a volume of type image");
-  const settled = record.format?.finished ? record.format.fsType : record.parameters["fsType"];
-  if (record.type === "image" && capability.fsType !== "" && settled !== undefined && capability.fsType !== settled)
-    found.push(`its filesystem is ${settled}, and ${capability.fsType} was asked for`);
+    found.push("it is of type image, and this node offers directories only; images need root and loop devices");
   if (settings.attach && attachmentHere(record, settings) === undefined)
     found.push("it is not attached to this node; call ControllerPublishVolume first");
-  return found;
+  if (found.length === 0) return undefined;
+  // "Exceeds capabilities: 9 FAILED_PRECONDITION"
+  return { code: unknown.length > 0 ? "INVALID_ARGUMENT" : "FAILED_PRECONDITION", text: found.join("; ") };
 }
 
 const sameFlags = (a: readonly string[], b: readonly string[]): boolean =>
   [...new Set(a)].sort().join() === [...new Set(b)].sort().join();
 
-/** What differs; an fsType that is left out stands for the one the volume gets anyway. */
+/** What differs between two ways of using one volume; an fsType that is left out stands for the one the volume gets anyway. */
 export function differences(
   record: VolumeRecord,
   a: Capability,

@@ -1,4 +1,3 @@
-import { DriverError } from "../domain/driver-error.ts";
 import type { VolumeRecord } from "../domain/records.ts";
 import type { NodeOperations } from "../operations.ts";
 import { fsTypeOf } from "./capability-rules.ts";
@@ -52,14 +51,7 @@ async function growFilesystem(parts: NodeParts, record: VolumeRecord, use: UseAt
       `it is staged read-only, and a filesystem grows only when it can be written; unstage it, and stage it for writing`,
     );
   const fsType = fsTypeOf(record, staging.capability, settings);
-  try {
-    await host.images.fitMounted(loop.device, staging.path, fsType, signal);
-  } catch (error) {
-    if (fsType !== "ext4" || signal.aborted || !(error instanceof DriverError)) throw error;
-    throw refuse(
-      `ext4 could not be grown while mounted (${error.message}); unpublish and unstage it: the next NodeStageVolume grows it`,
-    );
-  }
+  await host.images.fitMounted(loop.device, staging.path, fsType, signal);
 }
 
 /** "Unsupported capacity_range: 11 OUT_OF_RANGE" */

@@ -24,17 +24,17 @@ export async function mountImage(
   parts: NodeParts,
   record: VolumeRecord,
   { path, fsType, options, readonly }: ImageMount,
+  mounted: Mounted,
   signal: AbortSignal,
 ): Promise<boolean> {
   const { host } = parts;
   const { image } = host.state.volumes.paths(record.id);
-  const mounted = await lookAt(parts, record);
   refuseRawUse(parts, record, mounted);
   const holder = mounted.loops.find((loop) => mounted.filesystemsOn(loop).length > 0);
   if (holder?.readonly && !readonly) throw refusal(parts, record, "FAILED_PRECONDITION", heldReadonly(mounted, holder));
   let fits = false;
   if (holder === undefined) {
-    await letGoOfIdleLoops(parts, record, signal); // F3
+    await letGoOfIdleLoops(parts, record, mounted, signal); // F3
     fits = await makeFilesystem(parts, record, fsType, signal);
     if (!fits && fsType === "ext4") await host.images.fitUnmounted(image, fsType, signal);
   }
@@ -72,10 +72,18 @@ export async function settleIntent(parts: NodeParts, record: VolumeRecord, signa
   if (record.format?.finished !== false) return;
   const { images, state } = parts.host;
   const { image } = state.volumes.paths(record.id);
-  await letGoOfIdleLoops(parts, record, signal); // F3
+  await letGoOfIdleLoops(parts, record, await lookAt(parts, record), signal); // F3
   if ((await images.contents(image, signal)).kind === "blank")
     await state.volumes.change(record.id, (before) => ({ ...before, format: undefined }));
   else await makeFilesystem(parts, record, record.format.fsType, signal);
+}
+
+/** Before a workload gets the raw device: two writers, one through the filesystem and one beside it, would end the volume. */
+export function refuseMounted(parts: NodeParts, record: VolumeRecord, mounted: Mounted): void {
+  const [filesystem] = mounted.loops.flatMap((loop) => mounted.filesystemsOn(loop));
+  if (filesystem === undefined) return;
+  const text = `its filesystem is mounted at ${describeMount(filesystem)}, and so its device is not given out; unmount that first`;
+  throw refusal(parts, record, "FAILED_PRECONDITION", text);
 }
 
 function refuseRawUse(parts: NodeParts, record: VolumeRecord, mounted: Mounted): void {

@@ -30,6 +30,7 @@ interface Identity {
   readonly root: string;
 }
 
+/** Of a root that was deleted under its mounts the kernel still tells the path. */
 const isOf = (entry: MountEntry, { dev, root }: Identity): boolean =>
   entry.dev === dev && (entry.root === root || entry.root === `${root}//deleted`);
 
@@ -39,7 +40,7 @@ export async function lookAt(parts: NodeParts, record: VolumeRecord, known?: rea
   const { image, data } = state.volumes.paths(record.id);
   const loops = record.type === "image" ? await devices.of(image) : [];
   const table = known ?? (await mounts.table());
-  const directory = record.type === "directory" ? await identityOfData(parts, data) : undefined;
+  const directory = record.type === "directory" ? await mounts.identityOf(data) : undefined;
   const nodes = new Map<string, Identity>();
   for (const { device } of loops)
     if (table.some((entry) => mayBeNode(entry, device))) nodes.set(device, await mounts.identityOf(device));
@@ -51,7 +52,10 @@ export async function lookAt(parts: NodeParts, record: VolumeRecord, known?: rea
   };
   const readsOnly = (entry: MountEntry) => entry.options.includes("ro");
   const what = (entry: MountEntry): Here => {
-    if (directory?.(entry) || loops.some((loop) => isOf(entry, { dev: loop.dev, root: "/" })))
+    if (
+      (directory !== undefined && isOf(entry, directory)) ||
+      loops.some((loop) => isOf(entry, { dev: loop.dev, root: "/" }))
+    )
       return { kind: "volume", entry, readonly: readsOnly(entry) };
     const loop = loops.find((each) => bindsOf(each).includes(entry));
     return loop === undefined ? { kind: "foreign", entry } : { kind: "device", entry, loop, readonly: loop.readonly };
@@ -72,23 +76,15 @@ export async function lookAt(parts: NodeParts, record: VolumeRecord, known?: rea
 const mayBeNode = (entry: MountEntry, device: string): boolean =>
   entry.root.replace("//deleted", "").endsWith(device.slice(device.lastIndexOf("/")));
 
-/** Of a data directory that somebody deleted under its mounts the kernel still knows the end of the path. */
-async function identityOfData({ host }: NodeParts, data: string): Promise<(entry: MountEntry) => boolean> {
-  try {
-    const identity = await host.mounts.identityOf(data);
-    return (entry) => isOf(entry, identity);
-  } catch (error) {
-    if (await host.places.exists(data)) throw error;
-    const end = `/${data.split("/").slice(-2).join("/")}//deleted`;
-    return ({ root }) => root.endsWith(end);
-  }
-}
-
-/** The device whose use or mount keeps it; read-write ones first. */
+/** What keeps a device in use. */
 export const usersOf = (mounted: Mounted, loop: LoopDevice): readonly MountEntry[] => [
   ...mounted.filesystemsOn(loop),
   ...mounted.bindsOf(loop),
 ];
+
+/** An exit code proves nothing; the table does. */
+export const notThere = (path: string, here: Here): string =>
+  `the mount at ${path} was said to be made, and the mount table shows ${here.kind === "nothing" ? "nothing" : describeMount(here.entry)} there; call again`;
 
 export const describeMount = ({ mountPoint, source, fsType, dev, root }: MountEntry): string =>
   `${mountPoint} (${fsType} from ${source}, device ${dev}, root ${root})`;

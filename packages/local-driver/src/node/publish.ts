@@ -6,98 +6,103 @@
  * P3 A target that may only be read can only be read: a read-only mount, and for a device a read-only loop.
  * P4 What is mounted is looked up in the mount table before and after; a mount that is not of this volume is never touched.
  */
-import type { Publication, VolumeRecord } from "../domain/records.ts";
+import type { Access, Publication, VolumeRecord } from "../domain/records.ts";
 import type { PublishInput } from "../operations.ts";
-import { differences, publishViolations, secondWriter, stagesReadonly, useViolations } from "./capability-rules.ts";
+import type { LoopDevice } from "../ports.ts";
+import { differences, publishViolations, secondWriter, stagesReadonly, useProblem } from "./capability-rules.ts";
 import { letGoOfIdleLoops } from "./idle-loops.ts";
-import { settleIntent } from "./image-filesystem.ts";
+import { refuseMounted, settleIntent } from "./image-filesystem.ts";
 import { livePublications, publicationAt } from "./live-publications.ts";
-import { describeMount, type Here, lookAt, type Mounted } from "./mounted.ts";
+import { describeMount, type Here, lookAt, type Mounted, notThere } from "./mounted.ts";
 import { type NodeParts, refusal, volumeOf } from "./node-parts.ts";
 import { takingBack } from "./taking-back.ts";
+import { forgetTarget, rememberTarget } from "./targets.ts";
 import { foreignMount, unmount } from "./unmount.ts";
-import { forgetTarget } from "./unpublish.ts";
-
-interface Wanted {
-  readonly target: string;
-  readonly staged: string;
-  readonly readonly: boolean;
-  readonly publication: Publication;
-}
 
 export async function publish(parts: NodeParts, input: PublishInput, signal: AbortSignal): Promise<void> {
   const { host } = parts;
   const record = volumeOf(parts, input.volumeId);
   const target = await host.places.resolve(input.targetPath);
-  const wanted: Wanted = {
-    target,
-    staged: await stagedPath(parts, record, input, target),
-    readonly: input.readonly || stagesReadonly(record, input.capability, parts.settings),
-    publication: { path: input.targetPath, readonly: input.readonly, capability: input.capability },
+  const publication: Publication = {
+    path: input.targetPath,
+    readonly: input.readonly,
+    capability: input.capability,
   };
   const known = await publicationAt(parts, record, target);
-  if (known !== undefined) refuseOther(parts, record, known, wanted.publication);
+  if (known !== undefined) refuseOther(parts, record, known, publication);
+  const staged = await stagedPath(parts, record, input, target);
   const mounted = await lookAt(parts, record);
   const here = mounted.at(target);
   if (here.kind === "foreign")
     throw refusal(parts, record, "FAILED_PRECONDITION", foreignMount(describeMount(here.entry)));
+  const readonly = input.readonly || stagesReadonly(record, input.capability, parts.settings);
+  const wanted: Wanted = { target, staged, readonly, access: input.capability.access, mounted };
   if (known !== undefined && isAsWanted(here, wanted)) return;
-  await refuseSecondWriter(parts, record, mounted, wanted.publication, known);
-  if (input.capability.access === "mount") refuseUnstaged(parts, record, mounted, wanted.staged);
+  await refuseSecondWriter(parts, record, mounted, publication, known);
+  if (wanted.access === "mount") refuseUnstaged(parts, record, mounted, staged);
 
-  if (known === undefined)
-    await host.state.volumes.change(record.id, (before) => ({
-      ...before,
-      publications: [...before.publications, wanted.publication],
-    })); // P1
-  const path = known?.path ?? input.targetPath;
   let ours = known !== undefined;
   await takingBack(
     parts,
     {
       act: async () => {
-        // A life that was killed half-way, or a mount that the record does not know: never in a workload's hands as it is.
-        if (here.kind !== "nothing" && !isAsWanted(here, wanted)) await unmount(parts, record, target, signal);
-        if (!(await host.places.exists(target))) {
-          ours = true;
-          await (input.capability.access === "block"
-            ? host.places.makeFile(target)
-            : host.places.makeDirectory(target));
+        if (known === undefined) {
+          ours = !(await host.places.exists(target));
+          await rememberTarget(parts, record, publication); // P1
         }
-        await (input.capability.access === "block" ? bindDevice : bindMount)(parts, record, wanted, signal);
+        if (!isAsWanted(here, wanted)) await bring(parts, record, wanted, signal);
         const after = (await lookAt(parts, record)).at(target);
         if (!isAsWanted(after, wanted)) throw refusal(parts, record, "INTERNAL", notThere(target, after)); // P4
       },
-      undo: (own) => takeBack(parts, record, { path, target, ours }, own),
+      undo: (own) => takeBack(parts, record, { path: known?.path ?? publication.path, target, ours }, own),
       cure: "NodeUnpublishVolume",
     },
     signal,
   );
 }
 
-const isAsWanted = (here: Here, { readonly, publication }: Wanted): boolean =>
-  here.kind === (publication.capability.access === "block" ? "device" : "volume") &&
-  "readonly" in here &&
-  here.readonly === readonly; // P3
-
-async function bindMount(parts: NodeParts, record: VolumeRecord, wanted: Wanted, signal: AbortSignal): Promise<void> {
-  const here = (await lookAt(parts, record)).at(wanted.target);
-  if (here.kind !== "nothing") return;
-  await parts.host.mounts.bind(wanted.staged, wanted.target, { readonly: wanted.readonly }, signal);
+interface Wanted {
+  readonly target: string;
+  readonly staged: string;
+  readonly readonly: boolean;
+  readonly access: Access;
+  readonly mounted: Mounted;
 }
 
-async function bindDevice(parts: NodeParts, record: VolumeRecord, wanted: Wanted, signal: AbortSignal): Promise<void> {
-  const { host } = parts;
+const isAsWanted = (here: Here, { readonly, access }: Wanted): boolean =>
+  (here.kind === "device" || here.kind === "volume") &&
+  here.kind === (access === "block" ? "device" : "volume") &&
+  here.readonly === readonly; // P3
+
+async function bring(parts: NodeParts, record: VolumeRecord, wanted: Wanted, signal: AbortSignal): Promise<void> {
+  const { places, mounts } = parts.host;
+  const { target, staged, readonly, access } = wanted;
+  // A life that was killed half-way, or a mount that the record does not know: never in a workload's hands as it is.
+  const mounted = await unmount(parts, record, target, wanted.mounted, signal);
+  if (access === "block") {
+    const loop = await deviceFor(parts, record, { readonly, mounted }, signal);
+    await places.makeFile(target);
+    await mounts.bind(loop.device, target, { readonly }, signal);
+  } else {
+    await places.makeDirectory(target);
+    await mounts.bind(staged, target, { readonly }, signal);
+  }
+}
+
+/** One read-write and one read-only device at most for each image: all targets of a kind share one. */
+async function deviceFor(
+  parts: NodeParts,
+  record: VolumeRecord,
+  { readonly, mounted }: Pick<Wanted, "readonly" | "mounted">,
+  signal: AbortSignal,
+): Promise<LoopDevice> {
+  refuseMounted(parts, record, mounted);
   await settleIntent(parts, record, signal);
   // A device that a killed life left may not know the size of the image.
-  await letGoOfIdleLoops(parts, record, signal);
-  const mounted = await lookAt(parts, record);
-  if (mounted.at(wanted.target).kind !== "nothing") return;
-  const { image } = host.state.volumes.paths(record.id);
-  const { readonly } = wanted;
-  const loop =
-    mounted.loops.find((each) => each.readonly === readonly) ?? (await host.loops.attach(image, { readonly }, signal));
-  await host.mounts.bind(loop.device, wanted.target, { readonly }, signal);
+  const gone = await letGoOfIdleLoops(parts, record, mounted, signal);
+  const held = mounted.loops.find((loop) => loop.readonly === readonly && !gone.includes(loop));
+  const { loops, state } = parts.host;
+  return held ?? (await loops.attach(state.volumes.paths(record.id).image, { readonly }, signal));
 }
 
 async function takeBack(
@@ -107,8 +112,10 @@ async function takeBack(
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   const done: string[] = [];
-  if (await unmount(parts, record, target, signal)) done.push(`the mount at ${target}`);
-  for (const { device } of await letGoOfIdleLoops(parts, record, signal)) done.push(device);
+  const before = await lookAt(parts, record);
+  const after = await unmount(parts, record, target, before, signal);
+  if (before.at(target).kind !== "nothing") done.push(`the mount at ${target}`);
+  for (const { device } of await letGoOfIdleLoops(parts, record, after, signal)) done.push(device);
   if (await parts.host.places.exists(target)) {
     // The target is the plugin's to make and to remove; one that was there before, and is not empty, stays.
     const removed = await parts.host.places.remove(target).then(
@@ -145,10 +152,9 @@ async function stagedPath(
       "INVALID_ARGUMENT",
       `the target path ${target} is the staging path or inside of it; a target needs a place of its own`,
     );
-  const violations = [
-    ...useViolations(record, input.capability, parts.settings),
-    ...publishViolations(record, staging, input, parts.settings),
-  ];
+  const problem = useProblem(record, input.capability, parts.settings);
+  if (problem !== undefined) throw refusal(parts, record, problem.code, problem.text);
+  const violations = publishViolations(record, staging, input, parts.settings);
   if (violations.length > 0) throw refuse(violations.join("; "));
   return staged;
 }
@@ -188,6 +194,3 @@ async function refuseSecondWriter(
   const text = `it is published for writing at ${writer.path}, and SINGLE_NODE_SINGLE_WRITER allows one writer; unpublish that first, or publish read-only`;
   throw refusal(parts, record, "FAILED_PRECONDITION", text);
 }
-
-const notThere = (target: string, here: Here): string =>
-  `the mount at ${target} was said to be made, and the mount table shows ${here.kind === "nothing" ? "nothing" : describeMount(here.entry)}`;

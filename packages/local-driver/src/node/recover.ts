@@ -1,7 +1,7 @@
 import type { VolumeRecord } from "../domain/records.ts";
 import type { MountEntry } from "../ports.ts";
 import { letGoOfIdleLoops } from "./idle-loops.ts";
-import { lookAt, usersOf } from "./mounted.ts";
+import { lookAt } from "./mounted.ts";
 import type { NodeParts } from "./node-parts.ts";
 import { messageOf } from "./taking-back.ts";
 
@@ -39,9 +39,8 @@ async function recoverVolume(
     const [filesystem] = mounted.filesystemsOn(loop);
     if (filesystem !== undefined) await host.freezer.thaw(filesystem.mountPoint, signal);
   }
-  if (mounted.loops.some((loop) => usersOf(mounted, loop).length === 0))
-    for (const { device } of await letGoOfIdleLoops(parts, record, signal))
-      did.push(`${named}: let go of ${device}, which nothing used`);
+  for (const { device } of await letGoOfIdleLoops(parts, record, mounted, signal))
+    did.push(`${named}: let go of ${device}, which nothing used`);
   const gone = async (path: string) => mounted.at(await host.places.resolve(path)).kind === "nothing";
   const { staging } = record;
   if (staging?.capability.access === "mount" && (await gone(staging.path)))

@@ -5,13 +5,13 @@
  * T2 What is mounted is looked up in the mount table before and after; a mount that is not of this volume is never touched.
  * T3 A block volume has nothing staged: a loop device is there when, and only when, a mount or a target uses it. So publish attaches it.
  */
-import type { Staging, VolumeRecord } from "../domain/records.ts";
+import type { Capability, Staging, VolumeRecord } from "../domain/records.ts";
 import type { StageInput } from "../operations.ts";
-import { differences, fsTypeOf, mountOptions, stagesReadonly, useViolations } from "./capability-rules.ts";
+import { differences, fsTypeOf, mountOptions, stagesReadonly, useProblem } from "./capability-rules.ts";
 import { letGoOfIdleLoops } from "./idle-loops.ts";
-import { mountImage, settleIntent } from "./image-filesystem.ts";
+import { mountImage, refuseMounted, settleIntent } from "./image-filesystem.ts";
 import { livePublications } from "./live-publications.ts";
-import { describeMount, lookAt } from "./mounted.ts";
+import { describeMount, type Here, lookAt, type Mounted, notThere } from "./mounted.ts";
 import { type NodeParts, refusal, volumeOf } from "./node-parts.ts";
 import { takingBack } from "./taking-back.ts";
 import { foreignMount, unmount } from "./unmount.ts";
@@ -22,8 +22,8 @@ export async function stage(parts: NodeParts, input: StageInput, signal: AbortSi
   const refuse = (text: string) => refusal(parts, record, "FAILED_PRECONDITION", text);
   const path = await host.places.resolve(input.stagingPath);
   if (record.staging !== undefined) await refuseOther(parts, record, record.staging, input, path);
-  const violations = useViolations(record, input.capability, settings);
-  if (violations.length > 0) throw refuse(violations.join("; "));
+  const problem = useProblem(record, input.capability, settings);
+  if (problem !== undefined) throw refusal(parts, record, problem.code, problem.text);
 
   const mounted = await lookAt(parts, record);
   const here = mounted.at(path);
@@ -38,12 +38,14 @@ export async function stage(parts: NodeParts, input: StageInput, signal: AbortSi
     throw refuse(`${describeMount(here.entry)} is there otherwise than asked for, and in use; unpublish it first`);
 
   const staging: Staging = { path: input.stagingPath, capability: input.capability };
-  await host.state.volumes.change(record.id, (before) => ({ ...before, staging: before.staging ?? staging })); // T1
   const bring = input.capability.access === "block" ? stageBlock : stageMount;
   await takingBack(
     parts,
     {
-      act: () => bring(parts, record, { path, readonly, input }, signal),
+      act: async () => {
+        await host.state.volumes.change(record.id, (before) => ({ ...before, staging: before.staging ?? staging })); // T1
+        await bring(parts, record, { path, readonly, capability: input.capability, mounted }, signal);
+      },
       undo: (own) => takeBack(parts, record, { path, forget: live.length === 0 }, own),
       cure: "NodeUnstageVolume",
     },
@@ -54,41 +56,34 @@ export async function stage(parts: NodeParts, input: StageInput, signal: AbortSi
 interface Wanted {
   readonly path: string;
   readonly readonly: boolean;
-  readonly input: StageInput;
+  readonly capability: Capability;
+  readonly mounted: Mounted;
 }
 
 async function stageMount(
   parts: NodeParts,
   record: VolumeRecord,
-  { path, readonly, input: { capability } }: Wanted,
+  { path, readonly, capability, mounted: before }: Wanted,
   signal: AbortSignal,
 ): Promise<void> {
   const { host, settings } = parts;
   const fsType = fsTypeOf(record, capability, settings);
-  const before = (await lookAt(parts, record)).at(path);
-  // A life that was killed between the two halves of a read-only bind.
-  if (before.kind !== "nothing" && !(before.kind === "volume" && before.readonly === readonly))
-    await unmount(parts, record, path, signal);
-  // After a kill between the mount and its growth it may be too small as well.
+  const isAsWanted = (here: Here) => here.kind === "volume" && here.readonly === readonly;
+  // What a killed life mounted may have missed its growth.
   let mayBeSmall = fsType === "xfs";
-  if (before.kind !== "volume" || before.readonly !== readonly) {
+  if (!isAsWanted(before.at(path))) {
+    // A life that was killed between the two halves of a read-only bind.
+    const mounted = await unmount(parts, record, path, before, signal);
     const options = mountOptions(record, capability, readonly);
     if (record.type === "image")
-      mayBeSmall = await mountImage(parts, record, { path, fsType, options, readonly }, signal);
+      mayBeSmall = await mountImage(parts, record, { path, fsType, options, readonly }, mounted, signal);
     else await host.mounts.bind(host.state.volumes.paths(record.id).data, path, { readonly }, signal);
   }
   const after = await lookAt(parts, record);
   const here = after.at(path);
-  if (here.kind !== "volume" || here.readonly !== readonly)
-    throw refusal(
-      parts,
-      record,
-      "INTERNAL",
-      `the mount at ${path} was said to be made, and the table shows ${here.kind}`,
-    ); // T2
-  const loop = after.loops.find(({ dev }) => dev === here.entry.dev);
-  if (mayBeSmall && loop !== undefined && !readonly)
-    await host.images.fitMounted(loop.device, path, fsType, signal);
+  if (!isAsWanted(here)) throw refusal(parts, record, "INTERNAL", notThere(path, here)); // T2
+  const loop = after.loops.find((each) => after.filesystemsOn(each).length > 0);
+  if (mayBeSmall && loop !== undefined && !readonly) await host.images.fitMounted(loop.device, path, fsType, signal);
   if (capability.mountGroup !== "" && !readonly)
     await host.filesystems.giveToGroup(path, capability.mountGroup, signal);
 }
@@ -96,16 +91,11 @@ async function stageMount(
 async function stageBlock(
   parts: NodeParts,
   record: VolumeRecord,
-  { path }: Wanted,
+  { path, mounted }: Wanted,
   signal: AbortSignal,
 ): Promise<void> {
-  const mounted = await lookAt(parts, record);
-  const [filesystem] = mounted.loops.flatMap((loop) => mounted.filesystemsOn(loop));
-  if (filesystem !== undefined || mounted.at(path).kind !== "nothing") {
-    const where = filesystem === undefined ? path : describeMount(filesystem);
-    const text = `it is mounted at ${where}; a device whose filesystem is mounted is not given out: unmount that first`;
-    throw refusal(parts, record, "FAILED_PRECONDITION", text);
-  }
+  refuseMounted(parts, record, mounted);
+  await unmount(parts, record, path, mounted, signal);
   await settleIntent(parts, record, signal);
 }
 
@@ -116,8 +106,10 @@ async function takeBack(
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   const done: string[] = [];
-  if (await unmount(parts, record, path, signal)) done.push(`the mount at ${path}`);
-  for (const { device } of await letGoOfIdleLoops(parts, record, signal)) done.push(device);
+  const before = await lookAt(parts, record);
+  const after = await unmount(parts, record, path, before, signal);
+  if (before.at(path).kind !== "nothing") done.push(`the mount at ${path}`);
+  for (const { device } of await letGoOfIdleLoops(parts, record, after, signal)) done.push(device);
   // While it is published it stays staged in the record, as it was before.
   if (forget) await parts.host.state.volumes.change(record.id, (before) => ({ ...before, staging: undefined })); // T1
   return done;

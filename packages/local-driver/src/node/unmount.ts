@@ -1,5 +1,5 @@
 import type { VolumeRecord } from "../domain/records.ts";
-import { describeMount, lookAt } from "./mounted.ts";
+import { describeMount, lookAt, type Mounted } from "./mounted.ts";
 import { type NodeParts, refusal } from "./node-parts.ts";
 
 /** Propagation can show one mount as two lines, and then one unmount may take either both or one. */
@@ -7,20 +7,23 @@ const attempts = 8;
 
 /**
  * Takes away what this volume has mounted at `path` (as the mount table spells it), and looks afterwards: an exit code proves nothing.
- * What is not of this volume stays, and is named. True when there was anything.
+ * What is not of this volume stays, and is named. Answers what is true then.
  */
 export async function unmount(
   parts: NodeParts,
   record: VolumeRecord,
   path: string,
+  before: Mounted,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<Mounted> {
+  let mounted = before;
   for (let done = 0; done <= attempts; done += 1) {
-    const here = (await lookAt(parts, record)).at(path);
-    if (here.kind === "nothing") return done > 0;
+    const here = mounted.at(path);
+    if (here.kind === "nothing") return mounted;
     if (here.kind === "foreign")
       throw refusal(parts, record, "FAILED_PRECONDITION", foreignMount(describeMount(here.entry)));
     await parts.host.mounts.unmount(path, signal);
+    mounted = await lookAt(parts, record);
   }
   throw refusal(parts, record, "INTERNAL", `${path} was unmounted ${attempts} times and is still in the mount table`);
 }

@@ -1,9 +1,9 @@
-import type { VolumeRecord } from "../domain/records.ts";
 import type { PublishInput } from "../operations.ts";
 import { letGoOfIdleLoops } from "./idle-loops.ts";
 import { publicationAt } from "./live-publications.ts";
 import { describeMount, lookAt } from "./mounted.ts";
 import { type NodeParts, refusal, volumeOf } from "./node-parts.ts";
+import { forgetTarget } from "./targets.ts";
 import { foreignMount, unmount } from "./unmount.ts";
 
 /**
@@ -19,7 +19,8 @@ export async function unpublish(
   const record = volumeOf(parts, input.volumeId);
   const target = await host.places.resolve(input.targetPath);
   const publication = await publicationAt(parts, record, target);
-  const here = (await lookAt(parts, record)).at(target);
+  const mounted = await lookAt(parts, record);
+  const here = mounted.at(target);
   const refuse = (text: string) => refusal(parts, record, "FAILED_PRECONDITION", text);
   if (here.kind === "foreign") throw refuse(foreignMount(describeMount(here.entry)));
   if (publication === undefined) {
@@ -27,17 +28,10 @@ export async function unpublish(
     if (record.staging !== undefined && (await host.places.resolve(record.staging.path)) === target)
       throw refuse(`${target} is its staging path, and no target; call NodeUnstageVolume for it`);
   }
-  await unmount(parts, record, target, signal);
-  await letGoOfIdleLoops(parts, record, signal);
+  const after = await unmount(parts, record, target, mounted, signal);
+  await letGoOfIdleLoops(parts, record, after, signal);
   if (publication === undefined) return;
   // "The SP MUST delete the file or directory it created at this path."
   await host.places.remove(target);
   await forgetTarget(parts, record, publication.path);
-}
-
-export async function forgetTarget({ host }: NodeParts, record: VolumeRecord, path: string): Promise<void> {
-  await host.state.volumes.change(record.id, (before) => ({
-    ...before,
-    publications: before.publications.filter((publication) => publication.path !== path),
-  }));
 }

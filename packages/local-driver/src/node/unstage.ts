@@ -21,16 +21,16 @@ export async function unstage(
   const here = mounted.at(path);
   if (!recorded && (here.kind === "nothing" || here.kind === "foreign")) {
     // "If the volume corresponding to the volume_id is not staged to the staging_target_path, the Plugin MUST reply 0 OK."
-    if (staging === undefined) await letGoOfIdleLoops(parts, record, signal);
+    if (staging === undefined) await letGoOfIdleLoops(parts, record, mounted, signal);
     return;
   }
   await refusePublished(parts, record, mounted);
   if (here.kind === "foreign")
     throw refusal(parts, record, "FAILED_PRECONDITION", foreignMount(describeMount(here.entry)));
 
-  await unmount(parts, record, path, signal);
-  await letGoOfIdleLoops(parts, record, signal);
-  await refuseStillUsed(parts, record);
+  const after = await unmount(parts, record, path, mounted, signal);
+  await letGoOfIdleLoops(parts, record, after, signal);
+  refuseStillUsed(parts, record, after);
   if (recorded) await host.state.volumes.change(record.id, (before) => ({ ...before, staging: undefined }));
 }
 
@@ -47,8 +47,7 @@ async function refusePublished(parts: NodeParts, record: VolumeRecord, mounted: 
   );
 }
 
-async function refuseStillUsed(parts: NodeParts, record: VolumeRecord): Promise<void> {
-  const mounted = await lookAt(parts, record);
+function refuseStillUsed(parts: NodeParts, record: VolumeRecord, mounted: Mounted): void {
   const users = mounted.loops.flatMap((loop) => usersOf(mounted, loop));
   if (users.length === 0) return;
   const where = users.map(describeMount).join(", ");
