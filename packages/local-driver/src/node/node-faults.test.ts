@@ -8,6 +8,7 @@ import {
   mountCapability,
   type NodeFixture,
   nodeSettings,
+  nodeSettings,
   readerCapability,
   stagingPath,
   targetPath,
