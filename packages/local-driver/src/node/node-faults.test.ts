@@ -8,7 +8,6 @@ import {
   mountCapability,
   type NodeFixture,
   nodeSettings,
-  nodeSettings,
   readerCapability,
   stagingPath,
   targetPath,
