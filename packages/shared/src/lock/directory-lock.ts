@@ -1,0 +1,96 @@
+/**
+ * One process per directory: two would write one journal, or format one image. The kernel keeps the lock and gives it up with
+ * the process, however that ends, so nothing is ever left to be cleaned up and no takeover has to be argued.
+ *
+ * K1 flock(2) on the directory itself, not on a file in it: whatever is deleted inside, and by whatever path, mount or network
+ *    namespace another process comes, it meets the same inode.
+ * K2 Node has no flock. The lock belongs to the open file description, which flock(1) is handed as its descriptor 3: it locks and
+ *    ends, and the lock stays with ours. No child of this process gets that description otherwise (O_CLOEXEC).
+ * K3 The file `lock` in the directory only tells who holds it. It is believed when that process is still there: same boot, same start.
+ */
+import { spawn } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
+import { readFile, readlink, writeFile } from "node:fs/promises";
+import path from "node:path";
+
+export interface DirectoryLock {
+  release(): void;
+}
+
+interface Holder {
+  readonly pid: string;
+  /** In clock ticks since the boot: with the pid it names one process, however often pids are used again. */
+  readonly startTime: string;
+  readonly bootId: string;
+}
+
+/** flock(1) answers with this, told so by -E, when another has the lock; its own failures have other codes. */
+const taken = 75;
+
+/** `program` is what another holder is called in the refusal, e.g. `agent`. */
+export async function takeDirectoryLock(directory: string, program: string): Promise<DirectoryLock> {
+  // As a number: a FileHandle would be closed by the garbage collector when nobody holds it.
+  const descriptor = openSync(directory, "r"); // K1
+  const file = path.join(directory, "lock");
+  try {
+    const { code, complaint } = await flock(descriptor);
+    if (code === taken) {
+      const pid = await livingHolder(file);
+      throw new Error(
+        `another ${program}${pid === undefined ? "" : ` (pid ${pid})`} runs on the state directory ${directory}: stop it first`,
+      );
+    }
+    if (code !== 0) throw new Error(`cannot lock the state directory ${directory}: ${complaint}`);
+    // For people alone: a full disk must not keep a service from starting.
+    await writeFile(file, `${JSON.stringify(await holderOf("self"))}\n`, { mode: 0o600 }).catch(() => undefined);
+  } catch (error) {
+    closeSync(descriptor);
+    throw error;
+  }
+  let held = true;
+  return {
+    release: () => {
+      if (held) closeSync(descriptor);
+      held = false;
+    },
+  };
+}
+
+/** K2 */
+function flock(descriptor: number): Promise<{ readonly code: number | null; readonly complaint: string }> {
+  return new Promise((resolve, reject) => {
+    const args = ["--nonblock", "--exclusive", "--conflict-exit-code", `${taken}`, "3"];
+    const child = spawn("flock", args, { stdio: ["ignore", "ignore", "pipe", descriptor] });
+    let complaint = "";
+    child.stderr?.setEncoding("utf8").on("data", (part: string) => {
+      complaint = `${complaint}${part}`.slice(0, 1000);
+    });
+    child.once("error", (error: NodeJS.ErrnoException) => {
+      const missing = "flock is not installed: apt-get install util-linux";
+      reject(error.code === "ENOENT" ? new Error(missing, { cause: error }) : error);
+    });
+    child.once("close", (code, signal) => {
+      resolve({ code, complaint: complaint.trim() || `flock ended with ${signal ?? `exit code ${code}`}` });
+    });
+  });
+}
+
+/** K3 */
+async function livingHolder(file: string): Promise<string | undefined> {
+  try {
+    const told = JSON.parse(await readFile(file, "utf8")) as Partial<Holder>;
+    const found = await holderOf(`${told.pid}`);
+    return found.startTime === told.startTime && found.bootId === told.bootId ? found.pid : undefined;
+  } catch {
+    // None told yet, in another pid namespace, or cut off.
+    return undefined;
+  }
+}
+
+async function holderOf(pid: string): Promise<Holder> {
+  const stat = await readFile(`/proc/${pid}/stat`, "utf8");
+  // The name of the program stands in parentheses and may hold spaces and parentheses itself; the start time is the 20th after it.
+  const startTime = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "";
+  const bootId = (await readFile("/proc/sys/kernel/random/boot_id", "utf8")).trim();
+  return { pid: pid === "self" ? await readlink("/proc/self") : pid, startTime, bootId };
+}
