@@ -1,4 +1,4 @@
-import { chmod, chown, lstat, mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { chmod, chown, lstat, mkdir, mkdtemp, readdir, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
@@ -65,6 +65,43 @@ describe.skipIf(!root)("directories below the agent's root", () => {
     await expect(dirs.makeStaging(`${at}/staging/abc`)).rejects.toMatchObject({ reason: "HOST_PATH_UNSAFE" });
     await dirs.removeTarget(`${at}/staging/abc`);
     expect((await lstat(`${at}/staging/abc`)).isSymbolicLink()).toBe(true);
+  });
+
+  test("a directory that was made anew in the meantime is the one that is used", async () => {
+    const { at, open } = await freshRoot();
+    const dirs = await open();
+    await rename(`${at}/staging`, `${at}/old`);
+    await mkdir(`${at}/staging`, { mode: 0o711 });
+    await dirs.makeStaging(`${at}/staging/abc`);
+    expect(await readdir(`${at}/staging`)).toEqual(["abc"]);
+    expect(await readdir(`${at}/old`)).toEqual([]);
+  });
+
+  test("however often they are used, no descriptor is left open", async () => {
+    const { at, open } = await freshRoot();
+    const dirs = await open();
+    const opened = async () => (await readdir("/proc/self/fd")).length;
+    const before = await opened();
+    for (let count = 0; count < 20; count += 1) {
+      await dirs.makeStaging(`${at}/staging/abc`);
+      await dirs.makeParent(`${at}/publish/abc/def`);
+      await writeFile(`${at}/publish/abc/def`, "");
+      await dirs.removeTarget(`${at}/publish/abc/def`);
+      await dirs.removeDirectory(`${at}/publish/abc`);
+      await expect(dirs.makeStaging(`${at}/publish/none/abc`)).rejects.toMatchObject({ code: "ENOENT" });
+    }
+    expect(await opened()).toBeLessThan(before + 5);
+  });
+
+  test("a parent that others may change is refused, whatever stands above it", async () => {
+    const { at, open } = await freshRoot();
+    const dirs = await open();
+    await dirs.makeParent(`${at}/publish/abc/def`);
+    await chmod(`${at}/publish/abc`, 0o777);
+    await expect(dirs.makeParent(`${at}/publish/abc/def`)).rejects.toMatchObject({ reason: "HOST_PATH_UNSAFE" });
+    await chmod(`${at}/publish/abc`, 0o711);
+    await chmod(at, 0o777);
+    await expect(dirs.makeParent(`${at}/publish/abc/def`)).rejects.toMatchObject({ reason: "HOST_PATH_UNSAFE" });
   });
 
   test.each([

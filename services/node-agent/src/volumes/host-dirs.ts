@@ -1,12 +1,16 @@
 /**
  * Directories under the agent's root, made and removed without following anything that somebody else could have put there.
  *
- * H1 Every component is opened without following links and checked: a directory, ours, writable by nobody else.
- * H2 Making and removing go through the opened directory, so that a swap after the check changes nothing.
+ * H1 Every component is looked at without following links and checked: a directory, ours, writable by nobody else.
+ * H2 Making and removing go through an opened directory, so that a swap after the check changes nothing.
  * H3 Removal takes an empty directory or an empty file, never what is in one: it may be a mount that nobody saw, or data.
+ *
+ * Synchronous on purpose: these are directories of root on the agent's own file system, microseconds each, and a turn
+ * through the thread pool for every one of them costs a claim milliseconds. Nothing that may be mounted is touched so:
+ * mkdir(2) and rmdir(2) of a mount point answer EEXIST and EBUSY without asking what is mounted.
  */
-import { closeSync, constants, fstatSync, openSync } from "node:fs";
-import { lstat, mkdir, readFile, rmdir, stat, unlink } from "node:fs/promises";
+import { closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync, rmdirSync } from "node:fs";
+import { lstat, mkdir, readFile, stat, unlink } from "node:fs/promises";
 import path from "node:path";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
@@ -29,51 +33,80 @@ export interface HostDirsOptions {
 export async function openHostDirs({ root, log, alsoTrusted }: HostDirsOptions): Promise<HostDirs> {
   const owners = [0, ...alsoTrusted];
   await mkdir(root, { recursive: true, mode: directoryMode });
-  closeSync(walk(root, owners));
-  for (const name of ["staging", "publish"]) await makeBelow(path.join(root, name));
+  const held = new Map<string, HeldDirectory>();
+  for (const name of ["staging", "publish"]) {
+    const at = path.join(root, name);
+    makeBelow(at);
+    held.set(at, holdDirectory(at, owners));
+  }
 
   /** Opens the directory that holds `at`, makes nothing. */
-  async function inParent<T>(at: string, act: (entry: string) => Promise<T>): Promise<T> {
+  function inParent(at: string, act: (entry: string) => void): void {
+    const directory = path.dirname(at);
+    const actIn = (descriptor: number) => act(`/proc/self/fd/${descriptor}/${path.basename(at)}`); // H2
+    const own = held.get(directory);
+    if (own !== undefined) {
+      actIn(own.checked());
+      return;
+    }
+    const above = held.get(path.dirname(directory));
+    const opened =
+      above === undefined
+        ? walk(directory, owners)
+        : openChecked(`/proc/self/fd/${above.checked()}/${path.basename(directory)}`, directory, owners);
+    try {
+      actIn(opened);
+    } finally {
+      closeSync(opened);
+    }
+  }
+
+  function makeBelow(at: string): void {
+    inParent(at, (entry) => {
+      try {
+        mkdirSync(entry, directoryMode);
+      } catch (error) {
+        if (codeOf(error) !== "EEXIST") throw error;
+      }
+      // Looked at again by its own name: what is there now is what the plugin will be told.
+      check(lstatSync(entry), at, [0]);
+    });
+  }
+
+  /** H3. Through the thread pool: no call that a mount stops says first whether one is there. */
+  async function removeFile(at: string): Promise<void> {
     const parent = walk(path.dirname(at), owners);
     try {
-      return await act(`/proc/self/fd/${parent}/${path.basename(at)}`); // H2
+      const entry = `/proc/self/fd/${parent}/${path.basename(at)}`; // H2
+      const found = await lstat(entry);
+      if (found.isFile() && found.size === 0) await unlink(entry);
+      else log.warn("a plugin left something at a target; it stays", { path: at, size: found.size });
     } finally {
       closeSync(parent);
     }
   }
 
-  async function makeBelow(at: string): Promise<void> {
-    await inParent(at, async (entry) => {
-      try {
-        await mkdir(entry, directoryMode);
-      } catch (error) {
-        if (codeOf(error) !== "EEXIST") throw error;
-      }
-      // Looked at again by its own name: what is there now is what the plugin will be told.
-      const made = openDirectory(entry, at);
-      try {
-        check(made, at, [0]);
-      } finally {
-        closeSync(made);
-      }
-    });
-  }
-
   return {
-    makeStaging: makeBelow,
-    makeParent: (target) => makeBelow(path.dirname(target)),
+    async makeStaging(at) {
+      makeBelow(at);
+    },
+    async makeParent(target) {
+      makeBelow(path.dirname(target));
+    },
     async removeTarget(at) {
-      await inParent(at, async (entry) => {
-        const found = await lstat(entry).catch(absent);
-        if (found === undefined) return;
-        // H3
-        if (found.isDirectory()) await rmdir(entry);
-        else if (found.isFile() && found.size === 0) await unlink(entry);
-        else log.warn("a plugin left something at a target; it stays", { path: at, size: found.size });
-      }).catch((error: unknown) => leave(at, error));
+      try {
+        inParent(at, (entry) => rmdirSync(entry)); // H3
+      } catch (error) {
+        if (codeOf(error) !== "ENOTDIR") leave(at, error);
+        else await removeFile(at).catch((second: unknown) => leave(at, second));
+      }
     },
     async removeDirectory(at) {
-      await inParent(at, (entry) => rmdir(entry)).catch((error: unknown) => leave(at, error));
+      try {
+        inParent(at, (entry) => rmdirSync(entry)); // H3
+      } catch (error) {
+        leave(at, error);
+      }
     },
     async deviceNumber(name) {
       const found = await stat(name).catch(() => undefined);
@@ -88,23 +121,61 @@ export async function openHostDirs({ root, log, alsoTrusted }: HostDirsOptions):
   }
 }
 
+interface HeldDirectory {
+  /** Its descriptor, after a look at the whole path. */
+  checked(): number;
+}
+
 /**
- * H1. The answer is an open descriptor and has to be closed. Synchronous on purpose: these are directories of root on the
- * agent's own file system, microseconds each, and a turn through the thread pool for every one of them costs a claim
- * milliseconds.
+ * H1 for a directory that is used again and again: what is held open is what the path leads to as long as both are the same
+ * inode. A directory that was put in its place is opened and held instead.
  */
+function holdDirectory(directory: string, owners: readonly number[]): HeldDirectory {
+  const above = prefixesOf(path.dirname(directory));
+  let descriptor = walk(directory, owners);
+  let held = fstatSync(descriptor, { bigint: true });
+  return {
+    checked() {
+      for (const at of above) check(lstatSync(at), at, owners);
+      const now = lstatSync(directory, { bigint: true });
+      if (now.ino !== held.ino || now.dev !== held.dev) {
+        const next = walk(directory, owners);
+        closeSync(descriptor);
+        descriptor = next;
+        held = fstatSync(descriptor, { bigint: true });
+      } else check({ uid: Number(now.uid), mode: Number(now.mode) }, directory, owners);
+      return descriptor;
+    },
+  };
+}
+
+/** "/", "/a", "/a/b" */
+function prefixesOf(directory: string): readonly string[] {
+  const parts = directory.split("/").filter((part) => part !== "");
+  return ["/", ...parts.map((_, at) => `/${parts.slice(0, at + 1).join("/")}`)];
+}
+
+/** H1. The answer is an open descriptor and has to be closed. */
 function walk(directory: string, owners: readonly number[]): number {
-  let at = "/";
-  let descriptor = openSync(at, flags);
-  try {
-    check(descriptor, at, owners);
-    for (const name of directory.split("/").filter((part) => part !== "")) {
-      at = path.join(at, name);
-      const next = openDirectory(`/proc/self/fd/${descriptor}/${name}`, at);
+  const [top = "/", ...below] = prefixesOf(directory);
+  let descriptor = openChecked(top, top, owners);
+  for (const at of below) {
+    try {
+      const next = openChecked(`/proc/self/fd/${descriptor}/${path.basename(at)}`, at, owners);
       closeSync(descriptor);
       descriptor = next;
-      check(descriptor, at, owners);
+    } catch (error) {
+      closeSync(descriptor);
+      throw error;
     }
+  }
+  return descriptor;
+}
+
+function openChecked(entry: string, at: string, owners: readonly number[]): number {
+  const descriptor = openDirectory(entry, at);
+  try {
+    check(fstatSync(descriptor), at, owners);
     return descriptor;
   } catch (error) {
     closeSync(descriptor);
@@ -121,8 +192,9 @@ function openDirectory(entry: string, at: string): number {
   }
 }
 
-function check(descriptor: number, at: string, owners: readonly number[]): void {
-  const { uid, mode } = fstatSync(descriptor);
+function check(found: { readonly uid: number; readonly mode: number }, at: string, owners: readonly number[]): void {
+  const { uid, mode } = found;
+  if ((mode & constants.S_IFMT) !== constants.S_IFDIR) throw unsafe(at, "is no directory, or a link");
   if (!owners.includes(uid)) throw unsafe(at, `belongs to user ${uid}`);
   // In a sticky directory others may add names, and can neither rename nor remove ours.
   const sticky = (mode & 0o1000) !== 0;
@@ -137,11 +209,6 @@ function unsafe(at: string, why: string): HoldfastError {
 }
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? String(error);
-
-function absent(error: unknown): undefined {
-  if (codeOf(error) === "ENOENT") return undefined;
-  throw error;
-}
 
 /** As the kernel packs them into 64 bits (glibc's gnu_dev_major and gnu_dev_minor). */
 function majorOf(device: number): number {
