@@ -9,7 +9,8 @@ export interface Usable {
 }
 
 const fsTypeOf = ({ format, parameters }: VolumeRecord): FsType | undefined => {
-  if (format !== undefined) return format.fsType;
+  // An intent binds nobody: mkfs may still be run for another one.
+  if (format?.finished === true) return format.fsType;
   const asked = parameters["fsType"];
   return asked === "ext4" || asked === "xfs" ? asked : undefined;
 };

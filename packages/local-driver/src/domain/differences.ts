@@ -29,7 +29,7 @@ export function differences(
   const wanted = Object.entries(withMutable({}, value.mutable));
   for (const [key, each] of wanted) {
     if (volume.mutable[key] === each) continue;
-    found.push(`mutable parameter ${key}: it is ${said(volume.mutable[key])}, and not ${said(each)}`);
+    found.push(`mutable parameter ${key}: it has ${said(volume.mutable[key])}, asked is ${said(each)}`);
   }
   return [...new Set(found)];
 }
@@ -38,10 +38,10 @@ export function differing(what: string, before: Values, now: Values): readonly s
   return [...new Set([...Object.keys(before), ...Object.keys(now)])]
     .toSorted()
     .filter((key) => before[key] !== now[key])
-    .map((key) => `${what} ${key}: it was ${said(before[key])}, and not ${said(now[key])}`);
+    .map((key) => `${what} ${key}: first ${said(before[key])}, now ${said(now[key])}`);
 }
 
-const said = (value: string | undefined): string => (value === undefined ? "not given" : JSON.stringify(value));
+const said = (value: string | undefined): string => (value === undefined ? "none" : JSON.stringify(value));
 
 const sourceName = (source: VolumeRecord["source"]): string =>
   source === undefined ? "nothing" : `${source.kind} ${source.id}`;

@@ -36,7 +36,7 @@ export function planKind(asked: Asked, settings: DriverSettings, source: PlanSou
     ),
   );
   if (named.size > 1) violations.push(`a volume has one filesystem, and ${[...named].join(" and ")} are asked for`);
-  const carried = source?.format?.fsType;
+  const carried = source?.format?.finished === true ? source.format.fsType : undefined;
   const fsType = carried ?? value.fsType ?? [...named][0];
   if (carried !== undefined && value.fsType !== undefined && value.fsType !== carried)
     violations.push(`parameter fsType: ${value.fsType}, but the source carries ${carried}`);
