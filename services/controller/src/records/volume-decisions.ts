@@ -52,6 +52,7 @@ export interface CommitNotice {
   readonly keys: readonly string[];
   /** Volumes on which other members of a set wait, of which a member ended in this commit. */
   readonly related: readonly string[];
+  readonly ended: readonly ClaimTombstone[];
   /** When the earliest of them wants to be looked at. */
   readonly due: number | undefined;
 }
@@ -160,6 +161,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     tell({
       keys: refs.filter((_, i) => decision[i] !== undefined).map(volumeKey),
       related: decision.flatMap((change, i) => relatedOf(found[i]?.volume, change)),
+      ended: decision.flatMap((change) => change?.ended ?? []),
       due: built.due,
     });
     return results;

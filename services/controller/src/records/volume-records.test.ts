@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { capability, createWorld, type World } from "../../../../test/support/controller/world.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
 import type { Store } from "../ports.ts";
@@ -153,6 +153,22 @@ describe("what is listed", () => {
     expect(await listed("volume-namespace", "default")).toEqual(["data"]);
     const ended = await world.records.listEnded("over-workload", "default/web", { limit: 10 });
     expect(ended.claims.map((c) => c.state)).toEqual(["RELEASED"]);
+  });
+
+  it("tells how a claim ended here without asking the store, until it is told to forget", async () => {
+    const [asked] = await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    await world.release("web");
+    await world.idle();
+    const get = vi.spyOn(world.store, "get");
+    const life = { namespace: "default", volume: "data", workload: "web", alias: "data", uid: asked?.claim.uid ?? "" };
+    const ended = await world.records.ended(life);
+    expect(ended).toMatchObject({ ...life, state: "RELEASED" });
+    expect(get).not.toHaveBeenCalled();
+    expect(await other().ended(life)).toEqual(ended);
+    world.records.forgetAll();
+    expect(await world.records.ended(life)).toEqual(ended);
+    expect(get).toHaveBeenCalledTimes(2);
   });
 
   it("forgets tombstones after seven days", async () => {

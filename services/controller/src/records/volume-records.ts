@@ -8,6 +8,7 @@ import type { RetryRule } from "../domain/retry.ts";
 import { type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { Ids, Store } from "../ports.ts";
 import type { Changes } from "./changes.ts";
+import { createRecentlyEnded } from "./recently-ended.ts";
 import { createRecordCache } from "./record-cache.ts";
 import {
   claimTombstoneRef,
@@ -95,9 +96,11 @@ const outcomeUnknown = (ref: VolumeRef): HoldfastError =>
 export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
   const { store, clock, ids, issuer, changes, signal, retry } = deps;
   const cache = createRecordCache(deps.remembered);
+  const recentlyEnded = createRecentlyEnded();
   const listeners = new Set<(notice: CommitNotice) => void>();
 
   const tell = (notice: CommitNotice): void => {
+    recentlyEnded.keep(notice.ended);
     changes.publish(...notice.keys);
     for (const listener of listeners) listener(notice);
   };
@@ -123,6 +126,8 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
       return { claims: page.records.map(decodeClaimTombstone), next: page.next };
     },
     async ended(life) {
+      const known = recentlyEnded.get(life.uid);
+      if (known !== undefined) return known;
       const stored = await store.get(claimTombstoneRef(life));
       return stored === undefined ? undefined : decodeClaimTombstone(stored);
     },
@@ -158,7 +163,7 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
           if (stored !== undefined && stored.volume.uid !== volume.uid) return false;
           if (revs === undefined && stored === undefined) continue;
           if (revs !== undefined) cache.keep(volumeKey(volume), { volume, rev: revs[0] ?? 1 });
-          tell({ keys: [volumeKey(volume)], related: [], due });
+          tell({ keys: [volumeKey(volume)], related: [], ended: [], due });
           return true;
         }
         throw outcomeUnknown(volume);
@@ -188,6 +193,7 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
     },
     forgetAll() {
       cache.clear();
+      recentlyEnded.clear();
       changes.publishAll();
     },
     onCommit(listener) {
