@@ -1,6 +1,6 @@
 /** The file that remembers a volume is damaged: that volume is refused and named, the others are served, nothing is destroyed. */
 import { createHash } from "node:crypto";
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { afterEach, beforeEach, expect } from "vitest";
 import { asRoot } from "./as-root.ts";
@@ -8,7 +8,7 @@ import { type CallOutcome, outcomeOf } from "./call-outcome.ts";
 import { createDriverProcess, type DriverProcess } from "./driver-process.ts";
 import { patternOf } from "./seeded-random.ts";
 import { capabilityOf, kindFacts } from "./volume-kinds.ts";
-import { createVolumeLife, type VolumeLife } from "./volume-life.ts";
+import { createVolumeLife, endVolumeLife, type VolumeLife } from "./volume-life.ts";
 
 let driver: DriverProcess;
 
@@ -44,65 +44,93 @@ const use = async (volume: VolumeLife, seed: number): Promise<void> => {
 
 const detailsOf = (outcome: CallOutcome<unknown>): string => (outcome.code === "OK" ? "" : outcome.details);
 
-for (const [what, damage] of Object.entries(damages))
-  asRoot(`a record ${what}`, async () => {
-    const broken = await createVolumeLife(driver, "broken", "ext4");
-    const sound = await createVolumeLife(driver, "sound", "ext4");
-    await use(broken, 1);
-    await use(sound, 2);
-    await broken.unpublish();
-    await broken.unstage();
-    await driver.kill();
-    const original = await readFile(broken.record, "utf8");
-    const damaged = damage(original);
-    expect(damaged).not.toBe(original);
-    await writeFile(broken.record, damaged);
-    const image = await sha256(broken.image);
-    await driver.start();
+const everyCall = (volume: VolumeLife): readonly Promise<unknown>[] => {
+  const { controller } = driver.csi();
+  const { id, name } = volume;
+  return [
+    controller.controllerGetVolume({ volumeId: id }),
+    volume.stage(),
+    volume.publish(),
+    volume.unpublish(),
+    volume.unstage(),
+    volume.remove(),
+    controller.createSnapshot({ sourceVolumeId: id, name: "picture" }),
+    controller.controllerExpandVolume({ volumeId: id, capacityRange: { requiredBytes: 1n << 27n } }),
+    // It may bear this name: a second volume of it would be made otherwise.
+    controller.createVolume({
+      name,
+      volumeCapabilities: [capabilityOf("ext4")],
+      parameters: kindFacts.ext4.parameters,
+    }),
+  ];
+};
 
-    const { controller } = driver.csi();
-    const refused = [
-      await outcomeOf(controller.controllerGetVolume({ volumeId: broken.id })),
-      await outcomeOf(broken.stage()),
-      await outcomeOf(broken.publish()),
-      await outcomeOf(broken.unpublish()),
-      await outcomeOf(broken.unstage()),
-      await outcomeOf(broken.remove()),
-      await outcomeOf(controller.createSnapshot({ sourceVolumeId: broken.id, name: "of-broken" })),
-      await outcomeOf(
-        controller.controllerExpandVolume({ volumeId: broken.id, capacityRange: { requiredBytes: 1n << 27n } }),
-      ),
-      // It may bear this name: a second volume of it would be made otherwise.
-      await outcomeOf(
-        controller.createVolume({
-          name: broken.name,
-          volumeCapabilities: [capabilityOf("ext4")],
-          parameters: kindFacts.ext4.parameters,
-        }),
-      ),
-    ];
-    expect(refused.map(({ code }) => code)).toEqual(refused.map(() => "FAILED_PRECONDITION"));
-    for (const outcome of refused) expect(detailsOf(outcome)).toContain(broken.record);
+interface Damaged {
+  readonly what: string;
+  readonly seed: number;
+  readonly volume: VolumeLife;
+  readonly original: string;
+  readonly text: string;
+  readonly image: string;
+}
 
-    // The other one goes on where it was, and is served in every way.
-    expect(patternOf(2, 5000).equals(await readFile(path.join(sound.targetPath, "file")))).toBe(true);
-    await sound.unpublish();
-    await sound.unstage();
-    await use(sound, 2);
-    const listed = (await controller.listVolumes({})).entries.map(({ volume }) => volume?.volumeId);
-    expect(listed).toContain(sound.id);
+asRoot("six records, each damaged in another way, beside one that is sound", async () => {
+  const sound = await createVolumeLife(driver, "sound", "ext4");
+  await use(sound, 99);
+  const broken: { readonly what: string; readonly volume: VolumeLife; readonly seed: number }[] = [];
+  for (const what of Object.keys(damages)) {
+    const volume = await createVolumeLife(driver, `broken-${broken.length}`, "ext4");
+    await use(volume, broken.length);
+    await volume.unpublish();
+    await volume.unstage();
+    broken.push({ what, volume, seed: broken.length });
+  }
+  await driver.kill();
+  const damaged: Damaged[] = [];
+  for (const { what, volume, seed } of broken) {
+    const original = await readFile(volume.record, "utf8");
+    const text = damages[what]?.(original) ?? original;
+    expect(text).not.toBe(original);
+    await writeFile(volume.record, text);
+    damaged.push({ what, seed, volume, original, text, image: await sha256(volume.image) });
+  }
+  await driver.start();
 
-    expect([await readFile(broken.record, "utf8"), await sha256(broken.image)]).toEqual([damaged, image]);
-    expect(await readdir(path.dirname(broken.record))).toEqual(["image", "record.json"]);
+  for (const { what, volume } of damaged)
+    for (const call of everyCall(volume)) {
+      const outcome = await outcomeOf(call);
+      expect([what, outcome.code]).toEqual([what, "FAILED_PRECONDITION"]);
+      expect(detailsOf(outcome)).toContain(volume.record);
+    }
 
-    // The cure: the file from a backup.
-    await driver.kill();
-    await writeFile(broken.record, original);
-    await driver.start();
-    await broken.stage();
-    await broken.publish();
-    expect(patternOf(1, 5000).equals(await readFile(path.join(broken.targetPath, "file")))).toBe(true);
-  });
+  // The other one goes on where it was, and is served in every way; so is a new one.
+  expect(patternOf(99, 5000).equals(await readFile(path.join(sound.targetPath, "file")))).toBe(true);
+  await sound.unpublish();
+  await sound.unstage();
+  await use(sound, 99);
+  const fresh = await createVolumeLife(driver, "fresh", "ext4");
+  await use(fresh, 98);
+  await endVolumeLife(fresh);
+  const { entries } = await driver.csi().controller.listVolumes({});
+  expect(entries.map(({ volume }) => volume?.volumeId)).toContain(sound.id);
+
+  for (const { what, volume, text, image } of damaged)
+    expect([what, await readFile(volume.record, "utf8"), await sha256(volume.image)]).toEqual([what, text, image]);
+
+  // The cure: the file from a backup.
+  await driver.kill();
+  for (const { volume, original } of damaged) await writeFile(volume.record, original);
+  await driver.start();
+  for (const { what, seed, volume } of damaged) {
+    await volume.stage();
+    await volume.publish();
+    const bytes = await readFile(path.join(volume.targetPath, "file"));
+    expect([what, patternOf(seed, 5000).equals(bytes)]).toEqual([what, true]);
+    await endVolumeLife(volume);
+  }
+  await endVolumeLife(sound);
+  expect(await driver.leftovers()).toEqual([]);
+});
 
 asRoot("a record that is one of another volume's", async () => {
   const one = await createVolumeLife(driver, "one", "directory");

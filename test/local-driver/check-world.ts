@@ -1,5 +1,5 @@
 /** Compares all that the driver says, and all that the kernel and the disk show, with the model. Empty: nothing differs. */
-import { access, readdir, statfs } from "node:fs/promises";
+import { access, open, readdir, statfs } from "node:fs/promises";
 import path from "node:path";
 import type { DriverProcess } from "./driver-process.ts";
 import { loopsBelow, mountsBelow, strayFiles } from "./host-facts.ts";
@@ -43,15 +43,20 @@ const answerProblems = async (driver: DriverProcess, world: ModelWorld): Promise
 
 const mountProblems = async (driver: DriverProcess, world: ModelWorld): Promise<readonly string[]> => {
   const seen = await mountsBelow(path.join(driver.home, "co"));
-  const believed = [...world.volumes.values()].flatMap(({ kind, staging, targets }) => [
-    ...(staging !== undefined && kindFacts[kind].access === "mount" ? [`${staging} rw`] : []),
-    ...[...targets].map(([target, readonly]) => `${target} ${readonly ? "ro" : "rw"}`),
+  const volumes = [...world.volumes.values()];
+  // A read-only bind of a device stops no writes: there the device itself is, and volumeProblems tries.
+  const devices = new Set(volumes.flatMap(({ kind, targets }) => (kind === "block" ? [...targets.keys()] : [])));
+  const line = (point: string, readonly: boolean): string =>
+    `${point}${devices.has(point) ? "" : readonly ? " ro" : " rw"}`;
+  const believed = volumes.flatMap(({ kind, staging, targets }) => [
+    ...(staging !== undefined && kindFacts[kind].access === "mount" ? [line(staging, false)] : []),
+    ...[...targets].map(([target, readonly]) => line(target, readonly)),
   ]);
   const twice = seen.length - new Set(seen.map(({ point }) => point)).size;
   return [
     ...differ(
       "mount",
-      seen.map(({ point, options }) => `${point} ${options.includes("ro") ? "ro" : "rw"}`),
+      seen.map(({ point, options }) => line(point, options.includes("ro"))),
       believed,
     ),
     ...(twice === 0 ? [] : [`mount: ${twice} stacked on another`]),
@@ -117,6 +122,21 @@ const sizeProblems = async (volume: ModelVolume): Promise<readonly string[]> => 
     : [`the filesystem has ${blocks * bsize} bytes of ${volume.bytes}`];
 };
 
+const canBeWritten = async (device: string): Promise<boolean> => {
+  const handle = await open(device, "r+").catch(() => undefined);
+  await handle?.close();
+  return handle !== undefined;
+};
+
+const deviceProblems = async ({ kind, targets }: ModelVolume): Promise<readonly string[]> => {
+  const problems: string[] = [];
+  if (kind === "block")
+    for (const [target, readonly] of targets)
+      if ((await canBeWritten(target)) === readonly)
+        problems.push(`${target} ${readonly ? "can" : "cannot"} be written`);
+  return problems;
+};
+
 /** Of a volume that is mounted, or published as a device. */
 export const volumeProblems = async (volume: ModelVolume): Promise<readonly string[]> => {
   const place = readablePlace(volume);
@@ -126,6 +146,7 @@ export const volumeProblems = async (volume: ModelVolume): Promise<readonly stri
   const problems = [
     ...(await contentProblems(volume, place)),
     ...(await sizeProblems(volume)),
+    ...(await deviceProblems(volume)),
     ...options.filter((option) => !mount?.options.includes(option)).map((option) => `not mounted with ${option}`),
   ];
   return problems.map((problem) => `${volume.kind} volume ${volume.name} (${volume.id}): ${problem}`);

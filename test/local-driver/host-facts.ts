@@ -1,5 +1,5 @@
 /** What is true on the host below one directory, as the kernel tells it: the tests' own look, not the driver's. */
-import { readdir, readFile, realpath } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
 
 export interface MountFact {
@@ -29,9 +29,8 @@ const parseMount = (line: string): MountFact => {
 
 const isBelow = (home: string, file: string): boolean => file === home || file.startsWith(`${home}/`);
 
-/** In the order of the table: what was mounted last comes last. */
-export const mountsBelow = async (directory: string): Promise<readonly MountFact[]> => {
-  const home = await realpath(directory);
+/** Of a path without symbolic links. In the order of the table: what was mounted last comes last. */
+export const mountsBelow = async (home: string): Promise<readonly MountFact[]> => {
   const table = await readFile("/proc/self/mountinfo", "utf8");
   return table
     .split("\n")
@@ -49,8 +48,7 @@ const readIfThere = async (file: string): Promise<string | undefined> => {
   }
 };
 
-export const loopsBelow = async (directory: string): Promise<readonly LoopFact[]> => {
-  const home = await realpath(directory);
+export const loopsBelow = async (home: string): Promise<readonly LoopFact[]> => {
   const names = (await readdir("/sys/block")).filter((name) => name.startsWith("loop"));
   const found = await Promise.all(
     names.map(async (name): Promise<LoopFact | undefined> => {
@@ -85,14 +83,24 @@ export const strayFiles = async (stateDir: string): Promise<readonly string[]> =
       throw error;
     }
   };
-  const top = new Set(["format.json", "lock", "volumes", "snapshots", "groups", "making", "trash", "lost+found"]);
+  const top = new Set([
+    "format.json",
+    "lock",
+    "volumes",
+    "snapshots",
+    "groups",
+    "making",
+    "trash",
+    // Where a bind is made read-only before anybody can see it.
+    "binding",
+    "lost+found",
+  ]);
+  const own = /^(?:record\.json|image|data|name-[0-9a-f]{64})$/;
   stray.push(...(await list("")).filter((name) => !top.has(name)));
   for (const place of ["making", "trash"]) stray.push(...(await list(place)).map((name) => path.join(place, name)));
   for (const place of ["volumes", "snapshots", "groups"])
     for (const id of await list(place)) {
-      const names = (await list(path.join(place, id))).filter(
-        (name) => !["record.json", "image", "data"].includes(name),
-      );
+      const names = (await list(path.join(place, id))).filter((name) => !own.test(name));
       stray.push(...names.map((name) => path.join(place, id, name)));
     }
   return stray;
