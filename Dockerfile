@@ -1,10 +1,11 @@
-# One image per service: docker build --target controller .   (or node-agent, or sim-plugin)
+# One image per service: docker build --target controller .   (or node-agent, or local-driver)
 FROM node:26-slim AS manifests
 WORKDIR /app
 COPY package.json package-lock.json ./
 COPY packages/shared/package.json packages/shared/
 COPY packages/csi/package.json packages/csi/
 COPY packages/sim-plugin/package.json packages/sim-plugin/
+COPY packages/local-driver/package.json packages/local-driver/
 COPY services/controller/package.json services/controller/
 COPY services/node-agent/package.json services/node-agent/
 
@@ -39,9 +40,9 @@ COPY services/node-agent services/node-agent
 EXPOSE 7610
 CMD ["node", "services/node-agent/src/main.ts"]
 
-# A simulator, for trying things out: plugin-main.ts (one half of the plugin) or backend-main.ts (its storage).
-FROM runtime AS sim-plugin
-RUN apt-get update && apt-get install -y --no-install-recommends mount && rm -rf /var/lib/apt/lists/* \
- && mkdir -p /run/holdfast/sim /run/holdfast/controller-plugins \
- && chown node:node /run/holdfast/sim /run/holdfast/controller-plugins
-ENTRYPOINT ["node"]
+# Root: it makes filesystems, loop devices and mounts.
+FROM runtime AS local-driver
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends e2fsprogs findutils mount util-linux xfsprogs && rm -rf /var/lib/apt/lists/*
+ENV UV_THREADPOOL_SIZE=16
+CMD ["node", "packages/local-driver/src/main.ts"]

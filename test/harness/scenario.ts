@@ -40,12 +40,14 @@ export const makeVolume = async (
   cluster: Cluster,
   id: string,
   capability: DeepPartial<VolumeCapability> = fileWriter,
+  of: { readonly plugin?: string; readonly bytes?: bigint; readonly parameters?: Record<string, string> } = {},
 ): Promise<Volume> => {
   const { volume } = await cluster.volumes.createVolume({
     namespace,
     id,
-    plugin,
-    capacity: { requiredBytes: 16n << 20n },
+    plugin: of.plugin ?? plugin,
+    parameters: of.parameters ?? {},
+    capacity: { requiredBytes: of.bytes ?? 16n << 20n },
     capabilities: [capability],
     waitFor: waiting,
   });

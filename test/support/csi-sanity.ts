@@ -45,6 +45,8 @@ export interface SanityTarget {
   /** Where the controller's services are, when elsewhere. */
   readonly controllerSocket?: string;
   readonly accessType?: "mount" | "block";
+  /** Of the volumes it makes, and what it expands them to. */
+  readonly bytes?: { readonly made: number; readonly expanded: number };
   /** Values ModifyVolume accepts. */
   readonly mutableParameters: Readonly<Record<string, string>>;
 }
@@ -73,6 +75,7 @@ const nameOf = (spec: Spec): string => [...(spec.ContainerHierarchyTexts ?? []),
 export const runCsiSanity = async (binary: string, target: SanityTarget): Promise<SanityResult> => {
   const report = path.join(target.dir, "sanity.json");
   const parameters = path.join(target.dir, "mutable.yaml");
+  const { made, expanded } = target.bytes ?? { made: 100 << 20, expanded: 200 << 20 };
   await writeFile(
     parameters,
     Object.entries(target.mutableParameters)
@@ -86,8 +89,8 @@ export const runCsiSanity = async (binary: string, target: SanityTarget): Promis
       ...(target.controllerSocket === undefined ? [] : [`--csi.controllerendpoint=${target.controllerSocket}`]),
       `--csi.mountdir=${path.join(target.dir, "mnt")}`,
       `--csi.stagingdir=${path.join(target.dir, "stg")}`,
-      "--csi.testvolumesize=104857600",
-      "--csi.testvolumeexpandsize=209715200",
+      `--csi.testvolumesize=${made}`,
+      `--csi.testvolumeexpandsize=${expanded}`,
       `--csi.testvolumeaccesstype=${target.accessType ?? "mount"}`,
       `--csi.testvolumemutableparameters=${parameters}`,
       "--csi.testnodevolumeattachlimit",

@@ -60,14 +60,31 @@ const sockets = (() => {
   return listOf(base, { parse });
 })();
 
+const socketMode = stringSetting({
+  env: "HOLDFAST_LOCAL_SOCKET_MODE",
+  doc: "Permissions of the sockets, in octal. Whoever may connect can read and destroy every volume.",
+  pattern: /^0?[0-7]{3}$/,
+  hint: "has to be three octal digits, such as 0600",
+  default: "0600",
+});
+
 const types = (() => {
   const env = "HOLDFAST_LOCAL_TYPES";
   const doc =
     "Volume types on offer: directory, image. When not set: both where loop devices can be made, else directory.";
-  return optional(listOf(listSetting({ env, doc, default: [] }), enumSetting({ env, doc, values: volumeTypes })));
+  const base = { ...listSetting({ env, doc, default: [] }), default: undefined };
+  return optional(listOf(base, enumSetting({ env, doc, values: volumeTypes })));
 })();
 
 const units: Readonly<Record<string, number>> = { "": 1, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40 };
+
+const bytesOf = (size: string): bigint => {
+  const [, digits = "0", unit = ""] = /^(\d+)(.*)$/.exec(size) ?? [];
+  return BigInt(digits) * BigInt(units[unit] ?? 1);
+};
+
+/** Below it no filesystem fits: `docs/local-driver.md`. */
+const smallest: Readonly<Record<FsType, bigint>> = { ext4: 16n << 20n, xfs: 300n << 20n };
 
 const defaultSize = (() => {
   const base = stringSetting({
@@ -77,22 +94,18 @@ const defaultSize = (() => {
   });
   const parse: typeof base.parse = (text) => {
     const [, digits = "", unit = ""] = /^([1-9]\d{0,14})(|Ki|Mi|Gi|Ti)$/.exec(text) ?? [];
-    return digits === "" || units[unit] === undefined
-      ? { wrong: "has to be a number of bytes such as 1073741824, 512Mi or 1Gi" }
-      : { value: text };
+    if (digits === "" || units[unit] === undefined)
+      return { wrong: "has to be a number of bytes such as 1073741824, 512Mi or 1Gi" };
+    return bytesOf(text) < smallest.ext4 ? { wrong: `has to be at least ${smallest.ext4} bytes` } : { value: text };
   };
   return { ...base, type: "size", parse };
 })();
-
-const bytesOf = (size: string): bigint => {
-  const [, digits = "0", unit = ""] = /^(\d+)(.*)$/.exec(size) ?? [];
-  return BigInt(digits) * BigInt(units[unit] ?? 1);
-};
 
 const { insecure: _noTcp, ...seen } = serviceSettings;
 
 export const configSchema = defineConfig({
   sockets,
+  socketMode,
   stateDir: pathSetting({
     env: "HOLDFAST_LOCAL_STATE_DIR",
     doc: "Where volumes and snapshots are kept; one driver alone may use it.",
@@ -155,9 +168,6 @@ export const configSchema = defineConfig({
 });
 
 export type DriverConfig = ConfigOf<typeof configSchema>;
-
-/** Below it no filesystem fits: `docs/local-driver.md`. */
-const smallest: Readonly<Record<FsType, bigint>> = { ext4: 16n << 20n, xfs: 300n << 20n };
 
 /** What the settings mean on this machine; what cannot be is told at once, like every other mistake. */
 export const toDriverSettings = (

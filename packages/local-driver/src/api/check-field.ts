@@ -92,7 +92,10 @@ export const id: Check<string> = both(word, (value, field, tell) => {
   if (value.includes("/") || value === "." || value === "..") tell(field, "is no id of this driver");
 });
 
-export const path: Check<string> = both(limited(pathBytes, control), (value, field, tell) => {
+export const lookedUpPath: Check<string> = limited(pathBytes, control);
+
+/** A path at which something will be made or removed: nothing about it may be open to interpretation. */
+export const path: Check<string> = both(lookedUpPath, (value, field, tell) => {
   if (!value.startsWith("/")) tell(field, "has to be an absolute path");
   else if (/^\/+$/.test(value)) tell(field, "may not be the root directory");
   if (value.split("/").some((part) => part === "." || part === "..")) tell(field, 'may not have "." or ".." in it');

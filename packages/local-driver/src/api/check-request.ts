@@ -17,6 +17,7 @@ import {
   form,
   id,
   inner,
+  lookedUpPath,
   map,
   name,
   nodeId,
@@ -34,7 +35,9 @@ import type { Method, Requests } from "./requests.ts";
 const capability = both<VolumeCapability>(wellFormedCapability, offeredCapability);
 const theId = required<string>(id);
 const thePath = required<string>(path);
-const ids = required<string[]>(both<string[]>(every(theId), distinct));
+const distinctIds: Check<string[]> = both<string[]>(every(theId), distinct);
+/** Only looked up among the paths of the volume: one that is none of them is NOT_FOUND, however it is written. */
+const somePath = required<string>(lookedUpPath);
 
 /** "At least one of these fields MUST be specified", and a ceiling below the floor can never be met. */
 const capacity: Check<CapacityRange> = ({ requiredBytes, limitBytes }, field, tell) => {
@@ -139,12 +142,13 @@ const checks: { readonly [M in Method]: Check<Requests[M]> } = {
 
   CreateVolumeGroupSnapshot: form({
     name: required(name),
-    sourceVolumeIds: ids,
+    sourceVolumeIds: required(distinctIds),
     secrets: map,
     parameters: map,
   }),
-  DeleteVolumeGroupSnapshot: form({ groupSnapshotId: theId, snapshotIds: ids, secrets: map }),
-  GetVolumeGroupSnapshot: form({ groupSnapshotId: theId, snapshotIds: ids, secrets: map }),
+  // None at all are compared with the group's like any others: a group that is gone comes first.
+  DeleteVolumeGroupSnapshot: form({ groupSnapshotId: theId, snapshotIds: distinctIds, secrets: map }),
+  GetVolumeGroupSnapshot: form({ groupSnapshotId: theId, snapshotIds: distinctIds, secrets: map }),
 
   // A negative offset is OUT_OF_RANGE: the operation knows the range.
   GetMetadataAllocated: form({ snapshotId: theId, startingOffset: anything, maxResults: notNegative, secrets: map }),
@@ -177,12 +181,12 @@ const checks: { readonly [M in Method]: Check<Requests[M]> } = {
     volumeContext: map,
   }),
   NodeUnpublishVolume: form({ volumeId: theId, targetPath: thePath }),
-  NodeGetVolumeStats: form({ volumeId: theId, volumePath: thePath, stagingTargetPath: optional(path) }),
+  NodeGetVolumeStats: form({ volumeId: theId, volumePath: somePath, stagingTargetPath: optional(lookedUpPath) }),
   NodeExpandVolume: form({
     volumeId: theId,
-    volumePath: thePath,
+    volumePath: somePath,
     capacityRange: optional(capacity),
-    stagingTargetPath: optional(path),
+    stagingTargetPath: optional(lookedUpPath),
     volumeCapability: optional(capability),
     secrets: map,
   }),

@@ -18,6 +18,8 @@ const kindOf: Readonly<Record<CsiCode, ErrorKind>> = {
   INTERNAL: "internal",
 };
 
+const endings: ReadonlySet<CsiCode> = new Set(["CANCELLED", "DEADLINE_EXCEEDED"]);
+
 /** What the kernel says of a disk that is full, whoever met it. */
 const noRoom: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
 
@@ -32,8 +34,14 @@ const systemCode = (error: unknown): string | undefined =>
  */
 export const toStatusError = (error: unknown, signal: AbortSignal): unknown => {
   if (isHoldfastError(error)) return error;
-  if (error instanceof DriverError)
-    return new HoldfastError({ kind: kindOf[error.code], reason: error.code, message: error.message, cause: error });
+  if (error instanceof DriverError) {
+    const { code, message } = error;
+    // What was given up by a signal was so for the signal's reason: this process may be ending.
+    const cause: unknown = endings.has(code) && signal.aborted ? signal.reason : error;
+    return isHoldfastError(cause)
+      ? new HoldfastError({ kind: cause.kind, reason: cause.reason, message, cause: error })
+      : new HoldfastError({ kind: kindOf[code], reason: code, message, cause: error });
+  }
   if (signal.aborted && isAbort(error)) return reasonOf(signal);
   const code = systemCode(error);
   if (code === undefined || !(error instanceof Error)) return error;

@@ -42,6 +42,25 @@ describe("calls in flight", () => {
     expect(pending.held()).toEqual(new Map());
   });
 
+  test("the end of all that is at work can be waited for, failures and late comers too", async () => {
+    const pending = createPending({ monotonic: () => 0 });
+    const [one, two] = [held(), held()];
+    const first = pending.during("A", only("a"), one.act).catch(() => "failed");
+    let settled = false;
+    await pending.during("B", only("b"), async () => undefined);
+    const end = pending.settled().then(() => {
+      settled = true;
+    });
+    const second = pending.during("C", withOthers(), two.act);
+    one.end(new Error("no"));
+    expect(await first).toBe("failed");
+    await new Promise(setImmediate);
+    expect(settled).toBe(false);
+    two.end();
+    await Promise.all([second, end]);
+    expect(settled).toBe(true);
+  });
+
   test("readers of a snapshot share it, and keep its deletion out", async () => {
     const pending = createPending({ monotonic: () => 0 });
     const [one, two] = [held(), held()];

@@ -17,6 +17,8 @@ export interface Pending {
   during<T>(call: string, keys: Keys, act: () => Promise<T>): Promise<T>;
   /** For those who look: what is held, by which call. */
   held(): ReadonlyMap<string, readonly string[]>;
+  /** Resolves when no operation is at work any more, whoever asked for it. */
+  settled(): Promise<void>;
 }
 
 interface Holder {
@@ -27,6 +29,7 @@ interface Holder {
 
 export const createPending = ({ monotonic }: { readonly monotonic: () => number }): Pending => {
   const holders = new Map<string, Set<Holder>>();
+  const running = new Set<Promise<unknown>>();
 
   const refuseTaken = (call: string, key: string, exclusive: boolean): void => {
     for (const holder of holders.get(key) ?? []) {
@@ -54,14 +57,20 @@ export const createPending = ({ monotonic }: { readonly monotonic: () => number 
         holders.set(key, all.add(holder));
         return { key, all, holder };
       });
+      const work = Promise.resolve().then(act);
+      running.add(work);
       try {
-        return await act(); // P3
+        return await work; // P3
       } finally {
+        running.delete(work);
         for (const { key, all, holder } of mine) {
           all.delete(holder);
           if (all.size === 0) holders.delete(key);
         }
       }
+    },
+    settled: async () => {
+      while (running.size > 0) await Promise.allSettled(running);
     },
     held: () => new Map([...holders].map(([key, all]) => [key, [...all].map((holder) => holder.call)])),
   };

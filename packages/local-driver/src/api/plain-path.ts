@@ -1,2 +1,3 @@
-/** One spelling for one path: no doubled and no trailing slashes, as the mount table writes it. "." and ".." were refused before. */
-export const plainPath = (path: string): string => (path === "" ? "" : `/${path.split("/").filter(Boolean).join("/")}`);
+/** One spelling for one path: no doubled and no trailing slashes, as the mount table writes it. A relative one stays as it is. */
+export const plainPath = (path: string): string =>
+  path.startsWith("/") ? `/${path.split("/").filter(Boolean).join("/")}` : path;

@@ -1,0 +1,11 @@
+import { loadConfig } from "@holdfast/shared/config/config";
+import { runUntilSignal } from "@holdfast/shared/lifecycle";
+import { createApp } from "./app.ts";
+import { configSchema } from "./config.ts";
+
+await runUntilSignal(async (signal, run) => {
+  const app = await createApp(loadConfig(configSchema, process.env));
+  run.setLogger(app.log);
+  await app.start(signal);
+  return app;
+});
