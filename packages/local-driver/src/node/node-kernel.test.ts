@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdir, open, readFile, stat, statfs, writeFile } from "node:fs/promises";
+import { mkdir, open, readFile, rm, stat, statfs, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
 import { createLogger } from "@holdfast/shared/log/logger";
@@ -236,6 +236,64 @@ describe.skipIf(!isRoot)("on the kernel (needs root)", () => {
     await at.publish(id, 1);
     expect(await readFile(path.join(at.target(1), "hello"), "utf8")).toBe("there");
     await endOf(id, 1);
+  });
+
+  test("files that somebody put where a target was are not removed", async () => {
+    const { id } = await at.addVolume();
+    await at.stage(id);
+    await at.publish(id, 1);
+    await sh("umount", [at.target(1)]);
+    await writeFile(path.join(at.target(1), "foreign"), "kept");
+    await expect(at.unpublish(id, 1)).rejects.toMatchObject({ code: "FAILED_PRECONDITION" });
+    expect(await readFile(path.join(at.target(1), "foreign"), "utf8")).toBe("kept");
+    await rm(path.join(at.target(1), "foreign"));
+    await endOf(id, 1);
+    await writeFile(at.target(1), "foreign");
+    await at.unpublish(id, 1);
+    expect(await readFile(at.target(1), "utf8")).toBe("foreign");
+  });
+
+  test("a mount of the same name in another place is not taken for this volume's", async () => {
+    const { id } = await at.addVolume({ type: "directory" });
+    const { data } = at.host.state.volumes.paths(id);
+    await mkdir(path.join(data, "inside"));
+    await sh("mount", ["--bind", path.join(data, "inside"), at.staging]);
+    try {
+      await expect(at.stage(id)).rejects.toMatchObject({ code: "FAILED_PRECONDITION" });
+    } finally {
+      await sh("umount", [at.staging]);
+    }
+    await at.stage(id);
+    await endOf(id);
+  });
+
+  test("a volume whose directory was deleted under it is still let go of", async () => {
+    const { id } = await at.addVolume({ type: "directory" });
+    await at.stage(id);
+    await at.publish(id, 1);
+    await rm(at.host.state.volumes.paths(id).data, { recursive: true });
+    await endOf(id, 1);
+  });
+
+  test("ext4 grows mounted, or says how it does", async () => {
+    const { id } = await at.addVolume();
+    await at.stage(id);
+    await grow(id, 64n << 20n);
+    const capacity = { requiredBytes: 64n << 20n, limitBytes: 0n };
+    const expanded = await at.node
+      .expand({ volumeId: id, path: at.staging, capacity, capability: undefined }, at.signal)
+      .catch((error: unknown) => error);
+    const { totalBytes } = await at.node.stats({ volumeId: id, path: at.staging }, at.signal);
+    if (totalBytes > 48n << 20n) expect(expanded).toEqual({ capacityBytes: 64n << 20n });
+    else
+      expect(expanded).toMatchObject({
+        code: "FAILED_PRECONDITION",
+        message: expect.stringMatching(/CAP_SYS_RESOURCE: unstage the volume and stage it again/),
+      });
+    await endOf(id);
+    await at.stage(id);
+    expect((await at.node.stats({ volumeId: id, path: at.staging }, at.signal)).totalBytes).toBeGreaterThan(48n << 20n);
+    await endOf(id);
   });
 
   test("what a killed life left frozen is thawed", async () => {

@@ -38,7 +38,7 @@ export async function publish(parts: NodeParts, input: PublishInput, signal: Abo
   const readonly = input.readonly || stagesReadonly(record, input.capability, parts.settings);
   const wanted: Wanted = { target, staged, readonly, access: input.capability.access, mounted };
   if (known !== undefined && isAsWanted(here, wanted)) return;
-  await refuseSecondWriter(parts, record, mounted, publication, known);
+  if (!readonly) await refuseSecondWriter(parts, record, mounted, publication, known);
   if (wanted.access === "mount") refuseUnstaged(parts, record, mounted, staged);
 
   let ours = known !== undefined;

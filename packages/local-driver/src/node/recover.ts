@@ -14,15 +14,31 @@ export async function recover(parts: NodeParts, signal: AbortSignal): Promise<re
   const { host } = parts;
   const table = await host.mounts.table();
   const did: string[] = [];
-  for (const record of host.state.volumes.all()) {
-    try {
-      did.push(...(await recoverVolume(parts, record, table, signal)));
-    } catch (error) {
-      if (signal.aborted) throw error;
-      did.push(`volume ${record.id} (${record.name}): ${messageOf(error)}`);
-    }
+  const records = host.state.volumes.all();
+  for (let at = 0; at < records.length; at += together) {
+    const turn = records.slice(at, at + together).map((record) => recoverOrSay(parts, record, table, signal));
+    for (const each of await Promise.allSettled(turn))
+      if (each.status === "fulfilled") did.push(...each.value);
+      else throw each.reason;
   }
   return did;
+}
+
+/** A child for each mounted image, and there may be hundreds. */
+const together = 16;
+
+async function recoverOrSay(
+  parts: NodeParts,
+  record: VolumeRecord,
+  table: readonly MountEntry[],
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  try {
+    return await recoverVolume(parts, record, table, signal);
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return [`volume ${record.id} (${record.name}): ${messageOf(error)}`];
+  }
 }
 
 async function recoverVolume(
