@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { chmod, lstat, mkdir, open, readdir, realpath, rename, unlink } from "node:fs/promises";
+import { chmod, lstat, mkdir, open, readdir, readFile, realpath, rename, unlink } from "node:fs/promises";
 import path from "node:path";
 import { DriverError } from "../domain/driver-error.ts";
 import { errnoOf } from "../host/host-failure.ts";
@@ -8,13 +8,19 @@ import type { StateFiles } from "./state-files.ts";
 const directoryMode = 0o700;
 const fileMode = 0o600;
 
+/** As whom files are made, in the numbers of this process's own user namespace; the link /proc/self belongs to root of the host. */
+async function ownUid(): Promise<number> {
+  const [, uid] = /^Uid:\t\d+\t(\d+)/m.exec(await readFile("/proc/self/status", "utf8")) ?? [];
+  return Number(uid);
+}
+
 export function createNodeFiles(): StateFiles {
   return {
     openRoot: async (directory) => {
       await makeWithParents(directory);
       const root = await realpath(directory);
       const { uid } = await lstat(root);
-      const { uid: self } = await lstat("/proc/self");
+      const self = await ownUid();
       if (uid !== self)
         throw new DriverError(
           "FAILED_PRECONDITION",
