@@ -70,8 +70,9 @@ export async function prepareLayout(layout: Layout, files: StateFiles): Promise<
   try {
     await files.makePrivate(layout.root);
     for (const place of placesOf(layout)) await files.makeDirectory(place);
-    if (ours) return;
+    // Also when nothing is new: a life that was killed may have seen names that never reached the disk.
     await files.syncDirectory(layout.root);
+    if (ours) return;
     // Last, and by rename: where it is, all of the rest is.
     const file = formatFile(layout);
     await files.write(`${file}.new`, Buffer.from(`${JSON.stringify({ layout: layoutVersion })}\n`));

@@ -22,15 +22,21 @@ export interface LoadParts {
 /** Each holds threads of the pool that all file calls share. */
 const atOnce = 4;
 
-/** All records of one kind. One that cannot be read is told, and nothing of it is touched. */
+/**
+ * All records of one kind. One that cannot be read is told, and nothing of it is touched. What a killed life had not synced yet is
+ * synced: nobody is told of anything that a loss of power could still take back.
+ */
 export async function loadRecords<K extends DriverRecord["kind"]>(
   kind: K,
   { layout, files, log }: LoadParts,
 ): Promise<Loaded<RecordOf<K>>> {
   const folder = layout.folder(kind);
-  const entries = await files.list(folder).catch((error: unknown) => {
-    throw hostFailure(`read ${folder}`, error);
-  });
+  const entries = await files
+    .syncDirectory(folder)
+    .then(() => files.list(folder))
+    .catch((error: unknown) => {
+      throw hostFailure(`read ${folder}`, error);
+    });
   const queue = [...entries].sort((a, b) => (a.name < b.name ? -1 : 1)).filter((entry) => isOurs(entry, folder, log));
   const found: (RecordOf<K> | Broken)[] = [];
   const next = queue.entries();
@@ -81,6 +87,7 @@ async function loadRecord<K extends DriverRecord["kind"]>(
         log.warn("could not be deleted", { file: unfinished, why: messageOf(error) });
       });
     }
+    await files.syncDirectory(directory);
     return read.record;
   } catch (error) {
     return broken(`it cannot be read (${messageOf(error)})`);
