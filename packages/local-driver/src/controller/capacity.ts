@@ -1,5 +1,5 @@
 import { DriverError } from "../domain/driver-error.ts";
-import { isHere } from "../domain/topology.ts";
+import { isHere } from "../domain/is-here.ts";
 import { planKind } from "../domain/volume-plan.ts";
 import type { VolumeOperations } from "../operations.ts";
 import type { ControllerParts } from "./controller-parts.ts";

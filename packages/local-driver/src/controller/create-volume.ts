@@ -1,9 +1,9 @@
 import { differences } from "../domain/differences.ts";
 import { DriverError } from "../domain/driver-error.ts";
-import { nameOf } from "../domain/naming.ts";
+import { mayBeHere } from "../domain/is-here.ts";
+import { nameOf } from "../domain/name-of.ts";
 import { parseParameters } from "../domain/parameters.ts";
 import type { ContentSource, SnapshotRecord, VolumeRecord } from "../domain/records.ts";
-import { mayBeHere } from "../domain/topology.ts";
 import { planBytes, planKind } from "../domain/volume-plan.ts";
 import type { CreateVolumeInput, VolumeOperations } from "../operations.ts";
 import type { ContentPaths } from "../ports.ts";

@@ -1,5 +1,5 @@
 import { DriverError } from "../domain/driver-error.ts";
-import { nameOf } from "../domain/naming.ts";
+import { nameOf } from "../domain/name-of.ts";
 import type { VolumeRecord } from "../domain/records.ts";
 import type { Host, MountEntry } from "../ports.ts";
 import { placesOf, usesOf } from "./volume-uses.ts";

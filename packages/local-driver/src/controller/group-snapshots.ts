@@ -7,7 +7,7 @@
  */
 import { differing } from "../domain/differences.ts";
 import { DriverError } from "../domain/driver-error.ts";
-import { nameOf } from "../domain/naming.ts";
+import { nameOf } from "../domain/name-of.ts";
 import { parseSnapshotParameters } from "../domain/parameters.ts";
 import type { GroupRecord, SnapshotRecord } from "../domain/records.ts";
 import type { SnapshotOperations } from "../operations.ts";

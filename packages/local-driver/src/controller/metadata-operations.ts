@@ -1,7 +1,7 @@
 import { throwIfAborted } from "@holdfast/shared/async/signals";
 import { DriverError } from "../domain/driver-error.ts";
-import { nameOf } from "../domain/naming.ts";
-import { inPieces, wholeBlocks } from "../domain/ranges.ts";
+import { inPieces, wholeBlocks } from "../domain/extents.ts";
+import { nameOf } from "../domain/name-of.ts";
 import type { SnapshotRecord } from "../domain/records.ts";
 import type { Block, MetadataOperations } from "../operations.ts";
 import type { Extent } from "../ports.ts";

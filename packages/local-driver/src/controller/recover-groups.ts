@@ -1,4 +1,4 @@
-import { nameOf } from "../domain/naming.ts";
+import { nameOf } from "../domain/name-of.ts";
 import type { Host } from "../ports.ts";
 import { createCutSnapshots } from "./cut-snapshots.ts";
 

@@ -1,6 +1,6 @@
 import { differing } from "../domain/differences.ts";
 import { DriverError } from "../domain/driver-error.ts";
-import { nameOf } from "../domain/naming.ts";
+import { nameOf } from "../domain/name-of.ts";
 import { pageOf } from "../domain/page.ts";
 import { parseSnapshotParameters } from "../domain/parameters.ts";
 import type { SnapshotRecord } from "../domain/records.ts";

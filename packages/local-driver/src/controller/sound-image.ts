@@ -1,5 +1,5 @@
 import { DriverError } from "../domain/driver-error.ts";
-import { nameOf } from "../domain/naming.ts";
+import { nameOf } from "../domain/name-of.ts";
 import type { SnapshotRecord, VolumeRecord } from "../domain/records.ts";
 import type { ContentPaths, Host } from "../ports.ts";
 
