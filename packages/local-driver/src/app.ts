@@ -13,6 +13,7 @@ import { driverStatusMiddleware } from "./api/driver-status.ts";
 import { createPending } from "./api/pending.ts";
 import { type DriverConfig, driverVersion, toDriverSettings } from "./config.ts";
 import { createControllerOperations } from "./controller/controller-operations.ts";
+import { recoverGroups } from "./controller/recover-groups.ts";
 import { createBlocks } from "./host/blocks.ts";
 import { createCopier } from "./host/copier.ts";
 import { createFilesystems } from "./host/filesystems.ts";
@@ -92,7 +93,8 @@ export async function createApp(config: DriverConfig, given: { readonly log?: Lo
     const controller = createControllerOperations({ host, settings });
     const node = createNodeOperations({ host, settings });
     await lifecycle.start("recovery", async () => {
-      for (const done of await node.recover(starting)) log.info("recovered", { what: done });
+      for (const done of [...(await node.recover(starting)), ...(await recoverGroups(host))])
+        log.info("recovered", { what: done });
     });
 
     // Operations end before the state is let go of, whatever became of their callers.

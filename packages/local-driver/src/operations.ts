@@ -1,70 +1,17 @@
-import type {
-  Access,
-  AccessMode,
-  Capability,
-  ContentSource,
-  GroupRecord,
-  SnapshotRecord,
-  VolumeRecord,
-  VolumeType,
-} from "./domain/records.ts";
+import type { CapacityRange, CreateVolumeInput } from "./domain/create-volume-input.ts";
+import type { Page, PageInput } from "./domain/page.ts";
+import type { Access, AccessMode, Capability, GroupRecord, SnapshotRecord, VolumeRecord } from "./domain/records.ts";
 import type { FilesystemUsage } from "./ports.ts";
+
+export type { CapacityRange, CreateVolumeInput } from "./domain/create-volume-input.ts";
+export type { DriverSettings } from "./domain/driver-settings.ts";
+export type { Page, PageInput } from "./domain/page.ts";
 
 /**
  * What the driver can do, without gRPC. api/ checks the shape of a request, turns it into one of these calls, and lets in one call
  * at a time for each volume, snapshot and name; so an operation may rely on being alone with what it changes. A refusal is a
  * DriverError. Every operation may be called again after any failure, and after the process was killed in the middle of it.
  */
-
-export interface DriverSettings {
-  /** local.holdfast.dev unless set otherwise. */
-  readonly name: string;
-  readonly version: string;
-  readonly nodeId: string;
-  readonly topologyKey: string;
-  /** Of a volume whose parameters name none. */
-  readonly defaultType: VolumeType;
-  /** Images need loop devices, and so root. */
-  readonly types: readonly VolumeType[];
-  readonly defaultFsType: "ext4" | "xfs";
-  /** Of an image of which no size is asked. */
-  readonly defaultBytes: bigint;
-  /** ControllerPublishVolume is offered at all. */
-  readonly attach: boolean;
-  /** 0: no limit. */
-  readonly maxVolumesPerNode: number;
-}
-
-export interface CapacityRange {
-  /** 0: not given. */
-  readonly requiredBytes: bigint;
-  readonly limitBytes: bigint;
-}
-
-export interface CreateVolumeInput {
-  readonly name: string;
-  readonly capacity: CapacityRange;
-  readonly capabilities: readonly Capability[];
-  readonly parameters: Readonly<Record<string, string>>;
-  readonly mutableParameters: Readonly<Record<string, string>>;
-  readonly source: ContentSource | undefined;
-  /** Segments of each requisite topology; empty: anywhere. */
-  readonly requisite: readonly Readonly<Record<string, string>>[];
-  readonly preferred: readonly Readonly<Record<string, string>>[];
-}
-
-export interface Page<T> {
-  readonly entries: readonly T[];
-  /** Empty: that was all. */
-  readonly nextToken: string;
-}
-
-export interface PageInput {
-  /** 0: no limit. */
-  readonly maxEntries: number;
-  /** Empty: from the start. ABORTED when it is none of ours. */
-  readonly startingToken: string;
-}
 
 export interface Condition {
   readonly abnormal: boolean;

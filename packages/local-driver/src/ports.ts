@@ -1,4 +1,7 @@
+import type { Extent } from "./domain/extents.ts";
 import type { DriverRecord, FsType, GroupRecord, SnapshotRecord, VolumeRecord } from "./domain/records.ts";
+
+export type { Extent } from "./domain/extents.ts";
 
 /** Every wait takes a signal: the caller's deadline. An aborted wait rejects, and what it started is killed or undone first. */
 
@@ -87,11 +90,6 @@ export interface Images {
   extents(image: string, signal: AbortSignal): Promise<readonly Extent[]>;
   /** Gives the copy of a filesystem an identity of its own where it must have one (xfs refuses to mount two of the same UUID). */
   newIdentity(image: string, fsType: FsType, signal: AbortSignal): Promise<void>;
-}
-
-export interface Extent {
-  readonly offset: bigint;
-  readonly length: bigint;
 }
 
 /** Comparing the contents of two images, for snapshot metadata. */

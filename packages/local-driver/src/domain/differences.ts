@@ -1,8 +1,9 @@
-import type { CreateVolumeInput, DriverSettings } from "../operations.ts";
 import { capabilityProblems, usableOf } from "./capability-problems.ts";
+import type { CreateVolumeInput } from "./create-volume-input.ts";
+import type { DriverSettings } from "./driver-settings.ts";
+import { mayBeHere } from "./is-here.ts";
 import { parseParameters, withMutable } from "./parameters.ts";
 import type { VolumeRecord } from "./records.ts";
-import { mayBeHere } from "./topology.ts";
 
 type Values = Readonly<Record<string, string>>;
 

@@ -1,5 +1,17 @@
-import type { Page, PageInput } from "../operations.ts";
 import { DriverError } from "./driver-error.ts";
+
+export interface Page<T> {
+  readonly entries: readonly T[];
+  /** Empty: that was all. */
+  readonly nextToken: string;
+}
+
+export interface PageInput {
+  /** 0: no limit. */
+  readonly maxEntries: number;
+  /** Empty: from the start. ABORTED when it is none of ours. */
+  readonly startingToken: string;
+}
 
 /** Entries in the order of their making, so that what is added while somebody pages comes on a later page and not on none. */
 

@@ -1,6 +1,7 @@
-import type { CreateVolumeInput, DriverSettings } from "../operations.ts";
 import { capabilityProblems, mutableProblems } from "./capability-problems.ts";
+import type { CreateVolumeInput } from "./create-volume-input.ts";
 import { DriverError } from "./driver-error.ts";
+import type { DriverSettings } from "./driver-settings.ts";
 import { imageBytes, maximumBytes, minimumBytes, notedBytes } from "./image-size.ts";
 import { parseParameters, withMutable } from "./parameters.ts";
 import type { FsType, SnapshotRecord, VolumeRecord, VolumeType } from "./records.ts";

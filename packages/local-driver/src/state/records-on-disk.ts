@@ -11,7 +11,7 @@
 import path from "node:path";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import { DriverError } from "../domain/driver-error.ts";
-import { nameOf } from "../domain/naming.ts";
+import { nameOf } from "../domain/name-of.ts";
 import type { DriverRecord } from "../domain/records.ts";
 import type { Records } from "../ports.ts";
 import type { Clearing } from "./clearing.ts";

@@ -1,6 +1,6 @@
 /** Every adapter on the real kernel, over a temporary state directory; what a test leaves is found, named and taken away. */
 import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { tmpdir, userInfo } from "node:os";
 import path from "node:path";
 import { createCopier } from "../host/copier.ts";
 import { createFilesystems } from "../host/filesystems.ts";
@@ -13,7 +13,7 @@ import { createPlaces } from "../host/places.ts";
 import { createRunTool } from "../host/run-tool.ts";
 import { createSpace } from "../host/space.ts";
 
-export const isRoot = process.getuid?.() === 0;
+export const isRoot = userInfo().uid === 0;
 
 export type HostRig = Awaited<ReturnType<typeof createHostRig>>;
 

@@ -1,5 +1,9 @@
-import type { Extent } from "../ports.ts";
 import { greatest, least, roundDown, roundUp } from "./image-size.ts";
+
+export interface Extent {
+  readonly offset: bigint;
+  readonly length: bigint;
+}
 
 /** Ranges of bytes in an image, widened to whole blocks. All lists are in ascending order, without overlaps. */
 

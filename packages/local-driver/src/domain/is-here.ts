@@ -1,4 +1,4 @@
-import type { DriverSettings } from "../operations.ts";
+import type { DriverSettings } from "./driver-settings.ts";
 
 type Segments = Readonly<Record<string, string>>;
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { inPieces, wholeBlocks } from "./ranges.ts";
+import { inPieces, wholeBlocks } from "./extents.ts";
 
 const block = 4096n;
 const extent = fc.record({
