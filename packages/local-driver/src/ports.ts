@@ -1,8 +1,6 @@
 import type { Extent } from "./domain/extents.ts";
 import type { DriverRecord, FsType, GroupRecord, SnapshotRecord, VolumeRecord } from "./domain/records.ts";
 
-export type { Extent } from "./domain/extents.ts";
-
 /** Every wait takes a signal: the caller's deadline. An aborted wait rejects, and what it started is killed or undone first. */
 
 export interface Clock {

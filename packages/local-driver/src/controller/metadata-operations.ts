@@ -1,10 +1,9 @@
 import { throwIfAborted } from "@holdfast/shared/async/signals";
 import { DriverError } from "../domain/driver-error.ts";
-import { inPieces, wholeBlocks } from "../domain/extents.ts";
+import { type Extent, inPieces, wholeBlocks } from "../domain/extents.ts";
 import { nameOf } from "../domain/name-of.ts";
 import type { SnapshotRecord } from "../domain/records.ts";
 import type { Block, MetadataOperations } from "../operations.ts";
-import type { Extent } from "../ports.ts";
 import type { ControllerParts } from "./controller-parts.ts";
 import { mustBeSound, pathsOf } from "./sound-image.ts";
 

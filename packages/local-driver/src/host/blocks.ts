@@ -1,7 +1,8 @@
 import fs from "node:fs/promises";
 import { throwIfAborted } from "@holdfast/shared/async/signals";
 import { DriverError } from "../domain/driver-error.ts";
-import type { Blocks, Extent } from "../ports.ts";
+import type { Extent } from "../domain/extents.ts";
+import type { Blocks } from "../ports.ts";
 
 const blockBytes = 4096;
 /** Read at once of each file: large enough to be fast, small enough to give up soon. */

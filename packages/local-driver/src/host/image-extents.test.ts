@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Extent } from "../ports.ts";
+import type { Extent } from "../domain/extents.ts";
 import { firstData, imageExtents } from "./image-extents.ts";
 import { createRunTool, type RunTool } from "./run-tool.ts";
 

@@ -1,5 +1,5 @@
 import { type FileHandle, open } from "node:fs/promises";
-import type { Extent } from "../ports.ts";
+import type { Extent } from "../domain/extents.ts";
 import { hostFailure, throwIfGivenUp } from "./host-failure.ts";
 import type { RunTool } from "./run-tool.ts";
 
