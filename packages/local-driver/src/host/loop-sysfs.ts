@@ -17,33 +17,32 @@ const gone = new Set(["ENOENT", "ENXIO", "ENODEV"]);
 
 /** All devices that are bound to this file, given by its canonical path. */
 export function loopsOf(sys: string, image: string): readonly BoundLoop[] {
-  return allLoops(sys).filter((loop) => isBacking(loop.backingFile, image));
+  return boundLoops(sys, (backingFile) => isBacking(backingFile, image));
 }
 
 /** All devices that are bound to files of this directory, which is given by its canonical path. */
 export function loopsBelow(sys: string, directory: string): readonly BoundLoop[] {
-  return allLoops(sys).filter((loop) => loop.backingFile.startsWith(`${directory}/`));
+  return boundLoops(sys, (backingFile) => backingFile.startsWith(`${directory}/`));
 }
 
-/** Without the mark of a deleted one. */
-export function backedFile({ backingFile }: BoundLoop): string {
-  return backingFile.endsWith(deletedMark) && !existsSync(backingFile)
-    ? backingFile.slice(0, -deletedMark.length)
-    : backingFile;
-}
-
-function allLoops(sys: string): readonly BoundLoop[] {
+/** One read for each device that is not wanted: there may be hundreds. */
+function boundLoops(sys: string, isWanted: (backingFile: string) => boolean): readonly BoundLoop[] {
   return readdirSync(path.join(sys, "block"))
     .filter((name) => /^loop\d+$/.test(name))
-    .map((name) => readLoop(sys, `/dev/${name}`))
+    .map((name) => readLoop(sys, `/dev/${name}`, isWanted))
     .filter((loop) => loop !== undefined);
 }
 
-/** Undefined when it is not bound to a file. */
-export function readLoop(sys: string, device: string): BoundLoop | undefined {
+/** Undefined when it is not bound to a file, or to one that is not wanted. */
+export function readLoop(
+  sys: string,
+  device: string,
+  isWanted: (backingFile: string) => boolean = () => true,
+): BoundLoop | undefined {
   const directory = path.join(sys, "block", path.basename(device));
   try {
     const backingFile = readLine(path.join(directory, "loop/backing_file"));
+    if (!isWanted(backingFile)) return undefined;
     return {
       device,
       dev: readLine(path.join(directory, "dev")),
@@ -60,6 +59,13 @@ export function readLoop(sys: string, device: string): BoundLoop | undefined {
 /** A device that holds on to a deleted file is not bound to another one that has its name now. */
 export function isBacking(backingFile: string, image: string): boolean {
   return backingFile === image || (backingFile === `${image}${deletedMark}` && !existsSync(image));
+}
+
+/** Without the mark of a deleted one. */
+export function backedFile({ backingFile }: BoundLoop): string {
+  return backingFile.endsWith(deletedMark) && !existsSync(backingFile)
+    ? backingFile.slice(0, -deletedMark.length)
+    : backingFile;
 }
 
 /** The name may hold anything but a zero; one line feed is the kernel's own. */

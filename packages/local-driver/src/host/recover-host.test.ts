@@ -1,8 +1,12 @@
-import { mkdir, readdir, unlink, writeFile } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, mkdir, readdir, stat, unlink, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createHostRig, type HostRig, isRoot } from "../testing/host-rig.ts";
 import { recoverHost } from "./recover-host.ts";
+import { endStrayChildren } from "./stray-children.ts";
 
 let rig: HostRig;
 beforeEach(async () => {
@@ -56,5 +60,58 @@ describe.skipIf(!isRoot)("as root", () => {
     );
     expect(await rig.leftovers()).toEqual([`${volume.device} ${rig.at("volumes/v/image")}`]);
     await rig.loops.detach(volume, rig.at("volumes/v/image"), rig.signal);
+  });
+
+  /** Runs these lines in a process of their own, which is killed when the program of this name has done its work and hangs. */
+  const killedIn = async (program: string, lines: string): Promise<void> => {
+    const real = (await rig.run("which", [program], { signal: rig.signal })).stdout.trim();
+    await mkdir(rig.at("bin"));
+    await writeFile(rig.at("bin", program), `#!/bin/sh\n${real} "$@"; touch ${rig.at("begun")}; sleep 600\n`);
+    await chmod(rig.at("bin", program), 0o755);
+    const module = (name: string) => JSON.stringify(new URL(name, import.meta.url).href);
+    const script = `
+      const { createRunTool } = await import(${module("./run-tool.ts")});
+      const { createLoops } = await import(${module("./loops.ts")});
+      const { createMounts } = await import(${module("./mounts.ts")});
+      const { createImages } = await import(${module("./images.ts")});
+      const stateDir = ${JSON.stringify(rig.stateDir)};
+      const run = createRunTool({ stateDir, nodeId: "a", path: stateDir + "/bin:" + process.env.PATH });
+      const loops = createLoops({ run });
+      const mounts = createMounts({ run, stateDir });
+      const images = createImages({ run, loops });
+      const signal = new AbortController().signal;
+      ${lines}`;
+    const life = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: "inherit" });
+    const ended = once(life, "exit");
+    while (!(await stat(rig.at("begun")).catch(() => undefined))) {
+      expect(life.exitCode).toBe(null);
+      await sleep(5);
+    }
+    life.kill("SIGKILL");
+    await ended;
+  };
+
+  it("after a kill in the middle of a new identity nothing is left of its mount and its device", async () => {
+    await mkdir(rig.at("making"));
+    const image = rig.at("making/image");
+    await rig.images.create(image, 300n << 20n, rig.signal);
+    await rig.images.format(image, "xfs", rig.signal);
+    await killedIn("mount", `await images.newIdentity(${JSON.stringify(image)}, "xfs", signal);`);
+    // The mount lives in the namespace of the hung child, and the device with it.
+    expect((await rig.loops.of(image)).length).toBe(1);
+    expect((await endStrayChildren(rig.stateDir, rig.signal)).map(({ command }) => command)).toContain("mount");
+    await recoverHost(rig, rig.signal);
+    expect([await rig.loops.of(image), await rig.leftovers()]).toEqual([[], []]);
+    await rig.images.newIdentity(image, "xfs", rig.signal);
+  });
+
+  it("after a kill in the middle of a read-only bind nothing of it is left", async () => {
+    await mkdir(rig.at("data"));
+    await mkdir(rig.at("target"));
+    await killedIn("mount", `await mounts.bind(stateDir + "/data", stateDir + "/target", { readonly: true }, signal);`);
+    expect(await rig.leftovers()).toEqual([rig.at("binding")]);
+    await endStrayChildren(rig.stateDir, rig.signal);
+    await recoverHost(rig, rig.signal);
+    expect(await rig.leftovers()).toEqual([]);
   });
 });
