@@ -178,6 +178,19 @@ describe.skipIf(!isRoot)("on the kernel (needs root)", () => {
     await endOf(id);
   });
 
+  test("a failed publish leaves what was there before it", async () => {
+    const { id } = await at.addVolume();
+    await at.stage(id, blockCapability);
+    await mkdir(at.target(1));
+    await writeFile(path.join(at.target(1), "foreign"), "kept");
+    await expect(at.publish(id, 1, blockCapability)).rejects.toMatchObject({
+      code: "FAILED_PRECONDITION",
+      message: expect.stringMatching(/is not an empty file; nothing was changed.*taken back: \/dev\/loop\d+$/),
+    });
+    expect(await readFile(path.join(at.target(1), "foreign"), "utf8")).toBe("kept");
+    await endOf(id);
+  });
+
   test("ext4 grows unmounted, by the next stage", async () => {
     const { id } = await at.addVolume();
     await at.stage(id);

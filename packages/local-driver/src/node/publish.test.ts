@@ -341,3 +341,82 @@ test("a directory volume goes the same way", async () => {
   await at.unstage(id);
   expect(at.memory.leftovers()).toEqual([]);
 });
+
+describe("what others did", () => {
+  test("an exit code is not believed: a bind that is not there is an error, and the target goes", async () => {
+    const { at, id } = await staged();
+    const { host } = at.memory;
+    const lying = { ...host, mounts: { ...host.mounts, bind: async () => undefined } };
+    const node = createNodeOperations({ host: lying, settings: nodeSettings });
+    const input = {
+      volumeId: id,
+      stagingPath,
+      targetPath: targetPath(1),
+      capability: mountCapability,
+      readonly: false,
+    };
+    await expect(node.publish(input, at.signal)).rejects.toEqual(
+      refused("INTERNAL", /shows nothing there; call again; taken back: the target \/co\/pods\/1\/target$/),
+    );
+    expect(at.record(id).publications).toEqual([]);
+    expect(at.memory.world.places.has(targetPath(1))).toBe(false);
+  });
+
+  test("the raw device is not given out while its filesystem is mounted by hand", async () => {
+    const { at, id } = await staged();
+    await at.unstage(id);
+    await at.stage(id, blockCapability);
+    const { image } = at.memory.host.state.volumes.paths(id);
+    at.memory.world.loops.set("/dev/loop5", { device: "/dev/loop5", image, readonly: false, bytes: 1n });
+    at.memory.world.mounts.push({ ...foreign("/mnt/by-hand"), dev: "7:5", source: "/dev/loop5" });
+    await expect(at.publish(id, 1, { capability: blockCapability })).rejects.toEqual(
+      refused("FAILED_PRECONDITION", /filesystem is mounted at \/mnt\/by-hand .*nothing was left behind$/),
+    );
+    expect(at.mounts()).toEqual(["/mnt/by-hand"]);
+  });
+
+  test("an idle loop device of a killed life, which may have an old size, is not used again", async () => {
+    const { at, id } = await staged(blockCapability);
+    const { image } = at.memory.host.state.volumes.paths(id);
+    at.memory.world.loops.set("/dev/loop5", { device: "/dev/loop5", image, readonly: false, bytes: 4096n });
+    await at.publish(id, 1, { capability: blockCapability });
+    expect([...at.memory.world.loops.values()]).toMatchObject([{ device: "/dev/loop0", bytes: 64n << 20n }]);
+  });
+
+  test("a target of ours that cannot be removed stays recorded", async () => {
+    const { at, id } = await staged();
+    at.memory.inject(
+      { on: "mounts.bind", kind: "fail", code: "INTERNAL", message: "no bind" },
+      { on: "places.remove", kind: "fail", code: "FAILED_PRECONDITION", message: "not empty" },
+    );
+    await expect(at.publish(id, 1)).rejects.toEqual(
+      refused(
+        "INTERNAL",
+        /no bind; not everything could be taken back \(not empty\); NodeUnpublishVolume takes the rest$/,
+      ),
+    );
+    expect(at.record(id).publications).toHaveLength(1);
+    await at.unpublish(id, 1);
+    expect(at.memory.world.places.has(targetPath(1))).toBe(false);
+  });
+
+  test("a target that was there and is empty goes too: to make and to remove it is the plugin's", async () => {
+    const { at, id } = await staged();
+    at.memory.world.places.set(targetPath(1), "directory");
+    at.memory.inject({ on: "mounts.bind", kind: "lost", code: "INTERNAL" });
+    await expect(at.publish(id, 1)).rejects.toEqual(refused("INTERNAL", /taken back: the mount at .*, the target/));
+    expect(at.mounts()).toEqual([stagingPath]);
+    expect(at.record(id).publications).toEqual([]);
+  });
+});
+
+test("attached for reading nobody writes, and so nobody is a second writer", async () => {
+  const at = createNodeFixture({ attach: true });
+  const capability = { ...mountCapability, mode: "SINGLE_NODE_SINGLE_WRITER" } as const;
+  const attached = { nodeId: "node-a", readonly: true, access: "mount", mode: capability.mode } as const;
+  const { id } = await at.addVolume({ attachments: [attached] });
+  await at.stage(id, capability);
+  await at.publish(id, 1, { capability });
+  await at.publish(id, 2, { capability });
+  expect(at.memory.world.mounts.map(({ options }) => options)).toEqual([["ro"], ["ro"], ["ro"]]);
+});

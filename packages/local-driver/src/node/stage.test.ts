@@ -3,9 +3,11 @@ import {
   blockCapability,
   createNodeFixture,
   mountCapability,
+  nodeSettings,
   readerCapability,
   stagingPath,
 } from "../testing/node-fixture.ts";
+import { createNodeOperations } from "./node-operations.ts";
 
 const refused = (code: string, message: RegExp) =>
   expect.objectContaining({ name: "DriverError", code, message: expect.stringMatching(message) });
@@ -344,4 +346,56 @@ test("propagation that shows one mount twice is no second mount, and both lines 
   await at.unpublish(id, 1);
   await at.unstage(id);
   expect(at.memory.leftovers()).toEqual([]);
+});
+
+describe("what others did", () => {
+  test("a device that is bound by hand is neither formatted nor mounted", async () => {
+    const at = createNodeFixture();
+    const { id } = await at.addVolume();
+    const { image } = at.memory.host.state.volumes.paths(id);
+    at.memory.world.loops.set("/dev/loop5", { device: "/dev/loop5", image, readonly: false, bytes: 64n << 20n });
+    at.memory.world.mounts.push({ ...foreign("/mnt/device"), root: "/loop5", dev: "0:6", fsType: "devtmpfs" });
+    await expect(at.stage(id)).rejects.toEqual(
+      refused("FAILED_PRECONDITION", /device is still bound at \/mnt\/device .*; nothing was left behind$/),
+    );
+    expect(at.mounts()).toEqual(["/mnt/device"]);
+    expect(at.record(id)).toMatchObject({ format: undefined, staging: undefined });
+  });
+
+  test("an exit code is not believed: a mount that is not there is an error", async () => {
+    const at = createNodeFixture();
+    const { id } = await at.addVolume();
+    const { host } = at.memory;
+    const lying = { ...host, mounts: { ...host.mounts, mountDevice: async () => undefined } };
+    const node = createNodeOperations({ host: lying, settings: nodeSettings });
+    await expect(node.stage({ volumeId: id, stagingPath, capability: mountCapability }, at.signal)).rejects.toEqual(
+      refused("INTERNAL", /table shows nothing there; call again; taken back: \/dev\/loop0$/),
+    );
+    expect(at.record(id).staging).toBeUndefined();
+    expect(at.memory.leftovers()).toEqual([]);
+  });
+
+  test("unmounted by hand under its targets: a failed stage keeps the record, the next one mounts", async () => {
+    const at = createNodeFixture();
+    const { id } = await at.addVolume();
+    await at.stage(id);
+    await at.publish(id, 1);
+    at.memory.world.mounts.shift();
+    const before = at.record(id);
+    at.memory.inject({ on: "mounts.mountDevice", kind: "lost", code: "INTERNAL" });
+    await expect(at.stage(id)).rejects.toEqual(refused("INTERNAL", /taken back: the mount at \/co\/staging$/));
+    expect(at.record(id)).toEqual(before);
+    await at.stage(id);
+    expect(at.mounts().toSorted()).toEqual(["/co/pods/1/target", stagingPath]);
+    expect(at.memory.world.loops.size).toBe(1);
+  });
+
+  test("a loop device that no record knows of goes with an unstage of what is not staged", async () => {
+    const at = createNodeFixture();
+    const { id } = await at.addVolume();
+    const { image } = at.memory.host.state.volumes.paths(id);
+    at.memory.world.loops.set("/dev/loop5", { device: "/dev/loop5", image, readonly: true, bytes: 1n });
+    await at.unstage(id);
+    expect(at.memory.leftovers()).toEqual([]);
+  });
 });

@@ -1,10 +1,10 @@
 import type { PublishInput } from "../operations.ts";
 import { letGoOfIdleLoops } from "./idle-loops.ts";
 import { publicationAt } from "./live-publications.ts";
-import { describeMount, lookAt } from "./mounted.ts";
+import { lookAt } from "./mounted.ts";
 import { type NodeParts, refusal, volumeOf } from "./node-parts.ts";
 import { forgetTarget } from "./targets.ts";
-import { foreignMount, unmount } from "./unmount.ts";
+import { unmount } from "./unmount.ts";
 
 /**
  * NodeUnpublishVolume: unmount, let go of the device, remove the target, forget. In this order: whatever fails can be asked again.
@@ -20,13 +20,15 @@ export async function unpublish(
   const target = await host.places.resolve(input.targetPath);
   const publication = await publicationAt(parts, record, target);
   const mounted = await lookAt(parts, record);
-  const here = mounted.at(target);
-  const refuse = (text: string) => refusal(parts, record, "FAILED_PRECONDITION", text);
-  if (here.kind === "foreign") throw refuse(foreignMount(describeMount(here.entry)));
   if (publication === undefined) {
-    if (here.kind === "nothing") return;
+    if (mounted.at(target).kind === "nothing") return;
     if (record.staging !== undefined && (await host.places.resolve(record.staging.path)) === target)
-      throw refuse(`${target} is its staging path, and no target; call NodeUnstageVolume for it`);
+      throw refusal(
+        parts,
+        record,
+        "FAILED_PRECONDITION",
+        `${target} is its staging path, and no target; call NodeUnstageVolume for it`,
+      );
   }
   const after = await unmount(parts, record, target, mounted, signal);
   await letGoOfIdleLoops(parts, record, after, signal);

@@ -4,7 +4,7 @@ import { letGoOfIdleLoops } from "./idle-loops.ts";
 import { livePublications } from "./live-publications.ts";
 import { describeMount, lookAt, type Mounted, usersOf } from "./mounted.ts";
 import { type NodeParts, refusal, volumeOf } from "./node-parts.ts";
-import { foreignMount, unmount } from "./unmount.ts";
+import { unmount } from "./unmount.ts";
 
 /** NodeUnstageVolume. The record forgets the staging last: whatever fails before can be asked again. */
 export async function unstage(
@@ -25,9 +25,6 @@ export async function unstage(
     return;
   }
   await refusePublished(parts, record, mounted);
-  if (here.kind === "foreign")
-    throw refusal(parts, record, "FAILED_PRECONDITION", foreignMount(describeMount(here.entry)));
-
   const after = await unmount(parts, record, path, mounted, signal);
   await letGoOfIdleLoops(parts, record, after, signal);
   refuseStillUsed(parts, record, after);
