@@ -1,22 +1,22 @@
 /** Something else is in the place of an image: the driver looks before it formats, refuses, and leaves every byte as it is. */
 import { createHash } from "node:crypto";
 import { open, readFile, truncate, writeFile } from "node:fs/promises";
-import { afterEach, beforeEach, expect } from "vitest";
+import { afterAll, beforeAll, expect } from "vitest";
 import { asRoot } from "./as-root.ts";
 import { outcomeOf } from "./call-outcome.ts";
 import { createDriverProcess, type DriverProcess } from "./driver-process.ts";
 import { runCommand } from "./run-command.ts";
 import { patternOf } from "./seeded-random.ts";
-import { createVolumeLife } from "./volume-life.ts";
+import { createVolumeLife, endVolumeLife } from "./volume-life.ts";
 
 let driver: DriverProcess;
 
-beforeEach(async () => {
+beforeAll(async () => {
   driver = await createDriverProcess();
   await driver.start();
 });
 
-afterEach(async () => {
+afterAll(async () => {
   await driver.remove();
 });
 
@@ -48,15 +48,19 @@ interface Foreign {
   readonly place: (image: string) => Promise<unknown>;
   /** Said to whoever has to find out what it is. */
   readonly named: RegExp;
+  /** Of the volume; an xfs takes 300 MiB at least. */
+  readonly kind?: "xfs";
 }
 
 const foreign: readonly Foreign[] = [
+  { what: "an ext4", place: (image) => runCommand("mkfs.ext4", "-q", image), named: /ext4/ },
   {
-    what: "an ext4 that this driver did not make",
+    what: "an ext4 where xfs is wanted",
     place: (image) => runCommand("mkfs.ext4", "-q", image),
     named: /ext4/,
+    kind: "xfs",
   },
-  { what: "an xfs that this driver did not make", place: (image) => runCommand("mkfs.xfs", "-q", image), named: /xfs/ },
+  { what: "an xfs", place: (image) => runCommand("mkfs.xfs", "-q", image), named: /xfs/, kind: "xfs" },
   { what: "an ext2", place: (image) => runCommand("mkfs.ext2", "-q", image), named: /ext2/ },
   { what: "swap", place: (image) => runCommand("mkswap", image), named: /swap/ },
   { what: "a partition table", place: (image) => put(image, 0, partitionTable()), named: /dos|partition/ },
@@ -65,31 +69,25 @@ const foreign: readonly Foreign[] = [
     place: (image) => put(image, 0, Buffer.concat([Buffer.from("LUKS\xba\xbe\0\x02", "latin1"), patternOf(1, 4088)])),
     named: /LUKS|data/,
   },
-  {
-    what: "one byte far in",
-    place: (image) => put(image, 299_000_123, Buffer.from([1])),
-    named: /data.*299000123|data/,
-  },
+  { what: "one byte far in", place: (image) => put(image, 31_000_123, Buffer.from([1])), named: /data/ },
   { what: "raw data at the start", place: (image) => put(image, 0, patternOf(3, 65_536)), named: /data/ },
 ];
 
-for (const { what, place, named } of foreign)
-  asRoot(`never formatted, and there is ${what}: refused for ext4 and xfs, no byte changed`, async () => {
-    for (const kind of ["ext4", "xfs"] as const) {
-      const volume = await createVolumeLife(driver, `for-${kind}`, kind, { bytes: 320n << 20n });
-      await place(volume.image);
-      const before = await sha256(volume.image);
-      const outcome = await outcomeOf(volume.stage());
-      expect([kind, outcome.code]).toEqual([kind, "FAILED_PRECONDITION"]);
-      if (outcome.code !== "OK") {
-        expect(outcome.details).toMatch(named);
-        expect(outcome.details).toContain(volume.image);
-      }
-      expect([kind, await sha256(volume.image)]).toEqual([kind, before]);
-      expect(await driver.leftovers()).toEqual([]);
-      await volume.unstage();
-      await volume.remove();
+for (const { what, place, named, kind = "ext4" } of foreign)
+  asRoot(`never formatted by this driver, and there is ${what}: refused, no byte changed`, async () => {
+    const volume = await createVolumeLife(driver, what.replaceAll(" ", "-"), kind);
+    await place(volume.image);
+    const before = await sha256(volume.image);
+    const outcome = await outcomeOf(volume.stage());
+    expect(outcome.code).toBe("FAILED_PRECONDITION");
+    if (outcome.code !== "OK") {
+      expect(outcome.details).toMatch(named);
+      expect(outcome.details).toContain(volume.image);
     }
+    expect(await sha256(volume.image)).toBe(before);
+    expect(await driver.leftovers()).toEqual([]);
+    await volume.unstage();
+    await volume.remove();
   });
 
 asRoot("formatted here, and another filesystem is in its place: refused, no byte changed", async () => {
@@ -97,7 +95,7 @@ asRoot("formatted here, and another filesystem is in its place: refused, no byte
     ["ext4", "xfs"],
     ["xfs", "ext4"],
   ] as const) {
-    const volume = await createVolumeLife(driver, `for-${kind}`, kind, { bytes: 320n << 20n });
+    const volume = await createVolumeLife(driver, `was-${kind}`, kind, { bytes: 320n << 20n });
     await volume.stage();
     await volume.unstage();
     await writeFile(volume.image, "");
@@ -144,6 +142,7 @@ asRoot(
     await volume.stage();
     await volume.publish(true);
     expect(patternOf(9, 65_536).equals((await readFile(volume.targetPath)).subarray(0, 65_536))).toBe(true);
+    await endVolumeLife(volume);
   },
 );
 

@@ -14,7 +14,8 @@ export const tearDown = async (home: string, stateDir: string): Promise<void> =>
       // It ended by itself.
     }
   }
-  for (let round = 0; round < 20; round += 1) {
+  // A private mount namespace of another test may keep a copy of a mount until that test ends.
+  for (let round = 0; round < 300; round += 1) {
     const mounts = await mountsBelow(home);
     // A filesystem that stayed frozen could be unmounted and never be mounted again.
     for (const { point } of mounts) await tolerant(runCommand("fsfreeze", "--unfreeze", point));
@@ -22,7 +23,7 @@ export const tearDown = async (home: string, stateDir: string): Promise<void> =>
     const loops = await loopsBelow(home);
     for (const { device } of loops) await tolerant(runCommand("losetup", "--detach", device));
     if (mounts.length === 0 && loops.length === 0) return;
-    await sleep(50);
+    await sleep(100);
   }
   const left = [...(await mountsBelow(home)), ...(await loopsBelow(home))];
   throw new Error(`cannot be cleaned up: ${JSON.stringify(left)}`);

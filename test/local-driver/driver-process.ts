@@ -47,12 +47,19 @@ export interface DriverOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Made by the caller: where the state directory shall be, below the home. */
   readonly prepareState?: (home: string) => Promise<string>;
+  /** A program that becomes the driver, with its own arguments: given the driver's command line after them. */
+  readonly wrap?: (home: string) => Promise<readonly [string, ...string[]]>;
 }
 
-export const createDriverProcess = async ({ env = {}, prepareState }: DriverOptions = {}): Promise<DriverProcess> => {
+export const createDriverProcess = async ({
+  env = {},
+  prepareState,
+  wrap,
+}: DriverOptions = {}): Promise<DriverProcess> => {
   const home = await realpath(await mkdtemp(path.join(tmpdir(), "hf-local-")));
   const stateDir = prepareState === undefined ? path.join(home, "state") : await prepareState(home);
   const socket = path.join(home, "csi.sock");
+  const wrapper = wrap === undefined ? undefined : await wrap(home);
   const lives: ManagedProcess[] = [];
   const others: CsiClients[] = [];
   let clients: CsiClients | undefined;
@@ -60,7 +67,7 @@ export const createDriverProcess = async ({ env = {}, prepareState }: DriverOpti
   const spawn = (more: Readonly<Record<string, string>> = {}): ManagedProcess => {
     const life = startProcess({
       name: `local-driver ${lives.length + 1}`,
-      command: [process.execPath, driverMain],
+      command: wrapper === undefined ? [process.execPath, driverMain] : [...wrapper, process.execPath, driverMain],
       env: {
         HOLDFAST_LOCAL_SOCKET: socket,
         HOLDFAST_LOCAL_STATE_DIR: stateDir,

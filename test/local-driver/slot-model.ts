@@ -115,9 +115,10 @@ const rules: { readonly [C in SlotCall["call"]]: Rule<C> } = {
     return isPublished(state) ? same(state, "FAILED_PRECONDITION") : { code: "OK", state: { ...state, staged: "" } };
   }),
   publish: onVolume((state, { path, target, how }, _said, { singleWriter }) => {
-    if (state.staged !== path) return same(state, "FAILED_PRECONDITION");
     const known = state.targets[target];
-    if (known !== "") return same(state, known === how ? "OK" : "ALREADY_EXISTS");
+    if (known !== "" && known !== how) return same(state, "ALREADY_EXISTS");
+    if (state.staged !== path) return same(state, "FAILED_PRECONDITION");
+    if (known !== "") return same(state, "OK");
     if (singleWriter && how === "rw" && state.targets[other(target)] === "rw")
       return same(state, "FAILED_PRECONDITION");
     return { code: "OK", state: { ...state, targets: { ...state.targets, [target]: how } } };
