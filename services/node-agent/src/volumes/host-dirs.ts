@@ -5,12 +5,13 @@
  * H2 Making and removing go through an opened directory, so that a swap after the check changes nothing.
  * H3 Removal takes an empty directory or an empty file, never what is in one: it may be a mount that nobody saw, or data.
  *
- * Synchronous on purpose: these are directories of root on the agent's own file system, microseconds each, and a turn
- * through the thread pool for every one of them costs a claim milliseconds. Nothing that may be mounted is touched so:
- * mkdir(2) and rmdir(2) of a mount point answer EEXIST and EBUSY without asking what is mounted.
+ * Looking and making are synchronous on purpose: these are directories of root on the agent's own file system, microseconds
+ * each, and a turn through the thread pool for every one of them costs a claim milliseconds. Nothing that may be mounted is
+ * touched so: mkdir(2) and rmdir(2) of a mount point answer EEXIST and EBUSY without asking what is mounted. Removing what
+ * is there now and then waits milliseconds for the disk, which is for the thread pool.
  */
 import { closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync, rmdirSync } from "node:fs";
-import { lstat, mkdir, readFile, stat, unlink } from "node:fs/promises";
+import { lstat, mkdir, readFile, rmdir, stat, unlink } from "node:fs/promises";
 import path from "node:path";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
@@ -40,24 +41,29 @@ export async function openHostDirs({ root, log, alsoTrusted }: HostDirsOptions):
     held.set(at, holdDirectory(at, owners));
   }
 
-  /** Opens the directory that holds `at`, makes nothing. */
-  function inParent(at: string, act: (entry: string) => void): void {
+  /** The directory that holds `at`, opened for the caller to close; nothing is made. */
+  function openParent(at: string): number {
     const directory = path.dirname(at);
-    const actIn = (descriptor: number) => act(`/proc/self/fd/${descriptor}/${path.basename(at)}`); // H2
     const own = held.get(directory);
+    if (own !== undefined) return openDirectory(`/proc/self/fd/${own.checked()}/.`, directory);
+    const above = held.get(path.dirname(directory));
+    return above === undefined
+      ? walk(directory, owners)
+      : openChecked(entryIn(above.checked(), directory), directory, owners);
+  }
+
+  /** Within one turn: what is held then stays open. */
+  function inParent(at: string, act: (entry: string) => void): void {
+    const own = held.get(path.dirname(at));
     if (own !== undefined) {
-      actIn(own.checked());
+      act(entryIn(own.checked(), at));
       return;
     }
-    const above = held.get(path.dirname(directory));
-    const opened =
-      above === undefined
-        ? walk(directory, owners)
-        : openChecked(`/proc/self/fd/${above.checked()}/${path.basename(directory)}`, directory, owners);
+    const parent = openParent(at);
     try {
-      actIn(opened);
+      act(entryIn(parent, at));
     } finally {
-      closeSync(opened);
+      closeSync(parent);
     }
   }
 
@@ -73,16 +79,17 @@ export async function openHostDirs({ root, log, alsoTrusted }: HostDirsOptions):
     });
   }
 
-  /** H3. Through the thread pool: no call that a mount stops says first whether one is there. */
-  async function removeFile(at: string): Promise<void> {
-    const parent = walk(path.dirname(at), owners);
+  /** Through the thread pool, and with a descriptor of its own: what is held may be another one meanwhile. */
+  async function removeBelow(at: string, remove: (entry: string) => Promise<void>): Promise<void> {
+    let parent: number | undefined;
     try {
-      const entry = `/proc/self/fd/${parent}/${path.basename(at)}`; // H2
-      const found = await lstat(entry);
-      if (found.isFile() && found.size === 0) await unlink(entry);
-      else log.warn("a plugin left something at a target; it stays", { path: at, size: found.size });
+      parent = openParent(at);
+      await remove(entryIn(parent, at));
+    } catch (error) {
+      if (codeOf(error) !== "ENOENT")
+        log.warn("a directory that is no longer needed stays", { path: at, code: codeOf(error) });
     } finally {
-      closeSync(parent);
+      if (parent !== undefined) closeSync(parent);
     }
   }
 
@@ -95,30 +102,26 @@ export async function openHostDirs({ root, log, alsoTrusted }: HostDirsOptions):
     },
     async removeTarget(at) {
       try {
+        // Most plugins leave nothing, and then nothing has to wait.
         inParent(at, (entry) => rmdirSync(entry)); // H3
       } catch (error) {
-        if (codeOf(error) !== "ENOTDIR") leave(at, error);
-        else await removeFile(at).catch((second: unknown) => leave(at, second));
+        if (codeOf(error) === "ENOENT") return;
+        await removeBelow(at, async (entry) => {
+          const found = await lstat(entry);
+          // H3
+          if (found.isDirectory()) await rmdir(entry);
+          else if (found.isFile() && found.size === 0) await unlink(entry);
+          else log.warn("a plugin left something at a target; it stays", { path: at, size: found.size });
+        });
       }
     },
-    async removeDirectory(at) {
-      try {
-        inParent(at, (entry) => rmdirSync(entry)); // H3
-      } catch (error) {
-        leave(at, error);
-      }
-    },
+    removeDirectory: (at) => removeBelow(at, rmdir), // H3
     async deviceNumber(name) {
       const found = await stat(name).catch(() => undefined);
       if (found === undefined || !found.isBlockDevice()) return undefined;
       return { major: majorOf(found.rdev), minor: minorOf(found.rdev) };
     },
   };
-
-  function leave(at: string, error: unknown): void {
-    if (codeOf(error) === "ENOENT") return;
-    log.warn("a directory that is no longer needed stays", { path: at, code: codeOf(error) });
-  }
 }
 
 interface HeldDirectory {
@@ -161,7 +164,7 @@ function walk(directory: string, owners: readonly number[]): number {
   let descriptor = openChecked(top, top, owners);
   for (const at of below) {
     try {
-      const next = openChecked(`/proc/self/fd/${descriptor}/${path.basename(at)}`, at, owners);
+      const next = openChecked(entryIn(descriptor, at), at, owners);
       closeSync(descriptor);
       descriptor = next;
     } catch (error) {
@@ -171,6 +174,9 @@ function walk(directory: string, owners: readonly number[]): number {
   }
   return descriptor;
 }
+
+/** H2 */
+const entryIn = (descriptor: number, at: string): string => `/proc/self/fd/${descriptor}/${path.basename(at)}`;
 
 function openChecked(entry: string, at: string, owners: readonly number[]): number {
   const descriptor = openDirectory(entry, at);

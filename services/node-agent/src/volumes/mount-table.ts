@@ -87,16 +87,22 @@ export async function createMountTable({ proc, kernel }: MountTableOptions): Pro
   };
 }
 
-/** T1, T2, T3: who asks before the next look has begun shares it; it begins when the one before has ended. */
+/**
+ * T1, T2, T3: who asks before the next look has begun shares it; it begins when the one before has ended and the event loop
+ * has come round, so that whoever is woken by what arrived together looks together.
+ */
 function coalesced<T>(read: () => Promise<T>): () => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   let next: Promise<T> | undefined;
+  const begin = async (before: Promise<unknown>): Promise<T> => {
+    await before;
+    await nextTurn();
+    next = undefined;
+    return read();
+  };
   return () => {
     if (next !== undefined) return next;
-    next = last.then(() => {
-      next = undefined;
-      return read();
-    });
+    next = begin(last);
     last = next.catch(() => undefined);
     return next;
   };

@@ -94,8 +94,8 @@ export async function releaseStep(
   failpoint("agent.released.after-verify");
   if (left !== undefined) return leftoverHalt(ref, left);
   if (last) {
-    await dirs.removeDirectory(context.paths.staging);
-    await dirs.removeDirectory(context.paths.publish);
+    const { staging, publish } = context.paths;
+    await Promise.all([staging, publish].map(dirs.removeDirectory));
   }
   failpoint("agent.released.after-rmdir");
   failpoint("agent.released.before-journal");
