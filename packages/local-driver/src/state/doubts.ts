@@ -16,7 +16,9 @@ import type { StateFiles } from "./state-files.ts";
 export interface Doubts {
   add(record: Pick<DriverRecord, "id" | "name">, error: unknown, trash?: string): void;
   has(id: string): boolean;
-  /** Throws UNAVAILABLE for a record in doubt. */
+  /** How it is refused. */
+  refusal(id: string): DriverError;
+  /** Throws that for a record in doubt, and has it settled. */
   refuse(id: string): void;
   refuseName(name: string): void;
   /** What its file holds, durably; undefined when it is not there. Rejects while the disk goes on failing. */
@@ -47,19 +49,23 @@ export function createDoubts<K extends DriverRecord["kind"]>(parts: DoubtsParts<
   const folder = layout.folder(kind);
   const doubts = new Map<string, Doubt>();
 
-  const refuse = (id: string): void => {
-    const doubt = doubts.get(id);
-    if (doubt === undefined) return;
-    wake(id);
-    throw new DriverError(
+  const refusal = (id: string): DriverError => {
+    const { name, why } = doubts.get(id) ?? { name: "", why: "" };
+    return new DriverError(
       "UNAVAILABLE",
-      `${kind} ${id} (${JSON.stringify(doubt.name)}): the disk of ${layout.root} did not confirm the last write of its record (${doubt.why}); it is looked up and written again: repeat the call, and look at the disk and the kernel log of this node if that goes on`,
+      `${kind} ${id} (${JSON.stringify(name)}): the disk of ${layout.root} did not confirm the last write of its record (${why}); it is looked up and written again: repeat the call, and look at the disk and the kernel log of this node if that goes on`,
     );
+  };
+  const refuse = (id: string): void => {
+    if (!doubts.has(id)) return;
+    wake(id);
+    throw refusal(id);
   };
 
   return {
     add: ({ id, name }, error, trash) => doubts.set(id, { name, why: messageOf(error), trash }),
     has: (id) => doubts.has(id),
+    refusal,
     refuse,
     refuseName: (name) => {
       for (const [id, doubt] of doubts) if (doubt.name === name) refuse(id);

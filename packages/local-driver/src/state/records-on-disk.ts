@@ -75,7 +75,11 @@ export function createRecordsOnDisk<K extends DriverRecord["kind"]>(
     whileOpen();
     const work = lanes.run(id, undefined, async () => {
       whileOpen();
-      if (doubts.has(id)) await doubts.settle(id).catch(() => doubts.refuse(id));
+      if (doubts.has(id))
+        await doubts.settle(id).catch(() => {
+          // Once a call, and not by itself: a disk that fails is not asked in a loop.
+          throw doubts.refusal(id);
+        });
       return await act();
     });
     writes.add(work);
