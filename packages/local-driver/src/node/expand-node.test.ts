@@ -40,6 +40,14 @@ describe.each(["ext4", "xfs"] as const)("%s", (fsType) => {
   });
 });
 
+test("grows by a target that is read-only: the staging can be written", async () => {
+  const { at, id, grow, expand } = await grown();
+  await at.publish(id, 2, { readonly: true });
+  await grow();
+  expect(await expand(targetPath(2))).toEqual({ capacityBytes: after });
+  expect(at.memory.imageOf("volumes", id).filesystemBytes).toBe(after);
+});
+
 test("every device of a block volume learns the size", async () => {
   const { at, id, grow, expand } = await grown(blockCapability);
   await at.publish(id, 2, { capability: blockCapability, readonly: true });

@@ -211,6 +211,24 @@ test("what cannot be taken back is named, with the call that does it", async () 
   expect(at.record(id).staging).toBeUndefined();
 });
 
+test.each([
+  ["DEADLINE_EXCEEDED", new DOMException("too late", "TimeoutError")],
+  ["CANCELLED", new Error("the caller has gone")],
+] as const)("a caller that gives up reads %s, and what was taken back", async (code, reason) => {
+  const at = createNodeFixture();
+  const { id } = await at.addVolume();
+  at.memory.inject({ on: "mounts.mountDevice", kind: "hang" });
+  const caller = new AbortController();
+  const done = at.node.stage({ volumeId: id, stagingPath, capability: mountCapability }, caller.signal);
+  const refused = expect(done).rejects.toMatchObject({
+    code,
+    message: `volume ${id} (data) on node node-a: ${reason.message}; taken back: /dev/loop0`,
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  caller.abort(reason);
+  await refused;
+});
+
 test("taking back has a deadline of its own", async () => {
   const at = createNodeFixture();
   const { id } = await at.addVolume();

@@ -140,6 +140,28 @@ describe("an image", () => {
     await expect(at.stage(id)).rejects.toEqual(refused("FAILED_PRECONDITION", /data without a known signature/));
   });
 
+  test("an intent is settled by publish, too, when the stage was killed before it could", async () => {
+    const at = createNodeFixture();
+    const { id } = await at.addVolume();
+    const staging = { path: stagingPath, capability: blockCapability };
+    const format = { fsType: "ext4", finished: false } as const;
+    await at.memory.host.state.volumes.change(id, (before) => ({ ...before, format, staging }));
+    await at.publish(id, 1, { capability: blockCapability });
+    expect(at.record(id).format).toBeUndefined();
+  });
+
+  test("no loop device has the image while a half-made filesystem is finished", async () => {
+    const at = createNodeFixture();
+    const { id } = await at.addVolume();
+    at.memory.inject({ on: "images.format", kind: "lost", code: "INTERNAL" });
+    await expect(at.stage(id)).rejects.toThrow();
+    const { image } = at.memory.host.state.volumes.paths(id);
+    at.memory.world.loops.set("/dev/loop5", { device: "/dev/loop5", image, readonly: false, bytes: 1n });
+    await at.stage(id, blockCapability);
+    expect(at.record(id).format?.finished).toBe(true);
+    expect(at.memory.leftovers()).toEqual([]);
+  });
+
   test("a half-made filesystem is finished before the raw device is given out", async () => {
     const at = createNodeFixture();
     const { id } = await at.addVolume();
@@ -388,6 +410,41 @@ describe("what others did", () => {
     await at.stage(id);
     expect(at.mounts().toSorted()).toEqual(["/co/pods/1/target", stagingPath]);
     expect(at.memory.world.loops.size).toBe(1);
+  });
+
+  test("mounted by hand through a read-only device: read it can be, written not", async () => {
+    const at = createNodeFixture();
+    const { id } = await at.addVolume();
+    await at.stage(id);
+    await at.unstage(id);
+    const { image } = at.memory.host.state.volumes.paths(id);
+    at.memory.world.loops.set("/dev/loop5", { device: "/dev/loop5", image, readonly: true, bytes: 64n << 20n });
+    at.memory.world.mounts.push({ ...foreign("/mnt/by-hand"), dev: "7:5", source: "/dev/loop5", options: ["ro"] });
+    await expect(at.stage(id)).rejects.toEqual(
+      refused("FAILED_PRECONDITION", /through the read-only device \/dev\/loop5 at \/mnt\/by-hand/),
+    );
+    await at.stage(id, readerCapability);
+    expect(at.memory.world.mounts[1]).toMatchObject({ mountPoint: stagingPath, dev: "7:5", options: ["ro"] });
+  });
+
+  test("a half-made read-only bind is made whole; in use and otherwise than asked for it is refused", async () => {
+    const at = createNodeFixture();
+    const { id } = await at.addVolume({ type: "directory" });
+    const turn = (options: readonly string[]) => {
+      const [mount, ...rest] = at.memory.world.mounts;
+      if (mount === undefined) throw new Error("nothing is mounted");
+      at.memory.world.mounts.splice(0, rest.length + 1, { ...mount, options }, ...rest);
+    };
+    await at.stage(id, readerCapability);
+    turn(["rw"]);
+    await at.stage(id, readerCapability);
+    expect(at.memory.world.mounts).toMatchObject([{ mountPoint: stagingPath, options: ["ro"] }]);
+    await at.publish(id, 1, { capability: readerCapability });
+    turn(["rw"]);
+    await expect(at.stage(id, readerCapability)).rejects.toEqual(
+      refused("FAILED_PRECONDITION", /otherwise than asked for, and in use; unpublish it first/),
+    );
+    expect(at.mounts()).toHaveLength(2);
   });
 
   test("a loop device that no record knows of goes with an unstage of what is not staged", async () => {

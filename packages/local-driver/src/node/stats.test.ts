@@ -97,6 +97,15 @@ describe("trouble is an answer", () => {
     });
   });
 
+  test("also by a target that is read-only for its workload", async () => {
+    const { at, id } = await published();
+    await at.publish(id, 2, { readonly: true });
+    const { mounts } = at.memory.world;
+    for (const [n, entry] of mounts.entries()) mounts[n] = { ...entry, superOptions: ["ro"] };
+    const { condition } = await at.node.stats({ volumeId: id, path: targetPath(2) }, at.signal);
+    expect(condition).toMatchObject({ abnormal: true });
+  });
+
   test("a staged reader is in order though its filesystem is read-only", async () => {
     const { stats } = await published({ ...mountCapability, mode: "SINGLE_NODE_READER_ONLY" });
     expect((await stats(stagingPath)).condition).toEqual(inOrder);

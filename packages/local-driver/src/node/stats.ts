@@ -1,6 +1,7 @@
 import type { VolumeRecord } from "../domain/records.ts";
 import type { Condition, VolumeStats } from "../operations.ts";
 import type { FilesystemUsage } from "../ports.ts";
+import { stagesReadonly } from "./capability-rules.ts";
 import { describeMount, type Here, lookAt } from "./mounted.ts";
 import { type NodeParts, volumeOf } from "./node-parts.ts";
 import { messageOf } from "./taking-back.ts";
@@ -15,7 +16,10 @@ export async function stats(
   const record = volumeOf(parts, input.volumeId);
   const use = await useAt(parts, record, input.path);
   const here = (await lookAt(parts, record)).at(use.path);
-  const troubles = [await imageTrouble(parts, record, signal), mountTrouble(use, here)].filter(isGiven);
+  // By the staging: a target that is read-only for its workload has a filesystem that is written.
+  const staged = record.staging?.capability ?? use.capability;
+  const writable = !stagesReadonly(record, staged, parts.settings);
+  const troubles = [await imageTrouble(parts, record, signal), mountTrouble(use, here, writable)].filter(isGiven);
 
   const { access } = use.capability;
   let usage: FilesystemUsage | undefined;
@@ -51,13 +55,13 @@ async function imageTrouble(
   }
 }
 
-function mountTrouble(use: UseAt, here: Here): string | undefined {
+function mountTrouble(use: UseAt, here: Here, writable: boolean): string | undefined {
   if (use.capability.access === "block" && use.kind === "staging") return undefined;
   if (here.kind === "nothing")
     return `nothing is mounted at ${use.path} any more; call NodeStageVolume and NodePublishVolume again`;
   if (here.kind === "foreign") return `something else is mounted at ${describeMount(here.entry)}`;
   const { superOptions } = here.entry;
-  if (here.kind === "device" || use.readonly) return undefined;
+  if (here.kind === "device" || !writable) return undefined;
   const sign = broken.find((option) => superOptions.includes(option));
   return sign === undefined
     ? undefined

@@ -1,5 +1,4 @@
 import type { Capability, VolumeRecord } from "../domain/records.ts";
-import { stagesReadonly } from "./capability-rules.ts";
 import { publicationAt } from "./live-publications.ts";
 import { type NodeParts, refusal } from "./node-parts.ts";
 
@@ -8,26 +7,16 @@ export interface UseAt {
   /** As the mount table spells it. */
   readonly path: string;
   readonly capability: Capability;
-  readonly readonly: boolean;
 }
 
 /** What the record says of this path. "Volume does not exist on the specified path: 5 NOT_FOUND" */
 export async function useAt(parts: NodeParts, record: VolumeRecord, given: string): Promise<UseAt> {
-  const { host, settings } = parts;
-  const path = await host.places.resolve(given);
+  const { places } = parts.host;
+  const path = await places.resolve(given);
   const publication = await publicationAt(parts, record, path);
-  if (publication !== undefined) {
-    const { capability } = publication;
-    const readonly = publication.readonly || stagesReadonly(record, capability, settings);
-    return { kind: "target", path, capability, readonly };
-  }
+  if (publication !== undefined) return { kind: "target", path, capability: publication.capability };
   const { staging } = record;
-  if (staging !== undefined && (await host.places.resolve(staging.path)) === path)
-    return {
-      kind: "staging",
-      path,
-      capability: staging.capability,
-      readonly: stagesReadonly(record, staging.capability, settings),
-    };
+  if (staging !== undefined && (await places.resolve(staging.path)) === path)
+    return { kind: "staging", path, capability: staging.capability };
   throw refusal(parts, record, "NOT_FOUND", `it is neither staged nor published at ${given}`);
 }
