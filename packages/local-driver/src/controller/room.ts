@@ -39,7 +39,8 @@ export function createRoom({ host }: { readonly host: Pick<Host, "state" | "spac
   const allocated = (image: string): Promise<bigint> => host.space.allocatedBytes(image).catch(() => 0n);
 
   const owed = async (): Promise<bigint> => {
-    const reflinks = await host.copier.reflinks();
+    // A disk too full to try is counted as the worse of the two.
+    const reflinks = await host.copier.reflinks().catch(() => true);
     const records = [...host.state.volumes.all(), ...host.state.snapshots.all()];
     let sum = 0n;
     for (let at = 0; at < records.length; at += atOnce) {
