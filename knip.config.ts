@@ -19,11 +19,16 @@ const config: KnipConfig = {
       // Run by path from scripts/ and buf.gen.yaml, imported by nothing.
       ignoreDependencies: ["@biomejs/biome", "@bufbuild/buf", "ts-proto"],
       // Programs of the system; scripts/system-needs.mjs sees to them.
-      ignoreBinaries: ["ip", "redis-server", "umount", "unshare"],
+      ignoreBinaries: ["ip", "losetup", "redis-server", "umount", "unshare"],
     },
     // The generated code alone imports it.
-    "packages/shared": { project: ["src/**/*.ts", "!src/gen/**"], ignoreDependencies: ["@bufbuild/protobuf"] },
+    "packages/shared": {
+      project: ["src/**/*.ts", "!src/gen/**"],
+      ignoreDependencies: ["@bufbuild/protobuf"],
+      ignoreBinaries: ["flock"],
+    },
     "packages/*": { project: ["src/**/*.ts", "!src/gen/**"] },
+    "packages/local-driver": { project: ["src/**/*.ts"], ignoreBinaries: ["mount"] },
     "services/*": { project: ["src/**/*.ts"] },
     "services/controller": { project: ["src/**/*.ts"], ignoreBinaries: ["mount"] },
   },

@@ -28,7 +28,11 @@ const tasks = {
     needs: ["redis-server", "mount", "mkfs.ext4", "mkfs.xfs", "ip", "unshare"],
     run: (context) => testTask({ ...context, full: true }),
   },
-  demo: { needs: [], run: (context) => runChild(context.node, ["demo/main.ts", ...context.args], context) },
+  demo: {
+    // Without root there are directories only, in a user namespace.
+    needs: process.getuid?.() === 0 ? ["mount", "mkfs.ext4"] : ["mount", "unshare"],
+    run: (context) => runChild(context.node, ["demo/main.ts", ...context.args], context),
+  },
   bench: {
     needs: ["redis-server"],
     run: (context) => runChild(context.node, ["bench/main.ts", ...context.args], context),

@@ -10,13 +10,14 @@ import {
   type VolumeGroupSnapshot,
   type VolumeUsage,
 } from "@holdfast/shared/gen/csi/v1/csi";
+import { ownSegments } from "../domain/is-here.ts";
 import type { ContentSource, GroupRecord, SnapshotRecord, VolumeRecord } from "../domain/records.ts";
 import type { Block, Condition, DriverSettings, VolumeStats } from "../operations.ts";
 
 type Place = Pick<DriverSettings, "topologyKey" | "nodeId">;
 
 /** Where every volume of this driver is, and its node. */
-export const topologyOf = ({ topologyKey, nodeId }: Place): Topology => ({ segments: { [topologyKey]: nodeId } });
+export const topologyOf = (place: Place): Topology => ({ segments: ownSegments(place) });
 
 const fromSource = (source: ContentSource): VolumeContentSource =>
   source.kind === "snapshot" ? { snapshot: { snapshotId: source.id } } : { volume: { volumeId: source.id } };

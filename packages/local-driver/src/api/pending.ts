@@ -57,7 +57,7 @@ export const createPending = ({ monotonic }: { readonly monotonic: () => number 
         holders.set(key, all.add(holder));
         return { key, all, holder };
       });
-      const work = Promise.resolve().then(act);
+      const work = (async () => await act())();
       running.add(work);
       try {
         return await work; // P3

@@ -3,7 +3,9 @@ import type { DriverSettings } from "./driver-settings.ts";
 type Segments = Readonly<Record<string, string>>;
 
 /** The one place from which a volume of this driver can be reached. */
-export const ownSegments = ({ topologyKey, nodeId }: DriverSettings): Segments => ({ [topologyKey]: nodeId });
+export const ownSegments = ({ topologyKey, nodeId }: Pick<DriverSettings, "topologyKey" | "nodeId">): Segments => ({
+  [topologyKey]: nodeId,
+});
 
 /** A place is this node when it says nothing else; of segments that are not ours we cannot vouch. */
 export const isHere = (segments: Segments, { topologyKey, nodeId }: DriverSettings): boolean =>
