@@ -2,6 +2,7 @@ import { limits } from "../domain/limits.ts";
 import type { VolumeRecord, VolumeRef } from "../domain/volume.ts";
 import { volumeKey } from "../domain/volume.ts";
 import { createGrantFacts } from "../records/grant-facts.ts";
+import type { ChangeResult, DecideMany, VersionedVolume } from "../records/volume-decisions.ts";
 import { livingView, volumesOfWorkload } from "./claim-views.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import { type ClaimOrder, decideClaims, type WantedClaim } from "./decide-claims.ts";
@@ -12,15 +13,37 @@ import { validateCreateClaims } from "./validate-claims.ts";
 /** Later requests sort later, on every volume alike; the uuid makes ties impossible. */
 const ticketAt = (now: number, uuid: string): string => `${now.toString(36).padStart(10, "0")}-${uuid}`;
 
-/** An alias is one claim of a workload, whatever the volume. */
-const checkOtherVolumes = async (deps: CommandDeps, namespace: string, order: ClaimOrder): Promise<void> => {
+/** An alias is one claim of a workload, whatever the volume: the first of these that has one already, for another volume. */
+const takenAlias = (order: ClaimOrder, volumes: readonly VersionedVolume[]) => {
   const volumeOf = new Map(order.wanted.map((w) => [w.alias, w.ref.id]));
-  for (const { volume } of await volumesOfWorkload(deps.records, namespace, order.workload))
+  for (const { volume } of volumes)
     for (const claim of Object.values(volume.claims)) {
       const wanted =
         claim.workload === order.workload && claim.goal === "active" ? volumeOf.get(claim.alias) : undefined;
-      if (wanted !== undefined && wanted !== volume.id) throw claimExists(claim, volume, "volume");
+      if (wanted !== undefined && wanted !== volume.id) return { claim, volume };
     }
+  return undefined;
+};
+
+/**
+ * Stores the decision, and sees to it that no alias has claims on two volumes. That the workload has claims on no other volume is
+ * compared by the commit itself; the store is asked for them only when it has, or when nothing is written.
+ */
+const storeOrder = async (
+  { records }: CommandDeps,
+  namespace: string,
+  order: ClaimOrder,
+  refs: readonly VolumeRef[],
+  decide: DecideMany,
+): Promise<readonly ChangeResult[]> => {
+  const { workload } = order;
+  const wanted = new Set(refs.map(volumeKey));
+  const others = records.knownOf(namespace, workload).some(({ volume }) => !wanted.has(volumeKey(volume)));
+  const results = others ? undefined : await records.changeAlone({ namespace, workload }, refs, decide);
+  if (results?.some(({ changed }) => changed)) return results;
+  const taken = takenAlias(order, await volumesOfWorkload(records, namespace, workload));
+  if (taken !== undefined) throw claimExists(taken.claim, taken.volume, "volume");
+  return results ?? (await records.changeMany(refs, decide));
 };
 
 /** The whole set in one commit over all its volumes, or nothing (and an error that says why). */
@@ -29,14 +52,13 @@ export const placeOrder = async (
   namespace: string,
   order: ClaimOrder,
 ): Promise<readonly ClaimView[]> => {
-  const { records, nodes, gate } = deps;
+  const { nodes, gate } = deps;
   const node = nodes.get(order.node);
   if (node === undefined) throw nodeNotFound(order.node);
   const factsOf = createGrantFacts(deps);
-  await checkOtherVolumes(deps, namespace, order);
   const refs: readonly VolumeRef[] = [...new Map(order.wanted.map((w) => [volumeKey(w.ref), w.ref])).values()];
   let uids: readonly string[] = [];
-  const results = await records.changeMany(refs, (volumes, at) => {
+  const results = await storeOrder(deps, namespace, order, refs, (volumes, at) => {
     const byKey = new Map<string, VolumeRecord | undefined>(refs.map((ref, i) => [volumeKey(ref), volumes[i]]));
     const decision = decideClaims(
       byKey,

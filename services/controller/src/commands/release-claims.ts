@@ -4,10 +4,12 @@ import { releaseWanted } from "../domain/claim-change.ts";
 import type { Moment } from "../domain/moment.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
 import { createGrantFacts } from "../records/grant-facts.ts";
+import type { ChangeResult, DecideMany, VersionedVolume } from "../records/volume-decisions.ts";
+import type { VolumeRecords } from "../records/volume-records.ts";
 import { endedOfWorkload, isSelected, livingView, volumesOfWorkload } from "./claim-views.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import { traceOf } from "./create-claims.ts";
-import type { ClaimView, Commands } from "./model.ts";
+import type { ClaimView, Commands, ReleaseClaimsInput } from "./model.ts";
 import { validateSelection } from "./validate-claims.ts";
 
 const releaseAll = (volume: VolumeRecord, claims: readonly Claim[], trace: Claim["trace"], at: Moment): Change =>
@@ -15,6 +17,28 @@ const releaseAll = (volume: VolumeRecord, claims: readonly Claim[], trace: Claim
   foldClaims(volume, claims, (found, claim) =>
     claim.goal === "released" ? noChange(found) : releaseWanted(found, claim.uid, trace, at),
   );
+
+/**
+ * Over all volumes on which the workload has claims. Those that are known here will do if the commit itself finds no others; the
+ * store is asked for them when it does, when some of them are not meant, or when nothing is written.
+ */
+const storeRelease = async (
+  records: VolumeRecords,
+  { namespace, workload }: ReleaseClaimsInput,
+  wanted: (claim: Claim) => boolean,
+  decide: DecideMany,
+): Promise<readonly ChangeResult[]> => {
+  const meant = (found: readonly VersionedVolume[]) =>
+    found.map(({ volume }) => volume).filter(({ claims }) => Object.values(claims).some(wanted));
+  const known = records.knownOf(namespace, workload);
+  const refs = meant(known);
+  if (refs.length > 0 && refs.length === known.length) {
+    const results = await records.changeAlone({ namespace, workload }, refs, decide);
+    if (results?.some(({ changed }) => changed)) return results;
+  }
+  const all = meant(await volumesOfWorkload(records, namespace, workload));
+  return all.length === 0 ? [] : await records.changeMany(all, decide);
+};
 
 /** Wants the claims gone, all of them in one commit. What is gone already, or never was, is no error. */
 export const releaseClaimsCommand =
@@ -25,18 +49,11 @@ export const releaseClaimsCommand =
     const wanted = isSelected(input);
     const factsOf = createGrantFacts(deps);
     const trace = traceOf(caller, clock.now());
-    const found = await volumesOfWorkload(records, input.namespace, input.workload);
-    const refs = found.map((f) => f.volume).filter((v) => Object.values(v.claims).some(wanted));
-    const results =
-      refs.length === 0
-        ? []
-        : await records.changeMany(refs, (volumes, at) =>
-            volumes.map((volume) =>
-              volume === undefined
-                ? undefined
-                : releaseAll(volume, Object.values(volume.claims).filter(wanted), trace, at),
-            ),
-          );
+    const results = await storeRelease(records, input, wanted, (volumes, at) =>
+      volumes.map((volume) =>
+        volume === undefined ? undefined : releaseAll(volume, Object.values(volume.claims).filter(wanted), trace, at),
+      ),
+    );
     const views = results.flatMap(({ volume, rev, ended }): readonly ClaimView[] => [
       ...(volume === null
         ? []

@@ -64,11 +64,21 @@ export interface Commit {
   readonly events: readonly EventWrite[];
   /** Grants and offers set this: refused (STORE_UNVETTED) unless the store process is the one that was vetted. */
   readonly requiresVetted: boolean;
+  /**
+   * Refused if any record that is not written here carries this entry. Compared after the revisions. What has ended and was not
+   * tidied away yet may count.
+   */
+  readonly alone?: IndexEntry;
 }
 
 export type CommitResult =
   | { readonly ok: true; readonly revs: readonly number[]; readonly token: string }
-  | { readonly ok: false; readonly conflicts: readonly { readonly ref: AggregateRef; readonly rev: number }[] };
+  | {
+      readonly ok: false;
+      readonly conflicts: readonly { readonly ref: AggregateRef; readonly rev: number }[];
+      /** All revisions fit, but others carry the entry of `alone`. */
+      readonly crowded?: true;
+    };
 
 export interface StoredEvent {
   /** Position in the stream; a watch from it goes on with the next event. */

@@ -1,4 +1,5 @@
 import type { VolumeRecord } from "../domain/volume.ts";
+import { workloadValue } from "./volume-codec.ts";
 
 interface Entry {
   readonly volume: VolumeRecord;
@@ -11,11 +12,39 @@ export interface RecordCache {
   keep(key: string, entry: Entry): Entry;
   drop(key: string): void;
   clear(): void;
+  /** What is remembered with claims of that workload. There may be more in the store. */
+  ofWorkload(namespace: string, workload: string): readonly Entry[];
 }
+
+const workloadsOf = ({ namespace, claims }: VolumeRecord): ReadonlySet<string> =>
+  new Set(Object.values(claims).map(({ workload }) => workloadValue(namespace, workload)));
 
 /** The records that were committed or read last, so that the hot path reads nothing. Bounded; the longest unused goes first. */
 export const createRecordCache = (limit = 2048): RecordCache => {
   const entries = new Map<string, Entry>();
+  const byWorkload = new Map<string, Set<string>>();
+
+  const enter = (key: string, entry: Entry): void => {
+    entries.set(key, entry);
+    for (const workload of workloadsOf(entry.volume)) {
+      const keys = byWorkload.get(workload);
+      if (keys === undefined) byWorkload.set(workload, new Set([key]));
+      else keys.add(key);
+    }
+  };
+  const leave = (key: string, entry: Entry): void => {
+    entries.delete(key);
+    for (const workload of workloadsOf(entry.volume)) {
+      const keys = byWorkload.get(workload);
+      keys?.delete(key);
+      if (keys?.size === 0) byWorkload.delete(workload);
+    }
+  };
+  const drop = (key: string): void => {
+    const entry = entries.get(key);
+    if (entry !== undefined) leave(key, entry);
+  };
+
   return {
     get(key) {
       const entry = entries.get(key);
@@ -27,19 +56,18 @@ export const createRecordCache = (limit = 2048): RecordCache => {
     keep(key, entry) {
       // A read that was overtaken by a commit must not bring the past back.
       if ((entries.get(key)?.rev ?? 0) > entry.rev) return entry;
-      entries.delete(key);
-      entries.set(key, entry);
-      if (entries.size > limit) {
-        const oldest = entries.keys().next().value;
-        if (oldest !== undefined) entries.delete(oldest);
-      }
+      drop(key);
+      enter(key, entry);
+      const oldest = entries.size > limit ? entries.keys().next().value : undefined;
+      if (oldest !== undefined) drop(oldest);
       return entry;
     },
-    drop(key) {
-      entries.delete(key);
-    },
+    drop,
     clear() {
       entries.clear();
+      byWorkload.clear();
     },
+    ofWorkload: (namespace, workload) =>
+      [...(byWorkload.get(workloadValue(namespace, workload)) ?? [])].flatMap((key) => entries.get(key) ?? []),
   };
 };

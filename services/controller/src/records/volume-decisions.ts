@@ -13,7 +13,7 @@ import type { ClaimTombstone } from "../domain/claim.ts";
 import { memberKey } from "../domain/claim-set-change.ts";
 import type { Moment } from "../domain/moment.ts";
 import { defaultRetry, type RetryRule } from "../domain/retry.ts";
-import type { Commit } from "../domain/store-types.ts";
+import type { Commit, IndexEntry } from "../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { Ids, Store } from "../ports.ts";
 import type { RecordCache } from "./record-cache.ts";
@@ -75,6 +75,12 @@ export interface VolumeDecisions {
   /** What is remembered, and a read for the rest. */
   recent(ref: VolumeRef): Promise<VersionedVolume | undefined>;
   changeMany(refs: readonly VolumeRef[], decide: DecideMany, options?: ChangeOptions): Promise<readonly ChangeResult[]>;
+  /** The same while no other volume carries the entry. undefined = one does, and nothing was written. */
+  changeAlone(
+    alone: IndexEntry,
+    refs: readonly VolumeRef[],
+    decide: DecideMany,
+  ): Promise<readonly ChangeResult[] | undefined>;
   /** Nobody else of this process decides on these volumes while `fn` runs. */
   exclusively<T>(refs: readonly VolumeRef[], fn: () => Promise<T>): Promise<T>;
   /** undefined = a conflict, or nobody knows whether it was stored; what was remembered of the volumes is forgotten. */
@@ -137,7 +143,12 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
   type Found = readonly (VersionedVolume | undefined)[];
 
   /** One round: undefined = somebody else was faster, or nobody knows: read and decide again. */
-  const round = async (refs: readonly VolumeRef[], decide: DecideMany, fresh: boolean, options?: ChangeOptions) => {
+  const round = async (
+    refs: readonly VolumeRef[],
+    decide: DecideMany,
+    fresh: boolean,
+    { alone, ...options }: ChangeOptions & Pick<Commit, "alone">,
+  ) => {
     const { found, remembered } = await known(refs, fresh);
     const at = moment(options);
     const decision = decideOn(found, decide, at, remembered);
@@ -147,8 +158,8 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
       decision.map((d, i) => (d?.volume === null ? store.get(volumeTombstoneRef(refs[i] ?? emptyRef)) : undefined)),
     );
     const built = buildCommit(found, decision, tombstones, at);
-    const result = await commitOnce(built.commit, refs);
-    if (result === undefined) return undefined;
+    const result = await attempt(alone === undefined ? built.commit : { ...built.commit, alone }, refs);
+    if (result === undefined || result === "crowded") return result;
     const results = decision.map((change, i): ChangeResult => {
       const before = found[i];
       if (change === undefined || before === undefined) return asBefore(before);
@@ -184,7 +195,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     }
   };
 
-  const commitOnce = async (commit: Commit, refs: readonly VolumeRef[]) => {
+  const attempt = async (commit: Commit, refs: readonly VolumeRef[]) => {
     const forget = () => {
       for (const ref of refs) cache.drop(volumeKey(ref));
     };
@@ -192,6 +203,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
       commits += 1;
       const result = await store.commit(commit);
       if (result.ok) return result.revs;
+      if (result.crowded) return "crowded";
       forget(); // V1
       return undefined;
     } catch (error) {
@@ -202,7 +214,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     }
   };
 
-  const changeMany: VolumeDecisions["changeMany"] = (refs, decide, options) =>
+  const rounds = (refs: readonly VolumeRef[], decide: DecideMany, options: Parameters<typeof round>[3]) =>
     exclusively(refs, async () => {
       for (let n = 0; n < maxRounds; n += 1) {
         await pause(n - 1);
@@ -224,9 +236,19 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
       const { found } = await known([ref], false);
       return found[0];
     },
-    changeMany,
+    async changeMany(refs, decide, options = {}) {
+      const results = await rounds(refs, decide, options);
+      return results === "crowded" ? [] : results; // nobody asked for it
+    },
+    async changeAlone(alone, refs, decide) {
+      const results = await rounds(refs, decide, { alone });
+      return results === "crowded" ? undefined : results;
+    },
     exclusively,
-    commitOnce,
+    async commitOnce(commit, refs) {
+      const result = await attempt(commit, refs);
+      return result === "crowded" ? undefined : result;
+    },
     commits: () => commits,
   };
 };

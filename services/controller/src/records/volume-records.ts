@@ -24,6 +24,7 @@ import {
   type VolumeTombstone,
   volumeRef,
   volumeTombstoneRef,
+  workloadValue,
 } from "./volume-codec.ts";
 import {
   type ChangeOptions,
@@ -56,6 +57,17 @@ export interface VolumeRecords {
   deleted(ref: VolumeRef): Promise<VolumeTombstone | undefined>;
   change(ref: VolumeRef, decide: Decide, options?: ChangeOptions): Promise<ChangeResult>;
   changeMany(refs: readonly VolumeRef[], decide: DecideMany, options?: ChangeOptions): Promise<readonly ChangeResult[]>;
+  /**
+   * The same as long as the workload has claims on none but the volumes that are changed. undefined = it has, and nothing was
+   * written. Nobody was asked when nothing is changed.
+   */
+  changeAlone(
+    workload: { readonly namespace: string; readonly workload: string },
+    refs: readonly VolumeRef[],
+    decide: DecideMany,
+  ): Promise<readonly ChangeResult[] | undefined>;
+  /** Volumes that are remembered with claims of the workload; there may be more. */
+  knownOf(namespace: string, workload: string): readonly VersionedVolume[];
   /** False when there is one already; nothing was written then. */
   insert(make: (at: Moment) => Change): Promise<boolean>;
   /** Volumes whose time has come, oldest first. */
@@ -84,6 +96,7 @@ export interface VolumeRecordsDeps {
 }
 
 const maxInserts = 5;
+const claimWorkload: VolumeIndex = "claim-workload";
 
 const outcomeUnknown = (ref: VolumeRef): HoldfastError =>
   new HoldfastError({
@@ -144,6 +157,9 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
       return result ?? { volume: null, rev: 0, ended: [], changed: false };
     },
     changeMany: decisions.changeMany,
+    changeAlone: ({ namespace, workload }, refs, decide) =>
+      decisions.changeAlone({ index: claimWorkload, value: workloadValue(namespace, workload) }, refs, decide),
+    knownOf: cache.ofWorkload,
     async insert(make) {
       const at = decisions.moment();
       const { volume, notes } = make(at);

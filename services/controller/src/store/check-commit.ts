@@ -1,5 +1,5 @@
 import { type FieldViolation, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
-import type { AggregateRef, Commit, RecordWrite } from "../domain/store-types.ts";
+import type { AggregateRef, Commit, IndexEntry, RecordWrite } from "../domain/store-types.ts";
 
 export const maxBodyBytes = 1 << 20;
 const maxKeyBytes = 1024;
@@ -30,16 +30,17 @@ export const checkCommit = (commit: Commit): void => {
   };
   const named = (ref: AggregateRef): string => `${ref.kind}/${ref.key}`;
 
+  const checkEntry = ({ index, value }: IndexEntry, field: string): void => {
+    if (!nameOfPlace.test(index)) say(field, `"${index}" is no name of an index`);
+    if (value !== "") say(`${field}[${index}]`, keyFault(value));
+  };
   const checkWrite = (write: RecordWrite, field: string): void => {
     say(`${field}.ref.key`, keyFault(write.ref.key));
     if (!count(write.expectedRev, 0)) say(`${field}.expectedRev`, "is no revision");
     if (write.ttlMs !== undefined && !count(write.ttlMs, 1)) say(`${field}.ttlMs`, "is no duration");
     if (write.body === null) return;
     say(`${field}.body`, bodyFault(write.body));
-    for (const { index, value } of write.indexes) {
-      if (!nameOfPlace.test(index)) say(`${field}.indexes`, `"${index}" is no name of an index`);
-      if (value !== "") say(`${field}.indexes[${index}]`, keyFault(value));
-    }
+    for (const entry of write.indexes) checkEntry(entry, `${field}.indexes`);
     for (const { queue, at } of write.due) {
       if (!nameOfPlace.test(queue)) say(`${field}.due`, `"${queue}" is no name of a queue`);
       if (!count(at, 0)) say(`${field}.due[${queue}]`, "is no time");
@@ -56,6 +57,7 @@ export const checkCommit = (commit: Commit): void => {
     seen.add(named(write.ref));
     checkWrite(write, field);
   }
+  if (commit.alone !== undefined) checkEntry(commit.alone, "alone");
   for (const [i, event] of commit.events.entries()) {
     const field = `events[${i}] (${named(event.ref)})`;
     say(`${field}.ref.key`, keyFault(event.ref.key));

@@ -242,6 +242,61 @@ export const describeStore = (name: string, open: () => Promise<StoreHarness>): 
       });
     });
 
+    describe("a commit that wants to be alone", () => {
+      it("passes while no other record carries the entry, and is refused whole otherwise", async () => {
+        const [value, a, b] = [fresh("v"), fresh("k"), fresh("k")];
+        const alone = { index: "n", value };
+        const indexes = [alone];
+        const first = commitOf([write(a, 0, "1", { indexes })], { alone });
+        const answer = await store.commit(first);
+        expect(answer).toMatchObject({ ok: true, revs: [1] });
+        const head = await store.head();
+        const events = [{ type: "volume", ref: ref(b), body: "x" }];
+        const refused = commitOf([write(b, 0, "x", { indexes })], { events, alone });
+        expect(await harness.other.commit(refused)).toEqual({ ok: false, conflicts: [], crowded: true });
+        const beside = commitOf([write(fresh("k"), 0, "x"), write(b, 0, "x")], { alone });
+        expect(await store.commit(beside)).toEqual({ ok: false, conflicts: [], crowded: true });
+        expect(await keysOf(store, "n", value)).toEqual([a]);
+        expect(await store.head()).toBe(head);
+        // Of both it is alone.
+        const both = commitOf([write(b, 0, "1", { indexes }), write(a, 1, "2", { indexes })], { alone });
+        expect(await store.commit(both)).toMatchObject({ ok: true, revs: [1, 2] });
+        // A repeat is answered as before, whatever came since.
+        expect(await store.commit(first)).toEqual(answer);
+        // Revisions first: whoever is late has to read anyway.
+        const late = commitOf([write(a, 1, "late")], { alone });
+        expect(await store.commit(late)).toEqual({ ok: false, conflicts: [{ ref: ref(a), rev: 2 }] });
+        await store.commit(commitOf([write(b, 1, "2")]));
+        expect(await store.commit(commitOf([write(a, 2, "3", { indexes })], { alone }))).toMatchObject({ ok: true });
+      });
+
+      it("of two that would each be alone lets one be", async () => {
+        for (let round = 0; round < 20; round += 1) {
+          const [value, a, b] = [fresh("v"), fresh("k"), fresh("k")];
+          const alone = { index: "n", value };
+          const commit = (key: string) => commitOf([write(key, 0, key, { indexes: [alone] })], { alone });
+          const answers = await Promise.all([store.commit(commit(a)), harness.other.commit(commit(b))]);
+          expect(answers.filter(({ ok }) => ok)).toHaveLength(1);
+          expect(answers.find(({ ok }) => !ok)).toEqual({ ok: false, conflicts: [], crowded: true });
+          expect(await keysOf(store, "n", value)).toHaveLength(1);
+        }
+      });
+
+      it("sees every carrier of an entry that many have", async () => {
+        const alone = { index: "n", value: fresh("v") };
+        const keys = Array.from({ length: 300 }, (_, n) => `${alone.value}-${String(n).padStart(3, "0")}`);
+        const rewrite = (rev: number, left?: number) =>
+          commitOf(
+            keys.filter((_, n) => n !== left).map((key) => write(key, rev, "1", { indexes: [alone] })),
+            { alone },
+          );
+        expect(await store.commit(rewrite(0))).toMatchObject({ ok: true });
+        for (const left of [0, 119, 120, 299])
+          expect(await store.commit(rewrite(1, left))).toMatchObject({ ok: false, crowded: true });
+        expect(await store.commit(rewrite(1))).toMatchObject({ ok: true });
+      });
+    });
+
     describe("indexes and queues", () => {
       it("lists in the order of keys, with a cursor that survives changes", async () => {
         const value = fresh("v");

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import type { Commit, CommitResult, RecordWrite } from "../../domain/store-types.ts";
+import type { Commit, CommitResult, IndexEntry, RecordWrite } from "../../domain/store-types.ts";
 import { eventToken } from "../event-token.ts";
 import { memberOf, type RedisKeys } from "./redis-keys.ts";
 
@@ -17,13 +17,15 @@ export interface CommitTerms {
 
 const tabbed = (texts: readonly (string | number)[]): string => texts.join("\t");
 
+const entryOf = ({ index, value }: IndexEntry): string => `${index}:${value}`;
+
 /** A short key for a text of any length. */
 const shortened = (opId: string): string => createHash("sha256").update(opId).digest("base64url").slice(0, 16);
 
 const wordsOf = ({ ref, expectedRev, body, ttlMs, due, indexes }: RecordWrite): readonly (string | number)[] => {
   const member = memberOf(ref);
   if (body === null) return [member, expectedRev, 0, "", 0, "", "", ""];
-  const entries = [...new Set(indexes.map(({ index, value }) => `${index}:${value}`))];
+  const entries = [...new Set(indexes.map(entryOf))];
   const queues = tabbed(due.map(({ queue }) => queue));
   const times = tabbed(due.map(({ at }) => at));
   return [member, expectedRev, 1, body, ttlMs ?? 0, queues, times, tabbed(entries)];
@@ -37,9 +39,10 @@ export const encodeCommit = (keys: RedisKeys, commit: Commit) => {
     ...commit.writes.flatMap(wordsOf),
     ...commit.events.flatMap((event) => [event.type, memberOf(event.ref), event.body]),
   ];
+  const alone = commit.alone === undefined ? "" : entryOf(commit.alone);
   return (terms: CommitTerms): readonly (string | number)[] => {
     const run = commit.requiresVetted ? terms.runId : "";
-    return [names.length, ...names, keys.prefix, terms.clusterUid, run, terms.gen, terms.maxEvents, ...rest];
+    return [names.length, ...names, keys.prefix, terms.clusterUid, run, terms.gen, terms.maxEvents, alone, ...rest];
   };
 };
 
@@ -64,6 +67,8 @@ export const decodeCommit = (commit: Commit, runId: string, reply: unknown): Com
       }
       return { kind: "result", result: { ok: false, conflicts } };
     }
+    case "crowded":
+      return { kind: "result", result: { ok: false, conflicts: [], crowded: true } };
     case "unvetted":
       return { kind: "unvetted", runId: text(0), vettedRunId: text(1), gen: Number(fields[2]) };
     case "foreign":

@@ -125,6 +125,17 @@ local function page_of(index, after, limit)
   end
 end
 
+-- Whether a record that is not among these carries the entry. What has ended and is not swept yet counts: refused once too often,
+-- never too seldom.
+local function crowded(index, writes)
+  local written = {}
+  for _, write in ipairs(writes) do written[index_member(write.member)] = true end
+  for _, member in ipairs(page_of(index, '', #writes + 1)) do
+    if not written[member] then return true end
+  end
+  return false
+end
+
 -- Places -------------------------------------------------------------------------------------------------------------------
 
 local function leave_places(prefix, member, record, kept_queues, kept_indices)
@@ -190,11 +201,12 @@ end
 
 -- commit: every write and event, or none.
 -- KEYS 1 meta, 2 events, 3 expiry, 4 the answer of this commit, 5… one record key per write
--- ARGV 1 prefix, 2 clusterUid, 3 run_id that must be the vetted one ('' = need not be), 4 lowest generation, 5 events kept;
+-- ARGV 1 prefix, 2 clusterUid, 3 run_id that must be the vetted one ('' = need not be), 4 lowest generation, 5 events kept,
+--      6 the index:value entry that no other record may carry ('' = none);
 --      then 8 a write: member, expected revision, 1 or 0 = remove, body, time to live in ms or 0, queues, their due times, and
 --      index:value entries, each parted by tabs; then 3 an event: type, member, body
 -- returns {'ok', seq, 'rev,rev,…'} | {'conflict', nth write, live revision, …} | {'unvetted', run_id, vettedRunId, gen}
---       | {'foreign', clusterUid}
+--       | {'foreign', clusterUid} | {'crowded'}
 local function commit(keys, args)
   local meta, events, expiry, answer = keys[1], keys[2], keys[3], keys[4]
   local prefix = args[1]
@@ -212,7 +224,7 @@ local function commit(keys, args)
   local now = now_ms()
   local writes, conflicts = {}, { 'conflict' }
   for nth = 1, #keys - 4 do
-    local at = 5 + (nth - 1) * 8
+    local at = 6 + (nth - 1) * 8
     local record = read_record(keys[4 + nth], now)
     local live = record.live and record.rev or 0
     if live ~= tonumber(args[at + 2]) then
@@ -225,10 +237,11 @@ local function commit(keys, args)
     }
   end
   if #conflicts > 1 then return conflicts end
+  if args[6] ~= '' and crowded(prefix .. 'i:' .. args[6], writes) then return { 'crowded' } end
 
   -- L1: from here on nothing is refused. Events first: the one command that could find the keys at odds with each other.
   local seq = tonumber(head[2])
-  local first_event = 6 + #writes * 8
+  local first_event = 7 + #writes * 8
   for at = first_event, #args, 3 do
     seq = seq + 1
     local id = string.format('0-%.0f', seq)

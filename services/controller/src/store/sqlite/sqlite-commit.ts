@@ -1,4 +1,4 @@
-import type { AggregateRef, Commit, CommitResult, RecordWrite } from "../../domain/store-types.ts";
+import type { AggregateRef, Commit, CommitResult, IndexEntry, RecordWrite } from "../../domain/store-types.ts";
 import { eventToken } from "../event-token.ts";
 import { storeUnvetted } from "../store-errors.ts";
 import type { SqliteDatabase } from "./sqlite-database.ts";
@@ -67,6 +67,16 @@ export const createSqliteCommit = (options: SqliteCommitOptions): ((commit: Comm
     return rev;
   };
 
+  const crowded = ({ index, value }: IndexEntry, writes: readonly RecordWrite[]): boolean =>
+    db
+      .all<AggregateRef>(
+        "SELECT kind, key FROM entries WHERE name = ? AND value = ? LIMIT ?",
+        index,
+        value,
+        writes.length + 1,
+      )
+      .some(({ kind, key }) => !writes.some(({ ref }) => ref.kind === kind && ref.key === key));
+
   return (commit) => {
     const known = db.one<{ result: string }>("SELECT result FROM operations WHERE op = ?", commit.opId);
     if (known !== undefined) return JSON.parse(known.result) as CommitResult; // S2
@@ -80,6 +90,8 @@ export const createSqliteCommit = (options: SqliteCommitOptions): ((commit: Comm
       return rev === expectedRev ? [] : [{ ref, rev }];
     });
     if (conflicts.length > 0) return { ok: false, conflicts };
+    if (commit.alone !== undefined && crowded(commit.alone, commit.writes))
+      return { ok: false, conflicts: [], crowded: true };
 
     const revs = commit.writes.map((one) => write(one, at));
     for (const { type, ref, body } of commit.events)
