@@ -3,6 +3,7 @@ import {
   type VolumeCapability,
   type VolumeCapability_MountVolume,
 } from "@holdfast/shared/gen/csi/v1/csi";
+import { offeredMountOptions } from "../domain/mount-options.ts";
 import type { AccessMode, Capability } from "../domain/records.ts";
 import { anything, both, type Check, flags, form, inner, optional, word } from "./check-field.ts";
 
@@ -48,6 +49,14 @@ export const offeredCapability: Check<VolumeCapability> = (capability, field, te
   if (typeof known !== "string" && !malformedModes.has(mode)) tell(inner(field, "access_mode.mode"), known.not);
   const { mount } = capability;
   if (mount === undefined) return;
+  // A flag is not repeated: "this field MAY contain sensitive information".
+  mount.mountFlags.forEach((flag, at) => {
+    if (flag !== "" && !offeredMountOptions.includes(flag))
+      tell(
+        `${inner(field, "mount.mount_flags")}[${at}]`,
+        `is not offered; there are ${offeredMountOptions.join(", ")}`,
+      );
+  });
   if (!["", "ext4", "xfs"].includes(mount.fsType)) tell(inner(field, "mount.fs_type"), "is neither ext4 nor xfs");
   if (mount.volumeMountGroup !== "" && !isGid(mount.volumeMountGroup))
     tell(inner(field, "mount.volume_mount_group"), "is no numeric group id");

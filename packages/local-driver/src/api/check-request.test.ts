@@ -64,6 +64,20 @@ describe("a request", () => {
     for (const [field, description] of expected) expect(String(thrown)).toContain(`${field} ${description}`);
   });
 
+  test("does not repeat a mount flag, which may be a credential", () => {
+    const flags = { mountFlags: ["noatime", "password=hunter2", ""] };
+    const found = requestViolations(
+      "CreateVolume",
+      create({ volumeCapabilities: [mount(Mode.SINGLE_NODE_WRITER, flags)] }),
+    );
+    expect(found.map(({ field }) => field)).toEqual([
+      "volume_capabilities[0].mount.mount_flags[2]",
+      "volume_capabilities[0].mount.mount_flags[1]",
+    ]);
+    expect(JSON.stringify(found)).toContain("is not offered; there are noatime, ");
+    expect(JSON.stringify(found)).not.toContain("hunter2");
+  });
+
   test("does not repeat what was in it", () => {
     const request = create({ secrets: { password: "hunter2".repeat(1000) }, parameters: { a: "hunter2".repeat(700) } });
     expect(() => checkRequest("CreateVolume", request)).toThrow(/secrets has 7008 bytes in all/);
