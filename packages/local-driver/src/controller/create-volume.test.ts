@@ -356,6 +356,16 @@ describe("a clone of a volume in use", () => {
     expect(at.memory.leftovers().filter((line) => line.includes("belongs to no record"))).toEqual([]);
   });
 
+  test("through a device of which nobody can be seen to use it is refused too", async () => {
+    const at = createControllerFixture({ reflinks: false });
+    const origin = await at.volume("origin");
+    at.mounted(origin);
+    at.memory.world.mounts.length = 0;
+    const refusal = await refusalOf(at.volume("clone", { source: { kind: "volume", id: origin.id } }));
+    expect(refusal.code).toBe("FAILED_PRECONDITION");
+    expect(refusal.message).toContain("in use for writing at /dev/loop0, and a raw device cannot be frozen");
+  });
+
   test.each([
     ["writable", false, false, "FAILED_PRECONDITION"],
     ["writable, live", false, true, "OK"],

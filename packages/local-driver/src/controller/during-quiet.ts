@@ -35,22 +35,26 @@ async function toFreeze(host: Looking, volume: VolumeRecord, live: boolean): Pro
     const staged = await stagedAt(host, volume);
     const mounted = writers.find(({ mountPoint }) => mountPoint === staged) ?? writers[0];
     if (mounted !== undefined) return mounted.mountPoint;
+    // Whoever may write through a device counts, whether or not it can be seen from here who that is.
+    const device = uses.loops.find(({ readonly }) => !readonly)?.device;
+    if (device === undefined || live) return undefined;
     // A reflink is of one moment, as after a power cut; what a raw device is used for has to bear that anyway.
-    if (uses.rawTargets.length === 0 || live || (await host.copier.reflinks())) return undefined;
-    throw refusal(volume, uses.rawTargets, "a raw device cannot be frozen, and this disk has no reflinks");
+    if (await host.copier.reflinks()) return undefined;
+    const seen = placesOf(uses.rawTargets);
+    throw refusal(volume, seen === "" ? device : seen, "a raw device cannot be frozen, and this disk has no reflinks");
   }
   const staged = await stagedAt(host, volume);
   const publishers = writers.filter(({ mountPoint }) => mountPoint !== staged);
   if (publishers.length === 0 || live) return undefined;
-  throw refusal(volume, publishers, "a directory cannot be frozen");
+  throw refusal(volume, placesOf(publishers), "a directory cannot be frozen");
 }
 
 async function stagedAt(host: Looking, { staging }: VolumeRecord): Promise<string | undefined> {
   return staging === undefined ? undefined : await host.places.resolve(staging.path);
 }
 
-const refusal = (volume: VolumeRecord, at: readonly MountEntry[], why: string): DriverError =>
+const refusal = (volume: VolumeRecord, at: string, why: string): DriverError =>
   new DriverError(
     "FAILED_PRECONDITION",
-    `${nameOf(volume)} is in use for writing at ${placesOf(at)}, and ${why}; unpublish it there (or publish it read-only) and repeat the call, or ask with parameter live=allow for a copy of no single moment`,
+    `${nameOf(volume)} is in use for writing at ${at}, and ${why}; unpublish it there (or publish it read-only) and repeat the call, or ask with parameter live=allow for a copy of no single moment`,
   );
