@@ -122,10 +122,19 @@ const sizeProblems = async (volume: ModelVolume): Promise<readonly string[]> => 
     : [`the filesystem has ${blocks * bsize} bytes of ${volume.bytes}`];
 };
 
+/** The kernel lets a read-only device be opened for writing, and refuses the write: here of the bytes that are there anyway. */
 const canBeWritten = async (device: string): Promise<boolean> => {
-  const handle = await open(device, "r+").catch(() => undefined);
-  await handle?.close();
-  return handle !== undefined;
+  const handle = await open(device, "r+");
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(4096), 0, 4096, 0);
+    await handle.write(buffer, 0, bytesRead, 0);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EPERM") return false;
+    throw error;
+  } finally {
+    await handle.close();
+  }
 };
 
 const deviceProblems = async ({ kind, targets }: ModelVolume): Promise<readonly string[]> => {
