@@ -160,7 +160,7 @@ test("a write that the disk does not confirm leaves a doubt: that record is refu
 });
 
 test("a volume of which the disk does not say whether it came or went keeps its name until it does", async () => {
-  const { state, life } = await opened();
+  const { state, life, disk } = await opened();
   const add = (id: string) => state.volumes.add(volumeRecord(id, "data"), nothing);
   const start = life.steps();
   await state.volumes.add(volumeRecord("v0", "first"), nothing);
@@ -181,9 +181,12 @@ test("a volume of which the disk does not say whether it came or went keeps its 
   await expect(state.volumes.remove("v1")).rejects.toMatchObject({ code: "INTERNAL" });
   expect(() => state.volumes.get("v1")).toThrow(/did not confirm/);
   life.faultAt(0, { error: "EIO" }, 0);
-  await state.volumes.remove("v1");
+  expect(() => state.volumes.get("v1")).toThrow(/did not confirm/);
+  await tick();
+  expect(state.volumes.get("v1")).toBeUndefined();
   expect(state.volumes.byName("data")).toBeUndefined();
   await state.settled();
+  expect([...disk.tree().keys()].filter((place) => /\/(trash|making)\//.test(place))).toEqual([]);
   const next = (await stateOnDisk(life)).state;
   expect(next.volumes.all().map(({ id }) => id)).toEqual(["v0"]);
 });

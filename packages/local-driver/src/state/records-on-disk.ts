@@ -72,7 +72,6 @@ export function createRecordsOnDisk<K extends DriverRecord["kind"]>(
 
   /** D4. One in doubt is settled first (D3). */
   const alone = async <T>(id: string, act: () => Promise<T>): Promise<T> => {
-    whileOpen();
     const work = lanes.run(id, undefined, async () => {
       whileOpen();
       if (doubts.has(id))
