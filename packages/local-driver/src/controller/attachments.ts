@@ -13,12 +13,11 @@ export function createAttachments({
   /** Being written: they count against the limit before they are in their records. */
   const attaching = new Set<string>();
 
-  const refuseFull = (id: string): void => {
+  const refuseFull = (): void => {
     const limit = settings.maxVolumesPerNode;
     if (limit === 0) return;
     const taken = new Set(attaching);
     for (const volume of host.state.volumes.all()) if (volume.attachments.length > 0) taken.add(volume.id);
-    taken.delete(id);
     if (taken.size >= limit)
       throw new DriverError(
         "RESOURCE_EXHAUSTED",
@@ -43,7 +42,7 @@ export function createAttachments({
           `it is attached to node ${nodeId} as ${said(present)}, and not as ${said(wanted)}; call ControllerUnpublishVolume first`,
         );
       }
-      refuseFull(id);
+      refuseFull();
       attaching.add(id);
       try {
         await host.state.volumes.change(id, (record) => ({ ...record, attachments: [...record.attachments, wanted] }));

@@ -94,7 +94,28 @@ describe("createGroup", () => {
   test("two at once leave each other's members alone", async () => {
     const { at, ids } = await three();
     const others = [await at.volume("d"), await at.volume("e")].map(({ id }) => id);
-    const [a, b] = await Promise.all([make(at, "g", ids), make(at, "h", others)]);
+    // The first waits with its second copy until the second group is made.
+    const gate = Promise.withResolvers<void>();
+    const reached = Promise.withResolvers<void>();
+    const { copier } = at.memory.host;
+    const { image } = copier;
+    let copies = 0;
+    Object.assign(copier, {
+      image: async (...args: Parameters<typeof image>) => {
+        copies += 1;
+        if (copies === 2) {
+          reached.resolve();
+          await gate.promise;
+        }
+        await image(...args);
+      },
+    });
+    const first = make(at, "g", ids);
+    await reached.promise;
+    expect(at.memory.records.snapshots.size).toBe(1);
+    const b = await make(at, "h", others);
+    gate.resolve();
+    const a = await first;
     expect(await at.snapshots.getGroup(a.group.id, a.group.snapshotIds)).toEqual(a);
     expect(await at.snapshots.getGroup(b.group.id, b.group.snapshotIds)).toEqual(b);
   });
@@ -109,6 +130,11 @@ describe("deleteGroup and getGroup", () => {
     expect(await refusalOf(at.snapshots.deleteSnapshot(member))).toMatchObject({
       code: "INVALID_ARGUMENT",
       message: expect.stringContaining(`it belongs to group ${group.id}; delete that by DeleteVolumeGroupSnapshot`),
+    });
+    const [{ name, volumeId }] = [await at.snapshots.getSnapshot(member)];
+    expect(await refusalOf(at.snapshot(name, volumeId))).toMatchObject({
+      code: "ALREADY_EXISTS",
+      message: expect.stringContaining(`group: it belongs to group ${group.id}`),
     });
     await at.snapshots.deleteGroup(group.id, group.snapshotIds.toReversed());
     expect([at.memory.records.snapshots.size, at.memory.records.groups.size]).toEqual([0, 0]);
