@@ -1,5 +1,5 @@
-import type { FsType } from "../domain/records.ts";
 import type { Extent } from "../domain/extents.ts";
+import type { FsType } from "../domain/records.ts";
 import type { Contents, MountEntry } from "../ports.ts";
 
 export const blockBytes = 4096n;
