@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Commit, CommitResult, IndexEntry, RecordWrite } from "../../domain/store-types.ts";
 import { eventToken } from "../event-token.ts";
@@ -20,7 +20,7 @@ const tabbed = (texts: readonly (string | number)[]): string => texts.join("\t")
 const entryOf = ({ index, value }: IndexEntry): string => `${index}:${value}`;
 
 /** A short key for a text of any length. */
-const shortened = (opId: string): string => createHash("sha256").update(opId).digest("base64url").slice(0, 16);
+const shortened = (opId: string): string => hash("sha256", opId, "base64url").slice(0, 16);
 
 const wordsOf = ({ ref, expectedRev, body, ttlMs, due, indexes }: RecordWrite): readonly (string | number)[] => {
   const member = memberOf(ref);

@@ -176,6 +176,20 @@ describe("the event tail", () => {
       expect(seqs(tail, "aaaa", 6)).toEqual([6, 7, 8, 9]);
     });
 
+    it("reads nothing while our own answers leave nothing out", async () => {
+      const { redis, tail, time, read } = await started();
+      read.answer([entry(6)]);
+      await expect.poll(() => time.pending(), { interval: 1 }).toBe(1);
+      for (const seq of [7, 8, 9]) {
+        await time.advance(9);
+        tail.committed("aaaa", seq, own(`${seq}`));
+      }
+      await time.advance(9);
+      expect(time.pending()).toBe(1);
+      await time.advance(1);
+      expect((await redis.read()).from).toBe("0-9");
+    });
+
     it("rests after a read, and not when the numbers say that somebody else wrote", async () => {
       const { redis, tail, time, read } = await started();
       read.answer([entry(6)]);

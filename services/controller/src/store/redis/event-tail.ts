@@ -4,7 +4,7 @@
  * T1 A watch sees each event once and in order, or ends with EVENTS_TRIMMED; it never skips.
  * T2 The tail only wakes and caches: what it did not keep is read from the stream.
  * T3 Our own commits end a blocked read as those of others do, and teach nothing. Their events are kept as soon as they are answered,
- *    and a read rests a moment before the next, unless the numbers say that somebody else wrote.
+ *    and after a read the next one waits until that has stopped for a moment, unless a number is missing: somebody else wrote.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createNotifier, type Notifier } from "@holdfast/shared/async/notifier";
@@ -44,7 +44,7 @@ export interface EventTailOptions {
   readonly connection: RedisConnection;
   readonly stream: string;
   readonly blockMs: number;
-  /** Between two reads that found something: so much later at most are events of other controllers seen. */
+  /** After a read that found something, or the last answer of our own: so much later at most are events of others seen. */
   readonly restMs: number;
   /** How many of the newest events are kept here for watches that are close behind. */
   readonly kept: number;
@@ -63,8 +63,11 @@ interface Ring {
 export const startEventTail = (options: EventTailOptions): EventTail => {
   const { connection, stream, blockMs, restMs, kept, clock, signal } = options;
   const arrived = createNotifier();
-  const gap = createNotifier();
+  const woken = createNotifier();
   let ring: Ring | undefined;
+  /** When the last answer came behind which nothing was missing. */
+  let heard = Number.NEGATIVE_INFINITY;
+  let missing = false;
 
   /** Where the stream ends now; asked for anew after each connect and each idle read, as the stream may have been replaced. */
   const restart = async ({ session, runId }: Connected): Promise<Ring> => {
@@ -87,9 +90,13 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
   };
 
   const rest = async (): Promise<void> => {
-    const version = gap.version();
-    const cancel = clock.timer(restMs, gap.notify);
-    await gap.wait(version, signal).finally(cancel);
+    missing = false;
+    heard = clock.monotonic();
+    for (let left = restMs; left > 0 && !missing; left = heard + restMs - clock.monotonic()) {
+      const version = woken.version();
+      const cancel = clock.timer(left, woken.notify);
+      await woken.wait(version, signal).finally(cancel);
+    }
   };
 
   const readOnce = async (): Promise<void> => {
@@ -145,9 +152,13 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
     committed(runId, last, events) {
       if (ring === undefined || ring.runId !== runId || last <= ring.position) return;
       const first = last - events.length + 1;
-      if (first > ring.position + 1)
-        gap.notify(); // T3
-      else if (keep(events.map((event, i) => ({ ...event, seq: first + i, own: true })))) arrived.notify();
+      if (first > ring.position + 1) {
+        missing = true; // T3
+        woken.notify();
+        return;
+      }
+      heard = clock.monotonic();
+      if (keep(events.map((event, i) => ({ ...event, seq: first + i, own: true })))) arrived.notify();
     },
   };
 };
