@@ -13,14 +13,14 @@ async function freshDir(): Promise<string> {
 }
 
 async function take(dir: string): Promise<DirectoryLock> {
-  const lock = await takeDirectoryLock(dir, "agent");
+  const lock = await takeDirectoryLock(dir);
   onTestFinished(() => lock.release());
   return lock;
 }
 
 async function heldByAnother(dir: string) {
   const module = path.join(import.meta.dirname, "directory-lock.ts");
-  const script = `const { takeDirectoryLock } = await import(${JSON.stringify(module)}); await takeDirectoryLock(process.argv[1], "agent"); console.log("held"); setInterval(() => 0, 1000);`;
+  const script = `const { takeDirectoryLock } = await import(${JSON.stringify(module)}); await takeDirectoryLock(process.argv[1]); console.log("held"); setInterval(() => 0, 1000);`;
   const holder = spawn(process.execPath, ["--input-type=module", "-e", script, dir], {
     stdio: ["ignore", "pipe", "inherit"],
   });
@@ -37,14 +37,12 @@ async function heldByAnother(dir: string) {
 test("one at a time, and again once it is released", async () => {
   const dir = await freshDir();
   const first = await take(dir);
-  await expect(take(dir)).rejects.toThrow(
-    `another agent (pid ${process.pid}) runs on the state directory ${dir}: stop it first`,
-  );
+  await expect(take(dir)).rejects.toThrow(`another process (pid ${process.pid}) holds the lock of ${dir}`);
   first.release();
   const second = await take(dir);
   // Released twice, it does not let go of what another has opened meanwhile.
   first.release();
-  await expect(take(dir)).rejects.toThrow("another agent");
+  await expect(take(dir)).rejects.toThrow("holds the lock of");
   second.release();
 });
 
@@ -58,13 +56,13 @@ test("by another name of the same directory, and with its files deleted, it is t
   const dir = await freshDir();
   await take(dir);
   await rm(path.join(dir, "lock"));
-  await expect(take(`${dir}/../${path.basename(dir)}`)).rejects.toThrow(/another agent runs on/);
+  await expect(take(`${dir}/../${path.basename(dir)}`)).rejects.toThrow("holds the lock of");
 });
 
 test("a killed holder leaves nothing that has to be cleaned up, and is named while it lives", async () => {
   const dir = await freshDir();
   const holder = await heldByAnother(dir);
-  await expect(take(dir)).rejects.toThrow(`another agent (pid ${holder.pid}) runs on`);
+  await expect(take(dir)).rejects.toMatchObject({ name: "DirectoryTaken", directory: dir, pid: `${holder.pid}` });
   await holder.kill();
   await take(dir);
   expect(JSON.parse(await readFile(path.join(dir, "lock"), "utf8"))).toMatchObject({ pid: `${process.pid}` });
@@ -81,14 +79,14 @@ test.each([
   const dir = await freshDir();
   await take(dir);
   await writeFile(path.join(dir, "lock"), told);
-  await expect(take(dir)).rejects.toThrow(`another agent runs on the state directory ${dir}`);
+  await expect(take(dir)).rejects.toMatchObject({ name: "DirectoryTaken", pid: undefined });
 });
 
 test("where the file cannot be written, as on a full disk, the lock is held all the same", async () => {
   const dir = await freshDir();
   await mkdir(path.join(dir, "lock"));
   await take(dir);
-  await expect(take(dir)).rejects.toThrow("another agent runs on");
+  await expect(take(dir)).rejects.toThrow("another process holds the lock of");
 });
 
 test("no directory, no lock", async () => {

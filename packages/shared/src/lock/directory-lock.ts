@@ -27,20 +27,31 @@ interface Holder {
 /** flock(1) answers with this, told so by -E, when another has the lock; its own failures have other codes. */
 const taken = 75;
 
-/** `program` is what another holder is called in the refusal, e.g. `agent`. */
-export async function takeDirectoryLock(directory: string, program: string): Promise<DirectoryLock> {
+/** Another process has it. Who that is called, and what to do about it, is the caller's to say. */
+export class DirectoryTaken extends Error {
+  readonly directory: string;
+  /** Undefined when it cannot be told for certain. */
+  readonly pid: string | undefined;
+
+  constructor(directory: string, pid: string | undefined) {
+    super(`another process${pid === undefined ? "" : ` (pid ${pid})`} holds the lock of ${directory}`);
+    this.name = "DirectoryTaken";
+    this.directory = directory;
+    this.pid = pid;
+  }
+}
+
+/** Throws DirectoryTaken while another process has it. */
+export async function takeDirectoryLock(directory: string): Promise<DirectoryLock> {
   // As a number: a FileHandle would be closed by the garbage collector when nobody holds it.
   const descriptor = openSync(directory, "r"); // K1
   const file = path.join(directory, "lock");
   try {
     const { code, complaint } = await flock(descriptor);
     if (code === taken) {
-      const pid = await livingHolder(file);
-      throw new Error(
-        `another ${program}${pid === undefined ? "" : ` (pid ${pid})`} runs on the state directory ${directory}: stop it first`,
-      );
+      throw new DirectoryTaken(directory, await livingHolder(file));
     }
-    if (code !== 0) throw new Error(`cannot lock the state directory ${directory}: ${complaint}`);
+    if (code !== 0) throw new Error(`cannot lock the directory ${directory}: ${complaint}`);
     // For people alone: a full disk must not keep a service from starting.
     await writeFile(file, `${JSON.stringify(await holderOf("self"))}\n`, { mode: 0o600 }).catch(() => undefined);
   } catch (error) {
