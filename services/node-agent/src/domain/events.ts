@@ -1,4 +1,5 @@
 import type { Epoch } from "./epoch.ts";
+import type { RegistryChange } from "./plugin-registry.ts";
 import type { MountFailure, MountMark, PermitFacts, VolumeRef } from "./types.ts";
 
 /** Durable: written and synced before the effect that it announces, or before the answer that it proves. */
@@ -74,4 +75,5 @@ export type VolumeEvent = VolumeRecord | VolumeSighting;
 export type AgentRecord =
   | { readonly type: "node-epoch"; readonly nodeEpoch: number; readonly clusterUid: string }
   | { readonly type: "promised-gen"; readonly gen: number }
-  | { readonly type: "boot"; readonly bootId: string };
+  | { readonly type: "boot"; readonly bootId: string }
+  | { readonly type: "plugin"; readonly change: RegistryChange };

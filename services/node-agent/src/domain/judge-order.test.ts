@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type AccessMode, accessConflict, accessModes } from "./access.ts";
 import { epochBelow, zeroEpoch } from "./epoch.ts";
 import { judgePermit, judgeRelease, type Standing } from "./judge-order.ts";
+import { emptyRegistry } from "./plugin-registry.ts";
 import type { HeldClaim, PermitFacts, VolumeState } from "./types.ts";
 
 const epoch = (ctr: number, gen = 1) => ({ gen, ctr });
@@ -27,7 +28,7 @@ const held = (claimUid: string, ctr: number, changes: Partial<HeldClaim> = {}): 
   ...changes,
 });
 const standing = (changes: Partial<VolumeState> = {}, quarantined = false): Standing => ({
-  agent: { nodeEpoch: 3, clusterUid: "c", promisedGen: 1, bootId: "b" },
+  agent: { nodeEpoch: 3, clusterUid: "c", promisedGen: 1, bootId: "b", plugins: emptyRegistry },
   quarantined,
   volume: {
     ref: { namespace: "n", volume: "v", volumeUid: "u", externalId: "x", plugin: "p" },

@@ -1,5 +1,6 @@
 import type { AccessMode, AttachmentMode } from "./access.ts";
 import type { Epoch } from "./epoch.ts";
+import type { PluginRegistry } from "./plugin-registry.ts";
 
 export interface VolumeRef {
   readonly namespace: string;
@@ -105,4 +106,6 @@ export interface AgentFacts {
   /** No permit of a lower generation is honoured. */
   readonly promisedGen: number;
   readonly bootId: string;
+  /** The plugin instances that a runner hosts through this agent. */
+  readonly plugins: PluginRegistry;
 }

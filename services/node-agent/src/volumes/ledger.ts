@@ -5,6 +5,7 @@
  * L2 A record that the machine does not allow makes the journal damaged: nothing is guessed.
  */
 import type { AgentRecord, VolumeEvent, VolumeRecord } from "../domain/events.ts";
+import { applyRegistryChange, emptyRegistry } from "../domain/plugin-registry.ts";
 import type { AgentFacts, VolumeState } from "../domain/types.ts";
 import { applyEvent, isFault } from "../domain/volume-machine.ts";
 import type { Ledger } from "../ports.ts";
@@ -17,7 +18,7 @@ type Entry =
   | { readonly a: AgentRecord }
   | { readonly f: AgentFacts };
 
-const newAgent: AgentFacts = { nodeEpoch: 0, clusterUid: "", promisedGen: 0, bootId: "" };
+const newAgent: AgentFacts = { nodeEpoch: 0, clusterUid: "", promisedGen: 0, bootId: "", plugins: emptyRegistry };
 
 /** Volumes a frame in a rewritten file: small enough to give the event loop its turns. */
 const volumesAFrame = 100;
@@ -32,7 +33,8 @@ export function foldRecords(entries: readonly unknown[]): Folded {
   let agent = newAgent;
   const volumes = new Map<string, VolumeState>();
   for (const entry of entries as readonly Entry[]) {
-    if ("f" in entry) agent = entry.f;
+    // A file that was rewritten by an earlier version names no plugins.
+    if ("f" in entry) agent = { ...newAgent, ...entry.f };
     else if ("s" in entry) volumes.set(entry.s.ref.volumeUid, entry.s);
     else if ("a" in entry) {
       if (entry.a.type === "boot" && entry.a.bootId !== agent.bootId) forgetSights(volumes);
@@ -69,6 +71,8 @@ function withRecord(agent: AgentFacts, record: AgentRecord): AgentFacts {
       return { ...agent, promisedGen: Math.max(agent.promisedGen, record.gen) };
     case "boot":
       return { ...agent, bootId: record.bootId };
+    case "plugin":
+      return { ...agent, plugins: applyRegistryChange(agent.plugins, record.change).registry };
   }
 }
 
