@@ -18,16 +18,28 @@ if (process.getuid?.() !== 0) process.exit(enterUserNamespace(process.argv.slice
 
 const say = (text: string): void => console.log(text);
 
-const untilInterrupted = (): Promise<void> =>
-  new Promise((resolve) => {
-    const idle = setInterval(() => undefined, 60_000);
-    const end = (): void => {
-      clearInterval(idle);
-      resolve();
-    };
-    process.once("SIGINT", end);
-    process.once("SIGTERM", end);
-  });
+/** Resolves with the first Ctrl-C (or SIGTERM), whatever is being done: what was started is then stopped in order. */
+const interrupted = new Promise<void>((resolve) => {
+  process.once("SIGINT", () => resolve());
+  process.once("SIGTERM", () => resolve());
+});
+
+const untilInterrupted = async (): Promise<void> => {
+  const idle = setInterval(() => undefined, 60_000);
+  await interrupted;
+  clearInterval(idle);
+};
+
+/** Gives up waiting for it when interrupted; nothing of it is undone by that. */
+const unlessInterrupted = <T>(act: Promise<T>): Promise<T> =>
+  Promise.race([
+    act,
+    interrupted.then(() => {
+      throw new Interrupted("it was interrupted");
+    }),
+  ]);
+
+class Interrupted extends Error {}
 
 const keepRunning = async (cluster: Cluster): Promise<void> => {
   const clients = path.join(cluster.dir, "how-to-call-it.txt");
@@ -55,15 +67,16 @@ const main = async (): Promise<number> => {
       otlpEndpoint: traces.endpoint,
       localDriver: { HOLDFAST_LOCAL_ATTACH: "1" },
     });
-    await walk(cluster, traces, say);
+    await unlessInterrupted(walk(cluster, traces, say));
     if (values.keep) await keepRunning(cluster);
   } catch (error) {
     failed = true;
     console.error(`\nThe demo failed: ${error instanceof Error ? error.message : String(error)}`);
-    if (cluster !== undefined) console.error(`\nWhat the processes said:\n${cluster.output()}`);
+    if (cluster !== undefined && !(error instanceof Interrupted))
+      console.error(`\nWhat the processes said:\n${cluster.output()}`);
   } finally {
-    // Before stop(), which would clean up after a failure.
-    const left = cluster === undefined ? [] : await newOnHost(before, cluster.dir);
+    // Before stop(), which cleans up what a failure left.
+    const left = failed || cluster === undefined ? [] : await newOnHost(before, cluster.dir);
     if (left.length > 0) {
       failed = true;
       console.error(`Left behind:\n${left.join("\n")}`);

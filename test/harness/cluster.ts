@@ -104,9 +104,32 @@ const mountPointsUnder = async (dir: string): Promise<readonly string[]> =>
 /** The path of a socket must stay below 108 bytes, so directories have short names. */
 export const startCluster = async (options: ClusterOptions): Promise<Cluster> => {
   const dir = options.dir ?? (await mkdtemp(path.join(tmpdir(), "hf-")));
-  const every: ManagedProcess[] = [];
   const channels: GrpcChannel[] = [];
   const stops: (() => Promise<unknown>)[] = [];
+  const stop = async (): Promise<void> => {
+    for (const each of channels) each.close();
+    for (const stopOne of stops.splice(0).reverse()) await stopOne();
+    // Only after a failed test is there anything left.
+    for (const mount of await mountPointsUnder(dir)) spawnSync("umount", ["--lazy", mount]);
+    if (options.localDriver !== undefined) await detachLoopsUnder(dir);
+    await rm(dir, { recursive: true, force: true, maxRetries: 3 });
+  };
+  try {
+    return await startIn(dir, { ...options, channels, stops, stop });
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+};
+
+interface Started extends ClusterOptions {
+  readonly channels: GrpcChannel[];
+  readonly stops: (() => Promise<unknown>)[];
+  readonly stop: () => Promise<void>;
+}
+
+const startIn = async (dir: string, { channels, stops, stop, ...options }: Started): Promise<Cluster> => {
+  const every: ManagedProcess[] = [];
   const controllerHost = options.network === undefined ? "127.0.0.1" : "0.0.0.0";
   await mkdir(path.join(dir, "cp"), { recursive: true, mode: 0o700 });
 
@@ -150,8 +173,8 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
     every.push(driver);
     return driver;
   };
-  if (options.localDriver !== undefined) await startDriver();
   stops.push(async () => driver?.kill("SIGTERM"));
+  if (options.localDriver !== undefined) await startDriver();
 
   const startController = async (env: Readonly<Record<string, string>> = {}): Promise<ManagedProcess> => {
     controller = startProcess({
@@ -173,8 +196,8 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
     port = Number(String(line["address"]).split(":").pop());
     return controller;
   };
+  stops.push(async () => controller?.kill("SIGTERM"));
   await startController();
-  stops.push(() => controller.kill("SIGTERM"));
 
   const makeNode = async (name: string): Promise<ClusterNode> => {
     const rootDir = path.join(dir, name);
@@ -222,11 +245,11 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
       agentPort = Number(String(line["address"]).split(":").pop());
       return agent;
     };
-    await startAgent();
     stops.push(
-      () => agent.kill("SIGTERM"),
+      async () => agent?.kill("SIGTERM"),
       async () => plugin?.stop(),
     );
+    await startAgent();
     return {
       name,
       rootDir,
@@ -276,13 +299,6 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
     driver: () => there(driver, "local driver"),
     startDriver,
     output: () => every.map((p) => `--- ${p.name} (${p.pid})\n${p.output()}`).join("\n"),
-    stop: async () => {
-      for (const each of channels) each.close();
-      for (const stop of stops.reverse()) await stop();
-      // Only after a failed test is there anything left.
-      for (const mount of await mountPointsUnder(dir)) spawnSync("umount", ["--lazy", mount]);
-      if (driver !== undefined) await detachLoopsUnder(dir);
-      await rm(dir, { recursive: true, force: true, maxRetries: 3 });
-    },
+    stop,
   };
 };
