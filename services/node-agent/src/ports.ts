@@ -93,6 +93,8 @@ export interface Ledger {
   commitAgent(record: AgentRecord): Promise<void>;
   /** What was seen and needs no record. */
   keep(after: VolumeState): void;
+  /** The listener is called each time that `volume` answers something else, and must not throw. */
+  onVolume(listener: (after: VolumeState) => void): void;
   /** Why no new permit can be taken, or undefined. Releases have a reserve. */
   fullBecause(): string | undefined;
   /** Why nothing can be journalled any more: the journal is damaged in its middle. */
@@ -120,6 +122,8 @@ export interface PermitOrder {
 }
 
 export interface ReleaseOrder {
+  /** No controller asked for it: one is told, until it has the release on record. */
+  readonly unasked?: boolean;
   readonly ref: VolumeRef;
   readonly claimUid: string;
   readonly nodeEpoch: number;

@@ -1,6 +1,7 @@
 import type { Epoch } from "./epoch.ts";
 import type { RegistryChange } from "./plugin-registry.ts";
 import type { MountFailure, MountMark, PermitFacts, VolumeRef } from "./types.ts";
+import type { WorkloadRecord } from "./workload-machine.ts";
 
 /** Durable: written and synced before the effect that it announces, or before the answer that it proves. */
 export type VolumeRecord =
@@ -76,4 +77,5 @@ export type AgentRecord =
   | { readonly type: "node-epoch"; readonly nodeEpoch: number; readonly clusterUid: string }
   | { readonly type: "promised-gen"; readonly gen: number }
   | { readonly type: "boot"; readonly bootId: string }
-  | { readonly type: "plugin"; readonly change: RegistryChange };
+  | { readonly type: "plugin"; readonly change: RegistryChange }
+  | { readonly type: "workload"; readonly record: WorkloadRecord };

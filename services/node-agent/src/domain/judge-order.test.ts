@@ -4,6 +4,7 @@ import { epochBelow, zeroEpoch } from "./epoch.ts";
 import { judgePermit, judgeRelease, type Standing } from "./judge-order.ts";
 import { emptyRegistry } from "./plugin-registry.ts";
 import type { HeldClaim, PermitFacts, VolumeState } from "./types.ts";
+import { noWorkloads } from "./workload-machine.ts";
 
 const epoch = (ctr: number, gen = 1) => ({ gen, ctr });
 const facts = (claimUid: string, ctr: number, changes: Partial<PermitFacts> = {}): PermitFacts => ({
@@ -28,7 +29,7 @@ const held = (claimUid: string, ctr: number, changes: Partial<HeldClaim> = {}): 
   ...changes,
 });
 const standing = (changes: Partial<VolumeState> = {}, quarantined = false): Standing => ({
-  agent: { nodeEpoch: 3, clusterUid: "c", promisedGen: 1, bootId: "b", plugins: emptyRegistry },
+  agent: { nodeEpoch: 3, clusterUid: "c", promisedGen: 1, bootId: "b", plugins: emptyRegistry, workloads: noWorkloads },
   quarantined,
   volume: {
     ref: { namespace: "n", volume: "v", volumeUid: "u", externalId: "x", plugin: "p" },

@@ -1,6 +1,7 @@
 import type { AccessMode, AttachmentMode } from "./access.ts";
 import type { Epoch } from "./epoch.ts";
 import type { PluginRegistry } from "./plugin-registry.ts";
+import type { WorkloadBook } from "./workload-machine.ts";
 
 export interface VolumeRef {
   readonly namespace: string;
@@ -108,4 +109,6 @@ export interface AgentFacts {
   readonly bootId: string;
   /** The plugin instances that a runner hosts through this agent. */
   readonly plugins: PluginRegistry;
+  /** What the runner of this host asked for. */
+  readonly workloads: WorkloadBook;
 }

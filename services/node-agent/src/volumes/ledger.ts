@@ -8,6 +8,7 @@ import type { AgentRecord, VolumeEvent, VolumeRecord } from "../domain/events.ts
 import { applyRegistryChange, emptyRegistry } from "../domain/plugin-registry.ts";
 import type { AgentFacts, VolumeState } from "../domain/types.ts";
 import { applyEvent, isFault } from "../domain/volume-machine.ts";
+import { afterBoot, applyWorkload, noWorkloads } from "../domain/workload-machine.ts";
 import type { Ledger } from "../ports.ts";
 import type { Journal } from "./journal.ts";
 
@@ -18,7 +19,14 @@ type Entry =
   | { readonly a: AgentRecord }
   | { readonly f: AgentFacts };
 
-const newAgent: AgentFacts = { nodeEpoch: 0, clusterUid: "", promisedGen: 0, bootId: "", plugins: emptyRegistry };
+const newAgent: AgentFacts = {
+  nodeEpoch: 0,
+  clusterUid: "",
+  promisedGen: 0,
+  bootId: "",
+  plugins: emptyRegistry,
+  workloads: noWorkloads,
+};
 
 /** Volumes a frame in a rewritten file: small enough to give the event loop its turns. */
 const volumesAFrame = 100;
@@ -70,9 +78,11 @@ function withRecord(agent: AgentFacts, record: AgentRecord): AgentFacts {
     case "promised-gen":
       return { ...agent, promisedGen: Math.max(agent.promisedGen, record.gen) };
     case "boot":
-      return { ...agent, bootId: record.bootId };
+      return { ...agent, bootId: record.bootId, workloads: afterBoot(agent.workloads) };
     case "plugin":
       return { ...agent, plugins: applyRegistryChange(agent.plugins, record.change).registry };
+    case "workload":
+      return { ...agent, workloads: applyWorkload(agent.workloads, record.record) };
   }
 }
 
@@ -93,6 +103,12 @@ export function createLedger(journal: Journal): Ledger {
     });
   }
 
+  const listeners: ((after: VolumeState) => void)[] = [];
+  const take = (after: VolumeState): void => {
+    volumes.set(after.ref.volumeUid, after);
+    for (const listener of listeners) listener(after);
+  };
+
   const append = (entries: readonly Entry[], synced: () => void): Promise<void> =>
     damage === undefined ? journal.append(entries, synced) : Promise.reject(new Error(damage));
 
@@ -105,13 +121,14 @@ export function createLedger(journal: Journal): Ledger {
     commit: (records, after) =>
       append(
         records.map((r) => ({ v: after.ref.volumeUid, r })),
-        () => volumes.set(after.ref.volumeUid, after), // L1
+        () => take(after), // L1
       ),
     commitAgent: (record) =>
       append([{ a: record }], () => {
         agent = withRecord(agent, record);
       }),
-    keep: (after) => void volumes.set(after.ref.volumeUid, after),
+    keep: take,
+    onVolume: (listener) => void listeners.push(listener),
     fullBecause: () => damage ?? journal.fullBecause(),
     syncs: () => journal.syncs(),
   };

@@ -196,7 +196,8 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
       const answer = await releaseUnseen(run, order, caller);
       if (answer !== undefined) return answer;
     } else if (run.volume().claims[claimUid]?.goal === "mounted") run.note({ type: "release-intent", claimUid });
-    const context = { paths: paths.of(ref.plugin, ref.externalId), epoch, late: () => caller.aborted };
+    const late = () => caller.aborted || order.unasked === true;
+    const context = { paths: paths.of(ref.plugin, ref.externalId), epoch, late };
     const halt = await guarded(run, async () => {
       const end = await drive.release(run, claimUid, context);
       await settle(run, ref, end);
