@@ -26,9 +26,11 @@ const answerProblems = async (driver: DriverProcess, world: ModelWorld): Promise
       "ListVolumes",
       volumes.entries.map(
         ({ volume, status }) =>
-          `${volume?.volumeId} of ${volume?.capacityBytes} bytes${status?.volumeCondition?.abnormal ? `, abnormal: ${status.volumeCondition.message}` : ""}`,
+          `${volume?.volumeId} of ${volume?.capacityBytes} bytes on ${status?.publishedNodeIds}${status?.volumeCondition?.abnormal ? `, abnormal: ${status.volumeCondition.message}` : ""}`,
       ),
-      [...world.volumes.values()].map(({ id, bytes }) => `${id} of ${bytes} bytes`),
+      [...world.volumes.values()].map(
+        ({ id, bytes, attached }) => `${id} of ${bytes} bytes on ${attached ? "node-a" : ""}`,
+      ),
     ),
     ...differ(
       "ListSnapshots",

@@ -10,27 +10,31 @@ import { capabilityOf, kindFacts, type VolumeKind } from "./volume-kinds.ts";
 const readThrough = async (
   driver: DriverProcess,
   volume: { readonly id: string; readonly kind: VolumeKind; readonly contents: ModelVolume["contents"] },
-  what: string,
+  { what, attaching }: { readonly what: string; readonly attaching: boolean },
 ): Promise<readonly string[]> => {
-  const { node } = driver.csi();
+  const { controller, node } = driver.csi();
   const stagingTargetPath = await driver.stagingPath(`last-${volume.id}`);
   const targetPath = await driver.targetPath(`last-${volume.id}`);
   const common = { volumeId: volume.id, volumeCapability: capabilityOf(volume.kind) };
+  if (attaching) await controller.controllerPublishVolume({ ...common, nodeId: "node-a" });
   await node.nodeStageVolume({ ...common, stagingTargetPath });
   await node.nodePublishVolume({ ...common, stagingTargetPath, targetPath, readonly: true });
   const problems = await contentProblems(volume, targetPath);
   await node.nodeUnpublishVolume({ volumeId: volume.id, targetPath });
   await node.nodeUnstageVolume({ volumeId: volume.id, stagingTargetPath });
+  if (attaching) await controller.controllerUnpublishVolume({ volumeId: volume.id, nodeId: "" });
   return problems.map((problem) => `${what}: ${problem}`);
 };
 
 const giveBack = async (driver: DriverProcess, volume: ModelVolume): Promise<void> => {
-  const { node } = driver.csi();
+  const { controller, node } = driver.csi();
   for (const targetPath of volume.targets.keys()) await node.nodeUnpublishVolume({ volumeId: volume.id, targetPath });
   volume.targets.clear();
-  if (volume.staging === undefined) return;
-  await node.nodeUnstageVolume({ volumeId: volume.id, stagingTargetPath: volume.staging });
+  if (volume.staging !== undefined)
+    await node.nodeUnstageVolume({ volumeId: volume.id, stagingTargetPath: volume.staging });
   volume.staging = undefined;
+  if (volume.attached) await controller.controllerUnpublishVolume({ volumeId: volume.id, nodeId: "node-a" });
+  volume.attached = false;
 };
 
 /** What was written is among the blocks that the driver calls allocated. */
@@ -54,7 +58,11 @@ const metadataProblems = async (driver: DriverProcess, snapshot: ModelSnapshot):
     .map(([slot]) => `snapshot ${snapshot.id}: slot ${slot} is not among the allocated blocks`);
 };
 
-const snapshotProblems = async (driver: DriverProcess, snapshot: ModelSnapshot): Promise<readonly string[]> => {
+const snapshotProblems = async (
+  driver: DriverProcess,
+  snapshot: ModelSnapshot,
+  attaching: boolean,
+): Promise<readonly string[]> => {
   const { controller } = driver.csi();
   const { volume } = await controller.createVolume({
     name: `of-${snapshot.id}`,
@@ -64,7 +72,11 @@ const snapshotProblems = async (driver: DriverProcess, snapshot: ModelSnapshot):
     volumeContentSource: { snapshot: { snapshotId: snapshot.id } },
   });
   const id = volume?.volumeId ?? "";
-  const problems = await readThrough(driver, { ...snapshot, id }, `snapshot ${snapshot.name} (${snapshot.kind})`);
+  const problems = await readThrough(
+    driver,
+    { ...snapshot, id },
+    { what: `snapshot ${snapshot.name} (${snapshot.kind})`, attaching },
+  );
   await controller.deleteVolume({ volumeId: id });
   return [...problems, ...(await metadataProblems(driver, snapshot))];
 };
@@ -80,12 +92,18 @@ export const emptyWorld = async ({
   const problems: string[] = [];
   for (const volume of world.volumes.values()) {
     await giveBack(driver, volume);
-    problems.push(...(await readThrough(driver, volume, `${volume.kind} volume ${volume.name}`)));
+    problems.push(
+      ...(await readThrough(driver, volume, {
+        what: `${volume.kind} volume ${volume.name}`,
+        attaching: world.attaching,
+      })),
+    );
     await controller.deleteVolume({ volumeId: volume.id });
   }
   world.volumes.clear();
   // Their volumes are gone, and they must not mind.
-  for (const snapshot of world.snapshots.values()) problems.push(...(await snapshotProblems(driver, snapshot)));
+  for (const snapshot of world.snapshots.values())
+    problems.push(...(await snapshotProblems(driver, snapshot, world.attaching)));
   for (const { id, snapshotIds } of world.groups.values())
     await group.deleteVolumeGroupSnapshot({ groupSnapshotId: id, snapshotIds: [...snapshotIds] });
   for (const { id, groupId } of world.snapshots.values())

@@ -104,30 +104,34 @@ const rounds = async (round: Round, count: number): Promise<void> => {
   must(await emptyWorld(round));
 };
 
-const run = async (name: string, prepareState: ((home: string) => Promise<string>) | undefined, count: number) => {
-  console.info(`${name}: seed ${seed}, ${count} operations`);
-  driver = await createDriverProcess(prepareState === undefined ? {} : { prepareState });
-  const round: Round = {
-    driver,
-    world: createModelWorld(),
-    random: createSeededRandom(seed),
-    durations: new Map([["start", 800]]),
-  };
-  await timed(round, "start", () => round.driver.start());
-  await rounds(round, count);
-  expect(await driver.leftovers()).toEqual([]);
-};
+interface Setting {
+  readonly on: string;
+  readonly attaching: boolean;
+  readonly prepareState?: (home: string) => Promise<string>;
+}
 
-const time = sample(3_600_000, 120_000);
+const settings: readonly Setting[] = [
+  { on: "a disk that copies", attaching: false },
+  { on: "a disk with reflinks, volumes attached first", attaching: true, prepareState: stateOnXfs },
+];
 
-asRoot(
-  "operations killed at any moment, on a disk that copies",
-  () => run("a disk that copies", undefined, Math.ceil(operations / 2)),
-  time,
-);
-
-asRoot(
-  "operations killed at any moment, on a disk with reflinks",
-  () => run("a disk with reflinks", stateOnXfs, Math.floor(operations / 2)),
-  time,
-);
+for (const { on, attaching, prepareState } of settings)
+  asRoot(
+    `operations killed at any moment, on ${on}`,
+    async () => {
+      const count = operations / settings.length;
+      console.info(`on ${on}: seed ${seed}, ${count} operations`);
+      const env = { HOLDFAST_LOCAL_ATTACH: String(attaching) };
+      driver = await createDriverProcess({ env, ...(prepareState === undefined ? {} : { prepareState }) });
+      const round: Round = {
+        driver,
+        world: createModelWorld({ attaching }),
+        random: createSeededRandom(seed),
+        durations: new Map([["start", 800]]),
+      };
+      await timed(round, "start", () => round.driver.start());
+      await rounds(round, count);
+      expect(await driver.leftovers()).toEqual([]);
+    },
+    sample(3_600_000, 180_000),
+  );

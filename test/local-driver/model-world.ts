@@ -16,6 +16,8 @@ export interface ModelVolume {
   bytes: bigint;
   contents: ModelContents;
   mountOptions: string;
+  /** By ControllerPublishVolume, where that is on offer. */
+  attached: boolean;
   staging: string | undefined;
   /** Those of the stage under way. */
   stagedOptions: string;
@@ -42,6 +44,8 @@ export interface ModelGroup {
 }
 
 export interface ModelWorld {
+  /** The driver offers ControllerPublishVolume, and wants it before NodeStageVolume. */
+  readonly attaching: boolean;
   /** By id. */
   readonly volumes: Map<string, ModelVolume>;
   readonly snapshots: Map<string, ModelSnapshot>;
@@ -50,7 +54,8 @@ export interface ModelWorld {
   counter: number;
 }
 
-export const createModelWorld = (): ModelWorld => ({
+export const createModelWorld = ({ attaching }: Pick<ModelWorld, "attaching">): ModelWorld => ({
+  attaching,
   volumes: new Map(),
   snapshots: new Map(),
   groups: new Map(),

@@ -118,6 +118,7 @@ const createFrom = (
         bytes,
         contents: from?.contents ?? new Map(),
         mountOptions,
+        attached: false,
         staging: undefined,
         stagedOptions: "",
         growing: false,
@@ -157,8 +158,9 @@ const clone: Make = onVolume(copyable, (volume, parts) =>
 );
 
 const isIdle = ({ staging, targets }: ModelVolume): boolean => staging === undefined && targets.size === 0;
+const isFree = (volume: ModelVolume): boolean => isIdle(volume) && !volume.attached;
 
-const remove: Make = onVolume(isIdle, ({ id, name }, { world }) =>
+const remove: Make = onVolume(isFree, ({ id, name }, { world }) =>
   operation(
     "delete",
     name,
@@ -174,7 +176,47 @@ const removeMounted: Make = onVolume(isMounted, ({ id, name }) =>
   refusal("delete mounted", name, "FAILED_PRECONDITION", (csi) => csi.controller.deleteVolume({ volumeId: id })),
 );
 
-const stage: Make = onVolume(isIdle, async (volume, { driver }) => {
+const attach: Make = onVolume(
+  ({ attached }) => !attached,
+  (volume, { world }) =>
+    world.attaching
+      ? operation(
+          "attach",
+          volume.name,
+          (csi) =>
+            csi.controller.controllerPublishVolume({
+              volumeId: volume.id,
+              nodeId: "node-a",
+              volumeCapability: capabilityOf(volume.kind),
+            }),
+          () => {
+            volume.attached = true;
+          },
+        )
+      : undefined,
+);
+
+const detach: Make = onVolume(
+  (volume) => volume.attached && isIdle(volume),
+  (volume) =>
+    operation(
+      "detach",
+      volume.name,
+      (csi) => csi.controller.controllerUnpublishVolume({ volumeId: volume.id, nodeId: "node-a" }),
+      () => {
+        volume.attached = false;
+      },
+    ),
+);
+
+const removeAttached: Make = onVolume(
+  ({ attached }) => attached,
+  ({ id, name }) =>
+    refusal("delete attached", name, "FAILED_PRECONDITION", (csi) => csi.controller.deleteVolume({ volumeId: id })),
+);
+
+const stage: Make = onVolume(isIdle, async (volume, { driver, world }) => {
+  if (world.attaching && !volume.attached) return undefined;
   const stagingTargetPath = await driver.stagingPath(volume.name);
   const request = { volumeId: volume.id, stagingTargetPath, volumeCapability: capabilityOf(volume.kind) };
   return operation(
@@ -429,6 +471,9 @@ const weights: readonly (readonly [number, Make])[] = [
   [2, clone],
   [2, remove],
   [1, removeMounted],
+  [6, attach],
+  [1, detach],
+  [1, removeAttached],
   [6, stage],
   [3, unstage],
   [1, unstagePublished],
