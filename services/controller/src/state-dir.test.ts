@@ -15,7 +15,7 @@ beforeEach(async () => {
   uuids = 0;
 });
 afterEach(async () => {
-  for (const one of open.splice(0)) await one.release();
+  for (const one of open.splice(0)) one.release();
   await rm(parent, { recursive: true, force: true });
 });
 

@@ -1,15 +1,13 @@
 /**
  * The controller's own memory beside the store: who it is, how often it has started, and which installation it belongs to.
  *
- * D1 One controller per state directory. The lock is the kernel's and ends with the process: an abstract socket named after the
- * directory's inode for this network namespace, and a socket in the directory for the others.
+ * D1 One controller per state directory. The lock is the kernel's and ends with the process.
  * D2 Each start has its own number, durable before anything is called under it.
  */
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, statSync, writeSync } from "node:fs";
-import { unlink } from "node:fs/promises";
-import { connect, createServer, type Server } from "node:net";
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
 import path from "node:path";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { type DirectoryLock, DirectoryTaken, takeDirectoryLock } from "@holdfast/shared/lock/directory-lock";
 
 export interface StateDir {
   /** Stable over restarts. */
@@ -20,7 +18,7 @@ export interface StateDir {
   readonly issuer: string;
   /** The installation that this controller belonged to before, as the gate wants to know it. */
   readonly lineage: { read(): string | undefined; remember(clusterUid: string): void };
-  release(): Promise<void>;
+  release(): void;
 }
 
 export const openStateDir = async (
@@ -28,7 +26,7 @@ export const openStateDir = async (
   { id, uuid }: { readonly id: string | undefined; readonly uuid: () => string },
 ): Promise<StateDir> => {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const release = await lock(directory); // D1
+  const { release } = await lock(directory); // D1
   const kept = (name: string): string | undefined => read(path.join(directory, name));
   const keep = (name: string, text: string): void => write(path.join(directory, name), text);
   const known = kept("controller-id");
@@ -79,56 +77,21 @@ const write = (file: string, text: string): void => {
   }
 };
 
-const lock = async (directory: string): Promise<() => Promise<void>> => {
-  const { dev, ino } = statSync(directory);
-  const taken = new HoldfastError({
-    kind: "precondition",
-    reason: "STATE_DIR_IN_USE",
-    message: `another controller runs on the state directory ${directory}; stop it first, or give this one its own`,
-    metadata: { path: directory },
-  });
-  const inside = await listen(`\0holdfast-controller-${dev}-${ino}`).catch((error: unknown) => {
-    throw codeOf(error) === "EADDRINUSE" ? taken : error;
-  });
-  const file = path.join(directory, "lock.sock");
+const lock = async (directory: string): Promise<DirectoryLock> => {
   try {
-    if (await answers(file)) throw taken;
-    await unlink(file).catch(() => undefined);
-    const across = await listen(file);
-    return async () => {
-      await close(across);
-      await close(inside);
-    };
+    return await takeDirectoryLock(directory);
   } catch (error) {
-    await close(inside);
-    throw error;
+    if (!(error instanceof DirectoryTaken)) throw error;
+    const holder = error.pid === undefined ? "" : ` (pid ${error.pid})`;
+    throw new HoldfastError({
+      kind: "precondition",
+      reason: "STATE_DIR_IN_USE",
+      message: `another controller${holder} runs on the state directory ${directory}; stop it first, or give this one its own`,
+      metadata: { path: directory },
+      cause: error,
+    });
   }
 };
-
-const listen = (address: string): Promise<Server> =>
-  new Promise((resolve, reject) => {
-    // Whoever knocks learns that somebody is here, and no more.
-    const server = createServer((socket) => socket.destroy());
-    server.once("error", reject);
-    server.listen(address, () => {
-      server.off("error", reject);
-      server.unref();
-      resolve(server);
-    });
-  });
-
-const answers = (file: string): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = connect(file);
-    socket.once("connect", () => {
-      socket.destroy();
-      resolve(true);
-    });
-    // ENOENT: never there. ECONNREFUSED: its controller is dead.
-    socket.once("error", () => resolve(false));
-  });
-
-const close = (server: Server): Promise<void> => new Promise((resolve) => server.close(() => resolve()));
 
 const codeOf = (error: unknown): string =>
   typeof error === "object" && error !== null && "code" in error ? String(error.code) : "";
