@@ -1,9 +1,10 @@
 /**
- * Channels and clients. From the outside in: errors, deadline over all attempts, retry, and per attempt: the time left on the wire,
- * a span, the error's details.
+ * Channels and clients. From the outside in: errors, deadline over all attempts, retry, and per attempt: who calls, the time left
+ * on the wire, a span, the error's details.
  */
 import { ChannelCredentials, type ChannelOptions } from "@grpc/grpc-js";
 import {
+  type CallOptions,
   type Channel,
   type Client,
   type CompatServiceDefinition,
@@ -11,16 +12,16 @@ import {
   createClientFactory,
   type Status,
 } from "nice-grpc";
-import { type RetryOptions as LibraryRetryOptions, retryMiddleware } from "nice-grpc-client-middleware-retry";
-import { type ClientMiddleware, composeClientMiddleware } from "nice-grpc-common";
-import { errorDetailsClientMiddleware } from "nice-grpc-error-details";
+import { type RetryOptions, retryMiddleware } from "nice-grpc-client-middleware-retry";
+import type { ClientMiddleware, ClientMiddlewareCall } from "nice-grpc-common";
+import { fromClientError } from "../errors/grpc-status.ts";
 import type { Logger } from "../log/logger.ts";
-import { type DeadlineCallOptions, deadlineClientMiddleware, timeoutHeaderMiddleware } from "./deadline-client.ts";
-import { errorClientMiddleware } from "./error-middleware.ts";
-import { type Identity, withIdentity } from "./identity.ts";
+import { type AttemptOptions, attemptMiddleware } from "./attempt-client.ts";
+import { beginDeadline } from "./deadline-client.ts";
+import { endedBySignal } from "./ended-by-signal.ts";
+import type { Identity } from "./identity.ts";
 import { formatAddress, parseAddress } from "./listen-address.ts";
 import { defaultMaxMessageBytes } from "./message-limits.ts";
-import { traceClientMiddleware } from "./trace-client.ts";
 
 export interface GrpcChannelOptions {
   readonly maxMessageBytes?: number;
@@ -61,12 +62,12 @@ export interface RetryPolicy {
   readonly maxDelayMs: number;
 }
 
-export interface RetryCallOptions {
+export interface GrpcCallOptions {
+  /** Milliseconds from now, over all attempts. Streams have none unless given. */
+  deadlineMs?: number;
   /** Codes after which the call is sent again; none if not given. Only unary calls are. */
   retryCodes?: readonly Status[];
 }
-
-export type GrpcCallOptions = DeadlineCallOptions & RetryCallOptions;
 
 export type GrpcClient<Definition extends CompatServiceDefinition> = Client<Definition, GrpcCallOptions>;
 
@@ -86,41 +87,52 @@ export function createGrpcClient<Definition extends CompatServiceDefinition>(
 ): GrpcClient<Definition> {
   const { log, identity, defaultDeadlineMs = 30_000, retry = defaultRetry } = options;
   // The first is the innermost.
-  const base = createClientFactory()
-    .use(errorDetailsClientMiddleware)
-    .use(traceClientMiddleware())
-    .use(timeoutHeaderMiddleware)
-    .use(retryPerCode(log, retry))
-    .use(deadlineClientMiddleware(defaultDeadlineMs))
-    .use(errorClientMiddleware);
-  return (identity === undefined ? base : base.use(sendIdentity(identity))).create(definition, channel);
+  return createClientFactory()
+    .use(attemptMiddleware(identity))
+    .use(callMiddleware(log, defaultDeadlineMs, retry))
+    .create(definition, channel);
+}
+
+/** Every failure of a client call is a HoldfastError; a call given up by its signal fails with the signal's own reason. */
+function callMiddleware(
+  log: Logger,
+  defaultDeadlineMs: number,
+  policy: RetryPolicy,
+): ClientMiddleware<GrpcCallOptions, AttemptOptions> {
+  return async function* called<Request, Response>(
+    call: ClientMiddlewareCall<Request, Response, AttemptOptions>,
+    { deadlineMs, retryCodes = [], ...given }: CallOptions & GrpcCallOptions,
+  ) {
+    const streaming = call.requestStream || call.responseStream;
+    const { path } = call.method;
+    const deadline = beginDeadline(path, deadlineMs ?? (streaming ? undefined : defaultDeadlineMs), given.signal);
+    const options = deadline === undefined ? given : { ...given, signal: deadline.signal, deadlineAt: deadline.at };
+    try {
+      const attempts =
+        retryCodes.length === 0
+          ? call.next(call.request, options)
+          : retryMiddleware(call, { ...options, ...retryOptions(log, policy, path, retryCodes) });
+      if (call.responseStream) return yield* attempts;
+      return (await attempts.next()).value as Response;
+    } catch (error) {
+      throw fromClientError(endedBySignal(endedBySignal(error, deadline?.signal), given.signal));
+    } finally {
+      deadline?.end();
+    }
+  };
 }
 
 /** Every option is set: the library's own defaults repeat INTERNAL and UNKNOWN, which for CSI may have happened. */
-function retryPerCode(log: Logger, policy: RetryPolicy): ClientMiddleware<RetryCallOptions> {
-  const codesToOptions: ClientMiddleware<RetryCallOptions, LibraryRetryOptions> = async function* retryOnly(
-    call,
-    given,
-  ) {
-    const { retryCodes = [], ...options } = given;
-    return yield* call.next(call.request, {
-      ...options,
-      retry: retryCodes.length > 0,
-      retryableStatuses: [...retryCodes],
-      retryMaxAttempts: policy.maxAttempts - 1,
-      retryBaseDelayMs: policy.baseDelayMs,
-      retryMaxDelayMs: policy.maxDelayMs,
-      onRetryableError: (error, attempt, delayMs) => {
-        const fields = { method: call.method.path, attempt: attempt + 1, delay_ms: delayMs, error };
-        log.debug("call failed and is sent again", fields);
-      },
-    });
-  };
-  return composeClientMiddleware(retryMiddleware, codesToOptions);
-}
-
-function sendIdentity(identity: Identity): ClientMiddleware {
-  return async function* identified(call, options) {
-    return yield* call.next(call.request, { ...options, metadata: withIdentity(options.metadata, identity) });
+function retryOptions(log: Logger, policy: RetryPolicy, method: string, codes: readonly Status[]): RetryOptions {
+  return {
+    retry: true,
+    retryableStatuses: [...codes],
+    retryMaxAttempts: policy.maxAttempts - 1,
+    retryBaseDelayMs: policy.baseDelayMs,
+    retryMaxDelayMs: policy.maxDelayMs,
+    onRetryableError: (error, attempt, delayMs) => {
+      const fields = { method, attempt: attempt + 1, delay_ms: delayMs, error };
+      log.debug("call failed and is sent again", fields);
+    },
   };
 }

@@ -2,55 +2,45 @@
  * Every call has a deadline. It is set once, over all attempts; each attempt tells the server what is left of it (`grpc-timeout`,
  * which nice-grpc's own middleware does not send), and the call ends here too when it passes.
  */
-import { type ClientMiddleware, Metadata } from "nice-grpc-common";
 import { linkSignals } from "../async/signals.ts";
 import { HoldfastError } from "../errors/holdfast-error.ts";
-import { endedBySignal } from "./error-middleware.ts";
 
 /** The protocol has eight digits for it; a day is longer than anything here may take. */
 export const maxDeadlineMs = 24 * 60 * 60 * 1000;
 
-export interface DeadlineCallOptions {
-  /** Milliseconds from now, over all attempts. Streams have none unless given. */
-  deadlineMs?: number;
+export interface ClientDeadline {
+  /** Aborted by the caller's own, and when the time is up. */
+  readonly signal: AbortSignal;
+  /** On the monotonic clock. */
+  readonly at: number;
+  /** The call is over: lets go of the timer and of the caller's signal. */
+  end(): void;
 }
 
-interface DeadlineAt {
-  /** Set by the outer middleware for the inner one. */
-  deadlineAt?: number;
-}
-
-/** Outermost: fixes the moment, and aborts the call locally when it comes. */
-export function deadlineClientMiddleware(defaultDeadlineMs: number): ClientMiddleware<DeadlineCallOptions, DeadlineAt> {
-  return async function* withDeadline(call, { deadlineMs, ...options }) {
-    const streaming = call.requestStream || call.responseStream;
-    const ms = deadlineMs ?? (streaming ? undefined : defaultDeadlineMs);
-    if (ms === undefined || ms === Number.POSITIVE_INFINITY) return yield* call.next(call.request, options);
-    const bounded = Math.min(Math.max(0, ms), maxDeadlineMs);
-    const linked = linkSignals(options.signal);
-    const timer = setTimeout(() => linked.abort(deadlinePassed(call.method.path, bounded)), bounded);
-    try {
-      return yield* call.next(call.request, {
-        ...options,
-        signal: linked.signal,
-        deadlineAt: performance.now() + bounded,
-      });
-    } catch (error) {
-      throw endedBySignal(error, linked.signal);
-    } finally {
+/** Undefined for a call that may last for ever: a stream that was given none. */
+export function beginDeadline(
+  path: string,
+  ms: number | undefined,
+  caller: AbortSignal | undefined,
+): ClientDeadline | undefined {
+  if (ms === undefined || ms === Number.POSITIVE_INFINITY) return undefined;
+  const bounded = Math.min(Math.max(0, ms), maxDeadlineMs);
+  const linked = linkSignals(caller);
+  const timer = setTimeout(() => linked.abort(deadlinePassed(path, bounded)), bounded);
+  return {
+    signal: linked.signal,
+    at: performance.now() + bounded,
+    end() {
       clearTimeout(timer);
       linked.dispose();
-    }
+    },
   };
 }
 
-/** Innermost: one attempt's share of the time on the wire. */
-export const timeoutHeaderMiddleware: ClientMiddleware<DeadlineAt> = async function* sendTimeout(call, options) {
-  const { deadlineAt, ...rest } = options;
-  if (deadlineAt === undefined) return yield* call.next(call.request, rest);
-  const left = Math.min(Math.max(1, Math.ceil(deadlineAt - performance.now())), maxDeadlineMs);
-  return yield* call.next(call.request, { ...rest, metadata: Metadata(rest.metadata).set("grpc-timeout", `${left}m`) });
-};
+/** One attempt's share of the time, for the wire. */
+export function timeoutHeader(deadlineAt: number): string {
+  return `${Math.min(Math.max(1, Math.ceil(deadlineAt - performance.now())), maxDeadlineMs)}m`;
+}
 
 function deadlinePassed(path: string, ms: number): HoldfastError {
   return new HoldfastError({

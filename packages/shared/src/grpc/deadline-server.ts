@@ -1,14 +1,11 @@
 /**
  * The caller's deadline, on the server. nice-grpc does not pass it on: an interceptor of grpc-js, where it is known, copies it into
- * the metadata, and a middleware takes it out again, puts it into the context and aborts the handler's signal when it passes.
+ * the metadata, and a stage takes it out again, puts it into the context and aborts the handler's signal when it passes.
  */
 import { ServerInterceptingCall, type ServerInterceptor } from "@grpc/grpc-js";
-import type { ServerMiddleware } from "nice-grpc-common";
-import { linkSignals } from "../async/signals.ts";
 import { HoldfastError } from "../errors/holdfast-error.ts";
-import type { CallExtension } from "./call-context.ts";
+import type { CallStage } from "./call-stage.ts";
 import { maxDeadlineMs } from "./deadline-client.ts";
-import type { IdentityContext } from "./identity.ts";
 
 const header = "x-holdfast-deadline";
 const requestIdHeader = "x-request-id";
@@ -42,36 +39,50 @@ export interface DeadlineOptions {
   readonly createRequestId: () => string;
 }
 
-export function deadlineServerMiddleware(options: DeadlineOptions): ServerMiddleware<CallExtension, IdentityContext> {
-  return async function* withDeadline(call, context) {
-    const streaming = call.requestStream || call.responseStream;
+export function deadlineStage({ stopping, defaultDeadlineMs, createRequestId }: DeadlineOptions): CallStage {
+  const streams = endedTogether(stopping.streams);
+  const unaries = endedTogether(stopping.unary);
+  return (method, context) => {
+    const streaming = method.requestStream || method.responseStream;
     const sent = context.metadata.get(header);
-    const deadline = sent !== undefined ? Number(sent) : streaming ? undefined : Date.now() + options.defaultDeadlineMs;
+    const deadline = sent !== undefined ? Number(sent) : streaming ? undefined : Date.now() + defaultDeadlineMs;
     const asked = context.metadata.get(requestIdHeader);
-    const requestId = asked !== undefined && requestIdPattern.test(asked) ? asked : options.createRequestId();
 
-    const linked = linkSignals(streaming ? options.stopping.streams : options.stopping.unary);
+    const call = new AbortController();
     const { signal: callerSignal } = context;
-    const onCallerAbort = () => linked.abort(endedByCaller(deadline));
+    const onCallerAbort = () => call.abort(endedByCaller(deadline));
+    // Never taken off again: it is the call's own signal, and is not aborted any more once the call is over.
     if (callerSignal.aborted) onCallerAbort();
-    callerSignal.addEventListener("abort", onCallerAbort, { once: true });
+    else callerSignal.addEventListener("abort", onCallerAbort, { once: true });
     const timer =
       deadline === undefined
         ? undefined
-        : setTimeout(() => linked.abort(deadlinePassed()), Math.min(Math.max(0, deadline - Date.now()), maxDeadlineMs));
-    try {
-      const extended = Object.assign(context, {
-        signal: linked.signal,
-        ...(deadline === undefined ? {} : { deadline }),
-        remainingMs: () => (deadline === undefined ? Number.POSITIVE_INFINITY : Math.max(0, deadline - Date.now())),
-        requestId,
-      });
-      return yield* call.next(call.request, extended);
-    } finally {
+        : setTimeout(() => call.abort(deadlinePassed()), Math.min(Math.max(0, deadline - Date.now()), maxDeadlineMs));
+    Object.assign(context, {
+      signal: call.signal,
+      ...(deadline === undefined ? undefined : { deadline }),
+      remainingMs: () => (deadline === undefined ? Number.POSITIVE_INFINITY : Math.max(0, deadline - Date.now())),
+      requestId: asked !== undefined && requestIdPattern.test(asked) ? asked : createRequestId(),
+    });
+    const leave = (streaming ? streams : unaries)(call);
+    return () => {
       clearTimeout(timer);
-      callerSignal.removeEventListener("abort", onCallerAbort);
-      linked.dispose();
-    }
+      leave();
+    };
+  };
+}
+
+/** One listener for all calls that run: on and off a signal takes longer than in and out of a set. */
+function endedTogether(stopping: AbortSignal): (call: AbortController) => () => void {
+  const running = new Set<AbortController>();
+  const end = () => {
+    for (const call of running) call.abort(stopping.reason);
+  };
+  stopping.addEventListener("abort", end, { once: true });
+  return (call) => {
+    if (stopping.aborted) call.abort(stopping.reason);
+    else running.add(call);
+    return () => running.delete(call);
   };
 }
 

@@ -1,5 +1,5 @@
 /** Who calls. From metadata now, from the client certificate once TLS is on; handlers only ever read `context.identity`. */
-import { type CallContext, Metadata, type ServerMiddleware } from "nice-grpc-common";
+import { type CallContext, Metadata } from "nice-grpc-common";
 import { HoldfastError } from "../errors/holdfast-error.ts";
 
 export const roles = ["node", "scheduler", "operator", "controller", "monitor", "local", "anonymous"] as const;
@@ -50,12 +50,6 @@ export const identityFromMetadata: IdentityReader = ({ metadata }) => {
 /** For servers that only local programs can reach: whoever may open the socket is `local` unless it says more. */
 export const identityOfLocalSocket: IdentityReader = (call) =>
   call.metadata.has(identityHeader) ? identityFromMetadata(call) : { role: "local", name: "" };
-
-export function identityMiddleware(read: IdentityReader): ServerMiddleware<IdentityContext> {
-  return async function* withIdentity(call, context) {
-    return yield* call.next(call.request, Object.assign(context, { identity: read(context) }));
-  };
-}
 
 /** A copy of the metadata (or new) that carries the identity. */
 export function withIdentity(metadata: Metadata | undefined, identity: Identity): Metadata {

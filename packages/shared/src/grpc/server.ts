@@ -15,16 +15,17 @@ import { HoldfastError } from "../errors/holdfast-error.ts";
 import type { Logger } from "../log/logger.ts";
 import type { Metrics } from "../metrics.ts";
 import type { CallExtension, Implementation } from "./call-context.ts";
-import { deadlineInterceptor, deadlineServerMiddleware } from "./deadline-server.ts";
-import { errorServerMiddleware } from "./error-middleware.ts";
-import { type IdentityReader, identityFromMetadata, identityMiddleware } from "./identity.ts";
+import { callMiddleware } from "./call-middleware.ts";
+import { deadlineInterceptor, deadlineStage } from "./deadline-server.ts";
+import { type IdentityReader, identityFromMetadata } from "./identity.ts";
+import { identityStage } from "./identity-stage.ts";
 import { type Address, formatAddress, isLoopback, parseAddress } from "./listen-address.ts";
-import { logServerMiddleware, shuttingDownReason } from "./log-middleware.ts";
+import { logStage, shuttingDownReason } from "./log-stage.ts";
 import { defaultMaxMessageBytes } from "./message-limits.ts";
-import { metricsServerMiddleware } from "./metrics-middleware.ts";
-import { overloadMiddleware } from "./overload-middleware.ts";
+import { metricsStage } from "./metrics-stage.ts";
+import { overloadStage } from "./overload-stage.ts";
 import { loadReflection } from "./reflection.ts";
-import { traceServerMiddleware } from "./trace-server.ts";
+import { createServerSpans } from "./trace-server.ts";
 import { clearStaleSocket } from "./unix-socket.ts";
 
 export interface ServerLimits {
@@ -83,31 +84,34 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
 
   const maxMessageBytes = limits.maxMessageBytes ?? defaultMaxMessageBytes;
   const { maxInFlight = 4096, maxInFlightPerCaller = maxInFlight } = limits;
-  const fixed = [
-    ...(options.metrics === undefined ? [] : [metricsServerMiddleware(options.metrics)]),
-    overloadMiddleware({ maxInFlight, maxInFlightPerCaller }),
+  const spanOf = createServerSpans();
+  /** Every call's, in this order; the details of errors and the span lie around them. */
+  const stages = [
+    identityStage(options.identity ?? identityFromMetadata),
+    deadlineStage({
+      stopping: { streams: stopStreams.signal, unary: stopUnary.signal },
+      defaultDeadlineMs: options.defaultDeadlineMs ?? 60_000,
+      createRequestId: randomUUID,
+    }),
+    logStage(log),
   ];
+  const service = callMiddleware(spanOf, [
+    ...stages,
+    ...(options.metrics === undefined ? [] : [metricsStage(options.metrics)]),
+    overloadStage({ maxInFlight, maxInFlightPerCaller }),
+  ]);
   const server = createServer({
     "grpc.max_receive_message_length": maxMessageBytes,
     "grpc.max_send_message_length": maxMessageBytes,
     "grpc.max_concurrent_streams": limits.maxConcurrentStreams ?? 1024,
     interceptors: [deadlineInterceptor],
-  })
-    .use(errorServerMiddleware)
-    .use(traceServerMiddleware())
-    .use(identityMiddleware(options.identity ?? identityFromMetadata))
-    .use(
-      deadlineServerMiddleware({
-        stopping: { streams: stopStreams.signal, unary: stopUnary.signal },
-        defaultDeadlineMs: options.defaultDeadlineMs ?? 60_000,
-        createRequestId: randomUUID,
-      }),
-    )
-    .use(logServerMiddleware(log));
+  });
+  /** What belongs to the server itself is neither measured nor refused. */
+  const own = server.with(callMiddleware(spanOf, stages));
 
-  const add: GrpcServer["add"] = (definition, implementation, { middlewares: own = [] } = {}) => {
-    let builder: Pick<typeof server, "with" | "add"> = server;
-    for (const middleware of [...fixed, ...middlewares, ...own]) builder = builder.with(middleware);
+  const add: GrpcServer["add"] = (definition, implementation, { middlewares: special = [] } = {}) => {
+    let builder = server.with(service);
+    for (const middleware of [...middlewares, ...special]) builder = builder.with(middleware);
     builder.add(definition, implementation);
     const name = "fullName" in definition && typeof definition.fullName === "string" ? definition.fullName : undefined;
     if (name === undefined) return;
@@ -122,11 +126,11 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       address = parseAddress(text);
       refuseOpenPlaintext(address, options); // S3
       if (address.kind === "unix") await clearStaleSocket(address.path);
-      server.add(HealthDefinition, HealthServiceImpl(health));
+      own.add(HealthDefinition, HealthServiceImpl(health));
       if (reflection) {
         const loaded = await loadReflection(names);
         if (loaded === undefined) log.warn("server reflection is off: the descriptors have not been generated");
-        else server.add(loaded.definition, loaded.implementation);
+        else own.add(loaded.definition, loaded.implementation);
       }
       const port = await bind(() => server.listen(formatAddress(parseAddress(text)), credentials), text);
       if (address.kind === "unix") {

@@ -1,8 +1,8 @@
 /** One span an attempt on the client; its traceparent travels in the metadata. */
-import { context, propagation, SpanKind, type TextMapSetter, trace } from "@opentelemetry/api";
-import { type ClientMiddleware, Metadata } from "nice-grpc-common";
+import { type Context, context, propagation, SpanKind, type TextMapSetter, trace } from "@opentelemetry/api";
+import type { Metadata } from "nice-grpc-common";
 import { fromClientError } from "../errors/grpc-status.ts";
-import { createMethodAttributes, endSpan, inContext, isTraced } from "./trace-attributes.ts";
+import { createMethodAttributes, endSpan, isTraced } from "./trace-attributes.ts";
 
 const setter: TextMapSetter<Metadata> = {
   set: (metadata, key, value) => {
@@ -10,24 +10,27 @@ const setter: TextMapSetter<Metadata> = {
   },
 };
 
-export function traceClientMiddleware(): ClientMiddleware {
+export interface ClientSpan {
+  readonly context: Context;
+  end(failure: { readonly error: unknown } | undefined): void;
+}
+
+/** Begins a span and writes its traceparent into the metadata. Undefined when nothing is traced. */
+export type ClientSpans = (path: string, metadata: Metadata) => ClientSpan | undefined;
+
+export function createClientSpans(): ClientSpans {
   const tracer = trace.getTracer("holdfast.grpc");
   const describe = createMethodAttributes();
-  return async function* traced(call, options) {
-    const { name, attributes } = describe(call.method.path);
+  return (path, metadata) => {
+    const { name, attributes } = describe(path);
     const parent = context.active();
     const span = tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes }, parent);
-    if (!isTraced(span)) return yield* call.next(call.request, options);
+    if (!isTraced(span)) return undefined;
     const active = trace.setSpan(parent, span);
-    const metadata = Metadata(options.metadata);
     propagation.inject(active, metadata, setter);
-    try {
-      const response = yield* inContext(active, () => call.next(call.request, { ...options, metadata }));
-      endSpan(span);
-      return response;
-    } catch (error) {
-      endSpan(span, fromClientError(error));
-      throw error;
-    }
+    return {
+      context: active,
+      end: (failure) => endSpan(span, failure === undefined ? undefined : fromClientError(failure.error)),
+    };
   };
 }

@@ -11,6 +11,8 @@ export interface Logger {
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
+  /** Is a line of this level kept? For whoever would make its fields in vain. */
+  writes(level: LogLevel): boolean;
   /** A logger whose lines all carry these fields. */
   child(fields: LogFields): Logger;
 }
@@ -58,6 +60,7 @@ export function loggerOver(
     info: at("info"),
     warn: at("warn"),
     error: at("error"),
+    writes: enabled,
     child: (fields) => loggerOver(write, enabled, { ...bound, ...fields }),
   };
 }

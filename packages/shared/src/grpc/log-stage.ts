@@ -1,9 +1,9 @@
 /** One line a call: what, who, how long, how it ended. Never what was said: messages hold secrets. */
-import { type ServerMiddleware, Status } from "nice-grpc-common";
+import { Status } from "nice-grpc-common";
 import { statusOf } from "../errors/grpc-status.ts";
 import { isHoldfastError } from "../errors/holdfast-error.ts";
 import type { Logger, LogLevel } from "../log/logger.ts";
-import type { CallExtension } from "./call-context.ts";
+import type { CallStage } from "./call-stage.ts";
 import { formatIdentity } from "./identity.ts";
 
 export const shuttingDownReason = "SHUTTING_DOWN";
@@ -32,29 +32,30 @@ const levelOf: Readonly<Record<Status, LogLevel>> = {
   [Status.UNAUTHENTICATED]: "warn",
 };
 
-export function logServerMiddleware(log: Logger): ServerMiddleware<object, CallExtension> {
-  return async function* logged(call, context) {
+export function logStage(log: Logger): CallStage {
+  return ({ path }, context) => {
     const start = performance.now();
-    const fields = (code: Status) => ({
-      method: call.method.path,
-      code: Status[code] ?? String(code),
-      ms: Math.round((performance.now() - start) * 100) / 100,
-      caller: formatIdentity(context.identity),
-      request_id: context.requestId,
-    });
-    try {
-      const response = yield* call.next(call.request, context);
-      log.debug("call", fields(Status.OK));
-      return response;
-    } catch (error) {
-      const code = statusOf(error);
+    return (failure) => {
+      const code = failure === undefined ? Status.OK : statusOf(failure.error);
+      const error = failure?.error;
       // Every stream ends like this when the server does.
       const expected = isHoldfastError(error) && error.reason === shuttingDownReason;
       const level = expected ? "debug" : (levelOf[code] ?? "error");
+      if (!log.writes(level)) return;
+      const fields = {
+        method: path,
+        code: Status[code] ?? String(code),
+        ms: Math.round((performance.now() - start) * 100) / 100,
+        caller: formatIdentity(context.identity),
+        request_id: context.requestId,
+      };
+      if (failure === undefined) {
+        log[level]("call", fields);
+        return;
+      }
       // Only faults that nobody threw on purpose need more than their reason.
       const told = isHoldfastError(error) ? { reason: error.reason, detail: error.message } : { error };
-      log[level]("call failed", { ...fields(code), ...told });
-      throw error;
-    }
+      log[level]("call failed", { ...fields, ...told });
+    };
   };
 }

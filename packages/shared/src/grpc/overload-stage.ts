@@ -2,9 +2,9 @@
  * Too much at once is refused at once: latency grows with what is in flight and throughput hardly does, and a queue that nobody sees
  * only turns overload into timeouts. Streams are not counted; they mostly wait.
  */
-import type { ServerMiddleware } from "nice-grpc-common";
 import { HoldfastError } from "../errors/holdfast-error.ts";
-import { formatIdentity, type IdentityContext } from "./identity.ts";
+import type { CallStage } from "./call-stage.ts";
+import { formatIdentity } from "./identity.ts";
 
 export interface OverloadLimits {
   readonly maxInFlight: number;
@@ -12,25 +12,23 @@ export interface OverloadLimits {
   readonly maxInFlightPerCaller: number;
 }
 
-export function overloadMiddleware(limits: OverloadLimits): ServerMiddleware<object, IdentityContext> {
+export function overloadStage(limits: OverloadLimits): CallStage {
   const inFlight = new Map<string, number>();
   let total = 0;
-  return async function* bounded(call, context) {
-    if (call.requestStream || call.responseStream) return yield* call.next(call.request, context);
-    const caller = formatIdentity(context.identity);
+  return ({ requestStream, responseStream }, { identity }) => {
+    if (requestStream || responseStream) return undefined;
+    const caller = formatIdentity(identity);
     const own = inFlight.get(caller) ?? 0;
     if (total >= limits.maxInFlight) throw overloaded("this server", total);
     if (own >= limits.maxInFlightPerCaller) throw overloaded(`${caller} at this server`, own);
     inFlight.set(caller, own + 1);
     total += 1;
-    try {
-      return yield* call.next(call.request, context);
-    } finally {
+    return () => {
       total -= 1;
       const left = (inFlight.get(caller) ?? 1) - 1;
       if (left === 0) inFlight.delete(caller);
       else inFlight.set(caller, left);
-    }
+    };
   };
 }
 
