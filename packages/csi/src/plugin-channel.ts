@@ -14,7 +14,7 @@ import { linkSignals } from "@holdfast/shared/async/signals";
 import { formatAddress } from "@holdfast/shared/grpc/listen-address";
 import { type Channel, type ChannelOptions, ClientError, createChannel, createClient, Metadata } from "nice-grpc";
 import type { StreamMethod, UnaryMethod } from "./methods.ts";
-import { codeOf } from "./outcome.ts";
+import { type Code, codeOf } from "./outcome.ts";
 import { rawStreams, rawUnaries } from "./raw-definitions.ts";
 import type { CsiTransport, WireFailure, WireOptions, WireReply } from "./transport.ts";
 
@@ -46,6 +46,8 @@ export interface PluginChannel extends CsiTransport {
   /** Aborted as soon as the established connection is gone. */
   readonly lost: AbortSignal;
   inFlight(): number;
+  /** Rises with every answer of the plugin, whatever it says: it lives. */
+  answered(): number;
   /** K5 */
   retire(): void;
   /** Ends everything now; calls in flight end as unknown. */
@@ -64,6 +66,7 @@ export function openPluginChannel(options: {
   const lost = new AbortController();
   const closing = new AbortController();
   let inFlight = 0;
+  let answered = 0;
   let retired = false;
 
   const shut = (): void => {
@@ -82,6 +85,7 @@ export function openPluginChannel(options: {
   return {
     lost: lost.signal,
     inFlight: () => inFlight,
+    answered: () => answered,
     connect: (timeoutMs) =>
       connect(channel, clock, timeoutMs, () => {
         lost.abort(new DOMException("the plugin closed the connection", "AbortError"));
@@ -109,8 +113,12 @@ export function openPluginChannel(options: {
       });
       try {
         const headers = Metadata({ ...metadata, "grpc-timeout": timeoutHeader(deadlineMs) });
-        return { bytes: await unaries[method](request, { signal: ended.signal, metadata: headers }) };
+        const bytes = await unaries[method](request, { signal: ended.signal, metadata: headers });
+        answered += 1;
+        return { bytes };
       } catch (error) {
+        // Of the codes that the library makes up by itself, none says that the plugin lives.
+        if (error instanceof ClientError && !ofTheLibrary.has(codeOf(error.code))) answered += 1;
         return { failure: failureOf(error, late ? deadlineMs : undefined) };
       } finally {
         stopTimer();
@@ -119,7 +127,7 @@ export function openPluginChannel(options: {
       }
     },
 
-    async *stream(method: StreamMethod, request: Uint8Array, { signal, deadlineMs, metadata }: WireOptions) {
+    async *stream(method: StreamMethod, request: Uint8Array, { signal, deadlineMs, totalMs, metadata }: WireOptions) {
       const refused = refusal(signal);
       if (refused) {
         yield { failure: refused };
@@ -127,25 +135,30 @@ export function openPluginChannel(options: {
       }
       inFlight += 1;
       const ended = linkSignals(signal, closing.signal);
-      let late = false;
-      const startTimer = () =>
-        clock.timer(deadlineMs, () => {
-          late = true;
+      let lateAfter: number | undefined;
+      const startTimer = (afterMs: number) =>
+        clock.timer(afterMs, () => {
+          lateAfter = afterMs;
           ended.abort(new DOMException("deadline", "TimeoutError")); // K2
         });
+      const stopTotal = totalMs === undefined ? () => undefined : startTimer(totalMs);
+      const told = totalMs === undefined ? {} : { "grpc-timeout": timeoutHeader(totalMs) };
       // Between messages only, and never while our own side is the slow one; so the plugin is not told of it.
-      let stopTimer = startTimer();
+      let stopTimer = startTimer(deadlineMs);
       try {
-        const replies = streams[method](request, { signal: ended.signal, metadata: Metadata({ ...metadata }) });
+        const headers = Metadata({ ...metadata, ...told });
+        const replies = streams[method](request, { signal: ended.signal, metadata: headers });
         for await (const bytes of replies) {
           stopTimer();
+          answered += 1;
           yield { bytes } satisfies WireReply;
-          stopTimer = startTimer();
+          stopTimer = startTimer(deadlineMs);
         }
       } catch (error) {
-        yield { failure: failureOf(error, late ? deadlineMs : undefined) };
+        yield { failure: failureOf(error, lateAfter) };
       } finally {
         stopTimer();
+        stopTotal();
         ended.dispose();
         inFlight -= 1;
       }
@@ -175,6 +188,14 @@ function connect(channel: Channel, clock: Clock, timeoutMs: number, onLost: () =
     look();
   });
 }
+
+const ofTheLibrary: ReadonlySet<Code> = new Set([
+  "CANCELLED",
+  "DEADLINE_EXCEEDED",
+  "UNAVAILABLE",
+  "UNKNOWN",
+  "INTERNAL",
+]);
 
 /** Eight digits at most, says the protocol; and 0 would mean "already over". */
 function timeoutHeader(deadlineMs: number): string {

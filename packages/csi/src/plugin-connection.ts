@@ -10,6 +10,7 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import { linkSignals, throwIfAborted } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Tracing } from "@holdfast/shared/tracing";
+import { type CallsUnderWay, countCalls } from "./calls-under-way.ts";
 import type { PluginFacts, PluginRole } from "./capabilities.ts";
 import { type CallAccess, type CsiCaller, createCsiCaller } from "./csi-caller.ts";
 import { type CallReport, createCsiExchange } from "./csi-exchange.ts";
@@ -27,6 +28,12 @@ import { createSocketWatch } from "./socket-watch.ts";
 
 export interface PluginConnection extends CsiCaller {
   readonly socketPath: string;
+  /** Whose socket it is, in the words of whoever runs the plugin; the path itself when nobody said. */
+  readonly instanceId: string;
+  readonly role: PluginRole;
+  /** Who it has to be, as far as anybody knows. */
+  pin(): PluginPin;
+  readonly underWay: Pick<CallsUnderWay, "list" | "idle">;
   status(): PluginStatus;
   /** Called after every change; the returned function takes it back. */
   onChange(listener: (status: PluginStatus) => void): () => void;
@@ -46,6 +53,9 @@ export interface PluginConnectionOptions {
   /** What the plugin has to call itself, when that is known beforehand. */
   readonly expectedName?: string | undefined;
   readonly expectedNodeId?: string | undefined;
+  readonly instanceId?: string | undefined;
+  /** Calls at once; more are refused. */
+  readonly maxInFlight?: number | undefined;
   readonly onCall?: ((report: CallReport) => void) | undefined;
   readonly healthIntervalMs?: number;
   readonly random?: () => number;
@@ -55,6 +65,7 @@ const connectTimeoutMs = 2_000;
 
 export function createPluginConnection(options: PluginConnectionOptions): PluginConnection {
   const { socketPath, role, tracing, clock, onCall, random = Math.random, healthIntervalMs = 10_000 } = options;
+  const { instanceId = socketPath, maxInFlight } = options;
   const log = options.log.child({ socket: socketPath, role });
   const life = linkSignals(options.signal);
   const watch = createSocketWatch({ socketPath, clock, signal: life.signal });
@@ -80,7 +91,7 @@ export function createPluginConnection(options: PluginConnectionOptions): Plugin
 
   /** One incarnation from contact to loss; undefined when there was no contact. */
   const serve = async (incarnation: string): Promise<SessionEnd | undefined> => {
-    const channel = openPluginChannel({ socketPath, clock });
+    const channel = openPluginChannel({ socketPath, clock, ...(maxInFlight === undefined ? {} : { maxInFlight }) });
     const until = linkSignals(life.signal);
     const onClose = (): void => channel.close();
     life.signal.addEventListener("abort", onClose, { once: true });
@@ -192,9 +203,15 @@ export function createPluginConnection(options: PluginConnectionOptions): Plugin
     },
   });
 
+  const underWay = countCalls(caller);
+
   return {
-    ...caller,
+    ...underWay.caller,
+    underWay,
     socketPath,
+    instanceId,
+    role,
+    pin: () => pin,
     status: board.status,
     onChange: board.onChange,
     whenReady: board.whenReady,

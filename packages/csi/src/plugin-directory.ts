@@ -4,6 +4,7 @@
  *
  * D1 One connection per socket path, for as long as the path is in use; it outlives restarts of the plugin.
  * D2 Of several instances with one plugin name the newest that is ready is the current one; the older stay connected.
+ * D3 An instance that was added by name stays until it is removed by name, whatever becomes of its socket.
  */
 import type { Dirent } from "node:fs";
 import { lstat, readdir } from "node:fs/promises";
@@ -18,11 +19,24 @@ import type { CallReport } from "./csi-exchange.ts";
 import { watchDirectory } from "./directory-wake.ts";
 import { createPluginConnection, type PluginConnection } from "./plugin-connection.ts";
 
+/** What is known of an instance beside what it says itself. */
+export interface KnownInstance {
+  readonly role: PluginRole;
+  readonly expectedName?: string | undefined;
+  readonly expectedNodeId?: string | undefined;
+  readonly instanceId?: string | undefined;
+  readonly maxInFlight?: number | undefined;
+}
+
 export interface PluginDirectory {
   /** Every instance, oldest first, whatever its phase. */
   list(): readonly PluginConnection[];
   /** The current instance: the newest that is ready. */
   get(pluginName: string): PluginConnection | undefined;
+  /** An instance whose socket is, or will be, at a path outside of the directory (D3). One that is there is answered. */
+  add(socketPath: string, known: KnownInstance): PluginConnection;
+  /** Closes it: its calls in flight end as unknown. */
+  remove(socketPath: string): Promise<void>;
   /** Called when an instance came, went, or changed its status. */
   onChange(listener: (connection: PluginConnection) => void): () => void;
   /** Rejects when aborted or closed. */
@@ -33,6 +47,8 @@ export interface PluginDirectory {
 export interface PluginDirectoryOptions {
   readonly dir: string;
   readonly role: PluginRole;
+  /** What is known of a socket in the directory; undefined: only the role. */
+  readonly describe?: ((socketPath: string) => KnownInstance | undefined) | undefined;
   readonly log: Logger;
   readonly tracing: Tracing;
   readonly clock: Clock;
@@ -47,11 +63,23 @@ const pollMs = 500;
 
 interface Instance {
   readonly connection: PluginConnection;
+  /** D3 */
+  readonly added: boolean;
   absentSince: number | undefined;
 }
 
 export function createPluginDirectory(options: PluginDirectoryOptions): PluginDirectory {
-  const { dir, role, log, tracing, clock, onCall, healthIntervalMs = 10_000, forgetAfterMs = 60_000 } = options;
+  const {
+    dir,
+    role,
+    describe,
+    log,
+    tracing,
+    clock,
+    onCall,
+    healthIntervalMs = 10_000,
+    forgetAfterMs = 60_000,
+  } = options;
   const life = linkSignals(options.signal);
   const changes = createNotifier();
   const listeners = new Set<(connection: PluginConnection) => void>();
@@ -89,11 +117,11 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
       });
   };
 
-  const add = (socketPath: string): void => {
+  const open = (socketPath: string, known: KnownInstance, added: boolean): PluginConnection => {
     const { signal } = life;
     const connection = createPluginConnection({
+      ...known,
       socketPath,
-      role,
       log,
       tracing,
       clock,
@@ -101,20 +129,21 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
       onCall,
       healthIntervalMs,
     });
-    instances.set(socketPath, { connection, absentSince: undefined });
+    instances.set(socketPath, { connection, added, absentSince: undefined });
     connection.onChange(() => tell(connection));
     tell(connection);
+    return connection;
   };
 
   const reconcile = (found: readonly string[]): void => {
     for (const socketPath of found) {
       const instance = instances.get(socketPath);
-      if (instance === undefined) add(socketPath);
+      if (instance === undefined) open(socketPath, describe?.(socketPath) ?? { role }, false);
       else instance.absentSince = undefined;
     }
     const here = new Set(found);
     for (const [socketPath, instance] of instances) {
-      if (here.has(socketPath)) continue;
+      if (instance.added || here.has(socketPath)) continue; // D3
       instance.absentSince ??= clock.monotonic();
       const { phase } = instance.connection.status();
       // A plugin may unlink its socket and serve on; only one that is gone as well is forgotten.
@@ -169,6 +198,14 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
   return {
     list: () => [...instances.values()].map(({ connection }) => connection),
     get,
+    add: (socketPath, known) => instances.get(socketPath)?.connection ?? open(socketPath, known, true),
+    async remove(socketPath) {
+      const instance = instances.get(socketPath);
+      if (instance === undefined) return;
+      instances.delete(socketPath);
+      await instance.connection.close();
+      tell(instance.connection);
+    },
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -6,6 +6,7 @@
  * S2 `ready: false` is a plugin that starts, for however long; it is never called unhealthy, nor restarted for it.
  * S3 A plugin that comes back as somebody else (name or node id) gets no call: our volumes' secrets were meant for the other.
  * S4 A call that ran into its deadline, and a short probe that did too: the connection hangs, and is given up.
+ * S5 A plugin that answered any call while its probe was waiting lives: one that is busy is not one that hangs.
  */
 import { createBackoff } from "@holdfast/shared/async/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
@@ -88,6 +89,12 @@ export function startPluginSession(options: PluginSessionOptions): PluginSession
 
   /** S4: the first miss may be a slow moment; a second one, asked with little patience, is an answer. */
   const health = async (): Promise<Health> => {
+    const before = channel.answered();
+    const said = await probeTwice();
+    return said === "silent" && channel.answered() > before ? "ready" : said; // S5
+  };
+
+  const probeTwice = async (): Promise<Health> => {
     if (!suspected) {
       const first = await probe(callPolicy.Probe.deadlineMs);
       if (first !== "silent") return first;
@@ -145,7 +152,9 @@ export function startPluginSession(options: PluginSessionOptions): PluginSession
       ailing.reset();
       starting.reset();
       report({ phase: "ready", facts: known });
-      await pause(complete ? healthIntervalMs : Math.min(incomplete.next(), healthIntervalMs));
+      // Jittered, so that the plugins of a host, and of many hosts that started together, are not asked all at once.
+      const period = healthIntervalMs * (0.9 + 0.2 * random());
+      await pause(complete ? period : Math.min(incomplete.next(), period));
     }
   };
 

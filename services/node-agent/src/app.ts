@@ -3,6 +3,7 @@ import { hash, randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { release as kernelRelease } from "node:os";
 import { createPluginDirectory } from "@holdfast/csi/plugin-directory";
+import { readOwnUid } from "@holdfast/csi/socket-state";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { createFailpoints } from "@holdfast/shared/failpoints";
 import { pluginMaxMessageBytes } from "@holdfast/shared/grpc/message-limits";
@@ -21,6 +22,11 @@ import { dialController } from "./controller-link-client.ts";
 import { createHostPaths } from "./domain/paths.ts";
 import type { FailpointName } from "./failpoints.ts";
 import { createFingerprintBoard } from "./plugins/fingerprint-board.ts";
+import { createHostedPlugins } from "./plugins/host/hosted-plugins.ts";
+import { createInstanceBoard } from "./plugins/host/instance-board.ts";
+import { createPluginHost } from "./plugins/host/plugin-host.ts";
+import { createSocketDirs } from "./plugins/host/socket-dirs.ts";
+import { readStaticPlugins } from "./plugins/host/static-plugins.ts";
 import { createNodePlugins } from "./plugins/node-plugins.ts";
 import { createRelay } from "./plugins/relay.ts";
 import { makeDirectories } from "./volumes/durable-files.ts";
@@ -34,6 +40,9 @@ import { takeStateLock } from "./volumes/state-lock.ts";
 import { createVolumeManager } from "./volumes/volume-manager.ts";
 
 export const agentVersion = "0.1.0";
+
+/** How long the first report waits for plugins that were there in an earlier life. */
+const seenBeforeMs = 1_000;
 
 export interface AppOverrides {
   readonly log?: Logger;
@@ -119,9 +128,12 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       verification_scope: mounts.scope,
     });
 
+    const statics = await readStaticPlugins(config.pluginDir);
     const directory = createPluginDirectory({
       dir: config.pluginDir,
       role: "node",
+      describe: statics.describe,
+      healthIntervalMs: config.pluginHealthInterval,
       log,
       tracing,
       clock: systemClock,
@@ -130,10 +142,21 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
     });
     await lifecycle.start("plugins", () => () => directory.close());
     const board = createFingerprintBoard(directory);
+    const socketDirs = createSocketDirs({ base: config.hostedPluginDir, ownUid: await readOwnUid(), log });
+    const { signal: callsEnd } = calls;
+    const host = createPluginHost({ ledger, directory, dirs: socketDirs, clock: systemClock, log, signal: callsEnd });
+    await host.restore();
+    const plugins = createHostedPlugins({ directory, host, statics, rootDir });
+    const instances = createInstanceBoard({ directory, host });
+    await lifecycle.start("plugin host", () => () => {
+      instances.close();
+      plugins.close();
+      host.close();
+    });
 
     const volumes = createVolumeManager({
       ledger,
-      plugins: createNodePlugins(directory, node),
+      plugins: createNodePlugins(plugins, node),
       mounts,
       dirs,
       paths,
@@ -153,7 +176,8 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       ledger,
       scope: mounts.scope,
       startingBecause,
-      relay: createRelay(directory),
+      relay: createRelay({ get: (name) => plugins.get(name, "controller") ?? plugins.get(name, "node") }),
+      pluginHost: { node, host, board: instances, dirs: socketDirs, rootDir, run: instance },
       now: () => new Date(systemClock.now()),
     });
     await lifecycle.start("gRPC", async () => {
@@ -176,6 +200,8 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       return () => admin.stop();
     });
 
+    // What a controller is told first holds the plugins that it knew before.
+    await host.whenBack(seenBeforeMs);
     await lifecycle.start("controller link", () => {
       const dialed = dialController({ log, node });
       const made = createControllerLink({
@@ -212,7 +238,10 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
     });
     await link?.whenRegistered(AbortSignal.any([signal, lifecycle.signal]));
     serving();
-    log.info("ready", { address: listening });
+    log.info("ready", {
+      address: listening,
+      plugins: instances.list().map((it) => `${it.plugin} ${it.fingerprint.instanceId} ${it.fingerprint.health}`),
+    });
   };
 
   return { log, start, stop: () => lifecycle.stop(), address: () => config.advertise ?? listening };

@@ -13,6 +13,7 @@ import {
 } from "@holdfast/shared/config/setting";
 import { maxRootBytes } from "./domain/paths.ts";
 import { failpointNames } from "./failpoints.ts";
+import { maxSocketBaseBytes } from "./plugins/host/socket-dirs.ts";
 
 const namePattern = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
 
@@ -39,6 +40,23 @@ const paths = {
     return { ...base, parse };
   })(),
 };
+
+const hostedPluginDir = (() => {
+  const base = pathSetting({
+    env: "HOLDFAST_HOSTED_PLUGIN_DIR",
+    doc: `Directory in which each plugin that a runner hosts gets a directory for its socket; at most ${maxSocketBaseBytes} bytes.`,
+    default: "/run/holdfast/hosted-plugins",
+  });
+  const parse: typeof base.parse = (text) => {
+    const parsed = base.parse(text);
+    if (!("value" in parsed)) return parsed;
+    const bytes = Buffer.byteLength(parsed.value);
+    return bytes <= maxSocketBaseBytes
+      ? parsed
+      : { wrong: `has ${bytes} bytes, ${maxSocketBaseBytes} are allowed: the path of a socket has a limit` };
+  };
+  return { ...base, parse };
+})();
 
 const controllers = (() => {
   const base = listSetting({
@@ -76,8 +94,16 @@ export const configSchema = defineConfig({
   ...paths,
   pluginDir: pathSetting({
     env: "HOLDFAST_PLUGIN_DIR",
-    doc: "Directory in which node plugins show their sockets: <any>.sock or <any>/csi.sock.",
+    doc: "Directory in which node plugins show their sockets: <any>.sock or <any>/csi.sock; plugins.json in it says more.",
     default: "/run/holdfast/node-plugins",
+  }),
+  hostedPluginDir,
+  pluginHealthInterval: durationSetting({
+    env: "HOLDFAST_PLUGIN_HEALTH_INTERVAL",
+    doc: "Between two looks at the health of a plugin, a tenth more or less; what happens in between is noticed at once.",
+    min: 100,
+    max: 600_000,
+    default: 30_000,
   }),
   adminListen: addressSetting({
     env: "HOLDFAST_ADMIN_LISTEN",

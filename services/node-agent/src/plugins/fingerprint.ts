@@ -10,25 +10,32 @@ import {
   Support,
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
 
-/** Undefined for an instance that never said who it is. */
-export function fingerprintOf(
-  connection: Pick<PluginConnection, "socketPath" | "status">,
-): PluginFingerprint | undefined {
+type Fingerprinted = Pick<PluginConnection, "socketPath" | "instanceId" | "role" | "pin" | "status">;
+
+/** Undefined for an instance that did not say who it is; one that says it is another than before is told as who it was. */
+export function fingerprintOf(connection: Fingerprinted): PluginFingerprint | undefined {
+  const { facts, phase } = connection.status();
+  const stranger = phase === "quarantined" && connection.pin().name !== undefined;
+  return facts === undefined && !stranger ? undefined : instanceFingerprint(connection);
+}
+
+/** What is known of it, be it little. */
+export function instanceFingerprint(connection: Fingerprinted): PluginFingerprint {
   const status = connection.status();
   const { facts } = status;
-  if (facts === undefined) return undefined;
+  const pin = connection.pin();
   return PluginFingerprint.fromPartial({
-    plugin: facts.name,
-    version: facts.version,
-    instanceId: connection.socketPath,
-    role: roles[facts.role],
+    plugin: facts?.name ?? pin.name ?? "",
+    version: facts?.version ?? "",
+    instanceId: connection.instanceId,
+    role: roles[facts?.role ?? connection.role],
     socket: connection.socketPath,
     health: healthOf[status.phase],
     healthMessage: status.reason ?? "",
-    nodeId: facts.nodeInfo?.nodeId ?? "",
-    maxVolumes: BigInt(facts.nodeInfo?.maxVolumes ?? 0),
-    topology: facts.nodeInfo === undefined ? undefined : { segments: { ...facts.nodeInfo.topology } },
-    capabilities: capabilitiesOf(facts),
+    nodeId: facts?.nodeInfo?.nodeId ?? pin.nodeId ?? "",
+    maxVolumes: BigInt(facts?.nodeInfo?.maxVolumes ?? 0),
+    topology: facts?.nodeInfo === undefined ? undefined : { segments: { ...facts.nodeInfo.topology } },
+    capabilities: facts === undefined ? undefined : capabilitiesOf(facts),
     fingerprintedAt: new Date(status.since),
     blocked: blockedOf(status),
   });

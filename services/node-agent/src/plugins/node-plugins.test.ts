@@ -4,6 +4,7 @@ import type { PluginPhase } from "@holdfast/csi/plugin-status";
 import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import { PluginHealth, PluginRole, Support } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { describe, expect, test } from "vitest";
+import { createPathMap } from "../domain/path-map.ts";
 import type { MountOrder } from "../ports.ts";
 import { anyCaller, permitOrder, volumeRef } from "../testing/model-agent.ts";
 import { fingerprintOf } from "./fingerprint.ts";
@@ -135,9 +136,52 @@ describe("the four calls", () => {
   });
 });
 
+describe("a plugin in a container", () => {
+  const inContainer = (paths: Parameters<typeof nodePlugin>[3]) => {
+    const asked: Record<string, unknown>[] = [];
+    const connection = {
+      status: () => ({ phase: "ready", since: 0, facts: factsWith() }),
+      call: async (_method: string, request: Record<string, unknown>) => {
+        asked.push(request);
+        return { outcome: "done", value: {} };
+      },
+    };
+    const plugin = nodePlugin("sim", connection as unknown as Parameters<typeof nodePlugin>[1], "node-a", paths);
+    return { asked, plugin };
+  };
+
+  test("is told its own names of the staging directory and of the target, in all four calls", async () => {
+    const { asked, plugin } = inContainer(createPathMap("/hf", "/local/csi"));
+    await plugin.stage(order, anyCaller);
+    await plugin.publish(order, anyCaller);
+    await plugin.unpublish(order.ref, order.facts.target, anyCaller);
+    await plugin.unstage(order.ref, order.stagingPath, anyCaller);
+    expect(asked.map(({ stagingTargetPath, targetPath }) => [stagingTargetPath, targetPath])).toEqual([
+      ["/local/csi/staging/x", undefined],
+      ["/local/csi/staging/x", "/local/csi/publish/x/y"],
+      [undefined, "/local/csi/publish/x/y"],
+      ["/local/csi/staging/x", undefined],
+    ]);
+    await plugin.publish({ ...order, stagingPath: "" }, anyCaller);
+    expect(asked.at(-1)?.["stagingTargetPath"]).toBe("");
+  });
+
+  test("is never called with a path that it cannot see", async () => {
+    const { asked, plugin } = inContainer(createPathMap("/elsewhere", "/local/csi"));
+    expect(await plugin.stage(order, anyCaller)).toMatchObject({
+      kind: "refused",
+      failure: { code: "INVALID_ARGUMENT", sent: false },
+    });
+    expect(asked).toEqual([]);
+  });
+});
+
 describe("fingerprints", () => {
   const connection = (socketPath: string, facts: PluginFacts | undefined, phase: PluginPhase = "ready") => ({
     socketPath,
+    instanceId: socketPath,
+    role: "node" as const,
+    pin: () => ({ name: facts?.name, nodeId: undefined }),
     status: () => ({ phase, since: 1_000, ...(facts === undefined ? {} : { facts }) }),
   });
 
@@ -159,6 +203,22 @@ describe("fingerprints", () => {
     expect(fingerprintOf(connection("/p/a.sock", facts, "quarantined"))?.blocked?.reason).toBe(
       "PLUGIN_IDENTITY_CHANGED",
     );
+  });
+
+  test("a plugin that came back as another one is told as who it was, and blocked, although it says nothing of itself", () => {
+    const stranger = {
+      ...connection("/p/a.sock", undefined, "quarantined"),
+      pin: () => ({ name: "sim", nodeId: "n-1" }),
+    };
+    expect(fingerprintOf(stranger)).toMatchObject({
+      plugin: "sim",
+      nodeId: "n-1",
+      health: PluginHealth.PLUGIN_HEALTH_UNHEALTHY,
+      capabilities: undefined,
+      blocked: { reason: "PLUGIN_IDENTITY_CHANGED" },
+    });
+    const unknown = { ...stranger, pin: () => ({ name: undefined, nodeId: undefined }) };
+    expect(fingerprintOf(unknown)).toBeUndefined();
   });
 
   test("a board tells what is new since a number, once, and what is gone", () => {

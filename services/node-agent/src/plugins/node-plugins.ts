@@ -4,24 +4,39 @@ import type { CallSubject } from "@holdfast/csi/csi-exchange";
 import type { UnaryMethod } from "@holdfast/csi/methods";
 import type { CallOutcome, CallFailure as CsiFailure, Verdict } from "@holdfast/csi/outcome";
 import type { PluginConnection } from "@holdfast/csi/plugin-connection";
-import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
-import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { invalidArgument, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { VolumeCapability_AccessMode_Mode as CsiMode } from "@holdfast/shared/gen/csi/v1/csi";
+import { type PathMap, sameTree } from "../domain/path-map.ts";
 import type { VolumeRef } from "../domain/types.ts";
 import type { CallResult, MountOrder, NodeMethod, NodePlugin, NodePlugins } from "../ports.ts";
+import type { HostedPlugins } from "./host/hosted-plugins.ts";
 
-export function createNodePlugins(directory: PluginDirectory, node: string): NodePlugins {
+export function createNodePlugins(plugins: Pick<HostedPlugins, "get" | "pathsOf">, node: string): NodePlugins {
   return {
     get(name) {
-      const connection = directory.get(name);
-      return connection === undefined ? undefined : nodePlugin(name, connection, node);
+      const connection = plugins.get(name, "node");
+      return connection === undefined ? undefined : nodePlugin(name, connection, node, plugins.pathsOf(connection));
     },
   };
 }
 
 type Caller = Pick<CsiCaller, "call"> & Pick<PluginConnection, "status">;
 
-export function nodePlugin(name: string, connection: Caller, node: string): NodePlugin {
+export function nodePlugin(
+  name: string,
+  connection: Caller,
+  node: string,
+  paths: Pick<PathMap, "toPlugin"> = sameTree,
+): NodePlugin {
+  /** As the plugin sees it; a plugin that does not stage is given no staging path. */
+  const seen = (path: string): string => {
+    const inside = path === "" ? "" : paths.toPlugin(path);
+    if (inside === undefined) {
+      const description = `${path} is outside of what plugin ${name} was given to see`;
+      throw invalidArgument([{ field: "target_path", description }]);
+    }
+    return inside;
+  };
   const undoOf = (ref: VolumeRef): CallSubject => ({ namespace: ref.namespace, volume: ref.volume, node });
   const subjectOf = ({ ref, facts, contents }: MountOrder): CallSubject => ({
     ...undoOf(ref),
@@ -41,7 +56,7 @@ export function nodePlugin(name: string, connection: Caller, node: string): Node
           {
             volumeId: order.ref.externalId,
             publishContext: order.contents.publishContext,
-            stagingTargetPath: order.stagingPath,
+            stagingTargetPath: seen(order.stagingPath),
             volumeCapability: capabilityOf(order, takesGroup()),
             secrets: order.contents.stageSecrets,
             volumeContext: order.contents.volumeContext,
@@ -56,8 +71,8 @@ export function nodePlugin(name: string, connection: Caller, node: string): Node
           {
             volumeId: order.ref.externalId,
             publishContext: order.contents.publishContext,
-            stagingTargetPath: order.stagingPath,
-            targetPath: order.facts.target,
+            stagingTargetPath: seen(order.stagingPath),
+            targetPath: seen(order.facts.target),
             volumeCapability: capabilityOf(order, takesGroup()),
             readonly: order.facts.readOnly,
             secrets: order.contents.publishSecrets,
@@ -70,7 +85,7 @@ export function nodePlugin(name: string, connection: Caller, node: string): Node
       settled("NodeUnpublishVolume", () =>
         connection.call(
           "NodeUnpublishVolume",
-          { volumeId: ref.externalId, targetPath },
+          { volumeId: ref.externalId, targetPath: seen(targetPath) },
           { signal, subject: undoOf(ref) },
         ),
       ),
@@ -78,7 +93,7 @@ export function nodePlugin(name: string, connection: Caller, node: string): Node
       settled("NodeUnstageVolume", () =>
         connection.call(
           "NodeUnstageVolume",
-          { volumeId: ref.externalId, stagingTargetPath },
+          { volumeId: ref.externalId, stagingTargetPath: seen(stagingTargetPath) },
           { signal, subject: undoOf(ref) },
         ),
       ),

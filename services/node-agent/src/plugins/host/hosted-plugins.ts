@@ -1,0 +1,71 @@
+/**
+ * All plugins of this host as those see them who make calls: hosted instances in the order of the registry, and behind them
+ * what merely shows a socket.
+ */
+import type { PluginConnection } from "@holdfast/csi/plugin-connection";
+import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
+import { createNotifier } from "@holdfast/shared/async/notifier";
+import { throwIfAborted } from "@holdfast/shared/async/signals";
+import { createPathMap, type PathMap, sameTree } from "../../domain/path-map.ts";
+import { entryOf, type PluginType, serves, stackOf } from "../../domain/plugin-registry.ts";
+import type { PluginHost } from "./plugin-host.ts";
+import type { StaticPlugins } from "./static-plugins.ts";
+
+export interface HostedPlugins {
+  /** The newest instance that is ready, serves that half, and is not being stopped. */
+  get(plugin: string, type: PluginType): PluginConnection | undefined;
+  /** Resolves as soon as there is one; rejects when aborted. */
+  whenReady(plugin: string, type: PluginType, signal: AbortSignal): Promise<PluginConnection>;
+  /** How that instance sees the agent's root. */
+  pathsOf(connection: Pick<PluginConnection, "instanceId" | "socketPath">): PathMap;
+  close(): void;
+}
+
+export function createHostedPlugins(options: {
+  readonly directory: Pick<PluginDirectory, "list" | "onChange">;
+  readonly host: Pick<PluginHost, "registry" | "drained" | "connectionOf" | "onChange">;
+  readonly statics: Pick<StaticPlugins, "publishDirOf">;
+  readonly rootDir: string;
+}): HostedPlugins {
+  const { directory, host, statics, rootDir } = options;
+  const changes = createNotifier();
+  const stops = [directory.onChange(changes.notify), host.onChange(changes.notify)];
+
+  const ready = (connection: PluginConnection | undefined): connection is PluginConnection =>
+    connection?.status().phase === "ready";
+
+  const get = (plugin: string, type: PluginType): PluginConnection | undefined => {
+    for (const { instance } of stackOf(host.registry(), type, plugin)) {
+      const connection = host.connectionOf(instance.allocation);
+      if (!host.drained(instance.allocation) && ready(connection)) return connection;
+    }
+    return directory
+      .list()
+      .filter((connection) => entryOf(host.registry(), connection.instanceId) === undefined)
+      .filter((connection) => serves(connection.role, type) && connection.status().facts?.name === plugin)
+      .findLast(ready);
+  };
+
+  return {
+    get,
+    async whenReady(plugin, type, signal) {
+      for (;;) {
+        throwIfAborted(signal);
+        const version = changes.version();
+        const found = get(plugin, type);
+        if (found !== undefined) return found;
+        await changes.wait(version, signal);
+      }
+    },
+    pathsOf({ instanceId, socketPath }) {
+      const instance = entryOf(host.registry(), instanceId)?.instance;
+      if (instance !== undefined)
+        return instance.hostFilesystem ? sameTree : createPathMap(rootDir, instance.publishDir);
+      const publishDir = statics.publishDirOf(socketPath);
+      return publishDir === undefined ? sameTree : createPathMap(rootDir, publishDir);
+    },
+    close() {
+      for (const stop of stops) stop();
+    },
+  };
+}

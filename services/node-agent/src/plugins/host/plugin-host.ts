@@ -1,0 +1,251 @@
+/**
+ * The plugin instances that a runner hosts through this agent, from PreparePlugin to StopPlugin.
+ *
+ * P1 Journalled before anything is made, and before the answer: a runner that was answered finds its instance after any crash.
+ * P2 What was prepared is supervised from then on, also after a restart of the agent and with no runner listening.
+ * P3 An instance that is needed is not stopped: the look comes after the last call has ended, and no new one is let in.
+ */
+import type { PluginFacts } from "@holdfast/csi/capabilities";
+import type { PluginConnection } from "@holdfast/csi/plugin-connection";
+import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
+import type { Clock } from "@holdfast/shared/async/clock";
+import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
+import { linkSignals } from "@holdfast/shared/async/signals";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { Logger } from "@holdfast/shared/log/logger";
+import {
+  applyRegistryChange,
+  differingField,
+  entryOf,
+  type HostedInstance,
+  type PluginRegistry,
+  type RegistryChange,
+  type RegistryEntry,
+  type RegistryEvent,
+  serves,
+  stackOf,
+} from "../../domain/plugin-registry.ts";
+import type { Ledger } from "../../ports.ts";
+import { holdersOf } from "./holders.ts";
+import type { SocketDirs } from "./socket-dirs.ts";
+import { createSupervision, type Supervision, type SupervisionStep } from "./supervision.ts";
+
+export interface PluginHost {
+  registry(): PluginRegistry;
+  /** Taken out of use, or about to be. */
+  drained(allocation: string): boolean;
+  connectionOf(allocation: string): PluginConnection | undefined;
+  /** Opens what the journal holds. Called once, before anything is served. */
+  restore(): Promise<void>;
+  /** Resolves when the instances that were ready in an earlier life are so again, or the time is up. Never rejects. */
+  whenBack(mostMs: number): Promise<void>;
+  /** Answers the socket's path on the host. */
+  prepare(instance: HostedInstance): Promise<string>;
+  supervise(allocation: string, signal: AbortSignal): AsyncGenerator<SupervisionStep, void>;
+  stop(order: StopOrder, signal: AbortSignal): Promise<StopResult>;
+  /** Called after each change of the registry. */
+  onChange(listener: (events: readonly RegistryEvent[]) => void): () => void;
+  /** The agent goes; the instances stay. */
+  close(): void;
+}
+
+export interface StopOrder {
+  readonly allocation: string;
+  readonly waitMs: number;
+  readonly leaveVolumes: boolean;
+}
+
+export interface StopResult {
+  readonly stopped: boolean;
+  /** What is still under way otherwise. */
+  readonly calls: readonly string[];
+}
+
+export interface PluginHostOptions {
+  readonly ledger: Pick<Ledger, "agent" | "commitAgent" | "volumes">;
+  readonly directory: Pick<PluginDirectory, "add" | "remove">;
+  readonly dirs: SocketDirs;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+export function createPluginHost(options: PluginHostOptions): PluginHost {
+  const { ledger, directory, dirs, clock, log, signal } = options;
+  const supervisions = new Map<string, Supervision>();
+  const draining = new Set<string>();
+  const lanes = createKeyedLanes();
+  const listeners = new Set<(events: readonly RegistryEvent[]) => void>();
+
+  const registry = (): PluginRegistry => ledger.agent().plugins;
+
+  const commit = async (change: RegistryChange): Promise<void> => {
+    const allocation = change.type === "prepared" ? change.instance.allocation : change.allocation;
+    // Events belong to the registry as the record finds it: one change at a time.
+    const events = await lanes.run("registry", undefined, async () => {
+      const step = applyRegistryChange(registry(), change);
+      if (step.registry !== registry()) await ledger.commitAgent({ type: "plugin", change });
+      return step.events;
+    });
+    for (const event of events) log.info("hosted plugins changed", { ...event, cause: allocation });
+    for (const listener of [...listeners]) listener(events);
+  };
+
+  const newerBeside = ({ instance, order }: RegistryEntry): boolean =>
+    stackOf(registry(), "node", instance.plugin).some(
+      (other) =>
+        other.order > order &&
+        other.instance.allocation !== instance.allocation &&
+        !draining.has(other.instance.allocation) &&
+        supervisions.get(other.instance.allocation)?.connection.status().phase === "ready",
+    );
+
+  const volumesNeeding = (entry: RegistryEntry): readonly string[] =>
+    entry.order === 0 || !serves(entry.instance.role, "node") || newerBeside(entry)
+      ? []
+      : holdersOf(ledger.volumes(), entry.instance.plugin);
+
+  const neededBy = (allocation: string): string | undefined => {
+    const entry = entryOf(registry(), allocation);
+    const calls = supervisions.get(allocation)?.connection.underWay.list() ?? [];
+    const volumes = entry === undefined ? [] : volumesNeeding(entry);
+    if (volumes.length > 0) return `${volumes.length} volumes need it, one is ${volumes[0]}`;
+    return calls.length > 0 ? `${calls.length} calls are under way, one is ${calls[0]}` : undefined;
+  };
+
+  const open = ({ instance, order, nodeId }: RegistryEntry): void => {
+    const { allocation, plugin, role } = instance;
+    const connection = directory.add(dirs.socketOf(allocation), {
+      role,
+      instanceId: allocation,
+      expectedName: plugin,
+      ...(nodeId === "" ? {} : { expectedNodeId: nodeId }),
+    });
+    const register = ({ nodeInfo }: PluginFacts): Promise<void> =>
+      commit({ type: "registered", allocation, at: clock.now(), nodeId: nodeInfo?.nodeId ?? "" });
+    const supervision = createSupervision({
+      instance,
+      connection,
+      wasRegistered: order > 0,
+      register,
+      neededBy: () => neededBy(allocation),
+      clock,
+      log,
+      signal,
+    });
+    supervisions.set(allocation, supervision);
+  };
+
+  const remove = async (allocation: string, message: string): Promise<void> => {
+    // First out of sight and then out of the registry, so that nobody takes it for a socket that was merely found.
+    await directory.remove(dirs.socketOf(allocation));
+    await commit({ type: "removed", allocation }); // P1
+    supervisions.get(allocation)?.stop(message);
+    supervisions.delete(allocation);
+    await dirs.remove(allocation);
+    draining.delete(allocation);
+  };
+
+  const stop = async ({ allocation, waitMs, leaveVolumes }: StopOrder, caller: AbortSignal): Promise<StopResult> => {
+    const entry = entryOf(registry(), allocation);
+    if (entry === undefined) return { stopped: true, calls: [] };
+    draining.add(allocation); // P3
+    for (const listener of [...listeners]) listener([]);
+    try {
+      if (!leaveVolumes) refuseWhileNeeded(entry, volumesNeeding(entry));
+      const underWay = supervisions.get(allocation)?.connection.underWay;
+      const until = linkSignals(caller, signal);
+      const stopTimer = clock.timer(waitMs, () => until.abort(new DOMException("time is up", "TimeoutError")));
+      await underWay?.idle(until.signal).catch(() => undefined);
+      stopTimer();
+      until.dispose();
+      const calls = underWay?.list() ?? [];
+      if (calls.length > 0) return { stopped: false, calls };
+      // A call that ended just now may have mounted something.
+      if (!leaveVolumes) refuseWhileNeeded(entry, volumesNeeding(entry));
+    } catch (error) {
+      draining.delete(allocation);
+      for (const listener of [...listeners]) listener([]);
+      throw error;
+    }
+    await remove(allocation, "StopPlugin was called");
+    return { stopped: true, calls: [] };
+  };
+
+  return {
+    registry,
+    drained: (allocation) => draining.has(allocation),
+    connectionOf: (allocation) => supervisions.get(allocation)?.connection,
+    async restore() {
+      const { entries } = registry();
+      await dirs.sweep(entries.map(({ instance }) => instance.allocation));
+      for (const entry of entries) open(entry); // P2
+    },
+    async whenBack(mostMs) {
+      const until = linkSignals(signal);
+      const stopTimer = clock.timer(mostMs, () => until.abort(new DOMException("time is up", "TimeoutError")));
+      const known = registry().entries.filter(({ order }) => order > 0);
+      const connections = known.flatMap(({ instance }) => supervisions.get(instance.allocation)?.connection ?? []);
+      await Promise.allSettled(connections.map((connection) => connection.whenReady(until.signal)));
+      stopTimer();
+      until.dispose();
+    },
+    prepare: (instance) =>
+      lanes.run(`allocation ${instance.allocation}`, undefined, async () => {
+        const { allocation } = instance;
+        const found = entryOf(registry(), allocation);
+        const field = found && differingField(found.instance, instance);
+        if (field !== undefined) throw instanceExists(instance, field);
+        await commit({ type: "prepared", instance }); // P1
+        await dirs.make(allocation);
+        const entry = entryOf(registry(), allocation);
+        if (entry !== undefined && !supervisions.has(allocation)) open(entry); // P2
+        return dirs.socketOf(allocation);
+      }),
+    supervise(allocation, caller) {
+      const supervision = supervisions.get(allocation);
+      if (supervision === undefined) throw instanceNotFound(allocation);
+      return supervision.follow(caller);
+    },
+    stop: (order, caller) => lanes.run(`allocation ${order.allocation}`, caller, () => stop(order, caller)),
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    close() {
+      for (const supervision of supervisions.values()) supervision.end();
+      listeners.clear();
+    },
+  };
+}
+
+function refuseWhileNeeded({ instance }: RegistryEntry, volumes: readonly string[]): void {
+  const [volume] = volumes;
+  if (volume === undefined) return;
+  const { plugin, allocation } = instance;
+  const named = volumes.slice(0, 10).join(", ");
+  throw new HoldfastError({
+    kind: "precondition",
+    reason: "PLUGIN_IN_USE",
+    message: `plugin ${plugin} (allocation ${allocation}) is needed by ${volumes.length} volumes on this node: ${named}; release them, start a newer instance beside it, or stop it with leave_volumes`,
+    metadata: { plugin, allocation, volume, count: String(volumes.length) },
+  });
+}
+
+function instanceExists({ allocation, plugin }: HostedInstance, field: string): HoldfastError {
+  return new HoldfastError({
+    kind: "already_exists",
+    reason: "PLUGIN_INSTANCE_EXISTS",
+    message: `allocation ${allocation} of plugin ${plugin} is prepared with another ${field}: stop it first, or use another allocation`,
+    metadata: { allocation, field },
+  });
+}
+
+function instanceNotFound(allocation: string): HoldfastError {
+  return new HoldfastError({
+    kind: "not_found",
+    reason: "PLUGIN_INSTANCE_NOT_FOUND",
+    message: `no plugin instance of allocation ${allocation} is prepared here: call PreparePlugin first`,
+    metadata: { allocation },
+  });
+}

@@ -1,0 +1,87 @@
+/**
+ * One directory of its own for the socket of each hosted instance. Its name is a hash of the allocation, which is opaque.
+ *
+ * D1 A directory is used only when it is a directory, ours, and writable by nobody else; links are never followed.
+ * D2 Removal takes the socket and the empty directory, never anything else that lies there.
+ */
+import { hash } from "node:crypto";
+import { chmod, lstat, mkdir, readdir, rmdir, unlink } from "node:fs/promises";
+import path from "node:path";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { maxSocketPathBytes } from "@holdfast/shared/grpc/listen-address";
+import type { Logger } from "@holdfast/shared/log/logger";
+import { makeDirectories } from "../../volumes/durable-files.ts";
+
+export interface SocketDirs {
+  directoryOf(allocation: string): string;
+  socketOf(allocation: string): string;
+  make(allocation: string): Promise<void>;
+  remove(allocation: string): Promise<void>;
+  /** Removes what allocations left that are not known any more. */
+  sweep(known: readonly string[]): Promise<void>;
+}
+
+const socketName = "csi.sock";
+const nameChars = 32;
+const namePattern = /^[0-9a-f]{32}$/;
+
+/** The longest base that leaves room for the rest of a socket's path. */
+export const maxSocketBaseBytes = maxSocketPathBytes - 1 - nameChars - 1 - socketName.length;
+
+export function createSocketDirs({
+  base,
+  ownUid,
+  log,
+}: {
+  readonly base: string;
+  readonly ownUid: number;
+  readonly log: Logger;
+}): SocketDirs {
+  const nameOf = (allocation: string): string => hash("sha256", allocation, "hex").slice(0, nameChars);
+  const directoryOf = (allocation: string): string => path.join(base, nameOf(allocation));
+
+  const removeAt = async (directory: string): Promise<void> => {
+    const socket = path.join(directory, socketName);
+    try {
+      if ((await lstat(socket).catch(() => undefined))?.isSocket() === true) await unlink(socket); // D2
+      await rmdir(directory);
+    } catch (error) {
+      if (codeOf(error) !== "ENOENT")
+        log.warn("the socket directory of a plugin that is gone stays", { directory, code: codeOf(error) });
+    }
+  };
+
+  return {
+    directoryOf,
+    socketOf: (allocation) => path.join(directoryOf(allocation), socketName),
+    async make(allocation) {
+      await makeDirectories(base, 0o700);
+      const directory = directoryOf(allocation);
+      await mkdir(directory, { mode: 0o700 }).catch((error: unknown) => {
+        if (codeOf(error) !== "EEXIST") throw error;
+      });
+      for (const at of [base, directory]) {
+        const found = await lstat(at);
+        const ours = found.isDirectory() && (found.uid === 0 || found.uid === ownUid);
+        if (!ours) throw unsafe(at, "is no directory of root or of the agent's own user"); // D1
+        // A mode that a careless umask or somebody's chmod widened is narrowed again; only the owner can.
+        if ((found.mode & 0o022) !== 0) await chmod(at, 0o700);
+      }
+    },
+    remove: (allocation) => removeAt(directoryOf(allocation)),
+    async sweep(known) {
+      const names = await readdir(base).catch(() => [] as string[]);
+      const kept = new Set(known.map(nameOf));
+      for (const name of names) {
+        if (namePattern.test(name) && !kept.has(name)) await removeAt(path.join(base, name));
+      }
+    },
+  };
+}
+
+const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? String(error);
+
+function unsafe(at: string, why: string): HoldfastError {
+  const message = `${at} ${why}: remove it, plugins' sockets lie only where nobody else can put one`;
+  return new HoldfastError({ kind: "precondition", reason: "HOST_PATH_UNSAFE", message, metadata: { path: at } });
+}

@@ -1,0 +1,163 @@
+/**
+ * Watches over one hosted instance, from its preparation to its end: registers it when it is ready for the first time, tells
+ * how it is, and asks for its restart when nothing else can help. It never restarts anything.
+ *
+ * V1 A plugin that says "not ready" is starting, for however long: never unhealthy, and no restart is asked for.
+ * V2 A restart is not asked for while volumes or calls need the instance, unless its runner said so beforehand.
+ * V3 Nobody's reading holds it up: followers have their own places in the feed.
+ */
+import type { PluginFacts } from "@holdfast/csi/capabilities";
+import type { PluginConnection } from "@holdfast/csi/plugin-connection";
+import type { PluginPhase, PluginStatus } from "@holdfast/csi/plugin-status";
+import type { Clock } from "@holdfast/shared/async/clock";
+import { createNotifier } from "@holdfast/shared/async/notifier";
+import { linkSignals } from "@holdfast/shared/async/signals";
+import type { Logger } from "@holdfast/shared/log/logger";
+import type { HostedInstance } from "../../domain/plugin-registry.ts";
+import { createOrderedFeed } from "./ordered-feed.ts";
+
+export type SupervisionWord = "waiting" | "ready" | "unhealthy" | "healthy" | "restart-wanted" | "stopped";
+
+export interface SupervisionStep {
+  readonly word: SupervisionWord;
+  readonly message: string;
+  readonly at: number;
+}
+
+export interface Supervision {
+  readonly connection: PluginConnection;
+  /** How it is now, then every change; ends after "stopped". */
+  follow(signal: AbortSignal): AsyncGenerator<SupervisionStep, void>;
+  /** Tells "stopped" and ends. */
+  stop(message: string): void;
+  /** Ends without a word: the agent goes, the instance stays. */
+  end(): void;
+}
+
+export interface SupervisionOptions {
+  readonly instance: HostedInstance;
+  readonly connection: PluginConnection;
+  readonly wasRegistered: boolean;
+  readonly register: (facts: PluginFacts) => Promise<void>;
+  /** Why it must not be restarted now, or undefined. */
+  readonly neededBy: () => string | undefined;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+/** Whether the time that a plugin may take to become ready runs in this phase. */
+const timed: Record<PluginPhase, boolean> = {
+  waiting: true,
+  connecting: true,
+  initialising: false, // V1
+  ready: false,
+  unhealthy: true,
+  quarantined: true,
+  closed: false,
+};
+
+/** Held-back requests are looked at again so often. */
+const lookAgainMs = 1_000;
+
+export function createSupervision(options: SupervisionOptions): Supervision {
+  const { instance, connection, register, neededBy, clock, log, signal } = options;
+  const life = linkSignals(signal);
+  const feed = createOrderedFeed<SupervisionStep>(256);
+  const wake = createNotifier();
+  let registered = options.wasRegistered;
+  let wasReady = false;
+  let told: PluginStatus | undefined;
+  /** The time to become ready begins when somebody said that the plugin starts. */
+  let awaited = registered;
+  let restartAt: number | undefined;
+  let stopTimer = (): void => undefined;
+  let last: SupervisionStep = { word: "waiting", message: "the socket was not looked at yet", at: clock.now() };
+
+  const tell = (word: SupervisionWord, message: string): void => {
+    if (word === last.word && message === last.message) return;
+    last = { word, message, at: clock.now() };
+    feed.publish(last);
+  };
+
+  const tellStatus = (status: PluginStatus): void => {
+    if (status === told || status.phase === "closed") return;
+    told = status;
+    const { phase, reason = phase } = status;
+    if (phase === "ready") tell(wasReady ? "healthy" : "ready", "");
+    else if (phase === "initialising")
+      tell("waiting", `initialising: ${reason}`); // V1
+    else tell(registered || phase === "quarantined" ? "unhealthy" : "waiting", reason);
+    wasReady ||= phase === "ready";
+  };
+
+  /** Asks when it is time, and looks again when it may be. */
+  const askForRestart = ({ phase, reason = phase }: PluginStatus): void => {
+    stopTimer();
+    if (!awaited || !timed[phase]) {
+      restartAt = undefined;
+      return;
+    }
+    const now = clock.monotonic();
+    restartAt ??= now + instance.healthTimeoutMs;
+    let nextLook = restartAt;
+    if (now >= restartAt) {
+      const needed = instance.restartInUse ? undefined : neededBy();
+      const what = `plugin ${instance.plugin} (allocation ${instance.allocation}) was not ready for ${instance.healthTimeoutMs} ms: ${reason}`;
+      if (needed === undefined) {
+        tell("restart-wanted", what);
+        restartAt = now + instance.healthTimeoutMs;
+        nextLook = restartAt;
+      } else {
+        tell("unhealthy", `${what}; no restart is asked for: ${needed}`); // V2
+        nextLook = now + lookAgainMs;
+      }
+    }
+    stopTimer = clock.timer(nextLook - now, () => wake.notify());
+  };
+
+  const drive = async (): Promise<void> => {
+    for (;;) {
+      const version = wake.version();
+      const status = connection.status();
+      if (status.phase === "ready" && status.facts !== undefined && !registered) {
+        await register(status.facts);
+        registered = true;
+      }
+      tellStatus(status);
+      askForRestart(status);
+      await wake.wait(version, life.signal);
+    }
+  };
+
+  const stopListening = connection.onChange(() => wake.notify());
+  drive().catch((error: unknown) => {
+    if (!life.signal.aborted) log.error("a plugin is not supervised any more", { plugin: instance.plugin, error });
+  });
+
+  const end = (): void => {
+    stopListening();
+    stopTimer();
+    life.abort(new DOMException("the supervision ended", "AbortError"));
+    feed.end();
+  };
+
+  return {
+    connection,
+    async *follow(reader) {
+      if (!awaited) {
+        awaited = true;
+        wake.notify();
+      }
+      // No turn between the two: nothing is missed and nothing told twice. (V3)
+      const since = feed.position();
+      yield last.word === "healthy" ? { ...last, word: "ready" } : last;
+      for await (const { item } of feed.after(since, reader)) yield item;
+    },
+    stop(message) {
+      tell("stopped", message);
+      end();
+    },
+    end,
+  };
+}
