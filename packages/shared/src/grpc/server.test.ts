@@ -134,7 +134,8 @@ describe("deadlines", () => {
     const seen: CallContext[] = [];
     const ends: unknown[] = [];
     const { client } = await running({
-      say: async (_request, context) => {
+      say: async (request, context) => {
+        if (request.text === "connect") return request;
         seen.push(context);
         await until(context.signal).catch((error: unknown) => {
           ends.push(error);
@@ -143,6 +144,8 @@ describe("deadlines", () => {
         return { text: "" };
       },
     });
+    // The caller's clock runs while it connects, ours does not.
+    await client.say({ text: "connect" });
     const error = await failure(client.say({ text: "x" }, { deadlineMs: 150 }));
     expect(error).toMatchObject({ kind: "deadline", reason: "DEADLINE" });
     const context = seen[0];
