@@ -90,20 +90,16 @@ export const emptyWorld = async ({
 }): Promise<readonly string[]> => {
   const { controller, group } = driver.csi();
   const problems: string[] = [];
+  // Beside the volumes that they were taken of, which are still mounted: each filesystem has an identity of its own.
+  for (const snapshot of world.snapshots.values())
+    problems.push(...(await snapshotProblems(driver, snapshot, world.attaching)));
   for (const volume of world.volumes.values()) {
     await giveBack(driver, volume);
-    problems.push(
-      ...(await readThrough(driver, volume, {
-        what: `${volume.kind} volume ${volume.name}`,
-        attaching: world.attaching,
-      })),
-    );
+    const what = `${volume.kind} volume ${volume.name}`;
+    problems.push(...(await readThrough(driver, volume, { what, attaching: world.attaching })));
     await controller.deleteVolume({ volumeId: volume.id });
   }
   world.volumes.clear();
-  // Their volumes are gone, and they must not mind.
-  for (const snapshot of world.snapshots.values())
-    problems.push(...(await snapshotProblems(driver, snapshot, world.attaching)));
   for (const { id, snapshotIds } of world.groups.values())
     await group.deleteVolumeGroupSnapshot({ groupSnapshotId: id, snapshotIds: [...snapshotIds] });
   for (const { id, groupId } of world.snapshots.values())
