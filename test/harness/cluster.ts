@@ -34,6 +34,8 @@ export interface ClusterOptions {
   readonly localDriver?: Readonly<Record<string, string>>;
   /** Bind mounts for real: needs root or a user namespace. */
   readonly realMounts?: boolean;
+  /** The agents and the local driver run in the mount namespace of that process. */
+  readonly mountsOf?: number;
   readonly otlpEndpoint?: string;
   readonly controllerEnv?: Readonly<Record<string, string>>;
   readonly agentEnv?: Readonly<Record<string, string>>;
@@ -151,6 +153,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
 
   let controller: ManagedProcess;
   let port = 0;
+  const inside = options.mountsOf === undefined ? {} : { mountsOf: options.mountsOf };
   const common = {
     HOLDFAST_LOG_LEVEL: options.logLevel ?? "info",
     ...(options.network === undefined ? {} : { HOLDFAST_INSECURE: "1" }),
@@ -168,6 +171,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
       sockets: [path.join(dir, "cp", "local.sock"), path.join(pluginDir, "local.sock")],
       stateDir: path.join(dir, "local"),
       nodeId: node,
+      ...inside,
       env: { ...common, ...options.localDriver, ...env },
     });
     every.push(driver);
@@ -227,6 +231,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
         name,
         command: [nodeBinary, path.join(repo, "services/node-agent/src/main.ts")],
         ...(net === undefined ? {} : { netns: net.netns }),
+        ...inside,
         env: {
           ...common,
           HOLDFAST_NODE: name,

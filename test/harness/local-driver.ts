@@ -9,6 +9,7 @@ export interface LocalDriverSpec {
   readonly sockets: readonly string[];
   readonly stateDir: string;
   readonly nodeId: string;
+  readonly mountsOf?: number;
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -17,6 +18,7 @@ export const startLocalDriver = async (spec: LocalDriverSpec): Promise<ManagedPr
   const driver = startProcess({
     name: `local-driver ${spec.nodeId}`,
     command: [process.execPath, main],
+    ...(spec.mountsOf === undefined ? {} : { mountsOf: spec.mountsOf }),
     env: {
       HOLDFAST_LOCAL_SOCKET: spec.sockets.join(","),
       HOLDFAST_LOCAL_STATE_DIR: spec.stateDir,

@@ -21,6 +21,8 @@ export interface ProcessSpec {
   readonly env?: Readonly<Record<string, string>>;
   /** Runs it inside a network namespace that the test made. */
   readonly netns?: string;
+  /** Runs it inside the mount namespace of that process. */
+  readonly mountsOf?: number;
 }
 
 const parse = (line: string): Record<string, unknown> | undefined => {
@@ -33,8 +35,13 @@ const parse = (line: string): Record<string, unknown> | undefined => {
 };
 
 /** `nsenter`, not `ip netns exec`: that one would also hide the mounts made inside from the host. */
-const wrapped = (spec: ProcessSpec): readonly [string, ...string[]] =>
-  spec.netns === undefined ? spec.command : ["nsenter", `--net=/run/netns/${spec.netns}`, ...spec.command];
+const wrapped = ({ netns, mountsOf, command }: ProcessSpec): readonly [string, ...string[]] => {
+  const spaces = [
+    ...(netns === undefined ? [] : [`--net=/run/netns/${netns}`]),
+    ...(mountsOf === undefined ? [] : [`--mount=/proc/${mountsOf}/ns/mnt`]),
+  ];
+  return spaces.length === 0 ? command : ["nsenter", ...spaces, "--", ...command];
+};
 
 /** Starts a process with only the environment that it is given (and PATH), so that the caller's settings cannot leak in. */
 export const startProcess = (spec: ProcessSpec): ManagedProcess => {
