@@ -23,6 +23,8 @@ export interface CallOptions {
   readonly signal: AbortSignal;
   /** Instead of the one in the policy table. For a stream: between two messages. */
   readonly deadlineMs?: number;
+  /** For a stream: how long all of it may take; as long as it takes when absent. */
+  readonly totalMs?: number | undefined;
   /** Struck out of what the plugin says, besides the secrets in the request itself. */
   readonly secrets?: Readonly<Record<string, string>>;
   readonly subject?: CallSubject;
@@ -115,11 +117,11 @@ export function createCsiCaller(options: CsiCallerOptions): CsiCaller {
     bytes: Uint8Array,
     call: CallOptions,
   ): AsyncGenerator<CallOutcome<Uint8Array>> {
-    const { signal, subject, deadlineMs = callPolicy[method].deadlineMs } = call;
+    const { signal, subject, totalMs, deadlineMs = callPolicy[method].deadlineMs } = call;
     const sensitive = sensitiveIn(request, call);
     const way = wayTo(method, request);
     if ("failure" in way) yield failed(method, way.failure, sensitive);
-    else yield* exchange.stream(way.transport, method, bytes, { signal, deadlineMs, sensitive, subject });
+    else yield* exchange.stream(way.transport, method, bytes, { signal, deadlineMs, totalMs, sensitive, subject });
   }
 
   return {

@@ -31,6 +31,8 @@ export interface CallReport {
 export interface ExchangeOptions {
   readonly signal: AbortSignal;
   readonly deadlineMs: number;
+  /** For a stream: how long all of it may take. */
+  readonly totalMs?: number | undefined;
   /** Struck out of whatever the plugin says. */
   readonly sensitive: readonly string[];
   readonly subject?: CallSubject | undefined;
@@ -139,7 +141,7 @@ export function createCsiExchange({ plugin, tracing, clock, hop = "direct", onCa
     transport: CsiTransport,
     method: StreamMethod,
     request: Uint8Array,
-    { signal, deadlineMs, sensitive, subject }: ExchangeOptions,
+    { signal, deadlineMs, totalMs, sensitive, subject }: ExchangeOptions,
   ): AsyncGenerator<CallOutcome<Uint8Array>> {
     const started = clock.monotonic();
     const over = Promise.withResolvers<Answered<Uint8Array>>();
@@ -151,7 +153,7 @@ export function createCsiExchange({ plugin, tracing, clock, hop = "direct", onCa
     });
     let last: Answered<Uint8Array> = { outcome: { outcome: "done", value: new Uint8Array() }, code: "OK" };
     try {
-      for await (const reply of transport.stream(method, request, { signal, deadlineMs, metadata })) {
+      for await (const reply of transport.stream(method, request, { signal, deadlineMs, totalMs, metadata })) {
         if ("failure" in reply) {
           const failure = failureOf(plugin(), method, reply.failure, sensitive);
           const outcome = failure.verdict.outcome === "refused" ? "refused" : "unknown";

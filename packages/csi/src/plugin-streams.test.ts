@@ -69,6 +69,24 @@ describe("a stream", () => {
     await expect(offsets(connection, 80)).rejects.toMatchObject({ metadata: { code: "DEADLINE_EXCEEDED" } });
   });
 
+  it("with a time of its own ends by that, and the plugin is told of it", async () => {
+    const told = Promise.withResolvers<string | undefined>();
+    const { connection } = await serving(async function* (_, { metadata, signal: ended }) {
+      told.resolve(metadata.get("grpc-timeout"));
+      while (!ended.aborted) {
+        yield block(0);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+    });
+    const options = { signal: signal(), totalMs: 200 };
+    const reading = (async () => {
+      for await (const _ of connection.stream("GetMetadataAllocated", { snapshotId: "s" }, options));
+    })();
+    await expect(reading).rejects.toMatchObject({ metadata: { code: "DEADLINE_EXCEEDED" } });
+    const text = await told.promise;
+    if (text !== undefined) expect(text).toBe("200m");
+  });
+
   it("whose consumer is slow does not run out of time meanwhile", async () => {
     const { connection } = await serving(async function* () {
       for (let n = 0; n < 3; n += 1) yield block(n);

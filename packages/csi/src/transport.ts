@@ -9,6 +9,8 @@ export interface WireOptions {
   readonly signal: AbortSignal;
   /** Told to the plugin, and kept here too. For a stream: between two messages. */
   readonly deadlineMs: number;
+  /** For a stream: how long all of it may take. Told to the plugin. */
+  readonly totalMs?: number | undefined;
   readonly metadata: Readonly<Record<string, string>>;
 }
 

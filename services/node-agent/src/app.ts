@@ -15,12 +15,14 @@ import { createMetrics } from "@holdfast/shared/metrics";
 import { startTelemetry } from "@holdfast/shared/telemetry";
 import { createTracing } from "@holdfast/shared/tracing";
 import { createAgentMetrics } from "./agent-metrics.ts";
-import { addAgentServices } from "./api/agent-services.ts";
+import { addAgentServices, addLocalServices } from "./api/agent-services.ts";
 import type { AgentConfig } from "./config.ts";
 import { type ControllerLink, createControllerLink } from "./controller-link.ts";
+import { createControllerLinkClaims } from "./controller-link-claims.ts";
 import { dialController } from "./controller-link-client.ts";
 import { createHostPaths } from "./domain/paths.ts";
 import type { FailpointName } from "./failpoints.ts";
+import { createLocalServer } from "./local-server.ts";
 import { createFingerprintBoard } from "./plugins/fingerprint-board.ts";
 import { createHostedPlugins } from "./plugins/host/hosted-plugins.ts";
 import { createInstanceBoard } from "./plugins/host/instance-board.ts";
@@ -37,7 +39,10 @@ import { createLedger } from "./volumes/ledger.ts";
 import { createMountTable } from "./volumes/mount-table.ts";
 import { recoverVolumes } from "./volumes/recovery.ts";
 import { takeStateLock } from "./volumes/state-lock.ts";
-import { createVolumeManager } from "./volumes/volume-manager.ts";
+import { createVolumeParts } from "./volumes/volume-parts.ts";
+import { haltWords } from "./workloads/halt-words.ts";
+import { createWorkloadManager } from "./workloads/workload-manager.ts";
+import { createWorkloadServing } from "./workloads/workload-serving.ts";
 
 export const agentVersion = "0.1.0";
 
@@ -154,7 +159,9 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       host.close();
     });
 
-    const volumes = createVolumeManager({
+    const { volumes, stats } = createVolumeParts({
+      config,
+      clock: systemClock,
       ledger,
       plugins: createNodePlugins(plugins, node),
       mounts,
@@ -176,8 +183,11 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       ledger,
       scope: mounts.scope,
       startingBecause,
-      relay: createRelay({ get: (name) => plugins.get(name, "controller") ?? plugins.get(name, "node") }),
-      pluginHost: { node, host, board: instances, dirs: socketDirs, rootDir, run: instance },
+      stats,
+      relay: createRelay({
+        directory: { get: (name) => plugins.get(name, "controller") ?? plugins.get(name, "node") },
+        promisedGen: () => ledger.agent().promisedGen,
+      }),
       now: () => new Date(systemClock.now()),
     });
     await lifecycle.start("gRPC", async () => {
@@ -188,6 +198,38 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
         calls.abort(new DOMException("the agent is stopping", "AbortError"));
       };
     });
+
+    const dialed = dialController({ log, node });
+    const workloads = createWorkloadManager({
+      ledger,
+      volumes,
+      mounts,
+      dirs,
+      haltOf: (ref) => haltWords(volumes.halts().get(ref.volumeUid), systemClock.now()),
+      claims: createControllerLinkClaims({
+        node,
+        controllers: () => link?.addresses() ?? config.controllers,
+        dial: dialed.dial,
+      }),
+      hash: (text) => sha256(`${ledger.uid}|${text}`),
+      clock: systemClock,
+      random: Math.random,
+      log,
+      signal: lifecycle.signal,
+    });
+    const { localListen } = config;
+    if (localListen !== undefined)
+      await lifecycle.start("local gRPC", async () => {
+        const local = createLocalServer({ log, metrics, group: config.localGroup });
+        const servingLocally = addLocalServices(local, {
+          workloads: createWorkloadServing({ node, ledger, workloads, stats, instance, clock: systemClock }),
+          pluginHost: { node, host, board: instances, dirs: socketDirs, rootDir, run: instance },
+        });
+        log.info("listening for programs on this host", { address: await local.listen(localListen) });
+        servingLocally();
+        return () => local.stop({ graceMs: config.stopGrace });
+      });
+    workloads.resume();
 
     await lifecycle.start("admin", async () => {
       const admin = createAdminServer({
@@ -203,7 +245,6 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
     // What a controller is told first holds the plugins that it knew before.
     await host.whenBack(seenBeforeMs);
     await lifecycle.start("controller link", () => {
-      const dialed = dialController({ log, node });
       const made = createControllerLink({
         controllers: config.controllers,
         self: {

@@ -80,6 +80,16 @@ const controllers = (() => {
 
 const failpoints = failpointSetting(failpointNames, "For tests: where to kill the agent.");
 
+const localListen = (() => {
+  const base = addressSetting({
+    env: "HOLDFAST_LOCAL_LISTEN",
+    doc: "Socket for the workload runner of this host, unix:///path; not served without it.",
+  });
+  const parse: typeof base.parse = (text) =>
+    text.startsWith("unix:") ? base.parse(text) : { wrong: "has to be a socket, unix:///absolute/path" };
+  return optional({ ...base, parse });
+})();
+
 export const configSchema = defineConfig({
   node: stringSetting({ env: "HOLDFAST_NODE", doc: "Name of this node.", pattern: namePattern }),
   listen: addressSetting({
@@ -91,6 +101,14 @@ export const configSchema = defineConfig({
     addressSetting({ env: "HOLDFAST_ADVERTISE", doc: "The address that controllers are told, if it is another one." }),
   ),
   controllers,
+  localListen,
+  localGroup: optional(
+    stringSetting({
+      env: "HOLDFAST_LOCAL_GROUP",
+      doc: "Group, by name or number, that may use the local socket (0660).",
+      pattern: /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}$/,
+    }),
+  ),
   ...paths,
   pluginDir: pathSetting({
     env: "HOLDFAST_PLUGIN_DIR",
@@ -124,6 +142,20 @@ export const configSchema = defineConfig({
     min: 100,
     max: 600_000,
     default: 5_000,
+  }),
+  statsTimeout: durationSetting({
+    env: "HOLDFAST_STATS_TIMEOUT",
+    doc: "How long a plugin may take to measure one volume.",
+    min: 100,
+    max: 120_000,
+    default: 10_000,
+  }),
+  statsMaxAge: durationSetting({
+    env: "HOLDFAST_STATS_MAX_AGE",
+    doc: "How old the figures of a volume may be before its plugin is asked again.",
+    min: 0,
+    max: 3_600_000,
+    default: 30_000,
   }),
   journalMaxBytes: intSetting({
     env: "HOLDFAST_JOURNAL_MAX_BYTES",

@@ -3,6 +3,7 @@ import type { AccessMode, AttachmentMode } from "./domain/access.ts";
 import type { AgentRecord, VolumeRecord } from "./domain/events.ts";
 import type { MountView } from "./domain/mounts.ts";
 import type { AgentFacts, PermitFacts, VolumeRef, VolumeState } from "./domain/types.ts";
+import type { CapacityRange, ExpandOrder, VolumeFigures } from "./domain/volume-figures.ts";
 
 /** The mount table of the kernel. */
 export interface MountTable {
@@ -26,7 +27,9 @@ export interface HostDirs {
   deviceNumber(name: string): Promise<{ readonly major: number; readonly minor: number } | undefined>;
 }
 
-export type NodeMethod = "NodeStageVolume" | "NodePublishVolume" | "NodeUnpublishVolume" | "NodeUnstageVolume";
+/** What a mount comes and goes by. */
+export type MountMethod = "NodeStageVolume" | "NodePublishVolume" | "NodeUnpublishVolume" | "NodeUnstageVolume";
+export type NodeMethod = MountMethod | "NodeExpandVolume" | "NodeGetVolumeStats";
 
 /** A call without a certain OK, as protocol §2.5 reads it. */
 export interface CallFailure {
@@ -41,10 +44,19 @@ export interface CallFailure {
   readonly needs: string;
 }
 
-export type CallResult =
-  | { readonly kind: "done" }
+export type CallResult = { readonly kind: "done" } | CallNotDone;
+export type CallAnswer<T> = { readonly kind: "done"; readonly value: T } | CallNotDone;
+type CallNotDone =
   | { readonly kind: "refused"; readonly failure: CallFailure }
   | { readonly kind: "unknown"; readonly failure: CallFailure };
+
+/** Where a volume is on this host, for calls that change nothing of that. */
+export interface VolumePlace {
+  readonly ref: VolumeRef;
+  readonly target: string;
+  /** Empty for a plugin without STAGE_UNSTAGE_VOLUME. */
+  readonly stagingPath: string;
+}
 
 /** What a permit holds beside its facts. It lives as long as the call that carries it. */
 export interface PermitContents {
@@ -54,6 +66,9 @@ export interface PermitContents {
   readonly publishContext: Readonly<Record<string, string>>;
   readonly stageSecrets: Readonly<Record<string, string>>;
   readonly publishSecrets: Readonly<Record<string, string>>;
+  /** The volume was grown while it was not here: owed once it is published. */
+  readonly expandTo?: CapacityRange;
+  readonly expandSecrets?: Readonly<Record<string, string>>;
   /** Which push of the permit this is, for traces. */
   readonly attempt: number;
 }
@@ -74,6 +89,8 @@ export interface NodePlugin {
   publish(order: MountOrder, signal: AbortSignal): Promise<CallResult>;
   unpublish(ref: VolumeRef, target: string, signal: AbortSignal): Promise<CallResult>;
   unstage(ref: VolumeRef, stagingPath: string, signal: AbortSignal): Promise<CallResult>;
+  expand(order: ExpandOrder, place: VolumePlace, signal: AbortSignal): Promise<CallAnswer<{ capacityBytes: bigint }>>;
+  stats(place: VolumePlace, deadlineMs: number, signal: AbortSignal): Promise<CallAnswer<VolumeFigures>>;
 }
 
 export interface NodePlugins {

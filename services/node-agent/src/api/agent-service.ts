@@ -1,10 +1,17 @@
 /** What controllers ask of this host. */
+import { reasonOf } from "@holdfast/shared/async/signals";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import type { AgentServiceDefinition, InventoryResponse } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
+import type {
+  AgentServiceDefinition,
+  InventoryResponse,
+  RelayRequest,
+  RelayStreamRequest,
+} from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import type { DeepPartial } from "@holdfast/shared/gen/holdfast/v1/common";
 import type { CallContext, Implementation } from "@holdfast/shared/grpc/call-context";
 import type { Identity } from "@holdfast/shared/grpc/identity";
-import type { Inventory, PublishResult, ReleaseResult } from "../domain/answer-types.ts";
+import type { ExpandResult, Inventory, PublishResult, ReleaseResult } from "../domain/answer-types.ts";
+import type { ExpandOrder, VolumeMeasure } from "../domain/volume-figures.ts";
 import type { Ledger, MountTable, PermitOrder, ReleaseOrder } from "../ports.ts";
 import {
   inventoryVolumeMessage,
@@ -14,20 +21,28 @@ import {
   releaseMessage,
   scopeMessage,
 } from "./convert.ts";
-import { failingStream, notImplemented } from "./unimplemented.ts";
+import { expandFrom, expandMessage, statsFrom, statsMessage } from "./convert-figures.ts";
 
 export interface AgentServiceOptions {
   readonly node: string;
   readonly volumes: {
     publish(order: PermitOrder, caller: AbortSignal): Promise<PublishResult>;
     release(order: ReleaseOrder, caller: AbortSignal): Promise<ReleaseResult>;
+    expand(order: ExpandOrder, caller: AbortSignal): Promise<ExpandResult>;
     inventory(): Promise<Inventory>;
   };
   readonly ledger: Pick<Ledger, "uid" | "agent" | "commitAgent" | "damage">;
   readonly scope: MountTable["scope"];
   /** Why no order is taken yet, or undefined. */
   readonly startingBecause: () => string | undefined;
-  readonly relay: (request: RelayOrder, signal: AbortSignal) => Promise<RelayEnd>;
+  readonly stats: {
+    volumeStats(volumeUid: string): Promise<VolumeMeasure | undefined>;
+    published(): readonly string[];
+  };
+  readonly relay: {
+    unary(order: RelayOrder, signal: AbortSignal): Promise<RelayEnd>;
+    stream(order: RelayOrder, signal: AbortSignal): AsyncIterable<RelayEnd>;
+  };
   readonly now: () => Date;
 }
 
@@ -37,6 +52,7 @@ export interface RelayOrder {
   readonly request: Uint8Array;
   /** 0: as the method's policy says. */
   readonly deadlineMs: number;
+  readonly gen: number;
 }
 
 export type RelayEnd =
@@ -55,7 +71,7 @@ const orderers: Readonly<Record<Identity["role"], boolean>> = {
 };
 
 export function createAgentService(options: AgentServiceOptions): Implementation<typeof AgentServiceDefinition> {
-  const { node, volumes, ledger, scope, startingBecause, relay, now } = options;
+  const { node, volumes, stats, ledger, scope, startingBecause, relay, now } = options;
 
   const allowed = ({ identity }: CallContext): void => {
     if (orderers[identity.role]) return;
@@ -130,25 +146,49 @@ export function createAgentService(options: AgentServiceOptions): Implementation
       return { promisedGen: BigInt(ledger.agent().promisedGen) };
     },
 
-    async relay({ plugin, method, request, deadline }, context) {
+    relay(request, context) {
       allowed(context);
-      const asked = deadline === undefined ? 0 : Number(deadline.seconds) * 1000 + deadline.nanos / 1e6;
-      const left = context.remainingMs();
-      const deadlineMs = asked > 0 ? Math.min(asked, left) : Number.isFinite(left) ? left : 0;
-      return relay({ plugin, method, request, deadlineMs }, context.signal);
+      return relay.unary(relayOrder(request, context), context.signal);
     },
 
-    async expand(_request, context) {
+    async *relayStream(request, context) {
       allowed(context);
-      throw notImplemented("/holdfast.internal.v1.AgentService/Expand");
+      yield* relay.stream(relayOrder(request, context), context.signal);
     },
-    async stats(_request, context) {
-      allowed(context);
-      throw notImplemented("/holdfast.internal.v1.AgentService/Stats");
+
+    async expand(request, context) {
+      ready(context);
+      const { node: wanted, order } = expandFrom(request);
+      meant(wanted);
+      return expandMessage(await volumes.expand(order, context.signal), now());
     },
-    relayStream(_request, context) {
+
+    async stats(request, context) {
       allowed(context);
-      return failingStream("/holdfast.internal.v1.AgentService/RelayStream");
+      const uids = statsFrom(request) ?? stats.published();
+      const measured = await Promise.all(
+        uids.map(async (uid) => statsMessage(uid, await until(context.signal, stats.volumeStats(uid)), now())),
+      );
+      return { volumes: measured };
     },
   };
+}
+
+/** The plugin is told the caller's own time, or less if that was asked for. */
+function relayOrder(request: RelayRequest | RelayStreamRequest, context: CallContext): RelayOrder {
+  const { plugin, method, deadline } = request;
+  const asked = deadline === undefined ? 0 : Number(deadline.seconds) * 1000 + deadline.nanos / 1e6;
+  const left = context.remainingMs();
+  const deadlineMs = asked > 0 ? Math.min(asked, left) : Number.isFinite(left) ? left : 0;
+  return { plugin, method, request: request.request, deadlineMs, gen: Number(request.gen) };
+}
+
+/** The measuring goes on for whoever else asked; this caller has gone. */
+function until<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(reasonOf(signal));
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
 }

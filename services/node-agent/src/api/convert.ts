@@ -4,26 +4,30 @@ import {
   type InventoryResponse,
   type PublishRequest,
   type PublishResponse,
-  RefusalReason,
   type ReleaseRequest,
   type ReleaseResponse,
   StagingState,
 } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import {
-  AccessMode as AccessModeMessage,
-  AttachmentMode as AttachmentModeMessage,
-  type Blocked,
   type DeepPartial,
   type Epoch as EpochMessage,
   VerificationScope,
 } from "@holdfast/shared/gen/holdfast/v1/common";
-import type { AccessMode, AttachmentMode } from "../domain/access.ts";
-import type { Halt, Inventory, PublishResult, ReleaseResult } from "../domain/answer-types.ts";
+import type { Inventory, PublishResult, ReleaseResult } from "../domain/answer-types.ts";
 import { compareEpochs, type Epoch, zeroEpoch } from "../domain/epoch.ts";
-import type { Refusal } from "../domain/judge-order.ts";
 import type { ClaimPhase, HeldClaim, StagePhase } from "../domain/types.ts";
 import type { MountTable, PermitOrder, ReleaseOrder } from "../ports.ts";
 import { type Checks, createChecks } from "./checks.ts";
+import { expandMessage, owedGrowth } from "./convert-figures.ts";
+import {
+  accessModes,
+  attachmentModes,
+  blockedMessage,
+  callWords,
+  epochMessage,
+  refusedMessage,
+  safeNumber,
+} from "./convert-words.ts";
 
 export function permitFrom({ permit }: PublishRequest): { readonly node: string; readonly order: PermitOrder } {
   const checks = createChecks();
@@ -49,6 +53,7 @@ export function permitFrom({ permit }: PublishRequest): { readonly node: string;
   checks.map("permit.publish_context", permit.publishContext);
   checks.map("permit.stage_secrets", permit.stageSecrets);
   checks.map("permit.node_publish_secrets", permit.nodePublishSecrets);
+  const growth = owedGrowth(checks, permit);
   checks.end();
   const order: PermitOrder = {
     ref: subject.ref,
@@ -71,6 +76,7 @@ export function permitFrom({ permit }: PublishRequest): { readonly node: string;
       publishContext: permit.publishContext,
       stageSecrets: permit.stageSecrets,
       publishSecrets: permit.nodePublishSecrets,
+      ...growth,
       attempt: permit.attempt,
     },
   };
@@ -118,27 +124,6 @@ function epochFrom(checks: Checks, field: string, message: EpochMessage | undefi
 }
 
 /** -1 for what JavaScript cannot hold exactly; no such number was ever granted. */
-function safeNumber(value: bigint): number {
-  return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : -1;
-}
-
-const accessModes: Readonly<Record<number, AccessMode>> = {
-  [AccessModeMessage.ACCESS_MODE_SINGLE_NODE_WRITER]: "SINGLE_NODE_WRITER",
-  [AccessModeMessage.ACCESS_MODE_SINGLE_NODE_READER_ONLY]: "SINGLE_NODE_READER_ONLY",
-  [AccessModeMessage.ACCESS_MODE_MULTI_NODE_READER_ONLY]: "MULTI_NODE_READER_ONLY",
-  [AccessModeMessage.ACCESS_MODE_MULTI_NODE_SINGLE_WRITER]: "MULTI_NODE_SINGLE_WRITER",
-  [AccessModeMessage.ACCESS_MODE_MULTI_NODE_MULTI_WRITER]: "MULTI_NODE_MULTI_WRITER",
-  [AccessModeMessage.ACCESS_MODE_SINGLE_NODE_SINGLE_WRITER]: "SINGLE_NODE_SINGLE_WRITER",
-  [AccessModeMessage.ACCESS_MODE_SINGLE_NODE_MULTI_WRITER]: "SINGLE_NODE_MULTI_WRITER",
-};
-
-const attachmentModes: Readonly<Record<number, AttachmentMode>> = {
-  [AttachmentModeMessage.ATTACHMENT_MODE_FILE_SYSTEM]: "FILE_SYSTEM",
-  [AttachmentModeMessage.ATTACHMENT_MODE_BLOCK_DEVICE]: "BLOCK_DEVICE",
-};
-
-export const epochMessage = ({ gen, ctr }: Epoch): EpochMessage => ({ gen: BigInt(gen), ctr: BigInt(ctr) });
-
 export const scopeMessage = (scope: MountTable["scope"]): VerificationScope =>
   scope === "host" ? VerificationScope.VERIFICATION_SCOPE_HOST : VerificationScope.VERIFICATION_SCOPE_OWN_NAMESPACE;
 
@@ -149,13 +134,14 @@ export function publishMessage(
 ): DeepPartial<PublishResponse> {
   switch (result.kind) {
     case "published": {
-      const { hostPath, mountId, device, epoch } = result;
+      const { hostPath, mountId, device, epoch, expansion } = result;
       const published = {
         hostPath,
         mountId: BigInt(mountId),
         verificationScope: scopeMessage(scope),
         epoch: epochMessage(epoch),
         device,
+        expansion: expansion === undefined ? undefined : expandMessage(expansion, now),
       };
       return { published };
     }
@@ -195,35 +181,6 @@ export function releaseMessage(result: ReleaseResult, scope: MountTable["scope"]
       return { pending: { ...callWords(halt), reason: halt.reason, message: halt.message, blocked, holder } };
     }
   }
-}
-
-const callWords = ({ method, code }: { readonly method: string; readonly code: string }) => ({
-  csiMethod: method,
-  csiCode: code,
-});
-
-const refusals: Record<Refusal["reason"], RefusalReason> = {
-  FLOOR: RefusalReason.REFUSAL_REASON_FLOOR,
-  DEAD: RefusalReason.REFUSAL_REASON_DEAD,
-  NODE_EPOCH: RefusalReason.REFUSAL_REASON_NODE_EPOCH,
-  GENERATION: RefusalReason.REFUSAL_REASON_GENERATION,
-  QUARANTINED: RefusalReason.REFUSAL_REASON_QUARANTINED,
-  ACCESS_CONFLICT: RefusalReason.REFUSAL_REASON_ACCESS_CONFLICT,
-};
-
-function refusedMessage(refusal: Refusal) {
-  return {
-    reason: refusals[refusal.reason],
-    message: refusal.message,
-    floor: refusal.floor === undefined ? undefined : epochMessage(refusal.floor),
-    holderClaimUid: refusal.holderClaimUid ?? "",
-    nodeEpoch: BigInt(refusal.nodeEpoch ?? 0),
-  };
-}
-
-function blockedMessage(halt: Halt, since: Date): Blocked | undefined {
-  if (halt.blocked === undefined) return undefined;
-  return { since, reason: halt.reason, message: halt.message, ...halt.blocked };
 }
 
 const stagingStates: Record<StagePhase, StagingState> = {

@@ -20,6 +20,8 @@ export interface Published {
   readonly hostPath: string;
   readonly mountId: number;
   readonly epoch: Epoch;
+  /** What has become of the growth that the permit owed. */
+  readonly expansion?: ExpandResult;
   readonly device?: { readonly path: string; readonly major: number; readonly minor: number };
 }
 
@@ -33,6 +35,13 @@ export type PublishResult =
 export type ReleaseResult =
   | { readonly kind: "released"; readonly epoch: Epoch }
   | { readonly kind: "pending"; readonly halt: Halt }
+  | Refusal;
+
+export type ExpandResult =
+  /** 0 when the plugin does not say. */
+  | { readonly kind: "expanded"; readonly capacityBytes: bigint }
+  | { readonly kind: "not-expanded"; readonly failure: MountFailure; readonly message: string }
+  | { readonly kind: "uncertain"; readonly halt: Halt }
   | Refusal;
 
 export interface Orphan {

@@ -113,6 +113,10 @@ export const judgeRelease = (
   return deadAt(volume, order.epoch) !== undefined ? { kind: "released" } : { kind: "unseen" };
 };
 
+/** Growing is no grant: only whose order it is counts. */
+export const judgeExpand = (standing: Standing, nodeEpoch: number): Refusal | undefined =>
+  judgeOrigin(standing, nodeEpoch);
+
 const judgeOrigin = ({ agent, quarantined }: Standing, nodeEpoch: number): Refusal | undefined => {
   if (quarantined) {
     return { kind: "refused", reason: "QUARANTINED", message: "the node was fenced and is not clean yet" };

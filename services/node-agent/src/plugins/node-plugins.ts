@@ -1,14 +1,15 @@
 /** The node plugins of this host as the volume manager calls them: CSI messages end here. */
 import type { CsiCaller } from "@holdfast/csi/csi-caller";
 import type { CallSubject } from "@holdfast/csi/csi-exchange";
-import type { UnaryMethod } from "@holdfast/csi/methods";
-import type { CallOutcome, CallFailure as CsiFailure, Verdict } from "@holdfast/csi/outcome";
 import type { PluginConnection } from "@holdfast/csi/plugin-connection";
-import { invalidArgument, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import { VolumeCapability_AccessMode_Mode as CsiMode } from "@holdfast/shared/gen/csi/v1/csi";
 import { type PathMap, sameTree } from "../domain/path-map.ts";
 import type { VolumeRef } from "../domain/types.ts";
-import type { CallResult, MountOrder, NodeMethod, NodePlugin, NodePlugins } from "../ports.ts";
+import type { UsedAs } from "../domain/volume-figures.ts";
+import type { MountOrder, NodePlugin, NodePlugins } from "../ports.ts";
+import { answered, settled } from "./call-answer.ts";
+import { figuresOf } from "./figures.ts";
 import type { HostedPlugins } from "./host/hosted-plugins.ts";
 
 export function createNodePlugins(plugins: Pick<HostedPlugins, "get" | "pathsOf">, node: string): NodePlugins {
@@ -57,7 +58,7 @@ export function nodePlugin(
             volumeId: order.ref.externalId,
             publishContext: order.contents.publishContext,
             stagingTargetPath: seen(order.stagingPath),
-            volumeCapability: capabilityOf(order, takesGroup()),
+            volumeCapability: capabilityOf(usedAs(order), takesGroup()),
             secrets: order.contents.stageSecrets,
             volumeContext: order.contents.volumeContext,
           },
@@ -73,7 +74,7 @@ export function nodePlugin(
             publishContext: order.contents.publishContext,
             stagingTargetPath: seen(order.stagingPath),
             targetPath: seen(order.facts.target),
-            volumeCapability: capabilityOf(order, takesGroup()),
+            volumeCapability: capabilityOf(usedAs(order), takesGroup()),
             readonly: order.facts.readOnly,
             secrets: order.contents.publishSecrets,
             volumeContext: order.contents.volumeContext,
@@ -97,66 +98,43 @@ export function nodePlugin(
           { signal, subject: undoOf(ref) },
         ),
       ),
+    expand: ({ ref, capacity, usedAs: used, secrets }, { target, stagingPath }, signal) =>
+      answered(
+        "NodeExpandVolume",
+        () =>
+          connection.call(
+            "NodeExpandVolume",
+            {
+              volumeId: ref.externalId,
+              volumePath: seen(target),
+              stagingTargetPath: seen(stagingPath),
+              capacityRange: capacity,
+              volumeCapability: used === undefined ? undefined : capabilityOf(used, takesGroup()),
+              secrets,
+            },
+            { signal, subject: undoOf(ref) },
+          ),
+        ({ capacityBytes }) => ({ capacityBytes }),
+      ),
+    stats: ({ ref, target, stagingPath }, deadlineMs, signal) =>
+      answered(
+        "NodeGetVolumeStats",
+        () =>
+          connection.call(
+            "NodeGetVolumeStats",
+            { volumeId: ref.externalId, volumePath: seen(target), stagingTargetPath: seen(stagingPath) },
+            { signal, deadlineMs, subject: undoOf(ref) },
+          ),
+        figuresOf,
+      ),
   };
 }
 
-function capabilityOf({ facts, contents }: MountOrder, takesGroup: boolean) {
-  const accessMode = { mode: CsiMode[facts.accessMode] };
-  if (facts.attachmentMode === "BLOCK_DEVICE") return { accessMode, block: {} };
-  const volumeMountGroup = takesGroup ? contents.volumeMountGroup : "";
-  return { accessMode, mount: { fsType: facts.fsType, mountFlags: [...contents.mountFlags], volumeMountGroup } };
+const usedAs = ({ facts, contents }: MountOrder): UsedAs => ({ ...facts, ...contents });
+
+function capabilityOf(used: UsedAs, takesGroup: boolean) {
+  const accessMode = { mode: CsiMode[used.accessMode] };
+  if (used.attachmentMode === "BLOCK_DEVICE") return { accessMode, block: {} };
+  const volumeMountGroup = takesGroup ? used.volumeMountGroup : "";
+  return { accessMode, mount: { fsType: used.fsType, mountFlags: [...used.mountFlags], volumeMountGroup } };
 }
-
-async function settled<M extends UnaryMethod>(
-  method: NodeMethod & M,
-  call: () => Promise<CallOutcome<unknown>>,
-): Promise<CallResult> {
-  try {
-    const outcome = await call();
-    if (outcome.outcome === "done") return { kind: "done" };
-    return { kind: outcome.outcome, failure: failureOf(method, outcome.failure) };
-  } catch (error) {
-    if (!isHoldfastError(error)) throw error;
-    // The request breaks a limit of CSI: it was not sent, and never will be.
-    const failure = {
-      method,
-      code: "INVALID_ARGUMENT",
-      message: error.message,
-      sent: false,
-      advice: "fail",
-      needs: needs.change,
-    } as const;
-    return { kind: "refused", failure };
-  }
-}
-
-const needs: Record<NonNullable<Verdict["needs"]>, string> = {
-  credentials: "correct the secret that the volume refers to",
-  capabilities: "use a version of the plugin that offers the call",
-  change: "correct what the plugin's message names",
-  "other-node-detached": "detach the volume from the other node",
-};
-
-function failureOf(method: NodeMethod, { code, message, sent, verdict }: CsiFailure) {
-  return {
-    method,
-    code,
-    message,
-    sent,
-    advice: adviceOf[verdict.then],
-    needs: verdict.needs === undefined ? "" : needs[verdict.needs],
-  };
-}
-
-type Advice = Extract<CallResult, { failure: unknown }>["failure"]["advice"];
-
-/** Node calls never need the backend's listing, and a failure never continues; both would be a plain repeat. */
-const adviceOf: Record<Verdict["then"], Advice> = {
-  continue: "again",
-  again: "again",
-  wait: "wait",
-  fail: "fail",
-  block: "block",
-  "check-mounts": "check-mounts",
-  "check-absence": "again",
-};

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import type { MountLine, MountView } from "../domain/mounts.ts";
 import type { VolumeState } from "../domain/types.ts";
-import type { CallResult, HostDirs, MountOrder, MountTable, NodeMethod, NodePlugin, NodePlugins } from "../ports.ts";
+import type { CallResult, HostDirs, MountMethod, MountOrder, MountTable, NodePlugin, NodePlugins } from "../ports.ts";
 import { mountinfoView } from "../volumes/mountinfo.ts";
 
 /** What becomes of one call: the answer, and whether the plugin did the work. */
@@ -30,12 +30,19 @@ export interface ModelHost {
   reboot(): void;
   /** The agent's memory is gone. */
   loseJournal(): void;
+  /** What the plugin answers to the calls that change no mount. */
+  readonly figures: ModelFigures;
   setPluginAway(away: boolean): void;
   setStages(stages: "yes" | "no"): void;
   /** A container's private copy of a mount. */
   addForeign(line: MountLine, pid: number): void;
   clearForeign(): void;
   addMount(path: string, device: string, root: string): void;
+}
+
+export interface ModelFigures {
+  expand: (grown: { capacityBytes: bigint }) => Awaited<ReturnType<NodePlugin["expand"]>>;
+  stats: (deadlineMs: number, signal: AbortSignal) => ReturnType<NodePlugin["stats"]>;
 }
 
 export interface ModelHostOptions {
@@ -66,6 +73,10 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
   /** Publications whose mount and whose record are both lost: nobody can know of them any more. */
   const excused = new Set<string>();
   let journalLost = false;
+  const figures: ModelFigures = {
+    expand: (value) => ({ kind: "done", value }),
+    stats: async () => ({ kind: "done", value: { usage: [{ unit: "bytes", total: 10n, used: 4n, available: 6n }] } }),
+  };
   const calls: string[] = [];
   const fates: Fate[] = [];
 
@@ -78,7 +89,7 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
     lines = lines.filter((line) => line.path !== path);
   };
 
-  const work: Record<NodeMethod, (volume: string, path: string) => void> = {
+  const work: Record<MountMethod, (volume: string, path: string) => void> = {
     NodeStageVolume: (volume, path) => {
       staged.set(volume, path);
       mount(path, "9:1", `/${volume}`);
@@ -98,7 +109,7 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
     },
   };
 
-  const call = (method: NodeMethod, volume: string, path: string): Promise<CallResult> => {
+  const call = (method: MountMethod, volume: string, path: string): Promise<CallResult> => {
     const fate = fates.shift() ?? "done";
     calls.push(`${method} ${fate}`);
     const refusing = method.includes("Un") ? "blocked" : fate.replace("-after", "");
@@ -150,6 +161,16 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
       expect(there).toEqual([]);
       return call("NodeUnstageVolume", ref.externalId, path);
     },
+    async expand({ ref, capacity }, { target }) {
+      calls.push(`NodeExpandVolume ${ref.externalId} ${target}`);
+      expect(published.get(target)).toBe(ref.externalId);
+      return figures.expand({ capacityBytes: capacity?.requiredBytes ?? 0n });
+    },
+    async stats({ ref, target }, deadlineMs, signal) {
+      calls.push(`NodeGetVolumeStats ${ref.externalId}`);
+      expect(published.get(target)).toBe(ref.externalId);
+      return figures.stats(deadlineMs, signal);
+    },
   };
 
   const view = (everywhere: boolean): MountView => ({
@@ -163,6 +184,7 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
   return {
     calls,
     fates,
+    figures,
     mounts: { scope: "host", look: async (everywhere) => view(everywhere) },
     dirs: {
       // Nothing of ours looks at what a volume covers.

@@ -1,12 +1,24 @@
 /** From the end of a run to the answer of the permit. */
-import type { PublishResult } from "../domain/answer-types.ts";
+import type { ExpandResult, PublishResult } from "../domain/answer-types.ts";
 import type { Refusal } from "../domain/judge-order.ts";
 import type { PermitFacts, VolumeRef, VolumeState } from "../domain/types.ts";
-import type { HostDirs } from "../ports.ts";
+import type { ExpandOrder } from "../domain/volume-figures.ts";
+import type { HostDirs, PermitContents } from "../ports.ts";
 import { nameVolume } from "./halts.ts";
 import type { MountEnd } from "./volume-drive.ts";
 
-export async function publishAnswer(end: MountEnd, facts: PermitFacts, dirs: HostDirs): Promise<PublishResult> {
+export interface AnswerTools {
+  readonly dirs: Pick<HostDirs, "deviceNumber">;
+  readonly expand: (order: ExpandOrder) => Promise<ExpandResult>;
+}
+
+export async function publishAnswer(
+  end: MountEnd,
+  facts: PermitFacts,
+  contents: PermitContents,
+  ref: VolumeRef,
+  { dirs, expand }: AnswerTools,
+): Promise<PublishResult> {
   switch (end.kind) {
     case "halted":
       return { kind: "uncertain", halt: end.halt };
@@ -17,7 +29,22 @@ export async function publishAnswer(end: MountEnd, facts: PermitFacts, dirs: Hos
       const node = line.fsType === "devtmpfs" ? `/dev${line.root}` : "";
       const number = node === "" ? undefined : await dirs.deviceNumber(node);
       const device = number === undefined ? {} : { device: { path: node, ...number } };
-      return { kind: "published", hostPath: facts.target, mountId: line.id, epoch: facts.epoch, ...device };
+      const { expandTo: capacity, expandSecrets: secrets = {} } = contents;
+      // "NodeExpandVolume MAY be called before or after NodePublishVolume", and after it where nothing is staged.
+      const grown =
+        capacity === undefined
+          ? {}
+          : {
+              expansion: await expand({
+                ref,
+                nodeEpoch: facts.nodeEpoch,
+                capacity,
+                usedAs: { ...facts, ...contents },
+                secrets,
+              }),
+            };
+      const { target: hostPath, epoch } = facts;
+      return { kind: "published", hostPath, mountId: line.id, epoch, ...device, ...grown };
     }
   }
 }

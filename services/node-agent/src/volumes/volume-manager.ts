@@ -8,12 +8,13 @@
  */
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { Logger } from "@holdfast/shared/log/logger";
-import type { Halt, Inventory, PublishResult, ReleaseResult } from "../domain/answer-types.ts";
+import type { ExpandResult, Halt, Inventory, PublishResult, ReleaseResult } from "../domain/answer-types.ts";
 import { compareEpochs, type Epoch, showEpoch, zeroEpoch } from "../domain/epoch.ts";
 import { judgePermit, judgeRelease, type Standing } from "../domain/judge-order.ts";
 import { type MountView, strays } from "../domain/mounts.ts";
 import type { HostPaths, VolumePaths } from "../domain/paths.ts";
 import type { PermitFacts, VolumeRef } from "../domain/types.ts";
+import type { ExpandOrder } from "../domain/volume-figures.ts";
 import { isAtRest } from "../domain/volume-machine.ts";
 import type { Failpoint } from "../failpoints.ts";
 import type { HostDirs, Ledger, MountTable, NodePlugins, PermitContents, PermitOrder, ReleaseOrder } from "../ports.ts";
@@ -30,6 +31,7 @@ import { takeInventory } from "./inventory.ts";
 import { adoptedFacts, adoptedRecord, factsOf, namesOf, storageOf, targetsOf } from "./order-facts.ts";
 import { heldByOther, publishAnswer } from "./publish-answer.ts";
 import { createVolumeDrive } from "./volume-drive.ts";
+import { createExpander } from "./volume-expander.ts";
 import { createVolumeRun, type VolumeRun } from "./volume-run.ts";
 
 export interface VolumeManagerOptions {
@@ -51,6 +53,7 @@ export interface VolumeManager {
   /** `caller` ends the wait for the lane, never a run. */
   publish(order: PermitOrder, caller: AbortSignal): Promise<PublishResult>;
   release(order: ReleaseOrder, caller: AbortSignal): Promise<ReleaseResult>;
+  expand(order: ExpandOrder, caller: AbortSignal): Promise<ExpandResult>;
   /** A controller has the release of this claim on record: nobody has to be told of it any more. */
   forget(ref: VolumeRef, claimUid: string): Promise<void>;
   inventory(): Promise<Inventory>;
@@ -75,6 +78,8 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
     quarantined: quarantined(),
     volume: ledger.volume(ref.volumeUid),
   });
+
+  const expand = createExpander({ plugins, mounts, standing, signal });
 
   const settle = async (run: VolumeRun, ref: VolumeRef, halt: Halt | undefined): Promise<void> => {
     await run.finish();
@@ -179,7 +184,7 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
     const end = await drive.mount(run, facts.claimUid, contents, firstViews.get(ref.volumeUid), context);
     await settle(run, ref, end.kind === "halted" ? end.halt : undefined);
     if (end.kind === "published") firstViews.delete(ref.volumeUid);
-    const answer = await publishAnswer(end, facts, dirs);
+    const answer = await publishAnswer(end, facts, contents, ref, { dirs, expand });
     if (end.kind !== "halted")
       log.info(`claim ${end.kind}`, { ...namesOf(ref), claim: facts.claimUid, epoch: showEpoch(facts.epoch) });
     failpoint("agent.publish.before-answer");
@@ -257,6 +262,10 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
       checkDamage();
       failpoint("agent.release.received");
       return lanes.run(storageOf(order.ref), caller, () => releaseInLane(order, caller)); // M1
+    },
+    expand(order, caller) {
+      checkDamage();
+      return lanes.run(storageOf(order.ref), caller, () => expand(order)); // M1
     },
     forget: (ref, claimUid) =>
       lanes.run(storageOf(ref), signal, async () => {

@@ -1,0 +1,64 @@
+/** What a plugin measures of a volume, and what grows it. */
+import type { AccessMode, AttachmentMode } from "./access.ts";
+import type { VolumeRef } from "./types.ts";
+
+export interface VolumeUsage {
+  readonly unit: "bytes" | "inodes";
+  readonly total: bigint;
+  readonly used: bigint;
+  readonly available: bigint;
+}
+
+export interface VolumeCondition {
+  readonly abnormal: boolean;
+  readonly message: string;
+}
+
+export interface VolumeFigures {
+  readonly usage: readonly VolumeUsage[];
+  /** Absent when the plugin does not tell. */
+  readonly condition?: VolumeCondition;
+}
+
+/** The last that is known of one volume; a failure leaves the older figures standing, with their time. */
+export interface VolumeMeasure {
+  readonly volumeUid: string;
+  readonly figures: VolumeFigures;
+  /** Wall clock, milliseconds; absent before the first success. */
+  readonly measuredAt?: number;
+  /** Publications of this host that share the figures. */
+  readonly sharedBy: number;
+  readonly error?: MeasureError;
+}
+
+export interface MeasureError {
+  readonly reason: string;
+  readonly message: string;
+  readonly method: string;
+  readonly code: string;
+  /** Wall clock, milliseconds. */
+  readonly at: number;
+}
+
+/** 0: no bound. */
+export interface CapacityRange {
+  readonly requiredBytes: bigint;
+  readonly limitBytes: bigint;
+}
+
+/** How a volume is used, as the plugin is told when it grows it. */
+export interface UsedAs {
+  readonly accessMode: AccessMode;
+  readonly attachmentMode: AttachmentMode;
+  readonly fsType: string;
+  readonly mountFlags: readonly string[];
+  readonly volumeMountGroup: string;
+}
+
+export interface ExpandOrder {
+  readonly ref: VolumeRef;
+  readonly nodeEpoch: number;
+  readonly capacity: CapacityRange | undefined;
+  readonly usedAs: UsedAs | undefined;
+  readonly secrets: Readonly<Record<string, string>>;
+}

@@ -1,0 +1,183 @@
+/** An agent process, plugin processes that it hosts, real mounts, and kills in between. */
+import { spawnSync } from "node:child_process";
+import { mkdir, readdir } from "node:fs/promises";
+import path from "node:path";
+import {
+  PluginHostServiceDefinition,
+  type SupervisePluginResponse,
+  SupervisionEvent,
+} from "@holdfast/shared/gen/holdfast/agent/v1/plugin_host";
+import { PluginHealth, PluginRole } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { createGrpcChannel, createGrpcClient } from "@holdfast/shared/grpc/client";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { type SimPluginProcess, startSimBackend, startSimPlugin } from "@holdfast/sim-plugin/processes";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { type AgentRig, isRoot, pluginName, startRig } from "../../testing/agent-rig.ts";
+
+const NODE = PluginRole.PLUGIN_ROLE_NODE;
+const READY = SupervisionEvent.SUPERVISION_EVENT_READY;
+
+async function startHosting() {
+  const rig = await startRig();
+  rig.plugin.kill(); // the one that merely shows a socket
+  const local = `unix://${path.join(rig.dir, "l.sock")}`;
+  const env = {
+    HOLDFAST_LOCAL_LISTEN: local,
+    HOLDFAST_HOSTED_PLUGIN_DIR: path.join(rig.dir, "h"),
+    HOLDFAST_PLUGIN_HEALTH_INTERVAL: "200ms",
+  };
+  const backendDir = path.join(rig.dir, "b");
+  await mkdir(backendDir);
+  const backend = await startSimBackend({
+    dir: backendDir,
+    capabilities: { without: ["controller.PUBLISH_UNPUBLISH_VOLUME"] },
+  });
+  onTestFinished(() => backend.stop());
+  await backend.client.addVolume({ id: "vol-1", capacity: 16n * 1024n * 1024n });
+  const channel = createGrpcChannel(local);
+  onTestFinished(() => channel.close());
+  const runner = createGrpcClient(PluginHostServiceDefinition, channel, {
+    log: createMemoryLogger(),
+    identity: { role: "local", name: "runner" },
+  });
+  return {
+    rig,
+    runner,
+    backend,
+    start: () => rig.start(env),
+    async plugin(socket: string, instance: string): Promise<SimPluginProcess> {
+      const started = await startSimPlugin({
+        role: "node",
+        node: "node-a",
+        dir: path.dirname(socket),
+        socket,
+        backend: backend.socketPath,
+        instance,
+        realMounts: true,
+        dataDir: path.join(rig.dir, "data"),
+      });
+      onTestFinished(() => started.stop());
+      return started;
+    },
+    /** Follows an instance until it is ready. */
+    async ready(allocation: string): Promise<SupervisePluginResponse[]> {
+      const seen: SupervisePluginResponse[] = [];
+      for await (const step of runner.supervisePlugin({ allocation })) {
+        seen.push(step);
+        if (step.event === READY) return seen;
+      }
+      throw new Error(`${allocation} did not become ready`);
+    },
+  };
+}
+
+/** The agent's root as a container would be shown it: another path, with mounts that show on both sides. */
+async function showRoot(rig: AgentRig): Promise<string> {
+  const view = path.join(rig.dir, "view");
+  await mkdir(rig.rootDir, { recursive: true, mode: 0o711 });
+  await mkdir(view);
+  const mount = (...args: string[]) => expect(spawnSync("mount", args, { encoding: "utf8" }).stderr).toBe("");
+  mount("--bind", rig.rootDir, rig.rootDir);
+  mount("--make-private", rig.rootDir);
+  mount("--make-shared", rig.rootDir);
+  mount("--bind", rig.rootDir, view);
+  return view;
+}
+
+const health = (rig: AgentRig) => rig.controller.fingerprints().map(({ instanceId, health: it }) => [instanceId, it]);
+
+describe.skipIf(!isRoot)("a plugin process that the agent hosts", () => {
+  test("its volume outlives the agent's SIGKILL and its own replacement by a newer instance; then both are stopped", async () => {
+    const { rig, runner, backend, start, plugin, ready } = await startHosting();
+    await start();
+    const asked = { plugin: pluginName, allocation: "alloc-1", role: NODE, hostFilesystem: true };
+    const { socket } = await runner.preparePlugin(asked);
+    const first = await plugin(socket, "first");
+    expect((await ready("alloc-1")).at(-1)?.fingerprint?.nodeId).toBe("node-a");
+    await expect.poll(() => health(rig)).toEqual([["alloc-1", PluginHealth.PLUGIN_HEALTH_HEALTHY]]);
+    await rig.publishUntilSettled({ uid: "a", ctr: 1 });
+    const mounted = rig.mountsBelowRoot();
+
+    rig.signal("SIGKILL");
+    await rig.exited();
+    expect(rig.mountsBelowRoot()).toEqual(mounted);
+    await start();
+    // Nobody prepared it again: it is known, and in the first report.
+    expect(health(rig)).toEqual([["alloc-1", PluginHealth.PLUGIN_HEALTH_HEALTHY]]);
+    expect((await runner.preparePlugin(asked)).socket).toBe(socket);
+    const { instances } = await runner.listInstances({ plugin: pluginName });
+    expect(instances.map(({ allocation, current }) => [allocation, current])).toEqual([["alloc-1", true]]);
+    await expect(runner.stopPlugin({ allocation: "alloc-1" })).rejects.toMatchObject({
+      message: expect.stringContaining("is needed by 1 volumes on this node: ns/vol-1"),
+    });
+
+    const newer = await runner.preparePlugin({ ...asked, allocation: "alloc-2" });
+    await plugin(newer.socket, "second");
+    await ready("alloc-2");
+    expect(await runner.stopPlugin({ allocation: "alloc-1" })).toEqual({ stopped: true, calls: [] });
+    await first.stop();
+    rig.signal("SIGKILL");
+    await rig.exited();
+    await start();
+    expect((await rig.publishUntilSettled({ uid: "a", ctr: 1 })).published).toBeDefined();
+    expect(rig.mountsBelowRoot()).toEqual(mounted);
+    await rig.releaseUntilSettled({ uid: "a", ctr: 1 });
+    expect(rig.mountsBelowRoot()).toEqual([]);
+    expect(await runner.stopPlugin({ allocation: "alloc-2" })).toEqual({ stopped: true, calls: [] });
+    expect(await readdir(path.join(rig.dir, "h"))).toEqual([]);
+    await expect.poll(() => health(rig)).toEqual([]);
+    const record = await backend.client.record();
+    expect(record.filter(({ method }) => method === "NodeStageVolume")).toHaveLength(1);
+    expect(record.filter(({ method }) => method === "NodeUnpublishVolume").map(({ instance }) => instance)).toEqual([
+      "second",
+    ]);
+    expect(await backend.client.violations()).toEqual([]);
+  });
+
+  test("a plugin in a container is told its own paths, and its mounts are found at the host's", async () => {
+    const { rig, runner, backend, start, plugin, ready } = await startHosting();
+    const view = await showRoot(rig);
+    await start();
+    const { socket, mounts } = await runner.preparePlugin({
+      plugin: pluginName,
+      allocation: "alloc-1",
+      role: NODE,
+      publishDir: view,
+    });
+    expect(mounts.map(({ hostPath, containerPath }) => [hostPath, containerPath])).toContainEqual([rig.rootDir, view]);
+    await plugin(socket, "contained");
+    await ready("alloc-1");
+    const up = await rig.publishUntilSettled({ uid: "a", ctr: 1 });
+    expect(up.published?.hostPath.startsWith(`${rig.rootDir}/publish/`)).toBe(true);
+    await rig.releaseUntilSettled({ uid: "a", ctr: 1 });
+    expect(rig.mountsBelowRoot()).toEqual([]);
+    const record = await backend.client.record();
+    const paths = record.flatMap(({ method, request }) =>
+      method.startsWith("Node") ? [JSON.stringify(request ?? {})] : [],
+    );
+    expect(paths.filter((it) => it.includes(`${rig.rootDir}/`))).toEqual([]);
+    expect(paths.filter((it) => it.includes(`${view}/publish/`)).length).toBeGreaterThanOrEqual(2);
+    expect(await backend.client.violations()).toEqual([]);
+  });
+
+  test("a plugin that is killed is reported gone, and used again when it is back; a volume waits for it meanwhile", async () => {
+    const { rig, runner, start, plugin, ready } = await startHosting();
+    await start();
+    const { socket } = await runner.preparePlugin({
+      plugin: pluginName,
+      allocation: "alloc-1",
+      role: NODE,
+      hostFilesystem: true,
+    });
+    const process = await plugin(socket, "one");
+    await ready("alloc-1");
+    await rig.publishUntilSettled({ uid: "a", ctr: 1 });
+    process.kill("SIGKILL");
+    await process.exited;
+    await expect.poll(() => health(rig)).toEqual([]);
+    expect((await rig.release({ uid: "a", ctr: 1 })).pending?.reason).toBe("PLUGIN_NOT_READY");
+    await plugin(socket, "two");
+    await rig.releaseUntilSettled({ uid: "a", ctr: 1 });
+    expect(rig.mountsBelowRoot()).toEqual([]);
+  });
+});

@@ -1,0 +1,111 @@
+import type { CallOptions } from "@holdfast/csi/csi-caller";
+import { pathOf } from "@holdfast/csi/methods";
+import { type CallOutcome, codes, verdictOf } from "@holdfast/csi/outcome";
+import type { PluginConnection } from "@holdfast/csi/plugin-connection";
+import { describe, expect, test } from "vitest";
+import { anyCaller } from "../testing/model-agent.ts";
+import { createRelay, type RelayedEnd } from "./relay.ts";
+
+const bytes = new Uint8Array([1, 2]);
+const failed: CallOutcome<Uint8Array> = {
+  outcome: "unknown",
+  failure: {
+    method: "GetMetadataAllocated",
+    plugin: "sim",
+    code: "ABORTED",
+    verdict: verdictOf("read", "ABORTED"),
+    message: "busy",
+    sent: true,
+  },
+};
+
+function startRelay(promised = 0, items: readonly CallOutcome<Uint8Array>[] = [{ outcome: "done", value: bytes }]) {
+  const calls: { method: string; options: CallOptions }[] = [];
+  const connection = {
+    async relay(method: string, _: Uint8Array, options: CallOptions) {
+      calls.push({ method, options });
+      return items[0];
+    },
+    async *relayStream(method: string, _: Uint8Array, options: CallOptions) {
+      calls.push({ method, options });
+      yield* items;
+    },
+  } as unknown as PluginConnection;
+  const relay = createRelay({
+    directory: { get: (name) => (name === "sim" ? connection : undefined) },
+    promisedGen: () => promised,
+  });
+  const order = { plugin: "sim", request: bytes, deadlineMs: 0, gen: 0 };
+  const all = async (changes: Partial<typeof order> & { method: string }): Promise<RelayedEnd[]> => {
+    const ends: RelayedEnd[] = [];
+    for await (const end of relay.stream({ ...order, ...changes }, anyCaller)) ends.push(end);
+    return ends;
+  };
+  const one = (changes: Partial<typeof order> & { method: string }) => relay.unary({ ...order, ...changes }, anyCaller);
+  return { calls, all, one };
+}
+
+const publish = pathOf("ControllerPublishVolume");
+const allocated = pathOf("GetMetadataAllocated");
+
+describe("a controller with an older store", () => {
+  test("changes no backend through this host: nothing reaches the plugin, by a call or by a stream", async () => {
+    const { calls, one, all } = startRelay(3);
+    const stale = { reason: "GENERATION", metadata: { plugin: "sim", gen: "2", promised: "3" } };
+    await expect(one({ method: publish, gen: 2 })).rejects.toMatchObject(stale);
+    await expect(all({ method: allocated, gen: 2 })).rejects.toMatchObject(stale);
+    expect(calls).toEqual([]);
+    expect(await one({ method: publish, gen: 3 })).toEqual({ response: bytes });
+    expect(await all({ method: allocated, gen: 4 })).toEqual([{ response: bytes }]);
+  });
+});
+
+describe("what the plugin is told", () => {
+  test("is the caller's own time: of a call, and of all of a stream; its own policy where the caller has none", async () => {
+    const { calls, one, all } = startRelay();
+    await one({ method: publish, deadlineMs: 1_234 });
+    await all({ method: allocated, deadlineMs: 2_345 });
+    await one({ method: publish });
+    await all({ method: allocated });
+    expect(calls.map(({ options: { deadlineMs, totalMs } }) => [deadlineMs, totalMs])).toEqual([
+      [1_234, undefined],
+      [undefined, 2_345],
+      [undefined, undefined],
+      [undefined, undefined],
+    ]);
+  });
+});
+
+describe("what is relayed", () => {
+  test("a stream's failure is its last item, with its code", async () => {
+    const { all } = startRelay(0, [{ outcome: "done", value: bytes }, failed]);
+    expect(await all({ method: allocated })).toEqual([
+      { response: bytes },
+      { failure: { code: codes.indexOf("ABORTED"), message: "busy", notSent: false } },
+    ]);
+  });
+
+  test("a plugin that is not here: told as not sent", async () => {
+    const { one, all } = startRelay();
+    const away = { failure: { code: codes.indexOf("UNAVAILABLE"), notSent: true } };
+    expect(await one({ method: publish, plugin: "other" })).toMatchObject(away);
+    expect(await all({ method: allocated, plugin: "other" })).toMatchObject([away]);
+  });
+
+  test("no call that a mount comes, grows or goes by, nothing unknown, and neither kind in the other's place", async () => {
+    const { calls, one, all } = startRelay();
+    for (const method of [
+      pathOf("NodeStageVolume"),
+      pathOf("NodePublishVolume"),
+      pathOf("NodeUnpublishVolume"),
+      pathOf("NodeUnstageVolume"),
+      pathOf("NodeExpandVolume"),
+      "/csi.v1.Node/Nothing",
+      allocated,
+    ]) {
+      await expect(one({ method })).rejects.toMatchObject({ reason: "INVALID_ARGUMENT" });
+    }
+    await expect(all({ method: publish })).rejects.toMatchObject({ reason: "INVALID_ARGUMENT" });
+    expect(calls).toEqual([]);
+  });
+});
