@@ -1,14 +1,16 @@
 import type { ClaimView } from "../commands/model.ts";
-import type { ClaimState } from "../domain/claim.ts";
+import type { Claim } from "../domain/claim.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { type HoldOptions, holdUntil } from "./hold-until.ts";
-import { isOver, keysOf } from "./wait-claims.ts";
+import { keysOf } from "./wait-claims.ts";
 
 type Wait = Pick<HoldOptions<unknown>, "context" | "waitMs">;
 
 export interface ClaimHold {
   /** Runs the command and holds its answer until every claim is ACTIVE or over. */
   untilSettled(wait: Wait, command: () => Promise<readonly ClaimView[]>): Promise<readonly ClaimView[]>;
+  /** The same, or until one of them is blocked: then somebody has to be told. */
+  untilSettledOrBlocked(wait: Wait, command: () => Promise<readonly ClaimView[]>): Promise<readonly ClaimView[]>;
   /** The same until every claim is over. */
   untilOver(wait: Wait, command: () => Promise<readonly ClaimView[]>): Promise<readonly ClaimView[]>;
 }
@@ -23,21 +25,20 @@ export const createClaimHold = ({
   wakeups,
   clock,
 }: Pick<ApiDeps, "commands" | "recent" | "wakeups" | "clock">): ClaimHold => {
-  /** Whether a claim, or `undefined` where it is over, need not be waited for. */
+  /** Whether claims, `undefined` for those that are over, need not be waited for. */
   const held =
-    (settled: (state: ClaimState | undefined) => boolean): ClaimHold["untilOver"] =>
+    (isSettled: (claims: readonly (Claim | undefined)[]) => boolean): ClaimHold["untilOver"] =>
     async ({ context, waitMs }, command) => {
       const since = wakeups.version();
       const answered = await command();
-      const stateNow = async (view: ClaimView): Promise<ClaimState | undefined> => {
+      const claimNow = async (view: ClaimView): Promise<Claim | undefined> => {
         if (view.kind === "over") return undefined;
         const found = await recent(view.volume);
-        return found?.volume.claims[view.claim.uid]?.state;
+        return found?.volume.claims[view.claim.uid];
       };
-      const first = answered.map((view) => (isOver(view) ? undefined : view.claim.state));
-      const isSettled = (states: readonly (ClaimState | undefined)[]): boolean => states.every(settled);
+      const first = answered.map((view) => (view.kind === "over" ? undefined : view.claim));
       if (waitMs <= 0 || isSettled(first)) return answered;
-      const read = () => Promise.all(answered.map(stateNow));
+      const read = () => Promise.all(answered.map(claimNow));
       await holdUntil({
         wakeups,
         clock,
@@ -53,7 +54,11 @@ export const createClaimHold = ({
     };
 
   return {
-    untilSettled: held((state) => state === undefined || state === "ACTIVE"),
-    untilOver: held((state) => state === undefined),
+    untilSettled: held(areSettled),
+    untilSettledOrBlocked: held((claims) => areSettled(claims) || claims.some((claim) => claim?.blocked !== undefined)),
+    untilOver: held((claims) => claims.every((claim) => claim === undefined)),
   };
 };
+
+const areSettled = (claims: readonly (Claim | undefined)[]): boolean =>
+  claims.every((claim) => claim === undefined || claim.state === "ACTIVE");

@@ -1,33 +1,54 @@
-import type { ControllerLinkServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
+import type {
+  ControllerLinkServiceDefinition,
+  RequestClaimsRequest,
+} from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
+import type { ClaimView } from "../commands/model.ts";
 import { validateCreateClaims, validateSelection } from "../commands/validate-claims.ts";
 import { checkId } from "../domain/limits.ts";
 import { type ApiDeps, callerOf } from "./api-deps.ts";
-import { createChecks, durationMs, refuseAll } from "./check-request.ts";
+import { type Checks, createChecks, durationMs, refuseAll } from "./check-request.ts";
 import { createClaimHold } from "./claim-hold.ts";
 import { claimMessage, claimsInput, selectionOf } from "./convert-claim.ts";
-import { notImplemented } from "./unimplemented.ts";
 
 type LinkService = Implementation<typeof ControllerLinkServiceDefinition>;
+type Context = Parameters<LinkService["requestClaims"]>[1];
 
 export interface LinkClaimsDeps extends ApiDeps {
   /** Rejects when the caller may not speak for the node. */
-  readonly checkCaller: (node: string, context: Parameters<LinkService["requestClaims"]>[1]) => void;
+  readonly checkCaller: (node: string, context: Context) => void;
 }
 
 /** The claims of a workload on the very node whose agent asks, as ClaimService gives and takes them. */
 export const createLinkClaims = (deps: LinkClaimsDeps): Pick<LinkService, "requestClaims" | "releaseClaims"> => {
   const { commands, checkCaller } = deps;
   const held = createClaimHold(deps);
+
+  /** How known lives stand: nothing is made, so that a message that comes late revives nothing. */
+  const watch = async (request: RequestClaimsRequest, context: Context): Promise<readonly ClaimView[]> => {
+    const checks = createChecks();
+    const { namespace, workload, claimUids, node } = request;
+    const selection = selectionOf({ namespace, workload, aliases: [], claimUids });
+    checkNode(node, checks);
+    for (const field of ["claims", "afterWorkloads"] as const)
+      if (request[field].length > 0)
+        checks.complain(field === "claims" ? field : "after_workloads", "has to be empty with claim_uids");
+    if (request.queue !== undefined) checks.complain("queue", "has to be absent with claim_uids");
+    const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
+    refuseAll(checks, () => validateSelection(selection));
+    checkCaller(node, context);
+    const here = async () => (await commands.selectClaims(selection)).filter(({ claim }) => claim.node === node);
+    return await held.untilSettledOrBlocked({ context, waitMs }, here);
+  };
+
   return {
     async requestClaims(request, context) {
+      if (request.claimUids.length > 0) return { claims: (await watch(request, context)).map(claimMessage) };
       const checks = createChecks();
-      const input = claimsInput(request, checks);
+      const input = { ...claimsInput(request, checks), after: request.afterWorkloads };
       const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
       refuseAll(checks, () => validateCreateClaims(input));
       checkCaller(request.node, context);
-      if (request.afterWorkloads.length > 0)
-        throw notImplemented("/holdfast.internal.v1.ControllerLinkService/RequestClaims: after_workloads");
       const caller = callerOf(deps, context, "RequestClaims");
       const views = await held.untilSettled({ context, waitMs }, () => commands.createClaims(input, caller));
       return { claims: views.map(claimMessage) };
@@ -36,7 +57,7 @@ export const createLinkClaims = (deps: LinkClaimsDeps): Pick<LinkService, "reque
     async releaseClaims(request, context) {
       const checks = createChecks();
       const selection = selectionOf(request);
-      for (const { field, description } of checkId("node", request.node)) checks.complain(field, description);
+      checkNode(request.node, checks);
       const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
       refuseAll(checks, () => validateSelection(selection));
       checkCaller(request.node, context);
@@ -51,4 +72,8 @@ export const createLinkClaims = (deps: LinkClaimsDeps): Pick<LinkService, "reque
       return { claims: views.map(claimMessage) };
     },
   };
+};
+
+const checkNode = (node: string, checks: Checks): void => {
+  for (const { field, description } of checkId("node", node)) checks.complain(field, description);
 };

@@ -78,9 +78,10 @@ export const placeOrder = async (
       const { volume, rev } = result;
       return volume === null
         ? []
-        : Object.values(volume.claims).map(
-            (claim) => [claim.uid, livingView({ volume, rev }, claim, factsOf)] as const,
-          );
+        : uids.flatMap((uid) => {
+            const claim = volume.claims[uid];
+            return claim === undefined ? [] : [[uid, livingView({ volume, rev }, claim, factsOf)] as const];
+          });
     }),
   );
   return uids.flatMap((uid) => living.get(uid) ?? []);
@@ -110,7 +111,7 @@ export const createClaimsCommand =
       ticket: newTicket(deps, now),
       queue: input.queue.enabled,
       queueDeadline: now + (input.queue.deadlineMs ?? limits.defaultQueueMs),
-      after: undefined,
+      after: input.after ?? [],
       trace: traceOf(caller, now),
     });
   };

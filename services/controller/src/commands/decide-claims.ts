@@ -36,7 +36,8 @@ export interface ClaimOrder {
   /** Wait for what passes with time, instead of being refused. */
   readonly queue: boolean;
   readonly queueDeadline: number;
-  readonly after: string | undefined;
+  /** Workloads whose claims these follow: on a volume that one of them has, it is granted first once that is released. */
+  readonly after: readonly string[];
   readonly trace: Claim["trace"];
 }
 
@@ -74,6 +75,7 @@ const newClaim = (order: ClaimOrder, wanted: WantedClaim, volume: VolumeRecord, 
   const choice = chooseCapability(volume.capabilities, wanted.capability, wanted.readOnly);
   if (!choice.ok) throw capabilityMismatch(volume, volume.plugin, choice.mismatch);
   const { accessMode, attachmentMode, fsType, mountFlags, volumeMountGroup } = choice.capability;
+  const after = order.after.find((workload) => Object.values(volume.claims).some((c) => c.workload === workload));
   return {
     uid: wanted.uid,
     workload: order.workload,
@@ -89,7 +91,7 @@ const newClaim = (order: ClaimOrder, wanted: WantedClaim, volume: VolumeRecord, 
     goal: "active",
     ticket: order.ticket,
     queueDeadline: order.queueDeadline,
-    ...(order.after === undefined ? {} : { after: order.after }),
+    ...(after === undefined ? {} : { after }),
     requestId: order.requestId,
     set: [],
     ...(order.trace === undefined ? {} : { trace: order.trace }),

@@ -54,7 +54,7 @@ export const handOverCommand =
       ticket: newTicket(deps, now),
       queue: true,
       queueDeadline: now + (input.deadlineMs ?? limits.defaultQueueMs),
-      after: input.fromWorkload,
+      after: [input.fromWorkload],
       trace: traceOf(caller, now),
     });
   };

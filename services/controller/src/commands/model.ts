@@ -76,6 +76,8 @@ export interface CreateClaimsInput {
   readonly requestId: string;
   /** `deadlineMs` undefined = one hour. */
   readonly queue: { readonly enabled: boolean; readonly deadlineMs: number | undefined };
+  /** Workloads whose claims these follow: granted first once those are released. */
+  readonly after?: readonly string[];
 }
 
 export interface ReleaseClaimsInput {

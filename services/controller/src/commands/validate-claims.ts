@@ -23,6 +23,16 @@ const checkAliases = (claims: CreateClaimsInput["claims"]): readonly Violation[]
   });
 };
 
+const checkAfter = ({ workload, after = [] }: CreateClaimsInput): readonly Violation[] => [
+  ...checkCount("after_workloads", after.length, 0),
+  ...after
+    .slice(0, limits.setMembers)
+    .flatMap((other, i) => [
+      ...checkId(`after_workloads[${i}]`, other),
+      ...(other === workload ? [{ field: `after_workloads[${i}]`, description: "must not be the workload" }] : []),
+    ]),
+];
+
 export const validateCreateClaims = (input: CreateClaimsInput): void =>
   refuse([
     ...checkId("namespace", input.namespace),
@@ -38,6 +48,7 @@ export const validateCreateClaims = (input: CreateClaimsInput): void =>
       ]),
     ...checkAliases(input.claims.slice(0, limits.setMembers)),
     ...checkDeadline("queue.deadline", input.queue.deadlineMs),
+    ...checkAfter(input),
     ...checkString("request_id", input.requestId),
   ]);
 
