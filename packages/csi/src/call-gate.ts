@@ -103,23 +103,24 @@ export function gateOf<M extends CsiMethod>(
   method: M,
   request: RequestOf<M> | undefined,
 ): WireFailure | undefined {
-  const call = refusalOf(mayCall(facts, method), `${method} is not offered by plugin ${facts.name}`, method);
+  const call = refusalOf(mayCall(facts, method), method, () => `${method} is not offered by plugin ${facts.name}`);
   if (call !== undefined || request === undefined) return call;
   for (const need of fieldNeeds[method]?.(request) ?? []) {
     if (need === false) continue;
     const { field, needs } = need;
     const refusal = refusalOf(
       standingOf(facts, needs),
-      `${method} with ${field} is not offered by plugin ${facts.name}: it lacks ${needs.replace(":", " capability ")}`,
       method,
+      () =>
+        `${method} with ${field} is not offered by plugin ${facts.name}: it lacks ${needs.replace(":", " capability ")}`,
     );
     if (refusal !== undefined) return refusal;
   }
   return undefined;
 }
 
-function refusalOf(standing: Tri, message: string, method: CsiMethod): WireFailure | undefined {
+function refusalOf(standing: Tri, method: CsiMethod, message: () => string): WireFailure | undefined {
   if (standing === "yes") return undefined;
-  if (standing === "no") return { code: "UNIMPLEMENTED", message, sent: false };
+  if (standing === "no") return { code: "UNIMPLEMENTED", message: message(), sent: false };
   return { code: "UNAVAILABLE", message: `${method} is waiting for capabilities of the plugin`, sent: false };
 }

@@ -35,6 +35,20 @@ export function isAllowedAttribute(name: string): boolean {
   return allowedAttribute.test(name) && !isSecretName(name);
 }
 
+/** The names that code gives to attributes are few, and each comes with every span. Those that data would make are not remembered. */
+const rememberedNames = 256;
+
+function createAllowList(): (name: string) => boolean {
+  const known = new Map<string, boolean>();
+  return (name) => {
+    const before = known.get(name);
+    if (before !== undefined) return before;
+    const allowed = isAllowedAttribute(name);
+    if (known.size < rememberedNames) known.set(name, allowed);
+    return allowed;
+  };
+}
+
 export async function startTelemetry(options: TelemetryOptions): Promise<Telemetry> {
   if (!options.enabled) return off;
   const [
@@ -110,8 +124,9 @@ interface FinishedSpan {
 
 /** The last gate before export. The span has ended and nobody reads it but the exporter, so that it may be cleaned in place. */
 function withAllowList<P extends Processor>(next: P): P {
+  const isAllowed = createAllowList();
   const clean = (attributes: Record<string, unknown> | undefined) => {
-    for (const name in attributes) if (!isAllowedAttribute(name)) delete attributes[name];
+    for (const name in attributes) if (!isAllowed(name)) delete attributes[name];
   };
   const onEnd = next.onEnd.bind(next);
   next.onEnd = (span) => {

@@ -198,11 +198,12 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
         if (revs !== undefined) cache.keep(volumeKey(ref), { volume: held.volume, rev: held.rev + 1 });
       }),
     async learnOf(key, rev) {
+      const nothingNew = (): boolean => rev !== undefined && (cache.get(key)?.rev ?? 0) >= rev;
+      if (nothingNew()) return;
       const ref = refOfKey(key);
       // The event of our own commit may come before that commit's answer: behind it, it tells nothing new.
       await decisions.exclusively([ref], async () => {
-        const held = cache.get(key);
-        if (held !== undefined && rev !== undefined && held.rev >= rev) return;
+        if (nothingNew()) return;
         cache.drop(key);
         changes.publish(volumeKey(ref));
       });
