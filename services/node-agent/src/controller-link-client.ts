@@ -2,10 +2,11 @@
 import { ControllerLinkServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import { createGrpcChannel, createGrpcClient, type GrpcChannel } from "@holdfast/shared/grpc/client";
 import type { Logger } from "@holdfast/shared/log/logger";
+import type { ClaimsClient } from "./controller-link-claims.ts";
 import type { PeerClient } from "./controller-link-peer.ts";
 
 export interface ControllerDialer {
-  dial(address: string): PeerClient;
+  dial(address: string): PeerClient & ClaimsClient;
   close(): void;
 }
 

@@ -38,6 +38,8 @@ export interface ControllerLink {
   registered(): boolean;
   /** The controllers say that the node was fenced and is not clean yet. */
   quarantined(): boolean;
+  /** Of every controller that is known. */
+  addresses(): readonly string[];
   /** Rejects when aborted. */
   whenRegistered(signal: AbortSignal): Promise<void>;
   stop(): Promise<void>;
@@ -110,6 +112,7 @@ export function createControllerLink(options: ControllerLinkOptions): Controller
   return {
     registered: () => registrations.version() > 0,
     quarantined: () => quarantined,
+    addresses: () => [...peers.keys()],
     async whenRegistered(until) {
       await registrations.wait(0, until);
     },

@@ -1,0 +1,126 @@
+/** Claims: messages of holdfast.v1 ↔ what the workloads know of them. */
+import { type Claim, type ClaimSpec, ClaimState, type DeepPartial } from "@holdfast/shared/gen/holdfast/v1/claim";
+import {
+  AccessMode as AccessModeMessage,
+  AttachmentMode as AttachmentModeMessage,
+} from "@holdfast/shared/gen/holdfast/v1/common";
+import type { AccessMode, AttachmentMode } from "../domain/access.ts";
+import type { ClaimPhaseSeen, ClaimSeen, WantedClaim } from "./workload-ports.ts";
+
+export const accessModeMessages: Readonly<Record<AccessMode, AccessModeMessage>> = {
+  UNKNOWN: AccessModeMessage.ACCESS_MODE_UNSPECIFIED,
+  SINGLE_NODE_WRITER: AccessModeMessage.ACCESS_MODE_SINGLE_NODE_WRITER,
+  SINGLE_NODE_READER_ONLY: AccessModeMessage.ACCESS_MODE_SINGLE_NODE_READER_ONLY,
+  MULTI_NODE_READER_ONLY: AccessModeMessage.ACCESS_MODE_MULTI_NODE_READER_ONLY,
+  MULTI_NODE_SINGLE_WRITER: AccessModeMessage.ACCESS_MODE_MULTI_NODE_SINGLE_WRITER,
+  MULTI_NODE_MULTI_WRITER: AccessModeMessage.ACCESS_MODE_MULTI_NODE_MULTI_WRITER,
+  SINGLE_NODE_SINGLE_WRITER: AccessModeMessage.ACCESS_MODE_SINGLE_NODE_SINGLE_WRITER,
+  SINGLE_NODE_MULTI_WRITER: AccessModeMessage.ACCESS_MODE_SINGLE_NODE_MULTI_WRITER,
+};
+
+export const attachmentModeMessages: Readonly<Record<AttachmentMode, AttachmentModeMessage>> = {
+  FILE_SYSTEM: AttachmentModeMessage.ATTACHMENT_MODE_FILE_SYSTEM,
+  BLOCK_DEVICE: AttachmentModeMessage.ATTACHMENT_MODE_BLOCK_DEVICE,
+};
+
+const claimStates: Readonly<Record<ClaimPhaseSeen, ClaimState>> = {
+  QUEUED: ClaimState.CLAIM_STATE_QUEUED,
+  ATTACHING: ClaimState.CLAIM_STATE_ATTACHING,
+  OFFERED: ClaimState.CLAIM_STATE_OFFERED,
+  ACTIVE: ClaimState.CLAIM_STATE_ACTIVE,
+  RELEASING: ClaimState.CLAIM_STATE_RELEASING,
+  DETACHING: ClaimState.CLAIM_STATE_DETACHING,
+  RELEASED: ClaimState.CLAIM_STATE_RELEASED,
+  FAILED: ClaimState.CLAIM_STATE_FAILED,
+  FENCED: ClaimState.CLAIM_STATE_FENCED,
+};
+
+/** The word for a message's number; undefined for a number that this version does not know. */
+export const wordOf = <Word extends string>(words: Readonly<Record<Word, number>>, value: number): Word | undefined =>
+  (Object.keys(words) as Word[]).find((word) => words[word] === value);
+
+const millis = (date: Date | undefined): number => date?.getTime() ?? 0;
+
+export const claimSeenFrom = (claim: Claim): ClaimSeen => {
+  const { epoch, device, blocked, lastError, degradedSince } = claim;
+  return {
+    namespace: claim.namespace,
+    workload: claim.workload,
+    uid: claim.uid,
+    alias: claim.alias,
+    volume: claim.volume,
+    // A state of a newer controller is one that has not settled.
+    state: wordOf(claimStates, claim.state) ?? "QUEUED",
+    accessMode: wordOf(accessModeMessages, claim.accessMode) ?? "UNKNOWN",
+    attachmentMode: wordOf(attachmentModeMessages, claim.attachmentMode) ?? "FILE_SYSTEM",
+    readOnly: claim.readOnly,
+    fsType: claim.fsType,
+    hostPath: claim.hostPath,
+    waitingFor: claim.waitingFor,
+    ...(epoch === undefined ? {} : { epoch: { gen: Number(epoch.gen), ctr: Number(epoch.ctr) } }),
+    ...(device === undefined ? {} : { device }),
+    ...(degradedSince === undefined ? {} : { degradedSince: millis(degradedSince) }),
+    ...(blocked === undefined ? {} : { blocked: { ...blocked, since: millis(blocked.since) } }),
+    ...(lastError === undefined
+      ? {}
+      : {
+          failure: {
+            reason: lastError.reason,
+            message: lastError.message,
+            method: lastError.csiMethod,
+            code: lastError.csiCode,
+            at: millis(lastError.at),
+          },
+        }),
+  };
+};
+
+export const claimSpecMessage = ({ volume, alias, readOnly, capability }: WantedClaim): DeepPartial<ClaimSpec> => ({
+  volume,
+  alias,
+  readOnly,
+  ...(capability === undefined
+    ? {}
+    : {
+        capability: {
+          attachmentMode: attachmentModeMessages[capability.attachmentMode],
+          accessMode: accessModeMessages[capability.accessMode],
+          fsType: capability.fsType,
+          mountFlags: [...capability.mountFlags],
+          volumeMountGroup: capability.volumeMountGroup,
+        },
+      }),
+});
+
+export const claimMessage = (claim: ClaimSeen, node: string): DeepPartial<Claim> => {
+  const { epoch, blocked, failure, degradedSince } = claim;
+  return {
+    namespace: claim.namespace,
+    volume: claim.volume,
+    workload: claim.workload,
+    alias: claim.alias,
+    uid: claim.uid,
+    node,
+    accessMode: accessModeMessages[claim.accessMode],
+    attachmentMode: attachmentModeMessages[claim.attachmentMode],
+    readOnly: claim.readOnly,
+    fsType: claim.fsType,
+    state: claimStates[claim.state],
+    hostPath: claim.hostPath,
+    waitingFor: claim.waitingFor,
+    epoch: epoch === undefined ? undefined : { gen: BigInt(epoch.gen), ctr: BigInt(epoch.ctr) },
+    device: claim.device,
+    degradedSince: degradedSince === undefined ? undefined : new Date(degradedSince),
+    blocked: blocked === undefined ? undefined : { ...blocked, since: new Date(blocked.since) },
+    lastError:
+      failure === undefined
+        ? undefined
+        : {
+            reason: failure.reason,
+            message: failure.message,
+            csiMethod: failure.method,
+            csiCode: failure.code,
+            at: new Date(failure.at),
+          },
+  };
+};
