@@ -1,6 +1,7 @@
 import { chmod, link, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import path from "node:path";
+import { createManualClock } from "@holdfast/shared/async/manual-clock";
 import { ServerError, Status } from "nice-grpc";
 import { describe, expect, it } from "vitest";
 import type { PluginPhase } from "./plugin-status.ts";
@@ -202,9 +203,72 @@ describe("a plugin connection", () => {
     const connection = connect({ healthIntervalMs: 20 });
     await connection.whenReady(signal());
     name = "stranger.example.com";
-    // Nothing is read again without a reason; an announced call that is not implemented is one.
+    // Who it is, is not read again without a reason; an announced call that is not implemented is one.
     await connection.call("DeleteVolume", { volumeId: "v" }, { signal: signal() });
     expect(await reached(connection, "quarantined")).not.toHaveProperty("facts");
+  });
+
+  it("reads capabilities with each look at the plugin, who it is only once, and tells nobody when nothing changed", async () => {
+    let more = false;
+    let broken = false;
+    const plugin = await start({
+      handlers: {
+        controllerGetCapabilities: async () => {
+          if (broken) throw new ServerError(Status.INTERNAL, "not now");
+          return { capabilities: (more ? [1, 2, 3] : [1]).map((type) => ({ rpc: { type: type as 1 } })) };
+        },
+      },
+    });
+    const connection = connect({ healthIntervalMs: 20 });
+    const first = await connection.whenReady(signal());
+    const reads = () => plugin.calls.filter((name) => name === "ControllerGetCapabilities").length;
+    const changes: unknown[] = [];
+    connection.onChange((status) => changes.push(status));
+    await expect.poll(reads).toBeGreaterThan(3);
+    broken = true;
+    const atBreak = reads();
+    await expect.poll(reads).toBeGreaterThan(atBreak + 2);
+    expect(changes).toEqual([]);
+    expect(connection.status().facts).toBe(first);
+    broken = false;
+    more = true;
+    await expect.poll(() => connection.status().facts?.controller.LIST_VOLUMES).toBe("yes");
+    expect(changes).toHaveLength(1);
+    expect(plugin.calls.filter((name) => name === "GetPluginInfo" || name === "NodeGetInfo")).toHaveLength(2);
+  });
+
+  it("S5 a plugin that is too busy for a probe and answers other calls is not given up", async () => {
+    let busy = false;
+    const plugin = await start({
+      handlers: {
+        probe: () => (busy ? new Promise<never>(() => undefined) : Promise.resolve({})),
+        deleteVolume: async () => ({}),
+      },
+    });
+    const clock = createManualClock();
+    const connection = connect({ healthIntervalMs: 1_000, clock });
+    await connection.whenReady(signal());
+    const probes = () => plugin.calls.filter((name) => name === "Probe").length;
+    const phases: string[] = [];
+    connection.onChange(({ phase }) => phases.push(phase));
+    busy = true;
+    const lookThrough = async (during: () => Promise<void>): Promise<void> => {
+      const before = probes();
+      await clock.advance(1_200);
+      await expect.poll(probes).toBe(before + 1);
+      await during();
+      await clock.advance(5_000);
+      await expect.poll(probes).toBe(before + 2);
+      await clock.advance(1_000);
+    };
+    await lookThrough(async () => {
+      const answer = await connection.call("DeleteVolume", { volumeId: "v" }, { signal: signal() });
+      expect(answer.outcome).toBe("done");
+    });
+    await expect.poll(() => plugin.calls.at(-1)).toBe("NodeGetCapabilities");
+    expect(phases).toEqual([]);
+    await lookThrough(async () => undefined);
+    await expect.poll(() => phases[0]).toBe("unhealthy");
   });
 
   it("does not call a plugin unhealthy that died while it was asked who it is", async () => {

@@ -1,4 +1,5 @@
-import { mkdir, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { createTracing } from "@holdfast/shared/tracing";
@@ -41,6 +42,56 @@ describe("a plugin directory", () => {
     await plugins.whenReady("d.example.com", signal());
     expect(plugins.list()).toHaveLength(4);
     expect(plugins.get("e.example.com")).toBeUndefined();
+  });
+
+  it("D3 an instance that was added by name stays until it is removed by name, and is told apart by its own id", async () => {
+    const elsewhere = await mkdtemp(path.join(tmpdir(), "hf-add-"));
+    const socketPath = path.join(elsewhere, "csi.sock");
+    const plugins = open({ forgetAfterMs: 0 });
+    const known = { role: "node", instanceId: "alloc-1", expectedName: "tiny.example.com", maxInFlight: 1 } as const;
+    const added = plugins.add(socketPath, known);
+    expect(plugins.add(socketPath, known)).toBe(added);
+    await start({ socketPath: inDir("other.sock"), name: "other.example.com" });
+    await plugins.whenReady("other.example.com", signal());
+    expect(plugins.list()).toContain(added);
+    await start({ socketPath, handlers: { nodeUnpublishVolume: () => new Promise(() => undefined) } });
+    expect(await plugins.whenReady("tiny.example.com", signal())).toBe(added);
+    expect([added.instanceId, added.role, added.pin()]).toEqual([
+      "alloc-1",
+      "node",
+      { name: "tiny.example.com", nodeId: "node-1" },
+    ]);
+    const unpublish = () =>
+      added.call("NodeUnpublishVolume", { volumeId: "v", targetPath: "/t" }, { signal: signal() });
+    const held = unpublish();
+    expect(await unpublish()).toMatchObject({ outcome: "unknown", failure: { code: "RESOURCE_EXHAUSTED" } });
+    await plugins.remove(socketPath);
+    await plugins.remove(socketPath);
+    expect(await held).toMatchObject({ outcome: "unknown" });
+    expect(plugins.list()).not.toContain(added);
+    expect(added.status().phase).toBe("closed");
+    await rm(elsewhere, { recursive: true });
+  });
+
+  it("gives a socket in the directory what is known of it: its role, and the name it has to have", async () => {
+    const plugins = open({
+      describe: (socketPath) =>
+        socketPath === inDir("a.sock") ? { role: "node", expectedName: "right.example.com" } : undefined,
+    });
+    await start({ socketPath: inDir("a.sock"), name: "wrong.example.com" });
+    await start({ socketPath: inDir("b.sock"), name: "b.example.com" });
+    await plugins.whenReady("b.example.com", signal());
+    await expect
+      .poll(() =>
+        plugins
+          .list()
+          .map(({ role, status }) => [role, status().phase])
+          .sort(),
+      )
+      .toEqual([
+        ["monolith", "ready"],
+        ["node", "quarantined"],
+      ]);
   });
 
   it("waits for a directory that is not there yet", async () => {

@@ -1,6 +1,7 @@
 /**
- * Reads who a plugin is and what it can do, once per connection: capabilities belong to the version that runs, and another
- * one may run after every reconnect. Identity comes first; no other service is asked before its presence is announced.
+ * Reads who a plugin is and what it can do. Who it is, once per connection: another one may answer after every reconnect.
+ * What it can do, with each look at it, since a backend may offer more or less from one minute to the next. Identity comes
+ * first; no other service is asked before its presence is announced.
  */
 import {
   ControllerServiceCapability_RPC_Type as ControllerType,
@@ -35,6 +36,49 @@ export type FactsReading =
 export async function readPluginFacts(role: PluginRole, ask: Ask): Promise<FactsReading> {
   const info = await ask("GetPluginInfo");
   if (info.outcome !== "done") return { failure: info.failure };
+  const capabilities = await readCapabilities(role, ask);
+  if ("failure" in capabilities) return capabilities;
+  const nodeInfo = role === "controller" ? undefined : await readNodeInfo(ask);
+  if (nodeInfo !== undefined && "failure" in nodeInfo) return nodeInfo;
+
+  const { name, vendorVersion: version, manifest } = info.value;
+  const facts = { name, version, manifest, role, ...capabilities };
+  const standings: Tri[] = [capabilities.controller, capabilities.group, capabilities.node].flatMap(Object.values);
+  return {
+    facts: nodeInfo === undefined ? facts : { ...facts, nodeInfo },
+    complete: !standings.includes("unknown"),
+  };
+}
+
+/** The very same facts when nothing changed. What cannot be read now stays as it was known. */
+export async function rereadCapabilities(known: PluginFacts, ask: Ask): Promise<PluginFacts> {
+  const now = await readCapabilities(known.role, ask);
+  if ("failure" in now) return known;
+  const merged = {
+    plugin: now.plugin,
+    controller: keepKnown(known.controller, now.controller),
+    node: keepKnown(known.node, now.node),
+    group: keepKnown(known.group, now.group),
+  };
+  const same = families.every((name) => sameStandings(known[name], merged[name]));
+  return same ? known : { ...known, ...merged };
+}
+
+const families = ["plugin", "controller", "node", "group"] as const;
+type Capabilities = Pick<PluginFacts, (typeof families)[number]>;
+
+function keepKnown<C extends string>(known: Record<C, Tri>, now: Record<C, Tri>): Record<C, Tri> {
+  const names = Object.keys(now) as C[];
+  return Object.fromEntries(names.map((name) => [name, now[name] === "unknown" ? known[name] : now[name]])) as Record<
+    C,
+    Tri
+  >;
+}
+
+const sameStandings = (a: Readonly<Record<string, Tri>>, b: Readonly<Record<string, Tri>>): boolean =>
+  Object.entries(a).every(([name, tri]) => b[name] === tri);
+
+async function readCapabilities(role: PluginRole, ask: Ask): Promise<Capabilities | { readonly failure: CallFailure }> {
   const announced = await ask("GetPluginCapabilities");
   if (announced.outcome !== "done") return { failure: announced.failure };
 
@@ -49,16 +93,7 @@ export async function readPluginFacts(role: PluginRole, ask: Ask): Promise<Facts
   });
   const node = await family(ask, "NodeGetCapabilities", nodeCaps, nodeNames, { offered: onNode ? "yes" : "no" });
 
-  const nodeInfo = onNode ? await readNodeInfo(ask) : undefined;
-  if (nodeInfo !== undefined && "failure" in nodeInfo) return nodeInfo;
-
-  const { name, vendorVersion: version, manifest } = info.value;
-  const facts = { name, version, manifest, role, plugin, controller, node, group };
-  const standings: Tri[] = [...Object.values(controller), ...Object.values(group), ...Object.values(node)];
-  return {
-    facts: nodeInfo === undefined ? facts : { ...facts, nodeInfo },
-    complete: !standings.includes("unknown"),
-  };
+  return { plugin, controller, node, group };
 }
 
 type CapabilityMethod = "ControllerGetCapabilities" | "GroupControllerGetCapabilities" | "NodeGetCapabilities";

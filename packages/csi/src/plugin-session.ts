@@ -18,7 +18,7 @@ import type { CsiExchange } from "./csi-exchange.ts";
 import { emptyRequest } from "./messages.ts";
 import type { CallFailure } from "./outcome.ts";
 import type { PluginChannel } from "./plugin-channel.ts";
-import { type Ask, readPluginFacts } from "./plugin-facts.ts";
+import { type Ask, readPluginFacts, rereadCapabilities } from "./plugin-facts.ts";
 
 export type SessionReport =
   | { readonly phase: "initialising"; readonly reason: string }
@@ -148,6 +148,9 @@ export function startPluginSession(options: PluginSessionOptions): PluginSession
         }
         known = reading.facts;
         complete = reading.complete;
+      } else {
+        known = await rereadCapabilities(known, ask);
+        life.signal.throwIfAborted();
       }
       ailing.reset();
       starting.reset();
