@@ -1,6 +1,6 @@
 /** One volume through the calls of a CO, for tests that are about something else than the calls. */
 import path from "node:path";
-import type { CsiClients } from "./csi-clients.ts";
+import type { CreateVolumeRequest, DeepPartial } from "@holdfast/shared/gen/csi/v1/csi";
 import type { DriverProcess } from "./driver-process.ts";
 import { capabilityOf, kindFacts, type VolumeKind } from "./volume-kinds.ts";
 
@@ -25,13 +25,18 @@ export const createVolumeLife = async (
   driver: DriverProcess,
   name: string,
   kind: VolumeKind,
-  { bytes, csi = driver.csi }: { readonly bytes?: bigint; readonly csi?: () => CsiClients } = {},
+  {
+    bytes,
+    volumeContentSource,
+  }: Pick<DeepPartial<CreateVolumeRequest>, "volumeContentSource"> & { readonly bytes?: bigint } = {},
 ): Promise<VolumeLife> => {
+  const { csi } = driver;
   const { volume } = await csi().controller.createVolume({
     name,
     capacityRange: { requiredBytes: bytes ?? kindFacts[kind].bytes },
     volumeCapabilities: [capabilityOf(kind)],
     parameters: kindFacts[kind].parameters,
+    volumeContentSource,
   });
   if (volume === undefined) throw new Error(`CreateVolume ${name} answered no volume`);
   const { volumeId } = volume;
