@@ -43,7 +43,10 @@ const onController = [
   EventServiceDefinition,
   ControllerLinkServiceDefinition,
 ];
-const onAgent = [AgentServiceDefinition, WorkloadServiceDefinition, PluginHostServiceDefinition];
+const onAgent = [AgentServiceDefinition];
+/** On the agent's local socket, and there alone. */
+const onLocalSocket = [WorkloadServiceDefinition, PluginHostServiceDefinition];
+const every = [...onController, ...onAgent, ...onLocalSocket];
 
 interface Method {
   readonly name: string;
@@ -91,10 +94,11 @@ describe("the running services", () => {
   let dir: string;
   let stop: (() => Promise<void>)[] = [];
   const channels: GrpcChannel[] = [];
-  const addresses = { controller: "", agent: "" };
+  const addresses = { controller: "", agent: "", local: "" };
 
   beforeAll(async () => {
     dir = await mkdtemp(path.join(tmpdir(), "hf-api-"));
+    addresses.local = `unix://${path.join(dir, "local.sock")}`;
     for (const name of ["cp", "np", "root"]) await mkdir(path.join(dir, name), { mode: 0o700 });
     const controller = createController(
       loadConfig(controllerSchema, {
@@ -112,6 +116,7 @@ describe("the running services", () => {
       loadConfig(agentSchema, {
         HOLDFAST_NODE: "node-a",
         HOLDFAST_LISTEN: "127.0.0.1:0",
+        HOLDFAST_LOCAL_LISTEN: addresses.local,
         HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
         HOLDFAST_CONTROLLERS: addresses.controller,
         HOLDFAST_STATE_DIR: path.join(dir, "agent"),
@@ -132,8 +137,9 @@ describe("the running services", () => {
   });
 
   /** The reason of the answer to an empty request, or "" for an answer. */
-  const ask = async (definition: (typeof onController)[number] | (typeof onAgent)[number], key: string) => {
-    const address = onAgent.some((one) => one === definition) ? addresses.agent : addresses.controller;
+  const ask = async (definition: (typeof every)[number], key: string, at?: string) => {
+    const onHost = onAgent.some((one) => one === definition) ? addresses.agent : addresses.controller;
+    const address = at ?? (onLocalSocket.some((one) => one === definition) ? addresses.local : onHost);
     const channel = createGrpcChannel(address);
     channels.push(channel);
     const client = createGrpcClient<typeof definition>(definition, channel, { log: createMemoryLogger() });
@@ -159,7 +165,7 @@ describe("the running services", () => {
     }
   };
 
-  const rpcs = [...onController, ...onAgent].flatMap((definition) =>
+  const rpcs = every.flatMap((definition) =>
     Object.entries(definition.methods as Readonly<Record<string, Method>>).map(([key, { name }]) => ({
       rpc: `${definition.fullName}/${name}`,
       key,
@@ -177,5 +183,11 @@ describe("the running services", () => {
     expect(reason === "NOT_IMPLEMENTED" ? "not yet" : "implemented", `it answered ${reason || "OK"}`).toBe(row?.state);
     // An empty request is a mistake of the caller's, or an answer; never a fault of ours.
     expect(["INTERNAL", "UNKNOWN", "UNIMPLEMENTED", "DEADLINE"]).not.toContain(reason);
+  });
+
+  test("what is for programs on the host is not on the address of controllers, and theirs not on the local socket", async () => {
+    expect(await ask(WorkloadServiceDefinition, "getWorkload", addresses.agent)).toBe("NOT_IMPLEMENTED");
+    expect(await ask(PluginHostServiceDefinition, "listInstances", addresses.agent)).toBe("NOT_IMPLEMENTED");
+    expect(await ask(AgentServiceDefinition, "inventory", addresses.local)).toBe("NOT_IMPLEMENTED");
   });
 });

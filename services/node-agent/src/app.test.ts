@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { PluginHostServiceDefinition } from "@holdfast/shared/gen/holdfast/agent/v1/plugin_host";
 import { WorkloadServiceDefinition } from "@holdfast/shared/gen/holdfast/agent/v1/workload";
@@ -271,30 +271,43 @@ describe.skipIf(!isRoot)("the API of a running agent", () => {
     }
   });
 
-  test("what is in the API only says so, by name; health tells what serves", async () => {
+  test("programs of the host have a socket of their own, for its group alone; health tells what serves", async () => {
     const rig = await startRig();
-    await rig.start();
-    const channel = createGrpcChannel(`unix://${path.join(rig.dir, "a.sock")}`, { ownConnection: true });
-    onTestFinished(() => channel.close());
+    await rig.start({ HOLDFAST_LOCAL_GROUP: "12345" });
+    const socket = path.join(rig.dir, "l.sock");
+    const { mode, gid } = await stat(socket);
+    expect([(mode & 0o777).toString(8), gid]).toEqual(["660", 12345]);
     const common = { log: createMemoryLogger() };
-    const workloads = createGrpcClient(WorkloadServiceDefinition, channel, common);
-    const hosts = createGrpcClient(PluginHostServiceDefinition, channel, common);
-    const absent = (method: string) => ({ reason: "NOT_IMPLEMENTED", kind: "unimplemented", metadata: { method } });
-    await expect(workloads.releaseWorkload({})).rejects.toMatchObject(
-      absent("/holdfast.agent.v1.WorkloadService/ReleaseWorkload"),
-    );
-    await expect(hosts.stopPlugin({})).rejects.toMatchObject(absent("/holdfast.agent.v1.PluginHostService/StopPlugin"));
-    await expect(rig.agent.expand({})).rejects.toMatchObject({ reason: "NOT_IMPLEMENTED" });
-    await expect(rig.agent.stats({})).rejects.toMatchObject({ reason: "NOT_IMPLEMENTED" });
-    const stream = async () => {
-      for await (const _ of workloads.watchWorkloads({})) throw new Error("nothing was to come");
+    const open = (at: string) => {
+      const channel = createGrpcChannel(`unix://${at}`, { ownConnection: true });
+      onTestFinished(() => channel.close());
+      return channel;
     };
-    await expect(stream()).rejects.toMatchObject({ reason: "NOT_IMPLEMENTED" });
-    const health = createGrpcClient(HealthDefinition, channel, common);
-    const status = async (service: string) => (await health.check({ service })).status;
-    expect(await status("")).toBe(1);
-    expect(await status("holdfast.internal.v1.AgentService")).toBe(1);
-    expect(await status("holdfast.agent.v1.WorkloadService")).toBe(2);
+    const [local, remote] = [open(socket), open(path.join(rig.dir, "a.sock"))];
+    const name = { namespace: "ns", workload: "none" };
+    const workloads = createGrpcClient(WorkloadServiceDefinition, local, common);
+    await expect(workloads.getWorkload(name)).rejects.toMatchObject({ reason: "WORKLOAD_NOT_FOUND", metadata: name });
+    // Whoever may open the socket is local, whatever it calls itself.
+    const posing = createGrpcClient(WorkloadServiceDefinition, local, {
+      ...common,
+      identity: { role: "controller", name: "x" },
+    });
+    await expect(posing.getWorkload(name)).rejects.toMatchObject({ reason: "WORKLOAD_NOT_FOUND" });
+    const hosts = createGrpcClient(PluginHostServiceDefinition, local, common);
+    expect((await hosts.listInstances({})).instances).toBeDefined();
+    for (const [definition, channel, key] of [
+      [WorkloadServiceDefinition, remote, "getWorkload"],
+      [PluginHostServiceDefinition, remote, "listInstances"],
+      [AgentServiceDefinition, local, "publish"],
+    ] as const) {
+      const client = createGrpcClient<typeof WorkloadServiceDefinition>(definition as never, channel, common);
+      await expect(client[key as "getWorkload"]({})).rejects.toMatchObject({ kind: "unimplemented" });
+    }
+    const serving = async (channel: typeof local, service: string) =>
+      (await createGrpcClient(HealthDefinition, channel, common).check({ service })).status;
+    for (const service of ["", "holdfast.agent.v1.WorkloadService", "holdfast.agent.v1.PluginHostService"])
+      expect(await serving(local, service)).toBe(1);
+    for (const service of ["", "holdfast.internal.v1.AgentService"]) expect(await serving(remote, service)).toBe(1);
   });
 
   test("the inventory says what is held and how far it is; the promise of a generation is kept", async () => {

@@ -11,8 +11,8 @@ import type {
   RequestClaimsResponse,
 } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import type { PeerCall } from "./controller-link-peer.ts";
+import type { ControllerClaims } from "./workloads/controller-claims.ts";
 import { claimSeenFrom, claimSpecMessage } from "./workloads/convert-claim.ts";
-import type { ControllerClaims } from "./workloads/workload-ports.ts";
 
 /** The calls of ControllerLinkService that workloads need. */
 export interface ClaimsClient {

@@ -14,10 +14,10 @@ import {
 import type { ClaimSpec } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { type DeepPartial, UsageUnit, WatchKind } from "@holdfast/shared/gen/holdfast/v1/common";
 import type { ContainerPlace, Propagation, WorkloadName, WorkloadVolume } from "../domain/workload-machine.ts";
+import type { WantedClaim } from "../workloads/controller-claims.ts";
 import { accessModeMessages, attachmentModeMessages, claimMessage, wordOf } from "../workloads/convert-claim.ts";
 import type { WorkloadChange } from "../workloads/workload-feed.ts";
 import type { WorkloadOrder } from "../workloads/workload-manager.ts";
-import type { WantedClaim } from "../workloads/workload-ports.ts";
 import type { WorkloadVolumeStats } from "../workloads/workload-stats.ts";
 import type { WorkloadView } from "../workloads/workload-views.ts";
 import { type Checks, createChecks } from "./checks.ts";

@@ -112,6 +112,7 @@ export async function startRig({ backend = {}, host = {} }: RigOptions = {}): Pr
           PATH: process.env["PATH"] ?? "",
           HOLDFAST_NODE: "node-a",
           HOLDFAST_LISTEN: address,
+          HOLDFAST_LOCAL_LISTEN: `unix://${path.join(dir, "l.sock")}`,
           HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
           HOLDFAST_CONTROLLERS: controller.address,
           HOLDFAST_STATE_DIR: stateDir,

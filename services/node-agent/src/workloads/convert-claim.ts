@@ -5,7 +5,7 @@ import {
   AttachmentMode as AttachmentModeMessage,
 } from "@holdfast/shared/gen/holdfast/v1/common";
 import type { AccessMode, AttachmentMode } from "../domain/access.ts";
-import type { ClaimPhaseSeen, ClaimSeen, WantedClaim } from "./workload-ports.ts";
+import type { ClaimPhaseSeen, ClaimSeen, WantedClaim } from "./controller-claims.ts";
 
 export const accessModeMessages: Readonly<Record<AccessMode, AccessModeMessage>> = {
   UNKNOWN: AccessModeMessage.ACCESS_MODE_UNSPECIFIED,

@@ -1,6 +1,6 @@
 /** Why a volume cannot go on now, in the words that a claim is told in. */
 import type { Halt } from "../domain/answer-types.ts";
-import type { BlockSeen, FailureSeen } from "./workload-ports.ts";
+import type { BlockSeen, FailureSeen } from "./controller-claims.ts";
 
 export function haltWords(
   halt: Halt | undefined,

@@ -1,7 +1,7 @@
 /** What a runner is told when its workload cannot be prepared. */
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { WorkloadName } from "../domain/workload-machine.ts";
-import type { ClaimSeen } from "./workload-ports.ts";
+import type { ClaimSeen } from "./controller-claims.ts";
 
 const nameOf = ({ namespace, workload }: WorkloadName): string => `workload ${namespace}/${workload}`;
 

@@ -19,9 +19,9 @@ import {
   workloadKey,
 } from "../domain/workload-machine.ts";
 import type { HostDirs, Ledger, MountTable } from "../ports.ts";
+import type { ClaimSeen, ControllerClaims } from "./controller-claims.ts";
 import { createHeldClaims, type HeldClaims } from "./held-claims.ts";
 import { givenBack, otherContent, timeIsUp, workloadNotFound } from "./workload-errors.ts";
-import type { ClaimSeen, ControllerClaims } from "./workload-ports.ts";
 import { createWorkloadPrepare, type PrepareOrder } from "./workload-prepare.ts";
 import { createWorkloadUndo, type WorkloadUndoOptions } from "./workload-undo.ts";
 import { createWorkloadViews, type WorkloadView, type WorkloadViewsOptions } from "./workload-views.ts";

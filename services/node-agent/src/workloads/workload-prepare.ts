@@ -12,9 +12,9 @@ import { linkSignals } from "@holdfast/shared/async/signals";
 import { type ErrorKind, type HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { type WorkloadName, type WorkloadRecord, type WorkloadState, workloadKey } from "../domain/workload-machine.ts";
 import type { Ledger } from "../ports.ts";
+import type { ClaimPhaseSeen, ClaimSeen, ControllerClaims, WantedClaim } from "./controller-claims.ts";
 import type { HeldClaims } from "./held-claims.ts";
 import { claimBlocked, claimFailed, givenBack } from "./workload-errors.ts";
-import type { ClaimPhaseSeen, ClaimSeen, ControllerClaims, WantedClaim } from "./workload-ports.ts";
 import type { WorkloadViews } from "./workload-views.ts";
 
 export interface PrepareOrder extends WorkloadName {

@@ -14,8 +14,8 @@ import type { Logger } from "@holdfast/shared/log/logger";
 import type { ReleaseResult } from "../domain/answer-types.ts";
 import { type WorkloadName, type WorkloadState, workloadKey } from "../domain/workload-machine.ts";
 import type { Ledger, ReleaseOrder } from "../ports.ts";
+import type { ClaimSeen, ControllerClaims } from "./controller-claims.ts";
 import type { Held, HeldClaims } from "./held-claims.ts";
-import type { ClaimSeen, ControllerClaims } from "./workload-ports.ts";
 
 export interface WorkloadUndoOptions {
   readonly ledger: Pick<Ledger, "agent">;

@@ -7,8 +7,8 @@ import { type MountView, seenAt } from "../domain/mounts.ts";
 import type { HeldClaim, VolumeRef } from "../domain/types.ts";
 import type { Propagation, WorkloadName, WorkloadState, WorkloadVolume } from "../domain/workload-machine.ts";
 import type { HostDirs, MountTable } from "../ports.ts";
+import type { BlockSeen, ClaimSeen, DeviceSeen, FailureSeen } from "./controller-claims.ts";
 import type { Held, HeldClaims } from "./held-claims.ts";
-import type { BlockSeen, ClaimSeen, DeviceSeen, FailureSeen } from "./workload-ports.ts";
 
 /** What to give a container. */
 export interface MountRow {

@@ -1,4 +1,4 @@
-/** What the workloads need of the rest of the agent, and of controllers. */
+/** What the workloads need of controllers: the claims behind their volumes, and how those are told. */
 import type { AccessMode, AttachmentMode } from "../domain/access.ts";
 import type { Epoch } from "../domain/epoch.ts";
 import type { WorkloadName } from "../domain/workload-machine.ts";
