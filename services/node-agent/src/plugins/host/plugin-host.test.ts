@@ -97,6 +97,18 @@ describe("hosting", () => {
     expect(second.plugins.get(name, "node")).toBeUndefined();
   });
 
+  test("P4 a newer instance that gives another node id than the one before it is quarantined, and the old one goes on", async () => {
+    const rig = await startHostRig();
+    const life = await rig.live();
+    await life.host.prepare(hosted("old"));
+    await rig.plugin(life, "old", { nodeId: "node-1" });
+    await until(() => registered(life) === 1);
+    await life.host.prepare(hosted("new"));
+    await rig.plugin(life, "new", { nodeId: "node-2" });
+    await until(() => life.host.connectionOf("new")?.status().phase === "quarantined");
+    expect(life.plugins.get(name, "node")?.instanceId).toBe("old");
+  });
+
   test("W16 the whole registry comes back from the real journal: order, halves, node ids, and what was only prepared", async () => {
     const rig = await startHostRig();
     const dir = path.join(rig.dir, "state");

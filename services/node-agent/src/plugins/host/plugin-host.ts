@@ -4,6 +4,7 @@
  * P1 Journalled before anything is made, and before the answer: a runner that was answered finds its instance after any crash.
  * P2 What was prepared is supervised from then on, also after a restart of the agent and with no runner listening.
  * P3 An instance that is needed is not stopped: the look comes after the last call has ended, and no new one is let in.
+ * P4 All instances of a plugin on this host give the same node id: volumes are attached to it, whoever mounts them.
  */
 import type { PluginFacts } from "@holdfast/csi/capabilities";
 import type { PluginConnection } from "@holdfast/csi/plugin-connection";
@@ -113,13 +114,15 @@ export function createPluginHost(options: PluginHostOptions): PluginHost {
     return calls.length > 0 ? `${calls.length} calls are under way, one is ${calls[0]}` : undefined;
   };
 
-  const open = ({ instance, order, nodeId }: RegistryEntry): void => {
+  const open = (entry: RegistryEntry): void => {
+    const { instance, order } = entry;
     const { allocation, plugin, role } = instance;
+    const nodeId = knownNodeId(registry(), entry);
     const connection = directory.add(dirs.socketOf(allocation), {
       role,
       instanceId: allocation,
       expectedName: plugin,
-      ...(nodeId === "" ? {} : { expectedNodeId: nodeId }),
+      expectedNodeId: nodeId,
     });
     const register = ({ nodeInfo }: PluginFacts): Promise<void> =>
       commit({ type: "registered", allocation, at: clock.now(), nodeId: nodeInfo?.nodeId ?? "" });
@@ -217,6 +220,13 @@ export function createPluginHost(options: PluginHostOptions): PluginHost {
       listeners.clear();
     },
   };
+}
+
+/** P4: as it said itself, or as the newest instance beside it said. */
+function knownNodeId(registry: PluginRegistry, { instance, nodeId }: RegistryEntry): string | undefined {
+  if (nodeId !== "") return nodeId;
+  if (!serves(instance.role, "node")) return undefined;
+  return stackOf(registry, "node", instance.plugin).find((other) => other.nodeId !== "")?.nodeId;
 }
 
 function refuseWhileNeeded({ instance }: RegistryEntry, volumes: readonly string[]): void {
