@@ -1,0 +1,148 @@
+/**
+ * Weaknesses of another orchestrator's CSI client, each named as in docs/nomad-differences.md, that concern more than one part
+ * of this one. The others have their tests beside the part.
+ */
+import { callPolicy } from "@holdfast/csi/call-policy";
+import { useConnectionFixture } from "@holdfast/csi/testing/connection-fixture";
+import { type AgentRig, isRoot, type RigClaim, startRig } from "@holdfast/node-agent/testing/agent-rig";
+import { AccessMode } from "@holdfast/shared/gen/holdfast/v1/common";
+import { ServerError, Status } from "nice-grpc";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { createWorld } from "../support/controller/world.ts";
+import { sample } from "../support/full.ts";
+
+describe("W1 the deadline and the repeats that are declared are those that happen", () => {
+  const { signal, start, connect } = useConnectionFixture();
+
+  test("W1 every RPC has a deadline, and so has every attempt, for they share it", () => {
+    for (const [method, policy] of Object.entries(callPolicy)) {
+      expect(policy.deadlineMs, method).toBeGreaterThan(0);
+      expect(policy.deadlineMs, method).toBeLessThanOrEqual(120_000);
+      expect(policy.attempts, method).toBe(policy.retryCodes.length === 0 ? 1 : 3);
+    }
+  });
+
+  test("W1 attempts are counted at the plugin: a question three times, a mount once, a hung call until its deadline", async () => {
+    const unavailable = async (): Promise<never> => {
+      throw new ServerError(Status.UNAVAILABLE, "not now");
+    };
+    let hang = true;
+    const plugin = await start({
+      handlers: {
+        listVolumes: unavailable,
+        controllerPublishVolume: unavailable,
+        deleteVolume: () => (hang ? new Promise<never>(() => undefined) : Promise.resolve({})),
+      },
+    });
+    const connection = connect();
+    await connection.whenReady(signal());
+    const attempts = (method: string): number => plugin.calls.filter((call) => call === method).length;
+    const asked = { signal: signal() };
+    expect(await connection.call("ListVolumes", { maxEntries: 1 }, asked)).toMatchObject({ outcome: "unknown" });
+    expect(attempts("ListVolumes")).toBe(callPolicy.ListVolumes.attempts);
+    const capability = { mount: {}, accessMode: { mode: 1 } } as const;
+    const attach = { volumeId: "v", nodeId: "n", volumeCapability: capability };
+    expect(await connection.call("ControllerPublishVolume", attach, asked)).toMatchObject({ outcome: "unknown" });
+    expect(attempts("ControllerPublishVolume")).toBe(1);
+    // A plugin that hangs holds nobody for longer, and the next call to it goes through.
+    const hung = await connection.call("DeleteVolume", { volumeId: "v" }, { ...asked, deadlineMs: 60 });
+    expect(hung).toMatchObject({ outcome: "unknown", failure: { code: "DEADLINE_EXCEEDED" } });
+    hang = false;
+    expect(await connection.call("DeleteVolume", { volumeId: "v" }, asked)).toMatchObject({ outcome: "done" });
+    expect(attempts("DeleteVolume")).toBe(2);
+  });
+});
+
+describe.skipIf(!isRoot)("W2 W3 who uses a stage is known from the journal, by claim", () => {
+  const sharing = {
+    accessMode: AccessMode.ACCESS_MODE_SINGLE_NODE_MULTI_WRITER,
+    oldestLive: 1,
+    changes: { mountFlags: ["noatime"] },
+  };
+  const one: RigClaim = { uid: "one", ctr: 1, ...sharing };
+  const two: RigClaim = { uid: "two", ctr: 2, ...sharing };
+
+  const nodeCalls = (rig: AgentRig): readonly string[] =>
+    rig.plugin.backend
+      .record()
+      .filter(({ method }) => /^Node(Stage|Unstage|Publish|Unpublish)/.test(method))
+      .map(({ method }) => method);
+
+  const stepsOf = (rig: AgentRig): readonly (() => Promise<void>)[] => [
+    async () => expect((await rig.publishUntilSettled(one)).published?.hostPath).toContain(rig.rootDir),
+    async () => expect((await rig.publishUntilSettled(two)).published?.hostPath).toContain(rig.rootDir),
+    async () => {
+      expect((await rig.releaseUntilSettled(one)).released?.epoch).toEqual({ gen: 1n, ctr: 1n });
+      // The other workload still has it: its target and the stage.
+      expect(rig.mountsBelowRoot()).toHaveLength(2);
+    },
+    async () => expect((await rig.releaseUntilSettled(two)).released?.epoch).toEqual({ gen: 1n, ctr: 2n }),
+  ];
+
+  /** Each bit: whether the agent is killed, and the plugin replaced, before that step. */
+  const everywhere = 0b1110;
+  const kills = [...new Set([everywhere, ...Array.from({ length: sample(8, 1) }, (_, at) => at << 1)])];
+
+  test.each(kills)(
+    "W2 W3 two workloads, one volume, equal mount options, agent killed and plugin replaced between steps (%i): one stage, unstaged after both",
+    { timeout: 60_000 },
+    async (killed) => {
+      const rig = await startRig();
+      await rig.start();
+      for (const [at, step] of stepsOf(rig).entries()) {
+        if (((killed >> at) & 1) === 1) {
+          rig.signal("SIGKILL");
+          await rig.exited();
+          rig.plugin.kill();
+          await rig.plugin.restart();
+          await rig.start();
+        }
+        await step();
+      }
+      expect(nodeCalls(rig)).toEqual([
+        "NodeStageVolume",
+        "NodePublishVolume",
+        "NodePublishVolume",
+        "NodeUnpublishVolume",
+        "NodeUnpublishVolume",
+        "NodeUnstageVolume",
+      ]);
+      expect(rig.plugin.backend.violations()).toEqual([]);
+      expect(rig.mountsBelowRoot()).toEqual([]);
+    },
+  );
+});
+
+describe("W12 a write to one volume wakes that volume", () => {
+  /** What one life of a claim costs the store beside so many volumes with claims of their own. */
+  const costBeside = async (others: number) => {
+    const world = await createWorld();
+    onTestFinished(() => world.close());
+    for (let at = 0; at < others; at += 1) {
+      await world.makeVolume(`other-${at}`);
+      await world.claim(`w-${at}`, "n1", [`other-${at}`]);
+    }
+    await world.idle();
+    await world.makeVolume("data");
+    await world.idle();
+    const before = { commits: world.store.commits(), reads: world.store.reads(), calls: world.backend.calls.length };
+    await world.claim("web", "n1", ["data"]);
+    // Nobody else is at work, however many there are.
+    expect(world.reconciler.size()).toBe(1);
+    await world.idle();
+    expect(await world.states("web")).toEqual(["ACTIVE"]);
+    await world.release("web");
+    await world.idle();
+    return {
+      commits: world.store.commits() - before.commits,
+      reads: world.store.reads() - before.reads,
+      calls: world.backend.calls.length - before.calls,
+    };
+  };
+
+  test("W12 the life of a claim costs as much beside a hundred volumes as beside none", async () => {
+    const alone = await costBeside(0);
+    expect(await costBeside(100)).toEqual(alone);
+    expect(alone).toEqual({ commits: 6, reads: 0, calls: 2 });
+  });
+});
