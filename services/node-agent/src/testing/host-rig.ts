@@ -36,6 +36,7 @@ export interface HostRig {
   /** Aborted when the test is over. */
   readonly signal: AbortSignal;
   live(options?: LifeOptions): Promise<HostLife>;
+  journal(): Journal;
   plugin(life: HostLife, allocation: string, options?: Partial<TinyPluginOptions>): Promise<TinyPlugin>;
 }
 
@@ -77,6 +78,7 @@ export async function startHostRig(): Promise<HostRig> {
     dir,
     rootDir,
     signal: over.signal,
+    journal: () => openMemoryJournal(disk),
     async live({ clock = systemClock, journal = openMemoryJournal(disk), volumes, healthIntervalMs = 200 } = {}) {
       const life = new AbortController();
       const log = createMemoryLogger();

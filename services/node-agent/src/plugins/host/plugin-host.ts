@@ -12,7 +12,6 @@ import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import { linkSignals } from "@holdfast/shared/async/signals";
-import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import {
   applyRegistryChange,
@@ -27,7 +26,9 @@ import {
   stackOf,
 } from "../../domain/plugin-registry.ts";
 import type { Ledger } from "../../ports.ts";
+import { journalDamaged, journalFull } from "../../volumes/halts.ts";
 import { holdersOf } from "./holders.ts";
+import { instanceExists, instanceNotFound, refuseWhileNeeded } from "./plugin-host-errors.ts";
 import type { SocketDirs } from "./socket-dirs.ts";
 import { createSupervision, type Supervision, type SupervisionStep } from "./supervision.ts";
 
@@ -63,7 +64,7 @@ export interface StopResult {
 }
 
 export interface PluginHostOptions {
-  readonly ledger: Pick<Ledger, "agent" | "commitAgent" | "volumes">;
+  readonly ledger: Pick<Ledger, "agent" | "commitAgent" | "volumes" | "damage" | "fullBecause">;
   readonly directory: Pick<PluginDirectory, "add" | "remove">;
   readonly dirs: SocketDirs;
   readonly clock: Clock;
@@ -90,6 +91,12 @@ export function createPluginHost(options: PluginHostOptions): PluginHost {
     });
     for (const event of events) log.info("hosted plugins changed", { ...event, cause: allocation });
     for (const listener of [...listeners]) listener(events);
+  };
+
+  const refuseWithoutRoom = (): void => {
+    if (ledger.damage !== undefined) throw journalDamaged(ledger.damage);
+    const full = ledger.fullBecause();
+    if (full !== undefined) throw journalFull(full);
   };
 
   const newerBeside = ({ instance, order }: RegistryEntry): boolean =>
@@ -151,7 +158,12 @@ export function createPluginHost(options: PluginHostOptions): PluginHost {
 
   const stop = async ({ allocation, waitMs, leaveVolumes }: StopOrder, caller: AbortSignal): Promise<StopResult> => {
     const entry = entryOf(registry(), allocation);
-    if (entry === undefined) return { stopped: true, calls: [] };
+    if (ledger.damage !== undefined) throw journalDamaged(ledger.damage);
+    if (entry === undefined) {
+      // The agent may have been killed between the record of its end and this.
+      await dirs.remove(allocation);
+      return { stopped: true, calls: [] };
+    }
     draining.add(allocation); // P3
     for (const listener of [...listeners]) listener([]);
     try {
@@ -181,7 +193,8 @@ export function createPluginHost(options: PluginHostOptions): PluginHost {
     connectionOf: (allocation) => supervisions.get(allocation)?.connection,
     async restore() {
       const { entries } = registry();
-      await dirs.sweep(entries.map(({ instance }) => instance.allocation));
+      // Behind the damage of a journal there may be more of them.
+      if (ledger.damage === undefined) await dirs.sweep(entries.map(({ instance }) => instance.allocation));
       for (const entry of entries) open(entry); // P2
     },
     async whenBack(mostMs) {
@@ -199,6 +212,7 @@ export function createPluginHost(options: PluginHostOptions): PluginHost {
         const found = entryOf(registry(), allocation);
         const field = found && differingField(found.instance, instance);
         if (field !== undefined) throw instanceExists(instance, field);
+        if (found === undefined) refuseWithoutRoom();
         await commit({ type: "prepared", instance }); // P1
         await dirs.make(allocation);
         const entry = entryOf(registry(), allocation);
@@ -227,35 +241,4 @@ function knownNodeId(registry: PluginRegistry, { instance, nodeId }: RegistryEnt
   if (nodeId !== "") return nodeId;
   if (!serves(instance.role, "node")) return undefined;
   return stackOf(registry, "node", instance.plugin).find((other) => other.nodeId !== "")?.nodeId;
-}
-
-function refuseWhileNeeded({ instance }: RegistryEntry, volumes: readonly string[]): void {
-  const [volume] = volumes;
-  if (volume === undefined) return;
-  const { plugin, allocation } = instance;
-  const named = volumes.slice(0, 10).join(", ");
-  throw new HoldfastError({
-    kind: "precondition",
-    reason: "PLUGIN_IN_USE",
-    message: `plugin ${plugin} (allocation ${allocation}) is needed by ${volumes.length} volumes on this node: ${named}; release them, start a newer instance beside it, or stop it with leave_volumes`,
-    metadata: { plugin, allocation, volume, count: String(volumes.length) },
-  });
-}
-
-function instanceExists({ allocation, plugin }: HostedInstance, field: string): HoldfastError {
-  return new HoldfastError({
-    kind: "already_exists",
-    reason: "PLUGIN_INSTANCE_EXISTS",
-    message: `allocation ${allocation} of plugin ${plugin} is prepared with another ${field}: stop it first, or use another allocation`,
-    metadata: { allocation, field },
-  });
-}
-
-function instanceNotFound(allocation: string): HoldfastError {
-  return new HoldfastError({
-    kind: "not_found",
-    reason: "PLUGIN_INSTANCE_NOT_FOUND",
-    message: `no plugin instance of allocation ${allocation} is prepared here: call PreparePlugin first`,
-    metadata: { allocation },
-  });
 }

@@ -3,9 +3,11 @@
  *
  * D1 A directory is used only when it is a directory, ours, and writable by nobody else; links are never followed.
  * D2 Removal takes the socket and the empty directory, never anything else that lies there.
+ * D3 A plugin that runs keeps its socket, also when the journal that knew it was lost: its runner prepares it again.
  */
 import { hash } from "node:crypto";
 import { chmod, lstat, mkdir, readdir, rmdir, unlink } from "node:fs/promises";
+import { connect } from "node:net";
 import path from "node:path";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { maxSocketPathBytes } from "@holdfast/shared/grpc/listen-address";
@@ -17,7 +19,7 @@ export interface SocketDirs {
   socketOf(allocation: string): string;
   make(allocation: string): Promise<void>;
   remove(allocation: string): Promise<void>;
-  /** Removes what allocations left that are not known any more. */
+  /** Removes what allocations left that are not known any more; a socket on which somebody listens stays. */
   sweep(known: readonly string[]): Promise<void>;
 }
 
@@ -73,10 +75,28 @@ export function createSocketDirs({
       const names = await readdir(base).catch(() => [] as string[]);
       const kept = new Set(known.map(nameOf));
       for (const name of names) {
-        if (namePattern.test(name) && !kept.has(name)) await removeAt(path.join(base, name));
+        if (!namePattern.test(name) || kept.has(name)) continue;
+        const directory = path.join(base, name);
+        // D3
+        if (await isListenedOn(path.join(directory, socketName)))
+          log.warn("a plugin runs that nobody prepared: prepare its allocation again, or stop it", { directory });
+        else await removeAt(directory);
       }
     },
   };
+}
+
+function isListenedOn(socket: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const client = connect(socket);
+    const end = (answer: boolean): void => {
+      client.destroy();
+      resolve(answer);
+    };
+    client.once("connect", () => end(true));
+    // A queue that is full, or a right that is missing, is a listener too.
+    client.once("error", (error) => end(!["ENOENT", "ECONNREFUSED", "ENOTSOCK"].includes(codeOf(error))));
+  });
 }
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? String(error);

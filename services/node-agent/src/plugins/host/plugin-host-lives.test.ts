@@ -1,0 +1,147 @@
+/** The plugin host over several lives of the agent, and over journals that were lost, damaged or full. */
+import { readdir } from "node:fs/promises";
+import path from "node:path";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { currentOf, stackOf } from "../../domain/plugin-registry.ts";
+import { type HostLife, hosted, startHostRig, until } from "../../testing/host-rig.ts";
+import { createJournalDisk, openMemoryJournal } from "../../testing/memory-journal.ts";
+
+const name = "tiny.example.com";
+const stopOrder = (allocation: string) => ({ allocation, waitMs: 0, leaveVolumes: false });
+const orderOf = (life: HostLife, allocation: string): number =>
+  life.host.registry().entries.find(({ instance }) => instance.allocation === allocation)?.order ?? 0;
+
+describe("a journal that cannot be relied on", () => {
+  test("lost while a plugin runs: its socket stays, and its runner gets the same one by preparing it again", async () => {
+    const rig = await startHostRig();
+    const first = await rig.live();
+    const socket = await first.host.prepare(hosted("a"));
+    await rig.plugin(first, "a");
+    await until(() => orderOf(first, "a") === 1);
+    await first.host.prepare(hosted("never-started"));
+    await first.close();
+    const second = await rig.live({ journal: openMemoryJournal(createJournalDisk("another")) });
+    expect(second.host.registry().entries).toEqual([]);
+    expect(await readdir(path.join(rig.dir, "h"))).toEqual([path.basename(path.dirname(socket))]);
+    expect(await second.host.prepare(hosted("a"))).toBe(socket);
+    await until(() => orderOf(second, "a") === 1);
+  });
+
+  test("damaged: what was read goes on, nothing is swept, and nothing can be prepared or stopped", async () => {
+    const rig = await startHostRig();
+    const first = await rig.live();
+    await first.host.prepare(hosted("a"));
+    await first.host.prepare(hosted("b"));
+    await first.close();
+    const whole = rig.journal();
+    const journal = { ...whole, records: whole.records.slice(0, 1), damage: "broken at byte 7" };
+    const life = await rig.live({ journal });
+    expect(await readdir(path.join(rig.dir, "h"))).toHaveLength(2);
+    await rig.plugin(life, "a");
+    await until(() => life.host.connectionOf("a")?.status().phase === "ready");
+    const damaged = { reason: "JOURNAL_DAMAGED", message: "broken at byte 7" };
+    await expect(life.host.prepare(hosted("c"))).rejects.toMatchObject(damaged);
+    await expect(life.host.stop(stopOrder("a"), rig.signal)).rejects.toMatchObject(damaged);
+    expect(life.host.connectionOf("a")?.status().phase).toBe("ready");
+  });
+
+  test("an agent killed between the record of an end and the removal: the same StopPlugin again takes the rest away", async () => {
+    const rig = await startHostRig();
+    const life = await rig.live();
+    await life.dirs.make("a");
+    await rig.plugin(life, "a");
+    expect(await life.host.stop(stopOrder("a"), rig.signal)).toEqual({ stopped: true, calls: [] });
+    expect(await readdir(path.join(rig.dir, "h"))).toEqual([]);
+  });
+
+  test("full: nothing new is prepared, what was is answered again and can be stopped", async () => {
+    const rig = await startHostRig();
+    const first = await rig.live();
+    await first.host.prepare(hosted("a"));
+    await first.close();
+    const life = await rig.live({ journal: { ...rig.journal(), fullBecause: () => "no room left" } });
+    await expect(life.host.prepare(hosted("b"))).rejects.toMatchObject({ reason: "JOURNAL_FULL" });
+    await life.host.prepare(hosted("a"));
+    expect(await life.host.stop(stopOrder("a"), rig.signal)).toMatchObject({ stopped: true });
+  });
+});
+
+const allocations = ["a", "b", "c"] as const;
+type Act = { readonly act: "prepare" | "up" | "down" | "stop"; readonly allocation: (typeof allocations)[number] };
+
+const acts = fc.array(
+  fc.oneof(
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        act: fc.constantFrom("prepare", "up", "down", "stop"),
+        allocation: fc.constantFrom(...allocations),
+      }) as fc.Arbitrary<Act>,
+    },
+    { weight: 1, arbitrary: fc.constant("agent killed" as const) },
+  ),
+  { maxLength: 14 },
+);
+
+describe("any order of preparing, starting, dying, stopping and killing the agent", () => {
+  test("the newest that ever was ready is current, the newest that is up is called, and nothing is left behind", async () => {
+    await fc.assert(
+      fc.asyncProperty(acts, async (sequence) => {
+        const rig = await startHostRig();
+        let life = await rig.live();
+        const prepared = new Set<string>();
+        const running = new Map<string, Awaited<ReturnType<typeof rig.plugin>>>();
+        let stack: string[] = [];
+
+        const settle = async (): Promise<void> => {
+          for (const allocation of running.keys()) {
+            if (!prepared.has(allocation)) continue;
+            await until(() => orderOf(life, allocation) > 0);
+            if (!stack.includes(allocation)) stack = [allocation, ...stack];
+          }
+          const called = stack.find((allocation) => running.has(allocation));
+          await until(() => life.plugins.get(name, "node")?.instanceId === called);
+          expect(stackOf(life.host.registry(), "node", name).map(({ instance }) => instance.allocation)).toEqual(stack);
+          expect(currentOf(life.host.registry(), "node", name)).toBe(stack[0]);
+          const shown = life.board.list().filter((it) => it.current);
+          expect(shown.map(({ allocation }) => allocation)).toEqual(stack.slice(0, 1));
+          expect(life.board.list()).toHaveLength(prepared.size);
+        };
+        const down = async (allocation: string): Promise<void> => {
+          await running.get(allocation)?.kill();
+          running.delete(allocation);
+        };
+
+        for (const step of sequence) {
+          if (step === "agent killed") {
+            await life.close();
+            life = await rig.live();
+          } else if (step.act === "prepare") {
+            await life.host.prepare(hosted(step.allocation));
+            prepared.add(step.allocation);
+          } else if (step.act === "up" && prepared.has(step.allocation) && !running.has(step.allocation)) {
+            running.set(step.allocation, await rig.plugin(life, step.allocation));
+          } else if (step.act === "down") {
+            await down(step.allocation);
+          } else if (step.act === "stop") {
+            expect(await life.host.stop(stopOrder(step.allocation), rig.signal)).toEqual({ stopped: true, calls: [] });
+            await down(step.allocation);
+            prepared.delete(step.allocation);
+            stack = stack.filter((it) => it !== step.allocation);
+          }
+          await settle();
+        }
+        for (const allocation of allocations) {
+          await life.host.stop(stopOrder(allocation), rig.signal);
+          await down(allocation);
+        }
+        expect(life.board.list()).toEqual([]);
+        expect(life.directory.list()).toEqual([]);
+        expect(await readdir(path.join(rig.dir, "h")).catch(() => [])).toEqual([]);
+        await life.close();
+      }),
+      { numRuns: 12 },
+    );
+  }, 60_000);
+});
