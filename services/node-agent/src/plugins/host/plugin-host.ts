@@ -28,7 +28,7 @@ import {
 import type { Ledger } from "../../ports.ts";
 import { journalDamaged, journalFull } from "../../volumes/halts.ts";
 import { holdersOf } from "./holders.ts";
-import { instanceExists, instanceNotFound, refuseWhileNeeded } from "./plugin-host-errors.ts";
+import { instanceExists, instanceNotFound, refuseWhileNeeded } from "./instance-errors.ts";
 import type { SocketDirs } from "./socket-dirs.ts";
 import { createSupervision, type Supervision, type SupervisionStep } from "./supervision.ts";
 

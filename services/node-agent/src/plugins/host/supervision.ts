@@ -147,6 +147,7 @@ export function createSupervision(options: SupervisionOptions): Supervision {
     async *follow(reader) {
       if (!awaited) {
         awaited = true;
+        restartAt = clock.monotonic() + instance.healthTimeoutMs;
         wake.notify();
       }
       // No turn between the two: nothing is missed and nothing told twice. (V3)
