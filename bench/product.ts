@@ -56,6 +56,8 @@ export const createVolume = async ({ volumes }: Pick<Cluster, "volumes">, id: st
       {
         attachmentMode: AttachmentMode.ATTACHMENT_MODE_FILE_SYSTEM,
         accessMode: AccessMode.ACCESS_MODE_SINGLE_NODE_WRITER,
+        // As the node wants every mount; the plugin heeds them, so that nobody has to mount again.
+        mountFlags: ["nosuid", "nodev"],
       },
     ],
     waitFor: patience,

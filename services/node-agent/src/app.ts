@@ -35,6 +35,7 @@ import { makeDirectories } from "./volumes/durable-files.ts";
 import { healthFacts } from "./volumes/health-facts.ts";
 import { openHostDirs, trustedOwners } from "./volumes/host-dirs.ts";
 import { openJournal } from "./volumes/journal.ts";
+import { createKillableChildren } from "./volumes/killable-children.ts";
 import { createLedger } from "./volumes/ledger.ts";
 import { createMountTable } from "./volumes/mount-table.ts";
 import { recoverVolumes } from "./volumes/recovery.ts";
@@ -161,6 +162,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
 
     const { volumes, stats } = createVolumeParts({
       config,
+      children: createKillableChildren({ clock: systemClock, deadlineMs: config.childTimeout }),
       clock: systemClock,
       ledger,
       plugins: createNodePlugins(plugins, node),

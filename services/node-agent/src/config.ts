@@ -11,6 +11,7 @@ import {
   pathSetting,
   stringSetting,
 } from "@holdfast/shared/config/setting";
+import { defaultAllowedOptions, defaultForcedOptions } from "./domain/mount-options.ts";
 import { maxRootBytes } from "./domain/paths.ts";
 import { failpointNames } from "./failpoints.ts";
 import { maxSocketBaseBytes } from "./plugins/host/socket-dirs.ts";
@@ -77,6 +78,18 @@ const controllers = (() => {
   };
   return { ...base, parse };
 })();
+
+/** `mount -o` reads the list as it stands. */
+const mountOptions = (init: { readonly env: string; readonly doc: string; readonly default: readonly string[] }) => {
+  const base = listSetting(init);
+  const parse: typeof base.parse = (text) => {
+    const parsed = base.parse(text);
+    if (!("value" in parsed)) return parsed;
+    const wrong = parsed.value.filter((name) => !/^[a-z][a-z0-9_-]*=?$/.test(name));
+    return wrong.length === 0 ? parsed : { wrong: `${wrong.join(", ")}: no name of a mount option` };
+  };
+  return { ...base, parse };
+};
 
 const failpoints = failpointSetting(failpointNames, "For tests: where to kill the agent.");
 
@@ -156,6 +169,23 @@ export const configSchema = defineConfig({
     min: 0,
     max: 3_600_000,
     default: 30_000,
+  }),
+  mountOptionsAllowed: mountOptions({
+    env: "HOLDFAST_MOUNT_OPTIONS_ALLOWED",
+    doc: "Mount options that a volume may ask for; a name that ends with = may have any value. Anything else ends the claim.",
+    default: defaultAllowedOptions,
+  }),
+  mountOptionsForced: mountOptions({
+    env: "HOLDFAST_MOUNT_OPTIONS_FORCED",
+    doc: "Mount options that every file system has that a workload is given; what its plugin leaves out is added.",
+    default: defaultForcedOptions,
+  }),
+  childTimeout: durationSetting({
+    env: "HOLDFAST_CHILD_TIMEOUT",
+    doc: "How long a helper process may take that touches a mounted volume, before it is killed.",
+    min: 100,
+    max: 120_000,
+    default: 5_000,
   }),
   journalMaxBytes: intSetting({
     env: "HOLDFAST_JOURNAL_MAX_BYTES",

@@ -17,14 +17,33 @@ export interface MountTable {
 export interface HostDirs {
   /** Makes the staging directory; every component is checked for owner, mode and links. */
   makeStaging(path: string): Promise<void>;
-  /** Makes the parent of a target. The target itself is the plugin's to make. */
+  /** Makes the parent of a target. */
   makeParent(path: string): Promise<void>;
+  /**
+   * Makes the directory that a file system is to be mounted on, closed to everybody: whoever gets there while nothing is
+   * mounted reads and writes nothing. One that is there stays as it is. What a device is bound to is the plugin's to make.
+   */
+  makeTarget(path: string): Promise<void>;
   /** Removes what a plugin left at a target that is no mount point: an empty directory or an empty file, nothing else. */
   removeTarget(path: string): Promise<void>;
   /** Removes an empty directory; one that is not empty stays and is logged. */
   removeDirectory(path: string): Promise<void>;
+  /** Whether the kernel refuses writes to a block device; undefined when it does not say. */
+  deviceReadOnly(name: string): Promise<boolean | undefined>;
   /** Number of a device node on the host, for a bind of one. */
   deviceNumber(name: string): Promise<{ readonly major: number; readonly minor: number } | undefined>;
+}
+
+export type ChildEnd =
+  | { readonly kind: "ended"; readonly code: number; readonly said: string }
+  /** Past its deadline, or not even started because earlier ones hang. */
+  | { readonly kind: "hung" };
+
+/** Small programs that may touch what a volume covers, and so may hang. */
+export interface KillableChildren {
+  run(volume: string, command: string, args: readonly string[]): Promise<ChildEnd>;
+  /** Children of a volume that were killed and have not ended. */
+  leftBehind(volume: string): number;
 }
 
 /** What a mount comes and goes by. */

@@ -3,16 +3,18 @@ import { run } from "./run.ts";
 
 /** How the plugin binds one path over another. Both calls may be repeated. */
 export interface Mounter {
-  bind(source: string, target: string, readonly: boolean): Promise<void>;
+  /** `options`: of the capability; those of the mount itself are heeded, nosuid and nodev. */
+  bind(source: string, target: string, readonly: boolean, options?: readonly string[]): Promise<void>;
   /** Nothing of `source` stands on `target` any more. */
   unmount(source: string, target: string): Promise<void>;
 }
 
 /** By mount(8) and umount(8), as most plugins do it. */
 export const commandMounter: Mounter = {
-  bind: async (source, target, readonly) => {
+  bind: async (source, target, readonly, options = []) => {
     if ((await mountsAt(target)) > 0) return;
-    await run("mount", ["-o", readonly ? "bind,ro" : "bind", source, target]);
+    const heeded = options.filter((option) => option === "nosuid" || option === "nodev");
+    await run("mount", ["-o", ["bind", ...(readonly ? ["ro"] : []), ...heeded].join(","), source, target]);
   },
   /** A mount may stand on a path twice, by propagation or by an older life of the plugin. */
   unmount: async (_source, target) => {

@@ -106,7 +106,7 @@ export const createMountingHost = ({
         ? stageOf(stagingTargetPath)
         : directoryOf(volumeId);
     await makeTarget(targetPath, block);
-    await mounter.bind(source, targetPath, readonly);
+    await mounter.bind(source, targetPath, readonly, request.volumeCapability?.mount?.mountFlags);
     // A read-only bind of a device does not stop writes; the device itself must refuse them.
     if (block) await run("blockdev", [readonly ? "--setro" : "--setrw", source]);
   };

@@ -3,7 +3,7 @@ import { stat } from "node:fs/promises";
 import type { Mounter } from "./mounter.ts";
 
 /** Of linux/mount.h. */
-const flags = { readonly: 1n, remount: 32n, bind: 4096n } as const;
+const flags = { readonly: 1n, nosuid: 2n, nodev: 4n, remount: 32n, bind: 4096n } as const;
 
 /** Bound over each other, two paths lead to the same inode. */
 const bound = async (source: string, target: string): Promise<boolean> => {
@@ -28,10 +28,13 @@ export const openNativeMounter = (): Mounter => {
     if (functions.mount(source, target, "none", how, 0n) !== 0) throw new Error(`mount ${source} on ${target} failed`);
   };
   return {
-    bind: async (source, target, readonly) => {
+    bind: async (source, target, readonly, options = []) => {
       if (await bound(source, target)) return;
       mount(source, target, flags.bind);
-      if (readonly) mount(source, target, flags.remount | flags.bind | flags.readonly);
+      let own = readonly ? flags.readonly : 0n;
+      if (options.includes("nosuid")) own |= flags.nosuid;
+      if (options.includes("nodev")) own |= flags.nodev;
+      if (own !== 0n) mount(source, target, flags.remount | flags.bind | own);
     },
     unmount: async (source, target) => {
       while ((await bound(source, target)) || (await isDevice(target)))

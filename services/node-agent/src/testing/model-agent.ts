@@ -1,12 +1,14 @@
 import { createHash } from "node:crypto";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { onTestFinished } from "vitest";
+import { defaultAllowedOptions, defaultForcedOptions } from "../domain/mount-options.ts";
 import { createHostPaths } from "../domain/paths.ts";
 import type { VolumeState } from "../domain/types.ts";
 import { noFailpoints } from "../failpoints.ts";
 import type { Ledger, PermitOrder, ReleaseOrder } from "../ports.ts";
 import { createLedger, foldRecords } from "../volumes/ledger.ts";
 import { recoverVolumes } from "../volumes/recovery.ts";
+import { createSecureMount } from "../volumes/secure-mount.ts";
 import { createVolumeManager, type VolumeManager } from "../volumes/volume-manager.ts";
 import { createJournalDisk, type JournalDisk, openMemoryJournal } from "./memory-journal.ts";
 import { createModelHost, type ModelHost } from "./model-host.ts";
@@ -94,6 +96,8 @@ export function createModelAgent(): ModelAgent {
         failpoint: noFailpoints,
         log: createMemoryLogger(),
         quarantined: () => quarantined,
+        secure: createSecureMount({ ...host, forced: defaultForcedOptions }),
+        allowedOptions: defaultAllowedOptions,
         signal: new AbortController().signal,
       });
     },

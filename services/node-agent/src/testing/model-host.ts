@@ -1,7 +1,16 @@
 import { expect } from "vitest";
 import type { MountLine, MountView } from "../domain/mounts.ts";
 import type { VolumeState } from "../domain/types.ts";
-import type { CallResult, HostDirs, MountMethod, MountOrder, MountTable, NodePlugin, NodePlugins } from "../ports.ts";
+import type {
+  CallResult,
+  HostDirs,
+  KillableChildren,
+  MountMethod,
+  MountOrder,
+  MountTable,
+  NodePlugin,
+  NodePlugins,
+} from "../ports.ts";
 import { mountinfoView } from "../volumes/mountinfo.ts";
 
 /** What becomes of one call: the answer, and whether the plugin did the work. */
@@ -23,6 +32,14 @@ export interface ModelHost {
   readonly mounts: MountTable;
   readonly dirs: HostDirs;
   readonly plugins: NodePlugins;
+  readonly children: KillableChildren;
+  /** What a plugin makes of the options that a mount is to have; and what mount(8) is asked for. */
+  readonly mounting: {
+    pluginOptions: readonly string[];
+    readonly remounts: string[];
+    remountsWork: boolean;
+    fsType: string;
+  };
   staged(): readonly string[];
   mountedPaths(): readonly string[];
   /** Somebody unmounts it, or its user-space daemon dies. */
@@ -77,12 +94,37 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
     expand: (value) => ({ kind: "done", value }),
     stats: async () => ({ kind: "done", value: { usage: [{ unit: "bytes", total: 10n, used: 4n, available: 6n }] } }),
   };
+  const mounting: { pluginOptions: readonly string[]; remounts: string[]; remountsWork: boolean; fsType: string } = {
+    pluginOptions: ["rw", "nosuid", "nodev"],
+    remounts: [],
+    remountsWork: true,
+    fsType: "ext4",
+  };
+  const children: KillableChildren = {
+    leftBehind: () => 0,
+    async run(_volume, command, [, , options = "", path = ""]) {
+      mounting.remounts.push(`${command} ${options} ${path}`);
+      if (!mounting.remountsWork) return { kind: "ended", code: 32, said: "not permitted" };
+      const wanted = options.split(",").slice(2);
+      lines = lines.map((line) => (line.path === path ? { ...line, options: wanted } : line));
+      return { kind: "ended", code: 0, said: "" };
+    },
+  };
   const calls: string[] = [];
   const fates: Fate[] = [];
 
   const mount = (path: string, device: string, from: string): void => {
     if (lines.some((line) => line.path === path)) return;
-    lines.push({ ...root, id: nextId, parent: 1, path, device, root: from });
+    lines.push({
+      ...root,
+      id: nextId,
+      parent: 1,
+      path,
+      device,
+      root: from,
+      options: mounting.pluginOptions,
+      fsType: mounting.fsType,
+    });
     nextId += 1;
   };
   const unmount = (path: string): void => {
@@ -185,11 +227,15 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
     calls,
     fates,
     figures,
+    children,
+    mounting,
     mounts: { scope: "host", look: async (everywhere) => view(everywhere) },
     dirs: {
       // Nothing of ours looks at what a volume covers.
       makeStaging: async (path) => expect(lines.some((line) => line.path === path)).toBe(false),
       makeParent: async () => undefined,
+      makeTarget: async () => undefined,
+      deviceReadOnly: async () => undefined,
       removeTarget: async (path) => expect(lines.some((line) => line.path === path)).toBe(false),
       removeDirectory: async (path) => expect(lines.some((line) => line.path === path)).toBe(false),
       deviceNumber: async () => undefined,

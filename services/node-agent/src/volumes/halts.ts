@@ -40,6 +40,10 @@ export const failureOf = (failure: CallFailure): MountFailure => ({
   code: failure.code,
 });
 
+/** Why a claim ended without a mount, when the words of the day are no longer known. */
+export const endWords = (ref: VolumeRef, { reason, method, code }: MountFailure): string =>
+  `${nameVolume(ref)}: ${method === "" ? `it was refused here (${reason})` : `${method} answered ${code} (${reason})`}`;
+
 export function pluginAwayHalt(ref: VolumeRef, why: string): Halt {
   const message = `${nameVolume(ref)}: ${why}; it goes on as soon as the plugin can be called`;
   return { reason: "PLUGIN_NOT_READY", message, method: "", code: "" };

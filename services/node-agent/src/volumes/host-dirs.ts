@@ -22,6 +22,7 @@ const pathOnly = 0o10000000;
 const flags = pathOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
 const directoryMode = 0o711;
+const targetMode = 0o000;
 
 export interface HostDirsOptions {
   readonly root: string;
@@ -79,6 +80,17 @@ export async function openHostDirs({ root, log, alsoTrusted }: HostDirsOptions):
     });
   }
 
+  /** What is there may be a mount: it is not looked at. The parent was made, and checked, just before. */
+  function makeClosed(at: string): void {
+    inParent(at, (entry) => {
+      try {
+        mkdirSync(entry, targetMode);
+      } catch (error) {
+        if (codeOf(error) !== "EEXIST") throw error;
+      }
+    });
+  }
+
   /** Through the thread pool, and with a descriptor of its own: what is held may be another one meanwhile. */
   async function removeBelow(at: string, remove: (entry: string) => Promise<void>): Promise<void> {
     let parent: number | undefined;
@@ -100,6 +112,9 @@ export async function openHostDirs({ root, log, alsoTrusted }: HostDirsOptions):
     async makeParent(target) {
       makeBelow(path.dirname(target));
     },
+    async makeTarget(at) {
+      makeClosed(at);
+    },
     async removeTarget(at) {
       try {
         // Most plugins leave nothing, and then nothing has to wait.
@@ -116,12 +131,21 @@ export async function openHostDirs({ root, log, alsoTrusted }: HostDirsOptions):
       }
     },
     removeDirectory: (at) => removeBelow(at, rmdir), // H3
-    async deviceNumber(name) {
-      const found = await stat(name).catch(() => undefined);
-      if (found === undefined || !found.isBlockDevice()) return undefined;
-      return { major: majorOf(found.rdev), minor: minorOf(found.rdev) };
+    deviceNumber: numberOf,
+    async deviceReadOnly(name) {
+      const number = await numberOf(name);
+      if (number === undefined) return undefined;
+      const text = await readFile(`/sys/dev/block/${number.major}:${number.minor}/ro`, "utf8").catch(() => "");
+      return text === "" ? undefined : text.trim() === "1";
     },
   };
+}
+
+/** Of a node in devtmpfs: the kernel's own memory. */
+async function numberOf(name: string) {
+  const found = await stat(name).catch(() => undefined);
+  if (found === undefined || !found.isBlockDevice()) return undefined;
+  return { major: majorOf(found.rdev), minor: minorOf(found.rdev) };
 }
 
 interface HeldDirectory {

@@ -7,6 +7,7 @@ import type { MountMark } from "../domain/types.ts";
 import type { Failpoint } from "../failpoints.ts";
 import type { CallFailure, HostDirs, MountOrder, MountTable, NodePlugin, PermitContents } from "../ports.ts";
 import { callHalt, failureOf, notSeenHalt } from "./halts.ts";
+import type { Secured, SecureMount } from "./secure-mount.ts";
 import type { VolumeRun } from "./volume-run.ts";
 
 /** What a run needs to make calls. */
@@ -17,10 +18,13 @@ export interface StepTools {
   readonly failpoint: Failpoint;
   /** The agent's own life: a caller that goes away does not stop a call. */
   readonly signal: AbortSignal;
+  readonly secure: SecureMount;
   /** The mounts as they were before the first call for this volume, if this process saw them. */
   readonly firstView: MountView | undefined;
   /** Told when the plugin refused for certain, with its own words, which the journal does not keep. */
   readonly onRefused: (failure: CallFailure) => void;
+  /** Told why a publication that the plugin made is not good enough. */
+  readonly onInsecure: (why: string) => void;
 }
 
 /** Undefined: done, go on. */
@@ -66,6 +70,7 @@ export async function publishStep(
   const order = orderOf(run, claimUid, contents);
   const { target } = order.facts;
   await dirs.makeParent(target);
+  if (order.facts.attachmentMode === "FILE_SYSTEM") await dirs.makeTarget(target);
   failpoint("agent.publish.after-mkdir");
   run.staleView();
   const result = await plugin.publish(order, signal);
@@ -78,9 +83,14 @@ export async function publishStep(
       run.see({ type: "publish-unknown", claimUid });
       return notSeenHalt(order.ref, target);
     }
-    run.setView(view, false);
+    const secured = await tools.secure(order.ref, order.facts, { view, line });
+    if (secured.kind === "insecure") {
+      run.see({ type: "publish-unknown", claimUid });
+      return refusedByUs(run, claimUid, secured, tools);
+    }
+    run.setView(secured.view, false);
     failpoint("agent.published.before-journal");
-    await run.commit(publishedRecord(run, claimUid, tools, view, line));
+    await run.commit(publishedRecord(run, claimUid, tools, secured.view, secured.line));
     failpoint("agent.published.after-journal");
     return undefined;
   }
@@ -88,7 +98,7 @@ export async function publishStep(
   if (phase === "publishing" && (await surelyNot(result, target, mounts))) {
     run.note({ type: "publish-refused", claimUid });
     // "Left behind when Publish fails" is what some drivers do with the target they made.
-    if (result.failure.sent) await dirs.removeTarget(target);
+    await dirs.removeTarget(target);
   } else if (result.failure.sent) run.see({ type: "publish-unknown", claimUid });
   return refusedOrHalt(run, claimUid, result, tools);
 }
@@ -152,6 +162,17 @@ async function surelyNot({ kind, failure }: NotDone, path: string, mounts: Mount
   if (!failure.sent) return true;
   if (kind !== "refused" || failure.code === "ALREADY_EXISTS") return false;
   return (await mounts.look(false)).under(path).length === 0;
+}
+
+/** The plugin did what it could, and it is not enough: undone as if it had refused. */
+function refusedByUs(
+  run: VolumeRun,
+  claimUid: string,
+  { failure, message }: Extract<Secured, { kind: "insecure" }>,
+  tools: StepTools,
+): undefined {
+  tools.onInsecure(message);
+  run.note({ type: "release-intent", claimUid, failure });
 }
 
 /** Refused for good: the claim ends, what may be there is undone first. Everything else is asked again. */

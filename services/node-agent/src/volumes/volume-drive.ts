@@ -6,9 +6,10 @@ import { nextStep, type Step } from "../domain/next-step.ts";
 import type { MountFailure } from "../domain/types.ts";
 import type { Failpoint } from "../failpoints.ts";
 import type { HostDirs, MountTable, NodePlugin, NodePlugins, PermitContents } from "../ports.ts";
-import { nameVolume, noEndHalt, pluginAwayHalt } from "./halts.ts";
+import { endWords, nameVolume, noEndHalt, pluginAwayHalt } from "./halts.ts";
 import { publishStep, type StepTools, stageStep, verifyStep } from "./mount-steps.ts";
 import { type ReleaseContext, releaseStep, unpublishStep, unstageStep } from "./release-steps.ts";
+import type { SecureMount } from "./secure-mount.ts";
 import type { VolumeRun } from "./volume-run.ts";
 
 export interface VolumeDriveOptions {
@@ -17,6 +18,7 @@ export interface VolumeDriveOptions {
   readonly dirs: HostDirs;
   readonly failpoint: Failpoint;
   readonly signal: AbortSignal;
+  readonly secure: SecureMount;
 }
 
 export type MountEnd =
@@ -41,10 +43,10 @@ export interface VolumeDrive {
 const maxSteps = 16;
 
 export function createVolumeDrive(options: VolumeDriveOptions): VolumeDrive {
-  const { plugins, mounts, dirs, failpoint, signal } = options;
+  const { plugins, mounts, dirs, failpoint, signal, secure } = options;
 
   type Way = { readonly claimUid: string; readonly context: ReleaseContext; readonly forward: Forward | undefined };
-  type Forward = Pick<StepTools, "firstView" | "onRefused"> & { readonly contents: PermitContents };
+  type Forward = Pick<StepTools, "firstView" | "onRefused" | "onInsecure"> & { readonly contents: PermitContents };
 
   const withPlugin = (run: VolumeRun, act: (plugin: NodePlugin) => Promise<Halt | undefined>) => {
     const { ref } = run.volume();
@@ -57,7 +59,7 @@ export function createVolumeDrive(options: VolumeDriveOptions): VolumeDrive {
     withPlugin(run, (plugin) => {
       const { forward } = way;
       if (forward === undefined) throw new Error("a release needs no stage");
-      return step(run, way.claimUid, forward.contents, { plugin, mounts, dirs, failpoint, signal, ...forward });
+      return step(run, way.claimUid, forward.contents, { plugin, mounts, dirs, failpoint, signal, secure, ...forward });
     });
 
   const steps: Record<Exclude<Step, "verify">, (run: VolumeRun, way: Way) => Promise<Halt | undefined>> = {
@@ -90,13 +92,14 @@ export function createVolumeDrive(options: VolumeDriveOptions): VolumeDrive {
       const onRefused: StepTools["onRefused"] = (it) => {
         words = `${nameVolume(run.volume().ref)}: ${it.method} answered ${it.code}: ${it.message}`;
       };
-      const way: Way = { claimUid, context, forward: { contents, firstView, onRefused } };
+      const onInsecure: StepTools["onInsecure"] = (why) => {
+        words = `${nameVolume(run.volume().ref)}: ${why}`;
+      };
+      const way: Way = { claimUid, context, forward: { contents, firstView, onRefused, onInsecure } };
       for (let count = 0; count < maxSteps; count += 1) {
         const claim = run.volume().claims[claimUid];
         if (claim === undefined && failure !== undefined) {
-          const message =
-            words === "" ? `${nameVolume(run.volume().ref)}: ${failure.method} answered ${failure.code}` : words;
-          return { kind: "ended", failure, message };
+          return { kind: "ended", failure, message: words === "" ? endWords(run.volume().ref, failure) : words };
         }
         failure = claim?.failure;
         const step = nextStep(run.volume(), claimUid);

@@ -21,15 +21,16 @@ import type { HostDirs, Ledger, MountTable, NodePlugins, PermitContents, PermitO
 import {
   changedHalt,
   damagedHalt,
+  endWords,
   journalDamaged,
   journalFull,
-  nameVolume,
   orphanHalt,
   pluginAwayHalt,
 } from "./halts.ts";
 import { takeInventory } from "./inventory.ts";
 import { adoptedFacts, adoptedRecord, factsOf, namesOf, storageOf, targetsOf } from "./order-facts.ts";
 import { heldByOther, publishAnswer } from "./publish-answer.ts";
+import { optionFailure, type SecureMount } from "./secure-mount.ts";
 import { createVolumeDrive } from "./volume-drive.ts";
 import { createExpander } from "./volume-expander.ts";
 import { createVolumeRun, type VolumeRun } from "./volume-run.ts";
@@ -45,6 +46,9 @@ export interface VolumeManagerOptions {
   readonly failpoint: Failpoint;
   readonly log: Logger;
   readonly quarantined: () => boolean;
+  readonly secure: SecureMount;
+  /** Names of the mount options that may be asked for. */
+  readonly allowedOptions: readonly string[];
   /** The agent's life: aborted when calls to plugins have to be given up. */
   readonly signal: AbortSignal;
 }
@@ -62,9 +66,9 @@ export interface VolumeManager {
 }
 
 export function createVolumeManager(options: VolumeManagerOptions): VolumeManager {
-  const { ledger, plugins, mounts, dirs, paths, hash, failpoint, log, quarantined, signal } = options;
+  const { ledger, plugins, mounts, dirs, paths, hash, failpoint, log, quarantined, signal, secure } = options;
   const lanes = createKeyedLanes();
-  const drive = createVolumeDrive({ plugins, mounts, dirs, failpoint, signal });
+  const drive = createVolumeDrive({ plugins, mounts, dirs, failpoint, signal, secure });
   const halts = new Map<string, Halt>();
   /** The mounts before the first call for a volume, until its first publication. */
   const firstViews = new Map<string, MountView>();
@@ -116,7 +120,7 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
       case "not-mounted":
         return {
           ...judged,
-          message: `${nameVolume(ref)}: ${judged.failure.method} answered ${judged.failure.code}`,
+          message: endWords(ref, judged.failure),
           epoch: facts.epoch,
         };
       case "changed":
@@ -129,6 +133,8 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
         const run = createVolumeRun(ledger, ledger.volume(ref.volumeUid));
         const halt = await takePermit(run, ref, facts, judged.floor, volumePaths);
         if (halt !== undefined) return { kind: "uncertain", halt };
+        const failure = optionFailure(order, options.allowedOptions, log);
+        if (failure !== undefined) run.note({ type: "release-intent", claimUid: claim.claimUid, failure });
         return guarded(run, () => mountAndAnswer(run, facts, contents, caller));
       }
     }

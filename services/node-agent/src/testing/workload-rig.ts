@@ -1,0 +1,214 @@
+import { createManualClock, type ManualClock } from "@holdfast/shared/async/manual-clock";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { onTestFinished } from "vitest";
+import type { WorkloadName } from "../domain/workload-machine.ts";
+import type { Ledger } from "../ports.ts";
+import type { ClaimPhaseSeen, ClaimSeen, ControllerClaims } from "../workloads/controller-claims.ts";
+import { haltWords } from "../workloads/halt-words.ts";
+import { createWorkloadManager, type WorkloadManager, type WorkloadOrder } from "../workloads/workload-manager.ts";
+import { anyCaller, type ModelAgent, permitOrder, startModelAgent, volumeRef } from "./model-agent.ts";
+
+/** What the controllers of a test have on record, and how they answer. */
+export interface FakeClaims extends ControllerClaims {
+  readonly asked: string[];
+  /** Claims by uid. */
+  readonly known: Map<string, ClaimSeen>;
+  /** Rejects every call with this, until it is taken back. */
+  fail(error: HoldfastError | undefined): void;
+  /** Requests are answered when the test says so. */
+  hold(): () => void;
+  set(uid: string, change: Partial<ClaimSeen>): void;
+  /** The permit of a claim arrives at the host. */
+  permit(uid: string): Promise<void>;
+}
+
+export const away = new HoldfastError({ kind: "unavailable", reason: "CONTROLLER_UNAVAILABLE", message: "away" });
+
+export interface WorkloadRig {
+  readonly agent: ModelAgent;
+  readonly claims: FakeClaims;
+  readonly clock: ManualClock;
+  ledger(): Ledger;
+  workloads(): WorkloadManager;
+  /** A new life of the agent over the same journal and mounts. */
+  restart(options?: { readonly rebooted?: boolean }): Promise<void>;
+  settle(): Promise<void>;
+}
+
+export const webName: WorkloadName = { namespace: "ns", workload: "web" };
+
+export const webOrder = (change: Partial<WorkloadOrder> = {}, ...aliases: readonly string[]): WorkloadOrder => {
+  const names = aliases.length === 0 ? ["data"] : aliases;
+  return {
+    ...webName,
+    replaces: [],
+    requestId: "",
+    claims: names.map((alias) => ({ alias, volume: `vol-${alias}`, readOnly: false, capability: undefined })),
+    volumes: names.map((alias) => ({
+      alias,
+      volume: `vol-${alias}`,
+      readOnly: false,
+      places: [{ container: "main", path: `/${alias}`, readOnly: alias === "ro", propagation: "private" as const }],
+    })),
+    ...change,
+  };
+};
+
+export async function startWorkloadRig(): Promise<WorkloadRig> {
+  const agent = await startModelAgent();
+  const clock = createManualClock();
+  let life = new AbortController();
+  onTestFinished(() => life.abort(new Error("the test is over")));
+  const claims = createFakeClaims(() => agent);
+
+  const begin = (): WorkloadManager => {
+    const made = createWorkloadManager({
+      ledger: agent.ledger(),
+      volumes: agent.volumes(),
+      mounts: agent.host.mounts,
+      dirs: agent.host.dirs,
+      haltOf: (ref) => haltWords(agent.volumes().halts().get(ref.volumeUid), clock.now()),
+      claims,
+      hash: (text) => text,
+      clock,
+      random: () => 0.5,
+      log: createMemoryLogger(),
+      signal: life.signal,
+    });
+    made.resume();
+    return made;
+  };
+  let manager = begin();
+
+  return {
+    agent,
+    claims,
+    clock,
+    ledger: agent.ledger,
+    workloads: () => manager,
+    async restart(options = {}) {
+      life.abort(new Error("the process is gone"));
+      agent.crash();
+      life = new AbortController();
+      await agent.start(options);
+      manager = begin();
+    },
+    async settle() {
+      for (let turn = 0; turn < 200; turn += 1) await Promise.resolve();
+    },
+  };
+}
+
+function createFakeClaims(agent: () => ModelAgent): FakeClaims {
+  const asked: string[] = [];
+  const known = new Map<string, ClaimSeen>();
+  const watchers = new Set<() => void>();
+  let failure: HoldfastError | undefined;
+  let held: Promise<void> = Promise.resolve();
+  let epochs = 0;
+
+  const changed = (): void => {
+    for (const wake of [...watchers]) wake();
+  };
+  const settled = (states: readonly ClaimPhaseSeen[], claims: readonly ClaimSeen[]): boolean =>
+    claims.every(({ state }) => states.includes(state)) || claims.some(({ blocked }) => blocked !== undefined);
+  const living = (name: WorkloadName) =>
+    [...known.values()].filter(
+      (claim) =>
+        claim.namespace === name.namespace &&
+        claim.workload === name.workload &&
+        !["RELEASED", "FAILED", "FENCED"].includes(claim.state),
+    );
+  const fakeOf = (name: WorkloadName, alias: string, volume: string): ClaimSeen => ({
+    ...name,
+    uid: `${name.workload}-${alias}-${known.size + 1}`,
+    alias,
+    volume,
+    state: "ATTACHING",
+    accessMode: "MULTI_NODE_MULTI_WRITER",
+    attachmentMode: "FILE_SYSTEM",
+    readOnly: false,
+    fsType: "",
+    hostPath: "",
+    waitingFor: "",
+  });
+  const fake: FakeClaims = {
+    asked,
+    known,
+    fail(error) {
+      failure = error;
+      changed();
+    },
+    hold() {
+      const gate = Promise.withResolvers<void>();
+      held = gate.promise;
+      return gate.resolve;
+    },
+    set(uid, change) {
+      const claim = known.get(uid);
+      if (claim === undefined) throw new Error(`no claim ${uid}`);
+      known.set(uid, { ...claim, ...change });
+      changed();
+    },
+    async permit(uid) {
+      const claim = known.get(uid);
+      if (claim === undefined) throw new Error(`no claim ${uid}`);
+      epochs += 1;
+      const order = permitOrder(uid, epochs, { workload: claim.workload, alias: claim.alias });
+      const { volume } = claim;
+      const ref = {
+        ...volumeRef,
+        namespace: claim.namespace,
+        volume,
+        volumeUid: `uid-${volume}`,
+        externalId: `ext-${volume}`,
+      };
+      const epoch = { gen: 1, ctr: 1 };
+      await agent()
+        .volumes()
+        .publish({ ...order, ref, claim: { ...order.claim, oldestLiveEpoch: epoch } }, anyCaller);
+    },
+    async request({ namespace, workload, claims, after }) {
+      asked.push(
+        `request ${workload} ${claims.map(({ alias }) => alias).join(",")}${after.map((it) => ` after ${it}`).join("")}`,
+      );
+      await held;
+      if (failure !== undefined) throw failure;
+      const here = living({ namespace, workload });
+      return claims.map(({ alias, volume }) => {
+        const claim = here.find((one) => one.alias === alias) ?? fakeOf({ namespace, workload }, alias, volume);
+        known.set(claim.uid, claim);
+        return claim;
+      });
+    },
+    async watch({ claimUids }, signal) {
+      for (;;) {
+        if (failure !== undefined) throw failure;
+        const claims = claimUids.flatMap((uid) => known.get(uid) ?? []);
+        if (settled(["ACTIVE", "RELEASED", "FAILED", "FENCED"], claims)) return claims;
+        await new Promise<void>((resolve, reject) => {
+          const over = () => reject(new Error("given up"));
+          signal.addEventListener("abort", over, { once: true });
+          const wake = () => {
+            watchers.delete(wake);
+            signal.removeEventListener("abort", over);
+            resolve();
+          };
+          watchers.add(wake);
+        });
+      }
+    },
+    async release({ namespace, workload, claimUids }) {
+      asked.push(`release ${workload}${claimUids.map((uid) => ` ${uid}`).join("")}`);
+      if (failure !== undefined) throw failure;
+      const meant = living({ namespace, workload }).filter(
+        ({ uid }) => claimUids.length === 0 || claimUids.includes(uid),
+      );
+      for (const { uid } of meant) known.set(uid, { ...(known.get(uid) as ClaimSeen), state: "RELEASED" });
+      changed();
+      return meant.flatMap(({ uid }) => known.get(uid) ?? []);
+    },
+  };
+  return fake;
+}
