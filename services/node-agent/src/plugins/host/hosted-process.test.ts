@@ -1,6 +1,6 @@
 /** An agent process, plugin processes that it hosts, real mounts, and kills in between. */
 import { spawnSync } from "node:child_process";
-import { mkdir, readdir } from "node:fs/promises";
+import { mkdir, readdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import {
   PluginHostServiceDefinition,
@@ -179,5 +179,35 @@ describe.skipIf(!isRoot)("a plugin process that the agent hosts", () => {
     await plugin(socket, "two");
     await rig.releaseUntilSettled({ uid: "a", ctr: 1 });
     expect(rig.mountsBelowRoot()).toEqual([]);
+  });
+});
+
+describe.skipIf(!isRoot)("a plugin that merely shows a socket", () => {
+  test("is told its own paths when plugins.json says where it sees the agent's root", async () => {
+    const rig = await startRig();
+    const view = await showRoot(rig);
+    const plugins = [{ socket: "sim.sock", id: pluginName, role: "node", publish_dir: view }];
+    await writeFile(path.join(rig.dir, "p", "plugins.json"), JSON.stringify({ plugins }));
+    await rig.start();
+    const up = await rig.publishUntilSettled({ uid: "a", ctr: 1 });
+    expect(up.published?.hostPath.startsWith(`${rig.rootDir}/publish/`)).toBe(true);
+    await rig.releaseUntilSettled({ uid: "a", ctr: 1 });
+    const record = rig.plugin.backend.record().filter(({ method }) => method === "NodePublishVolume");
+    expect(record.map(({ request }) => JSON.stringify(request).includes(`${view}/publish/`))).toEqual([true]);
+    expect(rig.mountsBelowRoot()).toEqual([]);
+    expect(rig.plugin.backend.violations()).toEqual([]);
+  });
+
+  test("under another name than plugins.json gives it, it is quarantined and told so; a file with mistakes stops the start", async () => {
+    const rig = await startRig();
+    const file = path.join(rig.dir, "p", "plugins.json");
+    await writeFile(file, '{"plugins": [{"socket": "sim", "role": "both"}]}');
+    await expect(rig.start()).rejects.toThrow(/plugins\[0\] socket has to be .*; plugins\[0\] role has to be/);
+    await writeFile(file, '{"plugins": [{"socket": "sim.sock", "id": "other.example.com"}]}');
+    await rig.start();
+    await expect
+      .poll(() => rig.controller.fingerprints().map(({ plugin, blocked }) => [plugin, blocked?.reason]))
+      .toEqual([["other.example.com", "PLUGIN_IDENTITY_CHANGED"]]);
+    expect((await rig.publish({ uid: "a", ctr: 1 })).uncertain?.reason).toBe("PLUGIN_NOT_READY");
   });
 });
