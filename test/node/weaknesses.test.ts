@@ -4,10 +4,21 @@
  */
 import { callPolicy } from "@holdfast/csi/call-policy";
 import { useConnectionFixture } from "@holdfast/csi/testing/connection-fixture";
-import { type AgentRig, isRoot, type RigClaim, startRig } from "@holdfast/node-agent/testing/agent-rig";
+import { type AgentRig, isRoot, pluginName, type RigClaim, startRig } from "@holdfast/node-agent/testing/agent-rig";
 import { AccessMode } from "@holdfast/shared/gen/holdfast/v1/common";
 import { ServerError, Status } from "nice-grpc";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { startCluster } from "../harness/cluster.ts";
+import {
+  claimVolume,
+  expectClean,
+  makeVolume,
+  mutatingCalls,
+  persistently,
+  releaseWorkload,
+  removeVolume,
+  stateName,
+} from "../harness/scenario.ts";
 import { createWorld } from "../support/controller/world.ts";
 import { sample } from "../support/full.ts";
 
@@ -111,6 +122,62 @@ describe.skipIf(!isRoot)("W2 W3 who uses a stage is known from the journal, by c
       expect(rig.mountsBelowRoot()).toEqual([]);
     },
   );
+});
+
+describe.skipIf(!isRoot)("W4 W5 nothing is taken for done that is not", () => {
+  test("W4 an unmount that fails, again and again: no detach before it is done and verified", {
+    timeout: 90_000,
+  }, async () => {
+    const cluster = await startCluster({ nodes: ["node-a"], realMounts: true });
+    onTestFinished(() => cluster.stop());
+    await makeVolume(cluster, "v");
+    expect(stateName(await claimVolume(cluster, "v"))).toBe("ACTIVE");
+    await cluster.backend.client.setFaults([{ method: "NodeUnpublishVolume", code: "INTERNAL", times: 3 }]);
+    const over = await persistently("the release", async () => {
+      const claims = await releaseWorkload(cluster, "w-v");
+      if (claims.some((one) => stateName(one) !== "RELEASED")) throw new Error("not released yet");
+      return claims;
+    });
+    expect(over).toHaveLength(1);
+    expect((await mutatingCalls(cluster)).slice(4)).toEqual([
+      "NodeUnpublishVolume",
+      "NodeUnpublishVolume",
+      "NodeUnpublishVolume",
+      "NodeUnpublishVolume",
+      "NodeUnstageVolume",
+      "ControllerUnpublishVolume",
+    ]);
+    await removeVolume(cluster, "v");
+    await expectClean(cluster);
+  });
+
+  test("W5 a release that runs out of time behind a hung mount is told so, and the mount stays owed", {
+    timeout: 60_000,
+  }, async () => {
+    const rig = await startRig();
+    await rig.start();
+    const claim: RigClaim = { uid: "one", ctr: 1 };
+    rig.plugin.backend.addFault({ method: "NodePublishVolume", hangMs: 4_000 });
+    const mounting = rig.publishUntilSettled(claim);
+    await expect.poll(() => rig.plugin.backend.record().map(({ method }) => method)).toContain("NodePublishVolume");
+    const order = { ...subject, nodeEpoch: BigInt(rig.controller.nodeEpoch()), epoch: { gen: 1n, ctr: 1n } };
+    await expect(rig.agent.release(order, { deadlineMs: 300 })).rejects.toMatchObject({ kind: "deadline" });
+    await mounting.catch(() => undefined);
+    // What became of it is told by the next answer, after the whole of the work.
+    expect((await rig.releaseUntilSettled(claim)).released?.epoch).toEqual({ gen: 1n, ctr: 1n });
+    expect(rig.mountsBelowRoot()).toEqual([]);
+    expect(rig.plugin.backend.violations()).toEqual([]);
+  });
+
+  const subject = {
+    namespace: "ns",
+    volume: "vol-1",
+    volumeUid: "uid-vol-1",
+    externalId: "vol-1",
+    plugin: pluginName,
+    claimUid: "one",
+    node: "node-a",
+  };
 });
 
 describe("W12 a write to one volume wakes that volume", () => {

@@ -1,0 +1,78 @@
+/** docs/nomad-differences.md names a test for each of its rows; here they have to exist. */
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+
+const root = path.resolve(import.meta.dirname, "../..");
+const page = "docs/nomad-differences.md";
+
+interface Row {
+  readonly id: string;
+  readonly ours: string;
+  readonly tests: readonly { readonly file: string; readonly title: string }[];
+}
+
+const rowsOf = (text: string): readonly Row[] =>
+  text.split("\n").flatMap((line) => {
+    const [, id = "", , ours = "", named = ""] = line.split("|").map((cell) => cell.trim());
+    if (!/^[WX]\d+$/.test(id)) return [];
+    const tests = [...named.matchAll(/`([^`]+)` "([^"]+)"/g)].map(([, file = "", title = ""]) => ({ file, title }));
+    return [{ id, ours, tests }];
+  });
+
+/** What a row lacks, in words. */
+const faultsOf = (row: Row, read: (file: string) => string | undefined): readonly string[] => {
+  const faults: string[] = [];
+  if (row.tests.length === 0) faults.push(`${row.id} names no test`);
+  if (row.id.startsWith("X") && !/^(same|ours differs: )/.test(row.ours))
+    faults.push(`${row.id} says neither same nor ours differs`);
+  for (const { file, title } of row.tests) {
+    const text = read(file);
+    if (text === undefined) faults.push(`${row.id} names ${file}, which is not there`);
+    else if (!text.includes(title)) faults.push(`${row.id} names "${title}", which ${file} does not have`);
+  }
+  return faults;
+};
+
+const read = (file: string): string | undefined => {
+  try {
+    return readFileSync(path.join(root, file), "utf8");
+  } catch {
+    return undefined;
+  }
+};
+
+const numbers = (letter: string, from: number, to: number): readonly string[] =>
+  Array.from({ length: to - from + 1 }, (_, at) => `${letter}${from + at}`);
+
+describe(page, () => {
+  const rows = rowsOf(readFileSync(path.join(root, page), "utf8"));
+
+  test("has every fact and every weakness that a node can have, once", () => {
+    expect(rows.map(({ id }) => id)).toEqual([
+      ...numbers("X", 1, 20),
+      ...numbers("W", 1, 5),
+      ...numbers("W", 12, 16),
+      ...numbers("W", 19, 23),
+      "W40",
+      ...numbers("W", 46, 49),
+    ]);
+  });
+
+  test("names only tests that exist", () => {
+    expect(rows.flatMap((row) => faultsOf(row, read))).toEqual([]);
+  });
+
+  test("a row without a test, with one that is gone, and without a verdict is found out", () => {
+    const [row] = rowsOf('| X1 | there | perhaps | `a.test.ts` "one"; `b.test.ts` "two" |');
+    const [bare] = rowsOf("| W1 | there | here | nothing |");
+    if (row === undefined || bare === undefined) throw new Error("the rows were not read");
+    const texts: Readonly<Record<string, string>> = { "a.test.ts": "another" };
+    expect(faultsOf(row, (file) => texts[file])).toEqual([
+      "X1 says neither same nor ours differs",
+      'X1 names "one", which a.test.ts does not have',
+      "X1 names b.test.ts, which is not there",
+    ]);
+    expect(faultsOf(bare, () => undefined)).toEqual(["W1 names no test"]);
+  });
+});
