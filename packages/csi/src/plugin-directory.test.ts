@@ -1,4 +1,5 @@
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { link, mkdir, mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { systemClock } from "@holdfast/shared/async/clock";
@@ -92,6 +93,38 @@ describe("a plugin directory", () => {
         ["monolith", "ready"],
         ["node", "quarantined"],
       ]);
+  });
+
+  it("is settled once every socket is known to be a plugin's or nobody's", async () => {
+    expect(await open({ dir: inDir("none") }).settled(signal())).toBeUndefined();
+    await start({ socketPath: inDir("a.sock"), name: "a.example.com" });
+    const left = createServer();
+    await new Promise<void>((resolve) => left.listen(inDir("left.sock"), resolve));
+    await link(inDir("left.sock"), inDir("stale.sock"));
+    await new Promise((resolve) => left.close(resolve));
+    let answer = (): void => undefined;
+    const slow = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    await start({
+      socketPath: inDir("slow.sock"),
+      name: "slow.example.com",
+      handlers: { getPluginInfo: () => slow.then(() => ({ name: "slow.example.com" })) },
+    });
+    const plugins = open();
+    const settled = plugins.settled(signal());
+    await plugins.whenReady("a.example.com", signal());
+    await expect(plugins.settled(AbortSignal.abort(new DOMException("time is up", "TimeoutError")))).rejects.toThrow(
+      "time is up",
+    );
+    answer();
+    await settled;
+    expect(
+      plugins
+        .list()
+        .map(({ status }) => status().phase)
+        .sort(),
+    ).toEqual(["ready", "ready", "waiting"]);
   });
 
   it("waits for a directory that is not there yet", async () => {

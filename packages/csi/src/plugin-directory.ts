@@ -18,6 +18,7 @@ import type { PluginRole } from "./capabilities.ts";
 import type { CallReport } from "./csi-exchange.ts";
 import { watchDirectory } from "./directory-wake.ts";
 import { createPluginConnection, type PluginConnection } from "./plugin-connection.ts";
+import { notLookedAt } from "./plugin-status.ts";
 
 /** What is known of an instance beside what it says itself. */
 export interface KnownInstance {
@@ -39,6 +40,11 @@ export interface PluginDirectory {
   remove(socketPath: string): Promise<void>;
   /** Called when an instance came, went, or changed its status. */
   onChange(listener: (connection: PluginConnection) => void): () => void;
+  /**
+   * Resolves when the directory was read, and every socket in it is known to be a plugin's or nobody's: what is listed then
+   * is what there is. Rejects when aborted or closed.
+   */
+  settled(signal: AbortSignal): Promise<void>;
   /** Rejects when aborted or closed. */
   whenReady(pluginName: string, signal: AbortSignal): Promise<PluginConnection>;
   close(): Promise<void>;
@@ -167,6 +173,7 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
     }
   });
 
+  let wasRead = false;
   let scanning: Promise<void> | undefined;
   let again = false;
   const look = async (): Promise<void> => {
@@ -175,6 +182,10 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
       const found = await scan();
       if (life.signal.aborted) return;
       if (found !== undefined) reconcile(found);
+      if (!wasRead) {
+        wasRead = true;
+        changes.notify();
+      }
     } while (again);
   };
 
@@ -195,6 +206,29 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
 
   const get = (name: string): PluginConnection | undefined => readyOnes(name).at(-1);
 
+  const isSettled = (): boolean =>
+    wasRead &&
+    [...instances.values()].every(({ connection }) => {
+      const { phase, reason } = connection.status();
+      return phase !== "connecting" && reason !== notLookedAt;
+    });
+
+  const until = async <T>(answer: () => T | undefined, signal: AbortSignal): Promise<T> => {
+    for (;;) {
+      throwIfAborted(signal);
+      throwIfAborted(life.signal);
+      const version = changes.version();
+      const found = answer();
+      if (found !== undefined) return found;
+      const either = linkSignals(signal, life.signal);
+      try {
+        await changes.wait(version, either.signal);
+      } finally {
+        either.dispose();
+      }
+    }
+  };
+
   return {
     list: () => [...instances.values()].map(({ connection }) => connection),
     get,
@@ -210,21 +244,8 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    async whenReady(name, signal) {
-      for (;;) {
-        throwIfAborted(signal);
-        throwIfAborted(life.signal);
-        const version = changes.version();
-        const found = get(name);
-        if (found !== undefined) return found;
-        const either = linkSignals(signal, life.signal);
-        try {
-          await changes.wait(version, either.signal);
-        } finally {
-          either.dispose();
-        }
-      }
-    },
+    settled: async (signal) => void (await until(() => (isSettled() ? true : undefined), signal)),
+    whenReady: (name, signal) => until(() => get(name), signal),
     async close() {
       life.abort(new DOMException("the plugin directory was closed", "AbortError"));
       await scanning;

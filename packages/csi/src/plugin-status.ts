@@ -35,6 +35,9 @@ export interface PluginStatusBoard {
   whenReady(signal: AbortSignal): Promise<PluginFacts>;
 }
 
+/** Why a plugin waits before the first attempt to reach it has come to an end. */
+export const notLookedAt = "the socket was not looked at yet";
+
 const loud: ReadonlySet<PluginPhase> = new Set(["unhealthy", "quarantined"]);
 
 export function createPluginStatusBoard(options: {
@@ -47,7 +50,7 @@ export function createPluginStatusBoard(options: {
   const { log, clock, plugin, signal: life } = options;
   const changes = createNotifier();
   const listeners = new Set<(status: PluginStatus) => void>();
-  let status: PluginStatus = { phase: "waiting", since: clock.now(), reason: "the socket was not looked at yet" };
+  let status: PluginStatus = { phase: "waiting", since: clock.now(), reason: notLookedAt };
 
   return {
     status: () => status,

@@ -189,6 +189,8 @@ describe.skipIf(!isRoot)("a plugin that merely shows a socket", () => {
     const plugins = [{ socket: "sim.sock", id: pluginName, role: "node", publish_dir: view }];
     await writeFile(path.join(rig.dir, "p", "plugins.json"), JSON.stringify({ plugins }));
     await rig.start();
+    // In the first report already.
+    expect(health(rig)).toEqual([[path.join(rig.dir, "p", "sim.sock"), PluginHealth.PLUGIN_HEALTH_HEALTHY]]);
     const up = await rig.publishUntilSettled({ uid: "a", ctr: 1 });
     expect(up.published?.hostPath.startsWith(`${rig.rootDir}/publish/`)).toBe(true);
     await rig.releaseUntilSettled({ uid: "a", ctr: 1 });

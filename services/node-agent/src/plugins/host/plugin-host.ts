@@ -39,7 +39,10 @@ export interface PluginHost {
   connectionOf(allocation: string): PluginConnection | undefined;
   /** Opens what the journal holds. Called once, before anything is served. */
   restore(): Promise<void>;
-  /** Resolves when the instances that were ready in an earlier life are so again, or the time is up. Never rejects. */
+  /**
+   * Resolves when the instances that were ready in an earlier life are so again and every socket that is there was asked
+   * who it is, or when the time is up. Never rejects.
+   */
   whenBack(mostMs: number): Promise<void>;
   /** Answers the socket's path on the host. */
   prepare(instance: HostedInstance): Promise<string>;
@@ -65,7 +68,7 @@ export interface StopResult {
 
 export interface PluginHostOptions {
   readonly ledger: Pick<Ledger, "agent" | "commitAgent" | "volumes" | "damage" | "fullBecause">;
-  readonly directory: Pick<PluginDirectory, "add" | "remove">;
+  readonly directory: Pick<PluginDirectory, "add" | "remove" | "settled">;
   readonly dirs: SocketDirs;
   readonly clock: Clock;
   readonly log: Logger;
@@ -202,7 +205,10 @@ export function createPluginHost(options: PluginHostOptions): PluginHost {
       const stopTimer = clock.timer(mostMs, () => until.abort(new DOMException("time is up", "TimeoutError")));
       const known = registry().entries.filter(({ order }) => order > 0);
       const connections = known.flatMap(({ instance }) => supervisions.get(instance.allocation)?.connection ?? []);
-      await Promise.allSettled(connections.map((connection) => connection.whenReady(until.signal)));
+      await Promise.allSettled([
+        directory.settled(until.signal),
+        ...connections.map((connection) => connection.whenReady(until.signal)),
+      ]);
       stopTimer();
       until.dispose();
     },
