@@ -87,8 +87,16 @@ describe("which instance is called", () => {
     const stop = new AbortController();
     const found = plugins.whenReady(name, "node", stop.signal);
     const never = plugins.whenReady(name, "controller", stop.signal);
+    let told = 0;
+    const stopTelling = plugins.onChange(() => {
+      told += 1;
+    });
     one.phase = "ready";
     tell();
+    expect(told).toBe(1);
+    stopTelling();
+    tell();
+    expect(told).toBe(1);
     expect((await found).instanceId).toBe("/p/a.sock");
     stop.abort(new DOMException("too late", "TimeoutError"));
     await expect(never).rejects.toThrow("too late");

@@ -16,6 +16,8 @@ export interface HostedPlugins {
   get(plugin: string, type: PluginType): PluginConnection | undefined;
   /** Resolves as soon as there is one; rejects when aborted. */
   whenReady(plugin: string, type: PluginType, signal: AbortSignal): Promise<PluginConnection>;
+  /** Called after anything that may change what `get` answers; the returned function takes it back. */
+  onChange(listener: () => void): () => void;
   /** How that instance sees the agent's root. */
   pathsOf(connection: Pick<PluginConnection, "instanceId" | "socketPath">): PathMap;
   close(): void;
@@ -29,7 +31,12 @@ export function createHostedPlugins(options: {
 }): HostedPlugins {
   const { directory, host, statics, rootDir } = options;
   const changes = createNotifier();
-  const stops = [directory.onChange(changes.notify), host.onChange(changes.notify)];
+  const listeners = new Set<() => void>();
+  const tell = (): void => {
+    changes.notify();
+    for (const listener of [...listeners]) listener();
+  };
+  const stops = [directory.onChange(tell), host.onChange(tell)];
 
   const ready = (connection: PluginConnection | undefined): connection is PluginConnection =>
     connection?.status().phase === "ready";
@@ -57,6 +64,10 @@ export function createHostedPlugins(options: {
         await changes.wait(version, signal);
       }
     },
+    onChange(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
     pathsOf({ instanceId, socketPath }) {
       const instance = entryOf(host.registry(), instanceId)?.instance;
       if (instance !== undefined)
@@ -66,6 +77,7 @@ export function createHostedPlugins(options: {
     },
     close() {
       for (const stop of stops) stop();
+      listeners.clear();
     },
   };
 }
