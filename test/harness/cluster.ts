@@ -59,6 +59,8 @@ export interface ClusterNode {
   startAgent(env?: Readonly<Record<string, string>>): Promise<ManagedProcess>;
   startPlugin(): Promise<SimPluginProcess>;
   readonly address: string;
+  /** Of the socket for programs on the host. */
+  readonly localAddress: string;
   readonly stateDir: string;
 }
 
@@ -225,6 +227,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
     if (backend !== undefined) await startPlugin();
     let agent: ManagedProcess;
     let agentPort = 0;
+    const localAddress = `unix://${path.join(dir, `${name}.sock`)}`;
     const host = net?.agentHost ?? "127.0.0.1";
     const startAgent = async (env: Readonly<Record<string, string>> = {}): Promise<ManagedProcess> => {
       agent = startProcess({
@@ -236,6 +239,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
           ...common,
           HOLDFAST_NODE: name,
           HOLDFAST_LISTEN: `${host}:${agentPort}`,
+          HOLDFAST_LOCAL_LISTEN: localAddress,
           HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
           HOLDFAST_CONTROLLERS: `${net?.controllerHost ?? "127.0.0.1"}:${port}`,
           HOLDFAST_STATE_DIR: stateDir,
@@ -259,6 +263,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
       name,
       rootDir,
       stateDir,
+      localAddress,
       agent: () => agent,
       plugin: () => there(plugin, "simulated plugin"),
       startAgent,
