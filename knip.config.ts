@@ -10,6 +10,7 @@ const config: KnipConfig = {
         "scripts/run.mjs",
         "scripts/api-baseline.mjs",
         "test/**/*.test.ts",
+        "test/harness/fuse-daemon.ts",
         "bench/main.ts",
         "bench/store-main.ts",
         "bench/floor/*-main.ts",
@@ -19,7 +20,7 @@ const config: KnipConfig = {
       // Run by path from scripts/ and buf.gen.yaml, imported by nothing.
       ignoreDependencies: ["@biomejs/biome", "@bufbuild/buf", "ts-proto"],
       // Programs of the system; scripts/system-needs.mjs sees to them.
-      ignoreBinaries: ["ip", "losetup", "redis-server", "umount", "unshare"],
+      ignoreBinaries: ["ip", "losetup", "mount", "nsenter", "redis-server", "umount", "unshare"],
     },
     // The generated code alone imports it.
     "packages/shared": {

@@ -34,8 +34,8 @@ export interface ClusterOptions {
   readonly localDriver?: Readonly<Record<string, string>>;
   /** Bind mounts for real: needs root or a user namespace. */
   readonly realMounts?: boolean;
-  /** The agents and the local driver run in the mount namespace of that process. */
-  readonly mountsOf?: number;
+  /** The agents and the local driver run in the mount namespace of that process; asked at each of their starts. */
+  readonly mountsOf?: () => number;
   readonly otlpEndpoint?: string;
   readonly controllerEnv?: Readonly<Record<string, string>>;
   readonly agentEnv?: Readonly<Record<string, string>>;
@@ -155,7 +155,8 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
 
   let controller: ManagedProcess;
   let port = 0;
-  const inside = options.mountsOf === undefined ? {} : { mountsOf: options.mountsOf };
+  const inside = (): { readonly mountsOf?: number } =>
+    options.mountsOf === undefined ? {} : { mountsOf: options.mountsOf() };
   const common = {
     HOLDFAST_LOG_LEVEL: options.logLevel ?? "info",
     ...(options.network === undefined ? {} : { HOLDFAST_INSECURE: "1" }),
@@ -173,7 +174,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
       sockets: [path.join(dir, "cp", "local.sock"), path.join(pluginDir, "local.sock")],
       stateDir: path.join(dir, "local"),
       nodeId: node,
-      ...inside,
+      ...inside(),
       env: { ...common, ...options.localDriver, ...env },
     });
     every.push(driver);
@@ -234,7 +235,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
         name,
         command: [nodeBinary, path.join(repo, "services/node-agent/src/main.ts")],
         ...(net === undefined ? {} : { netns: net.netns }),
-        ...inside,
+        ...inside(),
         env: {
           ...common,
           HOLDFAST_NODE: name,

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { readFile, readlink } from "node:fs/promises";
 import { startProcess } from "./managed-process.ts";
 import { until } from "./until.ts";
@@ -13,11 +14,16 @@ export interface MountNamespace {
   end(): Promise<unknown>;
 }
 
+interface MountNamespaceOptions {
+  /** Files that show another one's content inside. */
+  readonly over?: Readonly<Record<string, string>>;
+}
+
 /**
  * What the host unmounts goes away inside as well (`slave`): copies of other tests' mounts would otherwise keep their
  * devices busy.
  */
-export const startMountNamespace = async (): Promise<MountNamespace> => {
+export const startMountNamespace = async ({ over = {} }: MountNamespaceOptions = {}): Promise<MountNamespace> => {
   const keeper = startProcess({
     name: "mount namespace",
     command: ["unshare", "--mount", "--propagation", "slave", "sleep", "infinity"],
@@ -27,6 +33,11 @@ export const startMountNamespace = async (): Promise<MountNamespace> => {
     const command = await readFile(`/proc/${keeper.pid}/comm`, "utf8");
     return (command.trim() === "sleep" && (await readlink(`/proc/${keeper.pid}/ns/mnt`)) !== own) || undefined;
   });
+  for (const [file, shown] of Object.entries(over)) {
+    const enter = [`--mount=/proc/${keeper.pid}/ns/mnt`, "mount", "--bind", shown, file];
+    const { status, stderr } = spawnSync("nsenter", enter, { encoding: "utf8" });
+    if (status !== 0) throw new Error(`${shown} was not bound over ${file}: ${stderr}`);
+  }
   return {
     pid: keeper.pid,
     inside: (file) => `/proc/${keeper.pid}/root${file}`,

@@ -24,7 +24,7 @@ describe.skipIf(!root)("mount cycles in a mount namespace of their own", () => {
 
   beforeAll(async () => {
     space = await startMountNamespace();
-    cluster = await startCluster({ nodes: ["node-a"], localDriver: {}, mountsOf: space.pid });
+    cluster = await startCluster({ nodes: ["node-a"], localDriver: {}, mountsOf: () => space.pid });
   });
   afterAll(async () => {
     await cluster?.stop();
