@@ -9,8 +9,8 @@ type Wait = Pick<HoldOptions<unknown>, "context" | "waitMs">;
 export interface ClaimHold {
   /** Runs the command and holds its answer until every claim is ACTIVE or over. */
   untilSettled(wait: Wait, command: () => Promise<readonly ClaimView[]>): Promise<readonly ClaimView[]>;
-  /** The same, or until one of them is blocked: then somebody has to be told. */
-  untilSettledOrBlocked(wait: Wait, command: () => Promise<readonly ClaimView[]>): Promise<readonly ClaimView[]>;
+  /** Until all are ACTIVE, or it is certain that they will not be by themselves: one of them is over, or blocked. */
+  untilDecided(wait: Wait, command: () => Promise<readonly ClaimView[]>): Promise<readonly ClaimView[]>;
   /** The same until every claim is over. */
   untilOver(wait: Wait, command: () => Promise<readonly ClaimView[]>): Promise<readonly ClaimView[]>;
 }
@@ -55,7 +55,11 @@ export const createClaimHold = ({
 
   return {
     untilSettled: held(areSettled),
-    untilSettledOrBlocked: held((claims) => areSettled(claims) || claims.some((claim) => claim?.blocked !== undefined)),
+    untilDecided: held(
+      (claims) =>
+        claims.every((claim) => claim?.state === "ACTIVE") ||
+        claims.some((claim) => claim === undefined || claim.blocked !== undefined),
+    ),
     untilOver: held((claims) => claims.every((claim) => claim === undefined)),
   };
 };

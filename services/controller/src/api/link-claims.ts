@@ -38,7 +38,7 @@ export const createLinkClaims = (deps: LinkClaimsDeps): Pick<LinkService, "reque
     refuseAll(checks, () => validateSelection(selection));
     checkCaller(node, context);
     const here = async () => (await commands.selectClaims(selection)).filter(({ claim }) => claim.node === node);
-    return await held.untilSettledOrBlocked({ context, waitMs }, here);
+    return await held.untilDecided({ context, waitMs }, here);
   };
 
   return {

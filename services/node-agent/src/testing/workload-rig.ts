@@ -1,10 +1,11 @@
+import { createHash } from "node:crypto";
 import { createManualClock, type ManualClock } from "@holdfast/shared/async/manual-clock";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { onTestFinished } from "vitest";
 import type { WorkloadName } from "../domain/workload-machine.ts";
 import type { Ledger } from "../ports.ts";
-import type { ClaimPhaseSeen, ClaimSeen, ControllerClaims } from "../workloads/controller-claims.ts";
+import type { ClaimSeen, ControllerClaims } from "../workloads/controller-claims.ts";
 import { haltWords } from "../workloads/halt-words.ts";
 import { createWorkloadManager, type WorkloadManager, type WorkloadOrder } from "../workloads/workload-manager.ts";
 import { anyCaller, type ModelAgent, permitOrder, startModelAgent, volumeRef } from "./model-agent.ts";
@@ -70,7 +71,7 @@ export async function startWorkloadRig(): Promise<WorkloadRig> {
       dirs: agent.host.dirs,
       haltOf: (ref) => haltWords(agent.volumes().halts().get(ref.volumeUid), clock.now()),
       claims,
-      hash: (text) => text,
+      hash: (text) => createHash("sha256").update(text).digest("hex"),
       clock,
       random: () => 0.5,
       log: createMemoryLogger(),
@@ -106,19 +107,17 @@ function createFakeClaims(agent: () => ModelAgent): FakeClaims {
   const watchers = new Set<() => void>();
   let failure: HoldfastError | undefined;
   let held: Promise<void> = Promise.resolve();
-  let epochs = 0;
+  const epochs = new Map<string, number>();
 
   const changed = (): void => {
     for (const wake of [...watchers]) wake();
   };
-  const settled = (states: readonly ClaimPhaseSeen[], claims: readonly ClaimSeen[]): boolean =>
-    claims.every(({ state }) => states.includes(state)) || claims.some(({ blocked }) => blocked !== undefined);
+  const isOver = ({ state }: ClaimSeen): boolean => ["RELEASED", "FAILED", "FENCED"].includes(state);
+  const decided = (claims: readonly ClaimSeen[]): boolean =>
+    claims.every(({ state }) => state === "ACTIVE") || claims.some((it) => it.blocked !== undefined || isOver(it));
   const living = (name: WorkloadName) =>
     [...known.values()].filter(
-      (claim) =>
-        claim.namespace === name.namespace &&
-        claim.workload === name.workload &&
-        !["RELEASED", "FAILED", "FENCED"].includes(claim.state),
+      (claim) => claim.namespace === name.namespace && claim.workload === name.workload && !isOver(claim),
     );
   const fakeOf = (name: WorkloadName, alias: string, volume: string): ClaimSeen => ({
     ...name,
@@ -154,8 +153,9 @@ function createFakeClaims(agent: () => ModelAgent): FakeClaims {
     async permit(uid) {
       const claim = known.get(uid);
       if (claim === undefined) throw new Error(`no claim ${uid}`);
-      epochs += 1;
-      const order = permitOrder(uid, epochs, { workload: claim.workload, alias: claim.alias });
+      const ctr = epochs.get(uid) ?? epochs.size + 1;
+      epochs.set(uid, ctr);
+      const order = permitOrder(uid, ctr, { workload: claim.workload, alias: claim.alias });
       const { volume } = claim;
       const ref = {
         ...volumeRef,
@@ -186,7 +186,7 @@ function createFakeClaims(agent: () => ModelAgent): FakeClaims {
       for (;;) {
         if (failure !== undefined) throw failure;
         const claims = claimUids.flatMap((uid) => known.get(uid) ?? []);
-        if (settled(["ACTIVE", "RELEASED", "FAILED", "FENCED"], claims)) return claims;
+        if (decided(claims)) return claims;
         await new Promise<void>((resolve, reject) => {
           const over = () => reject(new Error("given up"));
           signal.addEventListener("abort", over, { once: true });

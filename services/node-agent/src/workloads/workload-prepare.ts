@@ -8,7 +8,7 @@
  */
 import { backoffDelay } from "@holdfast/shared/async/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
-import { linkSignals } from "@holdfast/shared/async/signals";
+import { linkSignals, waitFor } from "@holdfast/shared/async/signals";
 import { type ErrorKind, type HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { type WorkloadName, type WorkloadRecord, type WorkloadState, workloadKey } from "../domain/workload-machine.ts";
 import type { Ledger } from "../ports.ts";
@@ -167,8 +167,7 @@ export function createWorkloadPrepare(options: WorkloadPrepareOptions): Workload
   return {
     async run(order, waitingFor, signal) {
       await replaced(order, waitingFor, signal);
-      const seen = await request(order, signal);
-      signal.throwIfAborted();
+      const seen = await waitFor(request(order, signal), signal);
       await claimed(order, seen);
       const until = linkSignals(signal);
       try {
