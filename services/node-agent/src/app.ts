@@ -160,7 +160,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       host.close();
     });
 
-    const { volumes, stats } = createVolumeParts({
+    const { volumes, stats, watch } = createVolumeParts({
       config,
       children: createKillableChildren({ clock: systemClock, deadlineMs: config.childTimeout }),
       clock: systemClock,
@@ -232,6 +232,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
         return () => local.stop({ graceMs: config.stopGrace });
       });
     workloads.resume();
+    watch.start(config.mountCheckInterval, directory.onChange);
 
     await lifecycle.start("admin", async () => {
       const admin = createAdminServer({
@@ -260,6 +261,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
           scope: mounts.scope,
           fingerprints: board,
           health: () => healthFacts(ledger, volumes.halts()),
+          lost: watch.lost,
         },
         ledger,
         dial: dialed.dial,

@@ -5,6 +5,7 @@ import { serviceSettings } from "@holdfast/shared/config/service-settings";
 import {
   addressSetting,
   durationSetting,
+  enumSetting,
   intSetting,
   listSetting,
   optional,
@@ -179,6 +180,19 @@ export const configSchema = defineConfig({
     env: "HOLDFAST_MOUNT_OPTIONS_FORCED",
     doc: "Mount options that every file system has that a workload is given; what its plugin leaves out is added.",
     default: defaultForcedOptions,
+  }),
+  deadMounts: enumSetting({
+    env: "HOLDFAST_DEAD_MOUNTS",
+    doc: "What is done when the process that served a mount is gone: mounted anew, or only told.",
+    values: ["restage", "report"],
+    default: "restage",
+  }),
+  mountCheckInterval: durationSetting({
+    env: "HOLDFAST_MOUNT_CHECK_INTERVAL",
+    doc: "Between two looks at all that is published: is it there, does it answer?",
+    min: 100,
+    max: 3_600_000,
+    default: 15_000,
   }),
   childTimeout: durationSetting({
     env: "HOLDFAST_CHILD_TIMEOUT",

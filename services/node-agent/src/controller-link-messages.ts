@@ -8,7 +8,7 @@ import type {
 } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import { VerificationScope } from "@holdfast/shared/gen/holdfast/v1/common";
 import type { PluginFingerprint } from "@holdfast/shared/gen/holdfast/v1/plugin";
-import type { DeadEpoch, VolumeRef } from "./domain/types.ts";
+import type { DeadEpoch, LostClaim, VolumeRef } from "./domain/types.ts";
 import type { Ledger, MountTable } from "./ports.ts";
 
 export interface AgentSelf {
@@ -23,6 +23,8 @@ export interface AgentSelf {
   readonly scope: MountTable["scope"];
   readonly fingerprints: Fingerprints;
   readonly health: () => HealthFacts;
+  /** Publications that vanished or died under their workloads. */
+  readonly lost: () => readonly LostClaim[];
 }
 
 /** The plugins of this host, with a number that rises at each change. */
@@ -122,6 +124,7 @@ export function acknowledgeMessage(
   self: AgentSelf,
   ledger: Pick<Ledger, "agent">,
   late: readonly LateRelease[],
+  lost: readonly LostClaim[],
 ): DeepPartial<AcknowledgeRequest> {
   return {
     node: self.node,
@@ -133,6 +136,15 @@ export function acknowledgeMessage(
       claimUid: dead.claimUid,
       epoch: { gen: BigInt(dead.epoch.gen), ctr: BigInt(dead.epoch.ctr) },
       verificationScope: scopes[self.scope],
+    })),
+    lost: lost.map(({ ref, claimUid, epoch, since, reason }) => ({
+      namespace: ref.namespace,
+      volume: ref.volume,
+      volumeUid: ref.volumeUid,
+      claimUid,
+      epoch: { gen: BigInt(epoch.gen), ctr: BigInt(epoch.ctr) },
+      since: new Date(since),
+      reason,
     })),
   };
 }

@@ -66,6 +66,8 @@ export function createControllerPeer(options: ControllerPeerOptions): { run(): P
   let told = 0;
   /** Forgotten by the controller, waiting for the turn of their volumes: a volume that hangs holds up no heartbeat. */
   const forgetting = new Set<string>();
+  /** Losses that this controller has on record. */
+  const toldLost = new Map<string, number>();
 
   const failed = async (what: string, error: unknown): Promise<void> => {
     signal.throwIfAborted();
@@ -111,8 +113,13 @@ export function createControllerPeer(options: ControllerPeerOptions): { run(): P
     const late = lateReleases(ledger)
       .filter(({ dead }) => !forgetting.has(dead.claimUid))
       .slice(0, 500);
-    if (late.length === 0 || ledger.damage !== undefined) return;
-    const { forgottenClaimUids } = await client.acknowledge(acknowledgeMessage(self, ledger, late), call);
+    const lost = self
+      .lost()
+      .filter(({ claimUid, since }) => toldLost.get(claimUid) !== since)
+      .slice(0, 500);
+    if (late.length + lost.length === 0 || ledger.damage !== undefined) return;
+    const { forgottenClaimUids } = await client.acknowledge(acknowledgeMessage(self, ledger, late, lost), call);
+    for (const { claimUid, since } of lost) toldLost.set(claimUid, since);
     for (const claimUid of forgottenClaimUids) {
       const one = late.find(({ dead }) => dead.claimUid === claimUid);
       if (one === undefined) continue;
@@ -145,6 +152,7 @@ export function createControllerPeer(options: ControllerPeerOptions): { run(): P
     async run() {
       for (;;) {
         await register();
+        toldLost.clear();
         let known = true;
         while (known) {
           // A beat that failed is tried again after its own wait.

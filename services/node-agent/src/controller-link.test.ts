@@ -47,7 +47,10 @@ function fakeFingerprints() {
   };
 }
 
-async function startLink(controllers: readonly string[], changes: { readonly heartbeatMs?: number } = {}) {
+async function startLink(
+  controllers: readonly string[],
+  changes: { readonly heartbeatMs?: number; readonly lost?: AgentSelf["lost"] } = {},
+) {
   const agent = await startModelAgent();
   const life = new AbortController();
   const log = createMemoryLogger();
@@ -64,6 +67,7 @@ async function startLink(controllers: readonly string[], changes: { readonly hea
     scope: "own-namespace",
     fingerprints: fingerprints.board,
     health: () => ({ notAccepting: undefined, publications: 0, blocked: 0, unacknowledged: 0 }),
+    lost: () => changes.lost?.() ?? [],
   };
   const link: ControllerLink = createControllerLink({
     controllers,
@@ -104,6 +108,29 @@ test("[I4] it registers, and the node epoch is journalled before it counts as re
     journalUid: agent.ledger().uid,
     fingerprintRevision: 0n,
   });
+});
+
+test("a publication that is lost is told once to each controller, and again when it is lost again", async () => {
+  const controllers = [await startFakeController(), await startFakeController()];
+  const epoch = { gen: 1, ctr: 5 };
+  let since = 1_000;
+  const lost = () => [{ ref: volumeRef, claimUid: "a", epoch, since, reason: "MOUNT_DEAD" }];
+  const { link } = await startLink(
+    controllers.map(({ address }) => address),
+    { lost },
+  );
+  await registered(link);
+  const told = (controller: FakeController) =>
+    controller.acknowledged
+      .flatMap((request) => request.lost)
+      .map((it) => [it.claimUid, it.reason, it.since?.getTime()]);
+  for (const controller of controllers) {
+    await expect.poll(() => told(controller)).toEqual([["a", "MOUNT_DEAD", 1_000]]);
+    await beats(controller, 3);
+    expect(told(controller)).toHaveLength(1);
+  }
+  since = 2_000;
+  for (const controller of controllers) await expect.poll(() => told(controller)).toHaveLength(2);
 });
 
 test("a plugin that changes is told at once, as a change, and its end as an end", async () => {
@@ -265,6 +292,7 @@ describe("answers of two controllers at once", () => {
         scope: "own-namespace",
         fingerprints: fakeFingerprints().board,
         health: () => ({ notAccepting: undefined, publications: 0, blocked: 0, unacknowledged: 0 }),
+        lost: () => [],
       },
       ledger: agent.ledger(),
       dial: (address) => ({

@@ -1,5 +1,6 @@
 /** What the logic of the agent needs of the world. Whoever needs a port takes it as an argument of its `createX`. */
 import type { AccessMode, AttachmentMode } from "./domain/access.ts";
+import type { Halt } from "./domain/answer-types.ts";
 import type { AgentRecord, VolumeRecord } from "./domain/events.ts";
 import type { MountView } from "./domain/mounts.ts";
 import type { AgentFacts, PermitFacts, VolumeRef, VolumeState } from "./domain/types.ts";
@@ -44,6 +45,14 @@ export interface KillableChildren {
   run(volume: string, command: string, args: readonly string[]): Promise<ChildEnd>;
   /** Children of a volume that were killed and have not ended. */
   leftBehind(volume: string): number;
+}
+
+/** Mounts whose server died under them, or does not answer. */
+export interface DeadMounts {
+  /** Takes away what is proved dead of a volume that is known to ail; done at once for any other. A halt: it is still there. */
+  clear(volume: VolumeState): Promise<Halt | undefined>;
+  /** By volume uid. */
+  halts(): ReadonlyMap<string, Halt>;
 }
 
 /** What a mount comes and goes by. */

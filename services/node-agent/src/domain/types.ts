@@ -81,6 +81,16 @@ export interface HeldClaim {
   readonly mountId: number;
 }
 
+/** A publication that the journal holds and the host has no more. */
+export interface LostClaim {
+  readonly ref: VolumeRef;
+  readonly claimUid: string;
+  readonly epoch: Epoch;
+  /** Wall clock, milliseconds. */
+  readonly since: number;
+  readonly reason: string;
+}
+
 /** A released epoch that is above the floor: a permit that carries it comes too late. */
 export interface DeadEpoch {
   readonly claimUid: string;

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { systemClock } from "@holdfast/shared/async/clock";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { onTestFinished } from "vitest";
 import { defaultAllowedOptions, defaultForcedOptions } from "../domain/mount-options.ts";
@@ -7,6 +8,7 @@ import type { VolumeState } from "../domain/types.ts";
 import { noFailpoints } from "../failpoints.ts";
 import type { Ledger, PermitOrder, ReleaseOrder } from "../ports.ts";
 import { createLedger, foldRecords } from "../volumes/ledger.ts";
+import { createMountWatch, type MountWatch } from "../volumes/mount-watch.ts";
 import { recoverVolumes } from "../volumes/recovery.ts";
 import { createSecureMount } from "../volumes/secure-mount.ts";
 import { createVolumeManager, type VolumeManager } from "../volumes/volume-manager.ts";
@@ -27,6 +29,7 @@ export const volumeRef = {
 export interface ModelAgent {
   readonly host: ModelHost;
   volumes(): VolumeManager;
+  watch(): MountWatch;
   ledger(): Ledger;
   disk(): JournalDisk;
   /** Resolves when the process of this life is gone. */
@@ -37,7 +40,7 @@ export interface ModelAgent {
   setQuarantined(quarantined: boolean): void;
 }
 
-export function createModelAgent(): ModelAgent {
+export function createModelAgent(deadMounts: "restage" | "report" = "restage"): ModelAgent {
   let disk = createJournalDisk("journal-1");
   let lives = 0;
   let boot = 1;
@@ -45,6 +48,7 @@ export function createModelAgent(): ModelAgent {
   let journal = openMemoryJournal(disk);
   let ledger = createLedger(journal);
   let volumes: VolumeManager | undefined;
+  let watch: MountWatch | undefined;
   let end: (value: "crashed") => void = () => undefined;
   let crashed = new Promise<"crashed">(() => undefined);
 
@@ -64,6 +68,10 @@ export function createModelAgent(): ModelAgent {
     volumes() {
       if (volumes === undefined) throw new Error("start() was not called");
       return volumes;
+    },
+    watch() {
+      if (watch === undefined) throw new Error("start() was not called");
+      return watch;
     },
     setQuarantined(next) {
       quarantined = next;
@@ -86,7 +94,18 @@ export function createModelAgent(): ModelAgent {
       if (ledger.agent().nodeEpoch !== nodeEpoch) {
         await ledger.commitAgent({ type: "node-epoch", nodeEpoch, clusterUid: "cluster" });
       }
-      volumes = createVolumeManager({
+      watch = createMountWatch({
+        ledger,
+        mounts: host.mounts,
+        rootDir: "/hf",
+        children: host.children,
+        lose: (ref, dead) => made.lose(ref, dead),
+        policy: deadMounts,
+        clock: systemClock,
+        log: createMemoryLogger(),
+        signal: new AbortController().signal,
+      });
+      const made = createVolumeManager({
         ledger,
         plugins: host.plugins,
         mounts: host.mounts,
@@ -98,15 +117,17 @@ export function createModelAgent(): ModelAgent {
         quarantined: () => quarantined,
         secure: createSecureMount({ ...host, forced: defaultForcedOptions }),
         allowedOptions: defaultAllowedOptions,
+        deadMounts: watch,
         signal: new AbortController().signal,
       });
+      volumes = made;
     },
   };
 }
 
 /** An agent that runs, for a test of one thing. */
-export async function startModelAgent(): Promise<ModelAgent> {
-  const agent = createModelAgent();
+export async function startModelAgent(deadMounts?: "restage" | "report"): Promise<ModelAgent> {
+  const agent = createModelAgent(deadMounts);
   await agent.start();
   onTestFinished(() => agent.crash());
   return agent;

@@ -34,14 +34,11 @@ export interface ModelHost {
   readonly plugins: NodePlugins;
   readonly children: KillableChildren;
   /** What a plugin makes of the options that a mount is to have; and what mount(8) is asked for. */
-  readonly mounting: {
-    pluginOptions: readonly string[];
-    readonly remounts: string[];
-    remountsWork: boolean;
-    fsType: string;
-  };
+  readonly mounting: ModelMounting;
   staged(): readonly string[];
   mountedPaths(): readonly string[];
+  /** Whoever serves the mounts at these paths is gone, or does not answer; nothing: all is well again. */
+  setAiling(kind: "dead" | "hung", paths: readonly string[]): void;
   /** Somebody unmounts it, or its user-space daemon dies. */
   unmount(path: string): void;
   reboot(): void;
@@ -55,6 +52,17 @@ export interface ModelHost {
   addForeign(line: MountLine, pid: number): void;
   clearForeign(): void;
   addMount(path: string, device: string, root: string): void;
+}
+
+export interface ModelMounting {
+  pluginOptions: readonly string[];
+  fsType: string;
+  readonly remounts: string[];
+  remountsWork: boolean;
+  /** Paths that a child looked at, and that one unmounted. */
+  readonly looks: string[];
+  readonly unmounts: string[];
+  unmountsWork: boolean;
 }
 
 export interface ModelFigures {
@@ -94,7 +102,12 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
     expand: (value) => ({ kind: "done", value }),
     stats: async () => ({ kind: "done", value: { usage: [{ unit: "bytes", total: 10n, used: 4n, available: 6n }] } }),
   };
-  const mounting: { pluginOptions: readonly string[]; remounts: string[]; remountsWork: boolean; fsType: string } = {
+  const dead = new Set<string>();
+  const hung = new Set<string>();
+  const mounting: ModelMounting = {
+    looks: [],
+    unmounts: [],
+    unmountsWork: true,
     pluginOptions: ["rw", "nosuid", "nodev"],
     remounts: [],
     remountsWork: true,
@@ -102,7 +115,21 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
   };
   const children: KillableChildren = {
     leftBehind: () => 0,
-    async run(_volume, command, [, , options = "", path = ""]) {
+    async run(_volume, command, args) {
+      const path = args.at(-1) ?? "";
+      if (command === "stat") {
+        mounting.looks.push(path);
+        const said = dead.has(path) ? `stat: ${path}: Transport endpoint is not connected` : "";
+        return hung.has(path) ? { kind: "hung" } : { kind: "ended", code: said === "" ? 0 : 1, said };
+      }
+      if (command === "umount") {
+        mounting.unmounts.push(path);
+        if (!mounting.unmountsWork) return { kind: "ended", code: 32, said: "busy" };
+        dead.delete(path);
+        unmount(path);
+        return { kind: "ended", code: 0, said: "" };
+      }
+      const options = args.at(-2) ?? "";
       mounting.remounts.push(`${command} ${options} ${path}`);
       if (!mounting.remountsWork) return { kind: "ended", code: 32, said: "not permitted" };
       const wanted = options.split(",").slice(2);
@@ -229,6 +256,11 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
     figures,
     children,
     mounting,
+    setAiling(kind, paths) {
+      const set = kind === "dead" ? dead : hung;
+      set.clear();
+      for (const path of paths) set.add(path);
+    },
     mounts: { scope: "host", look: async (everywhere) => view(everywhere) },
     dirs: {
       // Nothing of ours looks at what a volume covers.

@@ -1,5 +1,6 @@
 /** Why a run stopped, in words that name the volume, the plugin, the call, and what to do next. */
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { Ailment } from "../domain/ailment.ts";
 import type { Halt } from "../domain/answer-types.ts";
 import { showEpoch } from "../domain/epoch.ts";
 import type { Leftover } from "../domain/mounts.ts";
@@ -47,6 +48,29 @@ export const endWords = (ref: VolumeRef, { reason, method, code }: MountFailure)
 export function pluginAwayHalt(ref: VolumeRef, why: string): Halt {
   const message = `${nameVolume(ref)}: ${why}; it goes on as soon as the plugin can be called`;
   return { reason: "PLUGIN_NOT_READY", message, method: "", code: "" };
+}
+
+export function ailmentHalt(ref: VolumeRef, kind: Ailment, path: string): Halt {
+  const name = nameVolume(ref);
+  if (kind === "hung") {
+    return {
+      reason: "MOUNT_HUNG",
+      message: `${name}: what is mounted at ${path} does not answer; processes that use it hang until it does`,
+      method: "",
+      code: "",
+      blocked: {
+        missingProof: `an answer of the file system at ${path}`,
+        clearWith: `bring back what serves it (plugin ${ref.plugin}, or its backend)`,
+      },
+    };
+  }
+  return {
+    reason: "MOUNT_DEAD",
+    message: `${name}: the process that served the mount at ${path} is gone; it is mounted anew when its permit comes, and the workload has to be restarted to see it`,
+    method: "",
+    code: "",
+    blocked: { missingProof: `that nothing dead is mounted at ${path}`, clearWith: `umount --lazy ${path}` },
+  };
 }
 
 export function notSeenHalt(ref: VolumeRef, target: string): Halt {

@@ -2,17 +2,19 @@
 import type { Halt, Inventory, Orphan } from "../domain/answer-types.ts";
 import type { MountView } from "../domain/mounts.ts";
 import type { HostPaths } from "../domain/paths.ts";
-import type { VolumeRef, VolumeState } from "../domain/types.ts";
+import type { VolumeState } from "../domain/types.ts";
 import { isAtRest } from "../domain/volume-machine.ts";
+import type { Ledger } from "../ports.ts";
+import { damagedHalt } from "./halts.ts";
 
 export function takeInventory(
   view: MountView,
   paths: HostPaths,
-  volumes: Iterable<VolumeState>,
-  haltOf: (ref: VolumeRef) => Halt | undefined,
+  { volumes, damage }: Pick<Ledger, "volumes" | "damage">,
+  halts: ReadonlyMap<string, Halt>,
 ): Inventory {
-  const listed = [...volumes].map((state) => {
-    const halt = haltOf(state.ref);
+  const listed = [...volumes()].map((state) => {
+    const halt = damage === undefined ? halts.get(state.ref.volumeUid) : damagedHalt(state.ref, damage);
     return halt === undefined ? { state } : { state, halt };
   });
   return {

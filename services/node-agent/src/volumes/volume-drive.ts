@@ -5,7 +5,7 @@ import type { MountLine, MountView } from "../domain/mounts.ts";
 import { nextStep, type Step } from "../domain/next-step.ts";
 import type { MountFailure } from "../domain/types.ts";
 import type { Failpoint } from "../failpoints.ts";
-import type { HostDirs, MountTable, NodePlugin, NodePlugins, PermitContents } from "../ports.ts";
+import type { DeadMounts, HostDirs, MountTable, NodePlugin, NodePlugins, PermitContents } from "../ports.ts";
 import { endWords, nameVolume, noEndHalt, pluginAwayHalt } from "./halts.ts";
 import { publishStep, type StepTools, stageStep, verifyStep } from "./mount-steps.ts";
 import { type ReleaseContext, releaseStep, unpublishStep, unstageStep } from "./release-steps.ts";
@@ -19,6 +19,7 @@ export interface VolumeDriveOptions {
   readonly failpoint: Failpoint;
   readonly signal: AbortSignal;
   readonly secure: SecureMount;
+  readonly deadMounts: Pick<DeadMounts, "clear">;
 }
 
 export type MountEnd =
@@ -43,7 +44,7 @@ export interface VolumeDrive {
 const maxSteps = 16;
 
 export function createVolumeDrive(options: VolumeDriveOptions): VolumeDrive {
-  const { plugins, mounts, dirs, failpoint, signal, secure } = options;
+  const { plugins, mounts, dirs, failpoint, signal, secure, deadMounts } = options;
 
   type Way = { readonly claimUid: string; readonly context: ReleaseContext; readonly forward: Forward | undefined };
   type Forward = Pick<StepTools, "firstView" | "onRefused" | "onInsecure"> & { readonly contents: PermitContents };
@@ -95,6 +96,8 @@ export function createVolumeDrive(options: VolumeDriveOptions): VolumeDrive {
       const onInsecure: StepTools["onInsecure"] = (why) => {
         words = `${nameVolume(run.volume().ref)}: ${why}`;
       };
+      const dead = await deadMounts.clear(run.volume());
+      if (dead !== undefined) return { kind: "halted", halt: dead };
       const way: Way = { claimUid, context, forward: { contents, firstView, onRefused, onInsecure } };
       for (let count = 0; count < maxSteps; count += 1) {
         const claim = run.volume().claims[claimUid];

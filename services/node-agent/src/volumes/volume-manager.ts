@@ -13,21 +13,23 @@ import { compareEpochs, type Epoch, showEpoch, zeroEpoch } from "../domain/epoch
 import { judgePermit, judgeRelease, type Standing } from "../domain/judge-order.ts";
 import { type MountView, strays } from "../domain/mounts.ts";
 import type { HostPaths, VolumePaths } from "../domain/paths.ts";
-import type { PermitFacts, VolumeRef } from "../domain/types.ts";
+import type { HeldClaim, PermitFacts, VolumeRef } from "../domain/types.ts";
 import type { ExpandOrder } from "../domain/volume-figures.ts";
 import { isAtRest } from "../domain/volume-machine.ts";
 import type { Failpoint } from "../failpoints.ts";
-import type { HostDirs, Ledger, MountTable, NodePlugins, PermitContents, PermitOrder, ReleaseOrder } from "../ports.ts";
-import {
-  changedHalt,
-  damagedHalt,
-  endWords,
-  journalDamaged,
-  journalFull,
-  orphanHalt,
-  pluginAwayHalt,
-} from "./halts.ts";
+import type {
+  DeadMounts,
+  HostDirs,
+  Ledger,
+  MountTable,
+  NodePlugins,
+  PermitContents,
+  PermitOrder,
+  ReleaseOrder,
+} from "../ports.ts";
+import { changedHalt, endWords, journalDamaged, journalFull, orphanHalt, pluginAwayHalt } from "./halts.ts";
 import { takeInventory } from "./inventory.ts";
+import { createLostMounts } from "./lost-mounts.ts";
 import { adoptedFacts, adoptedRecord, factsOf, namesOf, storageOf, targetsOf } from "./order-facts.ts";
 import { heldByOther, publishAnswer } from "./publish-answer.ts";
 import { optionFailure, type SecureMount } from "./secure-mount.ts";
@@ -47,6 +49,7 @@ export interface VolumeManagerOptions {
   readonly log: Logger;
   readonly quarantined: () => boolean;
   readonly secure: SecureMount;
+  readonly deadMounts: DeadMounts;
   /** Names of the mount options that may be asked for. */
   readonly allowedOptions: readonly string[];
   /** The agent's life: aborted when calls to plugins have to be given up. */
@@ -60,15 +63,19 @@ export interface VolumeManager {
   expand(order: ExpandOrder, caller: AbortSignal): Promise<ExpandResult>;
   /** A controller has the release of this claim on record: nobody has to be told of it any more. */
   forget(ref: VolumeRef, claimUid: string): Promise<void>;
+  /** What is published and missing, or on one of these mounts, is in doubt from now on. Answers the claims. */
+  lose(ref: VolumeRef, dead: ReadonlySet<number>): Promise<readonly HeldClaim[]>;
   inventory(): Promise<Inventory>;
   /** What is wrong with a volume, since its last order. */
   halts(): ReadonlyMap<string, Halt>;
 }
 
 export function createVolumeManager(options: VolumeManagerOptions): VolumeManager {
-  const { ledger, plugins, mounts, dirs, paths, hash, failpoint, log, quarantined, signal, secure } = options;
+  const { ledger, plugins, mounts, dirs, paths, hash, failpoint, log, quarantined, signal, secure, deadMounts } =
+    options;
   const lanes = createKeyedLanes();
-  const drive = createVolumeDrive({ plugins, mounts, dirs, failpoint, signal, secure });
+  const drive = createVolumeDrive({ plugins, mounts, dirs, failpoint, signal, secure, deadMounts });
+  const lose = createLostMounts({ ledger, mounts });
   const halts = new Map<string, Halt>();
   /** The mounts before the first call for a volume, until its first publication. */
   const firstViews = new Map<string, MountView>();
@@ -118,11 +125,7 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
       case "refused":
         return judged;
       case "not-mounted":
-        return {
-          ...judged,
-          message: endWords(ref, judged.failure),
-          epoch: facts.epoch,
-        };
+        return { ...judged, message: endWords(ref, judged.failure), epoch: facts.epoch };
       case "changed":
         return { kind: "uncertain", halt: changedHalt(ref, facts) };
       case "repeat": {
@@ -254,6 +257,8 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
     return { kind: "released", epoch };
   };
 
+  const allHalts = () => new Map([...deadMounts.halts(), ...halts]);
+
   const checkDamage = (): void => {
     if (ledger.damage !== undefined) throw journalDamaged(ledger.damage);
   };
@@ -281,10 +286,9 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
           await run.commit({ type: "forgotten", claimUid });
       }),
     async inventory() {
-      const { damage } = ledger;
-      const haltOf = (ref: VolumeRef) => (damage === undefined ? halts.get(ref.volumeUid) : damagedHalt(ref, damage));
-      return takeInventory(await mounts.look(false), paths, ledger.volumes(), haltOf);
+      return takeInventory(await mounts.look(false), paths, ledger, allHalts());
     },
-    halts: () => halts,
+    lose: (ref, dead) => lanes.run(storageOf(ref), signal, () => lose(ref, dead)), // M1
+    halts: allHalts,
   };
 }

@@ -1,7 +1,9 @@
 /** All that deals with the volumes of this host, put together over one journal and one mount table. */
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { AgentConfig } from "../config.ts";
+import type { HeldClaim, VolumeRef } from "../domain/types.ts";
 import type { KillableChildren } from "../ports.ts";
+import { createMountWatch, type MountWatch } from "./mount-watch.ts";
 import { createSecureMount } from "./secure-mount.ts";
 import { createVolumeManager, type VolumeManager, type VolumeManagerOptions } from "./volume-manager.ts";
 import { createVolumeStats, type VolumeStats } from "./volume-stats.ts";
@@ -9,10 +11,16 @@ import { createVolumeStats, type VolumeStats } from "./volume-stats.ts";
 export interface VolumeParts {
   readonly volumes: VolumeManager;
   readonly stats: VolumeStats;
+  readonly watch: MountWatch;
 }
 
-export interface VolumePartsOptions extends Omit<VolumeManagerOptions, "secure" | "allowedOptions"> {
-  readonly config: Pick<AgentConfig, "statsTimeout" | "statsMaxAge" | "mountOptionsAllowed" | "mountOptionsForced">;
+type Made = "secure" | "allowedOptions" | "deadMounts";
+
+export interface VolumePartsOptions extends Omit<VolumeManagerOptions, Made> {
+  readonly config: Pick<
+    AgentConfig,
+    "rootDir" | "statsTimeout" | "statsMaxAge" | "mountOptionsAllowed" | "mountOptionsForced" | "deadMounts"
+  >;
   readonly clock: Clock;
   readonly children: KillableChildren;
 }
@@ -20,8 +28,10 @@ export interface VolumePartsOptions extends Omit<VolumeManagerOptions, "secure" 
 export function createVolumeParts(options: VolumePartsOptions): VolumeParts {
   const { config } = options;
   const secure = createSecureMount({ ...options, forced: config.mountOptionsForced });
-  return {
-    volumes: createVolumeManager({ ...options, secure, allowedOptions: config.mountOptionsAllowed }),
-    stats: createVolumeStats({ ...options, deadlineMs: config.statsTimeout, maxAgeMs: config.statsMaxAge }),
-  };
+  const lose = (ref: VolumeRef, dead: ReadonlySet<number>): Promise<readonly HeldClaim[]> => volumes.lose(ref, dead);
+  const watch = createMountWatch({ ...options, rootDir: config.rootDir, policy: config.deadMounts, lose });
+  const allowedOptions = config.mountOptionsAllowed;
+  const volumes: VolumeManager = createVolumeManager({ ...options, secure, allowedOptions, deadMounts: watch });
+  const stats = createVolumeStats({ ...options, deadlineMs: config.statsTimeout, maxAgeMs: config.statsMaxAge });
+  return { volumes, stats, watch };
 }

@@ -1,0 +1,40 @@
+/**
+ * A hung file system hangs whoever touches it. So none of the agent's own calls may lead to a path that a volume covers: what
+ * reads or changes files, or starts processes, is in a few files that were looked at for that.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+
+const root = path.resolve(import.meta.dirname, "..");
+
+const reviewed: Readonly<Record<string, string>> = {
+  "app.ts": "/etc/machine-id and the boot id",
+  "local-server.ts": "the agent's own socket",
+  "plugins/host/socket-dirs.ts": "directories of plugin sockets",
+  "plugins/host/static-plugins.ts": "the list of static plugins",
+  "volumes/durable-files.ts": "the state directory",
+  "volumes/host-dirs.ts": "parents of mount points, and names in them without following; rules H1 to H3",
+  "volumes/journal-writer.ts": "the journal",
+  "volumes/journal.ts": "the journal",
+  "volumes/killable-children.ts": "starts the children that may touch a volume, and kills them",
+  "volumes/mount-table.ts": "/proc",
+};
+
+const filesAndProcesses = /from "node:(fs|fs\/promises|child_process|worker_threads|dgram|vm)"/;
+
+test("only reviewed files touch the file system or start processes", () => {
+  const found = readdirSync(root, { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts") && !file.startsWith("testing/"))
+    .filter((file) => filesAndProcesses.test(readFileSync(path.join(root, file), "utf8")));
+  expect(found.sort()).toEqual(Object.keys(reviewed).sort());
+});
+
+test("what looks at names in a mount point's parent never follows one", () => {
+  const text = readFileSync(path.join(root, "volumes/host-dirs.ts"), "utf8");
+  const calls = [...text.matchAll(/\b(statSync|stat|open|opendir|readdir|access|realpath|readlink)\(/g)].map(
+    ([, it]) => it,
+  );
+  // Of a device node in devtmpfs, by its name.
+  expect(calls).toEqual(["stat"]);
+});
