@@ -5,7 +5,7 @@
  * L2 A record that the machine does not allow makes the journal damaged: nothing is guessed.
  */
 import type { AgentRecord, VolumeEvent, VolumeRecord } from "../domain/events.ts";
-import { applyRegistryChange, emptyRegistry } from "../domain/plugin-registry.ts";
+import { applyRegistryChange, emptyRegistry, type RegistryStep } from "../domain/plugin-registry.ts";
 import type { AgentFacts, VolumeState } from "../domain/types.ts";
 import { applyEvent, isFault } from "../domain/volume-machine.ts";
 import { afterBoot, applyWorkload, noWorkloads } from "../domain/workload-machine.ts";
@@ -46,7 +46,9 @@ export function foldRecords(entries: readonly unknown[]): Folded {
     else if ("s" in entry) volumes.set(entry.s.ref.volumeUid, entry.s);
     else if ("a" in entry) {
       if (entry.a.type === "boot" && entry.a.bootId !== agent.bootId) forgetSights(volumes);
-      agent = withRecord(agent, entry.a);
+      const after = withKnown(agent, entry.a);
+      if (typeof after === "string") return { agent, volumes, fault: `the agent itself: ${after}` };
+      agent = after;
     } else {
       const after = applyKnown(volumes.get(entry.v), entry.r);
       if (typeof after === "string") return { agent, volumes, fault: `volume ${entry.v}: ${after}` };
@@ -71,7 +73,12 @@ function applyKnown(volume: VolumeState | undefined, event: VolumeEvent): Volume
   return isFault(after) ? after.fault : after;
 }
 
-function withRecord(agent: AgentFacts, record: AgentRecord): AgentFacts {
+/** As for the volumes: what a later version wrote is not left out, which would be to forget it. */
+function withKnown(agent: AgentFacts, record: AgentRecord): AgentFacts | string {
+  return withRecord(agent, record) ?? `a record of unknown type ${JSON.stringify(record)}`;
+}
+
+function withRecord(agent: AgentFacts, record: AgentRecord): AgentFacts | undefined {
   switch (record.type) {
     case "node-epoch":
       return { ...agent, nodeEpoch: record.nodeEpoch, clusterUid: record.clusterUid };
@@ -79,8 +86,10 @@ function withRecord(agent: AgentFacts, record: AgentRecord): AgentFacts {
       return { ...agent, promisedGen: Math.max(agent.promisedGen, record.gen) };
     case "boot":
       return { ...agent, bootId: record.bootId, workloads: afterBoot(agent.workloads) };
-    case "plugin":
-      return { ...agent, plugins: applyRegistryChange(agent.plugins, record.change).registry };
+    case "plugin": {
+      const step = applyRegistryChange(agent.plugins, record.change) as RegistryStep | undefined;
+      return step && { ...agent, plugins: step.registry };
+    }
     case "workload":
       return { ...agent, workloads: applyWorkload(agent.workloads, record.record) };
   }
@@ -125,7 +134,7 @@ export function createLedger(journal: Journal): Ledger {
       ),
     commitAgent: (record) =>
       append([{ a: record }], () => {
-        agent = withRecord(agent, record);
+        agent = withRecord(agent, record) ?? agent;
       }),
     keep: take,
     onVolume: (listener) => void listeners.push(listener),

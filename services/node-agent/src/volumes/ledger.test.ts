@@ -1,0 +1,35 @@
+import { describe, expect, test } from "vitest";
+import { emptyRegistry } from "../domain/plugin-registry.ts";
+import { hosted } from "../testing/host-rig.ts";
+import { foldRecords } from "./ledger.ts";
+
+const prepared = { a: { type: "plugin", change: { type: "prepared", instance: hosted("a") } } };
+const registered = { a: { type: "plugin", change: { type: "registered", allocation: "a", at: 7, nodeId: "n" } } };
+
+describe("what the journal says of the agent itself", () => {
+  test("hosted plugins are the fold of their records, after any number of them", () => {
+    expect(foldRecords([]).agent.plugins).toEqual(emptyRegistry);
+    expect(foldRecords([prepared]).agent.plugins.entries).toMatchObject([{ order: 0, registeredAt: 0, nodeId: "" }]);
+    const both = foldRecords([prepared, registered]);
+    expect(both.agent.plugins.entries).toMatchObject([{ order: 1, registeredAt: 7, nodeId: "n" }]);
+    expect(foldRecords([{ f: both.agent }]).agent).toEqual(both.agent);
+    expect(
+      foldRecords([{ f: both.agent }, { a: { type: "plugin", change: { type: "removed", allocation: "a" } } }]).agent
+        .plugins,
+    ).toEqual({ entries: [], lastOrder: 1 });
+  });
+
+  test("a file that an earlier version rewrote knows no plugins, and all else", () => {
+    const { agent, fault } = foldRecords([{ f: { nodeEpoch: 3, clusterUid: "c", promisedGen: 1, bootId: "b" } }]);
+    expect(fault).toBeUndefined();
+    expect(agent).toMatchObject({ nodeEpoch: 3, clusterUid: "c", promisedGen: 1, bootId: "b", plugins: emptyRegistry });
+  });
+
+  test("a record of a later version is damage, and what stood before it is kept", () => {
+    for (const later of [{ type: "comet" }, { type: "plugin", change: { type: "moved", allocation: "a" } }]) {
+      const { agent, fault } = foldRecords([prepared, { a: later }, registered]);
+      expect(fault).toContain("the agent itself: a record of unknown type");
+      expect(agent.plugins.entries).toMatchObject([{ order: 0 }]);
+    }
+  });
+});
