@@ -18,6 +18,17 @@ test("with a name alone everything else has a default", () => {
   });
 });
 
+test("the socket for programs of the host is one, and for a group by name or number", () => {
+  const read = (env: Readonly<Record<string, string>>) => loadConfig(configSchema, { HOLDFAST_NODE: "node-a", ...env });
+  expect(read({})).toMatchObject({ localListen: undefined, localGroup: undefined });
+  const env = { HOLDFAST_LOCAL_LISTEN: "unix:///run/holdfast/agent.sock", HOLDFAST_LOCAL_GROUP: "runners" };
+  expect(read(env)).toMatchObject({ localListen: "unix:///run/holdfast/agent.sock", localGroup: "runners" });
+  expect(read({ HOLDFAST_LOCAL_GROUP: "998" }).localGroup).toBe("998");
+  // Whoever reaches an address would be the workload manager of the host.
+  expect(() => read({ HOLDFAST_LOCAL_LISTEN: "127.0.0.1:7612" })).toThrow(/HOLDFAST_LOCAL_LISTEN.*has to be a socket/);
+  expect(() => read({ HOLDFAST_LOCAL_GROUP: "a:b" })).toThrow("HOLDFAST_LOCAL_GROUP");
+});
+
 test("every mistake is told at once", () => {
   const env = {
     HOLDFAST_LISTEN: "nowhere",

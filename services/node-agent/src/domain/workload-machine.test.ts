@@ -61,7 +61,7 @@ test("a reboot ends every process: none has to be restarted", () => {
 describe("of any sequence of records", () => {
   const anyRecords = fc.array(fc.constantFrom(...Object.values(records)), { maxLength: 12 });
 
-  test("[J2] on its way out it stays there until it is gone", () => {
+  test("[Z2] on its way out it stays there until it is gone", () => {
     fc.assert(
       fc.property(anyRecords, (sequence) => {
         let book = noWorkloads;

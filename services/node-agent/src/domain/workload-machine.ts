@@ -2,8 +2,8 @@
  * One workload on this host: what its runner asked for, as the journal has it. What is mounted for it is in the records of
  * the volumes; here is only what they cannot tell. Pure, and total: every (phase × event) has been thought about once.
  *
- * J1 `wanted` is durable before any claim is asked for: what may have been claimed is known to be owed (no silent leak).
- * J2 `undoing` and `releasing` never go back: whoever wants the volumes again begins anew when this life is gone.
+ * Z1 `wanted` is durable before any claim is asked for: what may have been claimed is known to be owed (no silent leak).
+ * Z2 `undoing` and `releasing` never go back: whoever wants the volumes again begins anew when this life is gone.
  */
 
 export const workloadPhases = ["wanted", "claimed", "undoing", "releasing"] as const;
@@ -109,7 +109,7 @@ export const workloadTable: Readonly<Record<"none" | WorkloadPhase, Readonly<Rec
     gone: "removed",
   },
   undoing: {
-    wanted: "ignored", // J2
+    wanted: "ignored", // Z2
     claimed: "ignored",
     failed: "ignored",
     "release-wanted": "releasing",
@@ -118,7 +118,7 @@ export const workloadTable: Readonly<Record<"none" | WorkloadPhase, Readonly<Rec
     gone: "removed",
   },
   releasing: {
-    wanted: "ignored", // J2
+    wanted: "ignored", // Z2
     claimed: "ignored",
     failed: "ignored",
     "release-wanted": "releasing",

@@ -45,7 +45,7 @@ const phase = () => rig.ledger().agent().workloads["ns/web"]?.phase;
 const release = (waitMs = 0) => rig.workloads().release(webName, waitMs, anyCaller);
 
 describe("preparing a workload", () => {
-  test("[J1] nothing is asked of a controller before the wish is journalled", async () => {
+  test("[Z1] nothing is asked of a controller before the wish is journalled", async () => {
     const open = rig.claims.hold();
     const { done, outcome } = prepare();
     await rig.settle();
@@ -294,7 +294,7 @@ describe("giving a workload back", () => {
     expect(phase()).toBeUndefined();
   });
 
-  test("[J2] who prepares it again waits for the former life to go", async () => {
+  test("[Z2] who prepares it again waits for the former life to go", async () => {
     await prepared();
     rig.claims.fail(away);
     await release(minute);

@@ -2,7 +2,7 @@
  * Brings one workload to its mounts: waits for those it replaces, claims all or nothing, and waits until everything is
  * mounted here. Works on whether or not anybody waits; ends when it is ready, has failed, is blocked, or was given back.
  *
- * E1 Nothing is asked of a controller before the wish is journalled (J1), and a request is never given up in the middle.
+ * E1 Nothing is asked of a controller before the wish is journalled (Z1), and a request is never given up in the middle.
  * E2 What may have been made stays owed: only a certain refusal of the first request ends the record without an undo.
  * E3 The permits come from the controller, each on its own: no volume waits for another one here.
  */

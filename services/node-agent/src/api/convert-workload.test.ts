@@ -1,0 +1,98 @@
+import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { PrepareWorkloadRequest } from "@holdfast/shared/gen/holdfast/agent/v1/workload";
+import { AccessMode, AttachmentMode, type DeepPartial } from "@holdfast/shared/gen/holdfast/v1/common";
+import { describe, expect, test } from "vitest";
+import { prepareFrom } from "./convert-workload.ts";
+
+const read = (request: DeepPartial<PrepareWorkloadRequest>) => prepareFrom(PrepareWorkloadRequest.fromPartial(request));
+const fieldsOf = (request: DeepPartial<PrepareWorkloadRequest>): readonly string[] => {
+  try {
+    read(request);
+  } catch (error) {
+    if (isHoldfastError(error)) return error.violations.map(({ field }) => field);
+  }
+  return [];
+};
+const good: DeepPartial<PrepareWorkloadRequest> = {
+  namespace: "ns",
+  workload: "web",
+  volumes: [{ claim: { volume: "data" } }],
+};
+
+describe("a request to prepare a workload", () => {
+  test("an alias that is not given is the volume's id; a wait that is not given is the longest", () => {
+    const { order, waitMs } = read(good);
+    expect(order.claims).toEqual([{ alias: "data", volume: "data", readOnly: false, capability: undefined }]);
+    expect(order.volumes).toEqual([{ alias: "data", volume: "data", readOnly: false, places: [] }]);
+    expect(waitMs).toBe(600_000);
+    expect(read({ ...good, waitFor: { seconds: 0n, nanos: 5e8 } }).waitMs).toBe(500);
+    expect(read({ ...good, waitFor: { seconds: 100_000n, nanos: 0 } }).waitMs).toBe(600_000);
+  });
+
+  test("what a driver may treat as a secret stays with the claim, and out of what is journalled", () => {
+    const capability = {
+      attachmentMode: AttachmentMode.ATTACHMENT_MODE_FILE_SYSTEM,
+      accessMode: AccessMode.ACCESS_MODE_SINGLE_NODE_WRITER,
+      mountFlags: ["credentials=canary"],
+    };
+    const { order } = read({ ...good, volumes: [{ claim: { volume: "data", capability } }] });
+    expect(order.claims[0]?.capability?.mountFlags).toEqual(["credentials=canary"]);
+    expect(JSON.stringify(order.volumes)).not.toContain("canary");
+  });
+
+  test("every violation is told at once", () => {
+    const wrong = {
+      namespace: "No",
+      workload: "..",
+      requestId: "x".repeat(129),
+      replaces: ["No", "ok"],
+      waitFor: { seconds: -1n, nanos: 0 },
+      volumes: [
+        {},
+        { claim: { volume: "../etc", alias: "A" } },
+        {
+          claim: { volume: "data" },
+          mounts: [{ containerPath: "relative" }, { containerPath: "/a/../b", propagation: 9 }],
+        },
+        {
+          claim: {
+            volume: "data",
+            capability: {
+              attachmentMode: AttachmentMode.ATTACHMENT_MODE_BLOCK_DEVICE,
+              fsType: "EXT4!",
+              mountFlags: ["a b"],
+            },
+          },
+        },
+      ],
+    } as unknown as DeepPartial<PrepareWorkloadRequest>;
+    expect([...fieldsOf(wrong)].sort()).toEqual(
+      [
+        "namespace",
+        "workload",
+        "request_id",
+        "replaces[0]",
+        "wait_for",
+        "volumes[0].claim",
+        "volumes[1].claim.volume",
+        "volumes[1].claim.alias",
+        "volumes[2].mounts[0].container_path",
+        "volumes[2].mounts[1].container_path",
+        "volumes[2].mounts[1].propagation",
+        "volumes[3].claim.alias",
+        "volumes[3].claim.capability.access_mode",
+        "volumes[3].claim.capability.attachment_mode",
+        "volumes[3].claim.capability.fs_type",
+        "volumes[3].claim.capability.mount_flags[0]",
+      ].sort(),
+    );
+  });
+
+  test("1 to 64 volumes, and it does not replace itself", () => {
+    const many = (count: number) => Array.from({ length: count }, (_, at) => ({ claim: { volume: `v${at}` } }));
+    expect(fieldsOf({ ...good, volumes: [] })).toEqual(["volumes"]);
+    expect(fieldsOf({ ...good, volumes: many(64) })).toEqual([]);
+    expect(fieldsOf({ ...good, volumes: many(65) })).toEqual(["volumes"]);
+    expect(fieldsOf({ ...good, replaces: ["web"] })).toEqual(["replaces[0]"]);
+  });
+});
