@@ -1,3 +1,4 @@
+import type { LongMountTable, PublicationMemory } from "./host.ts";
 import type { HotPath, Verb } from "./hot-path.ts";
 import type { AgentMemory, VolumeMemory } from "./memory.ts";
 import type { Reactions } from "./reactions.ts";
@@ -20,4 +21,6 @@ export interface Figures {
   readonly reactions?: Reactions;
   readonly volumeMemory?: readonly VolumeMemory[];
   readonly agentMemory?: AgentMemory;
+  readonly publications?: PublicationMemory;
+  readonly longMountTable?: LongMountTable;
 }

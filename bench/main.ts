@@ -4,7 +4,7 @@
  * where the ratio is judged. Ratios and counts mean the same on every machine, milliseconds do not.
  *
  *   --quick    less of everything, under a minute       --json     the figures as JSON
- *   --strict   a ratio that is missed fails the run     --only     sections: hot-path,traced,throughput,reactions,volumes,agents
+ *   --strict   a ratio that is missed fails the run     --only     sections: hot-path,traced,throughput,reactions,volumes,agents,host
  *   --profile  a directory for CPU profiles of the services
  */
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
@@ -14,6 +14,7 @@ import { parseArgs } from "node:util";
 import { startOtlpReceiver } from "../test/harness/otlp-receiver.ts";
 import type { Figures } from "./figures.ts";
 import { startFloor } from "./floor/floor.ts";
+import { measureLongTable, measurePublications } from "./host.ts";
 import { measureHotPath } from "./hot-path.ts";
 import { measureAgentMemory, measureVolumeMemory } from "./memory.ts";
 import { type Plan, plans } from "./plan.ts";
@@ -25,7 +26,7 @@ import type { Subject } from "./support/subject.ts";
 import { measureThroughput } from "./throughput.ts";
 import { fails, verdictsOf } from "./verdicts.ts";
 
-const sections = ["hot-path", "traced", "throughput", "reactions", "volumes", "agents"] as const;
+const sections = ["hot-path", "traced", "throughput", "reactions", "volumes", "agents", "host"] as const;
 type Section = (typeof sections)[number];
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -120,6 +121,13 @@ const measure = async (wanted: ReadonlySet<Section>, plan: Plan, dir: string): P
     });
     await section("agents", async () => {
       figures.agentMemory = await measureAgentMemory(plan.agents);
+    });
+    await section("host", async () => {
+      const { url: store } = await startedRedis();
+      await withProduct({ store, volumes: plan.publications, nodes: 1 }, async (product) => {
+        figures.publications = await measurePublications(product, plan.publications);
+        figures.longMountTable = await measureLongTable(product, plan.tableRounds);
+      });
     });
     return figures;
   } finally {

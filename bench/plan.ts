@@ -12,6 +12,9 @@ export interface Plan {
   readonly reactions: number;
   readonly volumes: number;
   readonly agents: number;
+  readonly publications: number;
+  /** Claims and releases beside a short and beside a long mount table. */
+  readonly tableRounds: number;
 }
 
 const inFlight = (volumes: readonly [number, number, number], rounds: number): readonly ThroughputPlan[] =>
@@ -26,6 +29,8 @@ export const plans: Readonly<Record<"full" | "quick", Plan>> = {
     reactions: 7,
     volumes: 10_000,
     agents: 1000,
+    publications: 1000,
+    tableRounds: 40,
   },
   quick: {
     hotPath: { volumes: 25, rounds: 2 },
@@ -35,5 +40,7 @@ export const plans: Readonly<Record<"full" | "quick", Plan>> = {
     reactions: 3,
     volumes: 500,
     agents: 200,
+    publications: 100,
+    tableRounds: 15,
   },
 };

@@ -1,4 +1,5 @@
 import type { Figures } from "./figures.ts";
+import type { LongMountTable, PublicationMemory } from "./host.ts";
 import type { HotPath } from "./hot-path.ts";
 import type { AgentMemory, VolumeMemory } from "./memory.ts";
 import type { Reactions } from "./reactions.ts";
@@ -132,6 +133,25 @@ const memory = (volumes: readonly VolumeMemory[], agents: AgentMemory | undefine
   "",
 ];
 
+const publications = ({ publications: count, keptPerPublication, rssBytes }: PublicationMemory): readonly string[] => [
+  "Memory of one agent",
+  row("", "kept each", "RSS before", "RSS with"),
+  row(`${count} publications`, kib(keptPerPublication), mib(rssBytes.without), mib(rssBytes.with)),
+  "",
+];
+
+const longTable = ({ lines, claim, release }: LongMountTable): readonly string[] => {
+  const line = (what: string, { short, long }: LongMountTable["claim"]): string =>
+    row(what, short.p50, short.p99, long.p50, long.p99, `${number(long.p50 - short.p50)} ms`);
+  return [
+    "One at a time, plugin time in it, beside a short and a long mount table",
+    row("milliseconds", `${lines.short} lines`, "p99", `${lines.long} lines`, "p99", "p50 adds"),
+    line("claim", claim),
+    line("release", release),
+    "",
+  ];
+};
+
 const verdictLine = ({ holds, kind, text }: Verdict): string =>
   `  ${holds ? "pass" : "FAIL"}  ${text}${!holds && kind === "ratio" ? " (fails the run with --strict)" : ""}`;
 
@@ -153,6 +173,8 @@ export const reportOf = (figures: Figures): string => {
     ...(figures.throughput === undefined ? [] : throughput(figures.throughput)),
     ...(figures.reactions === undefined ? [] : reactions(figures.reactions)),
     ...(volumeMemory === undefined && agentMemory === undefined ? [] : memory(volumeMemory ?? [], agentMemory)),
+    ...(figures.publications === undefined ? [] : publications(figures.publications)),
+    ...(figures.longMountTable === undefined ? [] : longTable(figures.longMountTable)),
     "Verdicts",
     ...verdictsOf(figures).map(verdictLine),
     ...figures.failed.map((section) => `  FAIL  ${section}: ended with an error, see above`),

@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { readFile, readlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { startProcess } from "./managed-process.ts";
 import { until } from "./until.ts";
 
@@ -20,8 +21,8 @@ interface MountNamespaceOptions {
 }
 
 /**
- * What the host unmounts goes away inside as well (`slave`): copies of other tests' mounts would otherwise keep their
- * devices busy.
+ * Copies of other tests' mounts would keep their devices busy: what stands in the directory for temporary files is taken away
+ * here, and what the host unmounts elsewhere goes away inside as well, if it is shared (`slave`).
  */
 export const startMountNamespace = async ({ over = {} }: MountNamespaceOptions = {}): Promise<MountNamespace> => {
   const keeper = startProcess({
@@ -33,9 +34,15 @@ export const startMountNamespace = async ({ over = {} }: MountNamespaceOptions =
     const command = await readFile(`/proc/${keeper.pid}/comm`, "utf8");
     return (command.trim() === "sleep" && (await readlink(`/proc/${keeper.pid}/ns/mnt`)) !== own) || undefined;
   });
+  const within = (...command: readonly string[]) =>
+    spawnSync("nsenter", [`--mount=/proc/${keeper.pid}/ns/mnt`, ...command], { encoding: "utf8" });
+  const copies = (await readFile(`/proc/${keeper.pid}/mountinfo`, "utf8"))
+    .split("\n")
+    .map((line) => line.split(" ")[4] ?? "")
+    .filter((at) => at.startsWith(`${tmpdir()}/`));
+  if (copies.length > 0) within("umount", "--lazy", ...copies.reverse());
   for (const [file, shown] of Object.entries(over)) {
-    const enter = [`--mount=/proc/${keeper.pid}/ns/mnt`, "mount", "--bind", shown, file];
-    const { status, stderr } = spawnSync("nsenter", enter, { encoding: "utf8" });
+    const { status, stderr } = within("mount", "--bind", shown, file);
     if (status !== 0) throw new Error(`${shown} was not bound over ${file}: ${stderr}`);
   }
   return {
