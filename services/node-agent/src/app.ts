@@ -1,6 +1,5 @@
 /** The only file that knows every part: puts the agent together, starts it in order and stops it in reverse. */
 import { hash, randomUUID } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { release as kernelRelease } from "node:os";
 import { createPluginDirectory } from "@holdfast/csi/plugin-directory";
 import { readOwnUid } from "@holdfast/csi/socket-state";
@@ -22,6 +21,7 @@ import { createControllerLinkClaims } from "./controller-link-claims.ts";
 import { dialController } from "./controller-link-client.ts";
 import { createHostPaths } from "./domain/paths.ts";
 import type { FailpointName } from "./failpoints.ts";
+import { readHostIdentity } from "./host-identity.ts";
 import { createLocalServer } from "./local-server.ts";
 import { createFingerprintBoard } from "./plugins/fingerprint-board.ts";
 import { createHostedPlugins } from "./plugins/host/hosted-plugins.ts";
@@ -104,8 +104,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       const lock = await takeStateLock(stateDir);
       return () => lock.release();
     });
-    const machineId = await firstLine("/etc/machine-id", `node:${node}`);
-    const bootId = overrides.bootId ?? (await firstLine("/proc/sys/kernel/random/boot_id", "unknown"));
+    const { machineId, bootId } = await readHostIdentity(node, overrides.bootId);
     const journal = await openJournal({
       dir: stateDir,
       machine: machineId,
@@ -162,6 +161,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
 
     const { volumes, stats, watch } = createVolumeParts({
       config,
+      metrics,
       children: createKillableChildren({ clock: systemClock, deadlineMs: config.childTimeout }),
       clock: systemClock,
       ledger,
@@ -290,11 +290,4 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
   };
 
   return { log, start, stop: () => lifecycle.stop(), address: () => config.advertise ?? listening };
-}
-
-/** A file that may be missing in a container. */
-async function firstLine(file: string, fallback: string): Promise<string> {
-  const text = await readFile(file, "utf8").catch(() => "");
-  const [line = ""] = text.split("\n");
-  return line.trim() === "" ? fallback : line.trim();
 }

@@ -9,7 +9,7 @@ import { expect, test } from "vitest";
 const root = path.resolve(import.meta.dirname, "..");
 
 const reviewed: Readonly<Record<string, string>> = {
-  "app.ts": "/etc/machine-id and the boot id",
+  "host-identity.ts": "/etc/machine-id and the boot id",
   "local-server.ts": "the agent's own socket",
   "plugins/host/socket-dirs.ts": "directories of plugin sockets",
   "plugins/host/static-plugins.ts": "the list of static plugins",

@@ -1,11 +1,13 @@
 /** All that deals with the volumes of this host, put together over one journal and one mount table. */
 import type { Clock } from "@holdfast/shared/async/clock";
+import type { Metrics } from "@holdfast/shared/metrics";
 import type { AgentConfig } from "../config.ts";
 import type { HeldClaim, VolumeRef } from "../domain/types.ts";
 import type { KillableChildren } from "../ports.ts";
 import { createMountWatch, type MountWatch } from "./mount-watch.ts";
 import { createSecureMount } from "./secure-mount.ts";
 import { createVolumeManager, type VolumeManager, type VolumeManagerOptions } from "./volume-manager.ts";
+import { meterVolumes } from "./volume-metrics.ts";
 import { createVolumeStats, type VolumeStats } from "./volume-stats.ts";
 
 export interface VolumeParts {
@@ -22,6 +24,7 @@ export interface VolumePartsOptions extends Omit<VolumeManagerOptions, Made> {
     "rootDir" | "statsTimeout" | "statsMaxAge" | "mountOptionsAllowed" | "mountOptionsForced" | "deadMounts"
   >;
   readonly clock: Clock;
+  readonly metrics: Metrics;
   readonly children: KillableChildren;
 }
 
@@ -31,7 +34,8 @@ export function createVolumeParts(options: VolumePartsOptions): VolumeParts {
   const lose = (ref: VolumeRef, dead: ReadonlySet<number>): Promise<readonly HeldClaim[]> => volumes.lose(ref, dead);
   const watch = createMountWatch({ ...options, rootDir: config.rootDir, policy: config.deadMounts, lose });
   const allowedOptions = config.mountOptionsAllowed;
-  const volumes: VolumeManager = createVolumeManager({ ...options, secure, allowedOptions, deadMounts: watch });
+  const bare = createVolumeManager({ ...options, secure, allowedOptions, deadMounts: watch });
+  const volumes: VolumeManager = meterVolumes(bare, { ...options, lost: watch.lost });
   const stats = createVolumeStats({ ...options, deadlineMs: config.statsTimeout, maxAgeMs: config.statsMaxAge });
   return { volumes, stats, watch };
 }
