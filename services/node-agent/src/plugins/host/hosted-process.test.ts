@@ -12,7 +12,7 @@ import { createGrpcChannel, createGrpcClient } from "@holdfast/shared/grpc/clien
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { type SimPluginProcess, startSimBackend, startSimPlugin } from "@holdfast/sim-plugin/processes";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type AgentRig, isRoot, pluginName, startRig } from "../../testing/agent-rig.ts";
+import { type AgentRig, isRoot, journalText, pluginName, startRig } from "../../testing/agent-rig.ts";
 
 const NODE = PluginRole.PLUGIN_ROLE_NODE;
 const READY = SupervisionEvent.SUPERVISION_EVENT_READY;
@@ -44,7 +44,7 @@ async function startHosting() {
     rig,
     runner,
     backend,
-    start: () => rig.start(env),
+    start: (more: Readonly<Record<string, string>> = {}) => rig.start({ ...env, ...more }),
     async plugin(socket: string, instance: string): Promise<SimPluginProcess> {
       const started = await startSimPlugin({
         role: "node",
@@ -82,6 +82,20 @@ async function showRoot(rig: AgentRig): Promise<string> {
   mount("--make-shared", rig.rootDir);
   mount("--bind", rig.rootDir, view);
   return view;
+}
+
+/** Again and again while the agent is away. */
+async function untilAnswered<T>(ask: () => Promise<T>): Promise<T> {
+  let last: unknown;
+  for (let attempt = 0; attempt < 600; attempt += 1) {
+    try {
+      return await ask();
+    } catch (error) {
+      last = error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+  throw new Error("it was never answered", { cause: last });
 }
 
 const health = (rig: AgentRig) => rig.controller.fingerprints().map(({ instanceId, health: it }) => [instanceId, it]);
@@ -180,6 +194,33 @@ describe.skipIf(!isRoot)("a plugin process that the agent hosts", () => {
     await rig.releaseUntilSettled({ uid: "a", ctr: 1 });
     expect(rig.mountsBelowRoot()).toEqual([]);
   });
+});
+
+describe.skipIf(!isRoot)("the agent killed at a record of a hosted plugin", () => {
+  test.each(["prepared", "registered", "removed"] as const)(
+    "%s: the runner asks again and finds what it asked for, and nothing is left at the end",
+    async (record) => {
+      const { rig, runner, start, plugin, ready } = await startHosting();
+      await start();
+      rig.signal("SIGTERM");
+      await rig.exited();
+      const nth = ["prepared", "registered", "removed"].indexOf(record) + 1;
+      await start({ HOLDFAST_FAILPOINTS: `agent.journal.after-write=kill@${nth}` });
+      const revived = rig.exited().then(async (how) => {
+        expect(how).toBe("SIGKILL");
+        expect(JSON.stringify(await journalText(rig))).toContain(`\\"type\\":\\"${record}\\"`);
+        await start();
+      });
+      const asked = { plugin: pluginName, allocation: "alloc-1", role: NODE, hostFilesystem: true };
+      const { socket } = await untilAnswered(() => runner.preparePlugin(asked));
+      await plugin(socket, "one");
+      await untilAnswered(() => ready("alloc-1"));
+      expect(await untilAnswered(() => runner.stopPlugin({ allocation: "alloc-1" }))).toMatchObject({ stopped: true });
+      await revived;
+      expect(await untilAnswered(() => runner.listInstances({ plugin: pluginName }))).toMatchObject({ instances: [] });
+      expect(await readdir(path.join(rig.dir, "h"))).toEqual([]);
+    },
+  );
 });
 
 describe.skipIf(!isRoot)("a plugin that merely shows a socket", () => {
