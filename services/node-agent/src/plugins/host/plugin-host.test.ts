@@ -273,6 +273,10 @@ describe("restarts are asked for", () => {
       word: "restart-wanted",
       message: expect.stringContaining("plugin tiny.example.com (allocation a) was not ready for 1000 ms"),
     });
+    await until(() => clock.pending() > 0);
+    await clock.advance(1_000);
+    await until(() => steps.length === 3);
+    expect(steps.map(({ word }) => word)).toEqual(["waiting", "restart-wanted", "restart-wanted"]);
   });
 
   test("W47 for a plugin that hangs for ever after it was ready", async () => {

@@ -75,7 +75,8 @@ export function createSupervision(options: SupervisionOptions): Supervision {
   let last: SupervisionStep = { word: "waiting", message: "the socket was not looked at yet", at: clock.now() };
 
   const tell = (word: SupervisionWord, message: string): void => {
-    if (word === last.word && message === last.message) return;
+    // A request is made again; all else is told when it changes.
+    if (word === last.word && message === last.message && word !== "restart-wanted") return;
     last = { word, message, at: clock.now() };
     feed.publish(last);
   };
