@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { failpointNames } from "@holdfast/node-agent/failpoints";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import {
@@ -42,7 +43,11 @@ describe.skipIf(!root)("a runner that talks to its own host", { timeout: 120_000
   let runner: Runner;
 
   beforeEach(async () => {
-    cluster = await startCluster({ nodes: ["node-a"], realMounts: true });
+    cluster = await startCluster({
+      nodes: ["node-a"],
+      realMounts: true,
+      agentEnv: { HOLDFAST_MOUNT_CHECK_INTERVAL: "200ms", HOLDFAST_HEARTBEAT_INTERVAL: "500ms" },
+    });
     node = cluster.node("node-a");
     runner = runnerOf(node);
   }, 60_000);
@@ -204,6 +209,31 @@ describe.skipIf(!root)("a runner that talks to its own host", { timeout: 120_000
     await node.startAgent();
     const late = runner.watchWorkloads({ resumeToken: tokens[1] ?? "" })[Symbol.asyncIterator]();
     expect(await reasonOf(late.next())).toMatchObject({ reason: "EVENTS_TRIMMED" });
+    await released("web");
+    await removeVolume(cluster, "a");
+    await expectClean(cluster);
+  });
+
+  it("[W46] a mount that dies under a workload is made anew, and its runner hears that it has to be restarted", async () => {
+    await makeVolume(cluster, "a");
+    const { workload } = await prepare("web", "a");
+    const [mount] = workload?.mounts ?? [];
+    const stop = new AbortController();
+    const reasons: string[] = [];
+    const watching = (async () => {
+      for await (const { workload: it } of runner.watchWorkloads({}, { signal: stop.signal }))
+        if (it?.restartWantedSince !== undefined) reasons.push(it.restartReason);
+    })().catch(() => undefined);
+    expect(spawnSync("umount", [mount?.hostPath ?? ""]).status).toBe(0);
+    await until("the runner to be told", () => reasons.length > 0);
+    expect(new Set(reasons)).toEqual(new Set(["the mount of its volume a was lost"]));
+    const name = { namespace, workload: "web" };
+    await until("the mount to be back", async () => (await runner.getWorkload(name)).workload?.ready);
+    expect((await runner.getWorkload(name)).workload).toMatchObject({ mounts: [mount], restartReason: reasons[0] });
+    expect((await prepare("web", "a")).workload?.restartWantedSince).toBeUndefined();
+    stop.abort();
+    await watching;
+    expect(await release("web")).toEqual({ unmounted: true, remaining: [] });
     await released("web");
     await removeVolume(cluster, "a");
     await expectClean(cluster);

@@ -9,7 +9,6 @@ import type { PluginFingerprint } from "@holdfast/shared/gen/holdfast/v1/plugin"
 import { createGrpcServer } from "@holdfast/shared/grpc/server";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { onTestFinished } from "vitest";
-import { notImplemented } from "../api/unimplemented.ts";
 
 /** The controller's half of the link, with the memory that matters: node epoch by journal uid. */
 export interface FakeController {
@@ -77,9 +76,9 @@ export async function startFakeController(
       acknowledged.push(request);
       return { forgottenClaimUids: forgetting ? request.released.map(({ claimUid }) => claimUid) : [] };
     },
-    requestClaims: () => Promise.reject(notImplemented("RequestClaims")),
-    releaseClaims: () => Promise.reject(notImplemented("ReleaseClaims")),
-    issueTokens: () => Promise.reject(notImplemented("IssueTokens")),
+    requestClaims: () => Promise.reject(new Error("it has no claims")),
+    releaseClaims: () => Promise.reject(new Error("it has no claims")),
+    issueTokens: () => Promise.reject(new Error("it has no tokens")),
   });
   const address = await server.listen(listen);
   const stop = () => server.stop({ graceMs: 0 });
