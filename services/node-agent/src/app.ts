@@ -159,7 +159,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       host.close();
     });
 
-    const { volumes, stats, watch } = createVolumeParts({
+    const { volumes, stats, watch, upkeep } = createVolumeParts({
       config,
       metrics,
       children: createKillableChildren({ clock: systemClock, deadlineMs: config.childTimeout }),
@@ -173,6 +173,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       failpoint,
       log,
       quarantined: () => link?.quarantined() ?? false,
+      registered: () => link?.registered() === true,
       signal: calls.signal,
     });
     const startingBecause = (): string | undefined =>
@@ -233,6 +234,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       });
     workloads.resume();
     watch.start(config.mountCheckInterval, directory.onChange);
+    upkeep.start(config.mountCheckInterval);
 
     await lifecycle.start("admin", async () => {
       const admin = createAdminServer({

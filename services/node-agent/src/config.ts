@@ -187,6 +187,12 @@ export const configSchema = defineConfig({
     values: ["restage", "report"],
     default: "restage",
   }),
+  orphanMounts: enumSetting({
+    env: "HOLDFAST_ORPHAN_MOUNTS",
+    doc: "What is done with mounts below the root directory that the journal does not explain: told, or unmounted if unused.",
+    values: ["report", "unmount"],
+    default: "report",
+  }),
   mountCheckInterval: durationSetting({
     env: "HOLDFAST_MOUNT_CHECK_INTERVAL",
     doc: "Between two looks at all that is published: is it there, does it answer?",

@@ -6,6 +6,8 @@ export interface JournalDisk {
   readonly uid: string;
   readonly records: unknown[];
   syncs: number;
+  /** Set: there is room for releases only. */
+  fullBecause?: string;
 }
 
 export const createJournalDisk = (uid: string): JournalDisk => ({ uid, records: [], syncs: 0 });
@@ -33,7 +35,7 @@ export function openMemoryJournal(disk: JournalDisk): MemoryJournal {
     },
     rewriteFrom: () => undefined,
     rewrite: () => Promise.resolve(),
-    fullBecause: () => undefined,
+    fullBecause: () => disk.fullBecause,
     syncs: () => disk.syncs,
     bytes: () => 0,
     close: () => Promise.resolve(),

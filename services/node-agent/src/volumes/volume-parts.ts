@@ -6,6 +6,7 @@ import type { HeldClaim, VolumeRef } from "../domain/types.ts";
 import type { KillableChildren } from "../ports.ts";
 import { createMountWatch, type MountWatch } from "./mount-watch.ts";
 import { createSecureMount } from "./secure-mount.ts";
+import { createUpkeep, type Upkeep } from "./upkeep.ts";
 import { createVolumeManager, type VolumeManager, type VolumeManagerOptions } from "./volume-manager.ts";
 import { meterVolumes } from "./volume-metrics.ts";
 import { createVolumeStats, type VolumeStats } from "./volume-stats.ts";
@@ -14,6 +15,7 @@ export interface VolumeParts {
   readonly volumes: VolumeManager;
   readonly stats: VolumeStats;
   readonly watch: MountWatch;
+  readonly upkeep: Upkeep;
 }
 
 type Made = "secure" | "allowedOptions" | "deadMounts";
@@ -21,11 +23,18 @@ type Made = "secure" | "allowedOptions" | "deadMounts";
 export interface VolumePartsOptions extends Omit<VolumeManagerOptions, Made> {
   readonly config: Pick<
     AgentConfig,
-    "rootDir" | "statsTimeout" | "statsMaxAge" | "mountOptionsAllowed" | "mountOptionsForced" | "deadMounts"
+    | "rootDir"
+    | "statsTimeout"
+    | "statsMaxAge"
+    | "mountOptionsAllowed"
+    | "mountOptionsForced"
+    | "deadMounts"
+    | "orphanMounts"
   >;
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly children: KillableChildren;
+  readonly registered: () => boolean;
 }
 
 export function createVolumeParts(options: VolumePartsOptions): VolumeParts {
@@ -37,5 +46,6 @@ export function createVolumeParts(options: VolumePartsOptions): VolumeParts {
   const bare = createVolumeManager({ ...options, secure, allowedOptions, deadMounts: watch });
   const volumes: VolumeManager = meterVolumes(bare, { ...options, lost: watch.lost });
   const stats = createVolumeStats({ ...options, deadlineMs: config.statsTimeout, maxAgeMs: config.statsMaxAge });
-  return { volumes, stats, watch };
+  const upkeep = createUpkeep({ ...options, volumes, orphans: config.orphanMounts });
+  return { volumes, stats, watch, upkeep };
 }

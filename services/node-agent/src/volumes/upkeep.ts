@@ -1,0 +1,92 @@
+/**
+ * What the agent does to its host without an order of its own.
+ *
+ * U1 A node in quarantine gives back all that it holds, by the same steps as a release: it is how it becomes clean (F4).
+ * U2 A mount that nothing explains is taken away only where the settings say so, only after a controller has answered, and
+ *    only if two looks have shown the very same mount; never lazily, so that one in use stays.
+ */
+
+import type { Clock } from "@holdfast/shared/async/clock";
+import { every } from "@holdfast/shared/async/every";
+import type { Logger } from "@holdfast/shared/log/logger";
+import type { ReleaseResult } from "../domain/answer-types.ts";
+import type { HostPaths } from "../domain/paths.ts";
+import type { KillableChildren, Ledger, MountTable, ReleaseOrder } from "../ports.ts";
+import { findOrphans } from "./inventory.ts";
+import { namesOf } from "./order-facts.ts";
+
+export interface Upkeep {
+  tick(): Promise<void>;
+  /** Ticks until its signal is aborted. */
+  start(intervalMs: number): void;
+}
+
+export interface UpkeepOptions {
+  readonly ledger: Ledger;
+  readonly volumes: { release(order: ReleaseOrder, caller: AbortSignal): Promise<ReleaseResult> };
+  readonly mounts: Pick<MountTable, "look">;
+  readonly paths: HostPaths;
+  readonly children: KillableChildren;
+  readonly quarantined: () => boolean;
+  /** A controller has answered since the start. */
+  readonly registered: () => boolean;
+  readonly orphans: "report" | "unmount";
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+export function createUpkeep(options: UpkeepOptions): Upkeep {
+  const { ledger, volumes, mounts, paths, children, quarantined, registered, orphans, clock, log, signal } = options;
+  let seenBefore: ReadonlySet<number> = new Set();
+
+  /** U1 */
+  const giveBack = async (): Promise<void> => {
+    const held = [...ledger.volumes()].flatMap(({ ref, claims }) =>
+      Object.values(claims).map(({ facts }) => ({ ref, claimUid: facts.claimUid, epoch: facts.epoch })),
+    );
+    const { nodeEpoch } = ledger.agent();
+    const results = await Promise.allSettled(
+      held.map((one) => volumes.release({ ...one, nodeEpoch, unasked: true }, signal)),
+    );
+    for (const [at, { ref, claimUid }] of held.entries()) {
+      const result = results[at];
+      if (result?.status === "fulfilled" && result.value.kind === "released")
+        log.info("a claim was given back in quarantine", { ...namesOf(ref), claim: claimUid });
+      else if (result?.status === "rejected" && !signal.aborted)
+        log.warn("a claim cannot be given back in quarantine", { ...namesOf(ref), error: result.reason });
+    }
+  };
+
+  /** U2 */
+  const takeAway = async (): Promise<void> => {
+    const found = findOrphans(await mounts.look(false), paths, ledger.volumes());
+    const again = found.filter(({ mountId }) => seenBefore.has(mountId));
+    seenBefore = new Set(found.map(({ mountId }) => mountId));
+    // The newest lie on top.
+    for (const { path, mountId } of again.toReversed()) {
+      const end = await children.run(path, "umount", ["--no-canonicalize", path]);
+      const gone = end.kind === "ended" && end.code === 0;
+      const fields = { path, mount: mountId, detail: end.kind === "ended" ? end.said : "it did not end in time" };
+      if (gone) log.warn("a mount that nothing explains was taken away", { path, mount: mountId });
+      else log.warn("a mount that nothing explains stays", fields);
+    }
+  };
+
+  const tick = async (): Promise<void> => {
+    if (ledger.damage !== undefined) return;
+    if (quarantined()) await giveBack();
+    if (orphans === "unmount" && registered()) await takeAway();
+  };
+
+  return {
+    tick,
+    start(intervalMs) {
+      const onError = (error: unknown): void => {
+        if (!signal.aborted) log.error("the host could not be looked after", { error });
+      };
+      // Ends with the signal, and with nothing else.
+      every(intervalMs, tick, { signal, clock, jitter: 0.1, onError }).catch(() => undefined);
+    },
+  };
+}
