@@ -3,10 +3,14 @@
  * error, and it stays mounted. Neither is any business of the other volumes of the agent, nor keeps its own from being
  * released in the end.
  */
+import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
+import { WorkloadServiceDefinition } from "@holdfast/shared/gen/holdfast/agent/v1/workload";
 import type { Claim } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { createGrpcChannel, createGrpcClient } from "@holdfast/shared/grpc/client";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { startSimBackend, startSimPlugin } from "@holdfast/sim-plugin/processes";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
@@ -22,6 +26,7 @@ import {
   removeVolume,
   stateName,
 } from "../harness/scenario.ts";
+import { until } from "../harness/until.ts";
 import { full, sample } from "../support/full.ts";
 
 const root = process.getuid?.() === 0;
@@ -30,7 +35,7 @@ if (!root) console.warn("SKIPPED: real mounts need root");
 const plugin = "fuse.holdfast.dev";
 const daemonMain = path.resolve(import.meta.dirname, "../harness/fuse-daemon.ts");
 /** Lives of claims of other volumes that are measured at a time. */
-const lives = sample(100, 8);
+const lives = sample(50, 8);
 const rounds = sample(5, 1);
 
 describe.skipIf(!root)("a volume whose file system hangs or died", () => {
@@ -61,17 +66,26 @@ describe.skipIf(!root)("a volume whose file system hangs or died", () => {
     await cluster?.stop();
   });
 
-  /** The claim of a volume that such a process serves, and the process. */
-  const served = async (id: string): Promise<{ readonly claim: Claim; readonly daemon: ManagedProcess }> => {
-    const made = await persistently("the volume", () => makeVolume(cluster, id, fileWriter, { plugin }));
-    // Where the plugin keeps the data of the volume, which it binds over the paths that it is told.
-    const name = createHash("sha256").update(made.externalId).digest("hex").slice(0, 32);
-    const place = path.join(dataDir, name);
-    await mkdir(place);
+  const startDaemon = async (place: string): Promise<ManagedProcess> => {
     const daemon = startProcess({ name: "file system", command: [process.execPath, daemonMain, place] });
     ends.push(() => daemon.kill("SIGKILL"));
     onTestFinished(async () => void (await daemon.kill("SIGKILL")));
     await daemon.line((line) => line["message"] === "ready", "its line `ready`");
+    return daemon;
+  };
+
+  /** A volume that such a process serves, and where. */
+  const made = async (id: string): Promise<{ readonly place: string; readonly daemon: ManagedProcess }> => {
+    const volume = await persistently("the volume", () => makeVolume(cluster, id, fileWriter, { plugin }));
+    // Where the plugin keeps the data of the volume, which it binds over the paths that it is told.
+    const name = createHash("sha256").update(volume.externalId).digest("hex").slice(0, 32);
+    const place = path.join(dataDir, name);
+    await mkdir(place);
+    return { place, daemon: await startDaemon(place) };
+  };
+
+  const served = async (id: string): Promise<{ readonly claim: Claim; readonly daemon: ManagedProcess }> => {
+    const { daemon } = await made(id);
     const claim = await persistently("the claim", () => claimVolume(cluster, id));
     expect(stateName(claim)).toBe("ACTIVE");
     const [line = ""] = await mountsUnder(path.dirname(claim.hostPath));
@@ -165,4 +179,65 @@ describe.skipIf(!root)("a volume whose file system hangs or died", () => {
       if (full) expect(median, "p99 with it / p99 without, median").toBeLessThanOrEqual(1.25);
     },
   );
+
+  test("[I3] [I6] killed under a workload: found, taken away, mounted again once, and the workload is announced", {
+    timeout: 90_000,
+  }, async () => {
+    const node = cluster.node("node-a");
+    await node.agent().kill("SIGTERM");
+    await node.startAgent({ HOLDFAST_MOUNT_CHECK_INTERVAL: "300ms" });
+    const channel = createGrpcChannel(node.localAddress, { ownConnection: true });
+    const runner = createGrpcClient(WorkloadServiceDefinition, channel, { log: createMemoryLogger() });
+    const stop = new AbortController();
+    onTestFinished(() => {
+      stop.abort();
+      channel.close();
+    });
+    const { place, daemon } = await made("served");
+    const claim = { volume: "served" };
+    const volumes = [{ claim, mounts: [{ container: "main", containerPath: "/data" }] }];
+    const prepare = () =>
+      runner.prepareWorkload({ namespace, workload: "web", volumes, waitFor: { seconds: 20n, nanos: 0 } });
+    const { workload: before } = await persistently("the workload", prepare);
+    const hostPath = before?.mounts[0]?.hostPath ?? "";
+    const mounted = () => mountsUnder(path.dirname(hostPath));
+    const [first = ""] = await mounted();
+    expect(first).toContain(" - fuse ");
+    expect(before?.restartWantedSince).toBeUndefined();
+
+    const announced: string[] = [];
+    const watching = (async () => {
+      for await (const { workload } of runner.watchWorkloads({}, { signal: stop.signal }))
+        if (workload?.restartWantedSince !== undefined)
+          announced.push(`${workload.workload} ${workload.restartReason}`);
+    })().catch(() => undefined);
+    await daemon.kill("SIGKILL");
+    await until("the workload to be announced", () => announced.length > 0);
+    expect(announced[0]).toMatch(/^web ./);
+
+    // Its driver serves it anew, from the same place.
+    spawnSync("umount", ["--lazy", place]);
+    await startDaemon(place);
+    const second = await until("the mount to be there anew", async () => {
+      const [line, ...more] = await mounted();
+      expect(more).toEqual([]);
+      return line !== undefined && line.split(" ")[2] !== first.split(" ")[2] ? line : undefined;
+    });
+    expect(second).toContain(" - fuse ");
+    expect(spawnSync("stat", ["--format", "%F", hostPath], { encoding: "utf8", timeout: 5_000 }).stdout).toBe(
+      "directory\n",
+    );
+    // What runs still holds what died; whoever prepares it again has the new one.
+    const seen = await until("the workload to be whole", async () => {
+      const { workload } = await runner.getWorkload({ namespace, workload: "web" });
+      return workload?.ready === true ? workload : undefined;
+    });
+    expect(seen.restartWantedSince).toBeDefined();
+    expect((await prepare()).workload).toMatchObject({ ready: true, restartWantedSince: undefined });
+    await runner.releaseWorkload({ namespace, workload: "web", waitFor: { seconds: 20n, nanos: 0 } });
+    expect(await mounted()).toEqual([]);
+    stop.abort();
+    await watching;
+    await persistently("the deletion", () => removeVolume(cluster, "served"));
+  });
 });
