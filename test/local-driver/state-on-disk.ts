@@ -11,7 +11,12 @@ const stateOn =
     await mkdir(stateDir);
     await runCommand("truncate", "--size", size, disk);
     await runCommand(mkfs[0], ...mkfs.slice(1), disk);
-    await runCommand("mount", "-o", "loop", disk, stateDir);
+    const device = (await runCommand("losetup", "--find", "--show", disk)).trim();
+    // Somebody who had the number before may have left it read-only.
+    await runCommand("blockdev", "--setrw", device);
+    await runCommand("mount", "-w", device, stateDir);
+    // It goes with the mount.
+    await runCommand("losetup", "--detach", device);
     return stateDir;
   };
 

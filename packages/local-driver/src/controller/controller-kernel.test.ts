@@ -97,7 +97,7 @@ async function reflinkDisk(): Promise<string> {
   await writeFile(path.join(place, "disk"), "");
   await truncate(path.join(place, "disk"), 2 * 2 ** 30);
   await sh("mkfs.xfs", ["-q", "-m", "reflink=1", path.join(place, "disk")]);
-  await sh("mount", ["-o", "loop", path.join(place, "disk"), path.join(place, "mnt")]);
+  await sh("mount", ["-w", "-o", "loop", path.join(place, "disk"), path.join(place, "mnt")]);
   undo.push(() => sh("umount", [path.join(place, "mnt")]));
   return path.join(place, "mnt");
 }

@@ -83,7 +83,11 @@ export const createMountingHost = ({
   const unstage = async (volume: string, staging: string): Promise<void> => {
     await mounter.unmount(directoryOf(volume), stageOf(staging));
     if (stageStyle === "subdir") await rmdir(stageOf(staging)).catch(() => undefined);
-    for (const device of await loopsOf(volume)) await run("losetup", ["--detach", device]);
+    for (const device of await loopsOf(volume)) {
+      // What was set read-only stays so, for whoever gets the number next.
+      await run("blockdev", ["--setrw", device]);
+      await run("losetup", ["--detach", device]);
+    }
     if (removesStaging) await rmdir(staging).catch(() => undefined);
   };
 
