@@ -7,9 +7,9 @@ import {
   WorkloadServiceDefinition,
 } from "@holdfast/shared/gen/holdfast/agent/v1/workload";
 import { AccessMode, AttachmentMode, WatchKind } from "@holdfast/shared/gen/holdfast/v1/common";
-import { createGrpcChannel, createGrpcClient, type GrpcClient } from "@holdfast/shared/grpc/client";
+import { createGrpcChannel, createGrpcClient, type GrpcChannel, type GrpcClient } from "@holdfast/shared/grpc/client";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Cluster, type ClusterNode, startCluster } from "../harness/cluster.ts";
 import {
   expectClean,
@@ -40,27 +40,28 @@ type Runner = GrpcClient<typeof WorkloadServiceDefinition>;
 describe.skipIf(!root)("a runner that talks to its own host", { timeout: 120_000 }, () => {
   let cluster: Cluster;
   let node: ClusterNode;
+  let channel: GrpcChannel;
   let runner: Runner;
 
-  beforeEach(async () => {
+  beforeAll(async () => {
     cluster = await startCluster({
       nodes: ["node-a"],
       realMounts: true,
       agentEnv: { HOLDFAST_MOUNT_CHECK_INTERVAL: "200ms", HOLDFAST_HEARTBEAT_INTERVAL: "500ms" },
     });
     node = cluster.node("node-a");
-    runner = runnerOf(node);
-  }, 60_000);
-  afterEach(() => cluster.stop());
-
-  const runnerOf = ({ localAddress }: ClusterNode): Runner => {
-    const channel = createGrpcChannel(localAddress, { ownConnection: true });
-    onTestFinished(() => channel.close());
-    return createGrpcClient(WorkloadServiceDefinition, channel, {
+    channel = createGrpcChannel(node.localAddress, { ownConnection: true });
+    runner = createGrpcClient(WorkloadServiceDefinition, channel, {
       log: createMemoryLogger(),
       defaultDeadlineMs: 30_000,
     });
-  };
+  }, 60_000);
+  beforeEach(() => cluster.backend.client.clear());
+  afterAll(async () => {
+    channel.close();
+    await cluster.stop();
+  });
+
   const order = (workload: string, volumes: readonly string[]) => ({
     namespace,
     workload,
@@ -214,7 +215,7 @@ describe.skipIf(!root)("a runner that talks to its own host", { timeout: 120_000
     await expectClean(cluster);
   });
 
-  it("[W46] a mount that dies under a workload is made anew, and its runner hears that it has to be restarted", async () => {
+  it("a mount that dies under a workload is made anew, and its runner hears that it has to be restarted", async () => {
     await makeVolume(cluster, "a");
     const { workload } = await prepare("web", "a");
     const [mount] = workload?.mounts ?? [];
