@@ -69,10 +69,8 @@ describe("a stream", () => {
     await expect(offsets(connection, 80)).rejects.toMatchObject({ metadata: { code: "DEADLINE_EXCEEDED" } });
   });
 
-  it("with a time of its own ends by that, and the plugin is told of it", async () => {
-    const told = Promise.withResolvers<string | undefined>();
-    const { connection } = await serving(async function* (_, { metadata, signal: ended }) {
-      told.resolve(metadata.get("grpc-timeout"));
+  it("with a time of its own ends by that, however much it says meanwhile", async () => {
+    const { connection } = await serving(async function* (_, { signal: ended }) {
       while (!ended.aborted) {
         yield block(0);
         await new Promise((resolve) => setTimeout(resolve, 10));
@@ -83,8 +81,6 @@ describe("a stream", () => {
       for await (const _ of connection.stream("GetMetadataAllocated", { snapshotId: "s" }, options));
     })();
     await expect(reading).rejects.toMatchObject({ metadata: { code: "DEADLINE_EXCEEDED" } });
-    const text = await told.promise;
-    if (text !== undefined) expect(text).toBe("200m");
   });
 
   it("whose consumer is slow does not run out of time meanwhile", async () => {
