@@ -91,7 +91,8 @@ export function createWorkloadManager(options: WorkloadManagerOptions): Workload
     if (ledger.damage !== undefined) throw journalDamaged(ledger.damage);
     const before = stateOf(record);
     await ledger.commitAgent({ type: "workload", record });
-    if (stateOf(record) === undefined) for (const uid of Object.values(before?.claimUids ?? {})) told.delete(uid);
+    const uids = Object.values(stateOf(record)?.claimUids ?? {});
+    for (const uid of Object.values(before?.claimUids ?? {})) if (!uids.includes(uid)) told.delete(uid);
     changed(record);
     held.touch(record);
   };
