@@ -12,6 +12,7 @@ import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Cluster, type ClusterNode, startCluster } from "../harness/cluster.ts";
 import {
+  blockWriter,
   expectClean,
   makeVolume,
   mountsUnder,
@@ -117,6 +118,21 @@ describe.skipIf(!root)("a runner that talks to its own host", { timeout: 120_000
     });
     expect(await release("web")).toEqual({ unmounted: true, remaining: [] });
     for (const id of ["a", "b"]) await removeVolume(cluster, id);
+    await expectClean(cluster);
+  });
+
+  it("a block device comes with its number, also in another life of the agent", async () => {
+    await makeVolume(cluster, "raw", blockWriter);
+    const { workload } = await prepare("web", "raw");
+    const [mount] = workload?.mounts ?? [];
+    expect(mount?.device).toMatchObject({ path: expect.stringMatching(/^\/dev\/loop\d+$/), major: 7 });
+    expect(Number(mount?.device?.path.replace(/\D/g, ""))).toBe(mount?.device?.minor);
+    await node.agent().kill("SIGKILL");
+    await node.startAgent();
+    expect((await runner.getWorkload({ namespace, workload: "web" })).workload?.mounts).toEqual([mount]);
+    expect(await release("web")).toEqual({ unmounted: true, remaining: [] });
+    await released("web");
+    await removeVolume(cluster, "raw");
     await expectClean(cluster);
   });
 
