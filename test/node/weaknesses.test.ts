@@ -2,10 +2,16 @@
  * Weaknesses of another orchestrator's CSI client, each named as in docs/nomad-differences.md, that concern more than one part
  * of this one. The others have their tests beside the part.
  */
+import path from "node:path";
 import { callPolicy } from "@holdfast/csi/call-policy";
 import { useConnectionFixture } from "@holdfast/csi/testing/connection-fixture";
 import { type AgentRig, isRoot, pluginName, type RigClaim, startRig } from "@holdfast/node-agent/testing/agent-rig";
+import { PluginHostServiceDefinition } from "@holdfast/shared/gen/holdfast/agent/v1/plugin_host";
 import { AccessMode } from "@holdfast/shared/gen/holdfast/v1/common";
+import { PluginRole } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { createGrpcChannel, createGrpcClient } from "@holdfast/shared/grpc/client";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { createSimPlugin } from "@holdfast/sim-plugin/sim-plugin";
 import { ServerError, Status } from "nice-grpc";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { startCluster } from "../harness/cluster.ts";
@@ -21,6 +27,9 @@ import {
 } from "../harness/scenario.ts";
 import { createWorld } from "../support/controller/world.ts";
 import { sample } from "../support/full.ts";
+
+const nodeCalls = (rig: AgentRig) =>
+  rig.plugin.backend.record().filter(({ method }) => /^Node(Stage|Unstage|Publish|Unpublish)/.test(method));
 
 describe("W1 the deadline and the repeats that are declared are those that happen", () => {
   const { signal, start, connect } = useConnectionFixture();
@@ -73,12 +82,6 @@ describe.skipIf(!isRoot)("W2 W3 who uses a stage is known from the journal, by c
   const one: RigClaim = { uid: "one", ctr: 1, ...sharing };
   const two: RigClaim = { uid: "two", ctr: 2, ...sharing };
 
-  const nodeCalls = (rig: AgentRig): readonly string[] =>
-    rig.plugin.backend
-      .record()
-      .filter(({ method }) => /^Node(Stage|Unstage|Publish|Unpublish)/.test(method))
-      .map(({ method }) => method);
-
   const stepsOf = (rig: AgentRig): readonly (() => Promise<void>)[] => [
     async () => expect((await rig.publishUntilSettled(one)).published?.hostPath).toContain(rig.rootDir),
     async () => expect((await rig.publishUntilSettled(two)).published?.hostPath).toContain(rig.rootDir),
@@ -110,7 +113,7 @@ describe.skipIf(!isRoot)("W2 W3 who uses a stage is known from the journal, by c
         }
         await step();
       }
-      expect(nodeCalls(rig)).toEqual([
+      expect(nodeCalls(rig).map(({ method }) => method)).toEqual([
         "NodeStageVolume",
         "NodePublishVolume",
         "NodePublishVolume",
@@ -178,6 +181,55 @@ describe.skipIf(!isRoot)("W4 W5 nothing is taken for done that is not", () => {
     claimUid: "one",
     node: "node-a",
   };
+});
+
+describe.skipIf(!isRoot)("W48 a drain's deadline stops nobody's plugin under him", () => {
+  test("W48 plugin and user are told to stop together: the plugin is let go only when nothing of the user is left", {
+    timeout: 60_000,
+  }, async () => {
+    const rig = await startRig();
+    const local = `unix://${path.join(rig.dir, "local.sock")}`;
+    await rig.start({ HOLDFAST_LOCAL_LISTEN: local, HOLDFAST_HOSTED_PLUGIN_DIR: path.join(rig.dir, "h") });
+    const channel = createGrpcChannel(local);
+    onTestFinished(() => channel.close());
+    const identity = { role: "local", name: "runner" } as const;
+    const runner = createGrpcClient(PluginHostServiceDefinition, channel, { log: createMemoryLogger(), identity });
+    // The plugin of the rig is found in its directory; this one is hosted, and newer than that.
+    const { socket } = await runner.preparePlugin({
+      plugin: pluginName,
+      allocation: "drained",
+      role: PluginRole.PLUGIN_ROLE_NODE,
+      hostFilesystem: true,
+    });
+    const hosted = await createSimPlugin({
+      role: "node",
+      node: "node-a",
+      socket,
+      instance: "hosted",
+      backend: rig.plugin.backend,
+      dataDir: path.join(rig.dir, "data"),
+      realMounts: true,
+    });
+    onTestFinished(() => hosted.close());
+    const known = async (): Promise<boolean> =>
+      (await runner.listInstances({ plugin: pluginName })).instances.some(
+        ({ allocation, current }) => allocation === "drained" && current,
+      );
+    await expect.poll(known, { timeout: 10_000 }).toBe(true);
+    rig.plugin.kill();
+    const claim: RigClaim = { uid: "user", ctr: 1 };
+    await rig.publishUntilSettled(claim);
+    await expect(runner.stopPlugin({ allocation: "drained" })).rejects.toMatchObject({ reason: "PLUGIN_IN_USE" });
+    expect((await rig.releaseUntilSettled(claim)).released?.epoch).toEqual({ gen: 1n, ctr: 1n });
+    expect(await runner.stopPlugin({ allocation: "drained" })).toMatchObject({ stopped: true });
+    expect(nodeCalls(rig).map(({ method, instance }) => `${method} ${instance}`)).toEqual([
+      "NodeStageVolume hosted",
+      "NodePublishVolume hosted",
+      "NodeUnpublishVolume hosted",
+      "NodeUnstageVolume hosted",
+    ]);
+    expect(rig.mountsBelowRoot()).toEqual([]);
+  });
 });
 
 describe("W12 a write to one volume wakes that volume", () => {
