@@ -1,5 +1,5 @@
 import { HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import { anyCaller } from "../testing/model-agent.ts";
 import { away, startWorkloadRig, type WorkloadRig, webName, webOrder } from "../testing/workload-rig.ts";
 import type { WorkloadView } from "./workload-views.ts";
@@ -91,6 +91,32 @@ describe("preparing a workload", () => {
     await late.done;
     expect(late.outcome.view?.mounts).toEqual(first.mounts);
     expect(rig.claims.asked).toEqual(["request web data"]);
+  });
+
+  test("[O1] [O2] callers at the same time share one work, and one that goes away ends nothing", async () => {
+    const caller = new AbortController();
+    const gone = rig.workloads().prepare(webOrder(), minute, caller.signal);
+    const [one, two] = [prepare(), prepare()];
+    await rig.settle();
+    caller.abort(new Error("the runner went away"));
+    await expect(gone).rejects.toThrow("the runner went away");
+    await rig.claims.permit(uidOf("data"));
+    await Promise.all([one.done, two.done]);
+    expect(one.outcome.view?.ready).toBe(true);
+    expect(two.outcome).toEqual(one.outcome);
+    expect(rig.claims.asked).toEqual(["request web data"]);
+    expect(rig.clock.pending()).toBe(0);
+  });
+
+  test("without room in the journal nothing new is begun, and what is there is still given back", async () => {
+    await prepared();
+    const full = vi.spyOn(rig.ledger(), "fullBecause").mockReturnValue("the disk is full");
+    const other = prepare(webOrder({ workload: "other" }));
+    await other.done;
+    expect(other.outcome.reason).toBe("JOURNAL_FULL");
+    expect(await release(minute)).toEqual([]);
+    full.mockRestore();
+    expect(rig.claims.asked).toEqual(["request web data", "release web"]);
   });
 
   test("other content for the same workload is refused", async () => {
