@@ -1,4 +1,4 @@
-import type { LongMountTable, PublicationMemory } from "./host.ts";
+import type { LongMountTable, PublicationMemory } from "./host-measures.ts";
 import type { HotPath, Verb } from "./hot-path.ts";
 import type { AgentMemory, VolumeMemory } from "./memory.ts";
 import type { Reactions } from "./reactions.ts";

@@ -14,7 +14,7 @@ import { parseArgs } from "node:util";
 import { startOtlpReceiver } from "../test/harness/otlp-receiver.ts";
 import type { Figures } from "./figures.ts";
 import { startFloor } from "./floor/floor.ts";
-import { measureLongTable, measurePublications } from "./host.ts";
+import { measureLongTable, measurePublications } from "./host-measures.ts";
 import { measureHotPath } from "./hot-path.ts";
 import { measureAgentMemory, measureVolumeMemory } from "./memory.ts";
 import { type Plan, plans } from "./plan.ts";

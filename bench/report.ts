@@ -1,5 +1,5 @@
 import type { Figures } from "./figures.ts";
-import type { LongMountTable, PublicationMemory } from "./host.ts";
+import type { LongMountTable, PublicationMemory } from "./host-measures.ts";
 import type { HotPath } from "./hot-path.ts";
 import type { AgentMemory, VolumeMemory } from "./memory.ts";
 import type { Reactions } from "./reactions.ts";
