@@ -462,7 +462,9 @@ describe("calls in flight", () => {
   test("the deadline of the caller reaches the operation, and what it left is still in flight until it has ended", async () => {
     const { node: blockedNode, gate, begun } = blocked();
     const { node, controller, pending } = await serve({ node: blockedNode });
-    const error = await failure(node.nodeStageVolume(staging, { deadlineMs: 150 }));
+    // Connected first: the caller's clock runs while it connects, the driver's only once the call is there.
+    await node.nodeGetCapabilities({});
+    const error = await failure(node.nodeStageVolume(staging, { deadlineMs: 500 }));
     expect(error.kind).toBe("deadline");
     const signal = await begun.promise;
     await expect.poll(() => signal.aborted).toBe(true);
