@@ -155,6 +155,8 @@ describe("a permit", () => {
       publishContext: { device: "/dev/x" },
       stageSecrets: { a: "1" },
       nodePublishSecrets: { b: "2" },
+      expandTo: undefined,
+      nodeExpandSecrets: {},
       attempt: 4,
     });
   });
