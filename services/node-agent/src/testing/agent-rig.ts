@@ -94,9 +94,10 @@ export async function startRig({ backend = {}, host = {} }: RigOptions = {}): Pr
   let child: ChildProcess | undefined;
   let output = "";
   let exited: Promise<number | string> = Promise.resolve(0);
+  // Each of them: one that was refused may have been started beside one that lives on.
+  const ended: (() => Promise<unknown>)[] = [];
   onTestFinished(async () => {
-    child?.kill("SIGKILL");
-    await exited;
+    await Promise.all(ended.map((end) => end()));
   });
 
   const rig: AgentRig = {
@@ -125,7 +126,12 @@ export async function startRig({ backend = {}, host = {} }: RigOptions = {}): Pr
       });
       child = started;
       output = "";
-      exited = once(started, "exit").then(([code, signal]) => (signal ?? code) as number | string);
+      const end = once(started, "exit").then(([code, signal]) => (signal ?? code) as number | string);
+      exited = end;
+      ended.push(() => {
+        started.kill("SIGKILL");
+        return end;
+      });
       await new Promise<void>((resolve, reject) => {
         const take = (chunk: Buffer): void => {
           output += chunk.toString("utf8");
