@@ -68,9 +68,15 @@ describe.skipIf(!root)("one volume, end to end over real processes", () => {
     await makeVolume(cluster, "traced");
     const claim = await claimVolume(cluster, "traced");
     const wanted = ["ControllerPublishVolume", "NodeStageVolume", "NodePublishVolume"];
+    // Each process sends its spans when it likes: the last to come may be any of them, also one in the middle.
     const spans = await traces.until(
-      (all) => wanted.every((m) => all.some((s) => s.traceId === claim.traceId && s.name.endsWith(m))),
-      wanted.join(", "),
+      (all) => {
+        const sent = new Set(all.map((s) => s.spanId));
+        const ours = all.filter((s) => s.traceId === claim.traceId);
+        const complete = ours.every((s) => s.parentSpanId === "" || sent.has(s.parentSpanId));
+        return complete && wanted.every((m) => ours.some((s) => s.name.endsWith(m)));
+      },
+      `${wanted.join(", ")}, and all above them`,
     );
     const mine = spans.filter((s) => s.traceId === claim.traceId);
     const byId = new Map(mine.map((s) => [s.spanId, s]));
