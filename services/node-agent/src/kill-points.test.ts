@@ -45,7 +45,7 @@ const lives: Partial<Record<FailpointName, (rig: AgentRig) => Promise<void>>> = 
   "agent.dead.after-journal": async (rig) => void (await rig.releaseUntilSettled({ uid: "never", ctr: 9 })),
 };
 
-/** The whole list three times in full; otherwise a third of it once: the whole-system tests pass each point once more. */
+/** The whole list three times in full; otherwise a third of it once: the whole-system tests take the other two. */
 const pick = (names: readonly FailpointName[], share: number): readonly FailpointName[] =>
   full ? Array.from({ length: 3 }, () => names).flat() : names.filter((_, at) => at % share === 0);
 
