@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { MountEntry } from "../ports.ts";
-import { createNodeFixture, nodeSettings } from "../testing/node-fixture.ts";
+import { driverSettings } from "../testing/driver-settings.ts";
+import { createNodeFixture } from "../testing/node-fixture.ts";
 import { lookAt } from "./mounted.ts";
 
 const entry = (over: Partial<MountEntry>): MountEntry => ({
@@ -25,7 +26,7 @@ const look = async (type: "image" | "directory", ...mounts: readonly MountEntry[
     ] as const)
       at.memory.world.loops.set(device, { device, image, readonly, bytes: 1n });
   at.memory.world.mounts.push(...mounts);
-  const parts = { host: at.memory.host, settings: nodeSettings, undoMs: 5 };
+  const parts = { host: at.memory.host, settings: driverSettings, undoMs: 5 };
   return { mounted: await lookAt(parts, record), data };
 };
 

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { DriverError } from "../domain/driver-error.ts";
 import type { Capability, VolumeRecord } from "../domain/records.ts";
+import { driverSettings } from "../testing/driver-settings.ts";
 import { Killed } from "../testing/memory-faults.ts";
 import {
   blockCapability,
   createNodeFixture,
   mountCapability,
   type NodeFixture,
-  nodeSettings,
   readerCapability,
   stagingPath,
   targetPath,
@@ -236,7 +236,7 @@ test("taking back has a deadline of its own", async () => {
     { on: "filesystems.giveToGroup", kind: "fail", code: "INTERNAL" },
     { on: "mounts.unmount", kind: "hang" },
   );
-  const node = createNodeOperations({ host: at.memory.host, settings: nodeSettings, undoMs: 5 });
+  const node = createNodeOperations({ host: at.memory.host, settings: driverSettings, undoMs: 5 });
   const capability = { ...mountCapability, mountGroup: "7" };
   await expect(node.stage({ volumeId: id, stagingPath, capability }, at.signal)).rejects.toThrow(/not everything/);
   await at.stage(id, capability);

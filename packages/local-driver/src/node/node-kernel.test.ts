@@ -11,8 +11,9 @@ import { createTrees } from "../host/trees.ts";
 import type { NodeOperations } from "../operations.ts";
 import type { Host } from "../ports.ts";
 import { openState } from "../state/open-state.ts";
+import { driverSettings } from "../testing/driver-settings.ts";
 import { createHostRig, isRoot } from "../testing/host-rig.ts";
-import { blockCapability, mountCapability, nodeSettings, readerCapability } from "../testing/node-fixture.ts";
+import { blockCapability, mountCapability, readerCapability } from "../testing/node-fixture.ts";
 import { createNodeOperations } from "./node-operations.ts";
 
 /** On the real kernel, with the real adapters: what the host in memory only says. */
@@ -381,7 +382,7 @@ async function createKernelNode() {
       return `00000000-0000-4000-8000-${String(ids).padStart(12, "0")}`;
     },
   };
-  const node: NodeOperations = createNodeOperations({ host, settings: nodeSettings });
+  const node: NodeOperations = createNodeOperations({ host, settings: driverSettings });
   const staging = path.join(stateDir, "co/staging");
   const target = (n: number) => path.join(stateDir, `co/pod-${n}/target`);
   for (const directory of [staging, path.dirname(target(1)), path.dirname(target(2)), path.dirname(target(3))])

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { driverSettings } from "../testing/driver-settings.ts";
 import {
   blockCapability,
   createNodeFixture,
   mountCapability,
-  nodeSettings,
   readerCapability,
   stagingPath,
   targetPath,
@@ -281,7 +281,7 @@ describe("unpublish", () => {
     await at.publish(id, 1);
     const { host } = at.memory;
     const lying = { ...host, mounts: { ...host.mounts, unmount: async () => undefined } };
-    const node = createNodeOperations({ host: lying, settings: nodeSettings });
+    const node = createNodeOperations({ host: lying, settings: driverSettings });
     await expect(node.unpublish({ volumeId: id, targetPath: targetPath(1) }, at.signal)).rejects.toEqual(
       refused("INTERNAL", /still in the mount table/),
     );
@@ -347,7 +347,7 @@ describe("what others did", () => {
     const { at, id } = await staged();
     const { host } = at.memory;
     const lying = { ...host, mounts: { ...host.mounts, bind: async () => undefined } };
-    const node = createNodeOperations({ host: lying, settings: nodeSettings });
+    const node = createNodeOperations({ host: lying, settings: driverSettings });
     const input = {
       volumeId: id,
       stagingPath,

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { driverSettings } from "../testing/driver-settings.ts";
 import {
   blockCapability,
   createNodeFixture,
   mountCapability,
-  nodeSettings,
   readerCapability,
   stagingPath,
 } from "../testing/node-fixture.ts";
@@ -389,7 +389,7 @@ describe("what others did", () => {
     const { id } = await at.addVolume();
     const { host } = at.memory;
     const lying = { ...host, mounts: { ...host.mounts, mountDevice: async () => undefined } };
-    const node = createNodeOperations({ host: lying, settings: nodeSettings });
+    const node = createNodeOperations({ host: lying, settings: driverSettings });
     await expect(node.stage({ volumeId: id, stagingPath, capability: mountCapability }, at.signal)).rejects.toEqual(
       refused("INTERNAL", /table shows nothing there; call again; taken back: \/dev\/loop0$/),
     );

@@ -1,24 +1,14 @@
 import { type ControllerOperations, createControllerOperations } from "../controller/controller-operations.ts";
 import type { Capability, FsType, SnapshotRecord, VolumeRecord } from "../domain/records.ts";
 import type { CreateVolumeInput, DriverSettings } from "../operations.ts";
+import { driverSettings } from "./driver-settings.ts";
 import { createMemoryHost, type MemoryHost } from "./memory-host.ts";
 import { devOf } from "./memory-world.ts";
 
 export const mib = 1n << 20n;
 export const gib = 1n << 30n;
 
-export const controllerSettings: DriverSettings = {
-  name: "local.holdfast.dev",
-  version: "0.0.0",
-  nodeId: "node-a",
-  topologyKey: "local.holdfast.dev/node",
-  defaultType: "image",
-  types: ["directory", "image"],
-  defaultFsType: "ext4",
-  defaultBytes: 64n * mib,
-  attach: true,
-  maxVolumesPerNode: 0,
-};
+export const controllerSettings: DriverSettings = { ...driverSettings, attach: true };
 
 export const mounting: Capability = {
   access: "mount",

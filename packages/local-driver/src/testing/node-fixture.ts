@@ -1,22 +1,10 @@
 import type { Capability, VolumeRecord } from "../domain/records.ts";
 import { createNodeOperations } from "../node/node-operations.ts";
 import type { DriverSettings, NodeOperations } from "../operations.ts";
+import { driverSettings } from "./driver-settings.ts";
 import { createMemoryHost, type MemoryHost } from "./memory-host.ts";
 
 const mib = 1n << 20n;
-
-export const nodeSettings: DriverSettings = {
-  name: "local.holdfast.dev",
-  version: "0.0.0",
-  nodeId: "node-a",
-  topologyKey: "local.holdfast.dev/node",
-  defaultType: "image",
-  types: ["directory", "image"],
-  defaultFsType: "ext4",
-  defaultBytes: 64n * mib,
-  attach: false,
-  maxVolumesPerNode: 0,
-};
 
 export const mountCapability: Capability = {
   access: "mount",
@@ -57,7 +45,7 @@ export function createNodeFixture(settings: Partial<DriverSettings> = {}): NodeF
     memory.world.places.set(place, "directory");
   const signal = new AbortController().signal;
   const operations = () =>
-    createNodeOperations({ host: memory.host, settings: { ...nodeSettings, ...settings }, undoMs: 50 });
+    createNodeOperations({ host: memory.host, settings: { ...driverSettings, ...settings }, undoMs: 50 });
   return {
     memory,
     get node() {
