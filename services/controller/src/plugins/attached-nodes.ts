@@ -1,13 +1,10 @@
-import type { PluginFacts } from "@holdfast/csi/capabilities";
-import type { CsiCaller } from "@holdfast/csi/csi-caller";
+import type { PluginInstance } from "./plugin-calls.ts";
 
 /** A backend with more pages than this is not searched: the answer would come too late to be believed. */
 const maxPages = 1000;
 const pageEntries = 500;
 
-interface Asked extends Pick<CsiCaller, "call"> {
-  status(): { readonly facts?: PluginFacts };
-}
+type Asked = Pick<PluginInstance, "call" | "facts">;
 
 /**
  * Where the backend has a volume attached, by the plugin's node ids. Only a plugin that announces LIST_VOLUMES_PUBLISHED_NODES fills
@@ -18,8 +15,8 @@ export const attachedNodes = async (
   externalId: string,
   signal: AbortSignal,
 ): Promise<readonly string[] | "unknown"> => {
-  const controller = plugin.status().facts?.controller;
-  if (controller?.LIST_VOLUMES_PUBLISHED_NODES !== "yes") return "unknown";
+  const { controller } = plugin.facts;
+  if (controller.LIST_VOLUMES_PUBLISHED_NODES !== "yes") return "unknown";
   if (controller.GET_VOLUME === "yes") {
     const answer = await plugin.call("ControllerGetVolume", { volumeId: externalId }, { signal });
     if (answer.outcome === "done" && answer.value.status !== undefined) return answer.value.status.publishedNodeIds;

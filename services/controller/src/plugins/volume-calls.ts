@@ -1,0 +1,102 @@
+/** CreateVolume and DeleteVolume. */
+import type { CallOutcome } from "@holdfast/csi/outcome";
+import type { Logger } from "@holdfast/shared/log/logger";
+import type { Outcome } from "../domain/outcome.ts";
+import type { ContentSource, VolumeRecord, VolumeRef } from "../domain/volume.ts";
+import type { CreatedVolume } from "../domain/volume-change.ts";
+import type { CallContext, ControllerPlugins } from "../ports.ts";
+import type { Secrets } from "../secrets/secrets.ts";
+import { createdFrom, createRequest, sizeMistake } from "./convert.ts";
+import { failedFromCall, failureFrom, outcomeFromCall } from "./outcome-from-call.ts";
+import {
+  done,
+  nothing,
+  notSent,
+  type PluginCalls,
+  type PluginInstance,
+  refusedHere,
+  subjectOf,
+  unsayable,
+} from "./plugin-calls.ts";
+
+export interface VolumeCallsOptions {
+  readonly calls: PluginCalls;
+  readonly secrets: Secrets;
+  readonly log: Logger;
+  /** The volume that another one is to be made from. */
+  readonly sourceOf: (ref: VolumeRef) => Promise<Pick<VolumeRecord, "externalId"> | undefined>;
+}
+
+export const createVolumeCalls = (
+  options: VolumeCallsOptions,
+): Pick<ControllerPlugins, "createVolume" | "deleteVolume"> => {
+  const { calls, secrets, log, sourceOf } = options;
+
+  /** The content source in the plugin's own words. */
+  const sourceIn = async ({ namespace, contentSource }: VolumeRecord): Promise<ContentSource | "gone"> => {
+    if (contentSource.kind !== "volume") return contentSource;
+    const source = await sourceOf({ namespace, id: contentSource.id });
+    return source === undefined || source.externalId === "" ? "gone" : { kind: "volume", id: source.externalId };
+  };
+
+  const deleteAt = async (
+    instance: PluginInstance,
+    volume: VolumeRecord,
+    externalId: string,
+    call: CallContext,
+  ): Promise<CallOutcome<unknown>> => {
+    const values = await secrets.resolve(volume.secretRefs.delete ?? volume.secretRefs.create);
+    const request = { volumeId: externalId, secrets: { ...values } };
+    return instance.call("DeleteVolume", request, { signal: call.signal, subject: subjectOf(volume, call) });
+  };
+
+  /**
+   * A volume of the wrong size is deleted again, under the intent to create that is still stored: until the delete is known to
+   * have happened the create is owed as before and finds the same volume by its name, so that it is never lost.
+   */
+  const undo = async (
+    instance: PluginInstance,
+    volume: VolumeRecord,
+    made: CreatedVolume,
+    mistake: string,
+    call: CallContext,
+  ): Promise<Outcome<CreatedVolume>> => {
+    const message = `plugin ${volume.plugin} ${mistake}`;
+    log.warn("a volume of the wrong size is deleted again", {
+      volume: `${volume.namespace}/${volume.id}`,
+      plugin: volume.plugin,
+      external_id: made.externalId,
+      mistake,
+    });
+    const gone = await deleteAt(instance, volume, made.externalId, call);
+    if (gone.outcome === "done") return refusedHere(`${message}; it was deleted again`);
+    const failure = failureFrom(gone.failure);
+    return { kind: "unknown", failure: { ...failure, message: `${message}; deleting it again: ${failure.message}` } };
+  };
+
+  return {
+    createVolume: (volume, call) =>
+      calls.run(volume.plugin, volume.secretRefs.create, async (instance, values) => {
+        const source = await sourceIn(volume);
+        if (source === "gone")
+          return refusedHere(`the volume that ${volume.namespace}/${volume.id} is to be made from is gone`);
+        const { version, controller } = instance.facts;
+        const request = createRequest(volume, source, controller.SINGLE_NODE_MULTI_WRITER, values);
+        if ("because" in request) return unsayable(volume.plugin, request);
+        const answer = await instance.call("CreateVolume", request, {
+          signal: call.signal,
+          subject: subjectOf(volume, call),
+        });
+        if (answer.outcome !== "done") return failedFromCall(answer, call.attempt);
+        const made = createdFrom(answer.value, version);
+        if (made === undefined) return notSent("INTERNAL", "CreateVolume was answered without a volume");
+        const mistake = sizeMistake(volume, made.capacity);
+        return mistake === undefined ? done(made) : undo(instance, volume, made, mistake, call);
+      }),
+
+    deleteVolume: (volume, call) =>
+      calls.run(volume.plugin, undefined, async (instance) =>
+        outcomeFromCall(await deleteAt(instance, volume, volume.externalId, call), call.attempt, nothing),
+      ),
+  };
+};
