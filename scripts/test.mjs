@@ -2,58 +2,63 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { bin } from "./paths.mjs";
+import { bin, root } from "./paths.mjs";
 import { runChild } from "./run-child.mjs";
+import { countsOf, passedLater, readReport, secondTry, withSecondTry } from "./test-report.mjs";
 
 /** @returns {Promise<number>} 0 only when something ran and nothing failed */
 export async function testTask({ node, env, args, full }) {
   const folder = mkdtempSync(path.join(os.tmpdir(), "holdfast-report-"));
-  const report = path.join(folder, "report.json");
-  try {
+  const run = async (name, more) => {
+    const file = path.join(folder, `${name}.json`);
     const exitCode = await runChild(
       node,
-      [
-        path.join(bin, "vitest"),
-        "run",
-        "--reporter=default",
-        "--reporter=json",
-        `--outputFile.json=${report}`,
-        ...args,
-      ],
+      [path.join(bin, "vitest"), "run", "--reporter=default", "--reporter=json", `--outputFile.json=${file}`, ...more],
       { env: { ...env, ...(full ? { HOLDFAST_FULL: "1" } : {}) } },
     );
-    return summarize(report, exitCode);
+    return { exitCode, report: readReport(textOf(file)) };
+  };
+  try {
+    const first = await run("first", args);
+    if (first.exitCode === 0 || stopped(first.exitCode)) return summarize(first);
+    if (!full && outsideOfTests(first.report)) {
+      summarize(first);
+      console.log("\nFAILED ONCE outside of every test: all of it runs once more\n");
+      return summarize(await run("again", args));
+    }
+    const files = secondTry(first.report);
+    if (files === undefined) return summarize(first);
+    console.log(`\nfailed, and run once more, alone:\n${files.map((file) => `  ${file}`).join("\n")}\n`);
+    const second = await run("second", [...files.map((file) => path.relative(root, file)), "--no-file-parallelism"]);
+    const report = withSecondTry(first.report, second.report);
+    for (const line of passedLater(first.report, report)) console.log(`FAILED ONCE, passed when run again: ${line}`);
+    return summarize({ exitCode: second.exitCode, report });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function summarize(report, exitCode) {
-  const counted = readCounts(report);
-  const { passed, failed, skipped } = counted ?? { passed: 0, failed: 0, skipped: 0 };
-  if (counted === undefined) console.log("vitest ended without a report");
+/** An error that belongs to no test, or a worker that died: the report cannot say which file to run again. */
+const outsideOfTests = (report) => report === undefined || countsOf(report).failed === 0;
+
+/** Somebody asked it to stop: nothing is run again. */
+const stopped = (exitCode) => exitCode > 128;
+
+function textOf(file) {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+function summarize({ exitCode, report }) {
+  const { passed, failed, skipped } = countsOf(report);
+  if (report === undefined) console.log("vitest ended without a report");
   else if (passed + failed === 0) console.log("no test ran: that is a failure");
   else if (exitCode !== 0 && failed === 0)
     console.log("every test passed, yet vitest failed: an error outside of a test stands above");
   console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`);
   if (exitCode !== 0) return exitCode;
   return failed > 0 || passed === 0 ? 1 : 0;
-}
-
-function readCounts(report) {
-  let json;
-  try {
-    json = JSON.parse(readFileSync(report, "utf8"));
-  } catch {
-    return undefined;
-  }
-  // A file that cannot be loaded has no tests to count: it counts as one failure.
-  const broken = json.testResults.filter(
-    (file) => file.status === "failed" && !file.assertionResults.some((test) => test.status === "failed"),
-  );
-  return {
-    passed: json.numPassedTests,
-    failed: json.numFailedTests + broken.length,
-    skipped: json.numPendingTests + json.numTodoTests,
-  };
 }

@@ -162,3 +162,51 @@ test("an unknown task is a usage error", async () => {
   expect(exitCode).toBe(64);
   expect(errors).toMatch(/^usage: .*check.*test:full.*demo/);
 });
+
+describe("a test that failed once", () => {
+  const file = (name: string, passed: number, messages: readonly string[] = []) => ({
+    name,
+    status: messages.length > 0 ? "failed" : "passed",
+    assertionResults: [
+      ...Array.from({ length: passed }, (_, i) => ({ status: "passed", fullName: `ok ${i}` })),
+      ...messages.map((message, i) => ({ status: "failed", fullName: `bad ${i}`, failureMessages: [message] })),
+    ],
+  });
+
+  async function asked(first: readonly unknown[], second: readonly unknown[]) {
+    const code = `
+      import { countsOf, passedLater, readReport, secondTry, withSecondTry } from ${JSON.stringify(path.join(scripts, "test-report.mjs"))};
+      const first = readReport(${JSON.stringify(JSON.stringify({ testResults: first }))});
+      const second = readReport(${JSON.stringify(JSON.stringify({ testResults: second }))});
+      const merged = withSecondTry(first, second);
+      console.log(JSON.stringify({ again: secondTry(first), counts: countsOf(merged), later: passedLater(first, merged) }));
+    `;
+    return JSON.parse((await run(code)).out) as { again?: string[]; counts: object; later: string[] };
+  }
+
+  test("runs once more, is counted by that run, and is named", async () => {
+    const answer = await asked([file("a", 2), file("b", 1, ["timed out\n at x"])], [file("b", 2)]);
+    expect(answer.again).toEqual(["b"]);
+    expect(answer.counts).toEqual({ passed: 4, failed: 0, skipped: 0 });
+    expect(answer.later).toEqual(["b: bad 0: timed out"]);
+  });
+
+  test("and again has failed", async () => {
+    const answer = await asked([file("a", 2), file("b", 1, ["wrong"])], [file("b", 1, ["wrong"])]);
+    expect(answer.counts).toEqual({ passed: 3, failed: 1, skipped: 0 });
+    expect(answer.later).toEqual([]);
+  });
+
+  test("a counterexample or a broken invariant stands, and so do many failures", async () => {
+    for (const message of ["Property failed after 3 tests", "two writers [I1]"])
+      expect((await asked([file("a", 2), file("b", 1, [message])], [])).again).toBeUndefined();
+    const many = Array.from({ length: 9 }, (_, i) => file(`f${i}`, 0, ["wrong"]));
+    expect((await asked([file("a", 1), ...many], [])).again).toBeUndefined();
+  });
+
+  test("a file that cannot be loaded counts as one failure", async () => {
+    const broken = { name: "c", status: "failed", message: "no such module", assertionResults: [] };
+    const answer = await asked([file("a", 1), broken], [broken]);
+    expect(answer.counts).toEqual({ passed: 1, failed: 1, skipped: 0 });
+  });
+});
