@@ -69,6 +69,8 @@ export interface Commit {
    * tidied away yet may count.
    */
   readonly alone?: IndexEntry;
+  /** Records that are only compared: refused, as by a conflict, unless each has this very revision. Never one that is written. */
+  readonly expects?: readonly Pick<RecordWrite, "ref" | "expectedRev">[];
 }
 
 export type CommitResult =

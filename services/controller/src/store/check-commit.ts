@@ -57,6 +57,13 @@ export const checkCommit = (commit: Commit): void => {
     seen.add(named(write.ref));
     checkWrite(write, field);
   }
+  for (const [i, { ref, expectedRev }] of (commit.expects ?? []).entries()) {
+    const field = `expects[${i}] (${named(ref)})`;
+    if (seen.has(named(ref))) say(field, "is named twice in one commit");
+    seen.add(named(ref));
+    say(`${field}.ref.key`, keyFault(ref.key));
+    if (!count(expectedRev, 0)) say(`${field}.expectedRev`, "is no revision");
+  }
   if (commit.alone !== undefined) checkEntry(commit.alone, "alone");
   for (const [i, event] of commit.events.entries()) {
     const field = `events[${i}] (${named(event.ref)})`;

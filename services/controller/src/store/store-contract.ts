@@ -297,6 +297,52 @@ export const describeStore = (name: string, open: () => Promise<StoreHarness>): 
       });
     });
 
+    describe("a commit that expects records it does not write", () => {
+      it("passes while each has its revision, and is refused whole otherwise", async () => {
+        const [a, b, read] = [fresh("k"), fresh("k"), ref(fresh("s"), "secret")];
+        const absent = { ref: read, expectedRev: 0 };
+        expect(await store.commit(commitOf([write(a, 0, "1")], { expects: [absent] }))).toMatchObject({ ok: true });
+        await store.commit(commitOf([{ ...write("", 0, "s"), ref: read }]));
+        expect(await harness.other.commit(commitOf([write(a, 1, "2")], { expects: [absent] }))).toEqual({
+          ok: false,
+          conflicts: [{ ref: read, rev: 1 }],
+        });
+        const there = { ref: read, expectedRev: 1 };
+        const events = [{ type: "volume", ref: ref(b), body: "b" }];
+        const both = commitOf([write(a, 1, "2"), write(b, 0, "1")], { expects: [there], events });
+        expect(await store.commit(both)).toMatchObject({ ok: true, revs: [2, 1] });
+        // Only compared: the record is as it was, and what is wrong with the writes is told with it.
+        expect(await store.get(read)).toMatchObject({ rev: 1, body: "s" });
+        await store.commit(commitOf([{ ...write("", 1, null), ref: read }]));
+        expect(await store.commit(commitOf([write(a, 1, "late")], { expects: [there] }))).toEqual({
+          ok: false,
+          conflicts: [
+            { ref: ref(a), rev: 2 },
+            { ref: read, rev: 0 },
+          ],
+        });
+        expect(await store.commit(both)).toMatchObject({ ok: true, revs: [2, 1] });
+        await expect(
+          store.commit(commitOf([write(a, 2, "3")], { expects: [{ ref: ref(a), expectedRev: 2 }] })),
+        ).rejects.toMatchObject({ kind: "invalid" });
+      });
+
+      it("and the removal of such a record: one of the two passes", async () => {
+        for (let round = 0; round < 20; round += 1) {
+          const [user, read] = [fresh("k"), ref(fresh("s"), "secret")];
+          const carried = { index: "n", value: read.key };
+          await store.commit(commitOf([{ ...write("", 0, "s"), ref: read }]));
+          const answers = await Promise.all([
+            store.commit(
+              commitOf([write(user, 0, "u", { indexes: [carried] })], { expects: [{ ref: read, expectedRev: 1 }] }),
+            ),
+            harness.other.commit(commitOf([{ ...write("", 1, null), ref: read }], { alone: carried })),
+          ]);
+          expect(answers.filter(({ ok }) => ok)).toHaveLength(1);
+        }
+      });
+    });
+
     describe("indexes and queues", () => {
       it("lists in the order of keys, with a cursor that survives changes", async () => {
         const value = fresh("v");

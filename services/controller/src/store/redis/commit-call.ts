@@ -33,9 +33,11 @@ const wordsOf = ({ ref, expectedRev, body, ttlMs, due, indexes }: RecordWrite): 
 
 /** Everything after FCALL and the name of the function; made anew for each connection, as the process may be another. */
 export const encodeCommit = (keys: RedisKeys, commit: Commit) => {
-  const records = commit.writes.map((write) => keys.record(write.ref));
+  const expects = commit.expects ?? [];
+  const records = [...commit.writes, ...expects].map(({ ref }) => keys.record(ref));
   const names = [keys.meta, keys.events, keys.expiry, keys.answer(shortened(commit.opId)), ...records];
   const rest = [
+    tabbed(expects.map(({ expectedRev }) => expectedRev)),
     ...commit.writes.flatMap(wordsOf),
     ...commit.events.flatMap((event) => [event.type, memberOf(event.ref), event.body]),
   ];
@@ -62,8 +64,8 @@ export const decodeCommit = (commit: Commit, runId: string, reply: unknown): Com
     case "conflict": {
       const conflicts: { ref: RecordWrite["ref"]; rev: number }[] = [];
       for (let at = 0; at < fields.length; at += 2) {
-        const write = commit.writes[Number(fields[at]) - 1];
-        if (write !== undefined) conflicts.push({ ref: write.ref, rev: Number(fields[at + 1]) });
+        const compared = [...commit.writes, ...(commit.expects ?? [])][Number(fields[at]) - 1];
+        if (compared !== undefined) conflicts.push({ ref: compared.ref, rev: Number(fields[at + 1]) });
       }
       return { kind: "result", result: { ok: false, conflicts } };
     }

@@ -200,12 +200,13 @@ end
 -- Functions ----------------------------------------------------------------------------------------------------------------
 
 -- commit: every write and event, or none.
--- KEYS 1 meta, 2 events, 3 expiry, 4 the answer of this commit, 5… one record key per write
+-- KEYS 1 meta, 2 events, 3 expiry, 4 the answer of this commit, 5… one record key per write, then per record that is only compared
 -- ARGV 1 prefix, 2 clusterUid, 3 run_id that must be the vetted one ('' = need not be), 4 lowest generation, 5 events kept,
 --      6 the index:value entry that no other record may carry ('' = none);
+--      7 revisions, parted by tabs, of as many records that are only compared: theirs are the last KEYS;
 --      then 8 a write: member, expected revision, 1 or 0 = remove, body, time to live in ms or 0, queues, their due times, and
 --      index:value entries, each parted by tabs; then 3 an event: type, member, body
--- returns {'ok', seq, 'rev,rev,…'} | {'conflict', nth write, live revision, …} | {'unvetted', run_id, vettedRunId, gen}
+-- returns {'ok', seq, 'rev,rev,…'} | {'conflict', nth record key, live revision, …} | {'unvetted', run_id, vettedRunId, gen}
 --       | {'foreign', clusterUid} | {'crowded'}
 local function commit(keys, args)
   local meta, events, expiry, answer = keys[1], keys[2], keys[3], keys[4]
@@ -222,26 +223,33 @@ local function commit(keys, args)
   end
 
   local now = now_ms()
-  local writes, conflicts = {}, { 'conflict' }
-  for nth = 1, #keys - 4 do
-    local at = 6 + (nth - 1) * 8
+  local writes, conflicts, compared = {}, { 'conflict' }, {}
+  local function compare(nth, rev)
     local record = read_record(keys[4 + nth], now)
     local live = record.live and record.rev or 0
-    if live ~= tonumber(args[at + 2]) then
+    if live ~= tonumber(rev) then
       conflicts[#conflicts + 1] = nth
       conflicts[#conflicts + 1] = live
     end
+    return record
+  end
+  for rev in parts(args[7]) do compared[#compared + 1] = rev end
+  local written = #keys - 4 - #compared
+  for nth = 1, written do
+    local at = 7 + (nth - 1) * 8
+    local record = compare(nth, args[at + 2])
     writes[nth] = {
       key = keys[4 + nth], record = record, member = args[at + 1], there = args[at + 3], body = args[at + 4],
       ttl = args[at + 5], queues = args[at + 6], times = args[at + 7], indices = args[at + 8],
     }
   end
+  for nth, rev in ipairs(compared) do compare(written + nth, rev) end
   if #conflicts > 1 then return conflicts end
   if args[6] ~= '' and crowded(prefix .. 'i:' .. args[6], writes) then return { 'crowded' } end
 
   -- L1: from here on nothing is refused. Events first: the one command that could find the keys at odds with each other.
   local seq = tonumber(head[2])
-  local first_event = 7 + #writes * 8
+  local first_event = 8 + #writes * 8
   for at = first_event, #args, 3 do
     seq = seq + 1
     local id = string.format('0-%.0f', seq)

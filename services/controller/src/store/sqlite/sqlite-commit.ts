@@ -83,7 +83,7 @@ export const createSqliteCommit = (options: SqliteCommitOptions): ((commit: Comm
     if (commit.requiresVetted && db.meta("vettedRunId") !== runId)
       throw storeUnvetted(db.file, "it is not the file that this controller left");
     const at = now();
-    const conflicts = commit.writes.flatMap(({ ref, expectedRev }) => {
+    const conflicts = [...commit.writes, ...(commit.expects ?? [])].flatMap(({ ref, expectedRev }) => {
       const row = rowOf(ref);
       const there = row !== undefined && row.body !== null && (row.expires === null || row.expires > at);
       const rev = there ? row.rev : 0;
