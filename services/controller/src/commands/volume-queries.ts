@@ -1,6 +1,6 @@
 import { limits } from "../domain/limits.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
-import type { VolumeIndex } from "../records/volume-codec.ts";
+import { isBlocked, type VolumeIndex } from "../records/volume-codec.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import { volumeNotFound } from "./errors.ts";
 import type { Commands, VolumeFilter, VolumeView } from "./model.ts";
@@ -20,9 +20,6 @@ export const volumeIndexFor = (filter: {
   if (filter.namespace !== "") return ["volume-namespace", filter.namespace];
   return ["volume-all", "all"];
 };
-
-export const isBlocked = (volume: VolumeRecord): boolean =>
-  volume.blocked !== undefined || Object.values(volume.claims).some((c) => c.blocked !== undefined);
 
 const matches =
   (filter: VolumeFilter) =>

@@ -8,7 +8,9 @@ export type AggregateKind =
   | "plugin"
   | "secret"
   | "tombstone"
-  | "meta";
+  | "meta"
+  | "audit"
+  | "orphan";
 
 export interface AggregateRef {
   readonly kind: AggregateKind;

@@ -11,10 +11,15 @@ export type VolumeIndex =
   | "volume-namespace"
   | "volume-plugin"
   | "volume-unsettled"
+  | "volume-external"
+  | "volume-blocked"
   | "claim-node"
   | "claim-workload";
 
 export type TombstoneIndex = "over-workload" | "over-namespace";
+
+/** What is left of deleted volumes, by the storage that they stood for. */
+export const goneExternal = "over-external";
 
 export const dueQueue = "volumes";
 
@@ -33,6 +38,13 @@ export const refOfKey = (key: string): VolumeRef => {
   const slash = key.indexOf("/");
   return { namespace: key.slice(0, slash), id: key.slice(slash + 1) };
 };
+
+/** One piece of storage, however many records may want to stand for it. */
+export const externalValue = (plugin: string, externalId: string): string => `${plugin}/${externalId}`;
+
+/** Something of the volume cannot go on by itself. */
+export const isBlocked = (volume: VolumeRecord): boolean =>
+  volume.blocked !== undefined || Object.values(volume.claims).some((c) => c.blocked !== undefined);
 
 export const workloadValue = (namespace: string, workload: string): string => `${namespace}/${workload}`;
 
@@ -66,7 +78,9 @@ const indexesOf = (volume: VolumeRecord, unsettled: boolean): readonly IndexEntr
     entry("volume-plugin", volume.plugin),
     ...[...nodes].map((node) => entry("claim-node", node)),
     ...[...workloads].map((workload) => entry("claim-workload", workload)),
+    ...(volume.externalId === "" ? [] : [entry("volume-external", externalValue(volume.plugin, volume.externalId))]),
     ...(unsettled ? [entry("volume-unsettled", "all")] : []),
+    ...(isBlocked(volume) ? [entry("volume-blocked", "all")] : []),
   ];
 };
 
@@ -134,7 +148,8 @@ export const encodeVolumeTombstone = (volume: VolumeRecord, expectedRev: number,
     ref: volumeTombstoneRef(volume),
     expectedRev,
     body: JSON.stringify(tombstone),
-    indexes: [],
+    indexes:
+      volume.externalId === "" ? [] : [{ index: goneExternal, value: externalValue(volume.plugin, volume.externalId) }],
     due: [],
     ttlMs: tombstoneTtlMs,
   };

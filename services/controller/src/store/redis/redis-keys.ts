@@ -11,6 +11,8 @@ const letters: Readonly<Record<AggregateKind, string>> = {
   secret: "k",
   tombstone: "t",
   meta: "m",
+  audit: "a",
+  orphan: "o",
 };
 const kinds: ReadonlyMap<string, AggregateKind> = new Map(
   Object.entries(letters).map(([kind, letter]) => [letter, kind as AggregateKind]),
