@@ -20,6 +20,7 @@ import { createPluginService } from "./api/plugin-service.ts";
 import { createRepairService } from "./api/repair-service.ts";
 import { createVolumeService } from "./api/volume-service.ts";
 import { createCommands } from "./commands/commands.ts";
+import { createPluginCommands } from "./commands/plugin-commands.ts";
 import type { ControllerConfig } from "./config.ts";
 import { createCallMetrics, measureParts } from "./controller-metrics.ts";
 import type { FailpointName } from "./failpoints.ts";
@@ -37,6 +38,7 @@ import type { Ids } from "./ports.ts";
 import { createReconciler } from "./reconcile/reconciler.ts";
 import { runChangeFeed } from "./records/change-feed.ts";
 import { createChanges, nodeChangeKey } from "./records/changes.ts";
+import { createPluginRecords } from "./records/plugin-records.ts";
 import { createVolumeRecords } from "./records/volume-records.ts";
 import { createSecrets } from "./secrets/secrets.ts";
 import { openStateDir } from "./state-dir.ts";
@@ -151,14 +153,18 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       signal: work.signal,
     });
     await registry.load();
+    const pluginRecords = createPluginRecords({ store, clock, ids, signal: work.signal });
+    await pluginRecords.load();
     const feed = {
       records: {
         learnOf: records.learnOf,
         forgetAll() {
           records.forgetAll();
           inBackground("reading the nodes again", registry.load());
+          inBackground("reading the plugins again", pluginRecords.load());
         },
       },
+      learnOfPlugin: pluginRecords.learnOf,
       changes: {
         ...changes,
         publish(...keys: readonly string[]) {
@@ -226,6 +232,9 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
         nodes: registry,
         controllerId: id,
         besideController: () => controllerInstances(directory),
+        records: pluginRecords,
+        commands: createPluginCommands({ records: pluginRecords }),
+        tracing,
       }),
       repair: createRepairService({ gate, ids }),
       link: {

@@ -1,11 +1,14 @@
 import type { NodeRecord, Tri } from "./domain/node.ts";
 import type { Outcome } from "./domain/outcome.ts";
 import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "./domain/permit.ts";
+import type { PluginProfile } from "./domain/plugin-profile.ts";
+import type { Capabilities } from "./domain/plugin-record.ts";
 import type {
   AggregateRef,
   Commit,
   CommitResult,
   DueEntry,
+  IndexEntry,
   ListPage,
   ListQuery,
   StoredEvent,
@@ -26,6 +29,8 @@ export interface Store {
   /** In the order asked; undefined where there is none. */
   getMany(refs: readonly AggregateRef[]): Promise<readonly (StoredRecord | undefined)[]>;
   list(query: ListQuery): Promise<ListPage>;
+  /** How many records carry the entry; what has ended and was not tidied away yet may count. */
+  count(entry: IndexEntry): Promise<number>;
   commit(commit: Commit): Promise<CommitResult>;
   /** Entries with `at` ≤ now, oldest first. */
   due(queue: string, now: number, limit: number): Promise<readonly DueEntry[]>;
@@ -80,6 +85,15 @@ export interface ControllerPlugins {
   unpublish(volume: VolumeRecord, attachment: Attachment, call: CallContext): Promise<Outcome<void>>;
   /** After NOT_FOUND from an unpublish: is the pair really absent? `unknown` when the plugin cannot tell. */
   attachmentAbsent(volume: VolumeRecord, attachment: Attachment, call: CallContext): Promise<Tri>;
+}
+
+/** What is durable of plugins, from memory: asked on every call. */
+export interface PluginProfiles {
+  /** What operators said of the plugin, and the defaults for the rest; never undefined. */
+  of(plugin: string): PluginProfile;
+  /** What a version of it told when it last ran, `family:NAME`; what is missing is not known. "" = the latest version. */
+  remembered(plugin: string, version: string): Capabilities;
+  onChange(listener: (plugin: string) => void): () => void;
 }
 
 /** The agents, one channel a node. A call without an answer is `uncertain` or `pending`, never an exception of its own kind. */

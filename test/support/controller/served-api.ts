@@ -3,6 +3,7 @@ import { createClaimService } from "@holdfast/controller/api/claim-service";
 import { createNodeService } from "@holdfast/controller/api/node-service";
 import { createPluginService } from "@holdfast/controller/api/plugin-service";
 import { createVolumeService } from "@holdfast/controller/api/volume-service";
+import { createPluginCommands } from "@holdfast/controller/commands/plugin-commands";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
@@ -38,7 +39,18 @@ export const serveApi = async (world: World) => {
   server.add(NodeServiceDefinition, createNodeService({ nodes: world.nodes, remarks: () => undefined }));
   server.add(
     PluginServiceDefinition,
-    createPluginService({ nodes: world.nodes, controllerId: "c1", besideController: () => [] }),
+    createPluginService({
+      nodes: world.nodes,
+      controllerId: "c1",
+      besideController: () => [],
+      get records() {
+        return world.pluginRecords;
+      },
+      get commands() {
+        return createPluginCommands({ records: world.pluginRecords });
+      },
+      tracing,
+    }),
   );
   await server.listen(socket.address);
   const channel = createGrpcChannel(socket.address);

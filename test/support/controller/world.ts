@@ -9,6 +9,7 @@ import type { Nodes, NodeView, Store, StoreGate } from "@holdfast/controller/por
 import type { ReconcileFailpoint } from "@holdfast/controller/reconcile/failpoints";
 import { createReconciler } from "@holdfast/controller/reconcile/reconciler";
 import { createChanges } from "@holdfast/controller/records/changes";
+import { createPluginRecords } from "@holdfast/controller/records/plugin-records";
 import { createVolumeRecords } from "@holdfast/controller/records/volume-records";
 import { createSqliteStore } from "@holdfast/controller/store/sqlite/sqlite-store";
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
@@ -214,6 +215,8 @@ export const createWorld = async (
     const { signal } = life;
     const changes = createChanges();
     const records = createVolumeRecords({ store, clock, ids, issuer: `c1/${lives}`, changes, signal });
+    const pluginRecords = createPluginRecords({ store, clock, ids, signal });
+    await pluginRecords.load();
     const commands = createCommands({ records, nodes, plugins: backend, gate, clock, ids });
     const failpoint = (name: ReconcileFailpoint): void => {
       if (killAt?.name !== name) return;
@@ -236,7 +239,7 @@ export const createWorld = async (
       failpoint,
     });
     await reconciler.start();
-    return { life, changes, records, commands, reconciler };
+    return { life, changes, records, pluginRecords, commands, reconciler };
   };
 
   let controller = await start();
@@ -267,6 +270,9 @@ export const createWorld = async (
     },
     get records() {
       return controller.records;
+    },
+    get pluginRecords() {
+      return controller.pluginRecords;
     },
     get changes() {
       return controller.changes;

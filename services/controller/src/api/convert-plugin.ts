@@ -1,13 +1,19 @@
 import {
+  AssumedExpansion,
   type CapabilitySet,
+  ControllerPlacement,
+  FenceMethod,
   type Plugin,
   type PluginFingerprint,
   PluginHealth,
   type PluginInstance,
   PluginRole,
   Support,
+  type PluginProfile as WireProfile,
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import type { NodePlugin, Tri } from "../domain/node.ts";
+import { defaultProfile, type PluginProfile } from "../domain/plugin-profile.ts";
+import type { Checks } from "./check-request.ts";
 
 /** One instance of a plugin: on a node, or beside this controller. */
 export interface PluginSighting {
@@ -76,17 +82,86 @@ const controllerRequired = (sightings: readonly PluginSighting[]): Tri => {
   return said.includes("no") ? "no" : "unknown";
 };
 
-export const pluginMessage = (name: string, sightings: readonly PluginSighting[]): Plugin => {
+const expansions: Readonly<Record<PluginProfile["assumedExpansion"], AssumedExpansion>> = {
+  offline: AssumedExpansion.ASSUMED_EXPANSION_UNSPECIFIED,
+  online: AssumedExpansion.ASSUMED_EXPANSION_ONLINE,
+  none: AssumedExpansion.ASSUMED_EXPANSION_NONE,
+};
+
+const fences: Readonly<Record<PluginProfile["fence"], FenceMethod>> = {
+  none: FenceMethod.FENCE_METHOD_UNSPECIFIED,
+  "on-detach": FenceMethod.FENCE_METHOD_ON_DETACH,
+};
+
+const placements: Readonly<Record<PluginProfile["controllerPlacement"], ControllerPlacement>> = {
+  any: ControllerPlacement.CONTROLLER_PLACEMENT_UNSPECIFIED,
+  "beside-controller": ControllerPlacement.CONTROLLER_PLACEMENT_BESIDE_CONTROLLER,
+};
+
+const wordOf = <W extends string>(
+  words: Readonly<Record<W, number>>,
+  wire: number,
+  field: string,
+  checks: Checks,
+): W => {
+  const [first, ...rest] = Object.keys(words) as [W, ...W[]];
+  const found = [first, ...rest].find((word) => words[word] === wire);
+  if (found === undefined) checks.complain(field, "is no value that this version knows");
+  return found ?? first;
+};
+
+export const profileMessage = (profile: PluginProfile): WireProfile => ({
+  maxConcurrentCalls: profile.maxConcurrentCalls,
+  maxConcurrentAttachesPerNode: profile.maxConcurrentAttachesPerNode,
+  maxVolumesPerNode: BigInt(profile.maxVolumesPerNode),
+  fence: fences[profile.fence],
+  allowedFsTypes: [...profile.allowedFsTypes],
+  allowedMountFlags: [...profile.allowedMountFlags],
+  allowPathLikeIds: profile.allowPathLikeIds,
+  controllerPlacement: placements[profile.controllerPlacement],
+  assumedExpansion: expansions[profile.assumedExpansion],
+  codeReadings: profile.codeReadings.map(({ method, code, readAs }) => ({ csiMethod: method, code, readAs })),
+  exclusiveMethods: [...profile.exclusiveMethods],
+});
+
+/** As it was sent: zeros are not filled in yet, and what has no word here is complained of. */
+export const profileFrom = (wire: WireProfile | undefined, checks: Checks): PluginProfile =>
+  wire === undefined
+    ? defaultProfile
+    : {
+        maxConcurrentCalls: wire.maxConcurrentCalls,
+        maxConcurrentAttachesPerNode: wire.maxConcurrentAttachesPerNode,
+        maxVolumesPerNode: Number(wire.maxVolumesPerNode),
+        fence: wordOf(fences, wire.fence, "profile.fence", checks),
+        allowedFsTypes: wire.allowedFsTypes,
+        allowedMountFlags: wire.allowedMountFlags,
+        allowPathLikeIds: wire.allowPathLikeIds,
+        controllerPlacement: wordOf(placements, wire.controllerPlacement, "profile.controller_placement", checks),
+        assumedExpansion: wordOf(expansions, wire.assumedExpansion, "profile.assumed_expansion", checks),
+        codeReadings: wire.codeReadings.map(({ csiMethod, code, readAs }) => ({ method: csiMethod, code, readAs })),
+        exclusiveMethods: wire.exclusiveMethods,
+      };
+
+export const pluginMessage = (
+  name: string,
+  sightings: readonly PluginSighting[],
+  { profile, rev }: { readonly profile: PluginProfile; readonly rev: number },
+): Plugin => {
   const required = controllerRequired(sightings);
   const missing = missingFor(name, sightings, required);
   return {
     name,
     instances: sightings.map(instanceMessage),
-    profile: undefined,
+    profile: profileMessage(profile),
     schedulable: missing === "",
     unschedulableBecause: missing,
     controllerRequired: support[required],
     volumeCount: 0n,
-    revision: 0n,
+    revision: BigInt(rev),
+    controller: undefined,
+    node: undefined,
+    versions: [],
+    capabilities: undefined,
+    emptySince: undefined,
   };
 };

@@ -1,11 +1,13 @@
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
+import { type PluginCommands, type StoredPlugins, validateProfile } from "../commands/plugin-commands.ts";
 import { checkPlugin } from "../domain/limits.ts";
 import type { NodePlugin } from "../domain/node.ts";
 import type { Nodes } from "../ports.ts";
-import { createChecks, optionalId } from "./check-request.ts";
-import { type PluginSighting, pluginMessage } from "./convert-plugin.ts";
+import { type ApiDeps, callerOf } from "./api-deps.ts";
+import { createChecks, optionalId, refuseAll } from "./check-request.ts";
+import { type PluginSighting, pluginMessage, profileFrom } from "./convert-plugin.ts";
 import { nextPageToken, pageFrom, questionOf } from "./page-token.ts";
 import { unimplemented } from "./unimplemented.ts";
 
@@ -14,6 +16,9 @@ export interface PluginServiceDeps {
   readonly controllerId: string;
   /** The instances beside this controller. */
   readonly besideController: () => readonly { readonly socket: string; readonly plugin: NodePlugin }[];
+  readonly records: StoredPlugins;
+  readonly commands: PluginCommands;
+  readonly tracing: ApiDeps["tracing"];
 }
 
 type PluginService = Implementation<typeof PluginServiceDefinition>;
@@ -33,13 +38,19 @@ export const createPluginService = (deps: PluginServiceDeps): PluginService => {
     return Map.groupBy(all, ({ plugin }) => plugin.name);
   };
 
+  const messageOf = (name: string, found: readonly PluginSighting[]) =>
+    pluginMessage(name, found, { profile: deps.records.of(name), rev: deps.records.get(name)?.rev ?? 0 });
+
+  const known = (): ReadonlyMap<string, readonly PluginSighting[]> =>
+    new Map([...deps.records.list().map(({ record }) => [record.name, []] as const), ...sightings()]);
+
   return unimplemented(PluginServiceDefinition, {
     async getPlugin({ name }) {
       const violations = checkPlugin("name", name);
       if (violations.length > 0) throw invalidArgument(violations);
-      const found = sightings().get(name);
+      const found = known().get(name);
       if (found === undefined) throw unknownPlugin(name);
-      return { plugin: pluginMessage(name, found) };
+      return { plugin: messageOf(name, found) };
     },
 
     async listPlugins(request) {
@@ -48,15 +59,25 @@ export const createPluginService = (deps: PluginServiceDeps): PluginService => {
       const question = questionOf("ListPlugins", node);
       const { size, after = "" } = pageFrom(request, question, checks);
       if (checks.violations.length > 0) throw invalidArgument(checks.violations);
-      const names = [...sightings()]
+      const names = [...known()]
         .filter(([name, found]) => name > after && (node === "" || found.some((one) => one.node === node)))
         .sort(([a], [b]) => (a < b ? -1 : 1));
       const page = names.slice(0, size);
       const next = names.length > size ? page.at(-1)?.[0] : undefined;
       return {
-        plugins: page.map(([name, found]) => pluginMessage(name, found)),
+        plugins: page.map(([name, found]) => messageOf(name, found)),
         nextPageToken: nextPageToken(next, question),
       };
+    },
+
+    async setPluginProfile(request, context) {
+      const checks = createChecks();
+      const { name } = request;
+      const profile = profileFrom(request.profile, checks);
+      const input = { name, profile, expectedRevision: Number(request.expectedRevision) };
+      refuseAll(checks, () => validateProfile(input));
+      await deps.commands.setProfile(input, callerOf(deps, context, "SetPluginProfile"));
+      return { plugin: messageOf(name, sightings().get(name) ?? []) };
     },
   });
 };

@@ -10,6 +10,8 @@ import type { VolumeRecords } from "./volume-records.ts";
 export interface ChangeFeedDeps {
   readonly store: Store;
   readonly records: Pick<VolumeRecords, "learnOf" | "forgetAll">;
+  /** Another controller wrote the record of a plugin. */
+  readonly learnOfPlugin: (plugin: string) => Promise<void>;
   readonly changes: Changes;
   readonly clock: Clock;
   readonly log: Logger;
@@ -33,15 +35,21 @@ const revOf = (event: StoredEvent): number | undefined => {
  * was after a loss of the store; when the history no longer reaches back, everybody is woken. Rejects when aborted.
  */
 export const runChangeFeed = async (deps: ChangeFeedDeps): Promise<never> => {
-  const { store, records, changes, clock, log, signal } = deps;
+  const { store, records, learnOfPlugin, changes, clock, log, signal } = deps;
   let position: string | undefined;
+
+  const learn = (event: StoredEvent): Promise<void> | undefined => {
+    if (event.ref.kind === "volume") return records.learnOf(event.ref.key, revOf(event));
+    return event.ref.kind === "plugin" ? learnOfPlugin(event.ref.key) : undefined;
+  };
 
   const take = (event: StoredEvent): void => {
     position = event.token;
     // Whoever committed it here has told it already.
-    if (event.ref.kind === "volume" && event.own === undefined)
-      records.learnOf(event.ref.key, revOf(event)).catch((error: unknown) => {
-        if (!signal.aborted) log.warn("an event of another controller was lost", { volume: event.ref.key, error });
+    if (event.own === undefined)
+      learn(event)?.catch((error: unknown) => {
+        if (!signal.aborted)
+          log.warn("an event of another controller was lost", { [event.ref.kind]: event.ref.key, error });
       });
     if (event.ref.kind === "node") changes.publish(nodeChangeKey(event.ref.key));
   };

@@ -114,7 +114,15 @@ describe("the feed of other controllers' changes", () => {
       },
     };
     const node = changes.wait([nodeChangeKey("n1")], changes.version(), never);
-    const feed = runChangeFeed({ store, records, changes, clock, log: createMemoryLogger(), signal: life.signal });
+    const feed = runChangeFeed({
+      store,
+      records,
+      learnOfPlugin: async (plugin) => void learned.push(plugin),
+      changes,
+      clock,
+      log: createMemoryLogger(),
+      signal: life.signal,
+    });
     feed.catch(() => undefined);
     await clock.advance(5_000);
     await clock.advance(5_000);

@@ -301,6 +301,16 @@ local function list(keys, args)
   return answer
 end
 
+-- count: how many records have a place in an index, leaf by leaf.
+-- KEYS 1 index   ARGV none   returns the count
+local function count(keys)
+  local sum = redis.call('ZCARD', keys[1])
+  for _, lowest in ipairs(redis.call('ZRANGE', directory_of(keys[1]), 0, -1)) do
+    sum = sum + redis.call('ZCARD', leaf_key(keys[1], lowest))
+  end
+  return sum
+end
+
 -- identity: which process this is, and whose data it holds.
 -- KEYS 1 meta   ARGV none   returns {digest of this library, run_id, clusterUid, schema, gen, vettedRunId, durability}
 local function identity(keys)
@@ -337,4 +347,5 @@ redis.register_function('holdfast_v1_init', init)
 redis.register_function('holdfast_v1_vet', vet)
 redis.register_function{ function_name = 'holdfast_v1_read', callback = read, flags = { 'no-writes' } }
 redis.register_function{ function_name = 'holdfast_v1_list', callback = list, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v1_count', callback = count, flags = { 'no-writes' } }
 redis.register_function{ function_name = 'holdfast_v1_identity', callback = identity, flags = { 'no-writes' } }

@@ -103,6 +103,8 @@ export const createSqliteStore = (options: SqliteStoreOptions): SqliteStore => {
       const last = rows.at(-1);
       return rows.length < limit || last === undefined ? { records } : { records, next: last.key };
     },
+    count: async ({ index, value }) =>
+      db.one<{ n: number }>("SELECT count(*) AS n FROM entries WHERE name = ? AND value = ?", index, value)?.n ?? 0,
     async commit(commit) {
       checkCommit(commit);
       const result = db.transaction(() => apply(commit)); // S1
