@@ -67,10 +67,10 @@ export interface Commit {
   /** Grants and offers set this: refused (STORE_UNVETTED) unless the store process is the one that was vetted. */
   readonly requiresVetted: boolean;
   /**
-   * Refused if any record that is not written here carries this entry. Compared after the revisions. What has ended and was not
-   * tidied away yet may count.
+   * Refused if any record that is not written here carries this entry, or one of these. Compared after the revisions. What has ended
+   * and was not tidied away yet may count.
    */
-  readonly alone?: IndexEntry;
+  readonly alone?: IndexEntry | readonly IndexEntry[];
   /** Records that are only compared: refused, as by a conflict, unless each has this very revision. Never one that is written. */
   readonly expects?: readonly Pick<RecordWrite, "ref" | "expectedRev">[];
 }
@@ -117,3 +117,7 @@ export interface StoreIdentity {
   readonly runId: string;
   readonly vettedRunId: string;
 }
+
+/** The entries that a commit has to be alone with. */
+export const aloneEntries = ({ alone = [] }: Pick<Commit, "alone">): readonly IndexEntry[] =>
+  "index" in alone ? [alone] : alone;

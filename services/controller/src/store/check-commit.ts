@@ -1,5 +1,11 @@
 import { type FieldViolation, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
-import type { AggregateRef, Commit, IndexEntry, RecordWrite } from "../domain/store-types.ts";
+import {
+  type AggregateRef,
+  aloneEntries,
+  type Commit,
+  type IndexEntry,
+  type RecordWrite,
+} from "../domain/store-types.ts";
 
 export const maxBodyBytes = 1 << 20;
 const maxKeyBytes = 1024;
@@ -64,7 +70,7 @@ export const checkCommit = (commit: Commit): void => {
     say(`${field}.ref.key`, keyFault(ref.key));
     if (!count(expectedRev, 0)) say(`${field}.expectedRev`, "is no revision");
   }
-  if (commit.alone !== undefined) checkEntry(commit.alone, "alone");
+  for (const entry of aloneEntries(commit)) checkEntry(entry, "alone");
   for (const [i, event] of commit.events.entries()) {
     const field = `events[${i}] (${named(event.ref)})`;
     say(`${field}.ref.key`, keyFault(event.ref.key));

@@ -272,6 +272,18 @@ export const describeStore = (name: string, open: () => Promise<StoreHarness>): 
         expect(await store.commit(commitOf([write(a, 2, "3", { indexes })], { alone }))).toMatchObject({ ok: true });
       });
 
+      it("may have to be so with several entries", async () => {
+        const entries = ["x", "y"].map((index) => ({ index, value: fresh("v") }));
+        const [last] = entries.slice(-1);
+        const holder = fresh("k");
+        expect(await store.commit(commitOf([write(fresh("k"), 0, "1")], { alone: [] }))).toMatchObject({ ok: true });
+        await store.commit(commitOf([write(holder, 0, "1", { indexes: last === undefined ? [] : [last] })]));
+        const wanted = commitOf([write(fresh("k"), 0, "1")], { alone: entries });
+        expect(await store.commit(wanted)).toEqual({ ok: false, conflicts: [], crowded: true });
+        await store.commit(commitOf([write(holder, 1, "2")]));
+        expect(await store.commit(wanted)).toMatchObject({ ok: true });
+      });
+
       it("of two that would each be alone lets one be", async () => {
         for (let round = 0; round < 20; round += 1) {
           const [value, a, b] = [fresh("v"), fresh("k"), fresh("k")];

@@ -1,6 +1,12 @@
 import { hash } from "node:crypto";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import type { Commit, CommitResult, IndexEntry, RecordWrite } from "../../domain/store-types.ts";
+import {
+  aloneEntries,
+  type Commit,
+  type CommitResult,
+  type IndexEntry,
+  type RecordWrite,
+} from "../../domain/store-types.ts";
 import { eventToken } from "../event-token.ts";
 import { memberOf, type RedisKeys } from "./redis-keys.ts";
 
@@ -41,7 +47,7 @@ export const encodeCommit = (keys: RedisKeys, commit: Commit) => {
     ...commit.writes.flatMap(wordsOf),
     ...commit.events.flatMap((event) => [event.type, memberOf(event.ref), event.body]),
   ];
-  const alone = commit.alone === undefined ? "" : entryOf(commit.alone);
+  const alone = tabbed(aloneEntries(commit).map(entryOf));
   return (terms: CommitTerms): readonly (string | number)[] => {
     const run = commit.requiresVetted ? terms.runId : "";
     return [names.length, ...names, keys.prefix, terms.clusterUid, run, terms.gen, terms.maxEvents, alone, ...rest];

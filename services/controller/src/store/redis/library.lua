@@ -202,7 +202,7 @@ end
 -- commit: every write and event, or none.
 -- KEYS 1 meta, 2 events, 3 expiry, 4 the answer of this commit, 5… one record key per write, then per record that is only compared
 -- ARGV 1 prefix, 2 clusterUid, 3 run_id that must be the vetted one ('' = need not be), 4 lowest generation, 5 events kept,
---      6 the index:value entry that no other record may carry ('' = none);
+--      6 index:value entries, parted by tabs, that no other record may carry;
 --      7 revisions, parted by tabs, of as many records that are only compared: theirs are the last KEYS;
 --      then 8 a write: member, expected revision, 1 or 0 = remove, body, time to live in ms or 0, queues, their due times, and
 --      index:value entries, each parted by tabs; then 3 an event: type, member, body
@@ -245,7 +245,9 @@ local function commit(keys, args)
   end
   for nth, rev in ipairs(compared) do compare(written + nth, rev) end
   if #conflicts > 1 then return conflicts end
-  if args[6] ~= '' and crowded(prefix .. 'i:' .. args[6], writes) then return { 'crowded' } end
+  for entry in parts(args[6]) do
+    if crowded(prefix .. 'i:' .. entry, writes) then return { 'crowded' } end
+  end
 
   -- L1: from here on nothing is refused. Events first: the one command that could find the keys at odds with each other.
   local seq = tonumber(head[2])

@@ -1,4 +1,11 @@
-import type { AggregateRef, Commit, CommitResult, IndexEntry, RecordWrite } from "../../domain/store-types.ts";
+import {
+  type AggregateRef,
+  aloneEntries,
+  type Commit,
+  type CommitResult,
+  type IndexEntry,
+  type RecordWrite,
+} from "../../domain/store-types.ts";
 import { eventToken } from "../event-token.ts";
 import { storeUnvetted } from "../store-errors.ts";
 import type { SqliteDatabase } from "./sqlite-database.ts";
@@ -90,7 +97,7 @@ export const createSqliteCommit = (options: SqliteCommitOptions): ((commit: Comm
       return rev === expectedRev ? [] : [{ ref, rev }];
     });
     if (conflicts.length > 0) return { ok: false, conflicts };
-    if (commit.alone !== undefined && crowded(commit.alone, commit.writes))
+    if (aloneEntries(commit).some((entry) => crowded(entry, commit.writes)))
       return { ok: false, conflicts: [], crowded: true };
 
     const revs = commit.writes.map((one) => write(one, at));
