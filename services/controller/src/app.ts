@@ -32,8 +32,10 @@ import { createNodeRegistry } from "./nodes/node-registry.ts";
 import { createNodeStore } from "./nodes/node-store.ts";
 import { controllerInstances } from "./plugins/controller-instances.ts";
 import { createControllerPlugins } from "./plugins/controller-plugins.ts";
-import { controllerServiceOnNodes } from "./plugins/controller-service-on-nodes.ts";
+import { createHalvesOnNodes } from "./plugins/halves-on-nodes.ts";
+import { createPluginInstances } from "./plugins/plugin-instances.ts";
 import { pluginsSettled } from "./plugins/plugins-settled.ts";
+import { createRelayLines } from "./plugins/relay-transport.ts";
 import type { Ids } from "./ports.ts";
 import { createReconciler } from "./reconcile/reconciler.ts";
 import { runChangeFeed } from "./records/change-feed.ts";
@@ -176,13 +178,30 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const secrets = createSecrets({ env: overrides.env ?? {} });
     const agents = createAgentGateway({ secrets, identity: { role: "controller", name: id }, log });
     await lifecycle.start("agents", () => () => agents.close());
-    const plugins = createControllerPlugins({
+    const lines = createRelayLines({
+      identity: { role: "controller", name: id },
+      log,
+      clock,
+      gen: () => gate.state().gen,
+    });
+    await lifecycle.start("relays", () => () => lines.close());
+    const halves = createHalvesOnNodes(registry);
+    const instances = createPluginInstances({
       directory,
+      halves,
+      lines,
+      clock,
+      tracing,
+      random: ids.random,
+      onCall,
+      besideControllerOnly: () => false,
+    });
+    const plugins = createControllerPlugins({
+      instances,
       secrets,
       log,
       sourceOf: async (ref) => (await records.recent(ref))?.volume,
-      announcedByNodes: controllerServiceOnNodes(registry),
-      namesOnNodes: () => registry.list().flatMap(({ record }) => record.plugins.map(({ name }) => name)),
+      announcedByNodes: halves.announced,
     });
     const gate = createStoreGate({
       store,

@@ -21,6 +21,8 @@ export interface Failure {
   readonly code?: string;
   /** Placement should know that the node has no attach slot left. */
   readonly nodeFull?: boolean;
+  /** Another instance of the plugin could take the same call now: no pause before the next try. */
+  readonly elsewhere?: boolean;
 }
 
 /** Why something cannot go on by itself, and what a person can do about it. */

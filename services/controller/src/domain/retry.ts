@@ -19,6 +19,17 @@ const beyondAnyPauseMs = 10 * defaultRetry.capMs;
 /** When the next try is; a time that no pause can reach is of a wall clock that was set back since, and is over. */
 export const triesAt = ({ nextTry }: Attempts, now: number): number => (nextTry - now > beyondAnyPauseMs ? 0 : nextTry);
 
+const pauseAfter = (
+  { count }: Attempts,
+  { advice, elsewhere }: Failure,
+  { retry, random }: { readonly retry: RetryRule; readonly random: number },
+): number => {
+  // The instance that failed rests meanwhile, so that this cannot spin.
+  if (elsewhere === true) return 0;
+  // Blocked work is looked at slowly: somebody may have removed the cause.
+  return retryDelay(advice === "block" ? count + 4 : count, retry, random);
+};
+
 /** One more failed attempt of the effect that is owed. */
 export const failedAttempt = (
   before: Attempts,
@@ -26,8 +37,7 @@ export const failedAttempt = (
   at: { readonly now: number; readonly random: number; readonly retry: RetryRule; readonly traceId?: string },
 ): Attempts => ({
   count: before.count + 1,
-  // Blocked work is looked at slowly: somebody may have removed the cause.
-  nextTry: at.now + retryDelay(failure.advice === "block" ? before.count + 4 : before.count, at.retry, at.random),
+  nextTry: at.now + pauseAfter(before, failure, at),
   lastError: {
     reason: failure.reason,
     message: failure.message,

@@ -14,6 +14,7 @@ import type { Attachment, VolumeRecord } from "../domain/volume.ts";
 import type { ControllerPlugins } from "../ports.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { createControllerPlugins } from "./controller-plugins.ts";
+import { createPluginInstances } from "./plugin-instances.ts";
 
 const name = "sim.holdfast.dev";
 const canary = "canary-5f2e1b9c";
@@ -49,12 +50,19 @@ beforeEach(async () => {
     signal: stop.signal,
   });
   plugins = createControllerPlugins({
-    directory,
+    instances: createPluginInstances({
+      directory,
+      halves: { of: () => [], announced: () => announced, names: () => ["on-nodes"], onChange: () => () => true },
+      lines: { transportTo: () => expect.unreachable("no half is on a node") },
+      clock: systemClock,
+      tracing: createTracing("test"),
+      random: Math.random,
+      besideControllerOnly: () => false,
+    }),
     secrets: createSecrets({ env: {} }),
     log,
     sourceOf: async ({ id }) => sources[id],
     announcedByNodes: () => announced,
-    namesOnNodes: () => ["on-nodes"],
   });
 });
 

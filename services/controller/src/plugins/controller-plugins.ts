@@ -1,53 +1,38 @@
 /**
- * The controller plugins beside this controller, by name: what is known of each, and one file for each family of calls. What a
- * call proves comes back as an outcome.
+ * The controller plugins by name, wherever they run: what is known of each, and one file for each family of calls. What a call
+ * proves comes back as an outcome.
  */
-import type { PluginConnection } from "@holdfast/csi/plugin-connection";
-import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Tri } from "../domain/node.ts";
 import type { VolumeRecord, VolumeRef } from "../domain/volume.ts";
 import type { ControllerPluginFacts, ControllerPlugins } from "../ports.ts";
 import type { Secrets } from "../secrets/secrets.ts";
 import { createAttachCalls } from "./attach-calls.ts";
-import { createPluginCalls, type PluginInstance } from "./plugin-calls.ts";
+import { createPluginCalls } from "./plugin-calls.ts";
+import type { PluginInstances } from "./plugin-instances.ts";
 import { createVolumeCalls } from "./volume-calls.ts";
 
 export interface ControllerPluginsOptions {
-  readonly directory: Pick<PluginDirectory, "get" | "list" | "onChange">;
+  readonly instances: PluginInstances;
   readonly secrets: Secrets;
   readonly log: Logger;
   /** The volume that another one is to be made from. */
   readonly sourceOf: (ref: VolumeRef) => Promise<Pick<VolumeRecord, "externalId"> | undefined>;
   /** What node instances announce of a plugin's CONTROLLER_SERVICE: "no" from them means that there is nothing to wait for. */
   readonly announcedByNodes: (plugin: string) => Tri;
-  /** Plugins that were seen on nodes, whatever becomes of their controller half. */
-  readonly namesOnNodes: () => readonly string[];
 }
 
-const instanceOf = (connection: PluginConnection): PluginInstance | undefined => {
-  const { facts } = connection.status();
-  return facts && { id: connection.socketPath, facts, call: connection.call, stream: connection.stream };
-};
-
 export const createControllerPlugins = (options: ControllerPluginsOptions): ControllerPlugins => {
-  const { directory, secrets, log, sourceOf, announcedByNodes, namesOnNodes } = options;
-
-  const nameOf = (connection: PluginConnection): string | undefined => connection.status().facts?.name;
-  /** The newest of this name, whatever its phase. */
-  const lastSeen = (plugin: string): PluginConnection | undefined =>
-    directory.list().findLast((connection) => nameOf(connection) === plugin);
+  const { instances, secrets, log, sourceOf, announcedByNodes } = options;
 
   const facts = (plugin: string): ControllerPluginFacts => {
-    const connection = directory.get(plugin) ?? lastSeen(plugin);
-    const status = connection?.status();
-    const known = status?.facts;
-    if (status === undefined || known === undefined) return unseen(plugin, announcedByNodes(plugin));
-    const ready = status.phase === "ready";
-    const why = status.reason === undefined ? "" : `: ${status.reason}`;
+    const current = instances.current(plugin)?.facts;
+    const absent = current === undefined ? instances.absent(plugin) : { facts: current, why: "" };
+    const known = absent.facts;
+    if (known === undefined) return unseen(plugin, announcedByNodes(plugin));
     return {
-      ready,
-      reason: ready ? "" : `the controller half of plugin ${plugin} is ${status.phase}${why}`,
+      ready: current !== undefined,
+      reason: current === undefined ? `no controller half of plugin ${plugin} can be called: ${absent.why}` : "",
       version: known.version,
       createsVolumes: known.controller.CREATE_DELETE_VOLUME,
       attaches: known.controller.PUBLISH_UNPUBLISH_VOLUME,
@@ -58,24 +43,16 @@ export const createControllerPlugins = (options: ControllerPluginsOptions): Cont
   };
 
   const calls = createPluginCalls({
-    instance: (plugin) => {
-      const connection = directory.get(plugin);
-      return connection && instanceOf(connection);
-    },
+    instance: instances.current,
+    another: instances.another,
     trouble: (plugin) => facts(plugin).reason,
     secrets,
   });
 
   return {
     facts,
-    names: () => [
-      ...new Set([...directory.list().flatMap((connection) => nameOf(connection) ?? []), ...namesOnNodes()]),
-    ],
-    onChange: (listener) =>
-      directory.onChange((connection) => {
-        const name = nameOf(connection);
-        if (name !== undefined) listener(name);
-      }),
+    names: instances.names,
+    onChange: instances.onChange,
     ...createVolumeCalls({ calls, secrets, log, sourceOf }),
     ...createAttachCalls(calls),
   };
@@ -89,7 +66,7 @@ const unseen = (plugin: string, controllerService: Tri): ControllerPluginFacts =
     reason:
       has === "no"
         ? `plugin ${plugin} has no controller half`
-        : `no instance of the controller half of plugin ${plugin} was seen yet; start it beside the controller`,
+        : `no instance of the controller half of plugin ${plugin} was seen yet; start it beside the controller or on a node`,
     version: "",
     createsVolumes: has,
     attaches: has,

@@ -32,6 +32,8 @@ export interface PluginCalls {
 
 export interface PluginCallsOptions {
   readonly instance: (plugin: string) => PluginInstance | undefined;
+  /** Another instance than this could be called now. */
+  readonly another: (plugin: string, id: string) => boolean;
   /** Why there is none. */
   readonly trouble: (plugin: string) => string;
   readonly secrets: Secrets;
@@ -74,13 +76,20 @@ export const subjectOf = (ref: VolumeRef, { attempt, claim }: CallContext, node?
   ...(node === undefined ? {} : { node }),
 });
 
-export const createPluginCalls = ({ instance, trouble, secrets }: PluginCallsOptions): PluginCalls => ({
+/** What is owed goes on at another instance at once: its outcome is stored first, and the doubt about this call with it. */
+const orElsewhere = <T>(outcome: Outcome<T>, another: () => boolean): Outcome<T> =>
+  outcome.kind === "unknown" && outcome.failure.code === "UNAVAILABLE" && another()
+    ? { ...outcome, failure: { ...outcome.failure, elsewhere: true } }
+    : outcome;
+
+export const createPluginCalls = ({ instance, another, trouble, secrets }: PluginCallsOptions): PluginCalls => ({
   instance,
   async run(plugin, secretRef, call) {
     const found = instance(plugin);
     if (found === undefined) return notSent("PLUGIN_NOT_READY", trouble(plugin));
     try {
-      return await call(found, await secrets.resolve(secretRef));
+      const outcome = await call(found, await secrets.resolve(secretRef));
+      return orElsewhere(outcome, () => another(plugin, found.id));
     } catch (error) {
       if (!isHoldfastError(error)) throw error;
       if (error.reason === "SECRET_NOT_FOUND") return notSent(error.reason, error.message, "block");

@@ -2,7 +2,6 @@ import type { PluginConnection } from "@holdfast/csi/plugin-connection";
 import type { PluginStatus } from "@holdfast/csi/plugin-status";
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
 import { describe, expect, test } from "vitest";
-import { controllerServiceOnNodes } from "./controller-service-on-nodes.ts";
 import { pluginsSettled } from "./plugins-settled.ts";
 
 const facts = { name: "p" } as PluginStatus["facts"] & object;
@@ -50,28 +49,5 @@ describe("at the start the controller waits for its plugins", () => {
     const waited = wait(() => [{ phase: "connecting" }]);
     expect(await waited.after(1_900)).toBe(false);
     expect(await waited.after(200)).toBe(true);
-  });
-});
-
-describe("what nodes say of a plugin's controller half", () => {
-  const say = (...told: readonly (string | undefined)[]) => {
-    const record = {
-      plugins: told.map((said) => ({
-        name: "p",
-        capabilities: said === undefined ? {} : { "plugin:CONTROLLER_SERVICE": said },
-      })),
-    };
-    const nodes = { list: () => [{ record, live: "alive" }] } as unknown as Parameters<
-      typeof controllerServiceOnNodes
-    >[0];
-    return controllerServiceOnNodes(nodes)("p");
-  };
-
-  test("is no only when every one that told says so", () => {
-    expect(say()).toBe("unknown");
-    expect(say(undefined)).toBe("unknown");
-    expect(say("no", undefined)).toBe("no");
-    expect(say("no", "unknown")).toBe("unknown");
-    expect(say("no", "yes")).toBe("yes");
   });
 });

@@ -1,10 +1,10 @@
 import type { CallOutcome, Code } from "@holdfast/csi/outcome";
 import { verdictOf } from "@holdfast/csi/outcome";
-import type { PluginConnection } from "@holdfast/csi/plugin-connection";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { beforeEach, describe, expect, test } from "vitest";
 import { volumeRecord } from "../domain/testing/record-fixtures.ts";
 import { createControllerPlugins } from "./controller-plugins.ts";
+import type { PluginInstance } from "./plugin-calls.ts";
 
 /** What the backend has, by name, as a plugin that makes the wrong sizes would have it. */
 let made: Map<string, string>;
@@ -31,23 +31,24 @@ const answer = (method: string, request: { readonly name?: string; readonly volu
   return { outcome: verdict.outcome, failure: { method, plugin: "p", code, verdict, message: "no", sent: true } };
 };
 
-const connection = {
-  socketPath: "/run/p.sock",
-  status: () => ({
-    phase: "ready",
-    since: 0,
-    facts: { name: "p", version: "1", controller: { SINGLE_NODE_MULTI_WRITER: "yes" } },
-  }),
+const instance = {
+  id: "/run/p.sock",
+  facts: { name: "p", version: "1", controller: { SINGLE_NODE_MULTI_WRITER: "yes" } },
   call: async (method: string, request: object) => answer(method, request) as CallOutcome<never>,
-} as unknown as PluginConnection;
+} as unknown as PluginInstance;
 
 const plugins = createControllerPlugins({
-  directory: { get: () => connection, list: () => [connection], onChange: () => () => undefined },
+  instances: {
+    current: () => instance,
+    another: () => false,
+    absent: () => ({ facts: undefined, why: "" }),
+    names: () => [],
+    onChange: () => () => undefined,
+  },
   secrets: { resolve: async () => ({}) },
   log: createMemoryLogger(),
   sourceOf: async () => undefined,
   announcedByNodes: () => "unknown",
-  namesOnNodes: () => [],
 });
 
 const create = (capacity: { readonly required: number; readonly limit: number }) =>

@@ -1,0 +1,102 @@
+import { describe, expect, test } from "vitest";
+import type { NodePlugin, NodeRecord } from "../domain/node.ts";
+import type { NodeView } from "../ports.ts";
+import { createHalvesOnNodes } from "./halves-on-nodes.ts";
+
+const pluginOn = (change: Partial<NodePlugin> = {}): NodePlugin => ({
+  name: "p",
+  version: "1",
+  instance: "a",
+  role: "CONTROLLER",
+  health: "HEALTHY",
+  healthMessage: "",
+  nodeId: "",
+  maxVolumes: 0,
+  topology: {},
+  capabilities: { "plugin:CONTROLLER_SERVICE": "yes", "controller:GET_VOLUME": "yes" },
+  ...change,
+});
+
+const build = () => {
+  const views = new Map<string, NodeView>();
+  const listeners = new Set<(node: string) => void>();
+  const halves = createHalvesOnNodes({
+    get: (name) => views.get(name),
+    list: () => [...views.values()],
+    onChange: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  });
+  const heard: string[] = [];
+  halves.onChange((plugin) => void heard.push(plugin));
+  const set = (
+    name: string,
+    plugins: readonly NodePlugin[] | undefined,
+    live: NodeView["live"] = "alive",
+    state: NodeRecord["state"] = "READY",
+  ): readonly string[] => {
+    heard.length = 0;
+    if (plugins === undefined) views.delete(name);
+    else views.set(name, { record: { name, address: `${name}:1`, state, plugins } as unknown as NodeRecord, live });
+    for (const listener of listeners) listener(name);
+    return [...heard];
+  };
+  return { halves, set };
+};
+
+describe("controller halves on nodes", () => {
+  test("are there as long as their node has them, in the order of names, and only changes are told", () => {
+    const { halves, set } = build();
+    expect(set("n2", [pluginOn()])).toEqual(["p"]);
+    expect(set("n1", [pluginOn({ role: "MONOLITH", nodeId: "x" })])).toEqual(["p"]);
+    expect(set("n1", [pluginOn({ role: "MONOLITH", nodeId: "x" })])).toEqual([]);
+    expect(set("n3", [pluginOn({ role: "NODE", capabilities: { "plugin:CONTROLLER_SERVICE": "yes" } })])).toEqual([]);
+    expect(halves.of("p").map(({ node, usable }) => [node.name, usable])).toEqual([
+      ["n1", true],
+      ["n2", true],
+    ]);
+    expect(halves.of("p")[0]?.facts).toMatchObject({
+      role: "controller",
+      controller: { GET_VOLUME: "yes", LIST_VOLUMES: "unknown" },
+    });
+    expect(set("n2", [])).toEqual(["p"]);
+    expect(set("n1", undefined)).toEqual(["p"]);
+    expect(halves.of("p")).toEqual([]);
+    expect(halves.names()).toEqual(["p"]);
+    set("n3", undefined);
+    expect(halves.names()).toEqual([]);
+  });
+
+  test.each([
+    ["silent", "suspect", "READY", "HEALTHY", /agent of node n1 is silent/],
+    ["cut off", "alive", "QUARANTINED", "HEALTHY", /n1 is QUARANTINED/],
+    ["not ready yet", "alive", "READY", "INITIALISING", /INITIALISING: wait/],
+  ] as const)("are not called where the node is %s, and say why", (_what, live, state, health, why) => {
+    const { halves, set } = build();
+    set("n1", [pluginOn({ health, healthMessage: health === "HEALTHY" ? "" : "wait" })], live, state);
+    expect(halves.of("p")).toMatchObject([{ usable: false, why: expect.stringMatching(why) }]);
+    expect(set("n1", [pluginOn()])).toEqual(["p"]);
+    expect(halves.of("p")).toMatchObject([{ usable: true, why: "" }]);
+  });
+});
+
+describe("what nodes say of a plugin's controller half", () => {
+  const say = (...told: readonly ("yes" | "no" | "unknown" | undefined)[]) => {
+    const { halves, set } = build();
+    for (const [at, said] of told.entries()) {
+      const capabilities = said === undefined ? {} : { "plugin:CONTROLLER_SERVICE": said };
+      // Told once more: what a node said before must not count twice.
+      for (let round = 0; round < 2; round += 1) set(`n${at}`, [pluginOn({ role: "NODE", capabilities })]);
+    }
+    return halves.announced("p");
+  };
+
+  test("is no only when every one that told says so", () => {
+    expect(say()).toBe("unknown");
+    expect(say(undefined)).toBe("unknown");
+    expect(say("no", undefined)).toBe("no");
+    expect(say("no", "unknown")).toBe("unknown");
+    expect(say("no", "yes")).toBe("yes");
+  });
+});

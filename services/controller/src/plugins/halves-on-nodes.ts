@@ -1,0 +1,165 @@
+/**
+ * What nodes tell of the controller halves of plugins, by plugin: kept up to date node by node, so that nobody has to go through
+ * all nodes to answer a question about one plugin.
+ */
+import {
+  allCaps,
+  controllerCaps,
+  groupCaps,
+  nodeCaps,
+  type PluginFacts,
+  pluginCaps,
+  type Tri,
+} from "@holdfast/csi/capabilities";
+import type { NodePlugin, NodeRecord } from "../domain/node.ts";
+import type { Nodes, NodeView } from "../ports.ts";
+
+/** The controller half of a plugin on one node; of several instances there its agent picks the newest. */
+export interface HalfOnNode {
+  readonly node: NodeRecord;
+  readonly facts: PluginFacts;
+  readonly usable: boolean;
+  /** Why it is not, for people. */
+  readonly why: string;
+}
+
+export interface HalvesOnNodes {
+  /** Ordered by the names of the nodes. */
+  of(plugin: string): readonly HalfOnNode[];
+  /**
+   * What the node halves announce of the plugin's controller half. "no" only when every one that told says so: then there is no
+   * ControllerPublish to wait for.
+   */
+  announced(plugin: string): Tri;
+  /** Every plugin that any node has. */
+  names(): readonly string[];
+  /** A half came, went or changed, or another answer to `announced`. */
+  onChange(listener: (plugin: string) => void): () => void;
+}
+
+/** What a node's instances say of the controller service; "silent" when none of them has told anything. */
+type Said = Tri | "silent";
+
+interface Known {
+  readonly halves: Map<string, HalfOnNode>;
+  /** Nodes by what they say of the controller service. */
+  readonly said: Record<Said, number>;
+}
+
+const standings = <C extends string>(
+  names: readonly C[],
+  family: string,
+  said: NodePlugin["capabilities"],
+): Record<C, Tri> =>
+  Object.fromEntries(names.map((name) => [name, said[`${family}:${name}`] ?? "unknown"])) as Record<C, Tri>;
+
+const factsOf = ({ name, version, capabilities }: NodePlugin): PluginFacts => ({
+  name,
+  version,
+  manifest: {},
+  role: "controller",
+  plugin: standings(pluginCaps, "plugin", capabilities),
+  controller: standings(controllerCaps, "controller", capabilities),
+  node: allCaps(nodeCaps, "no"),
+  group: standings(groupCaps, "group", capabilities),
+});
+
+/** A host that is cut off, or shall be, gets no secret any more. */
+const troubleOf = ({ record, live }: NodeView, { health, healthMessage }: NodePlugin): string => {
+  if (record.state !== "READY") return `node ${record.name} is ${record.state}`;
+  if (live === "suspect") return `the agent of node ${record.name} is silent`;
+  if (health === "HEALTHY") return "";
+  return `on node ${record.name} it is ${health}${healthMessage === "" ? "" : `: ${healthMessage}`}`;
+};
+
+/** The half that its agent would call: a healthy one before the others. */
+const halfOf = (view: NodeView, plugins: readonly NodePlugin[]): HalfOnNode | undefined => {
+  const halves = plugins.filter(({ role }) => role !== "NODE");
+  const half = halves.find(({ health }) => health === "HEALTHY") ?? halves[0];
+  if (half === undefined) return undefined;
+  const why = troubleOf(view, half);
+  return { node: view.record, facts: factsOf(half), usable: why === "", why };
+};
+
+const saidBy = (plugins: readonly NodePlugin[]): Said => {
+  const all = plugins.flatMap(({ capabilities }) => capabilities["plugin:CONTROLLER_SERVICE"] ?? []);
+  if (all.includes("yes")) return "yes";
+  if (all.includes("unknown")) return "unknown";
+  return all.includes("no") ? "no" : "silent";
+};
+
+const nobody = ({ said }: Known): boolean => said.yes + said.no + said.unknown + said.silent === 0;
+
+const sameHalf = (a: HalfOnNode | undefined, b: HalfOnNode | undefined): boolean =>
+  a === b ||
+  (a !== undefined &&
+    b !== undefined &&
+    a.usable === b.usable &&
+    a.why === b.why &&
+    a.node.address === b.node.address &&
+    JSON.stringify(a.facts) === JSON.stringify(b.facts));
+
+export const createHalvesOnNodes = (nodes: Pick<Nodes, "get" | "list" | "onChange">): HalvesOnNodes => {
+  const plugins = new Map<string, Known>();
+  /** What each node was counted with. */
+  const counted = new Map<string, ReadonlyMap<string, Said>>();
+  const listeners = new Set<(plugin: string) => void>();
+
+  const announced = (plugin: string): Tri => {
+    const said = plugins.get(plugin)?.said;
+    if (said === undefined) return "unknown";
+    if (said.yes > 0) return "yes";
+    return said.no > 0 && said.unknown === 0 ? "no" : "unknown";
+  };
+
+  const knownOf = (plugin: string): Known => {
+    const known = plugins.get(plugin) ?? { halves: new Map(), said: { yes: 0, no: 0, unknown: 0, silent: 0 } };
+    plugins.set(plugin, known);
+    return known;
+  };
+
+  const count = ({ said }: Known, word: Said | undefined, by: 1 | -1): void => {
+    if (word !== undefined) said[word] += by;
+  };
+
+  const look = (name: string): void => {
+    const view = nodes.get(name);
+    const now = Map.groupBy(view?.record.plugins ?? [], (plugin) => plugin.name);
+    const before = counted.get(name) ?? new Map<string, Said>();
+    const after = new Map<string, Said>();
+    const changed: string[] = [];
+    for (const plugin of new Set([...before.keys(), ...now.keys()])) {
+      const found = now.get(plugin);
+      const known = knownOf(plugin);
+      const said = announced(plugin);
+      count(known, before.get(plugin), -1);
+      if (found !== undefined) {
+        after.set(plugin, saidBy(found));
+        count(known, after.get(plugin), 1);
+      }
+      const half = view === undefined || found === undefined ? undefined : halfOf(view, found);
+      const same = sameHalf(known.halves.get(name), half);
+      if (half === undefined) known.halves.delete(name);
+      else if (!same) known.halves.set(name, half);
+      if (!same || announced(plugin) !== said) changed.push(plugin);
+      if (nobody(known)) plugins.delete(plugin);
+    }
+    if (after.size === 0) counted.delete(name);
+    else counted.set(name, after);
+    for (const plugin of changed) for (const listener of [...listeners]) listener(plugin);
+  };
+
+  for (const { record } of nodes.list()) look(record.name);
+  nodes.onChange(look);
+
+  return {
+    of: (plugin) =>
+      [...(plugins.get(plugin)?.halves.values() ?? [])].sort((a, b) => (a.node.name < b.node.name ? -1 : 1)),
+    announced,
+    names: () => [...plugins.keys()],
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+};

@@ -1,0 +1,139 @@
+import { allCaps, controllerCaps, groupCaps, nodeCaps, pluginCaps } from "@holdfast/csi/capabilities";
+import type { PluginConnection } from "@holdfast/csi/plugin-connection";
+import type { WireReply } from "@holdfast/csi/transport";
+import { createManualClock } from "@holdfast/shared/async/manual-clock";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { createTracing } from "@holdfast/shared/tracing";
+import { beforeEach, describe, expect, test } from "vitest";
+import { attachmentRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
+import { createControllerPlugins } from "./controller-plugins.ts";
+import type { HalfOnNode } from "./halves-on-nodes.ts";
+import { createPluginInstances } from "./plugin-instances.ts";
+
+const facts = {
+  name: "p",
+  version: "1",
+  manifest: {},
+  role: "controller",
+  plugin: allCaps(pluginCaps, "yes"),
+  controller: allCaps(controllerCaps, "yes"),
+  node: allCaps(nodeCaps, "no"),
+  group: allCaps(groupCaps, "no"),
+} as const;
+
+const half = (name: string): HalfOnNode => ({
+  node: { name, address: `${name}:1` } as HalfOnNode["node"],
+  facts,
+  usable: true,
+  why: "",
+});
+
+let halves: HalfOnNode[];
+let answers: Record<string, WireReply>;
+let calls: string[];
+let clock: ReturnType<typeof createManualClock>;
+
+const ok: WireReply = { bytes: new Uint8Array() };
+const gone: WireReply = { failure: { code: "UNAVAILABLE", message: "gone", sent: true } };
+
+const build = ({ local, besideOnly = false }: { local?: PluginConnection; besideOnly?: boolean } = {}) => {
+  clock = createManualClock();
+  const instances = createPluginInstances({
+    directory: { list: () => (local === undefined ? [] : [local]), onChange: () => () => undefined },
+    halves: { of: () => halves, announced: () => "yes", names: () => ["p"], onChange: () => () => true },
+    lines: {
+      transportTo: ({ name }) => ({
+        async unary(method) {
+          calls.push(`${method} at ${name}`);
+          return answers[name] ?? ok;
+        },
+        async *stream() {},
+      }),
+    },
+    clock,
+    tracing: createTracing("test"),
+    random: () => 0.5,
+    besideControllerOnly: () => besideOnly,
+  });
+  const plugins = createControllerPlugins({
+    instances,
+    secrets: { resolve: async () => ({}) },
+    log: createMemoryLogger(),
+    sourceOf: async () => undefined,
+    announcedByNodes: () => "yes",
+  });
+  const detach = () =>
+    plugins.unpublish(
+      volumeRecord([], [], { plugin: "p", externalId: "e" }),
+      attachmentRecord("n1", { nodeId: "id-1" }),
+      { signal: new AbortController().signal, attempt: 1 },
+    );
+  return { instances, plugins, detach };
+};
+
+beforeEach(() => {
+  halves = [half("a"), half("b")];
+  answers = {};
+  calls = [];
+});
+
+describe("a controller half on nodes", () => {
+  test("N1 is called at one instance, and at the other when that one is gone: the outcome comes back first", async () => {
+    const { detach, plugins } = build();
+    expect(await detach()).toMatchObject({ kind: "done" });
+    expect(await detach()).toMatchObject({ kind: "done" });
+    answers = { a: gone };
+    // The doubt about the first call is told, and that the next one may follow at once; it is not made in here.
+    expect(await detach()).toMatchObject({ kind: "unknown", failure: { code: "UNAVAILABLE", elsewhere: true } });
+    expect(await detach()).toMatchObject({ kind: "done" });
+    expect(calls.map((one) => one.split(" at ")[1])).toEqual(["a", "a", "a", "b"]);
+    // b is the one that is called now, also when a has rested.
+    answers = {};
+    await clock.advance(60_000);
+    await detach();
+    expect(calls.at(-1)).toContain("at b");
+    expect(plugins.facts("p")).toMatchObject({ ready: true, attaches: "yes" });
+  });
+
+  test("N2 when every instance failed, nobody is sent elsewhere, and the one whose rest ends first is tried", async () => {
+    const { detach } = build();
+    answers = { a: gone, b: gone };
+    expect(await detach()).toMatchObject({ failure: { elsewhere: true } });
+    await clock.advance(10);
+    const second = await detach();
+    expect(second.kind === "unknown" && second.failure.elsewhere).toBeUndefined();
+    await detach();
+    expect(calls.map((one) => one.split(" at ")[1])).toEqual(["a", "b", "a"]);
+  });
+
+  test("an answer of the plugin that is no UNAVAILABLE never moves calls to another instance", async () => {
+    const { detach } = build();
+    for (const code of ["INTERNAL", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "ABORTED"] as const) {
+      answers = { a: { failure: { code, message: "no", sent: true } } };
+      const outcome = await detach();
+      expect(outcome).toMatchObject({ kind: "unknown", failure: { code } });
+      expect(outcome.kind === "unknown" && outcome.failure.elsewhere).toBeUndefined();
+    }
+    expect(new Set(calls)).toEqual(new Set(["ControllerUnpublishVolume at a"]));
+  });
+
+  test("N4 a half that is not usable gets no call, and its reason is told", async () => {
+    halves = [{ ...half("a"), usable: false, why: "the agent of node a is silent" }];
+    const { detach, plugins } = build();
+    expect(await detach()).toMatchObject({ kind: "unknown", failure: { reason: "PLUGIN_NOT_READY" } });
+    expect(plugins.facts("p")).toMatchObject({
+      ready: false,
+      reason: expect.stringContaining("agent of node a is silent"),
+    });
+    // What it could do when it was seen is still known: nothing turns into "no".
+    expect(plugins.facts("p").attaches).toBe("yes");
+    expect(calls).toEqual([]);
+  });
+
+  test("is not called when the profile keeps the plugin's secrets with the controllers", async () => {
+    const { detach, plugins } = build({ besideOnly: true });
+    expect(await detach()).toMatchObject({ kind: "unknown", failure: { reason: "PLUGIN_NOT_READY" } });
+    expect(plugins.facts("p").reason).toContain("beside the controller");
+    expect(calls).toEqual([]);
+  });
+});

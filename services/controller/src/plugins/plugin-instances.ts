@@ -1,0 +1,179 @@
+/**
+ * Every instance of a controller plugin that can be called, however it is reached, and the one that calls go to now.
+ *
+ * N1 One instance of a plugin is called at a time; another one only when that one is gone or failed. N2 An instance that answered
+ * UNAVAILABLE rests, longer each time in a row; any other answer ends that. N3 A call is made at one instance and ends with its
+ * answer: what is owed goes on at another one only after its outcome was stored. N4 Facts are those of the instance that is called.
+ */
+import type { PluginFacts } from "@holdfast/csi/capabilities";
+import { type CsiCaller, createCsiCaller } from "@holdfast/csi/csi-caller";
+import { type CallReport, createCsiExchange } from "@holdfast/csi/csi-exchange";
+import type { CsiMethod } from "@holdfast/csi/methods";
+import type { CallOutcome } from "@holdfast/csi/outcome";
+import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
+import { backoffDelay } from "@holdfast/shared/async/backoff";
+import type { Clock } from "@holdfast/shared/async/clock";
+import type { Tracing } from "@holdfast/shared/tracing";
+import { type Candidate, chooseInstance } from "./choose-instance.ts";
+import type { HalfOnNode, HalvesOnNodes } from "./halves-on-nodes.ts";
+import type { PluginInstance } from "./plugin-calls.ts";
+import type { RelayLines } from "./relay-transport.ts";
+
+export interface PluginInstances {
+  /** N1: the one that a call goes to now. */
+  current(plugin: string): PluginInstance | undefined;
+  /** Another one than this could be called now. */
+  another(plugin: string, id: string): boolean;
+  /** What is known of a plugin that has no instance to call; facts are those it had when it was last seen. */
+  absent(plugin: string): { readonly facts: PluginFacts | undefined; readonly why: string };
+  names(): readonly string[];
+  onChange(listener: (plugin: string) => void): () => void;
+}
+
+export interface PluginInstancesOptions {
+  readonly directory: Pick<PluginDirectory, "list" | "onChange">;
+  readonly halves: HalvesOnNodes;
+  readonly lines: Pick<RelayLines, "transportTo">;
+  readonly clock: Clock;
+  readonly tracing: Tracing;
+  readonly random: () => number;
+  readonly onCall?: ((report: CallReport) => void) | undefined;
+  /** The secrets of the plugin's controller calls stay with the controllers. */
+  readonly besideControllerOnly: (plugin: string) => boolean;
+}
+
+interface Found extends Candidate {
+  readonly facts: PluginFacts;
+  readonly caller: Pick<CsiCaller, "call" | "stream">;
+}
+
+const rests = { baseMs: 1_000, capMs: 30_000 };
+
+export const createPluginInstances = (options: PluginInstancesOptions): PluginInstances => {
+  const { directory, halves, lines, clock, tracing, random, onCall, besideControllerOnly } = options;
+  const resting = new Map<string, { readonly until: number; readonly failures: number }>();
+  const last = new Map<string, string>();
+  const relayed = new Map<string, { readonly facts: PluginFacts; readonly caller: CsiCaller }>();
+
+  const halfIdOf = (plugin: string, node: string): string => `node ${node}: ${plugin}`;
+  const restOf = (id: string): number => resting.get(id)?.until ?? 0;
+
+  const localOnes = (plugin: string): readonly Found[] =>
+    directory.list().flatMap((connection, rank) => {
+      const { phase, facts } = connection.status();
+      if (phase !== "ready" || facts?.name !== plugin) return [];
+      const id = connection.socketPath;
+      return [{ id, local: true, rank, restsUntil: restOf(id), facts, caller: connection }];
+    });
+
+  /** A caller lasts as long as the facts it was made for: what the plugin denied is forgotten with them. */
+  const callerOf = (plugin: string, id: string, half: HalfOnNode): CsiCaller => {
+    const known = relayed.get(id);
+    if (known?.facts === half.facts) return known.caller;
+    const denied = new Set<CsiMethod>();
+    const node = half.node.name;
+    const caller = createCsiCaller({
+      plugin: () => plugin,
+      exchange: createCsiExchange({ plugin: () => plugin, tracing, clock, hop: "relay", onCall }),
+      clock,
+      random,
+      access: () => {
+        const now = halves.of(plugin).find((one) => one.node.name === node);
+        if (now?.usable !== true)
+          return { closed: `plugin ${plugin}: ${now?.why ?? `node ${node} has no controller half of it any more`}` };
+        return { facts: now.facts, transport: lines.transportTo(now.node, plugin), denied };
+      },
+      // Whether it is there again is seen by asking.
+      whenReady: async (signal) => signal.throwIfAborted(),
+      onUnimplemented: (method) => denied.add(method),
+    });
+    relayed.set(id, { facts: half.facts, caller });
+    return caller;
+  };
+
+  const onNodes = (plugin: string): readonly Found[] =>
+    besideControllerOnly(plugin)
+      ? []
+      : halves.of(plugin).flatMap((half, rank) => {
+          if (!half.usable) return [];
+          const id = halfIdOf(plugin, half.node.name);
+          const caller = callerOf(plugin, id, half);
+          return [{ id, local: false, rank, restsUntil: restOf(id), facts: half.facts, caller }];
+        });
+
+  const all = (plugin: string): readonly Found[] => [...localOnes(plugin), ...onNodes(plugin)];
+
+  /** N2 */
+  const noted = <T>(id: string, outcome: CallOutcome<T>): CallOutcome<T> => {
+    if (outcome.outcome === "done" || outcome.failure.code !== "UNAVAILABLE") resting.delete(id);
+    else {
+      const failures = (resting.get(id)?.failures ?? 0) + 1;
+      // At least half of it, so that the call that has just failed does not come back here at once.
+      const pause = backoffDelay(failures - 1, rests, () => 0.5 + 0.5 * random());
+      resting.set(id, { until: clock.monotonic() + pause, failures });
+    }
+    return outcome;
+  };
+
+  const forget = (plugin: string): void => {
+    const here = new Set(halves.of(plugin).map(({ node }) => halfIdOf(plugin, node.name)));
+    for (const id of [...relayed.keys()])
+      if (id.endsWith(`: ${plugin}`) && !here.has(id)) {
+        relayed.delete(id);
+        resting.delete(id);
+      }
+  };
+  halves.onChange(forget);
+
+  const nameOf = ({ status }: ReturnType<PluginDirectory["list"]>[number]): string | undefined => status().facts?.name;
+
+  return {
+    current(plugin) {
+      const found = all(plugin);
+      const chosen = chooseInstance(found, last.get(plugin), clock.monotonic());
+      if (chosen === undefined) return undefined;
+      const { id, facts, caller } = chosen;
+      return {
+        id,
+        facts,
+        async call(method, request, call) {
+          last.set(plugin, id);
+          return noted(id, await caller.call(method, request, call));
+        },
+        stream: caller.stream,
+      };
+    },
+    another(plugin, id) {
+      const now = clock.monotonic();
+      return all(plugin).some((one) => one.id !== id && one.restsUntil <= now);
+    },
+    absent(plugin) {
+      const seen = directory
+        .list()
+        .findLast((connection) => nameOf(connection) === plugin)
+        ?.status();
+      const remote = halves.of(plugin);
+      const facts = seen?.facts ?? remote[0]?.facts;
+      const local =
+        seen === undefined ? [] : [`it is ${seen.phase}${seen.reason === undefined ? "" : `: ${seen.reason}`}`];
+      const kept =
+        remote.length > 0 && besideControllerOnly(plugin)
+          ? ["its profile wants it beside the controller, and it runs on nodes only"]
+          : remote.map(({ why }) => why);
+      return { facts, why: [...local, ...kept].join("; ") };
+    },
+    names: () => [...new Set([...directory.list().flatMap((one) => nameOf(one) ?? []), ...halves.names()])],
+    onChange(listener) {
+      const stops = [
+        directory.onChange((connection) => {
+          const name = nameOf(connection);
+          if (name !== undefined) listener(name);
+        }),
+        halves.onChange(listener),
+      ];
+      return () => {
+        for (const stop of stops) stop();
+      };
+    },
+  };
+};

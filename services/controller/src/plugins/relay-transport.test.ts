@@ -1,0 +1,179 @@
+import type { WireOptions, WireReply } from "@holdfast/csi/transport";
+import { systemClock } from "@holdfast/shared/async/clock";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import {
+  AgentServiceDefinition,
+  type DeepPartial,
+  type RelayRequest,
+  type RelayResponse,
+  type RelayStreamResponse,
+} from "@holdfast/shared/gen/holdfast/internal/v1/agent";
+import type { CallContext } from "@holdfast/shared/grpc/call-context";
+import { pluginMaxMessageBytes } from "@holdfast/shared/grpc/message-limits";
+import { createGrpcServer, type GrpcServer } from "@holdfast/shared/grpc/server";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { type TempSocket, tempSocket } from "@holdfast/shared/testing/temp-socket";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { unimplemented } from "../api/unimplemented.ts";
+import { createRelayLines, type RelayLines } from "./relay-transport.ts";
+
+const bytes = (text: string): Uint8Array => Buffer.from(text);
+const never = new AbortController().signal;
+
+let socket: TempSocket;
+let server: GrpcServer;
+let lines: RelayLines;
+let asked: RelayRequest[];
+let relay: (request: RelayRequest, context: CallContext) => Promise<DeepPartial<RelayResponse>>;
+let items: () => AsyncIterable<DeepPartial<RelayStreamResponse>>;
+
+const serve = async (): Promise<GrpcServer> => {
+  const made = createGrpcServer({ log: createMemoryLogger(), limits: { maxMessageBytes: pluginMaxMessageBytes } });
+  made.add(
+    AgentServiceDefinition,
+    unimplemented(AgentServiceDefinition, {
+      relay(request, context) {
+        asked.push(request);
+        return relay(request, context);
+      },
+      async *relayStream() {
+        yield* items();
+      },
+    }),
+  );
+  await made.listen(socket.address);
+  return made;
+};
+
+beforeEach(async () => {
+  asked = [];
+  relay = async ({ request }) => ({ response: request });
+  items = async function* none() {};
+  socket = await tempSocket();
+  server = await serve();
+  lines = createRelayLines({
+    identity: { role: "controller", name: "c1" },
+    log: createMemoryLogger(),
+    clock: systemClock,
+    gen: () => 7,
+    connectMs: 30_000,
+  });
+});
+
+afterEach(async () => {
+  lines.close();
+  await server.stop({ graceMs: 0 });
+  await socket.remove();
+});
+
+const wire = (change: Partial<WireOptions> = {}): WireOptions => ({
+  signal: never,
+  deadlineMs: 30_000,
+  metadata: {},
+  ...change,
+});
+const way = () => lines.transportTo({ name: "n1", address: socket.address }, "p");
+const call = (request = bytes("hello"), change: Partial<WireOptions> = {}) =>
+  way().unary("DeleteVolume", request, wire(change));
+const streamed = async (change: Partial<WireOptions> = {}): Promise<readonly WireReply[]> => {
+  const all: WireReply[] = [];
+  for await (const item of way().stream("GetMetadataAllocated", bytes("q"), wire(change))) all.push(item);
+  return all;
+};
+
+describe("a call through an agent", () => {
+  test("passes bytes both ways, with the method, the time and the store's generation", async () => {
+    expect(await call()).toEqual({ bytes: expect.anything() });
+    expect(asked).toMatchObject([
+      { plugin: "p", method: "/csi.v1.Controller/DeleteVolume", gen: 7n, deadline: { seconds: 30n, nanos: 0 } },
+    ]);
+    const large = new Uint8Array(8 << 20).fill(7);
+    const back = await call(large);
+    expect("bytes" in back && Buffer.compare(back.bytes, large)).toBe(0);
+    relay = async () => ({ response: new Uint8Array() });
+    expect(await call()).toMatchObject({ bytes: { length: 0 } });
+  });
+
+  test("tells what the plugin answered, and whether it saw the call", async () => {
+    relay = async () => ({ failure: { code: 9, message: "in use", notSent: false } });
+    expect(await call()).toEqual({ failure: { code: "FAILED_PRECONDITION", message: "in use", sent: true } });
+    relay = async () => ({ failure: { code: 14, message: "away", notSent: true } });
+    expect(await call()).toEqual({ failure: { code: "UNAVAILABLE", message: "away", sent: false } });
+    relay = async () => ({});
+    expect(await call()).toMatchObject({ failure: { code: "INTERNAL", sent: true } });
+  });
+
+  test.each([
+    ["precondition", "GENERATION"],
+    ["permission", "PERMISSION_DENIED"],
+    ["exhausted", "OVERLOADED"],
+  ] as const)("T2 the agent's own refusal (%s %s) is not the plugin's: nothing was sent", async (kind, reason) => {
+    relay = async () => {
+      throw new HoldfastError({ kind, reason, message: "no" });
+    };
+    expect(await call()).toMatchObject({
+      failure: { code: "UNAVAILABLE", sent: false, message: expect.stringContaining("agent of node n1") },
+    });
+  });
+
+  test("T1 an agent that is away has not been sent anything; a call that was cut off may have been done", async () => {
+    let cut = () => {};
+    relay = () =>
+      new Promise((_, reject) => {
+        cut = () => reject(new Error("the agent died"));
+        void server.stop({ graceMs: 0 });
+      });
+    const lost = await call();
+    expect(lost).toMatchObject({ failure: { sent: true } });
+    cut();
+    lines.forget("n1");
+    expect(await call(bytes("x"), { deadlineMs: 200 })).toMatchObject({
+      failure: { code: "UNAVAILABLE", sent: false, message: expect.stringContaining("cannot be reached") },
+    });
+  });
+
+  test("ends as unknown when it is given up, and as unsent when it was given up before", async () => {
+    const given = new AbortController();
+    relay = () =>
+      new Promise(() => {
+        given.abort(new Error("enough"));
+      });
+    expect(await call(bytes("x"), { signal: given.signal })).toMatchObject({
+      failure: { code: "CANCELLED", sent: true },
+    });
+    expect(await call(bytes("x"), { signal: given.signal })).toMatchObject({
+      failure: { code: "CANCELLED", sent: false },
+    });
+    expect(asked).toHaveLength(1);
+  });
+});
+
+describe("a stream through an agent", () => {
+  test("is complete when it ends, and says so when it breaks", async () => {
+    items = async function* two() {
+      yield { response: bytes("1") };
+      yield { response: bytes("2") };
+    };
+    expect(await streamed()).toMatchObject([{ bytes: expect.anything() }, { bytes: expect.anything() }]);
+    items = async function* broken() {
+      yield { response: bytes("1") };
+      yield { failure: { code: 10, message: "changed", notSent: false } };
+    };
+    expect(await streamed()).toMatchObject([{ bytes: expect.anything() }, { failure: { code: "ABORTED" } }]);
+    items = async function* cut() {
+      yield { response: bytes("1") };
+      throw new HoldfastError({ kind: "internal", reason: "INTERNAL", message: "gone" });
+    };
+    expect((await streamed()).at(-1)).toMatchObject({ failure: { code: "INTERNAL", sent: true } });
+  });
+
+  test("that falls silent is given up", async () => {
+    items = async function* silent() {
+      yield { response: bytes("1") };
+      await new Promise((resolve) => setTimeout(resolve, 20_000).unref());
+    };
+    // Connected first, so that the time is spent on the silence.
+    await call();
+    expect((await streamed({ deadlineMs: 500 })).at(-1)).toMatchObject({ failure: { code: "DEADLINE_EXCEEDED" } });
+  });
+});
