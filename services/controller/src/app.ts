@@ -201,6 +201,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       secrets,
       log,
       sourceOf: async (ref) => (await records.recent(ref))?.volume,
+      ownerOf: async (storage) => (await records.owner(storage))?.volume,
       announcedByNodes: halves.announced,
     });
     const gate = createStoreGate({

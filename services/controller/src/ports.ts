@@ -17,6 +17,7 @@ import type {
 } from "./domain/store-types.ts";
 import type { Attachment, VolumeRecord } from "./domain/volume.ts";
 import type { CreatedVolume } from "./domain/volume-change.ts";
+import type { ValidatedVolume } from "./domain/volume-registration.ts";
 
 /**
  * The shared memory of all controllers. It compares and keeps; it decides nothing.
@@ -63,6 +64,8 @@ export interface ControllerPluginFacts {
   /** Why it is not ready, for people. */
   readonly reason: string;
   readonly version: string;
+  /** "no": the plugin has no controller half, on any side. */
+  readonly controllerService: Tri;
   readonly createsVolumes: Tri;
   readonly attaches: Tri;
   readonly publishesReadOnly: Tri;
@@ -76,6 +79,8 @@ export interface ControllerPlugins {
   names(): readonly string[];
   onChange(listener: (plugin: string) => void): () => void;
   createVolume(volume: VolumeRecord, call: CallContext): Promise<Outcome<CreatedVolume>>;
+  /** May the storage be used as the record says? Changes nothing at the backend. */
+  validateVolume(volume: VolumeRecord, call: CallContext): Promise<Outcome<ValidatedVolume>>;
   deleteVolume(volume: VolumeRecord, call: CallContext): Promise<Outcome<void>>;
   publish(
     volume: VolumeRecord,

@@ -3,9 +3,10 @@ import { accessRules } from "@holdfast/controller/domain/access";
 import type { Advice, Failure, Outcome } from "@holdfast/controller/domain/outcome";
 import type { Attachment, VolumeRecord } from "@holdfast/controller/domain/volume";
 import type { CreatedVolume } from "@holdfast/controller/domain/volume-change";
+import type { ValidatedVolume } from "@holdfast/controller/domain/volume-registration";
 import type { CallContext, ControllerPluginFacts, ControllerPlugins } from "@holdfast/controller/ports";
 
-export type BackendMethod = "create" | "delete" | "publish" | "unpublish";
+export type BackendMethod = "create" | "validate" | "delete" | "publish" | "unpublish";
 
 /**
  * How one call goes: `lost` does the work and gives no certain answer, `dropped` does nothing and gives none either,
@@ -31,6 +32,9 @@ export interface FakeBackend extends ControllerPlugins {
   /** `externalId@nodeId` */
   attachments(): readonly string[];
   attach(externalId: string, nodeId: string): void;
+  detach(externalId: string, nodeId: string): void;
+  /** Storage that was there before, or that the next CreateVolume of this name answers with. */
+  keep(name: string, externalId: string): void;
   setFacts(facts: Partial<ControllerPluginFacts>): void;
   setAbsence(absent: "yes" | "no" | "unknown"): void;
 }
@@ -63,6 +67,7 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
     ready: true,
     reason: "",
     version: "1.0.0",
+    controllerService: "yes",
     createsVolumes: "yes",
     attaches: "yes",
     publishesReadOnly: "yes",
@@ -128,10 +133,18 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
         };
         return { kind: "done", value };
       }),
+    validateVolume: (volume: VolumeRecord, { signal }: CallContext) =>
+      call<ValidatedVolume>("validate", volume.externalId, signal, () => {
+        if (![...byName.values()].includes(volume.externalId))
+          return refused("validate", "fail", "EXTERNAL_VOLUME_NOT_FOUND");
+        const publishedNodes = attachmentsOf(volume.externalId).map(([key]) => key.slice(key.indexOf("@") + 1));
+        const value = { confirmed: true, pluginVersion: "1.0.0", capacity: 0, accessible: [], publishedNodes };
+        return { kind: "done", value };
+      }),
     deleteVolume: (volume: VolumeRecord, { signal }: CallContext) =>
       call<void>("delete", volume.externalId, signal, () => {
         police(attachmentsOf(volume.externalId).length > 0, `deleted while attached: ${volume.externalId}`);
-        byName.delete(volume.name);
+        for (const [name, id] of byName) if (id === volume.externalId) byName.delete(name);
         return { kind: "done", value: undefined };
       }),
     publish: (volume: VolumeRecord, attachment: Attachment, { signal }: CallContext) =>
@@ -167,6 +180,12 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
     attachments: () => [...attached.keys()],
     attach(externalId, nodeId) {
       attached.set(`${externalId}@${nodeId}`, {} as Attachment);
+    },
+    detach(externalId, nodeId) {
+      attached.delete(`${externalId}@${nodeId}`);
+    },
+    keep(name, externalId) {
+      byName.set(name, externalId);
     },
     setFacts(change) {
       facts = { ...facts, ...change };

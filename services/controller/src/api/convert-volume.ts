@@ -2,7 +2,6 @@
 import type { SecretReference, Topology } from "@holdfast/shared/gen/holdfast/v1/common";
 import {
   AttachmentState,
-  type CreateVolumeRequest,
   IntentOperation,
   NodeLossPolicy,
   ReclaimPolicy,
@@ -10,35 +9,30 @@ import {
   type VolumeSecrets,
   type Attachment as WireAttachment,
   type Bar as WireBar,
-  type VolumeFilter as WireFilter,
   type Intent as WireIntent,
   type VolumePolicy as WirePolicy,
   type Volume as WireVolume,
   VolumeState as WireVolumeState,
 } from "@holdfast/shared/gen/holdfast/v1/volume";
-import type { CreateVolumeInput, VolumeFilter, VolumeView } from "../commands/model.ts";
+import type { VolumeView } from "../commands/model.ts";
 import { holds } from "../domain/claim-machine.ts";
 import { compareEpochs, zeroEpoch } from "../domain/epoch.ts";
-import {
-  type Attachment,
-  type Bar,
-  type ContentSource,
-  type Intent,
-  type SecretFamily,
-  type SecretRefs,
-  type Segments,
-  secretFamilies,
-  type VolumePolicy,
-  type VolumeRecord,
-  type VolumeState,
-  volumeStates,
+import type {
+  Attachment,
+  Bar,
+  ContentSource,
+  Intent,
+  SecretFamily,
+  SecretRefs,
+  Segments,
+  VolumePolicy,
+  VolumeRecord,
+  VolumeState,
 } from "../domain/volume.ts";
-import { type Checks, durationMs, optionalId } from "./check-request.ts";
 import { claimStateMessage } from "./convert-claim.ts";
 import {
   accessModeMessage,
   blockedMessage,
-  capabilityFrom,
   capabilityMessage,
   dateOf,
   epochMessage,
@@ -70,14 +64,6 @@ const secretsMessage = (refs: SecretRefs): VolumeSecrets => ({
   list: secretMessage(refs, "list"),
 });
 
-const secretsFrom = (secrets: VolumeSecrets | undefined): SecretRefs =>
-  Object.fromEntries(
-    secretFamilies.flatMap((family) => {
-      const ref = secrets?.[family]?.ref ?? "";
-      return ref === "" ? [] : [[family, ref]];
-    }),
-  );
-
 const policyMessage = (policy: VolumePolicy): WirePolicy => ({
   reclaim: policy.reclaim === "retain" ? ReclaimPolicy.RECLAIM_POLICY_RETAIN : ReclaimPolicy.RECLAIM_POLICY_DELETE,
   nodeLoss: policy.nodeLoss === "fence" ? NodeLossPolicy.NODE_LOSS_POLICY_FENCE : NodeLossPolicy.NODE_LOSS_POLICY_WAIT,
@@ -88,24 +74,8 @@ const policyMessage = (policy: VolumePolicy): WirePolicy => ({
   requiresRepublish: policy.requiresRepublish,
 });
 
-/** A volume that Holdfast makes is Holdfast's to remove, unless somebody says otherwise. */
-const policyFrom = (policy: WirePolicy | undefined, checks: Checks): VolumePolicy => ({
-  reclaim: policy?.reclaim === ReclaimPolicy.RECLAIM_POLICY_RETAIN ? "retain" : "delete",
-  nodeLoss: policy?.nodeLoss === NodeLossPolicy.NODE_LOSS_POLICY_FENCE ? "fence" : "wait",
-  requiresRepublish: policy?.requiresRepublish ?? false,
-  identityTokens: (policy?.identityTokens ?? []).map(({ audience, ttl }, i) => ({
-    audience,
-    ttlSeconds: Math.ceil((durationMs(`policy.identity_tokens[${i}].ttl`, ttl, checks) ?? 0) / 1000),
-  })),
-});
-
 const sourceMessage = (source: ContentSource): WireVolume["contentSource"] =>
   source.kind === "none" ? undefined : { [source.kind]: source.id };
-
-const sourceFrom = (source: CreateVolumeRequest["contentSource"]): ContentSource => {
-  if (source?.snapshot !== undefined) return { kind: "snapshot", id: source.snapshot };
-  return source?.volume === undefined ? { kind: "none" } : { kind: "volume", id: source.volume };
-};
 
 export const attachmentMessage = (volume: VolumeRecord, attachment: Attachment): WireAttachment => ({
   node: attachment.node,
@@ -121,6 +91,7 @@ export const attachmentMessage = (volume: VolumeRecord, attachment: Attachment):
 
 const operations: Readonly<Record<Intent["op"], IntentOperation>> = {
   create: IntentOperation.INTENT_OPERATION_CREATE,
+  validate: IntentOperation.INTENT_OPERATION_VALIDATE,
   delete: IntentOperation.INTENT_OPERATION_DELETE,
   attach: IntentOperation.INTENT_OPERATION_ATTACH,
   detach: IntentOperation.INTENT_OPERATION_DETACH,
@@ -210,39 +181,3 @@ export const volumeMessage = ({ volume, rev }: VolumeView): WireVolume => {
     pluginVersion: volume.pluginVersion,
   };
 };
-
-export const createVolumeInput = (request: CreateVolumeRequest, checks: Checks): CreateVolumeInput => ({
-  namespace: request.namespace,
-  id: request.id,
-  plugin: request.plugin,
-  capacity: {
-    required: Number(request.capacity?.requiredBytes ?? 0n),
-    limit: Number(request.capacity?.limitBytes ?? 0n),
-  },
-  capabilities: request.capabilities.map((one, i) => capabilityFrom(`capabilities[${i}]`, one, checks)),
-  parameters: request.parameters,
-  mutableParameters: request.mutableParameters,
-  topology: {
-    required: (request.topology?.required ?? []).map(({ segments }) => segments),
-    preferred: (request.topology?.preferred ?? []).map(({ segments }) => segments),
-  },
-  contentSource: sourceFrom(request.contentSource),
-  secretRefs: secretsFrom(request.secrets),
-  labels: request.labels,
-  policy: policyFrom(request.policy, checks),
-  requestId: request.requestId,
-});
-
-export const volumeFilterFrom = (filter: WireFilter | undefined, checks: Checks): VolumeFilter => ({
-  namespace: optionalId("filter.namespace", filter?.namespace, checks),
-  plugin: filter?.plugin ?? "",
-  node: optionalId("filter.node", filter?.node, checks),
-  states: (filter?.states ?? []).flatMap((wire, i) => {
-    const state = volumeStates.find((known) => volumeStateMessage(known) === wire);
-    if (state === undefined) checks.complain(`filter.states[${i}]`, "is no state of a volume");
-    return state ?? [];
-  }),
-  blocked: filter?.blocked ?? false,
-  labels: filter?.labels ?? {},
-  idPrefix: filter?.idPrefix ?? "",
-});

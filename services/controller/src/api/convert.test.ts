@@ -7,7 +7,8 @@ import { attachmentRecord, claimRecord, volumeRecord } from "../domain/testing/r
 import { volumeStates } from "../domain/volume.ts";
 import { createChecks } from "./check-request.ts";
 import { claimMessage, claimStateMessage, claimStatesFrom } from "./convert-claim.ts";
-import { createVolumeInput, volumeFilterFrom, volumeMessage, volumeStateMessage } from "./convert-volume.ts";
+import { volumeMessage, volumeStateMessage } from "./convert-volume.ts";
+import { createVolumeInput, volumeFilterFrom } from "./convert-volume-request.ts";
 import { questionOf, readToken, writeToken } from "./page-token.ts";
 
 const text = fc.string({ maxLength: 12 });

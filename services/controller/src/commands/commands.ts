@@ -6,12 +6,14 @@ import { deleteVolumeCommand } from "./delete-volume.ts";
 import { explainVolumeQuery } from "./explain.ts";
 import { handOverCommand } from "./hand-over.ts";
 import type { Commands } from "./model.ts";
+import { registerVolumeCommand } from "./register-volume.ts";
 import { releaseClaimsCommand } from "./release-claims.ts";
 import { createVolumeQueries } from "./volume-queries.ts";
 
 /** Everything that callers can ask for. Commands write what is wanted, durably; the reconciler alone acts on it. */
 export const createCommands = (deps: CommandDeps): Commands => ({
   createVolume: createVolumeCommand(deps),
+  registerVolume: registerVolumeCommand(deps),
   deleteVolume: deleteVolumeCommand(deps),
   explainVolume: explainVolumeQuery(deps),
   createClaims: createClaimsCommand(deps),

@@ -1,9 +1,11 @@
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { volumeNote } from "../domain/change.ts";
 import { zeroEpoch } from "../domain/epoch.ts";
-import { noAttempts } from "../domain/outcome.ts";
+import type { Moment } from "../domain/moment.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
+import { isRegistered } from "../domain/volume-registration.ts";
 import type { ControllerPlugins } from "../ports.ts";
+import { bornVolume } from "./born-volume.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import {
   pluginCannot,
@@ -15,30 +17,19 @@ import {
   volumeNotFound,
 } from "./errors.ts";
 import type { Caller, Commands, CreateVolumeInput, VolumeView } from "./model.ts";
+import { type Content, commonContent, firstDifference, sorted } from "./same-content.ts";
 import { validateCreateVolume } from "./validate-volume.ts";
 
 /** What makes two requests for one id the same, in the order in which a difference is named. */
-const content = (v: CreateVolumeInput | VolumeRecord): readonly (readonly [field: string, value: unknown])[] => [
-  ["plugin", v.plugin],
-  ["capacity.required_bytes", v.capacity.required],
-  ["capacity.limit_bytes", v.capacity.limit],
-  ["capabilities", v.capabilities],
-  ["parameters", sorted(v.parameters)],
-  ["mutable_parameters", sorted(v.mutableParameters)],
+const content = (v: CreateVolumeInput | VolumeRecord): Content => [
+  ...commonContent(v),
   ["topology.required", v.topology.required.map(sorted)],
   ["topology.preferred", v.topology.preferred.map(sorted)],
   ["content_source", v.contentSource],
-  ["secrets", sorted(v.secretRefs)],
-  ["labels", sorted(v.labels)],
-  ["policy", v.policy],
 ];
 
-const sorted = (map: object) => Object.entries(map).sort(([a], [b]) => (a < b ? -1 : 1));
-
-const differs = (input: CreateVolumeInput, volume: VolumeRecord): string | undefined => {
-  const has = content(volume);
-  return content(input).find(([, value], i) => JSON.stringify(value) !== JSON.stringify(has[i]?.[1]))?.[0];
-};
+const differs = (input: CreateVolumeInput, volume: VolumeRecord): string | undefined =>
+  isRegistered(volume) ? "external_id" : firstDifference(content(input), content(volume));
 
 /** What the plugin is known not to do is refused before anything is written; what is not known yet waits. */
 const checkPlugin = (input: CreateVolumeInput, plugins: ControllerPlugins): void => {
@@ -75,48 +66,14 @@ const checkSource = async ({ records }: CommandDeps, input: CreateVolumeInput): 
 };
 
 /** The record with its name and its intent is durable before the plugin is called: nothing is made that nobody knows of (I4). */
-const newVolume = (
-  input: CreateVolumeInput,
-  caller: Caller,
-  made: {
-    readonly uid: string;
-    readonly name: string;
-    readonly issuer: string;
-    readonly opId: string;
-    readonly now: number;
-  },
-): VolumeRecord => ({
-  namespace: input.namespace,
-  id: input.id,
-  uid: made.uid,
-  name: made.name,
+const newVolume = (input: CreateVolumeInput, caller: Caller, uid: string, name: string, at: Moment): VolumeRecord => ({
+  ...bornVolume(input, caller, uid, at),
+  name,
   externalId: "",
-  plugin: input.plugin,
-  pluginVersion: "",
-  parameters: input.parameters,
-  mutableParameters: input.mutableParameters,
-  capabilities: input.capabilities,
-  capacity: { required: input.capacity.required, limit: input.capacity.limit, actual: 0 },
   topology: { required: input.topology.required, preferred: input.topology.preferred, accessible: [] },
   contentSource: input.contentSource,
   context: {},
-  secretRefs: input.secretRefs,
-  labels: input.labels,
-  policy: input.policy,
-  state: "CREATING",
-  goal: "present",
-  epoch: zeroEpoch,
-  claims: {},
-  attachments: {},
-  bars: [],
-  intent: { op: "create", epoch: zeroEpoch, issuer: made.issuer, opId: made.opId },
-  attempts: noAttempts,
-  requestId: input.requestId,
-  ...(caller.traceparent === undefined ? {} : { trace: { parent: caller.traceparent, at: made.now } }),
-  createdAt: made.now,
-  updatedAt: made.now,
-  stateSince: made.now,
-  changedBy: { who: caller.who, why: caller.why },
+  intent: { op: "create", epoch: zeroEpoch, issuer: at.issuer, opId: at.opId },
 });
 
 export const createVolumeCommand =
@@ -132,7 +89,7 @@ export const createVolumeCommand =
     const uid = ids.uuid();
     const name = ids.uuid();
     await records.insert((at) => {
-      const volume = newVolume(input, caller, { uid, name, issuer: at.issuer, opId: at.opId, now: at.now });
+      const volume = newVolume(input, caller, uid, name, at);
       return { volume, ended: [], notes: [volumeNote(volume)] };
     });
     // Ours, or that of somebody who asked for the same id at the same time.

@@ -1,10 +1,13 @@
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
+import { type Intent, type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import { deleteWanted, usersOf } from "../domain/volume-change.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import { volumeInUse, volumeNotFound } from "./errors.ts";
 import type { Commands } from "./model.ts";
 import { validateDeleteVolume } from "./validate-volume.ts";
+
+/** Calls of the volume itself, which a deletion takes over from. */
+const giveWay: ReadonlySet<Intent["op"]> = new Set(["create", "validate", "delete"]);
 
 /** The guard of the volume machine: whoever still uses it is named. */
 const guard = (volume: VolumeRecord): void => {
@@ -14,7 +17,7 @@ const guard = (volume: VolumeRecord): void => {
     const node = claim?.node ?? Object.keys(volume.attachments)[0] ?? volume.bars[0]?.node ?? "";
     throw volumeInUse(volume, users, { workload: claim?.workload ?? "", node });
   }
-  if (volume.intent !== undefined && volume.intent.op !== "create" && volume.intent.op !== "delete")
+  if (volume.intent !== undefined && !giveWay.has(volume.intent.op))
     throw new HoldfastError({
       kind: "aborted",
       reason: "VOLUME_BUSY",

@@ -31,6 +31,30 @@ export const volumeLeaving = (ref: VolumeRef): HoldfastError =>
     metadata: { ...named(ref), field: "state" },
   });
 
+export const storageTaken = (
+  ref: VolumeRef,
+  storage: { readonly plugin: string; readonly externalId: string },
+  owner: VolumeRef | undefined,
+): HoldfastError =>
+  new HoldfastError({
+    kind: "already_exists",
+    reason: "VOLUME_EXISTS",
+    message: `storage ${storage.externalId} of plugin ${storage.plugin} cannot be volume ${volumeKey(ref)}: it is ${owner === undefined ? "being registered by somebody else" : `volume ${volumeKey(owner)}`}; use that one, or deregister it first`,
+    metadata: { ...(owner === undefined ? named(ref) : named(owner)), field: "external_id" },
+  });
+
+export const storageLeaving = (
+  ref: VolumeRef,
+  storage: { readonly plugin: string; readonly externalId: string },
+  mark: VolumeRef & { readonly since: number },
+): HoldfastError =>
+  new HoldfastError({
+    kind: "precondition",
+    reason: "EXTERNAL_VOLUME_LEAVING",
+    message: `storage ${storage.externalId} of plugin ${storage.plugin} cannot be volume ${volumeKey(ref)}: a DeleteVolume for it may still arrive, since the record of volume ${volumeKey(mark)} ended at ${new Date(mark.since).toISOString()} with one whose outcome nobody knows; it is let go after 7 days, or see holdfast repair adopt-volume`,
+    metadata: { ...named(mark), plugin: storage.plugin, external_id: storage.externalId },
+  });
+
 export const volumeInUse = (
   ref: VolumeRef,
   users: readonly string[],

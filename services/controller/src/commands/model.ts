@@ -52,6 +52,21 @@ export interface CreateVolumeInput extends VolumeRef {
   readonly requestId: string;
 }
 
+export interface RegisterVolumeInput extends VolumeRef {
+  readonly plugin: string;
+  readonly externalId: string;
+  readonly capacity: { readonly required: number; readonly limit: number };
+  readonly capabilities: readonly VolumeCapability[];
+  readonly context: Readonly<Record<string, string>>;
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly mutableParameters: Readonly<Record<string, string>>;
+  readonly accessible: readonly Segments[];
+  readonly secretRefs: SecretRefs;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly policy: VolumePolicy;
+  readonly requestId: string;
+}
+
 export interface DeleteVolumeInput extends VolumeRef {
   /** Empty = whatever life the id has. */
   readonly uid: string;
@@ -182,6 +197,7 @@ export interface VolumeExplanation extends VolumeView {
 /** What API handlers and the link to the agents call. All reject with HoldfastError and the reasons of docs/errors.md. */
 export interface Commands {
   createVolume(input: CreateVolumeInput, caller: Caller): Promise<VolumeView>;
+  registerVolume(input: RegisterVolumeInput, caller: Caller): Promise<VolumeView>;
   /** undefined = it is gone. */
   deleteVolume(input: DeleteVolumeInput, caller: Caller): Promise<VolumeView | undefined>;
   getVolume(ref: VolumeRef): Promise<VolumeView>;

@@ -13,7 +13,7 @@ import {
   type Violation,
 } from "../domain/limits.ts";
 import { secretFamilies, type VolumeCapability, type VolumeRef } from "../domain/volume.ts";
-import type { CreateVolumeInput, DeleteVolumeInput } from "./model.ts";
+import type { CreateVolumeInput, DeleteVolumeInput, RegisterVolumeInput } from "./model.ts";
 
 export const refuse = (violations: readonly Violation[]): void => {
   if (violations.length > 0) throw invalidArgument(violations);
@@ -24,7 +24,7 @@ export const checkRef = (ref: VolumeRef): readonly Violation[] => [
   ...checkId("id", ref.id),
 ];
 
-const checkCapabilities = (capabilities: readonly VolumeCapability[]): readonly Violation[] => {
+export const checkCapabilities = (capabilities: readonly VolumeCapability[]): readonly Violation[] => {
   if (capabilities.length === 0) return [{ field: "capabilities", description: "must name at least one" }];
   const seen = new Set<string>();
   const repeated = capabilities.flatMap((capability, i) => {
@@ -65,18 +65,47 @@ export const validateCreateVolume = (input: CreateVolumeInput): void =>
     ...(input.contentSource.kind === "none"
       ? []
       : checkId(`content_source.${input.contentSource.kind}`, input.contentSource.id)),
-    ...secretFamilies.flatMap((family) => {
-      const ref = input.secretRefs[family];
-      return ref === undefined ? [] : checkSecretRef(`secrets.${fieldOf(family)}.ref`, ref);
-    }),
-    ...checkMap("labels", input.labels),
-    ...input.policy.identityTokens.flatMap(({ audience, ttlSeconds }, i) => [
-      ...checkString(`policy.identity_tokens[${i}].audience`, audience),
-      ...(ttlSeconds > 0 ? [] : [{ field: `policy.identity_tokens[${i}].ttl`, description: "must be above zero" }]),
-    ]),
-    ...(input.policy.identityTokens.length > limits.identityTokens
-      ? [{ field: "policy.identity_tokens", description: `more than ${limits.identityTokens}` }]
+    ...checkOwn(input),
+    ...checkString("request_id", input.requestId),
+  ]);
+
+/** What is Holdfast's own, and may be changed later. */
+export const checkOwn = ({
+  secretRefs,
+  labels,
+  policy,
+}: Partial<Pick<CreateVolumeInput, "secretRefs" | "labels" | "policy">>): readonly Violation[] => [
+  ...secretFamilies.flatMap((family) => {
+    const ref = secretRefs?.[family];
+    return ref === undefined ? [] : checkSecretRef(`secrets.${fieldOf(family)}.ref`, ref);
+  }),
+  ...checkMap("labels", labels ?? {}),
+  ...(policy?.identityTokens ?? []).flatMap(({ audience, ttlSeconds }, i) => [
+    ...checkString(`policy.identity_tokens[${i}].audience`, audience),
+    ...(ttlSeconds > 0 ? [] : [{ field: `policy.identity_tokens[${i}].ttl`, description: "must be above zero" }]),
+  ]),
+  ...((policy?.identityTokens.length ?? 0) > limits.identityTokens
+    ? [{ field: "policy.identity_tokens", description: `more than ${limits.identityTokens}` }]
+    : []),
+];
+
+export const validateRegisterVolume = (input: RegisterVolumeInput): void =>
+  refuse([
+    ...checkRef(input),
+    ...checkPlugin("plugin", input.plugin),
+    ...(input.externalId === ""
+      ? [{ field: "external_id", description: "is required" }]
+      : checkString("external_id", input.externalId)),
+    ...checkCapacity("capacity", input.capacity),
+    ...checkCapabilities(input.capabilities),
+    ...checkMap("context", input.context),
+    ...checkMap("parameters", input.parameters),
+    ...checkMap("mutable_parameters", input.mutableParameters),
+    ...(input.accessible.length > limits.topologies
+      ? [{ field: "accessible_topology", description: `more than ${limits.topologies} places` }]
       : []),
+    ...input.accessible.flatMap((segments, i) => checkSegments(`accessible_topology[${i}].segments`, segments)),
+    ...checkOwn(input),
     ...checkString("request_id", input.requestId),
   ]);
 

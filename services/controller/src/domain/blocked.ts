@@ -2,12 +2,13 @@ import type { Blocked, Failure } from "./outcome.ts";
 import { type VolumeRef, volumeKey } from "./volume.ts";
 
 /** What was being tried when it stopped. */
-export type BlockedStep = "create" | "delete" | "attach" | "detach" | "publish" | "release";
+export type BlockedStep = "create" | "validate" | "delete" | "attach" | "detach" | "publish" | "release";
 
 export type BlockedReason =
   | "INCOMPATIBLE"
   | "NOT_AT_BACKEND"
   | "FOREIGN_ATTACHMENT"
+  | "STORAGE_TAKEN"
   | "DETACH_UNPROVEN"
   | "CREDENTIALS_REFUSED"
   | "PLUGIN_REFUSED"
@@ -43,6 +44,10 @@ const remedies: Record<BlockedReason, Remedy> = {
     missingProof: (s) => `that ${volumeKey(s)} is not attached to a node that no record explains`,
     clearWith: (s) => `holdfast repair assert-detached ${volumeKey(s)}${on(s)}`,
   },
+  STORAGE_TAKEN: {
+    missingProof: (s) => `that plugin ${s.plugin} keeps storage of its own for ${volumeKey(s)}`,
+    clearWith: (s) => `mend the plugin, which named the storage of another volume; then: ${explain(s)}`,
+  },
   DETACH_UNPROVEN: {
     missingProof: (s) => `that the backend no longer has ${volumeKey(s)} attached to node ${s.node ?? "?"}`,
     clearWith: (s) => `holdfast repair assert-detached ${volumeKey(s)}${on(s)}`,
@@ -70,10 +75,11 @@ const remedies: Record<BlockedReason, Remedy> = {
   },
 };
 
-type CodeRow = Record<"create" | "delete" | "attach" | "detach", BlockedReason>;
+type CodeRow = Record<"create" | "validate" | "delete" | "attach" | "detach", BlockedReason>;
 
 const everywhere = (reason: BlockedReason): CodeRow => ({
   create: reason,
+  validate: reason,
   delete: reason,
   attach: reason,
   detach: reason,
@@ -86,17 +92,48 @@ const byCode: Readonly<Record<string, CodeRow>> = {
   ALREADY_EXISTS: everywhere("INCOMPATIBLE"),
   NOT_FOUND: {
     create: "PLUGIN_REFUSED",
+    validate: "NOT_AT_BACKEND",
     delete: "NOT_AT_BACKEND",
     attach: "NOT_AT_BACKEND",
     detach: "DETACH_UNPROVEN",
   },
   FAILED_PRECONDITION: {
     create: "PLUGIN_REFUSED",
+    validate: "PLUGIN_REFUSED",
     delete: "PLUGIN_REFUSED",
     attach: "FOREIGN_ATTACHMENT",
     detach: "PLUGIN_REFUSED",
   },
 };
+
+const blockedFor = (
+  reason: BlockedReason,
+  subject: Subject,
+  message: string,
+  previous: Blocked | undefined,
+  now: number,
+): Blocked => ({
+  since: previous?.reason === reason ? previous.since : now,
+  reason,
+  message,
+  missingProof: remedies[reason].missingProof(subject),
+  clearWith: remedies[reason].clearWith(subject),
+});
+
+/** The backend shows a volume that is being registered at a node already. */
+export const foreignAttachment = (
+  subject: Subject,
+  message: string,
+  previous: Blocked | undefined,
+  now: number,
+): Blocked => ({
+  ...blockedFor("FOREIGN_ATTACHMENT", subject, message, previous, now),
+  clearWith: `detach it there; it is looked at again by itself, and: holdfast explain ${volumeKey(subject)}`,
+});
+
+/** CreateVolume was answered with the storage of another record. */
+export const storageTaken = (subject: Subject, message: string, previous: Blocked | undefined, now: number): Blocked =>
+  blockedFor("STORAGE_TAKEN", subject, message, previous, now);
 
 const reasonFor = (step: BlockedStep, failure: Failure): BlockedReason => {
   if (failure.reason === "NODE_REPLACED") return failure.reason;
@@ -113,13 +150,5 @@ export const blockedBy = (
   previous: Blocked | undefined,
   now: number,
 ): Blocked => {
-  const reason = reasonFor(step, failure);
-  const remedy = remedies[reason];
-  return {
-    since: previous?.reason === reason ? previous.since : now,
-    reason,
-    message: failure.message,
-    missingProof: remedy.missingProof(subject),
-    clearWith: remedy.clearWith(subject),
-  };
+  return blockedFor(reasonFor(step, failure), subject, failure.message, previous, now);
 };

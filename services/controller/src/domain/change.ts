@@ -5,6 +5,8 @@ import type { VolumeRecord } from "./volume.ts";
 export interface Change {
   /** null = the record is removed. */
   readonly volume: VolumeRecord | null;
+  /** With a removal: no DeleteVolume for its storage can still arrive. Without it, one of a volume that was DELETING may. */
+  readonly settled?: true;
   readonly ended: readonly ClaimTombstone[];
   readonly notes: readonly Note[];
 }

@@ -2,10 +2,12 @@ import type { Claim } from "./claim.ts";
 import { queueOf } from "./grant.ts";
 import { triesAt } from "./retry.ts";
 import type { VolumeRecord } from "./volume.ts";
+import { isRegistered } from "./volume-registration.ts";
 
 /** One thing that is owed for a volume. Two steps of one lane never run at once; different lanes run side by side. */
 export type Step =
   | { readonly do: "create"; readonly lane: "controller" }
+  | { readonly do: "validate"; readonly lane: "controller" }
   | { readonly do: "delete"; readonly lane: "controller" }
   | { readonly do: "attach"; readonly lane: "controller"; readonly node: string; readonly uid: string }
   | { readonly do: "abandon"; readonly lane: "controller"; readonly node: string; readonly uid: string }
@@ -60,7 +62,7 @@ const volumeSteps = (volume: VolumeRecord, now: number, hurry: boolean): readonl
   const at = hurry ? 0 : triesAt(volume.attempts, now);
   switch (volume.state) {
     case "CREATING":
-      return [{ step: { do: "create", lane: "controller" }, at }];
+      return [{ step: { do: isRegistered(volume) ? "validate" : "create", lane: "controller" }, at }];
     case "DELETING":
       return [{ step: { do: "delete", lane: "controller" }, at }];
     case "AVAILABLE":

@@ -189,9 +189,9 @@ describe("usersOf and deleteWanted", () => {
 
 describe("deleted and deleteUnknown", () => {
   it("[I5] only its own OK removes the record", () => {
-    expect(deleted(removing()).volume).toBeNull();
+    expect(deleted(removing(), at)).toMatchObject({ volume: null, settled: true });
     for (const volume of [volumeRecord(), making(), volumeRecord([], [], { state: "FAILED" })])
-      expect(deleted(volume).volume).toBe(volume);
+      expect(deleted(volume, at).volume).toBe(volume);
   });
 
   it("[I5] not known, or refused: the same call again, and why it waits", () => {

@@ -1,3 +1,4 @@
+import { storageTaken } from "./blocked.ts";
 import { type Change, noChange, volumeNote } from "./change.ts";
 import { isDoubtful } from "./doubt.ts";
 import type { Moment } from "./moment.ts";
@@ -5,6 +6,7 @@ import type { Blocked, Failure } from "./outcome.ts";
 import { noAttempts } from "./outcome.ts";
 import { failedAttempt } from "./retry.ts";
 import type { Intent, Segments, VolumeRecord } from "./volume.ts";
+import { isRegistered } from "./volume-registration.ts";
 
 /** What CreateVolume answered. */
 export interface CreatedVolume {
@@ -36,7 +38,7 @@ const deleteIntent = (volume: VolumeRecord, at: Moment): Intent => ({
 
 /** The backend named the volume. When it is no longer wanted its removal follows: a cancelled create is create, then delete (I5). */
 export const created = (volume: VolumeRecord, result: CreatedVolume, at: Moment): Change => {
-  if (volume.state !== "CREATING") return noChange(volume);
+  if (volume.state !== "CREATING" || isRegistered(volume)) return noChange(volume);
   const named: VolumeRecord = {
     ...plain(volume),
     externalId: result.externalId,
@@ -56,7 +58,7 @@ export const created = (volume: VolumeRecord, result: CreatedVolume, at: Moment)
 
 /** Refused for certain: nothing was made, unless an attempt before is in doubt (then its name may stand at the backend). */
 export const createRefused = (volume: VolumeRecord, failure: Failure, at: Moment): Change => {
-  if (volume.state !== "CREATING") return noChange(volume);
+  if (volume.state !== "CREATING" || isRegistered(volume)) return noChange(volume);
   const { intent } = volume;
   const doubtful = intent !== undefined && isDoubtful(intent, at);
   if (volume.goal === "absent" && !doubtful) return gone(plain(volume));
@@ -87,7 +89,7 @@ export const createUnknown = (
   blocked: Blocked | undefined,
   at: Moment,
 ): Change => {
-  if (volume.state !== "CREATING") return noChange(volume);
+  if (volume.state !== "CREATING" || isRegistered(volume)) return noChange(volume);
   const intent = volume.intent;
   const { blocked: _old, ...rest } = volume;
   const doubtful = failure.advice === "again" || failure.advice === "wait";
@@ -126,7 +128,8 @@ export const deleteWanted = (volume: VolumeRecord, trace: VolumeRecord["trace"],
   };
   switch (volume.state) {
     case "CREATING":
-      return told(wanted);
+      // What was only asked about is not ours to remove, and asking leaves nothing behind.
+      return isRegistered(volume) ? gone(plain(wanted)) : told(wanted);
     case "DELETING":
       return noChange(volume);
     case "FAILED":
@@ -140,8 +143,22 @@ export const deleteWanted = (volume: VolumeRecord, trace: VolumeRecord["trace"],
   }
 };
 
-export const deleted = (volume: VolumeRecord): Change =>
-  volume.state === "DELETING" ? gone(plain(volume)) : noChange(volume);
+/** Its own OK. After an attempt without answer that attempt may still arrive, and the removal is not settled. */
+export const deleted = (volume: VolumeRecord, at: Moment): Change => {
+  if (volume.state !== "DELETING") return noChange(volume);
+  const { intent } = volume;
+  const doubtful = intent === undefined || isDoubtful(intent, at);
+  return { ...gone(plain(volume)), ...(doubtful ? {} : { settled: true as const }) };
+};
+
+/** CreateVolume was answered with storage that another record stands for: neither is touched, and nothing is deleted, ever. */
+export const createdTwice = (volume: VolumeRecord, externalId: string, owner: string, at: Moment): Change => {
+  if (volume.state !== "CREATING" || isRegistered(volume)) return noChange(volume);
+  const message = `plugin ${volume.plugin} answered CreateVolume of ${volume.name} with ${externalId}, which is the storage of volume ${owner}`;
+  const failure: Failure = { reason: "STORAGE_TAKEN", message, advice: "block" };
+  if (volume.goal === "absent") return gone(plain(volume));
+  return createUnknown(volume, failure, storageTaken(volume, message, volume.blocked, at.now), at);
+};
 
 /** Still there, or not known: the same call again until it is OK. */
 export const deleteUnknown = (
@@ -151,9 +168,13 @@ export const deleteUnknown = (
   at: Moment,
 ): Change => {
   if (volume.state !== "DELETING") return noChange(volume);
-  const { blocked: _old, ...rest } = volume;
+  const { blocked: _old, intent, ...rest } = volume;
+  const doubtful = failure.advice === "again" || failure.advice === "wait";
   return told({
     ...rest,
+    ...(intent === undefined
+      ? {}
+      : { intent: doubtful ? { ...intent, uncertainSince: intent.uncertainSince ?? at.now } : intent }),
     ...(blocked === undefined ? {} : { blocked }),
     attempts: failedAttempt(volume.attempts, failure, at),
     updatedAt: at.now,

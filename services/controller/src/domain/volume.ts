@@ -81,7 +81,7 @@ export interface Attachment {
 
 /** The one call in progress at the backend, durable before it leaves (I4). */
 export interface Intent {
-  readonly op: "create" | "delete" | "attach" | "detach";
+  readonly op: "create" | "validate" | "delete" | "attach" | "detach";
   readonly node?: string;
   readonly epoch: Epoch;
   /** Controller and life that wrote it. */
@@ -100,7 +100,7 @@ export interface Bar {
 
 export interface VolumeRecord extends VolumeRef {
   readonly uid: string;
-  /** Sent to CreateVolume: chosen once, stored before the call. */
+  /** Sent to CreateVolume: chosen once, stored before the call. Empty for a registered volume, which nobody made here. */
   readonly name: string;
   readonly externalId: string;
   readonly plugin: string;

@@ -62,6 +62,7 @@ beforeEach(async () => {
     secrets: createSecrets({ env: {} }),
     log,
     sourceOf: async ({ id }) => sources[id],
+    ownerOf: async () => undefined,
     announcedByNodes: () => announced,
   });
 });
@@ -285,6 +286,7 @@ test("a plugin tells what it can, and whoever listens hears of it", async () => 
   expect(plugins.facts(name)).toEqual({
     ready: true,
     reason: "",
+    controllerService: "yes",
     version: expect.any(String),
     createsVolumes: "yes",
     attaches: "yes",

@@ -10,6 +10,7 @@ import type { Secrets } from "../secrets/secrets.ts";
 import { createAttachCalls } from "./attach-calls.ts";
 import { createPluginCalls } from "./plugin-calls.ts";
 import type { PluginInstances } from "./plugin-instances.ts";
+import { createRegisterCalls } from "./register-calls.ts";
 import { createVolumeCalls } from "./volume-calls.ts";
 
 export interface ControllerPluginsOptions {
@@ -18,12 +19,17 @@ export interface ControllerPluginsOptions {
   readonly log: Logger;
   /** The volume that another one is to be made from. */
   readonly sourceOf: (ref: VolumeRef) => Promise<Pick<VolumeRecord, "externalId"> | undefined>;
+  /** The volume whose record stands for the storage, if any does. */
+  readonly ownerOf: (storage: {
+    readonly plugin: string;
+    readonly externalId: string;
+  }) => Promise<VolumeRef | undefined>;
   /** What node instances announce of a plugin's CONTROLLER_SERVICE: "no" from them means that there is nothing to wait for. */
   readonly announcedByNodes: (plugin: string) => Tri;
 }
 
 export const createControllerPlugins = (options: ControllerPluginsOptions): ControllerPlugins => {
-  const { instances, secrets, log, sourceOf, announcedByNodes } = options;
+  const { instances, secrets, log, sourceOf, ownerOf, announcedByNodes } = options;
 
   const facts = (plugin: string): ControllerPluginFacts => {
     const current = instances.current(plugin)?.facts;
@@ -34,6 +40,7 @@ export const createControllerPlugins = (options: ControllerPluginsOptions): Cont
       ready: current !== undefined,
       reason: current === undefined ? `no controller half of plugin ${plugin} can be called: ${absent.why}` : "",
       version: known.version,
+      controllerService: known.plugin.CONTROLLER_SERVICE,
       createsVolumes: known.controller.CREATE_DELETE_VOLUME,
       attaches: known.controller.PUBLISH_UNPUBLISH_VOLUME,
       publishesReadOnly: known.controller.PUBLISH_READONLY,
@@ -53,7 +60,8 @@ export const createControllerPlugins = (options: ControllerPluginsOptions): Cont
     facts,
     names: instances.names,
     onChange: instances.onChange,
-    ...createVolumeCalls({ calls, secrets, log, sourceOf }),
+    ...createVolumeCalls({ calls, secrets, log, sourceOf, ownerOf }),
+    ...createRegisterCalls(calls),
     ...createAttachCalls(calls),
   };
 };
@@ -68,6 +76,7 @@ const unseen = (plugin: string, controllerService: Tri): ControllerPluginFacts =
         ? `plugin ${plugin} has no controller half`
         : `no instance of the controller half of plugin ${plugin} was seen yet; start it beside the controller or on a node`,
     version: "",
+    controllerService: has,
     createsVolumes: has,
     attaches: has,
     publishesReadOnly: has,

@@ -3,7 +3,14 @@ import type { RequestInput, ResponseOf } from "@holdfast/csi/messages";
 import { VolumeCapability_AccessMode_Mode as Mode } from "@holdfast/shared/gen/csi/v1/csi";
 import type { AccessMode, AttachmentMode } from "../domain/access.ts";
 import type { Tri } from "../domain/node.ts";
-import type { Attachment, ContentSource, Segments, VolumeRecord, VolumeTopology } from "../domain/volume.ts";
+import type {
+  Attachment,
+  ContentSource,
+  Segments,
+  VolumeCapability,
+  VolumeRecord,
+  VolumeTopology,
+} from "../domain/volume.ts";
 import type { CreatedVolume } from "../domain/volume-change.ts";
 
 type Secrets = Readonly<Record<string, string>>;
@@ -88,6 +95,20 @@ export interface Unsayable {
   readonly because: "refused" | "unknown";
 }
 
+/** All of them in the plugin's words, or the first that cannot be said to it. */
+export const capabilitiesIn = (
+  capabilities: readonly VolumeCapability[],
+  fineModes: Tri,
+): readonly CsiCapability[] | Unsayable => {
+  const said: CsiCapability[] = [];
+  for (const capability of capabilities) {
+    const word = modeFor(capability.accessMode, fineModes);
+    if (typeof word === "string") return { mode: capability.accessMode, because: word };
+    said.push(capabilityOf(capability, word.mode));
+  }
+  return said;
+};
+
 /**
  * Fields that the plugin does not offer are sent all the same when somebody asked for them: the gate of the connection then
  * refuses the call and names them. Left out in silence, the volume would not be what was asked for.
@@ -99,16 +120,12 @@ export const createRequest = (
   fineModes: Tri,
   secrets: Secrets,
 ): RequestInput<"CreateVolume"> | Unsayable => {
-  const capabilities: CsiCapability[] = [];
-  for (const capability of volume.capabilities) {
-    const word = modeFor(capability.accessMode, fineModes);
-    if (typeof word === "string") return { mode: capability.accessMode, because: word };
-    capabilities.push(capabilityOf(capability, word.mode));
-  }
+  const capabilities = capabilitiesIn(volume.capabilities, fineModes);
+  if ("because" in capabilities) return capabilities;
   return {
     name: volume.name,
     capacityRange: capacityRange(volume.capacity),
-    volumeCapabilities: capabilities,
+    volumeCapabilities: [...capabilities],
     parameters: copy(volume.parameters),
     secrets: copy(secrets),
     volumeContentSource: contentSource(source),
@@ -146,8 +163,25 @@ export const unpublishRequest = (
   secrets: copy(secrets),
 });
 
+export const validateRequest = (
+  volume: VolumeRecord,
+  fineModes: Tri,
+  secrets: Secrets,
+): RequestInput<"ValidateVolumeCapabilities"> | Unsayable => {
+  const capabilities = capabilitiesIn(volume.capabilities, fineModes);
+  if ("because" in capabilities) return capabilities;
+  return {
+    volumeId: volume.externalId,
+    volumeContext: copy(volume.context),
+    volumeCapabilities: [...capabilities],
+    parameters: copy(volume.parameters),
+    secrets: copy(secrets),
+    mutableParameters: copy(volume.mutableParameters),
+  };
+};
+
 /** A topology without segments says "anywhere", and then so does the whole list. */
-const accessibleFrom = (topologies: readonly { readonly segments: Segments }[]): readonly Segments[] =>
+export const accessibleFrom = (topologies: readonly { readonly segments: Segments }[]): readonly Segments[] =>
   topologies.some(({ segments }) => Object.keys(segments).length === 0)
     ? []
     : topologies.map(({ segments }) => ({ ...segments }));

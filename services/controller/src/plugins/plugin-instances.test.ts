@@ -60,6 +60,7 @@ const build = ({ local, besideOnly = false }: { local?: PluginConnection; beside
     secrets: { resolve: async () => ({}) },
     log: createMemoryLogger(),
     sourceOf: async () => undefined,
+    ownerOf: async () => undefined,
     announcedByNodes: () => "yes",
   });
   const detach = () =>

@@ -25,12 +25,17 @@ export interface VolumeCallsOptions {
   readonly log: Logger;
   /** The volume that another one is to be made from. */
   readonly sourceOf: (ref: VolumeRef) => Promise<Pick<VolumeRecord, "externalId"> | undefined>;
+  /** The volume whose record stands for the storage, if any does. */
+  readonly ownerOf: (storage: {
+    readonly plugin: string;
+    readonly externalId: string;
+  }) => Promise<VolumeRef | undefined>;
 }
 
 export const createVolumeCalls = (
   options: VolumeCallsOptions,
 ): Pick<ControllerPlugins, "createVolume" | "deleteVolume"> => {
-  const { calls, secrets, log, sourceOf } = options;
+  const { calls, secrets, log, sourceOf, ownerOf } = options;
 
   /** The content source in the plugin's own words. */
   const sourceIn = async ({ namespace, contentSource }: VolumeRecord): Promise<ContentSource | "gone"> => {
@@ -91,7 +96,10 @@ export const createVolumeCalls = (
         const made = createdFrom(answer.value, version);
         if (made === undefined) return notSent("INTERNAL", "CreateVolume was answered without a volume");
         const mistake = sizeMistake(volume, made.capacity);
-        return mistake === undefined ? done(made) : undo(instance, volume, made, mistake, call);
+        if (mistake === undefined) return done(made);
+        // What another record stands for is not deleted for having the wrong size; whoever stores the answer finds that out.
+        const owner = await ownerOf({ plugin: volume.plugin, externalId: made.externalId });
+        return owner === undefined ? undo(instance, volume, made, mistake, call) : done(made);
       }),
 
     deleteVolume: (volume, call) =>

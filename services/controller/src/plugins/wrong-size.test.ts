@@ -3,6 +3,7 @@ import { verdictOf } from "@holdfast/csi/outcome";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { beforeEach, describe, expect, test } from "vitest";
 import { volumeRecord } from "../domain/testing/record-fixtures.ts";
+import type { VolumeRef } from "../domain/volume.ts";
 import { createControllerPlugins } from "./controller-plugins.ts";
 import type { PluginInstance } from "./plugin-calls.ts";
 
@@ -10,6 +11,8 @@ import type { PluginInstance } from "./plugin-calls.ts";
 let made: Map<string, string>;
 let calls: string[];
 let actual: bigint;
+/** Other volumes, by the storage that they stand for. */
+let owners: Map<string, VolumeRef>;
 let deleteAnswers: (Code | "done")[];
 
 const answer = (method: string, request: { readonly name?: string; readonly volumeId?: string }) => {
@@ -48,6 +51,7 @@ const plugins = createControllerPlugins({
   secrets: { resolve: async () => ({}) },
   log: createMemoryLogger(),
   sourceOf: async () => undefined,
+  ownerOf: async ({ externalId }) => owners.get(externalId),
   announcedByNodes: () => "unknown",
 });
 
@@ -61,6 +65,7 @@ beforeEach(() => {
   made = new Map();
   calls = [];
   deleteAnswers = [];
+  owners = new Map();
 });
 
 describe("a plugin that makes another size than was asked for", () => {
@@ -76,6 +81,13 @@ describe("a plugin that makes another size than was asked for", () => {
     });
     expect(calls).toEqual(["CreateVolume", "DeleteVolume"]);
     expect(made.size).toBe(0);
+  });
+
+  test("storage that another record stands for is never deleted for its size", async () => {
+    actual = 9n;
+    owners.set("ext-of-n", { namespace: "ns", id: "other" });
+    expect(await create({ required: 10, limit: 0 })).toMatchObject({ kind: "done", value: { externalId: "ext-of-n" } });
+    expect(calls).toEqual(["CreateVolume"]);
   });
 
   test.each(["UNAVAILABLE", "FAILED_PRECONDITION"] as const)(

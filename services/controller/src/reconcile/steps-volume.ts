@@ -1,11 +1,20 @@
 import { blockedBy } from "../domain/blocked.ts";
-import type { Change } from "../domain/change.ts";
+import { type Change, noChange } from "../domain/change.ts";
 import { doubted } from "../domain/doubt.ts";
 import type { Moment } from "../domain/moment.ts";
 import type { Failure } from "../domain/outcome.ts";
-import type { VolumeRecord } from "../domain/volume.ts";
-import { created, createRefused, createUnknown, deleted, deleteUnknown } from "../domain/volume-change.ts";
-import { leaving, type StepHandler, settle, stored } from "./step-run.ts";
+import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
+import {
+  type CreatedVolume,
+  created,
+  createdTwice,
+  createRefused,
+  createUnknown,
+  deleted,
+  deleteUnknown,
+} from "../domain/volume-change.ts";
+import type { Decide } from "../records/volume-decisions.ts";
+import { leaving, type StepDeps, type StepHandler, settle, stored } from "./step-run.ts";
 
 const blocking = (step: "create" | "delete", volume: VolumeRecord, failure: Failure, at: Moment) =>
   failure.advice === "block" || failure.advice === "check-absence"
@@ -18,6 +27,34 @@ const createFailed = (volume: VolumeRecord, refused: boolean, failure: Failure, 
     ? createRefused(volume, failure, at)
     : createUnknown(volume, failure, blocking("create", volume, failure, at), at);
 
+/** What a plugin answered is the volume's own only as long as no other record stands for it. */
+const keepOwn = async (
+  { records, log }: StepDeps,
+  volume: VolumeRecord,
+  { externalId }: CreatedVolume,
+  decide: Decide,
+  traceId: string | undefined,
+): Promise<boolean> => {
+  const storage = { plugin: volume.plugin, externalId };
+  const result = await records.changeOwning(storage, volume, decide, { traceId });
+  if (result !== undefined) return result.changed;
+  const owner = await records.owner(storage);
+  // It has gone meanwhile: the same call again answers the same.
+  if (owner === undefined || owner.volume.uid === volume.uid) return true;
+  log.error("a plugin answered CreateVolume with the storage of another volume", {
+    volume: volumeKey(volume),
+    owner: volumeKey(owner.volume),
+    plugin: volume.plugin,
+    external_id: externalId,
+  });
+  const twice = await records.change(
+    volume,
+    (v, at) => (v.uid === volume.uid ? createdTwice(v, externalId, volumeKey(owner.volume), at) : noChange(v)),
+    { traceId },
+  );
+  return twice.changed;
+};
+
 /** CreateVolume under the stored name: a repeat finds what an attempt without answer may have made. */
 export const createStep: StepHandler<"create"> = async (deps, _step, { volume, traceId }) => {
   const { plugins, slots, signal, records } = deps;
@@ -27,18 +64,18 @@ export const createStep: StepHandler<"create"> = async (deps, _step, { volume, t
     unstored = leaving(deps, volume);
     return settle(deps, "create", () => plugins.createVolume(volume, { signal, attempt: volume.attempts.count + 1 }));
   });
-  const result = await records.change(
-    volume,
-    (v, at) => {
-      if (v.uid !== volume.uid) return { volume: v, ended: [], notes: [] };
-      return outcome.kind === "done"
-        ? created(v, outcome.value, at)
-        : createFailed(unstored ? doubted(v, at) : v, outcome.kind === "refused", outcome.failure, at);
-    },
-    { traceId },
-  );
+  const decide: Decide = (v, at) => {
+    if (v.uid !== volume.uid) return noChange(v);
+    return outcome.kind === "done"
+      ? created(v, outcome.value, at)
+      : createFailed(unstored ? doubted(v, at) : v, outcome.kind === "refused", outcome.failure, at);
+  };
+  const changed =
+    outcome.kind === "done"
+      ? await keepOwn(deps, volume, outcome.value, decide, traceId)
+      : (await records.change(volume, decide, { traceId })).changed;
   stored(deps, volume);
-  return result.changed;
+  return changed;
 };
 
 /**
@@ -48,18 +85,21 @@ export const createStep: StepHandler<"create"> = async (deps, _step, { volume, t
 export const deleteStep: StepHandler<"delete"> = async (deps, _step, { volume, traceId }) => {
   const { plugins, slots, signal, records, gate } = deps;
   if (!gate.state().open || !plugins.facts(volume.plugin).ready) return false;
-  const outcome = await slots.run({ plugin: volume.plugin, kind: "remove" }, signal, () =>
-    settle(deps, "delete", () => plugins.deleteVolume(volume, { signal, attempt: volume.attempts.count + 1 })),
-  );
+  let unstored = false;
+  const outcome = await slots.run({ plugin: volume.plugin, kind: "remove" }, signal, () => {
+    unstored = leaving(deps, volume);
+    return settle(deps, "delete", () => plugins.deleteVolume(volume, { signal, attempt: volume.attempts.count + 1 }));
+  });
   const result = await records.change(
     volume,
     (v, at) => {
-      if (v.uid !== volume.uid) return { volume: v, ended: [], notes: [] };
-      if (outcome.kind === "done") return deleted(v);
+      if (v.uid !== volume.uid) return noChange(v);
+      if (outcome.kind === "done") return deleted(unstored ? doubted(v, at) : v, at);
       const refused: Failure = outcome.kind === "refused" ? { ...outcome.failure, advice: "block" } : outcome.failure;
       return deleteUnknown(v, refused, blocking("delete", v, refused, at), at);
     },
     { traceId },
   );
+  stored(deps, volume);
   return result.changed;
 };

@@ -3,6 +3,7 @@ import type { StepDeps, StepRun } from "./step-run.ts";
 import { offerStep, releaseStep } from "./steps-agent.ts";
 import { abandonStep, attachStep, detachStep } from "./steps-attach.ts";
 import { expireStep, grantStep } from "./steps-queue.ts";
+import { validateStep } from "./steps-register.ts";
 import { createStep, deleteStep } from "./steps-volume.ts";
 
 /** What each step does; which one is due is decided by `planSteps` alone. */
@@ -10,6 +11,8 @@ export const runStep = (deps: StepDeps, step: Step, run: StepRun): Promise<boole
   switch (step.do) {
     case "create":
       return createStep(deps, step, run);
+    case "validate":
+      return validateStep(deps, step, run);
     case "delete":
       return deleteStep(deps, step, run);
     case "attach":

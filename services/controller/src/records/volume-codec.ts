@@ -57,6 +57,18 @@ export const claimTombstoneRef = (t: EndedLife): AggregateRef => ({
   key: `${t.namespace}/${t.volume}/${t.workload}/${t.alias}/${t.uid}`,
 });
 
+/** Storage at a backend, by its plugin and the plugin's own id for it. */
+export interface Storage {
+  readonly plugin: string;
+  readonly externalId: string;
+}
+
+/** Every volume that has a name at its plugin carries this: the storage has one record. */
+export const externalEntry = ({ plugin, externalId }: Storage): IndexEntry => ({
+  index: "volume-external" satisfies VolumeIndex,
+  value: externalValue(plugin, externalId),
+});
+
 export const volumeTombstoneRef = (ref: VolumeRef): AggregateRef => ({ kind: "tombstone", key: volumeKey(ref) });
 
 /** What is left of a deleted volume for seven days. */
@@ -155,6 +167,31 @@ export const encodeVolumeTombstone = (volume: VolumeRecord, expectedRev: number,
   };
 };
 
+/** What is left when the record of a volume went before its DeleteVolume was known to be over: that call may still arrive. */
+export interface DeleteMark extends Storage, VolumeRef {
+  readonly uid: string;
+  readonly since: number;
+}
+
+/** No id begins with "~": never the place of a volume's or a claim's tombstone. */
+export const deleteMarkRef = ({ plugin, externalId }: Storage): AggregateRef => ({
+  kind: "tombstone",
+  key: `~delete/${plugin}/${externalId}`,
+});
+
+export const encodeDeleteMark = (volume: VolumeRecord, expectedRev: number, now: number): RecordWrite => {
+  const { plugin, externalId, namespace, id, uid } = volume;
+  const mark: DeleteMark = { plugin, externalId, namespace, id, uid, since: now };
+  return {
+    ref: deleteMarkRef(volume),
+    expectedRev,
+    body: JSON.stringify(mark),
+    indexes: [],
+    due: [],
+    ttlMs: tombstoneTtlMs,
+  };
+};
+
 const decode = (stored: StoredRecord): unknown => {
   try {
     return JSON.parse(stored.body);
@@ -172,4 +209,5 @@ const decode = (stored: StoredRecord): unknown => {
 // Only this file writes these records, so that what parses has the type that was written.
 export const decodeVolume = (stored: StoredRecord): VolumeRecord => decode(stored) as VolumeRecord;
 export const decodeClaimTombstone = (stored: StoredRecord): ClaimTombstone => decode(stored) as ClaimTombstone;
+export const decodeDeleteMark = (stored: StoredRecord): DeleteMark => decode(stored) as DeleteMark;
 export const decodeVolumeTombstone = (stored: StoredRecord): VolumeTombstone => decode(stored) as VolumeTombstone;

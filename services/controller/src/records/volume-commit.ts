@@ -2,7 +2,14 @@ import type { Change } from "../domain/change.ts";
 import type { Moment } from "../domain/moment.ts";
 import type { Commit, EventWrite, RecordWrite, StoredRecord } from "../domain/store-types.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
-import { encodeClaimTombstone, encodeRemoval, encodeVolume, encodeVolumeTombstone, volumeRef } from "./volume-codec.ts";
+import {
+  encodeClaimTombstone,
+  encodeDeleteMark,
+  encodeRemoval,
+  encodeVolume,
+  encodeVolumeTombstone,
+  volumeRef,
+} from "./volume-codec.ts";
 
 interface Versioned {
   readonly volume: VolumeRecord;
@@ -16,12 +23,21 @@ const grantsOrOffers = (before: VolumeRecord, after: VolumeRecord | null): boole
     (c) => (c.state === "ATTACHING" || c.state === "OFFERED") && before.claims[c.uid]?.state !== c.state,
   );
 
+/** A record that goes while its DeleteVolume may still arrive leaves a mark, so that nobody adopts what is about to vanish. */
+export const leavesMark = (before: VolumeRecord, { volume, settled }: Change): boolean =>
+  volume === null && settled === undefined && before.state === "DELETING" && before.externalId !== "";
+
+/** What stands where the tombstone and the mark of a removed volume go. */
+export interface Remains {
+  readonly tombstone: StoredRecord | undefined;
+  readonly mark: StoredRecord | undefined;
+}
+
 /** One commit of everything that was decided; `undefined` changes are left out. */
 export const buildCommit = (
   found: readonly (Versioned | undefined)[],
   changes: readonly (Change | undefined)[],
-  /** What stands where the tombstone of a removed volume goes. */
-  tombstones: readonly (StoredRecord | undefined)[],
+  remains: readonly (Remains | undefined)[],
   at: Moment,
 ): { readonly commit: Commit; readonly due: number | undefined } => {
   const writes: RecordWrite[] = [];
@@ -33,7 +49,9 @@ export const buildCommit = (
     if (change === undefined || before === undefined) continue;
     if (change.volume === null) {
       writes.push(encodeRemoval(before.volume, before.rev));
-      writes.push(encodeVolumeTombstone(before.volume, tombstones[i]?.rev ?? 0, at.now));
+      writes.push(encodeVolumeTombstone(before.volume, remains[i]?.tombstone?.rev ?? 0, at.now));
+      if (leavesMark(before.volume, change))
+        writes.push(encodeDeleteMark(before.volume, remains[i]?.mark?.rev ?? 0, at.now));
     } else {
       const encoded = encodeVolume(change.volume, before.rev, at.now);
       writes.push(encoded.write);

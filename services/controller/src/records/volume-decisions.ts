@@ -17,8 +17,8 @@ import type { Commit, IndexEntry } from "../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { Ids, Store } from "../ports.ts";
 import type { RecordCache } from "./record-cache.ts";
-import { decodeVolume, volumeRef, volumeTombstoneRef } from "./volume-codec.ts";
-import { buildCommit } from "./volume-commit.ts";
+import { decodeVolume, deleteMarkRef, volumeRef, volumeTombstoneRef } from "./volume-codec.ts";
+import { buildCommit, leavesMark, type Remains } from "./volume-commit.ts";
 
 export interface VersionedVolume {
   readonly volume: VolumeRecord;
@@ -28,6 +28,8 @@ export interface VersionedVolume {
 export interface ChangeOptions {
   /** Goes into the last error of failed attempts. */
   readonly traceId?: string | undefined;
+  /** Only over this revision of the first record; over another one the change is refused with REVISION_CONFLICT. */
+  readonly expectedRev?: number | undefined;
 }
 
 export interface ChangeResult {
@@ -80,11 +82,12 @@ export interface VolumeDecisions {
     alone: IndexEntry,
     refs: readonly VolumeRef[],
     decide: DecideMany,
+    options?: ChangeOptions,
   ): Promise<readonly ChangeResult[] | undefined>;
   /** Nobody else of this process decides on these volumes while `fn` runs. */
   exclusively<T>(refs: readonly VolumeRef[], fn: () => Promise<T>): Promise<T>;
   /** undefined = a conflict, or nobody knows whether it was stored; what was remembered of the volumes is forgotten. */
-  commitOnce(commit: Commit, refs: readonly VolumeRef[]): Promise<readonly number[] | undefined>;
+  commitOnce(commit: Commit, refs: readonly VolumeRef[]): Promise<readonly number[] | "crowded" | undefined>;
   commits(): number;
 }
 
@@ -154,10 +157,11 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     const decision = decideOn(found, decide, at, remembered);
     if (decision === undefined) return undefined;
     if (decision.every((d) => d === undefined)) return remembered ? undefined : untouched(found); // V2
-    const tombstones = await Promise.all(
-      decision.map((d, i) => (d?.volume === null ? store.get(volumeTombstoneRef(refs[i] ?? emptyRef)) : undefined)),
-    );
-    const built = buildCommit(found, decision, tombstones, at);
+    const stale = staleAgainst(options.expectedRev, found[0]);
+    if (stale !== undefined && remembered) return undefined; // V2
+    if (stale !== undefined) throw stale;
+    const remains = await Promise.all(decision.map((change, i) => remainsOf(found[i]?.volume, change)));
+    const built = buildCommit(found, decision, remains, at);
     const result = await attempt(alone === undefined ? built.commit : { ...built.commit, alone }, refs);
     if (result === undefined || result === "crowded") return result;
     const results = decision.map((change, i): ChangeResult => {
@@ -176,6 +180,15 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
       due: built.due,
     });
     return results;
+  };
+
+  const remainsOf = async (
+    before: VolumeRecord | undefined,
+    change: Change | undefined,
+  ): Promise<Remains | undefined> => {
+    if (before === undefined || change?.volume !== null) return undefined;
+    const mark = leavesMark(before, change) ? await store.get(deleteMarkRef(before)) : undefined;
+    return { tombstone: await store.get(volumeTombstoneRef(before)), mark };
   };
 
   /** undefined = decide again from a fresh read. */
@@ -240,15 +253,12 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
       const results = await rounds(refs, decide, options);
       return results === "crowded" ? [] : results; // nobody asked for it
     },
-    async changeAlone(alone, refs, decide) {
-      const results = await rounds(refs, decide, { alone });
+    async changeAlone(alone, refs, decide, options = {}) {
+      const results = await rounds(refs, decide, { ...options, alone });
       return results === "crowded" ? undefined : results;
     },
     exclusively,
-    async commitOnce(commit, refs) {
-      const result = await attempt(commit, refs);
-      return result === "crowded" ? undefined : result;
-    },
+    commitOnce: attempt,
     commits: () => commits,
   };
 };
@@ -258,7 +268,15 @@ const relatedOf = (before: VolumeRecord | undefined, change: Change | undefined)
     (before?.claims[uid]?.set ?? []).filter((member) => member.uid !== uid).map(memberKey),
   );
 
-const emptyRef: VolumeRef = { namespace: "", id: "" };
+const staleAgainst = (expected: number | undefined, found: VersionedVolume | undefined): HoldfastError | undefined =>
+  expected === undefined || found === undefined || found.rev === expected
+    ? undefined
+    : new HoldfastError({
+        kind: "aborted",
+        reason: "REVISION_CONFLICT",
+        message: `volume ${volumeKey(found.volume)} has revision ${found.rev} and not ${expected}: somebody changed it; read it and decide again`,
+        metadata: { namespace: found.volume.namespace, volume: found.volume.id, revision: String(found.rev) },
+      });
 
 const asBefore = (before: VersionedVolume | undefined): ChangeResult => ({
   volume: before?.volume ?? null,

@@ -1,9 +1,6 @@
 /** Volume records with their meaning: reads, lists, decisions, and who is told of commits. */
 import type { Clock } from "@holdfast/shared/async/clock";
-import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import type { Change } from "../domain/change.ts";
 import type { ClaimTombstone } from "../domain/claim.ts";
-import type { Moment } from "../domain/moment.ts";
 import type { RetryRule } from "../domain/retry.ts";
 import { type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { Ids, Store } from "../ports.ts";
@@ -18,11 +15,12 @@ import {
   dueQueue,
   type EndedLife,
   encodeVolume,
+  externalEntry,
   refOfKey,
+  type Storage,
   type TombstoneIndex,
   type VolumeIndex,
   type VolumeTombstone,
-  volumeRef,
   volumeTombstoneRef,
   workloadValue,
 } from "./volume-codec.ts";
@@ -35,8 +33,9 @@ import {
   type DecideMany,
   type VersionedVolume,
 } from "./volume-decisions.ts";
+import { createVolumeInsertion, type VolumeInsertion } from "./volume-insertion.ts";
 
-export interface VolumeRecords {
+export interface VolumeRecords extends VolumeInsertion {
   /** As it is in the store now. */
   get(ref: VolumeRef): Promise<VersionedVolume | undefined>;
   /** As this process knows it; read when it does not. A decision made from it is still compared at the commit. */
@@ -66,10 +65,17 @@ export interface VolumeRecords {
     refs: readonly VolumeRef[],
     decide: DecideMany,
   ): Promise<readonly ChangeResult[] | undefined>;
+  /** The change that gives a volume its storage, as long as no other record stands for that. undefined = one does: nothing was written. */
+  changeOwning(
+    storage: Storage,
+    ref: VolumeRef,
+    decide: Decide,
+    options?: ChangeOptions,
+  ): Promise<ChangeResult | undefined>;
+  /** The record that stands for the storage. */
+  owner(storage: Storage): Promise<VersionedVolume | undefined>;
   /** Volumes that are remembered with claims of the workload; there may be more. */
   knownOf(namespace: string, workload: string): readonly VersionedVolume[];
-  /** False when there is one already; nothing was written then. */
-  insert(make: (at: Moment) => Change): Promise<boolean>;
   /** Volumes whose time has come, oldest first. */
   due(limit: number): Promise<readonly string[]>;
   nextDue(): Promise<number | undefined>;
@@ -95,16 +101,13 @@ export interface VolumeRecordsDeps {
   readonly remembered?: number;
 }
 
-const maxInserts = 5;
-const claimWorkload: VolumeIndex = "claim-workload";
+const nothingThere: ChangeResult = { volume: null, rev: 0, ended: [], changed: false };
 
-const outcomeUnknown = (ref: VolumeRef): HoldfastError =>
-  new HoldfastError({
-    kind: "unavailable",
-    reason: "STORE_OUTCOME_UNKNOWN",
-    message: `whether volume ${volumeKey(ref)} was stored is not known; repeat the request with the same id`,
-    metadata: { namespace: ref.namespace, volume: ref.id },
-  });
+const onlyOne =
+  (decide: Decide): DecideMany =>
+  ([volume], at) => [volume === undefined ? undefined : decide(volume, at)];
+
+const claimWorkload: VolumeIndex = "claim-workload";
 
 export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
   const { store, clock, ids, issuer, changes, signal, retry } = deps;
@@ -118,6 +121,7 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
     for (const listener of listeners) listener(notice);
   };
   const decisions = createVolumeDecisions({ store, cache, clock, ids, issuer, signal, retry, tell });
+  const insertion = createVolumeInsertion({ store, decisions, cache, ids, tell });
 
   return {
     async get(ref) {
@@ -149,42 +153,23 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
       return stored === undefined ? undefined : decodeVolumeTombstone(stored);
     },
     async change(ref, decide, options) {
-      const [result] = await decisions.changeMany(
-        [ref],
-        ([volume], at) => [volume === undefined ? undefined : decide(volume, at)],
-        options,
-      );
-      return result ?? { volume: null, rev: 0, ended: [], changed: false };
+      const [result] = await decisions.changeMany([ref], onlyOne(decide), options);
+      return result ?? nothingThere;
     },
     changeMany: decisions.changeMany,
     changeAlone: ({ namespace, workload }, refs, decide) =>
       decisions.changeAlone({ index: claimWorkload, value: workloadValue(namespace, workload) }, refs, decide),
-    knownOf: cache.ofWorkload,
-    async insert(make) {
-      const at = decisions.moment();
-      const { volume, notes } = make(at);
-      if (volume === null) return false;
-      return await decisions.exclusively([volume], async () => {
-        const { write, due } = encodeVolume(volume, 0, at.now);
-        const events = notes.map((n) => ({
-          type: n.type,
-          ref: volumeRef(volume),
-          body: JSON.stringify({ ...n.body, rev: 1 }),
-        }));
-        for (let round = 0; round < maxInserts; round += 1) {
-          const opId = round === 0 ? at.opId : ids.uuid();
-          const revs = await decisions.commitOnce({ opId, writes: [write], events, requiresVetted: false }, [volume]);
-          // A conflict or a lost answer: what stands there now tells whose it is, and whether to write again.
-          const [stored] = revs === undefined ? await decisions.read([volume]) : [];
-          if (stored !== undefined && stored.volume.uid !== volume.uid) return false;
-          if (revs === undefined && stored === undefined) continue;
-          if (revs !== undefined) cache.keep(volumeKey(volume), { volume, rev: revs[0] ?? 1 });
-          tell({ keys: [volumeKey(volume)], related: [], ended: [], due });
-          return true;
-        }
-        throw outcomeUnknown(volume);
-      });
+    async changeOwning(storage, ref, decide, options) {
+      const results = await decisions.changeAlone(externalEntry(storage), [ref], onlyOne(decide), options);
+      return results === undefined ? undefined : (results[0] ?? nothingThere);
     },
+    async owner(storage) {
+      const { index, value } = externalEntry(storage);
+      const [found] = (await store.list({ index, value, limit: 1 })).records;
+      return found === undefined ? undefined : { volume: decodeVolume(found), rev: found.rev };
+    },
+    knownOf: cache.ofWorkload,
+    ...insertion,
     due: async (limit) => (await store.due(dueQueue, clock.now(), limit)).map((entry) => entry.ref.key),
     nextDue: () => store.nextDue(dueQueue),
     reschedule: (ref) =>
@@ -195,7 +180,7 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
         const { write } = encodeVolume(held.volume, held.rev, at.now);
         const commit = { opId: at.opId, writes: [write], events: [], requiresVetted: false };
         const revs = await decisions.commitOnce(commit, [ref]);
-        if (revs !== undefined) cache.keep(volumeKey(ref), { volume: held.volume, rev: held.rev + 1 });
+        if (Array.isArray(revs)) cache.keep(volumeKey(ref), { volume: held.volume, rev: held.rev + 1 });
       }),
     async learnOf(key, rev) {
       const nothingNew = (): boolean => rev !== undefined && (cache.get(key)?.rev ?? 0) >= rev;

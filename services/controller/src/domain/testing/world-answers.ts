@@ -49,7 +49,7 @@ export const createAnswers = (rules: Rules) => {
     deleted:
       (outcome: Outcome<string>): Decision =>
       (volume, at) => {
-        if (outcome.kind === "done") return rules.deleted(volume);
+        if (outcome.kind === "done") return rules.deleted(volume, at);
         const failure = outcome.kind === "refused" ? slowly(outcome.failure) : outcome.failure;
         return rules.deleteUnknown(volume, failure, blocked("delete", volume, failure, at), at);
       },

@@ -222,6 +222,9 @@ export const createWorldSteps = (deps: WorldStepsDeps) => {
       const volume = record.current();
       if (volume === undefined) return false;
       switch (step.do) {
+        // Nothing is registered in this world.
+        case "validate":
+          return false;
         case "create":
         case "delete":
           return ofVolume(step, volume, luck);

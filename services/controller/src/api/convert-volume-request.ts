@@ -1,0 +1,106 @@
+/** What callers ask of volumes → the commands' words. */
+import {
+  type CreateVolumeRequest,
+  NodeLossPolicy,
+  ReclaimPolicy,
+  type RegisterVolumeRequest,
+  type VolumeSecrets,
+  type VolumeFilter as WireFilter,
+  type VolumePolicy as WirePolicy,
+} from "@holdfast/shared/gen/holdfast/v1/volume";
+import type { CreateVolumeInput, RegisterVolumeInput, VolumeFilter } from "../commands/model.ts";
+import {
+  type ContentSource,
+  type SecretRefs,
+  secretFamilies,
+  type VolumePolicy,
+  volumeStates,
+} from "../domain/volume.ts";
+import { type Checks, durationMs, optionalId } from "./check-request.ts";
+import { capabilityFrom } from "./convert-message.ts";
+import { volumeStateMessage } from "./convert-volume.ts";
+
+export const secretsFrom = (secrets: VolumeSecrets | undefined): SecretRefs =>
+  Object.fromEntries(
+    secretFamilies.flatMap((family) => {
+      const ref = secrets?.[family]?.ref ?? "";
+      return ref === "" ? [] : [[family, ref]];
+    }),
+  );
+
+/** A volume that Holdfast makes is Holdfast's to remove, and one that was there before is not, unless somebody says otherwise. */
+const reclaimFrom = (reclaim: ReclaimPolicy | undefined, registered: boolean): VolumePolicy["reclaim"] => {
+  if (reclaim === ReclaimPolicy.RECLAIM_POLICY_RETAIN) return "retain";
+  return reclaim === ReclaimPolicy.RECLAIM_POLICY_DELETE || !registered ? "delete" : "retain";
+};
+
+export const policyFrom = (policy: WirePolicy | undefined, registered: boolean, checks: Checks): VolumePolicy => ({
+  reclaim: reclaimFrom(policy?.reclaim, registered),
+  nodeLoss: policy?.nodeLoss === NodeLossPolicy.NODE_LOSS_POLICY_FENCE ? "fence" : "wait",
+  requiresRepublish: policy?.requiresRepublish ?? false,
+  identityTokens: (policy?.identityTokens ?? []).map(({ audience, ttl }, i) => ({
+    audience,
+    ttlSeconds: Math.ceil((durationMs(`policy.identity_tokens[${i}].ttl`, ttl, checks) ?? 0) / 1000),
+  })),
+});
+
+const sourceFrom = (source: CreateVolumeRequest["contentSource"]): ContentSource => {
+  if (source?.snapshot !== undefined) return { kind: "snapshot", id: source.snapshot };
+  return source?.volume === undefined ? { kind: "none" } : { kind: "volume", id: source.volume };
+};
+
+export const createVolumeInput = (request: CreateVolumeRequest, checks: Checks): CreateVolumeInput => ({
+  namespace: request.namespace,
+  id: request.id,
+  plugin: request.plugin,
+  capacity: {
+    required: Number(request.capacity?.requiredBytes ?? 0n),
+    limit: Number(request.capacity?.limitBytes ?? 0n),
+  },
+  capabilities: request.capabilities.map((one, i) => capabilityFrom(`capabilities[${i}]`, one, checks)),
+  parameters: request.parameters,
+  mutableParameters: request.mutableParameters,
+  topology: {
+    required: (request.topology?.required ?? []).map(({ segments }) => segments),
+    preferred: (request.topology?.preferred ?? []).map(({ segments }) => segments),
+  },
+  contentSource: sourceFrom(request.contentSource),
+  secretRefs: secretsFrom(request.secrets),
+  labels: request.labels,
+  policy: policyFrom(request.policy, false, checks),
+  requestId: request.requestId,
+});
+
+export const registerVolumeInput = (request: RegisterVolumeRequest, checks: Checks): RegisterVolumeInput => ({
+  namespace: request.namespace,
+  id: request.id,
+  plugin: request.plugin,
+  externalId: request.externalId,
+  capacity: {
+    required: Number(request.capacity?.requiredBytes ?? 0n),
+    limit: Number(request.capacity?.limitBytes ?? 0n),
+  },
+  capabilities: request.capabilities.map((one, i) => capabilityFrom(`capabilities[${i}]`, one, checks)),
+  context: request.context,
+  parameters: request.parameters,
+  mutableParameters: request.mutableParameters,
+  accessible: request.accessibleTopology.map(({ segments }) => segments),
+  secretRefs: secretsFrom(request.secrets),
+  labels: request.labels,
+  policy: policyFrom(request.policy, true, checks),
+  requestId: request.requestId,
+});
+
+export const volumeFilterFrom = (filter: WireFilter | undefined, checks: Checks): VolumeFilter => ({
+  namespace: optionalId("filter.namespace", filter?.namespace, checks),
+  plugin: filter?.plugin ?? "",
+  node: optionalId("filter.node", filter?.node, checks),
+  states: (filter?.states ?? []).flatMap((wire, i) => {
+    const state = volumeStates.find((known) => volumeStateMessage(known) === wire);
+    if (state === undefined) checks.complain(`filter.states[${i}]`, "is no state of a volume");
+    return state ?? [];
+  }),
+  blocked: filter?.blocked ?? false,
+  labels: filter?.labels ?? {},
+  idPrefix: filter?.idPrefix ?? "",
+});

@@ -1,0 +1,103 @@
+/** Volumes that come, change and go. Handlers check all of the input, store what is wanted and hold the answer if asked to. */
+import type { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
+import type { CallContext, Implementation } from "@holdfast/shared/grpc/call-context";
+import type { CreateVolumeInput, VolumeView } from "../commands/model.ts";
+import { validateCreateVolume, validateDeleteVolume, validateRegisterVolume } from "../commands/validate-volume.ts";
+import { type VolumeRef, volumeKey } from "../domain/volume.ts";
+import { type ApiDeps, callerOf } from "./api-deps.ts";
+import { createChecks, durationMs, refuseAll } from "./check-request.ts";
+import { volumeMessage } from "./convert-volume.ts";
+import { createVolumeInput, registerVolumeInput } from "./convert-volume-request.ts";
+import { holdUntil } from "./hold-until.ts";
+import { notImplemented } from "./unimplemented.ts";
+
+type VolumeService = Implementation<typeof VolumeServiceDefinition>;
+
+export const createVolumeLifecycle = (
+  deps: ApiDeps,
+): Pick<VolumeService, "createVolume" | "registerVolume" | "deleteVolume"> => {
+  const { commands, recent, wakeups, clock } = deps;
+
+  /** As this process knows it now; undefined when it is gone, or another one has its id. */
+  const sameLife = async (ref: VolumeRef, uid: string): Promise<VolumeView | undefined> => {
+    const view = await recent(ref);
+    return view?.volume.uid === uid ? view : undefined;
+  };
+
+  /** Asks, and holds the answer until this life of the volume is as it is waited for. */
+  const held = async (
+    ref: VolumeRef,
+    waitMs: number,
+    context: CallContext,
+    ask: () => Promise<VolumeView | undefined>,
+    settled: (view: VolumeView) => boolean,
+  ): Promise<{ readonly first: VolumeView; readonly last: VolumeView | undefined } | undefined> => {
+    const since = wakeups.version();
+    const first = await ask();
+    if (first === undefined) return undefined;
+    const last = await holdUntil<VolumeView | undefined>({
+      wakeups,
+      clock,
+      context,
+      waitMs,
+      since,
+      first,
+      keys: [volumeKey(ref)],
+      // A volume that vanished meanwhile has been deleted by somebody.
+      settled: (view) => view === undefined || settled(view),
+      read: () => sameLife(ref, first.volume.uid),
+    });
+    return { first, last };
+  };
+
+  const made = async (ref: VolumeRef, waitMs: number, context: CallContext, ask: () => Promise<VolumeView>) => {
+    const answer = await held(ref, waitMs, context, ask, ({ volume }) => volume.state !== "CREATING");
+    const view = answer?.last ?? answer?.first;
+    return { volume: view === undefined ? undefined : volumeMessage(view) };
+  };
+
+  return {
+    async createVolume(request, context) {
+      const checks = createChecks();
+      const input = createVolumeInput(request, checks);
+      const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
+      refuseAll(checks, () => validateCreateVolume(input));
+      refuseLater("CreateVolume", request.inlineSecrets, input);
+      const caller = callerOf(deps, context, "CreateVolume");
+      return await made(input, waitMs, context, () => commands.createVolume(input, caller));
+    },
+
+    async registerVolume(request, context) {
+      const checks = createChecks();
+      const input = registerVolumeInput(request, checks);
+      const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
+      refuseAll(checks, () => validateRegisterVolume(input));
+      refuseLater("RegisterVolume", request.inlineSecrets);
+      const caller = callerOf(deps, context, "RegisterVolume");
+      return await made(input, waitMs, context, () => commands.registerVolume(input, caller));
+    },
+
+    async deleteVolume(request, context) {
+      const checks = createChecks();
+      const { namespace, id, uid, requestId } = request;
+      const input = { namespace, id, uid, requestId };
+      const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
+      refuseAll(checks, () => validateDeleteVolume(input));
+      const caller = callerOf(deps, context, "DeleteVolume");
+      const ask = () => commands.deleteVolume(input, caller);
+      const answer = await held(input, waitMs, context, ask, () => false);
+      return answer?.last === undefined ? {} : { volume: volumeMessage(answer.last) };
+    },
+  };
+};
+
+/** Fields that the API has and this version does not: said so, before anything is written. */
+const refuseLater = (
+  rpc: string,
+  inline: Readonly<Record<string, string>>,
+  input?: Pick<CreateVolumeInput, "contentSource">,
+): void => {
+  const method = `/holdfast.v1.VolumeService/${rpc}`;
+  if (Object.keys(inline).length > 0) throw notImplemented(`${method}: inline_secrets`);
+  if (input?.contentSource.kind === "snapshot") throw notImplemented(`${method}: content_source.snapshot`);
+};

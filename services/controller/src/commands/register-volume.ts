@@ -1,0 +1,87 @@
+import { volumeNote } from "../domain/change.ts";
+import { zeroEpoch } from "../domain/epoch.ts";
+import type { Moment } from "../domain/moment.ts";
+import type { VolumeRecord } from "../domain/volume.ts";
+import { isRegistered } from "../domain/volume-registration.ts";
+import { bornVolume } from "./born-volume.ts";
+import type { CommandDeps } from "./command-deps.ts";
+import {
+  pluginNotFound,
+  storageLeaving,
+  storageTaken,
+  storeUnvetted,
+  volumeExists,
+  volumeLeaving,
+  volumeNotFound,
+} from "./errors.ts";
+import type { Caller, Commands, RegisterVolumeInput, VolumeView } from "./model.ts";
+import { type Content, commonContent, firstDifference, sorted } from "./same-content.ts";
+import { validateRegisterVolume } from "./validate-volume.ts";
+
+const content = (v: RegisterVolumeInput, context: RegisterVolumeInput["context"]): Content => [
+  ["external_id", v.externalId],
+  ...commonContent(v),
+  ["context", sorted(context)],
+];
+
+/** What the plugin tells of the places is kept when the caller named none: then it is no difference. */
+const placesDiffer = ({ accessible }: RegisterVolumeInput, volume: VolumeRecord): boolean =>
+  accessible.length > 0 &&
+  JSON.stringify(accessible.map(sorted)) !== JSON.stringify(volume.topology.accessible.map(sorted));
+
+const differs = (input: RegisterVolumeInput, volume: VolumeRecord): string | undefined => {
+  if (!isRegistered(volume)) return "external_id";
+  const known = { ...volume, accessible: volume.topology.accessible };
+  const field = firstDifference(content(input, input.context), content(known, volume.context));
+  return field ?? (placesDiffer(input, volume) ? "accessible_topology" : undefined);
+};
+
+const newVolume = (input: RegisterVolumeInput, caller: Caller, uid: string, at: Moment): VolumeRecord => ({
+  ...bornVolume(input, caller, uid, at),
+  name: "",
+  externalId: input.externalId,
+  topology: { required: [], preferred: [], accessible: input.accessible },
+  contentSource: { kind: "none" },
+  context: input.context,
+  intent: { op: "validate", epoch: zeroEpoch, issuer: at.issuer, opId: at.opId },
+});
+
+const existing = async (
+  { records }: CommandDeps,
+  input: RegisterVolumeInput,
+  remembered: boolean,
+): Promise<VolumeView | undefined> => {
+  const found = remembered ? await records.recent(input) : await records.get(input);
+  if (found === undefined) return undefined;
+  if (found.volume.goal === "absent") throw volumeLeaving(input);
+  const field = differs(input, found.volume);
+  if (field !== undefined) throw volumeExists(input, field);
+  return found;
+};
+
+/**
+ * Stores the record of storage that exists, which the reconciler then asks the plugin about. One record for each storage: that no other
+ * has it, and that no delete of it can still arrive, is compared by the commit that stores it. `inSpiteOfDelete` is an operator's word
+ * that no such call can come any more.
+ */
+export const registerVolumeCommand =
+  (deps: CommandDeps, inSpiteOfDelete = false): Commands["registerVolume"] =>
+  async (input, caller) => {
+    const { records, ids, gate, plugins } = deps;
+    validateRegisterVolume(input);
+    const standing = await existing(deps, input, false);
+    if (standing !== undefined) return standing;
+    if (!plugins.names().includes(input.plugin)) throw pluginNotFound(input.plugin);
+    if (!gate.state().open) throw storeUnvetted(gate.state().reason);
+    const uid = ids.uuid();
+    const adopted = await records.adopt((at) => {
+      const volume = newVolume(input, caller, uid, at);
+      return { volume, ended: [], notes: [volumeNote(volume)] };
+    }, inSpiteOfDelete);
+    if (adopted.kind === "leaving") throw storageLeaving(input, input, adopted.mark);
+    if (adopted.kind === "taken") throw storageTaken(input, input, (await records.owner(input))?.volume);
+    // Ours, or that of somebody who asked for the same id at the same time.
+    const made = await existing(deps, input, true);
+    if (made === undefined) throw volumeNotFound(input);
+    return made;
+  };

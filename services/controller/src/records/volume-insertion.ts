@@ -1,0 +1,141 @@
+/** New volume records. A conflict or a lost answer is settled by reading: what stands there tells whose it is. */
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { Change } from "../domain/change.ts";
+import type { Moment } from "../domain/moment.ts";
+import type { Commit } from "../domain/store-types.ts";
+import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
+import type { Ids, Store } from "../ports.ts";
+import type { RecordCache } from "./record-cache.ts";
+import {
+  type DeleteMark,
+  decodeDeleteMark,
+  deleteMarkRef,
+  encodeVolume,
+  externalEntry,
+  volumeRef,
+} from "./volume-codec.ts";
+import type { CommitNotice, VolumeDecisions } from "./volume-decisions.ts";
+
+export type Make = (at: Moment) => Change;
+
+/** What became of the record of storage that exists already. */
+export type Adoption =
+  | { readonly kind: "made" }
+  /** There is a volume of this id. */
+  | { readonly kind: "exists" }
+  /** Another record stands for the storage. */
+  | { readonly kind: "taken" }
+  /** A DeleteVolume for the storage may still arrive. */
+  | { readonly kind: "leaving"; readonly mark: DeleteMark };
+
+export interface VolumeInsertion {
+  /** False when there is one already; nothing was written then. */
+  insert(make: Make): Promise<boolean>;
+  /**
+   * The same for storage that exists: only while no other record stands for it and no delete of it may be under way, both compared by
+   * the commit itself, so that of two controllers one alone succeeds. `inSpite` of a mark takes it away with the same commit.
+   */
+  adopt(make: Make, inSpite?: boolean): Promise<Adoption>;
+}
+
+export interface VolumeInsertionDeps {
+  readonly store: Pick<Store, "get">;
+  readonly decisions: Pick<VolumeDecisions, "moment" | "read" | "exclusively" | "commitOnce">;
+  readonly cache: Pick<RecordCache, "keep">;
+  readonly ids: Pick<Ids, "uuid">;
+  readonly tell: (notice: CommitNotice) => void;
+}
+
+const maxRounds = 5;
+
+const outcomeUnknown = (ref: VolumeRef): HoldfastError =>
+  new HoldfastError({
+    kind: "unavailable",
+    reason: "STORE_OUTCOME_UNKNOWN",
+    message: `whether volume ${volumeKey(ref)} was stored is not known; repeat the request with the same id`,
+    metadata: { namespace: ref.namespace, volume: ref.id },
+  });
+
+export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertion => {
+  const { store, decisions, cache, ids, tell } = deps;
+
+  const commitOf = (volume: VolumeRecord, { notes }: Change, at: Moment) => {
+    const { write, due } = encodeVolume(volume, 0, at.now);
+    const events = notes.map(({ type, body }) => ({
+      type,
+      ref: volumeRef(volume),
+      body: JSON.stringify({ ...body, rev: 1 }),
+    }));
+    return { commit: { opId: at.opId, writes: [write], events, requiresVetted: false } satisfies Commit, due };
+  };
+
+  const made = (volume: VolumeRecord, rev: number | undefined, due: number | undefined): void => {
+    if (rev !== undefined) cache.keep(volumeKey(volume), { volume, rev });
+    tell({ keys: [volumeKey(volume)], related: [], ended: [], due });
+  };
+
+  /** Whose record stands there after a commit of which nobody knows what became. */
+  const standing = async (volume: VolumeRecord): Promise<"ours" | "other" | "none"> => {
+    const [stored] = await decisions.read([volume]);
+    if (stored === undefined) return "none";
+    return stored.volume.uid === volume.uid ? "ours" : "other";
+  };
+
+  const markOf = async (volume: VolumeRecord) => await store.get(deleteMarkRef(volume));
+
+  return {
+    async insert(make) {
+      const at = decisions.moment();
+      const change = make(at);
+      const { volume } = change;
+      if (volume === null) return false;
+      return await decisions.exclusively([volume], async () => {
+        const { commit, due } = commitOf(volume, change, at);
+        for (let round = 0; round < maxRounds; round += 1) {
+          const opId = round === 0 ? at.opId : ids.uuid();
+          const revs = await decisions.commitOnce({ ...commit, opId }, [volume]);
+          const found = Array.isArray(revs) ? "ours" : await standing(volume);
+          if (found === "other") return false;
+          if (found === "none") continue;
+          made(volume, Array.isArray(revs) ? revs[0] : undefined, due);
+          return true;
+        }
+        throw outcomeUnknown(volume);
+      });
+    },
+
+    async adopt(make, inSpite = false) {
+      const at = decisions.moment();
+      const change = make(at);
+      const { volume } = change;
+      if (volume === null) return { kind: "exists" };
+      return await decisions.exclusively([volume], async (): Promise<Adoption> => {
+        const { commit, due } = commitOf(volume, change, at);
+        for (let round = 0; round < maxRounds; round += 1) {
+          const mark = await markOf(volume);
+          if (mark !== undefined && !inSpite) return { kind: "leaving", mark: decodeDeleteMark(mark) };
+          const gone = { ref: deleteMarkRef(volume), expectedRev: mark?.rev ?? 0 };
+          const revs = await decisions.commitOnce(
+            {
+              ...commit,
+              opId: round === 0 ? at.opId : ids.uuid(),
+              alone: externalEntry(volume),
+              requiresVetted: true,
+              ...(mark === undefined
+                ? { expects: [gone] }
+                : { writes: [...commit.writes, { ...gone, body: null, indexes: [], due: [] }] }),
+            },
+            [volume],
+          );
+          if (revs === "crowded") return { kind: "taken" };
+          const found = revs === undefined ? await standing(volume) : "ours";
+          if (found === "other") return { kind: "exists" };
+          if (found === "none") continue;
+          made(volume, revs?.[0], due);
+          return { kind: "made" };
+        }
+        throw outcomeUnknown(volume);
+      });
+    },
+  };
+};
