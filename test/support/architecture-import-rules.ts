@@ -124,7 +124,7 @@ export const importRules: readonly Rule[] = [
   },
   {
     id: "R6",
-    says: "only app.ts knows every part; only main.ts and lifecycle.ts touch process",
+    says: "only app.ts, and the *-wiring.ts beside it, know several parts; only main.ts and lifecycle.ts touch process",
     check: perFile(oneCompositionRoot),
   },
   {
@@ -193,11 +193,11 @@ function oneCompositionRoot(file: SourceFile) {
       ),
     );
   }
-  if (place === undefined || file.isTest || /^(?:app|main)\.ts$/.test(place.part)) return findings;
+  if (place === undefined || file.isTest || /^(?:app|main|[\w-]+-wiring)\.ts$/.test(place.part)) return findings;
   findings.push(
     ...each(
       file,
-      ({ target }) => /\/src\/(?:app|main)\.ts$/.test(target ?? ""),
+      ({ target }) => /\/src\/(?:app|main|[\w-]+-wiring)\.ts$/.test(target ?? ""),
       (it) => `${it.specifier} is the composition root; nothing is below it`,
     ),
   );

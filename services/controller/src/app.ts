@@ -17,7 +17,6 @@ import { addControllerServices } from "./api/controller-services.ts";
 import { createLinkClaims } from "./api/link-claims.ts";
 import { createNodeService } from "./api/node-service.ts";
 import { createPluginService } from "./api/plugin-service.ts";
-import { createRepairService } from "./api/repair-service.ts";
 import { createVolumeService } from "./api/volume-service.ts";
 import { createCommands } from "./commands/commands.ts";
 import { createPluginCommands } from "./commands/plugin-commands.ts";
@@ -42,6 +41,7 @@ import { runChangeFeed } from "./records/change-feed.ts";
 import { createChanges, nodeChangeKey } from "./records/changes.ts";
 import { createPluginRecords } from "./records/plugin-records.ts";
 import { createVolumeRecords } from "./records/volume-records.ts";
+import { wireRepair } from "./repair-wiring.ts";
 import { createSecrets } from "./secrets/secrets.ts";
 import { openStateDir } from "./state-dir.ts";
 import { openStore } from "./store/open-store.ts";
@@ -218,7 +218,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     });
     inBackground("the gate of the store", gate.run(work.signal));
     await Promise.all([gate.firstLook(startPatienceMs, signal), pluginsSettled(directory, clock, signal)]);
-    const commands = createCommands({ records, nodes: registry, plugins, gate, clock, ids });
+    const commandDeps = { records, nodes: registry, plugins, gate, clock, ids };
+    const commands = createCommands(commandDeps);
     const reconciler = createReconciler({
       records,
       plugins,
@@ -256,7 +257,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
         commands: createPluginCommands({ records: pluginRecords }),
         tracing,
       }),
-      repair: createRepairService({ gate, ids }),
+      repair: wireRepair({ ...commandDeps, store, gate, agents, tracing, signal: work.signal }),
       link: {
         ...createControllerLinkService({
           registry,

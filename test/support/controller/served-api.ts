@@ -2,11 +2,13 @@
 import { createClaimService } from "@holdfast/controller/api/claim-service";
 import { createNodeService } from "@holdfast/controller/api/node-service";
 import { createPluginService } from "@holdfast/controller/api/plugin-service";
+import { createRepairService } from "@holdfast/controller/api/repair-service";
 import { createVolumeService } from "@holdfast/controller/api/volume-service";
 import { createPluginCommands } from "@holdfast/controller/commands/plugin-commands";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { createGrpcChannel, createGrpcClient } from "@holdfast/shared/grpc/client";
 import { createGrpcServer } from "@holdfast/shared/grpc/server";
@@ -52,6 +54,11 @@ export const serveApi = async (world: World) => {
       tracing,
     }),
   );
+  const gate = { state: world.gate.state, findings: () => [], accept: async () => world.gate.set(true) };
+  server.add(
+    RepairServiceDefinition,
+    createRepairService({ gate, audit: world.audit, clock: world.clock, tracing, commands: world.repair }),
+  );
   await server.listen(socket.address);
   const channel = createGrpcChannel(socket.address);
   const options = { log, identity: { role: "scheduler", name: "s1" } } as const;
@@ -60,6 +67,7 @@ export const serveApi = async (world: World) => {
     claims: createGrpcClient(ClaimServiceDefinition, channel, options),
     nodes: createGrpcClient(NodeServiceDefinition, channel, options),
     plugins: createGrpcClient(PluginServiceDefinition, channel, options),
+    repair: createGrpcClient(RepairServiceDefinition, channel, options),
     /** In which trace the next requests arrive. */
     trace(next: string | undefined) {
       traceparent = next;

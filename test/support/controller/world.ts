@@ -2,12 +2,14 @@
 
 import { createCommands } from "@holdfast/controller/commands/commands";
 import type { CreateClaimsInput, CreateVolumeInput } from "@holdfast/controller/commands/model";
+import { createRepairCommands } from "@holdfast/controller/commands/repair/repair-commands";
 import type { AccessMode } from "@holdfast/controller/domain/access";
 import type { NodeRecord } from "@holdfast/controller/domain/node";
 import type { VolumeCapability, VolumeRecord } from "@holdfast/controller/domain/volume";
 import type { Nodes, NodeView, Store, StoreGate } from "@holdfast/controller/ports";
 import type { ReconcileFailpoint } from "@holdfast/controller/reconcile/failpoints";
 import { createReconciler } from "@holdfast/controller/reconcile/reconciler";
+import { createAuditRecords } from "@holdfast/controller/records/audit-records";
 import { createChanges } from "@holdfast/controller/records/changes";
 import { createPluginRecords } from "@holdfast/controller/records/plugin-records";
 import { createVolumeRecords } from "@holdfast/controller/records/volume-records";
@@ -217,7 +219,10 @@ export const createWorld = async (
     const records = createVolumeRecords({ store, clock, ids, issuer: `c1/${lives}`, changes, signal });
     const pluginRecords = createPluginRecords({ store, clock, ids, signal });
     await pluginRecords.load();
-    const commands = createCommands({ records, nodes, plugins: backend, gate, clock, ids });
+    const commandDeps = { records, nodes, plugins: backend, gate, clock, ids };
+    const commands = createCommands(commandDeps);
+    const audit = createAuditRecords({ store, ids });
+    const repair = createRepairCommands({ ...commandDeps, agents, audit, signal });
     const failpoint = (name: ReconcileFailpoint): void => {
       if (killAt?.name !== name) return;
       killAt.skip -= 1;
@@ -239,7 +244,7 @@ export const createWorld = async (
       failpoint,
     });
     await reconciler.start();
-    return { life, changes, records, pluginRecords, commands, reconciler };
+    return { life, changes, records, pluginRecords, commands, repair, audit, reconciler };
   };
 
   let controller = await start();
@@ -267,6 +272,12 @@ export const createWorld = async (
     log,
     get commands() {
       return controller.commands;
+    },
+    get repair() {
+      return controller.repair;
+    },
+    get audit() {
+      return controller.audit;
     },
     get records() {
       return controller.records;

@@ -1,57 +1,77 @@
-import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
-import { formatIdentity } from "@holdfast/shared/grpc/identity";
-import { checkString } from "../domain/limits.ts";
-import type { Ids, StoreGate } from "../ports.ts";
+import type { RepairCommands } from "../commands/repair/repair-commands.ts";
+import { refuse } from "../commands/validate-volume.ts";
+import { type ApiDeps, callerOf } from "./api-deps.ts";
+import { createChecks, optionalId } from "./check-request.ts";
+import { askedFrom, auditMessage, outcomeMessage, stuckMessage } from "./convert-repair.ts";
+import { nextPageToken, pageFrom, questionOf } from "./page-token.ts";
+import { createVet, type VetDeps } from "./repair-vet.ts";
 import { unimplemented } from "./unimplemented.ts";
 
-export interface RepairServiceDeps {
-  readonly gate: Pick<StoreGate, "state"> & {
-    findings(): readonly {
-      readonly node: string;
-      readonly namespace: string;
-      readonly volume: string;
-      readonly message: string;
-    }[];
-    accept(who: string, reason: string): Promise<void>;
-  };
-  readonly ids: Pick<Ids, "uuid">;
+export interface RepairServiceDeps extends VetDeps, Pick<ApiDeps, "tracing"> {
+  readonly commands: RepairCommands;
 }
 
 type RepairService = Implementation<typeof RepairServiceDefinition>;
 
-/** "The first 500." */
-const shown = 500;
-
-export const createRepairService = ({ gate, ids }: RepairServiceDeps): RepairService =>
+export const createRepairService = (deps: RepairServiceDeps): RepairService =>
   unimplemented(RepairServiceDefinition, {
-    async vet({ accept, reason, dryRun }, { identity }) {
-      const violations = [
-        ...(accept && reason === ""
-          ? [{ field: "reason", description: "is required with accept; it is recorded" }]
-          : []),
-        ...checkString("reason", reason),
-      ];
-      if (violations.length > 0) throw invalidArgument(violations);
-      const before = gate.state();
-      const findings = gate.findings().slice(0, shown);
-      const acts = accept && !dryRun && !before.open;
-      const auditId = acts ? ids.uuid() : "";
-      if (acts) await gate.accept(formatIdentity(identity), `${reason} (audit ${auditId})`);
-      const { open, gen } = gate.state();
-      return {
-        open,
-        gen: BigInt(gen),
-        findings: findings.map(({ node, namespace, volume, message }) => ({ node, namespace, volume, message })),
-        outcome: {
-          dryRun,
-          auditId,
-          consequence: {
-            effects: accept && !before.open ? ["the store is trusted as it is, and grants again"] : [],
-            risks: accept && !before.open ? ["a volume held by a node that was not heard may get a second holder"] : [],
-          },
-        },
-      };
-    },
+    vet: createVet(deps),
+    ...createVerbs(deps),
+    ...createLists(deps),
   });
+
+const createVerbs = (
+  deps: RepairServiceDeps,
+): Pick<RepairService, "abandonClaim" | "assertDetached" | "forgetVolume"> => {
+  const { commands } = deps;
+  return {
+    async abandonClaim(request, context) {
+      const { namespace, volume, workload, alias, claimUid, evidence } = request;
+      const input = { ...askedFrom(request), namespace, volume, workload, alias, claimUid, evidence };
+      return { outcome: outcomeMessage(await commands.abandonClaim(input, callerOf(deps, context, "AbandonClaim"))) };
+    },
+
+    async assertDetached(request, context) {
+      const { namespace, volume, node, evidence } = request;
+      const input = { ...askedFrom(request), namespace, volume, node, evidence };
+      const outcome = await commands.assertDetached(input, callerOf(deps, context, "AssertDetached"));
+      return { outcome: outcomeMessage(outcome) };
+    },
+
+    async forgetVolume(request, context) {
+      const { namespace, volume, uid } = request;
+      const input = { ...askedFrom(request), namespace, id: volume, uid };
+      return { outcome: outcomeMessage(await commands.forgetVolume(input, callerOf(deps, context, "ForgetVolume"))) };
+    },
+  };
+};
+
+const createLists = ({ commands }: RepairServiceDeps): Pick<RepairService, "listAudit" | "listStuck"> => ({
+  async listAudit(request) {
+    const checks = createChecks();
+    const { auditId, namespace, volume, verb } = request;
+    const filter = { auditId, namespace, volume, verb };
+    const question = questionOf("ListAudit", filter);
+    const page = pageFrom(request, question, checks);
+    refuse(checks.violations);
+    const { items, next } = await commands.listAudit(filter, page);
+    return { records: items.map(auditMessage), nextPageToken: nextPageToken(next, question) };
+  },
+
+  async listStuck(request) {
+    const checks = createChecks();
+    const filter = {
+      namespace: optionalId("namespace", request.namespace, checks),
+      plugin: request.plugin,
+      node: request.node,
+      reasons: request.reasons,
+    };
+    const question = questionOf("ListStuck", filter);
+    const page = pageFrom(request, question, checks);
+    refuse(checks.violations);
+    const { items, next } = await commands.listStuck(filter, page);
+    return { stuck: items.map(stuckMessage), nextPageToken: nextPageToken(next, question) };
+  },
+});

@@ -1,4 +1,4 @@
-import { type Change, endClaim, foldClaims, noChange, withoutKey } from "./change.ts";
+import { type Change, endClaim, foldClaims, noChange, volumeNote, withoutKey } from "./change.ts";
 import type { Claim } from "./claim.ts";
 import {
   claimsOn,
@@ -13,6 +13,7 @@ import {
 import { isDoubtful } from "./doubt.ts";
 import type { Moment } from "./moment.ts";
 import type { Blocked, Failure } from "./outcome.ts";
+import { owedAgain } from "./owed-change.ts";
 import type { VolumeRecord } from "./volume.ts";
 
 /** What the answers of ControllerPublish and ControllerUnpublish do to a volume and the claims that wait for them. */
@@ -128,9 +129,9 @@ export const detached = (volume: VolumeRecord, node: string, at: Moment): Change
     { ...volume, attachments: withoutKey(volume.attachments, node), updatedAt: at.now },
     node,
   );
-  return foldClaims(freed, claimsIn(freed, node, "DETACHING"), (v, claim) =>
-    step(v, claim.uid, "detached", at, (c) => c),
-  );
+  const waiting = claimsIn(freed, node, "DETACHING");
+  if (waiting.length === 0) return { volume: freed, ended: [], notes: [volumeNote(freed)] };
+  return foldClaims(freed, waiting, (v, claim) => step(v, claim.uid, "detached", at, (c) => c));
 };
 
 export const detachUnknown = (
@@ -139,9 +140,12 @@ export const detachUnknown = (
   failure: Failure,
   blocked: Blocked | undefined,
   at: Moment,
-): Change =>
-  volume.attachments[node]?.state !== "DETACHING"
-    ? noChange(volume)
-    : foldClaims(volume, claimsIn(volume, node, "DETACHING"), (v, claim) =>
-        step(v, claim.uid, "detach_unknown", at, retrying(failure, at, blocked)),
-      );
+): Change => {
+  const attachment = volume.attachments[node];
+  if (attachment?.state !== "DETACHING") return noChange(volume);
+  const waiting = claimsIn(volume, node, "DETACHING");
+  if (waiting.length === 0) return owedAgain(volume, attachment, failure, blocked, at);
+  return foldClaims(volume, waiting, (v, claim) =>
+    step(v, claim.uid, "detach_unknown", at, retrying(failure, at, blocked)),
+  );
+};

@@ -1,3 +1,4 @@
+import type { AuditedAs } from "./audit.ts";
 import type { Claim, ClaimTombstone, FinalClaimState } from "./claim.ts";
 import type { VolumeRecord } from "./volume.ts";
 
@@ -9,6 +10,8 @@ export interface Change {
   readonly settled?: true;
   readonly ended: readonly ClaimTombstone[];
   readonly notes: readonly Note[];
+  /** A person's word is the reason of the change, and is stored with it. */
+  readonly audit?: AuditedAs;
 }
 
 /** A line for the event stream. Never holds contexts or secrets. */

@@ -12,6 +12,7 @@ export type Step =
   | { readonly do: "attach"; readonly lane: "controller"; readonly node: string; readonly uid: string }
   | { readonly do: "abandon"; readonly lane: "controller"; readonly node: string; readonly uid: string }
   | { readonly do: "detach"; readonly lane: "controller"; readonly node: string; readonly uid: string }
+  | { readonly do: "reattach"; readonly lane: "controller"; readonly node: string; readonly uid: string }
   | { readonly do: "offer"; readonly lane: `node ${string}`; readonly node: string; readonly uid: string }
   | { readonly do: "release"; readonly lane: `node ${string}`; readonly node: string; readonly uid: string }
   | { readonly do: "grant"; readonly lane: "grant"; readonly uid: string }
@@ -71,6 +72,22 @@ const volumeSteps = (volume: VolumeRecord, now: number, hurry: boolean): readonl
   }
 };
 
+/** What attachments are owed for their own sake. Like every call of the volume it waits for the one in progress. */
+const attachmentSteps = (volume: VolumeRecord, now: number, hurry: boolean): readonly Owed[] =>
+  Object.values(volume.attachments).flatMap(({ node, state, owed }): readonly Owed[] => {
+    if (owed === undefined || (volume.intent !== undefined && volume.intent.node !== node)) return [];
+    const at = hurry ? 0 : triesAt(owed.attempts, now);
+    if (state === "ATTACHED" && owed.why === "missing")
+      return [{ step: { do: "reattach", lane: "controller", node, uid: owedUid(node) }, at }];
+    const claimed = Object.values(volume.claims).some((c) => c.node === node && c.state === "DETACHING");
+    return state === "DETACHING" && !claimed
+      ? [{ step: { do: "detach", lane: "controller", node, uid: owedUid(node) }, at }]
+      : [];
+  });
+
+/** In the place of a claim's uid; no claim has such a one. */
+export const owedUid = (node: string): string => `attachment ${node}`;
+
 /** Whether a grant could be tried at all; the full rule (G1) is asked by the step itself with fresh facts. */
 const grantSteps = (volume: VolumeRecord): readonly Owed[] =>
   volume.state !== "AVAILABLE" || (volume.intent !== undefined && volume.intent.op !== "attach")
@@ -88,6 +105,7 @@ export const planSteps = (volume: VolumeRecord, now: number, hurry = false): Ste
   const owed = [
     ...volumeSteps(volume, now, hurry),
     ...Object.values(volume.claims).flatMap((claim) => claimSteps(volume, claim, now, hurry)),
+    ...attachmentSteps(volume, now, hurry),
     ...grantSteps(volume),
   ];
   const later = owed.filter((o) => o.at > now).map((o) => o.at);

@@ -77,6 +77,18 @@ export interface Attachment {
   readonly nodeEpoch: number;
   /** The machine that was the node at the grant: it alone can show that it let go. */
   readonly machineId?: string;
+  readonly owed?: OwedCall;
+}
+
+/**
+ * A call that an attachment is owed for its own sake, not for a claim's: it was found at the backend, is nobody's, and its removal
+ * was approved; or the backend does not show it any more, and it is made again.
+ */
+export interface OwedCall {
+  readonly why: "orphan" | "missing";
+  readonly since: number;
+  readonly attempts: Attempts;
+  readonly blocked?: Blocked;
 }
 
 /** The one call in progress at the backend, durable before it leaves (I4). */

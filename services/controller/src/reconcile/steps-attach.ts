@@ -128,7 +128,8 @@ const confirmed = async (
 };
 
 const detachFailed = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
-  const known = Object.values(volume.claims).find((c) => c.node === node && c.state === "DETACHING")?.blocked;
+  const waiting = Object.values(volume.claims).find((c) => c.node === node && c.state === "DETACHING");
+  const known = (waiting ?? volume.attachments[node]?.owed)?.blocked;
   const blocked =
     failure.advice === "block" ? blockedBy("detach", failure, { ...volume, node }, known, at.now) : undefined;
   return detachUnknown(volume, node, failure, blocked, at);
@@ -144,7 +145,7 @@ export const detachStep: StepHandler<"detach"> = async (deps, { node, uid }, { v
     const now = await current(deps, volume);
     const attachment = now?.attachments[node];
     if (now?.intent?.op !== "detach" || now.intent.node !== node || attachment?.state !== "DETACHING") return undefined;
-    const attempt = (now.claims[uid]?.attempts.count ?? 0) + 1;
+    const attempt = ((now.claims[uid] ?? attachment.owed)?.attempts.count ?? 0) + 1;
     const answer = await settle(deps, "detach", () =>
       plugins.unpublish(now, attachment, { signal, attempt, claim: uid }),
     );

@@ -3,6 +3,7 @@ import type { StepDeps, StepRun } from "./step-run.ts";
 import { offerStep, releaseStep } from "./steps-agent.ts";
 import { abandonStep, attachStep, detachStep } from "./steps-attach.ts";
 import { expireStep, grantStep } from "./steps-queue.ts";
+import { reattachStep } from "./steps-reattach.ts";
 import { validateStep } from "./steps-register.ts";
 import { createStep, deleteStep } from "./steps-volume.ts";
 
@@ -21,6 +22,8 @@ export const runStep = (deps: StepDeps, step: Step, run: StepRun): Promise<boole
       return abandonStep(deps, step, run);
     case "detach":
       return detachStep(deps, step, run);
+    case "reattach":
+      return reattachStep(deps, step, run);
     case "offer":
       return offerStep(deps, step, run);
     case "release":

@@ -44,7 +44,9 @@ export const externalValue = (plugin: string, externalId: string): string => `${
 
 /** Something of the volume cannot go on by itself. */
 export const isBlocked = (volume: VolumeRecord): boolean =>
-  volume.blocked !== undefined || Object.values(volume.claims).some((c) => c.blocked !== undefined);
+  volume.blocked !== undefined ||
+  Object.values(volume.claims).some((c) => c.blocked !== undefined) ||
+  Object.values(volume.attachments).some((a) => a.owed?.blocked !== undefined);
 
 export const workloadValue = (namespace: string, workload: string): string => `${namespace}/${workload}`;
 

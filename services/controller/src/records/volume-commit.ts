@@ -2,6 +2,7 @@ import type { Change } from "../domain/change.ts";
 import type { Moment } from "../domain/moment.ts";
 import type { Commit, EventWrite, RecordWrite, StoredRecord } from "../domain/store-types.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
+import { auditOf } from "./audit-records.ts";
 import {
   encodeClaimTombstone,
   encodeDeleteMark,
@@ -59,6 +60,9 @@ export const buildCommit = (
     }
     writes.push(...change.ended.map(encodeClaimTombstone));
     const ref = volumeRef(before.volume);
+    const audited = auditOf(change.audit, { now: at.now, revisionBefore: before.rev }, ref, before.rev + 1);
+    writes.push(...audited.writes);
+    events.push(...audited.events);
     for (const note of change.notes)
       events.push({ type: note.type, ref, body: JSON.stringify({ ...note.body, rev: before.rev + 1 }) });
     requiresVetted ||= grantsOrOffers(before.volume, change.volume);

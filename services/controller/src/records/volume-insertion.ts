@@ -5,6 +5,7 @@ import type { Moment } from "../domain/moment.ts";
 import type { Commit } from "../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { Ids, Store } from "../ports.ts";
+import { auditOf } from "./audit-records.ts";
 import type { RecordCache } from "./record-cache.ts";
 import {
   type DeleteMark,
@@ -59,14 +60,19 @@ const outcomeUnknown = (ref: VolumeRef): HoldfastError =>
 export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertion => {
   const { store, decisions, cache, ids, tell } = deps;
 
-  const commitOf = (volume: VolumeRecord, { notes }: Change, at: Moment) => {
+  const commitOf = (volume: VolumeRecord, { notes, audit }: Change, at: Moment) => {
     const { write, due } = encodeVolume(volume, 0, at.now);
+    const audited = auditOf(audit, { now: at.now, revisionBefore: 0 }, volumeRef(volume), 1);
     const events = notes.map(({ type, body }) => ({
       type,
       ref: volumeRef(volume),
       body: JSON.stringify({ ...body, rev: 1 }),
     }));
-    return { commit: { opId: at.opId, writes: [write], events, requiresVetted: false } satisfies Commit, due };
+    const writes = [write, ...audited.writes];
+    return {
+      commit: { opId: at.opId, writes, events: [...events, ...audited.events], requiresVetted: false } satisfies Commit,
+      due,
+    };
   };
 
   const made = (volume: VolumeRecord, rev: number | undefined, due: number | undefined): void => {

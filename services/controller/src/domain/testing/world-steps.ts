@@ -234,6 +234,8 @@ export const createWorldSteps = (deps: WorldStepsDeps) => {
           return record.change("attach_abandoned", [step.uid], (v, at) => rules.attachAbandoned(v, step.uid, at));
         case "detach":
           return detach(step, volume, luck);
+        case "reattach":
+          return false; // the model's backend loses no attachment
         case "offer":
           return offer(step, volume, luck);
         case "release":

@@ -1,0 +1,83 @@
+import { abandonable, claimAbandoned } from "../../domain/repair-change.ts";
+import { volumeKey } from "../../domain/volume.ts";
+import { claimNotFound } from "../errors.ts";
+import { refuse } from "../validate-volume.ts";
+import { type AgentWordDeps, agentEffect, askAgent } from "./agent-word.ts";
+import { nodeBarred, repairNotApplicable } from "./repair-errors.ts";
+import type { AbandonClaimInput, Verb } from "./repair-model.ts";
+import { type RepairVerbDeps, runVolumeVerb } from "./repair-verb.ts";
+import { checkClaimKey, checkEvidence, checkRepair } from "./validate-repair.ts";
+
+/** A person's word in the place of the agent's proof of release. An agent that can still speak for itself is heard first. */
+export const abandonClaimCommand =
+  (deps: RepairVerbDeps & AgentWordDeps): Verb<AbandonClaimInput> =>
+  async (input, caller) => {
+    refuse([...checkClaimKey(input), ...checkEvidence(input.evidence), ...checkRepair(input)]);
+    const { namespace, volume: id, workload, claimUid } = input;
+    const alias = input.alias === "" ? id : input.alias;
+    const ref = { namespace, id };
+    const what = `claim ${claimUid} of workload ${workload} on volume ${volumeKey(ref)}`;
+    return await runVolumeVerb(deps, {
+      verb: "AbandonClaim",
+      ref,
+      asked: input,
+      caller,
+      subject: { namespace, volume: id, workload, claimUid },
+
+      async look(volume) {
+        const node = volume.claims[claimUid]?.node;
+        if (node === undefined) {
+          const over = await deps.records.ended({ namespace, volume: id, workload, alias, uid: claimUid });
+          if (over === undefined) return undefined;
+          throw repairNotApplicable(what, over.state, "it is over", { namespace, volume: id, node: over.node });
+        }
+        const word = await askAgent(deps, node, volume);
+        if (word.kind === "holds" && word.claimUids.includes(claimUid))
+          throw repairNotApplicable(
+            what,
+            "held by its agent",
+            `node ${node} answers and still has it mounted; end what uses it there, and its release goes on by itself`,
+            { namespace, volume: id, node },
+          );
+        return word;
+      },
+
+      decide(volume, word, at) {
+        const claim = volume.claims[claimUid];
+        if (claim === undefined || claim.workload !== workload || claim.alias !== alias || word === undefined)
+          throw claimNotFound(ref, workload, alias);
+        const { node } = claim;
+        const barred = volume.bars.find((b) => b.node === node);
+        if (barred !== undefined) throw nodeBarred(ref, node, barred.issuer);
+        const cell = abandonable[claim.state];
+        if (cell !== "apply")
+          throw repairNotApplicable(what, claim.state, cell.instead, { namespace, volume: id, node });
+        const change = claimAbandoned(volume, claim, input.evidence, at);
+        const detaches = change.volume?.attachments[node]?.state === "DETACHING";
+        return {
+          change,
+          confirmWith: `workload ${workload} does not run on node ${node} and never will again under claim ${claimUid}`,
+          effects: [
+            `${what} on node ${node} ends ${change.ended.length > 0 ? "at once" : "with the detach"}`,
+            detaches
+              ? `the volume is detached from node ${node}`
+              : `other claims of node ${node} keep the volume attached`,
+            agentEffect(word, node),
+          ],
+          risks: [
+            `if workload ${workload} still runs on node ${node}, it and the next holder write at the same time, and the file system is lost`,
+          ],
+          subject: {
+            namespace,
+            volume: id,
+            volumeUid: volume.uid,
+            plugin: volume.plugin,
+            externalId: volume.externalId,
+            node,
+            workload,
+            claimUid,
+          },
+        };
+      },
+    });
+  };

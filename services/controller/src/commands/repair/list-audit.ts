@@ -1,0 +1,30 @@
+import type { AuditRecord } from "../../domain/audit.ts";
+import { checkOptionalId } from "../../domain/limits.ts";
+import type { AuditFilter, AuditRecords } from "../../records/audit-records.ts";
+import type { Page, PageInput } from "../model.ts";
+import { refuse } from "../validate-volume.ts";
+import { clampSize } from "../volume-queries.ts";
+import { auditNotFound } from "./repair-errors.ts";
+
+/** One record by its id, or the newest that fit. */
+export const listAuditQuery =
+  ({ audit }: { readonly audit: AuditRecords }) =>
+  async (
+    filter: AuditFilter & { readonly auditId: string },
+    { size, after }: PageInput,
+  ): Promise<Page<AuditRecord>> => {
+    refuse([
+      ...checkOptionalId("namespace", filter.namespace),
+      ...checkOptionalId("volume", filter.volume),
+      ...(filter.volume !== "" && filter.namespace === ""
+        ? [{ field: "namespace", description: "is required with volume" }]
+        : []),
+    ]);
+    if (filter.auditId !== "") {
+      const found = await audit.get(filter.auditId);
+      if (found === undefined) throw auditNotFound(filter.auditId);
+      return { items: [found], next: undefined };
+    }
+    const { records, next } = await audit.list(filter, { after, limit: clampSize(size) });
+    return { items: records, next };
+  };

@@ -1,0 +1,40 @@
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { type VolumeRef, volumeKey } from "../../domain/volume.ts";
+
+/** The verb's precondition does not hold (any more); `state` is what was found. */
+export const repairNotApplicable = (
+  subject: string,
+  state: string,
+  instead: string,
+  metadata: Readonly<Record<string, string>> = {},
+): HoldfastError =>
+  new HoldfastError({
+    kind: "precondition",
+    reason: "REPAIR_NOT_APPLICABLE",
+    message: `${subject} is ${state}: ${instead}`,
+    metadata: { ...metadata, state },
+  });
+
+export const requestIdReused = (requestId: string, verb: string, auditId: string): HoldfastError =>
+  new HoldfastError({
+    kind: "already_exists",
+    reason: "REQUEST_ID_REUSED",
+    message: `request_id ${requestId} stands for a ${verb} of something else (audit record ${auditId}); take a fresh one`,
+    metadata: { request_id: requestId, audit_id: auditId },
+  });
+
+export const auditNotFound = (id: string): HoldfastError =>
+  new HoldfastError({
+    kind: "not_found",
+    reason: "AUDIT_NOT_FOUND",
+    message: `there is no audit record ${id}; list them without audit_id`,
+    metadata: { audit_id: id },
+  });
+
+export const nodeBarred = (ref: VolumeRef, node: string, issuer: string): HoldfastError =>
+  new HoldfastError({
+    kind: "precondition",
+    reason: "NODE_BARRED",
+    message: `volume ${volumeKey(ref)} is barred on node ${node}: a call of controller ${issuer} may still arrive; holdfast repair clear-bar says that it cannot`,
+    metadata: { namespace: ref.namespace, volume: ref.id, node, issuer },
+  });

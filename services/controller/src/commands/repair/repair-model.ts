@@ -1,0 +1,46 @@
+import type { VolumeRef } from "../../domain/volume.ts";
+import type { Caller } from "../model.ts";
+
+/** What every verb is asked with. */
+export interface Asked {
+  readonly reason: string;
+  readonly dryRun: boolean;
+  /** The `confirmWith` of the dry run. */
+  readonly confirm: string;
+  readonly requestId: string;
+}
+
+export interface AskedWithEvidence extends Asked {
+  readonly evidence: string;
+}
+
+export interface AbandonClaimInput extends AskedWithEvidence {
+  readonly namespace: string;
+  readonly volume: string;
+  readonly workload: string;
+  readonly alias: string;
+  readonly claimUid: string;
+}
+
+export interface AssertDetachedInput extends AskedWithEvidence {
+  readonly namespace: string;
+  readonly volume: string;
+  readonly node: string;
+}
+
+export interface ForgetVolumeInput extends Asked, VolumeRef {
+  readonly uid: string;
+}
+
+/** What came of a verb. */
+export interface RepairOutcome {
+  readonly dryRun: boolean;
+  readonly effects: readonly string[];
+  readonly risks: readonly string[];
+  /** Empty with `dryRun`. */
+  readonly auditId: string;
+  /** With `dryRun`: what has to be repeated for it to happen. */
+  readonly confirmWith: string;
+}
+
+export type Verb<Input, Answer = RepairOutcome> = (input: Input, caller: Caller) => Promise<Answer>;

@@ -1,0 +1,44 @@
+import { blockedBy } from "../domain/blocked.ts";
+import { noChange } from "../domain/change.ts";
+import { reattached, reattachFailed, reattachStarted } from "../domain/owed-change.ts";
+import { type StepHandler, settle } from "./step-run.ts";
+
+/**
+ * ControllerPublishVolume once more, with the arguments of the first time, for an attachment that the backend has lost under its
+ * users. Never while the store is unvetted: the record may be of a past in which the pair was attached.
+ */
+export const reattachStep: StepHandler<"reattach"> = async (deps, { node }, { volume, traceId }) => {
+  const { plugins, slots, signal, gate, records } = deps;
+  if (!gate.state().open || !plugins.facts(volume.plugin).ready) return false;
+  if (volume.intent === undefined)
+    return (await records.change(volume, (v, at) => reattachStarted(v, node, at), { traceId })).changed;
+  const answer = await slots.run({ plugin: volume.plugin, node, kind: "make" }, signal, async () => {
+    const now = (await records.recent(volume))?.volume;
+    const attachment = now?.attachments[node];
+    if (now?.uid !== volume.uid || attachment?.state !== "ATTACHED" || attachment.owed?.why !== "missing")
+      return undefined;
+    if (now.intent?.op !== "attach" || now.intent.node !== node) return undefined;
+    const attempt = attachment.owed.attempts.count + 1;
+    const outcome = await settle(deps, "attach", () => plugins.publish(now, attachment, { signal, attempt }));
+    return { opId: now.intent.opId, outcome };
+  });
+  if (answer === undefined) return false;
+  const { opId, outcome } = answer;
+  const result = await records.change(
+    volume,
+    (v, at) => {
+      if (v.intent?.opId !== opId) return noChange(v);
+      if (outcome.kind === "done") return reattached(v, node, outcome.value, at);
+      const { failure } = outcome;
+      const known = v.attachments[node]?.owed?.blocked;
+      const blocked =
+        outcome.kind === "refused" || failure.advice === "block"
+          ? blockedBy("attach", failure, { ...v, node }, known, at.now)
+          : undefined;
+      const slow = outcome.kind === "refused" ? { ...failure, advice: "block" as const } : failure;
+      return reattachFailed(v, node, slow, blocked, outcome.kind === "refused", at);
+    },
+    { traceId },
+  );
+  return result.changed;
+};
