@@ -4,11 +4,12 @@ import {
   NodeLossPolicy,
   ReclaimPolicy,
   type RegisterVolumeRequest,
+  type UpdateVolumeRequest,
   type VolumeSecrets,
   type VolumeFilter as WireFilter,
   type VolumePolicy as WirePolicy,
 } from "@holdfast/shared/gen/holdfast/v1/volume";
-import type { CreateVolumeInput, RegisterVolumeInput, VolumeFilter } from "../commands/model.ts";
+import type { CreateVolumeInput, RegisterVolumeInput, UpdateVolumeInput, VolumeFilter } from "../commands/model.ts";
 import {
   type ContentSource,
   type SecretRefs,
@@ -70,6 +71,30 @@ export const createVolumeInput = (request: CreateVolumeRequest, checks: Checks):
   policy: policyFrom(request.policy, false, checks),
   requestId: request.requestId,
 });
+
+/** A part that is absent is left alone. */
+export const updateVolumeInput = (request: UpdateVolumeRequest, checks: Checks): UpdateVolumeInput => {
+  const { labels, policy, secrets, capabilities } = request;
+  const unsaid = policy?.reclaim === undefined || policy.reclaim === ReclaimPolicy.RECLAIM_POLICY_UNSPECIFIED;
+  const next = policyFrom(policy, false, checks);
+  return {
+    namespace: request.namespace,
+    id: request.id,
+    expectedRevision: Number(request.expectedRevision),
+    update: {
+      ...(labels === undefined ? {} : { labels: labels.labels }),
+      ...(policy === undefined ? {} : { policy: { ...next, reclaim: unsaid ? undefined : next.reclaim } }),
+      ...(secrets === undefined ? {} : { secretRefs: secretsFrom(secrets) }),
+      ...(capabilities === undefined
+        ? {}
+        : {
+            capabilities: capabilities.capabilities.map((one, i) =>
+              capabilityFrom(`capabilities.capabilities[${i}]`, one, checks),
+            ),
+          }),
+    },
+  };
+};
 
 export const registerVolumeInput = (request: RegisterVolumeRequest, checks: Checks): RegisterVolumeInput => ({
   namespace: request.namespace,

@@ -2,12 +2,18 @@
 import type { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { CallContext, Implementation } from "@holdfast/shared/grpc/call-context";
 import type { CreateVolumeInput, VolumeView } from "../commands/model.ts";
-import { validateCreateVolume, validateDeleteVolume, validateRegisterVolume } from "../commands/validate-volume.ts";
+import {
+  validateCreateVolume,
+  validateDeleteVolume,
+  validateRegisterVolume,
+  validateUpdateVolume,
+} from "../commands/validate-volume.ts";
+import { checkString } from "../domain/limits.ts";
 import { type VolumeRef, volumeKey } from "../domain/volume.ts";
 import { type ApiDeps, callerOf } from "./api-deps.ts";
 import { createChecks, durationMs, refuseAll } from "./check-request.ts";
 import { volumeMessage } from "./convert-volume.ts";
-import { createVolumeInput, registerVolumeInput } from "./convert-volume-request.ts";
+import { createVolumeInput, registerVolumeInput, updateVolumeInput } from "./convert-volume-request.ts";
 import { holdUntil } from "./hold-until.ts";
 import { notImplemented } from "./unimplemented.ts";
 
@@ -15,7 +21,7 @@ type VolumeService = Implementation<typeof VolumeServiceDefinition>;
 
 export const createVolumeLifecycle = (
   deps: ApiDeps,
-): Pick<VolumeService, "createVolume" | "registerVolume" | "deleteVolume"> => {
+): Pick<VolumeService, "createVolume" | "registerVolume" | "updateVolume" | "deregisterVolume" | "deleteVolume"> => {
   const { commands, recent, wakeups, clock } = deps;
 
   /** As this process knows it now; undefined when it is gone, or another one has its id. */
@@ -75,6 +81,22 @@ export const createVolumeLifecycle = (
       refuseLater("RegisterVolume", request.inlineSecrets);
       const caller = callerOf(deps, context, "RegisterVolume");
       return await made(input, waitMs, context, () => commands.registerVolume(input, caller));
+    },
+
+    async updateVolume(request, context) {
+      const checks = createChecks();
+      const input = updateVolumeInput(request, checks);
+      for (const { field, description } of checkString("reason", request.reason)) checks.complain(field, description);
+      refuseAll(checks, () => validateUpdateVolume(input));
+      const caller = callerOf(deps, context, request.reason === "" ? "UpdateVolume" : request.reason);
+      return { volume: volumeMessage(await commands.updateVolume(input, caller, context.signal)) };
+    },
+
+    async deregisterVolume({ namespace, id, uid, requestId }, context) {
+      const caller = callerOf(deps, context, "DeregisterVolume");
+      const { plugin, externalId } = await commands.deregisterVolume({ namespace, id, uid, requestId }, caller);
+      const left = externalId === "" ? [] : [`storage ${externalId} of plugin ${plugin} stays as it is, with its data`];
+      return { plugin, externalId, leftBehind: left };
     },
 
     async deleteVolume(request, context) {

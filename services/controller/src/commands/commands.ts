@@ -3,17 +3,21 @@ import type { CommandDeps } from "./command-deps.ts";
 import { createClaimsCommand } from "./create-claims.ts";
 import { createVolumeCommand } from "./create-volume.ts";
 import { deleteVolumeCommand } from "./delete-volume.ts";
+import { deregisterVolumeCommand } from "./deregister-volume.ts";
 import { explainVolumeQuery } from "./explain.ts";
 import { handOverCommand } from "./hand-over.ts";
 import type { Commands } from "./model.ts";
 import { registerVolumeCommand } from "./register-volume.ts";
 import { releaseClaimsCommand } from "./release-claims.ts";
+import { updateVolumeCommand } from "./update-volume.ts";
 import { createVolumeQueries } from "./volume-queries.ts";
 
 /** Everything that callers can ask for. Commands write what is wanted, durably; the reconciler alone acts on it. */
 export const createCommands = (deps: CommandDeps): Commands => ({
   createVolume: createVolumeCommand(deps),
   registerVolume: registerVolumeCommand(deps),
+  updateVolume: updateVolumeCommand(deps),
+  deregisterVolume: deregisterVolumeCommand(deps),
   deleteVolume: deleteVolumeCommand(deps),
   explainVolume: explainVolumeQuery(deps),
   createClaims: createClaimsCommand(deps),

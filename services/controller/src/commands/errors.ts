@@ -83,6 +83,14 @@ export const pluginNotFound = (plugin: string): HoldfastError =>
     metadata: { plugin },
   });
 
+export const pluginNotReady = (plugin: string, why: string): HoldfastError =>
+  new HoldfastError({
+    kind: "precondition",
+    reason: "PLUGIN_NOT_READY",
+    message: `plugin ${plugin} cannot be asked now: ${why}; repeat the request, or see holdfast plugin get ${plugin}`,
+    metadata: { plugin, node: "" },
+  });
+
 export const nodeNotFound = (node: string): HoldfastError =>
   new HoldfastError({
     kind: "not_found",

@@ -11,6 +11,7 @@ import type {
   VolumeRef,
   VolumeState,
 } from "../domain/volume.ts";
+import type { VolumeUpdate } from "../domain/volume-update.ts";
 
 /** Who asks, and in which trace; both are stored with what is asked. */
 export interface Caller {
@@ -65,6 +66,18 @@ export interface RegisterVolumeInput extends VolumeRef {
   readonly labels: Readonly<Record<string, string>>;
   readonly policy: VolumePolicy;
   readonly requestId: string;
+}
+
+export interface UpdateVolumeInput extends VolumeRef {
+  readonly update: VolumeUpdate;
+  /** 0 = whatever revision it has. */
+  readonly expectedRevision: number;
+}
+
+/** Storage that stays at its backend without a record; the id is empty when there is none. */
+export interface LeftBehind {
+  readonly plugin: string;
+  readonly externalId: string;
 }
 
 export interface DeleteVolumeInput extends VolumeRef {
@@ -198,6 +211,9 @@ export interface VolumeExplanation extends VolumeView {
 export interface Commands {
   createVolume(input: CreateVolumeInput, caller: Caller): Promise<VolumeView>;
   registerVolume(input: RegisterVolumeInput, caller: Caller): Promise<VolumeView>;
+  /** The signal ends the question that may have to be put to the plugin. */
+  updateVolume(input: UpdateVolumeInput, caller: Caller, signal: AbortSignal): Promise<VolumeView>;
+  deregisterVolume(input: DeleteVolumeInput, caller: Caller): Promise<LeftBehind>;
   /** undefined = it is gone. */
   deleteVolume(input: DeleteVolumeInput, caller: Caller): Promise<VolumeView | undefined>;
   getVolume(ref: VolumeRef): Promise<VolumeView>;

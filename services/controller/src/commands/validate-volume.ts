@@ -13,7 +13,7 @@ import {
   type Violation,
 } from "../domain/limits.ts";
 import { secretFamilies, type VolumeCapability, type VolumeRef } from "../domain/volume.ts";
-import type { CreateVolumeInput, DeleteVolumeInput, RegisterVolumeInput } from "./model.ts";
+import type { CreateVolumeInput, DeleteVolumeInput, RegisterVolumeInput, UpdateVolumeInput } from "./model.ts";
 
 export const refuse = (violations: readonly Violation[]): void => {
   if (violations.length > 0) throw invalidArgument(violations);
@@ -74,7 +74,7 @@ export const checkOwn = ({
   secretRefs,
   labels,
   policy,
-}: Partial<Pick<CreateVolumeInput, "secretRefs" | "labels" | "policy">>): readonly Violation[] => [
+}: Pick<UpdateVolumeInput["update"], "secretRefs" | "labels" | "policy">): readonly Violation[] => [
   ...secretFamilies.flatMap((family) => {
     const ref = secretRefs?.[family];
     return ref === undefined ? [] : checkSecretRef(`secrets.${fieldOf(family)}.ref`, ref);
@@ -107,6 +107,16 @@ export const validateRegisterVolume = (input: RegisterVolumeInput): void =>
     ...input.accessible.flatMap((segments, i) => checkSegments(`accessible_topology[${i}].segments`, segments)),
     ...checkOwn(input),
     ...checkString("request_id", input.requestId),
+  ]);
+
+export const validateUpdateVolume = ({ update, expectedRevision, ...ref }: UpdateVolumeInput): void =>
+  refuse([
+    ...checkRef(ref),
+    ...(Number.isSafeInteger(expectedRevision) && expectedRevision >= 0
+      ? []
+      : [{ field: "expected_revision", description: "has to be a revision, or 0" }]),
+    ...(update.capabilities === undefined ? [] : checkCapabilities(update.capabilities)),
+    ...checkOwn(update),
   ]);
 
 export const validateDeleteVolume = (input: DeleteVolumeInput): void =>

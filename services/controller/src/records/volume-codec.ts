@@ -78,6 +78,8 @@ export interface VolumeTombstone extends VolumeRef {
   readonly uid: string;
   readonly plugin: string;
   readonly externalId: string;
+  /** The storage was left as it is: deregistered, or deleted under the policy to retain it. */
+  readonly kept?: true;
   readonly deletedAt: number;
 }
 
@@ -156,6 +158,7 @@ export const encodeVolumeTombstone = (volume: VolumeRecord, expectedRev: number,
     uid: volume.uid,
     plugin: volume.plugin,
     externalId: volume.externalId,
+    ...(volume.state === "DELETING" || volume.externalId === "" ? {} : { kept: true as const }),
     deletedAt: now,
   };
   return {
