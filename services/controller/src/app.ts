@@ -1,4 +1,4 @@
-/** The only file that knows every part: puts the controller together, starts it in order and stops it in reverse. */
+/** With the `*-wiring.ts` beside it the only file that knows every part: puts the controller together, starts it in order and stops it in reverse. */
 import { randomUUID } from "node:crypto";
 import path from "node:path";
 import { createPluginDirectory } from "@holdfast/csi/plugin-directory";
@@ -14,22 +14,17 @@ import { startTelemetry } from "@holdfast/shared/telemetry";
 import { createTracing } from "@holdfast/shared/tracing";
 import { createClaimService } from "./api/claim-service.ts";
 import { addControllerServices } from "./api/controller-services.ts";
-import { createLinkClaims } from "./api/link-claims.ts";
-import { createNodeService } from "./api/node-service.ts";
-import { createPluginService } from "./api/plugin-service.ts";
 import { createVolumeService } from "./api/volume-service.ts";
 import { createCommands } from "./commands/commands.ts";
-import { createPluginCommands } from "./commands/plugin-commands.ts";
 import type { ControllerConfig } from "./config.ts";
 import { createCallMetrics, measureParts } from "./controller-metrics.ts";
 import type { FailpointName } from "./failpoints.ts";
+import { wireFeed } from "./feed-wiring.ts";
 import { createStoreGate } from "./gate/store-gate.ts";
-import { createAcknowledgements } from "./nodes/acknowledgements.ts";
+import { wireNodes } from "./node-wiring.ts";
 import { createAgentGateway } from "./nodes/agent-gateway.ts";
-import { checkCaller, createControllerLinkService } from "./nodes/controller-link-service.ts";
 import { createNodeRegistry } from "./nodes/node-registry.ts";
 import { createNodeStore } from "./nodes/node-store.ts";
-import { controllerInstances } from "./plugins/controller-instances.ts";
 import { createControllerPlugins } from "./plugins/controller-plugins.ts";
 import { createHalvesOnNodes } from "./plugins/halves-on-nodes.ts";
 import { createPluginInstances } from "./plugins/plugin-instances.ts";
@@ -38,7 +33,7 @@ import { createRelayLines } from "./plugins/relay-transport.ts";
 import type { Ids } from "./ports.ts";
 import { createReconciler } from "./reconcile/reconciler.ts";
 import { runChangeFeed } from "./records/change-feed.ts";
-import { createChanges, nodeChangeKey } from "./records/changes.ts";
+import { createChanges } from "./records/changes.ts";
 import { createPluginRecords } from "./records/plugin-records.ts";
 import { createVolumeRecords } from "./records/volume-records.ts";
 import { wireRepair } from "./repair-wiring.ts";
@@ -67,9 +62,6 @@ export interface App {
 
 /** Callers who sent no deadline may ask for the longest wait that there is. */
 const defaultDeadlineMs = 11 * 60_000;
-
-const nodesAmong = (keys: readonly string[]): readonly string[] =>
-  keys.filter((key) => key.startsWith(nodeChangeKey(""))).map((key) => key.slice(nodeChangeKey("").length));
 
 /** How long a start waits for what only makes its first answers better. */
 const startPatienceMs = 2_000;
@@ -157,24 +149,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     await registry.load();
     const pluginRecords = createPluginRecords({ store, clock, ids, signal: work.signal });
     await pluginRecords.load();
-    const feed = {
-      records: {
-        learnOf: records.learnOf,
-        forgetAll() {
-          records.forgetAll();
-          inBackground("reading the nodes again", registry.load());
-          inBackground("reading the plugins again", pluginRecords.load());
-        },
-      },
-      learnOfPlugin: pluginRecords.learnOf,
-      changes: {
-        ...changes,
-        publish(...keys: readonly string[]) {
-          changes.publish(...keys);
-          for (const name of nodesAmong(keys)) inBackground("learning of a node", registry.learnOf(name));
-        },
-      },
-    };
+    const feed = wireFeed({ records, registry, pluginRecords, changes, inBackground });
     const secrets = createSecrets({ env: overrides.env ?? {} });
     const agents = createAgentGateway({ secrets, identity: { role: "controller", name: id }, log });
     await lifecycle.start("agents", () => () => agents.close());
@@ -218,8 +193,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     });
     inBackground("the gate of the store", gate.run(work.signal));
     await Promise.all([gate.firstLook(startPatienceMs, signal), pluginsSettled(directory, clock, signal)]);
-    const commandDeps = { records, nodes: registry, plugins, gate, clock, ids };
-    const commands = createCommands(commandDeps);
+    const command = { records, nodes: registry, plugins, gate, clock, ids };
+    const commands = createCommands(command);
     const reconciler = createReconciler({
       records,
       plugins,
@@ -245,39 +220,27 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       limits: { maxInFlight: config.maxInFlight, maxInFlightPerCaller: config.maxInFlightPerCaller },
     });
     const api = { commands, recent: records.recent, wakeups: changes, feed: store, clock, tracing };
+    const nodeParts = wireNodes({
+      config,
+      controllerId: id,
+      registry,
+      nodeStore,
+      pluginRecords,
+      directory,
+      command,
+      api,
+      log,
+      signal: work.signal,
+    });
     const services = addControllerServices(server, {
+      ...nodeParts,
       volumes: createVolumeService(api),
       claims: createClaimService(api),
-      nodes: createNodeService({ nodes: registry, remarks: registry.details }),
-      plugins: createPluginService({
-        nodes: registry,
-        controllerId: id,
-        besideController: () => controllerInstances(directory),
-        records: pluginRecords,
-        commands: createPluginCommands({ records: pluginRecords }),
-        tracing,
-      }),
-      repair: wireRepair({ ...commandDeps, store, gate, agents, tracing, signal: work.signal }),
-      link: {
-        ...createControllerLinkService({
-          registry,
-          acknowledgements: createAcknowledgements({
-            records,
-            nodeEpochOf: (node) => registry.get(node)?.record.nodeEpoch,
-            log,
-          }),
-          log,
-          controllerId: id,
-          heartbeatMs: config.heartbeatInterval,
-          clusterUid: nodeStore.clusterUid,
-          controllerAddresses: () => [...(config.advertise === undefined ? [] : [config.advertise]), ...config.peers],
-        }),
-        ...createLinkClaims({ ...api, checkCaller }),
-      },
+      repair: wireRepair({ ...command, store, gate, agents, tracing, signal: work.signal }),
     });
 
     await lifecycle.start("reconciler", async () => {
-      inBackground("looking for silent nodes", registry.watchSilence(work.signal));
+      for (const [what, task] of nodeParts.background()) inBackground(what, task);
       inBackground("following the store", runChangeFeed({ ...feed, store, clock, log, signal: work.signal }));
       await reconciler.start();
       return () => work.abort(new DOMException("the controller is stopping", "AbortError"));

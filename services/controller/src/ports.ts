@@ -133,6 +133,18 @@ export interface Nodes {
   onChange(listener: (node: string) => void): () => void;
 }
 
+/** Decisions of operators about nodes, stored before anybody sees them. */
+export interface NodeDecisions {
+  /** What `decide` makes of the record; the same again is not written. It may throw, and is asked again when others were faster. */
+  change(name: string, decide: (record: NodeRecord) => NodeRecord): Promise<NodeView | undefined>;
+  /** Takes the record out of use as long as nothing in the store carries the entry. */
+  forget(
+    name: string,
+    decide: (record: NodeRecord) => NodeRecord,
+    unless: IndexEntry,
+  ): Promise<"forgotten" | "in use" | "unknown">;
+}
+
 /** Whether anything may be granted or offered now (protocol §2.6). */
 export interface StoreGate {
   state(): { readonly open: boolean; readonly gen: number; readonly reason: string };

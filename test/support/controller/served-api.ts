@@ -5,6 +5,7 @@ import { createPluginService } from "@holdfast/controller/api/plugin-service";
 import { createRepairService } from "@holdfast/controller/api/repair-service";
 import { createVolumeService } from "@holdfast/controller/api/volume-service";
 import { createPluginCommands } from "@holdfast/controller/commands/plugin-commands";
+import { nodeChangeKey } from "@holdfast/controller/records/changes";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
@@ -38,7 +39,21 @@ export const serveApi = async (world: World) => {
   };
   server.add(VolumeServiceDefinition, createVolumeService(deps));
   server.add(ClaimServiceDefinition, createClaimService(deps));
-  server.add(NodeServiceDefinition, createNodeService({ nodes: world.nodes, remarks: () => undefined }));
+  server.add(
+    NodeServiceDefinition,
+    createNodeService({
+      ...deps,
+      get wakeups() {
+        return world.changes;
+      },
+      nodes: world.nodes,
+      remarks: () => undefined,
+      get commands() {
+        return world.nodeCommands;
+      },
+      keyOfNode: nodeChangeKey,
+    }),
+  );
   server.add(
     PluginServiceDefinition,
     createPluginService({

@@ -2,11 +2,13 @@
 
 import { createCommands } from "@holdfast/controller/commands/commands";
 import type { CreateClaimsInput, CreateVolumeInput } from "@holdfast/controller/commands/model";
+import { createNodeCommands } from "@holdfast/controller/commands/node-commands";
 import { createRepairCommands } from "@holdfast/controller/commands/repair/repair-commands";
 import type { AccessMode } from "@holdfast/controller/domain/access";
 import type { NodeRecord } from "@holdfast/controller/domain/node";
 import type { VolumeCapability, VolumeRecord } from "@holdfast/controller/domain/volume";
-import type { Nodes, NodeView, Store, StoreGate } from "@holdfast/controller/ports";
+import type { NodeDecisions, Nodes, NodeView, Store, StoreGate } from "@holdfast/controller/ports";
+import { createDrainKeeper } from "@holdfast/controller/reconcile/drain-keeper";
 import type { ReconcileFailpoint } from "@holdfast/controller/reconcile/failpoints";
 import { createReconciler } from "@holdfast/controller/reconcile/reconciler";
 import { createAuditRecords } from "@holdfast/controller/records/audit-records";
@@ -63,7 +65,7 @@ export const claimsInput = (
   ...change,
 });
 
-const createFakeNodes = (names: readonly string[]) => {
+const createFakeNodes = (names: readonly string[], count: Store["count"]) => {
   const listeners = new Set<(node: string) => void>();
   const record = (name: string): NodeRecord => ({
     name,
@@ -94,10 +96,11 @@ const createFakeNodes = (names: readonly string[]) => {
     updatedAt: 0,
   });
   const views = new Map<string, NodeView>(names.map((name) => [name, { record: record(name), live: "alive" }]));
-  const nodes: Nodes & {
-    set(name: string, change: Partial<NodeRecord>, live?: NodeView["live"]): void;
-    forget(name: string): void;
-  } = {
+  const nodes: Nodes &
+    NodeDecisions & {
+      set(name: string, change: Partial<NodeRecord>, live?: NodeView["live"]): void;
+      remove(name: string): void;
+    } = {
     get: (name) => views.get(name),
     list: () => [...views.values()],
     onChange(listener) {
@@ -109,8 +112,25 @@ const createFakeNodes = (names: readonly string[]) => {
       views.set(name, { record: { ...view.record, ...change }, live: live ?? view.live });
       for (const listener of listeners) listener(name);
     },
-    forget(name) {
+    remove(name) {
       views.delete(name);
+    },
+    async change(name, decide) {
+      const view = views.get(name);
+      if (view === undefined) return undefined;
+      const next = decide(view.record);
+      views.set(name, { ...view, record: next });
+      if (next !== view.record) for (const listener of listeners) listener(name);
+      return views.get(name);
+    },
+    async forget(name, decide, { index, value }) {
+      const view = views.get(name);
+      if (view === undefined) return "unknown";
+      decide(view.record);
+      if ((await count({ index, value })) > 0) return "in use";
+      views.delete(name);
+      for (const listener of listeners) listener(name);
+      return "forgotten";
     },
   };
   return nodes;
@@ -200,7 +220,7 @@ export const createWorld = async (
   const identity = await sqlite.identity();
   await sqlite.markVetted(identity.runId, 1);
   const store = createWatchedStore(sqlite);
-  const nodes = createFakeNodes(names);
+  const nodes = createFakeNodes(names, sqlite.count);
   const gate = createFakeGate();
   const backend = createFakeBackend({ plugin, mounted: (external, node) => agents.mounted(external, node) });
   const agents = createFakeAgents({
@@ -244,7 +264,9 @@ export const createWorld = async (
       failpoint,
     });
     await reconciler.start();
-    return { life, changes, records, pluginRecords, commands, repair, audit, reconciler };
+    const nodeCommands = createNodeCommands({ records, nodes, plugins: backend, gate, clock, ids });
+    const drains = createDrainKeeper({ nodes, records, clock, log, signal });
+    return { life, changes, records, pluginRecords, commands, repair, audit, nodeCommands, drains, reconciler };
   };
 
   let controller = await start();
@@ -281,6 +303,12 @@ export const createWorld = async (
     },
     get records() {
       return controller.records;
+    },
+    get nodeCommands() {
+      return controller.nodeCommands;
+    },
+    get drains() {
+      return controller.drains;
     },
     get pluginRecords() {
       return controller.pluginRecords;

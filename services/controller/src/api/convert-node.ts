@@ -1,9 +1,18 @@
 import type { Blocked } from "@holdfast/shared/gen/holdfast/v1/common";
-import { type Node, type NodeFilter, NodeState as WireNodeState } from "@holdfast/shared/gen/holdfast/v1/node";
-import { type NodeState, nodeStates } from "../domain/node.ts";
+import {
+  DrainMode,
+  type DrainNodeResponse,
+  DrainStage,
+  type Node,
+  type NodeFilter,
+  type NodeDrain as WireDrain,
+  NodeState as WireNodeState,
+} from "@holdfast/shared/gen/holdfast/v1/node";
+import type { DrainNodeInput, DrainView } from "../commands/node-model.ts";
+import { type NodeDrain, type NodeState, nodeStates } from "../domain/node.ts";
 import type { NodeView } from "../ports.ts";
 import type { Checks } from "./check-request.ts";
-import { dateOf, scopeMessage } from "./convert-message.ts";
+import { blockedMessage, dateOf, lastErrorMessage, scopeMessage } from "./convert-message.ts";
 import { fingerprintMessage } from "./convert-plugin.ts";
 
 /** What is known of a node beside its record. */
@@ -13,6 +22,9 @@ export interface NodeRemarks {
   /** Why its agent does not accept work. */
   readonly message: string;
   readonly conflict: { readonly since: number; readonly machineId: string; readonly why: string } | undefined;
+  /** Since when it is in the state that is shown. */
+  readonly since?: number | undefined;
+  readonly overdue?: { readonly since: number; readonly remaining: number; readonly first: string } | undefined;
 }
 
 /** Silence is this controller's own view, so that it is added here and stored nowhere. */
@@ -25,7 +37,8 @@ const stateMessage = ({ record, live }: NodeView, { message }: NodeRemarks): str
   if (record.state === "FENCING") return "it is being fenced: its volumes are detached";
   if (record.state === "QUARANTINED") return "it was fenced and has to prove that it is empty";
   if (live === "unknown") return "this controller has not heard of it since it started";
-  if (live === "alive") return "";
+  if (live === "alive")
+    return record.drain === undefined ? "" : `drained, so that nothing new is granted there: ${record.drain.reason}`;
   return message === "" ? "its agent is silent: no new claims; those that it has stay" : message;
 };
 
@@ -40,6 +53,63 @@ const conflictMessage = ({ record }: NodeView, conflict: NodeRemarks["conflict"]
         clearWith: "give one of the two agents another HOLDFAST_NODE, or stop it",
       };
 
+const overdueMessage = ({ record }: NodeView, overdue: NodeRemarks["overdue"]): Blocked | undefined =>
+  overdue === undefined
+    ? undefined
+    : {
+        since: dateOf(overdue.since),
+        reason: "DRAIN_OVERDUE",
+        message: `its drain should be over, and ${overdue.remaining} claims are still there, the first: ${overdue.first}`,
+        missingProof: "that the workloads of these claims have stopped: their release",
+        clearWith: `holdfast claim list --node ${record.name}`,
+      };
+
+const drainModes: Readonly<Record<NodeDrain["mode"], DrainMode>> = {
+  wait: DrainMode.DRAIN_MODE_UNSPECIFIED,
+  release: DrainMode.DRAIN_MODE_RELEASE,
+};
+
+export const drainModeFrom = (wire: DrainMode, checks: Checks): DrainNodeInput["mode"] => {
+  if (wire === drainModes.release) return "release";
+  if (wire !== drainModes.wait) checks.complain("mode", "is no way to drain that this version knows");
+  return "wait";
+};
+
+const drainMessage = (drain: NodeDrain | undefined): WireDrain | undefined =>
+  drain === undefined
+    ? undefined
+    : {
+        since: dateOf(drain.since),
+        reason: drain.reason,
+        mode: drainModes[drain.mode],
+        deadline: dateOf(drain.deadline),
+      };
+
+const drainStages: Readonly<Record<DrainView["stage"], DrainStage>> = {
+  CLAIMS: DrainStage.DRAIN_STAGE_CLAIMS,
+  PLUGINS: DrainStage.DRAIN_STAGE_PLUGINS,
+  DONE: DrainStage.DRAIN_STAGE_DONE,
+};
+
+export const drainViewMessage = (view: DrainView, node: Node): DrainNodeResponse => ({
+  node,
+  remaining: view.remaining.map((one) => ({
+    namespace: one.namespace,
+    volume: one.volume,
+    workload: one.workload,
+    alias: one.alias,
+    claimUid: one.uid,
+    state: one.state,
+    stateSince: dateOf(one.stateSince),
+    waitingFor: one.waitingFor,
+    blocked: blockedMessage(one.blocked),
+    lastError: lastErrorMessage(one.lastError),
+  })),
+  remainingCount: BigInt(view.remainingCount),
+  stage: drainStages[view.stage],
+  queuedCount: BigInt(view.queuedCount),
+});
+
 export const nodeMessage = (view: NodeView, remarks: NodeRemarks): Node => {
   const { record, live } = view;
   return {
@@ -51,20 +121,24 @@ export const nodeMessage = (view: NodeView, remarks: NodeRemarks): Node => {
     nodeEpoch: BigInt(record.nodeEpoch),
     state: nodeStateMessage(nodeState(view)),
     stateMessage: stateMessage(view, remarks),
-    stateSince: undefined,
+    stateSince: dateOf(remarks.since),
     address: record.address,
     agentVersion: record.version,
     plugins: record.plugins.map((plugin) => fingerprintMessage(plugin)),
     verificationScope: scopeMessage(record.verificationScope),
-    schedulable: record.state === "READY" && live === "alive",
-    drained: false,
+    schedulable: record.state === "READY" && live === "alive" && record.drain === undefined,
+    drained: record.drain !== undefined,
     lastHeartbeat: dateOf(remarks.lastHeartbeat),
-    blocked: conflictMessage(view, remarks.conflict),
+    blocked: conflictMessage(view, remarks.conflict) ?? overdueMessage(view, remarks.overdue),
     placementClass: "",
     attachSlots: [],
     registeredAt: dateOf(record.registeredAt),
     revision: BigInt(remarks.rev),
-    lastChange: undefined,
+    lastChange:
+      record.changedBy === undefined
+        ? undefined
+        : { who: record.changedBy.who, why: record.changedBy.why, at: dateOf(record.changedBy.at) },
+    drain: drainMessage(record.drain),
   };
 };
 

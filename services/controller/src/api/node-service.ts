@@ -12,10 +12,11 @@ import { checkId } from "../domain/limits.ts";
 import type { Nodes, NodeView } from "../ports.ts";
 import { createChecks } from "./check-request.ts";
 import { fitsNode, type NodeFilterInput, type NodeRemarks, nodeFilterFrom, nodeMessage } from "./convert-node.ts";
+import { createNodeDrain, type NodeDrainDeps } from "./node-drain.ts";
 import { nextPageToken, pageFrom, questionOf, readToken, writeToken } from "./page-token.ts";
 import { notImplemented, unimplemented } from "./unimplemented.ts";
 
-export interface NodeServiceDeps {
+export interface NodeServiceDeps extends Omit<NodeDrainDeps, "message"> {
   readonly nodes: Nodes;
   readonly remarks: (node: string) => NodeRemarks | undefined;
 }
@@ -49,6 +50,19 @@ export const createNodeService = (deps: NodeServiceDeps): NodeService => {
       const next = views.length > size ? page.at(-1)?.record.name : undefined;
       return { nodes: page.map(message), nextPageToken: nextPageToken(next, question) };
     },
+
+    ...createNodeDrain({
+      get commands() {
+        return deps.commands;
+      },
+      get wakeups() {
+        return deps.wakeups;
+      },
+      clock: deps.clock,
+      tracing: deps.tracing,
+      keyOfNode: deps.keyOfNode,
+      message,
+    }),
 
     watchNodes: (request, { signal }) => watchNodes(nodes, request, message, signal),
   });

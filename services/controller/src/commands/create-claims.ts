@@ -1,6 +1,7 @@
 import { limits } from "../domain/limits.ts";
 import type { VolumeRecord, VolumeRef } from "../domain/volume.ts";
 import { volumeKey } from "../domain/volume.ts";
+import type { NodeView } from "../ports.ts";
 import { createGrantFacts } from "../records/grant-facts.ts";
 import type { ChangeResult, DecideMany, VersionedVolume } from "../records/volume-decisions.ts";
 import { livingView, volumesOfWorkload } from "./claim-views.ts";
@@ -46,6 +47,11 @@ const storeOrder = async (
   return results ?? (await records.changeMany(refs, decide));
 };
 
+const stateOfNode = ({ record, live }: NodeView): string => {
+  if (live === "suspect") return "SUSPECT";
+  return record.state === "READY" && record.drain !== undefined ? "DRAINED" : record.state;
+};
+
 /** The whole set in one commit over all its volumes, or nothing (and an error that says why). */
 export const placeOrder = async (
   deps: CommandDeps,
@@ -65,7 +71,7 @@ export const placeOrder = async (
       order,
       {
         facts: (plugin) => factsOf(plugin, order.node),
-        nodeState: node.live === "suspect" ? "SUSPECT" : node.record.state,
+        nodeState: stateOfNode(node),
         finding: gate.state().reason,
       },
       at,

@@ -11,6 +11,8 @@ import type { Attachment, Segments, VolumeRecord } from "./volume.ts";
 /** What a grant has to know about the node, the plugin there and the store; gathered by the caller, judged here. */
 export interface GrantFacts {
   readonly nodeReady: boolean;
+  /** Why it takes no new claims although it is ready; those that it has go on. */
+  readonly nodeClosed?: string;
   readonly nodeEpoch: number;
   /** The plugin's name for the node; empty while its node half is not known there. */
   readonly nodeId: string;
@@ -110,6 +112,7 @@ export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts
   if (!facts.storeVetted)
     return obstacle("STORE_UNVETTED", "the store changed and is not vetted yet: nothing is granted");
   if (!facts.nodeReady) return obstacle("NODE_NOT_READY", `node ${claim.node} is not ready`);
+  if (facts.nodeClosed !== undefined) return obstacle("NODE_NOT_READY", facts.nodeClosed);
   if (facts.nodeId === "" || facts.attaches === "unknown")
     return obstacle("PLUGIN_NOT_READY", `plugin ${volume.plugin} is not ready for node ${claim.node}`);
   if (!nodeReaches(volume, facts.topology))

@@ -23,6 +23,18 @@ export interface NodePlugin {
   readonly capabilities: Readonly<Record<string, Tri>>;
 }
 
+/** Taken out of use by an operator: no new claims, and what is there goes in its own time. Nothing is ever taken by force. */
+export interface NodeDrain {
+  readonly since: number;
+  readonly reason: string;
+  /** `release`: its workloads have stopped, and the controller releases what they had. `wait`: the scheduler does. */
+  readonly mode: "wait" | "release";
+  /** When it should be over; later it is only told louder. */
+  readonly deadline?: number;
+  /** How long it was given: the same again does not put the deadline off. */
+  readonly within?: number;
+}
+
 export interface NodeRecord {
   readonly name: string;
   readonly machineId: string;
@@ -38,6 +50,13 @@ export interface NodeRecord {
   readonly version: string;
   readonly verificationScope: "host" | "own-namespace";
   readonly plugins: readonly NodePlugin[];
+  readonly drain?: NodeDrain;
+  /**
+   * Forgotten: it is in no list and gets nothing. The record stays for its incarnation, which must not be given twice to one name:
+   * an old permit for it would be honoured.
+   */
+  readonly forgottenAt?: number;
+  readonly changedBy?: { readonly who: string; readonly why: string; readonly at: number };
   readonly registeredAt: number;
   readonly updatedAt: number;
 }

@@ -53,12 +53,15 @@ export const admitNode = (
       journalUid: header.journalUid,
       instance: header.instance,
       nodeEpoch: memoryLost ? last + 1 : Math.max(1, last),
+      // A name that was forgotten is taken like a new one, but for its incarnation.
       state: known?.state ?? "READY",
       address: header.address,
       version: header.version,
       verificationScope: header.verificationScope,
       plugins: [...plugins].sort(byInstance),
-      registeredAt: known?.registeredAt ?? now,
+      ...(known?.drain === undefined ? {} : { drain: known.drain }),
+      ...(known?.changedBy === undefined ? {} : { changedBy: known.changedBy }),
+      registeredAt: known?.forgottenAt === undefined ? (known?.registeredAt ?? now) : now,
       updatedAt: now,
     },
   };

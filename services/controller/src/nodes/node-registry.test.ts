@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { createManualClock, type ManualClock } from "@holdfast/shared/async/manual-clock";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { NodePlugin } from "../domain/node.ts";
+import type { NodePlugin, NodeRecord } from "../domain/node.ts";
 import type { Commit } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
 import { createSqliteStore, type SqliteStore } from "../store/sqlite/sqlite-store.ts";
@@ -279,5 +280,126 @@ describe("heartbeats", () => {
     expect(live()).toBe("alive");
     expect(await registry.heartbeat(beat({ revision: 2, changed: [plugin()] }))).toMatchObject({ known: true });
     expect(registry.get("n1")?.record.plugins).toEqual([plugin()]);
+  });
+});
+
+describe("decisions of operators", () => {
+  const drained = { since: 1, reason: "new kernel", mode: "wait" } as const;
+  const drain = (record: NodeRecord): NodeRecord => ({ ...record, drain: drained });
+  const forget = (record: NodeRecord): NodeRecord => ({ ...record, plugins: [], forgottenAt: clock.now() });
+  const nothing = { index: "claim-node", value: "n1" };
+
+  /** Something of the volume index carries the node. */
+  const occupy = (rev: number, there: boolean) =>
+    sqlite.commit({
+      opId: randomUUID(),
+      writes: [
+        {
+          ref: { kind: "volume", key: "default/data" },
+          expectedRev: rev,
+          body: there ? "{}" : null,
+          indexes: there ? [nothing] : [],
+          due: [],
+        },
+      ],
+      events: [],
+      requiresVetted: false,
+    });
+
+  test("a drain is kept over restarts of the agent, of the controller, and over heartbeats", async () => {
+    await registry.register(header(), [plugin()]);
+    await registry.change("n1", drain);
+    await registry.heartbeat(beat({ revision: 2, changed: [plugin({ version: "2" })] }));
+    await registry.register(header({ instance: "i2" }), []);
+    expect(registry.get("n1")?.record.drain).toEqual(drained);
+    expect((await controller()).get("n1")?.record.drain).toEqual(drained);
+  });
+
+  test("that change nothing store nothing, and nobody is told", async () => {
+    await registry.register(header(), []);
+    await registry.change("n1", drain);
+    const [stored, told] = [commits.length, heard.length];
+    await registry.change("n1", drain);
+    expect([commits.length, heard.length]).toEqual([stored, told]);
+    expect(await registry.change("n9", drain)).toBeUndefined();
+  });
+
+  test("of two controllers are both kept", async () => {
+    await registry.register(header(), []);
+    const other = await controller();
+    await Promise.all([
+      registry.change("n1", drain),
+      other.change("n1", (record) => ({ ...record, changedBy: { who: "a", why: "b", at: 1 } })),
+    ]);
+    const after = (await controller()).get("n1")?.record;
+    expect(after).toMatchObject({ drain: drained, changedBy: { who: "a" } });
+  });
+
+  test("whose answer was lost are settled by reading", async () => {
+    await registry.register(header(), []);
+    const commit = sqlite.commit;
+    let lost = 0;
+    sqlite.commit = async (one) => {
+      const result = await commit(one);
+      lost += 1;
+      if (lost > 1) return result;
+      throw new HoldfastError({ kind: "unavailable", reason: "STORE_OUTCOME_UNKNOWN", message: "lost" });
+    };
+    expect((await registry.change("n1", drain))?.record.drain).toEqual(drained);
+    expect(lost).toBe(1);
+  });
+
+  test("a node is forgotten only while nothing is on it, whatever this controller believes", async () => {
+    await registry.register(header(), []);
+    await occupy(0, true);
+    expect(await registry.forget("n1", forget, nothing)).toBe("in use");
+    expect(registry.get("n1")).toBeDefined();
+    await occupy(1, false);
+    expect(await registry.forget("n1", forget, nothing)).toBe("forgotten");
+    expect(registry.get("n1")).toBeUndefined();
+    expect(registry.list()).toEqual([]);
+    expect(heard.at(-1)).toBe("n1");
+    expect(await registry.forget("n1", forget, nothing)).toBe("unknown");
+    expect(await registry.forget("n9", forget, nothing)).toBe("unknown");
+    expect((await controller()).list()).toEqual([]);
+  });
+
+  test("other controllers lose sight of it as well, also one that missed the event", async () => {
+    await registry.register(header(), []);
+    const [told, blind] = [await controller(), await controller()];
+    await registry.forget("n1", forget, nothing);
+    await told.learnOf("n1");
+    await blind.load();
+    expect([told.get("n1"), blind.get("n1")]).toEqual([undefined, undefined]);
+    expect(await blind.heartbeat(beat())).toMatchObject({ known: false });
+  });
+
+  test("[I3] a forgotten name never gets an incarnation twice, and begins like a new one otherwise", async () => {
+    await registry.register(header({ nodeEpoch: 4 }), []);
+    await registry.change("n1", drain);
+    await registry.forget("n1", ({ drain: _gone, ...record }) => forget(record), nothing);
+    await clock.advance(1_000);
+    const other = header({ machineId: "machine-2", journalUid: "journal-2", instance: "i9" });
+    expect(await registry.register(other, [])).toMatchObject({ nodeEpoch: 5, registeredAt: clock.now() });
+    expect(registry.get("n1")?.record.drain).toBeUndefined();
+  });
+
+  test("a forgotten node that comes back with its own journal is itself", async () => {
+    await registry.register(header({ nodeEpoch: 4 }), []);
+    await registry.forget("n1", forget, nothing);
+    expect(await registry.register(header({ instance: "i2", nodeEpoch: 4 }), [])).toMatchObject({ nodeEpoch: 4 });
+    expect(registry.list()).toHaveLength(1);
+  });
+
+  test("say since when a state is shown", async () => {
+    await registry.register(header(), []);
+    const since = clock.now();
+    expect(registry.details("n1")?.since).toBe(since);
+    await clock.advance(period * 5);
+    expect(live()).toBe("suspect");
+    const silent = registry.details("n1")?.since ?? 0;
+    expect(silent).toBeGreaterThan(since);
+    await registry.register(header({ instance: "i2" }), []);
+    expect(registry.details("n1")?.since).toBeGreaterThanOrEqual(silent);
   });
 });

@@ -3,6 +3,7 @@
  *
  * N1 Only changes are stored; a heartbeat without one costs no write. N2 A record is stored before anybody here sees it. N3 Two live
  * processes never speak for one node: the second is refused, and both are flagged. N4 Liveness is never stored.
+ * N5 A forgotten node is in no list; only its next registration reads its record.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { every } from "@holdfast/shared/async/every";
@@ -10,10 +11,12 @@ import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { NodePlugin, NodeRecord } from "../domain/node.ts";
-import type { Nodes, NodeView } from "../ports.ts";
-import { admitNode, sameNode, withFingerprints } from "./admit-node.ts";
+import type { NodeDecisions, Nodes, NodeView } from "../ports.ts";
+import { admitNode, withFingerprints } from "./admit-node.ts";
 import type { AgentHeader } from "./convert.ts";
 import { createLiveness, type Live, missedBeats } from "./liveness.ts";
+import { createNameDisputes, type NameConflict } from "./name-disputes.ts";
+import { type ChangeOutcome, createNodeChanges } from "./node-changes.ts";
 import type { NodeStore, StoredNode } from "./node-store.ts";
 
 export interface AgentBeat {
@@ -40,10 +43,12 @@ export interface NodeDetails {
   /** Why it is not accepting, in its agent's words. */
   readonly message: string;
   /** Another process wants the name. */
-  readonly conflict: { readonly since: number; readonly machineId: string; readonly why: string } | undefined;
+  readonly conflict: NameConflict | undefined;
+  /** Wall clock of this controller: since when it sees the state that it shows. */
+  readonly since: number | undefined;
 }
 
-export interface NodeRegistry extends Nodes {
+export interface NodeRegistry extends Nodes, NodeDecisions {
   /** Reads every record: before the server listens, and whenever changes may have been missed. */
   load(): Promise<void>;
   /** Rejects with NODE_CONFLICT or CLUSTER_MISMATCH. */
@@ -64,85 +69,47 @@ export interface NodeRegistryOptions {
   readonly signal: AbortSignal;
 }
 
-const rounds = 8;
-const rememberedInstances = 16;
-
 export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry => {
   const { nodes, clock, log, heartbeatMs, signal } = options;
   const known = new Map<string, StoredNode>();
-  const replaced = new Map<string, Set<string>>();
-  const conflicts = new Map<string, NonNullable<NodeDetails["conflict"]> & { readonly at: number }>();
   const told = new Map<string, Live>();
+  const since = new Map<string, { readonly state: string; readonly at: number }>();
+  const disputes = createNameDisputes({ clock, log });
   const lanes = createKeyedLanes();
   const liveness = createLiveness({ clock, periodMs: heartbeatMs });
   const listeners = new Set<(node: string) => void>();
 
+  /** When this controller saw the state that it shows now; silence is its own view and has no time in the record. */
+  const noteSince = (name: string): void => {
+    const record = known.get(name)?.record;
+    if (record === undefined) {
+      since.delete(name);
+      return;
+    }
+    const state = `${record.state} ${liveness.live(name) === "suspect"}`;
+    const before = since.get(name);
+    if (before?.state !== state)
+      since.set(name, { state, at: before === undefined ? record.registeredAt : clock.now() });
+  };
+
   const tell = (name: string): void => {
     told.set(name, liveness.live(name));
+    noteSince(name);
     for (const listener of [...listeners]) listener(name);
   };
 
   const keep = (node: StoredNode): void => {
-    known.set(node.record.name, node);
+    const { name, forgottenAt } = node.record;
+    if (forgottenAt === undefined) known.set(name, node);
+    else known.delete(name); // N5
   };
+
+  const { change } = createNodeChanges({ nodes, known, keep });
 
   const viewOf = ({ record }: StoredNode): NodeView => ({ record, live: liveness.live(record.name) });
 
-  /** Decides from what is stored, again whenever somebody else was faster. */
-  const change = async (
-    name: string,
-    decide: (before: StoredNode | undefined) => NodeRecord,
-  ): Promise<{ readonly after: StoredNode; readonly changed: boolean }> => {
-    for (let round = 0; round < rounds; round += 1) {
-      const before = round === 0 ? (known.get(name) ?? (await nodes.read(name))) : await nodes.read(name);
-      const next = decide(before);
-      if (before !== undefined && sameNode(before.record, next)) {
-        keep(before);
-        return { after: before, changed: false }; // N1
-      }
-      const stored = await nodes.write(next, before?.rev ?? 0);
-      if (stored === undefined) continue;
-      keep(stored); // N2
-      return { after: stored, changed: true };
-    }
-    throw new HoldfastError({
-      kind: "aborted",
-      reason: "REVISION_CONFLICT",
-      message: `the record of node ${name} is being changed by others all the time; repeat the request`,
-      metadata: { node: name },
-    });
-  };
-
-  /** N3 */
-  const refuse = (header: AgentHeader, why: string): HoldfastError => {
-    const before = conflicts.get(header.name);
-    const since = before?.since ?? clock.now();
-    conflicts.set(header.name, { since, machineId: header.machineId, why, at: clock.monotonic() });
-    if (before === undefined)
-      log.warn("two live agents use one name; give one of them another", {
-        node: header.name,
-        machine_id: header.machineId,
-        why,
-      });
-    tell(header.name);
-    return new HoldfastError({
-      kind: "already_exists",
-      reason: "NODE_CONFLICT",
-      message: `node ${header.name}: ${why}; give one of the two another name, or stop it and wait for three heartbeats`,
-      metadata: { node: header.name, machine_id: header.machineId },
-    });
-  };
-
   const speaks = (name: string, instance: string): boolean =>
     liveness.present(name) && liveness.last(name)?.instance === instance;
-
-  const noteReplaced = (name: string, instance: string): void => {
-    const set = replaced.get(name) ?? new Set<string>();
-    set.add(instance);
-    const oldest = set.values().next().value;
-    if (set.size > rememberedInstances && oldest !== undefined) set.delete(oldest);
-    replaced.set(name, set);
-  };
 
   const register = async (header: AgentHeader, plugins: readonly NodePlugin[]): Promise<NodeRecord> => {
     const clusterUid = await nodes.clusterUid();
@@ -150,24 +117,31 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
     const { name } = header;
     let instanceBefore: string | undefined;
     let memoryLost = false;
-    const { after, changed } = await change(name, (before) => {
+    const stored = await change(name, (before) => {
       const admission = admitNode(
         header,
         plugins,
         before && {
           record: before.record,
           // While this controller has not been up for long, it knows of nobody that he is silent.
-          alive: liveness.live(name) === "unknown" || speaks(name, before.record.instance),
-          replaced: replaced.get(name) ?? new Set(),
+          alive:
+            before.record.forgottenAt === undefined &&
+            (liveness.live(name) === "unknown" || speaks(name, before.record.instance)),
+          replaced: disputes.replaced(name),
         },
         clock.now(),
       );
-      if (admission.kind === "conflict") throw refuse(header, admission.why);
+      if (admission.kind === "conflict") {
+        const refused = disputes.refuse(header, admission.why); // N3
+        tell(name);
+        throw refused;
+      }
       instanceBefore = before?.record.instance;
       memoryLost = admission.memoryLost;
       return admission.record;
     });
-    if (instanceBefore !== undefined && instanceBefore !== header.instance) noteReplaced(name, instanceBefore);
+    const { after, changed } = outcomeOf(stored);
+    if (instanceBefore !== undefined && instanceBefore !== header.instance) disputes.noteReplaced(name, instanceBefore);
     liveness.heard(name, {
       instance: header.instance,
       revision: header.fingerprintRevision,
@@ -200,21 +174,29 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
       if (news) tell(name);
       return { known: true, record };
     }
-    const { after, changed } = await change(name, (before) => {
+    const stored = await change(name, (before) => {
       const base = before?.record ?? record;
-      return base.instance === instance ? withFingerprints(base, beat.changed, beat.removed, clock.now()) : base;
+      return base.instance === instance && base.forgottenAt === undefined
+        ? withFingerprints(base, beat.changed, beat.removed, clock.now())
+        : base;
     });
+    const { after, changed } = outcomeOf(stored);
     liveness.heard(name, { instance, revision: beat.revision, accepting: beat.accepting, message: beat.message });
     if (news || changed) tell(name);
-    return { known: after.record.instance === instance, record: after.record };
+    return { known: after.record.instance === instance && known.has(name), record: after.record };
   };
 
+  const learnOf = (name: string): Promise<void> =>
+    lanes.run(name, signal, async () => {
+      const read = await nodes.read(name);
+      if (read === undefined || read.rev <= (known.get(name)?.rev ?? 0)) return;
+      const news = known.has(name) || read.record.forgottenAt === undefined;
+      keep(read);
+      if (news) tell(name);
+    });
+
   const lookForSilence = (): void => {
-    for (const [name, { at }] of conflicts) {
-      if (clock.monotonic() - at <= missedBeats * heartbeatMs) continue;
-      conflicts.delete(name);
-      tell(name);
-    }
+    for (const name of disputes.settle(missedBeats * heartbeatMs)) tell(name);
     for (const name of known.keys()) {
       const live = liveness.live(name);
       if (told.get(name) === live) continue;
@@ -230,13 +212,41 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
 
   return {
     async load() {
+      const found = new Set<string>();
       for (const node of await nodes.all()) {
         const { name } = node.record;
+        found.add(name);
         if (node.rev <= (known.get(name)?.rev ?? 0)) continue;
         keep(node);
         tell(name);
       }
+      // Forgotten while nobody here looked; what registered meanwhile is read, not guessed at.
+      for (const name of [...known.keys()].filter((one) => !found.has(one))) await learnOf(name);
     },
+    change: (name, decide) =>
+      lanes.run(name, signal, async () => {
+        const stored = await change(name, (before) =>
+          before === undefined || before.record.forgottenAt !== undefined ? undefined : decide(before.record),
+        );
+        if (stored === undefined || stored === "crowded") return undefined;
+        if (stored.changed) tell(name);
+        return viewOf(stored.after);
+      }),
+    forget: (name, decide, unless) =>
+      lanes.run(name, signal, async () => {
+        const stored = await change(
+          name,
+          (before) =>
+            before === undefined || before.record.forgottenAt !== undefined ? undefined : decide(before.record),
+          unless,
+        );
+        if (stored === "crowded") return "in use";
+        if (stored === undefined) known.delete(name);
+        if (stored !== undefined)
+          log.info("a node was forgotten", { node: name, who: stored.after.record.changedBy?.who });
+        tell(name);
+        return stored === undefined ? "unknown" : "forgotten";
+      }),
     register: (header, plugins) => lanes.run(header.name, signal, () => register(header, plugins)),
     heartbeat: (beat) => lanes.run(beat.node, signal, () => heartbeat(beat)),
     get(name) {
@@ -252,15 +262,15 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
       const node = known.get(name);
       if (node === undefined) return undefined;
       const last = liveness.last(name);
-      return { rev: node.rev, lastHeartbeat: last?.wall, message: last?.message ?? "", conflict: conflicts.get(name) };
+      return {
+        rev: node.rev,
+        lastHeartbeat: last?.wall,
+        message: last?.message ?? "",
+        conflict: disputes.of(name),
+        since: since.get(name)?.at,
+      };
     },
-    learnOf: (name) =>
-      lanes.run(name, signal, async () => {
-        const read = await nodes.read(name);
-        if (read === undefined || read.rev <= (known.get(name)?.rev ?? 0)) return;
-        keep(read);
-        tell(name);
-      }),
+    learnOf,
     watchSilence: (until) =>
       every(heartbeatMs / 2, lookForSilence, {
         signal: until,
@@ -268,6 +278,12 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
         onError: (error) => log.error("looking for silent nodes failed", { error }),
       }),
   };
+};
+
+/** A decision that is always made, and asks for no guard. */
+const outcomeOf = (stored: ChangeOutcome | "crowded" | undefined): ChangeOutcome => {
+  if (stored === undefined || stored === "crowded") throw new Error("the decision about a node came to nothing");
+  return stored;
 };
 
 const otherCluster = ({ name, clusterUid }: AgentHeader, wanted: string): HoldfastError =>

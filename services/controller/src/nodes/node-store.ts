@@ -1,6 +1,6 @@
-import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { NodeRecord } from "../domain/node.ts";
-import type { AggregateRef, StoredRecord } from "../domain/store-types.ts";
+import type { AggregateRef, IndexEntry, StoredRecord } from "../domain/store-types.ts";
 import type { Ids, Store } from "../ports.ts";
 
 export interface StoredNode {
@@ -12,8 +12,11 @@ export interface StoredNode {
 export interface NodeStore {
   all(): Promise<readonly StoredNode[]>;
   read(name: string): Promise<StoredNode | undefined>;
-  /** undefined: somebody else was faster; read and decide again. */
-  write(record: NodeRecord, expectedRev: number): Promise<StoredNode | undefined>;
+  /**
+   * undefined: somebody else was faster, or nobody knows whether it was stored; read and decide again. "crowded": something carries
+   * the entry of `alone`, and nothing was written.
+   */
+  write(record: NodeRecord, expectedRev: number, alone?: IndexEntry): Promise<StoredNode | "crowded" | undefined>;
   clusterUid(): Promise<string>;
 }
 
@@ -37,6 +40,15 @@ const decode = ({ ref, rev, body }: StoredRecord): StoredNode => {
   }
 };
 
+const noteOf = (record: NodeRecord) => ({
+  node: record.name,
+  state: record.state,
+  epoch: record.nodeEpoch,
+  instance: record.instance,
+  ...(record.drain === undefined ? {} : { drained: true }),
+  ...(record.forgottenAt === undefined ? {} : { forgotten: true }),
+});
+
 export const createNodeStore = ({ store, ids }: { readonly store: Store; readonly ids: Ids }): NodeStore => ({
   async all() {
     const found: StoredNode[] = [];
@@ -54,16 +66,23 @@ export const createNodeStore = ({ store, ids }: { readonly store: Store; readonl
     return stored === undefined ? undefined : decode(stored);
   },
 
-  async write(record, expectedRev) {
+  async write(record, expectedRev, alone) {
     const ref = refOf(record.name);
-    const note = { node: record.name, state: record.state, epoch: record.nodeEpoch, instance: record.instance };
-    const result = await store.commit({
-      opId: ids.uuid(),
-      writes: [{ ref, expectedRev, body: JSON.stringify(record), indexes: [index], due: [] }],
-      events: [{ type: "node", ref, body: JSON.stringify(note) }],
-      requiresVetted: false,
-    });
-    return result.ok ? { record, rev: result.revs[0] ?? expectedRev + 1 } : undefined;
+    const indexes = record.forgottenAt === undefined ? [index] : [];
+    try {
+      const result = await store.commit({
+        opId: ids.uuid(),
+        writes: [{ ref, expectedRev, body: JSON.stringify(record), indexes, due: [] }],
+        events: [{ type: "node", ref, body: JSON.stringify(noteOf(record)) }],
+        requiresVetted: false,
+        ...(alone === undefined ? {} : { alone }),
+      });
+      if (!result.ok) return result.crowded === true ? "crowded" : undefined;
+      return { record, rev: result.revs[0] ?? expectedRev + 1 };
+    } catch (error) {
+      if (isHoldfastError(error) && error.reason === "STORE_OUTCOME_UNKNOWN") return undefined;
+      throw error;
+    }
   },
 
   clusterUid: async () => (await store.identity()).clusterUid,

@@ -5,8 +5,8 @@ import { compareEpochs, type Epoch } from "../domain/epoch.ts";
 import type { Inventory } from "../domain/permit.ts";
 import { type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { AgentGateway, NodeView, StoreGate } from "../ports.ts";
-import type { VersionedVolume } from "../records/volume-decisions.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
+import { volumesOnNode } from "../records/volumes-on-node.ts";
 
 export interface InventoryDeps {
   readonly records: VolumeRecords;
@@ -15,18 +15,6 @@ export interface InventoryDeps {
   readonly log: Logger;
   readonly signal: AbortSignal;
 }
-
-const pageSize = 200;
-
-/** Every volume with a claim or an attachment on the node, page by page. */
-export const volumesOnNode = async function* (records: VolumeRecords, node: string): AsyncGenerator<VersionedVolume> {
-  let after: string | undefined;
-  do {
-    const page = await records.list("claim-node", node, { after, limit: pageSize });
-    yield* page.volumes;
-    after = page.next;
-  } while (after !== undefined);
-};
 
 type Held = Inventory["volumes"][number];
 

@@ -5,7 +5,8 @@ import { publicationLost } from "../domain/claim-change.ts";
 import { settled } from "../domain/steps.ts";
 import { volumeKey } from "../domain/volume.ts";
 import type { Nodes, NodeView } from "../ports.ts";
-import { type InventoryDeps, reconcileInventory, volumesOnNode } from "./inventory.ts";
+import { volumesOnNode } from "../records/volumes-on-node.ts";
+import { type InventoryDeps, reconcileInventory } from "./inventory.ts";
 
 export interface NodeWatchDeps extends InventoryDeps {
   readonly nodes: Nodes;

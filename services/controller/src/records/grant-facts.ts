@@ -14,6 +14,9 @@ export const nodePluginOf = (node: NodeView | undefined, plugin: string): NodePl
 export const takesWork = (node: NodeView | undefined): node is NodeView =>
   node !== undefined && node.record.state === "READY" && node.live !== "suspect";
 
+const closedBecause = ({ record: { name, drain } }: NodeView): string =>
+  `node ${name} is drained${drain === undefined || drain.reason === "" ? "" : `: ${drain.reason}`}`;
+
 /** What a grant has to know, as this controller knows it at this moment; judged by `obstacleTo`. */
 export const createGrantFacts = ({
   nodes,
@@ -31,6 +34,7 @@ export const createGrantFacts = ({
     const vetted = gate.state();
     return {
       nodeReady: takesWork(node),
+      ...(node?.record.drain === undefined ? {} : { nodeClosed: closedBecause(node) }),
       nodeEpoch: node?.record.nodeEpoch ?? 0,
       nodeId: half?.health === "HEALTHY" ? half.nodeId : "",
       topology: half?.topology ?? {},

@@ -85,7 +85,11 @@ export interface VolumeTombstone extends VolumeRef {
 
 const indexesOf = (volume: VolumeRecord, unsettled: boolean): readonly IndexEntry[] => {
   const claims: readonly Claim[] = Object.values(volume.claims);
-  const nodes = new Set([...claims.map((c) => c.node), ...Object.keys(volume.attachments)]);
+  const nodes = new Set([
+    ...claims.map((c) => c.node),
+    ...Object.keys(volume.attachments),
+    ...volume.bars.map((bar) => bar.node),
+  ]);
   const workloads = new Set(claims.map((c) => workloadValue(volume.namespace, c.workload)));
   const entry = (index: VolumeIndex, value: string): IndexEntry => ({ index, value });
   return [

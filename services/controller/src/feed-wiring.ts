@@ -1,0 +1,39 @@
+/** Part of the composition root: who learns of what other controllers write. */
+import type { NodeRegistry } from "./nodes/node-registry.ts";
+import type { ChangeFeedDeps } from "./records/change-feed.ts";
+import { type Changes, nodeChangeKey } from "./records/changes.ts";
+import type { PluginRecords } from "./records/plugin-records.ts";
+import type { VolumeRecords } from "./records/volume-records.ts";
+
+export interface FeedParts {
+  readonly records: VolumeRecords;
+  readonly registry: NodeRegistry;
+  readonly pluginRecords: PluginRecords;
+  readonly changes: Changes;
+  readonly inBackground: (what: string, task: Promise<unknown>) => void;
+}
+
+const nodesAmong = (keys: readonly string[]): readonly string[] =>
+  keys.filter((key) => key.startsWith(nodeChangeKey(""))).map((key) => key.slice(nodeChangeKey("").length));
+
+export const wireFeed = (deps: FeedParts): Pick<ChangeFeedDeps, "records" | "learnOfPlugin" | "changes"> => {
+  const { records, registry, pluginRecords, changes, inBackground } = deps;
+  return {
+    records: {
+      learnOf: records.learnOf,
+      forgetAll() {
+        records.forgetAll();
+        inBackground("reading the nodes again", registry.load());
+        inBackground("reading the plugins again", pluginRecords.load());
+      },
+    },
+    learnOfPlugin: pluginRecords.learnOf,
+    changes: {
+      ...changes,
+      publish(...keys) {
+        changes.publish(...keys);
+        for (const name of nodesAmong(keys)) inBackground("learning of a node", registry.learnOf(name));
+      },
+    },
+  };
+};

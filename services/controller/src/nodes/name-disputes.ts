@@ -1,0 +1,62 @@
+/** Who wants a name that a live process has, and which processes of a name were replaced by later ones; both bounded, both in memory. */
+import type { Clock } from "@holdfast/shared/async/clock";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { Logger } from "@holdfast/shared/log/logger";
+import type { AgentHeader } from "./convert.ts";
+
+export interface NameConflict {
+  readonly since: number;
+  readonly machineId: string;
+  readonly why: string;
+}
+
+export interface NameDisputes {
+  /** Notes the conflict; the error is for the one who was refused. */
+  refuse(header: AgentHeader, why: string): HoldfastError;
+  of(name: string): NameConflict | undefined;
+  /** Names of which nobody was refused for so long. */
+  settle(ms: number): readonly string[];
+  replaced(name: string): ReadonlySet<string>;
+  noteReplaced(name: string, instance: string): void;
+}
+
+const rememberedInstances = 16;
+
+export const createNameDisputes = ({ clock, log }: { readonly clock: Clock; readonly log: Logger }): NameDisputes => {
+  const conflicts = new Map<string, NameConflict & { readonly at: number }>();
+  const replaced = new Map<string, Set<string>>();
+
+  return {
+    refuse(header, why) {
+      const before = conflicts.get(header.name);
+      const since = before?.since ?? clock.now();
+      conflicts.set(header.name, { since, machineId: header.machineId, why, at: clock.monotonic() });
+      if (before === undefined)
+        log.warn("two live agents use one name; give one of them another", {
+          node: header.name,
+          machine_id: header.machineId,
+          why,
+        });
+      return new HoldfastError({
+        kind: "already_exists",
+        reason: "NODE_CONFLICT",
+        message: `node ${header.name}: ${why}; give one of the two another name, or stop it and wait for three heartbeats`,
+        metadata: { node: header.name, machine_id: header.machineId },
+      });
+    },
+    of: (name) => conflicts.get(name),
+    settle(ms) {
+      const settled = [...conflicts].filter(([, { at }]) => clock.monotonic() - at > ms).map(([name]) => name);
+      for (const name of settled) conflicts.delete(name);
+      return settled;
+    },
+    replaced: (name) => replaced.get(name) ?? new Set(),
+    noteReplaced(name, instance) {
+      const set = replaced.get(name) ?? new Set<string>();
+      set.add(instance);
+      const oldest = set.values().next().value;
+      if (set.size > rememberedInstances && oldest !== undefined) set.delete(oldest);
+      replaced.set(name, set);
+    },
+  };
+};

@@ -1,0 +1,58 @@
+/**
+ * Decisions about node records: made from what is stored, and again whenever somebody else was faster.
+ *
+ * N1 Only changes are stored. N2 A record is stored before anybody here sees it.
+ */
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { NodeRecord } from "../domain/node.ts";
+import type { IndexEntry } from "../domain/store-types.ts";
+import { sameNode } from "./admit-node.ts";
+import type { NodeStore, StoredNode } from "./node-store.ts";
+
+export interface ChangeOutcome {
+  readonly after: StoredNode;
+  readonly changed: boolean;
+}
+
+export interface NodeChanges {
+  /** `decide` may throw; undefined leaves everything as it is. */
+  change(
+    name: string,
+    decide: (before: StoredNode | undefined) => NodeRecord | undefined,
+    alone?: IndexEntry,
+  ): Promise<ChangeOutcome | "crowded" | undefined>;
+}
+
+export interface NodeChangesDeps {
+  readonly nodes: Pick<NodeStore, "read" | "write">;
+  readonly known: ReadonlyMap<string, StoredNode>;
+  /** What is stored now. */
+  readonly keep: (node: StoredNode) => void;
+}
+
+const rounds = 8;
+
+export const createNodeChanges = ({ nodes, known, keep }: NodeChangesDeps): NodeChanges => ({
+  async change(name, decide, alone) {
+    for (let round = 0; round < rounds; round += 1) {
+      const before = round === 0 ? (known.get(name) ?? (await nodes.read(name))) : await nodes.read(name);
+      const next = decide(before);
+      if (next === undefined) return undefined;
+      if (before !== undefined && sameNode(before.record, next)) {
+        keep(before);
+        return { after: before, changed: false }; // N1
+      }
+      const stored = await nodes.write(next, before?.rev ?? 0, alone);
+      if (stored === "crowded") return stored;
+      if (stored === undefined) continue;
+      keep(stored); // N2
+      return { after: stored, changed: true };
+    }
+    throw new HoldfastError({
+      kind: "aborted",
+      reason: "REVISION_CONFLICT",
+      message: `the record of node ${name} is being changed by others all the time; repeat the request`,
+      metadata: { node: name },
+    });
+  },
+});

@@ -1,0 +1,144 @@
+/**
+ * Follows drains: releases what a node had whose workloads were stopped, and tells of drains that take too long.
+ *
+ * K1 Only the stored drain is followed, so that a restart goes on where it was. K2 A claim that waits for the node is ended before any
+ * that is there is released. K3 Nothing is forced: a release is only asked for, and time only makes the alarm louder.
+ */
+import type { Clock } from "@holdfast/shared/async/clock";
+import { every } from "@holdfast/shared/async/every";
+import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
+import { isAbort } from "@holdfast/shared/async/signals";
+import type { Logger } from "@holdfast/shared/log/logger";
+import { foldClaims, noChange } from "../domain/change.ts";
+import type { Claim } from "../domain/claim.ts";
+import { releaseWanted } from "../domain/claim-change.ts";
+import type { NodeDrain } from "../domain/node.ts";
+import type { Nodes } from "../ports.ts";
+import type { VolumeRecords } from "../records/volume-records.ts";
+import { volumesOnNode } from "../records/volumes-on-node.ts";
+
+export interface DrainKeeperDeps {
+  readonly nodes: Nodes;
+  readonly records: Pick<VolumeRecords, "list" | "change">;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+/** A drain past its time with something still there. */
+export interface OverdueDrain {
+  readonly since: number;
+  readonly remaining: number;
+  /** The first of them, for people. */
+  readonly first: string;
+}
+
+export interface DrainKeeper {
+  overdue(node: string): OverdueDrain | undefined;
+  /** Looks again at every drain until the signal; rejects then. */
+  run(): Promise<never>;
+  /** What it has begun is over; for tests. */
+  idle(): Promise<void>;
+}
+
+/** What only a lost event or a claim of a controller that had not heard of the drain would leave behind. */
+const againMs = 5_000;
+
+export const createDrainKeeper = ({ nodes, records, clock, log, signal }: DrainKeeperDeps): DrainKeeper => {
+  const drained = new Set<string>();
+  const late = new Map<string, OverdueDrain>();
+  const lanes = createKeyedLanes();
+  const running = new Set<Promise<void>>();
+
+  const drainOf = (name: string): NodeDrain | undefined => nodes.get(name)?.record.drain;
+
+  const releaseThose = async (node: string, meant: (claim: Claim) => boolean): Promise<void> => {
+    for await (const { volume } of volumesOnNode(records, node)) {
+      const wanted = (claim: Claim): boolean => claim.node === node && claim.goal === "active" && meant(claim);
+      if (!Object.values(volume.claims).some(wanted)) continue;
+      await records.change(volume, (found, at) =>
+        drainOf(node)?.mode === "release"
+          ? foldClaims(found, Object.values(found.claims).filter(wanted), (next, claim) =>
+              releaseWanted(next, claim.uid, undefined, at),
+            )
+          : noChange(found),
+      );
+    }
+  };
+
+  const judge = async (node: string, { deadline }: NodeDrain): Promise<void> => {
+    if (deadline === undefined || clock.now() < deadline) {
+      late.delete(node);
+      return;
+    }
+    let remaining = 0;
+    let first = "";
+    for await (const { volume } of volumesOnNode(records, node)) {
+      const here = Object.values(volume.claims).filter((claim) => claim.node === node && claim.state !== "QUEUED");
+      remaining += here.length;
+      if (first === "" && here[0] !== undefined)
+        first = `volume ${volume.namespace}/${volume.id} of workload ${here[0].workload} (${here[0].state})`;
+    }
+    if (remaining === 0) {
+      late.delete(node);
+      return;
+    }
+    if (!late.has(node))
+      log.warn("a drain is overdue: claims are still there, and nothing takes them by force", {
+        node,
+        remaining,
+        first,
+      });
+    late.set(node, { since: late.get(node)?.since ?? deadline, remaining, first });
+  };
+
+  const look = async (node: string): Promise<void> => {
+    const drain = drainOf(node);
+    if (drain === undefined) {
+      drained.delete(node);
+      late.delete(node);
+      return;
+    }
+    drained.add(node);
+    if (drain.mode === "release") {
+      await releaseThose(node, (claim) => claim.state === "QUEUED"); // K2
+      await releaseThose(node, () => true);
+    }
+    await judge(node, drain);
+  };
+
+  const follow = (node: string): void => {
+    if (signal.aborted || lanes.waiting(node) > 0 || (drainOf(node) === undefined && !drained.has(node))) return;
+    const task = lanes
+      .run(node, signal, () => look(node))
+      .catch((error: unknown) => {
+        if (!signal.aborted && !isAbort(error))
+          log.warn("a drain was not followed; it is tried again", { node, error });
+      });
+    running.add(task);
+    void task.finally(() => running.delete(task));
+  };
+
+  const idle = async (): Promise<void> => {
+    while (running.size > 0) await Promise.all(running);
+  };
+
+  nodes.onChange(follow);
+
+  return {
+    overdue: (node) => late.get(node),
+    async run() {
+      for (const { record } of nodes.list()) follow(record.name); // K1
+      const again = async () => {
+        for (const node of [...drained]) follow(node);
+        await idle();
+      };
+      return await every(againMs, again, {
+        signal,
+        clock,
+        onError: (error) => log.error("looking at drains failed", { error }),
+      });
+    },
+    idle,
+  };
+};

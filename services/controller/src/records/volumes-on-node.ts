@@ -1,0 +1,17 @@
+import type { VersionedVolume } from "./volume-decisions.ts";
+import type { VolumeRecords } from "./volume-records.ts";
+
+const pageSize = 200;
+
+/** Every volume with a claim, an attachment or a bar on the node, page by page. */
+export const volumesOnNode = async function* (
+  records: Pick<VolumeRecords, "list">,
+  node: string,
+): AsyncGenerator<VersionedVolume> {
+  let after: string | undefined;
+  do {
+    const page = await records.list("claim-node", node, { after, limit: pageSize });
+    yield* page.volumes;
+    after = page.next;
+  } while (after !== undefined);
+};
