@@ -16,6 +16,7 @@ import { createClaimService } from "./api/claim-service.ts";
 import { addControllerServices } from "./api/controller-services.ts";
 import { createVolumeService } from "./api/volume-service.ts";
 import { createCommands } from "./commands/commands.ts";
+import { listExternalVolumesQuery } from "./commands/list-external-volumes.ts";
 import type { ControllerConfig } from "./config.ts";
 import { createCallMetrics, measureParts } from "./controller-metrics.ts";
 import type { FailpointName } from "./failpoints.ts";
@@ -219,7 +220,16 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       defaultDeadlineMs,
       limits: { maxInFlight: config.maxInFlight, maxInFlightPerCaller: config.maxInFlightPerCaller },
     });
-    const api = { commands, recent: records.recent, wakeups: changes, feed: store, clock, tracing };
+    const listExternalVolumes = listExternalVolumesQuery({ records, plugins, listings: plugins.listings });
+    const api = {
+      commands,
+      recent: records.recent,
+      listExternalVolumes,
+      wakeups: changes,
+      feed: store,
+      clock,
+      tracing,
+    };
     const nodeParts = wireNodes({
       config,
       controllerId: id,

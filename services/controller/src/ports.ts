@@ -1,3 +1,4 @@
+import type { ListedSnapshot, ListedVolume, ListingPage, ListingRequest, ListingSkills } from "./domain/listing.ts";
 import type { NodeRecord, Tri } from "./domain/node.ts";
 import type { Outcome } from "./domain/outcome.ts";
 import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "./domain/permit.ts";
@@ -90,6 +91,20 @@ export interface ControllerPlugins {
   unpublish(volume: VolumeRecord, attachment: Attachment, call: CallContext): Promise<Outcome<void>>;
   /** After NOT_FOUND from an unpublish: is the pair really absent? `unknown` when the plugin cannot tell. */
   attachmentAbsent(volume: VolumeRecord, attachment: Attachment, call: CallContext): Promise<Tri>;
+}
+
+/** What backends have, by their own word. Nothing here changes anything. */
+export interface BackendListings {
+  can(plugin: string): ListingSkills;
+  volumes(plugin: string, page: ListingRequest, signal: AbortSignal): Promise<Outcome<ListingPage<ListedVolume>>>;
+  /** One volume; undefined = the backend says that it has none of this id. */
+  volume(plugin: string, externalId: string, signal: AbortSignal): Promise<Outcome<ListedVolume | undefined>>;
+  snapshots(
+    plugin: string,
+    page: ListingRequest,
+    secretRef: string | undefined,
+    signal: AbortSignal,
+  ): Promise<Outcome<ListingPage<ListedSnapshot>>>;
 }
 
 /** What is durable of plugins, from memory: asked on every call. */

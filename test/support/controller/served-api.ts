@@ -33,6 +33,7 @@ export const serveApi = async (world: World) => {
       return world.changes;
     },
     recent: (ref: Parameters<typeof world.records.recent>[0]) => world.records.recent(ref),
+    listExternalVolumes: world.listExternalVolumes,
     feed: world.store,
     clock: world.clock,
     tracing,

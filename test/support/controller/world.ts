@@ -1,6 +1,10 @@
 /** One controller over a real store, a backend and hosts that outlive it, and a clock that the test moves. */
 
 import { createCommands } from "@holdfast/controller/commands/commands";
+import {
+  type ListExternalVolumes,
+  listExternalVolumesQuery,
+} from "@holdfast/controller/commands/list-external-volumes";
 import type { CreateClaimsInput, CreateVolumeInput } from "@holdfast/controller/commands/model";
 import { createNodeCommands } from "@holdfast/controller/commands/node-commands";
 import { createRepairCommands } from "@holdfast/controller/commands/repair/repair-commands";
@@ -21,6 +25,7 @@ import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { createFakeAgents } from "./fake-agents.ts";
 import { createFakeBackend } from "./fake-backend.ts";
+import { createFakeListings } from "./fake-listings.ts";
 
 export const plugin = "csi.example";
 export const caller = { who: "test", why: "test" };
@@ -227,6 +232,7 @@ export const createWorld = async (
     attached: (external, node) => backend.attachments().includes(`${external}@${node}`),
     attaches: () => backend.facts(plugin).attaches === "yes",
   });
+  const listings = createFakeListings({ plugin, volumes: backend.volumes, attachments: backend.attachments });
   const log = createMemoryLogger();
   let lives = 0;
   let killAt: { name: ReconcileFailpoint; skip: number } | undefined;
@@ -290,6 +296,7 @@ export const createWorld = async (
     nodes,
     gate,
     backend,
+    listings,
     agents,
     log,
     get commands() {
@@ -301,6 +308,12 @@ export const createWorld = async (
     get audit() {
       return controller.audit;
     },
+    listExternalVolumes: ((plugin, page, signal) =>
+      listExternalVolumesQuery({ records: controller.records, plugins: backend, listings })(
+        plugin,
+        page,
+        signal,
+      )) satisfies ListExternalVolumes,
     get records() {
       return controller.records;
     },

@@ -6,6 +6,7 @@ import { createChecks } from "./check-request.ts";
 import { explanationMessage } from "./convert-explanation.ts";
 import { volumeMessage } from "./convert-volume.ts";
 import { volumeFilterFrom } from "./convert-volume-request.ts";
+import { createExternalVolumes, type ExternalVolumesDeps } from "./external-volumes.ts";
 import { nextPageToken, pageFrom, questionOf } from "./page-token.ts";
 import { unimplemented } from "./unimplemented.ts";
 import { createVolumeLifecycle } from "./volume-lifecycle.ts";
@@ -13,10 +14,11 @@ import { watchVolumes } from "./volume-watch.ts";
 
 type VolumeService = Implementation<typeof VolumeServiceDefinition>;
 
-export const createVolumeService = (deps: ApiDeps): VolumeService =>
+export const createVolumeService = (deps: ApiDeps & ExternalVolumesDeps): VolumeService =>
   unimplemented(VolumeServiceDefinition, {
     ...createVolumeLifecycle(deps),
     ...createVolumeReads(deps),
+    ...createExternalVolumes(deps),
   });
 
 const createVolumeReads = (

@@ -5,9 +5,10 @@
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Tri } from "../domain/node.ts";
 import type { VolumeRecord, VolumeRef } from "../domain/volume.ts";
-import type { ControllerPluginFacts, ControllerPlugins } from "../ports.ts";
+import type { BackendListings, ControllerPluginFacts, ControllerPlugins } from "../ports.ts";
 import type { Secrets } from "../secrets/secrets.ts";
 import { createAttachCalls } from "./attach-calls.ts";
+import { createListingCalls } from "./listing-calls.ts";
 import { createPluginCalls } from "./plugin-calls.ts";
 import type { PluginInstances } from "./plugin-instances.ts";
 import { createRegisterCalls } from "./register-calls.ts";
@@ -28,7 +29,9 @@ export interface ControllerPluginsOptions {
   readonly announcedByNodes: (plugin: string) => Tri;
 }
 
-export const createControllerPlugins = (options: ControllerPluginsOptions): ControllerPlugins => {
+export const createControllerPlugins = (
+  options: ControllerPluginsOptions,
+): ControllerPlugins & { readonly listings: BackendListings } => {
   const { instances, secrets, log, sourceOf, ownerOf, announcedByNodes } = options;
 
   const facts = (plugin: string): ControllerPluginFacts => {
@@ -63,6 +66,7 @@ export const createControllerPlugins = (options: ControllerPluginsOptions): Cont
     ...createVolumeCalls({ calls, secrets, log, sourceOf, ownerOf }),
     ...createRegisterCalls(calls),
     ...createAttachCalls(calls),
+    listings: createListingCalls(calls, (plugin) => facts(plugin).reason),
   };
 };
 
