@@ -1,0 +1,90 @@
+import { type Claim, type ClaimGoal, ClaimState, ClaimGoal as Goal } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { CliFailure } from "../../frame/cli-failure.ts";
+import type { Context } from "../../frame/context.ts";
+import { exitCodes } from "../../frame/exit-code.ts";
+import { lastErrorText } from "../resource-words.ts";
+import { claimStates } from "./claim-words.ts";
+
+export interface AwaitedClaims {
+  readonly namespace: string;
+  readonly workload: string;
+  readonly claimUids: readonly string[];
+  readonly goal: ClaimGoal;
+}
+
+interface Seen {
+  readonly claims: readonly Claim[];
+  readonly settled: boolean;
+  readonly reached: boolean;
+}
+
+const lineOf = (claims: readonly Claim[], goal: ClaimGoal): string => {
+  const open = claims.filter(
+    ({ state }) => state !== ClaimState.CLAIM_STATE_ACTIVE || goal === Goal.CLAIM_GOAL_RELEASED,
+  );
+  return open
+    .map(
+      (claim) =>
+        `${claim.volume} ${claimStates.of(claim.state)}${claim.waitingFor === "" ? "" : `: ${claim.waitingFor}`}`,
+    )
+    .join("; ");
+};
+
+const failure = (wanted: AwaitedClaims, claims: readonly Claim[]): CliFailure => {
+  const ended = claims.find(
+    ({ state }) => state === ClaimState.CLAIM_STATE_FAILED || state === ClaimState.CLAIM_STATE_FENCED,
+  );
+  return new CliFailure({
+    exitCode: exitCodes.failed,
+    reason: ended?.lastError?.reason ?? "CLAIMS_ENDED",
+    message: `the claims of ${wanted.workload} did not become ${wanted.goal === Goal.CLAIM_GOAL_ACTIVE ? "ACTIVE" : "RELEASED"}`,
+    details: claims.map((claim) =>
+      `${claim.alias}: ${claimStates.of(claim.state)} ${lastErrorText(claim.lastError)}`.trimEnd(),
+    ),
+    next: claims
+      .slice(0, 1)
+      .map(({ volume, namespace }) => `holdfast volume explain ${volume} --namespace ${namespace}`),
+  });
+};
+
+const failIfBlocked = (claims: readonly Claim[]): void => {
+  const stuck = claims.find(({ blocked }) => blocked !== undefined);
+  if (stuck?.blocked === undefined) return;
+  throw new CliFailure({
+    exitCode: exitCodes.blocked,
+    reason: stuck.blocked.reason,
+    message: `the claim of ${stuck.workload} to ${stuck.namespace}/${stuck.volume} is blocked: ${stuck.blocked.message}`,
+    details: stuck.blocked.missingProof === "" ? [] : [`missing proof: ${stuck.blocked.missingProof}`],
+    next: [
+      ...(stuck.blocked.clearWith === "" ? [] : [stuck.blocked.clearWith]),
+      `holdfast volume explain ${stuck.volume} --namespace ${stuck.namespace}`,
+    ],
+  });
+};
+
+async function* watchClaims(context: Context, wanted: AwaitedClaims, signal: AbortSignal): AsyncIterable<Seen> {
+  const known = new Map<string, Claim>();
+  const request = { ...wanted, claimUids: [...wanted.claimUids] };
+  for await (const message of context.clients.claims.waitClaims(request, { signal })) {
+    for (const claim of message.claims) known.set(claim.uid, claim);
+    yield { claims: [...known.values()], settled: message.settled, reached: message.reached };
+  }
+}
+
+/** Until all reached the goal, with the claims as they are then; one that failed or is blocked ends the wait with words. */
+export const awaitClaims = (context: Context, wanted: AwaitedClaims): Promise<readonly Claim[]> => {
+  const at = `--namespace ${wanted.namespace}`;
+  return context.wait({
+    what: `the claims of ${wanted.namespace}/${wanted.workload}`,
+    watch: (signal) => watchClaims(context, wanted, signal),
+    line: ({ claims }) => lineOf(claims, wanted.goal),
+    settled: ({ claims, settled, reached }) => {
+      if (settled && reached) return claims;
+      if (settled) throw failure(wanted, claims);
+      failIfBlocked(claims);
+      return undefined;
+    },
+    look: `holdfast claim list --workload ${wanted.workload} ${at}`,
+    stop: `holdfast claim release ${wanted.workload} ${at}`,
+  });
+};

@@ -1,0 +1,30 @@
+import type { DrainNodeResponse } from "@holdfast/shared/gen/holdfast/v1/node";
+import type { Context } from "../../frame/context.ts";
+
+const roundSeconds = 10n;
+
+/** Draining is idempotent: each round holds the answer until the node is empty or the round is over. */
+async function* rounds(context: Context, request: { name: string; reason: string }, signal: AbortSignal) {
+  while (!signal.aborted)
+    yield await context.clients.nodes.drainNode(
+      { ...request, waitFor: { seconds: roundSeconds, nanos: 0 } },
+      { signal, deadlineMs: 30_000 },
+    );
+}
+
+export const awaitDrained = (
+  context: Context,
+  request: { readonly name: string; readonly reason: string },
+): Promise<DrainNodeResponse> =>
+  context.wait({
+    what: `node ${request.name} to be empty`,
+    watch: (signal) => rounds(context, { ...request }, signal),
+    line: ({ remainingCount, remaining }) =>
+      `${remainingCount} claims are left on ${request.name}: ${remaining
+        .slice(0, 3)
+        .map(({ workload, volume }) => `${workload} has ${volume}`)
+        .join(", ")}`,
+    settled: (answer) => (answer.remainingCount === 0n ? answer : undefined),
+    look: `holdfast claim list -A --node ${request.name}`,
+    stop: `holdfast node undrain ${request.name}`,
+  });

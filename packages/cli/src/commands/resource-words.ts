@@ -1,0 +1,36 @@
+import type { Blocked, Consequence, LastError } from "@holdfast/shared/gen/holdfast/v1/common";
+import type { Detail } from "../frame/tables.ts";
+import { ago } from "../words/moment.ts";
+
+/** `a=1,b=2`, in the order of the names. */
+export const mapWords = (map: Readonly<Record<string, string>>): string =>
+  Object.entries(map)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, value]) => `${key}=${value}`)
+    .join(",");
+
+export const lastErrorText = (error: LastError | undefined): string =>
+  error === undefined
+    ? ""
+    : [
+        error.reason,
+        error.csiMethod === "" ? "" : `(${error.csiMethod}${error.csiCode === "" ? "" : ` ${error.csiCode}`})`,
+        error.message,
+      ]
+        .filter((word) => word !== "")
+        .join(" ");
+
+export const blockedDetails = (blocked: Blocked | undefined, now: number): readonly Detail[] =>
+  blocked === undefined
+    ? []
+    : [
+        ["Blocked", `${blocked.reason}, ${ago(blocked.since, now)}: ${blocked.message}`],
+        ["Missing proof", blocked.missingProof],
+        ["Clear with", blocked.clearWith],
+      ];
+
+export const consequenceText = (consequence: Consequence | undefined): string =>
+  [
+    ...(consequence?.effects ?? []).map((line) => `  ${line}\n`),
+    ...(consequence?.risks ?? []).map((line) => `  risk: ${line}\n`),
+  ].join("");

@@ -1,0 +1,100 @@
+import {
+  DeleteSecretResponse,
+  ListSecretsResponse,
+  PutSecretResponse,
+  type Secret,
+} from "@holdfast/shared/gen/holdfast/v1/secret";
+import { parse } from "yaml";
+import type { Command } from "../frame/command.ts";
+import { shown } from "../frame/output.ts";
+import { tableText } from "../frame/tables.ts";
+import { ago } from "../words/moment.ts";
+import { allPages, pageSize } from "./all-pages.ts";
+import { usage } from "./option-words.ts";
+
+const secretArg = { name: "secret", help: "the secret's name", completes: "secret" } as const;
+
+/** Values never come from the command line: other users of the host read those, and shells keep them. */
+const valuesOf = (text: string, from: string): Record<string, string> => {
+  let content: unknown;
+  try {
+    content = parse(text);
+  } catch {
+    // The library's message repeats the line, and the line may hold a value.
+    throw usage(`${from} is neither YAML nor JSON`);
+  }
+  const entries =
+    typeof content === "object" && content !== null && !Array.isArray(content) ? Object.entries(content) : [];
+  const odd = entries.filter(([, value]) => typeof value !== "string").map(([key]) => key);
+  if (entries.length === 0) throw usage(`${from} has to hold values by name, such as "user: admin"`);
+  if (odd.length > 0)
+    throw usage(`${from}: ${odd.join(", ")} ${odd.length === 1 ? "has" : "have"} to be text; put it in quotes`);
+  return Object.fromEntries(entries) as Record<string, string>;
+};
+
+export const putSecret: Command = {
+  path: ["secret", "put"],
+  summary: "write a new version of a secret",
+  description:
+    "From a YAML or JSON file of names and values; values never come back. A volume refers to it as secret:NAME.",
+  args: [secretArg, { name: "file", help: "names and values; - reads standard input", completes: "file" }],
+  examples: [{ line: "holdfast secret put backend-login login.yaml", says: "the newest version from now on" }],
+  async run({ clients, settings, out, io }, input) {
+    const file = input.arg("file");
+    const text = file === "-" ? await io.stdin() : new TextDecoder().decode(await io.readFile(file));
+    const values = valuesOf(text, file === "-" ? "standard input" : file);
+    const answer = await clients.secrets.putSecret({
+      namespace: settings.namespace,
+      name: input.arg("secret"),
+      values,
+    });
+    out.answer(
+      shown("holdfast.v1.PutSecretResponse", PutSecretResponse, answer),
+      () => `${settings.namespace}/${input.arg("secret")} has version ${answer.version}\n`,
+    );
+  },
+};
+
+export const deleteSecret: Command = {
+  path: ["secret", "delete"],
+  summary: "remove a secret, or one version of it",
+  args: [secretArg],
+  options: [{ flags: "--version-number <number>", help: "only this version" }],
+  examples: [{ line: "holdfast secret delete backend-login", says: "refused while something refers to it" }],
+  async run({ clients, settings, out }, input) {
+    const version = input.text("version-number") ?? "0";
+    if (!/^\d+$/.test(version)) throw usage(`--version-number ${version}: has to be a whole number`);
+    const request = { namespace: settings.namespace, name: input.arg("secret"), version: BigInt(version) };
+    const answer = await clients.secrets.deleteSecret(request);
+    out.answer(
+      shown("holdfast.v1.DeleteSecretResponse", DeleteSecretResponse, answer),
+      () => `${request.namespace}/${request.name} is gone\n`,
+    );
+  },
+};
+
+export const listSecrets: Command = {
+  path: ["secret", "list"],
+  summary: "list secrets: names, versions and keys, no values",
+  args: [{ name: "prefix", help: "only names that begin like this", optional: true }],
+  examples: [{ line: "holdfast secret list", says: "all of the namespace" }],
+  async run({ clients, settings, out, io }, input) {
+    const request = { namespace: settings.namespace, namePrefix: input.optionalArg("prefix") ?? "" };
+    const secrets: Secret[] = [];
+    for await (const page of allPages((pageToken) => clients.secrets.listSecrets({ ...request, pageSize, pageToken })))
+      secrets.push(...page.secrets);
+    out.answer(shown("holdfast.v1.ListSecretsResponse", ListSecretsResponse, { secrets, nextPageToken: "" }), () =>
+      secrets.length === 0
+        ? "no secret\n"
+        : tableText(
+            [
+              { title: "NAME", of: ({ name }) => name },
+              { title: "VERSIONS", of: ({ versions }) => versions.map(({ version }) => String(version)).join(",") },
+              { title: "KEYS", of: ({ versions }) => versions.at(-1)?.keys.join(",") || "-" },
+              { title: "WRITTEN", of: ({ versions }) => ago(versions.at(-1)?.createdAt, io.now()) },
+            ],
+            secrets,
+          ),
+    );
+  },
+};

@@ -1,0 +1,58 @@
+import { type Snapshot, type SnapshotGroup, SnapshotState } from "@holdfast/shared/gen/holdfast/v1/snapshot";
+import type { Column, Detail } from "../../frame/tables.ts";
+import { enumWords } from "../../words/enum-words.ts";
+import { ago, ahead, moment } from "../../words/moment.ts";
+import { sizeWords } from "../../words/size.ts";
+import { blockedDetails, lastErrorText, mapWords } from "../resource-words.ts";
+
+export const snapshotStates = enumWords<SnapshotState>(SnapshotState, "SNAPSHOT_STATE_");
+
+const stateWords = ({ state, blocked }: Snapshot | SnapshotGroup): string =>
+  `${snapshotStates.of(state)}${blocked === undefined ? "" : " BLOCKED"}`;
+
+export const snapshotColumns = (now: number): readonly Column<Snapshot>[] => [
+  { title: "NAMESPACE", of: ({ namespace }) => namespace },
+  { title: "ID", of: ({ id }) => id },
+  { title: "STATE", of: stateWords },
+  { title: "VOLUME", of: ({ volume }) => volume },
+  { title: "GROUP", of: ({ group }) => group || "-" },
+  { title: "SIZE", of: ({ sizeBytes }) => sizeWords(sizeBytes) },
+  { title: "CUT", of: ({ cutAt }) => ago(cutAt, now) },
+];
+
+export const groupColumns = (now: number): readonly Column<SnapshotGroup>[] => [
+  { title: "NAMESPACE", of: ({ namespace }) => namespace },
+  { title: "ID", of: ({ id }) => id },
+  { title: "STATE", of: stateWords },
+  { title: "VOLUMES", of: ({ volumes }) => volumes.join(",") },
+  { title: "CUT", of: ({ cutAt }) => ago(cutAt, now) },
+];
+
+const commonDetails = (record: Snapshot | SnapshotGroup, now: number): readonly Detail[] => [
+  ["State", snapshotStates.of(record.state)],
+  ["Since", ago(record.stateSince, now)],
+  ...blockedDetails(record.blocked, now),
+  ["Last error", lastErrorText(record.lastError)],
+  ["Attempts", record.attempts === 0 ? "" : String(record.attempts)],
+  ["Next try", ahead(record.nextTry, now)],
+  ["Plugin", record.plugin],
+  ["External id", record.externalId],
+  ["Cut", moment(record.cutAt)],
+  ["Labels", mapWords(record.labels)],
+  ["Created", moment(record.createdAt)],
+];
+
+export const snapshotDetails = (snapshot: Snapshot, now: number): readonly Detail[] => [
+  ["Snapshot", `${snapshot.namespace}/${snapshot.id}`],
+  ["Volume", snapshot.volume],
+  ["Group", snapshot.group],
+  ["Size", sizeWords(snapshot.sizeBytes)],
+  ...commonDetails(snapshot, now),
+];
+
+export const groupDetails = (group: SnapshotGroup, now: number): readonly Detail[] => [
+  ["Group", `${group.namespace}/${group.id}`],
+  ["Volumes", group.volumes.join(", ")],
+  ["Snapshots", group.snapshots.join(", ")],
+  ...commonDetails(group, now),
+];

@@ -1,0 +1,39 @@
+import { type Claim, ClaimGoal, ReleaseClaimsResponse } from "@holdfast/shared/gen/holdfast/v1/claim";
+import type { Command } from "../../frame/command.ts";
+import { shown } from "../../frame/output.ts";
+import { tableText } from "../../frame/tables.ts";
+import { allPages, pageSize } from "../all-pages.ts";
+import { awaitClaims } from "../claim/await-claims.ts";
+import { claimColumns } from "../claim/claim-words.ts";
+import { noWaitOption } from "../wait-options.ts";
+import { volumeArg } from "./show-volume.ts";
+
+export const detachVolume: Command = {
+  path: ["volume", "detach"],
+  summary: "release every claim to a volume on one node, so that it is detached there",
+  description:
+    "Nothing is pulled away: each claim is released as `claim release` would, and a process that still uses the volume is named.",
+  args: [volumeArg, { name: "node", help: "the node's name", completes: "node" }],
+  options: [noWaitOption],
+  examples: [{ line: "holdfast volume detach data node-a", says: "free it there, and wait until it is" }],
+  async run(context, input) {
+    const { clients, settings, out, io } = context;
+    const filter = { namespace: settings.namespace, volume: input.arg("volume"), node: input.arg("node") };
+    const held: Claim[] = [];
+    for await (const page of allPages((pageToken) => clients.claims.listClaims({ filter, pageSize, pageToken })))
+      held.push(...page.claims);
+    const released: Claim[] = [];
+    for (const { workload, uid } of held) {
+      const key = { namespace: settings.namespace, workload, claimUids: [uid] };
+      const { claims } = await clients.claims.releaseClaims({ ...key, aliases: [] });
+      released.push(
+        ...(input.flag("wait") ? await awaitClaims(context, { ...key, goal: ClaimGoal.CLAIM_GOAL_RELEASED }) : claims),
+      );
+    }
+    out.answer(shown("holdfast.v1.ReleaseClaimsResponse", ReleaseClaimsResponse, { claims: released }), () =>
+      released.length === 0
+        ? `nothing of ${settings.namespace}/${filter.volume} is claimed on ${filter.node}\n`
+        : tableText(claimColumns(io.now()), released),
+    );
+  },
+};

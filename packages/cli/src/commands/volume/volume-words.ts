@@ -1,0 +1,106 @@
+import {
+  AccessMode,
+  AttachmentMode,
+  UsageUnit,
+  type VolumeCapability,
+  type VolumeUsage,
+} from "@holdfast/shared/gen/holdfast/v1/common";
+import { AttachmentState, ReclaimPolicy, type Volume, VolumeState } from "@holdfast/shared/gen/holdfast/v1/volume";
+import type { Column, Detail } from "../../frame/tables.ts";
+import { enumWords } from "../../words/enum-words.ts";
+import { ago, moment } from "../../words/moment.ts";
+import { sizeWords } from "../../words/size.ts";
+import { blockedDetails, lastErrorText, mapWords } from "../resource-words.ts";
+
+export const volumeStates = enumWords<VolumeState>(VolumeState, "VOLUME_STATE_");
+const reclaimPolicies = enumWords<ReclaimPolicy>(ReclaimPolicy, "RECLAIM_POLICY_");
+const attachmentStates = enumWords<AttachmentState>(AttachmentState, "ATTACHMENT_STATE_");
+export const accessModes = enumWords<AccessMode>(AccessMode, "ACCESS_MODE_");
+export const attachmentModes = enumWords<AttachmentMode>(AttachmentMode, "ATTACHMENT_MODE_");
+
+export const volumeName = ({ namespace, id }: { readonly namespace: string; readonly id: string }): string =>
+  `${namespace}/${id}`;
+
+export const capabilityWords = (capability: VolumeCapability): string =>
+  [
+    attachmentModes.of(capability.attachmentMode),
+    accessModes.of(capability.accessMode),
+    capability.fsType,
+    capability.mountFlags.length > 0 ? `(${capability.mountFlags.join(",")})` : "",
+  ]
+    .filter((word) => word !== "")
+    .join(" ");
+
+export const volumeColumns = (now: number): readonly Column<Volume>[] => [
+  { title: "NAMESPACE", of: ({ namespace }) => namespace },
+  { title: "ID", of: ({ id }) => id },
+  {
+    title: "STATE",
+    of: (volume) => `${volumeStates.of(volume.state)}${volume.blocked === undefined ? "" : " BLOCKED"}`,
+  },
+  { title: "PLUGIN", of: ({ plugin }) => plugin },
+  { title: "SIZE", of: ({ capacity }) => sizeWords(capacity?.actualBytes || capacity?.requiredBytes || 0n) },
+  { title: "CLAIMS", of: ({ holderCount }) => String(holderCount) },
+  {
+    title: "NODES",
+    of: ({ attachments, attachmentCount }) =>
+      attachments.length === 0
+        ? "-"
+        : attachments
+            .slice(0, 3)
+            .map(({ node }) => node)
+            .concat(attachmentCount > 3n ? [`and ${attachmentCount - 3n} more`] : [])
+            .join(","),
+  },
+  { title: "CREATED", of: ({ createdAt }) => ago(createdAt, now) },
+];
+
+export const volumeDetails = (volume: Volume, now: number): readonly Detail[] => [
+  ["Volume", volumeName(volume)],
+  ["State", `${volumeStates.of(volume.state)}${volume.deleteWanted ? ", deletion wanted" : ""}`],
+  ["Since", ago(volume.stateSince, now)],
+  ...blockedDetails(volume.blocked, now),
+  ["Last error", lastErrorText(volume.lastError)],
+  [
+    "Condition",
+    volume.condition === undefined
+      ? ""
+      : `${volume.condition.abnormal ? "abnormal" : "normal"} ${volume.condition.message}`,
+  ],
+  ["Plugin", `${volume.plugin} ${volume.pluginVersion}`.trim()],
+  ["External id", volume.externalId],
+  ["Size", sizeWords(volume.capacity?.actualBytes ?? 0n)],
+  ["Wanted size", sizeWords(volume.capacity?.requiredBytes ?? 0n)],
+  [
+    "Expansion",
+    volume.expansion === undefined
+      ? ""
+      : `to ${sizeWords(volume.expansion.wantedBytes)}${volume.expansion.controllerDone ? `, owed by ${volume.expansion.pendingNodes.join(", ") || "no node"}` : ", at the backend"}`,
+  ],
+  ["Capabilities", volume.capabilities.map(capabilityWords).join("; ")],
+  ["Reachable from", volume.topology?.accessible.map(({ segments }) => mapWords(segments)).join("; ") ?? ""],
+  ["Source", volume.contentSource?.snapshot ?? volume.contentSource?.volume ?? ""],
+  ["Labels", mapWords(volume.labels)],
+  ["Reclaim", reclaimPolicies.of(volume.policy?.reclaim ?? 0)],
+  ["Claims", volume.holders.map((h) => `${h.workload}/${h.alias} on ${h.node}`).join("; ")],
+  ["Attachments", volume.attachments.map((a) => `${a.node} ${attachmentStates.of(a.state)}`).join("; ")],
+  ["Bars", volume.bars.map((b) => `${b.node}: ${b.reason}`).join("; ")],
+  ["Created", moment(volume.createdAt)],
+  [
+    "Last change",
+    volume.lastChange === undefined
+      ? ""
+      : `${volume.lastChange.who}: ${volume.lastChange.why}, ${ago(volume.lastChange.at, now)}`,
+  ],
+];
+
+const usageUnits = { bytes: UsageUnit.USAGE_UNIT_BYTES, inodes: UsageUnit.USAGE_UNIT_INODES } as const;
+
+/** `3 GiB of 10 GiB (30%)`. */
+export const usageWords = (usage: readonly VolumeUsage[], unit: keyof typeof usageUnits): string => {
+  const found = usage.find((each) => each.unit === usageUnits[unit]);
+  if (found === undefined) return "-";
+  const words = unit === "bytes" ? sizeWords : String;
+  const share = found.total > 0n ? ` (${(found.used * 100n) / found.total}%)` : "";
+  return `${words(found.used)} of ${words(found.total)}${share}`;
+};

@@ -1,0 +1,60 @@
+import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
+import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
+import { PlacementServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/placement";
+import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
+import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
+import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
+import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
+import { createGrpcChannel, createGrpcClient, type GrpcClient } from "@holdfast/shared/grpc/client";
+import { parseIdentity } from "@holdfast/shared/grpc/identity";
+import { createLogger } from "@holdfast/shared/log/logger";
+import { CliFailure } from "./cli-failure.ts";
+import { exitCodes } from "./exit-code.ts";
+import type { Settings } from "./settings.ts";
+
+export interface Clients {
+  readonly volumes: GrpcClient<typeof VolumeServiceDefinition>;
+  readonly claims: GrpcClient<typeof ClaimServiceDefinition>;
+  readonly snapshots: GrpcClient<typeof SnapshotServiceDefinition>;
+  readonly nodes: GrpcClient<typeof NodeServiceDefinition>;
+  readonly plugins: GrpcClient<typeof PluginServiceDefinition>;
+  readonly placement: GrpcClient<typeof PlacementServiceDefinition>;
+  readonly repair: GrpcClient<typeof RepairServiceDefinition>;
+  readonly secrets: GrpcClient<typeof SecretServiceDefinition>;
+  readonly events: GrpcClient<typeof EventServiceDefinition>;
+  close(): void;
+}
+
+/** A call that asks and answers is over in this time, or the controller is not there. */
+const callDeadlineMs = 30_000;
+
+export const connect = (settings: Settings): Clients => {
+  const identity = parseIdentity(settings.identity);
+  if (identity === undefined)
+    throw new CliFailure({
+      exitCode: exitCodes.usage,
+      reason: "BAD_SETTING",
+      message: `the identity ${JSON.stringify(settings.identity)} has to be role/name, such as operator/ada`,
+    });
+  const channel = createGrpcChannel(settings.address);
+  const options = {
+    // Failures are told by the commands, in words.
+    log: createLogger({ level: "error", destination: { write: () => undefined } }),
+    identity,
+    defaultDeadlineMs: Math.min(callDeadlineMs, settings.timeoutMs),
+  };
+  return {
+    volumes: createGrpcClient(VolumeServiceDefinition, channel, options),
+    claims: createGrpcClient(ClaimServiceDefinition, channel, options),
+    snapshots: createGrpcClient(SnapshotServiceDefinition, channel, options),
+    nodes: createGrpcClient(NodeServiceDefinition, channel, options),
+    plugins: createGrpcClient(PluginServiceDefinition, channel, options),
+    placement: createGrpcClient(PlacementServiceDefinition, channel, options),
+    repair: createGrpcClient(RepairServiceDefinition, channel, options),
+    secrets: createGrpcClient(SecretServiceDefinition, channel, options),
+    events: createGrpcClient(EventServiceDefinition, channel, options),
+    close: () => channel.close(),
+  };
+};

@@ -1,0 +1,19 @@
+/** All that the command line touches of the world; main.ts hands in the real one, tests their own. */
+export interface Sink {
+  write(text: string): void;
+  readonly terminal: boolean;
+  readonly columns: number;
+}
+
+export interface Io {
+  readonly stdout: Sink;
+  readonly stderr: Sink;
+  stdin(): Promise<string>;
+  readFile(path: string): Promise<Uint8Array>;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly home: string;
+  readonly user: string;
+  now(): number;
+  /** Aborted by Ctrl-C. */
+  readonly signal: AbortSignal;
+}

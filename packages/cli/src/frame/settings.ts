@@ -1,0 +1,109 @@
+import { parseAddress } from "@holdfast/shared/grpc/listen-address";
+import { parse } from "yaml";
+import { parseDuration } from "../words/duration.ts";
+import { CliFailure } from "./cli-failure.ts";
+import { exitCodes } from "./exit-code.ts";
+import type { Io } from "./io.ts";
+
+export interface Settings {
+  readonly address: string;
+  readonly namespace: string;
+  /** Who calls, `role/name`. */
+  readonly identity: string;
+  readonly timeoutMs: number;
+  readonly json: boolean;
+  readonly colour: boolean;
+}
+
+/** As they came from the command line; what is not there comes from the environment, then the config file, then here. */
+export interface GivenSettings {
+  readonly address?: string;
+  readonly namespace?: string;
+  readonly identity?: string;
+  readonly timeout?: string;
+  readonly json?: boolean;
+  readonly colour?: string;
+  readonly config?: string;
+}
+
+const fileKeys = ["address", "namespace", "identity", "timeout", "colour"] as const;
+type FileKey = (typeof fileKeys)[number];
+
+export const settingEnv: Readonly<Record<FileKey, string>> = {
+  address: "HOLDFAST_ADDRESS",
+  namespace: "HOLDFAST_NAMESPACE",
+  identity: "HOLDFAST_IDENTITY",
+  timeout: "HOLDFAST_TIMEOUT",
+  colour: "HOLDFAST_COLOUR",
+};
+
+export const defaultAddress = "127.0.0.1:7600";
+
+const wrong = (message: string, details: readonly string[] = []): CliFailure =>
+  new CliFailure({ exitCode: exitCodes.usage, reason: "BAD_SETTING", message, details });
+
+const readConfig = async (io: Io, given: string | undefined): Promise<Partial<Record<FileKey, string>>> => {
+  const named = given ?? io.env["HOLDFAST_CONFIG"];
+  const folder = io.env["XDG_CONFIG_HOME"] ?? `${io.home}/.config`;
+  const path = named ?? `${folder}/holdfast/config.yaml`;
+  let text: string;
+  try {
+    text = new TextDecoder().decode(await io.readFile(path));
+  } catch (error) {
+    if (named === undefined) return {};
+    throw wrong(`cannot read the config file ${path}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  let content: unknown;
+  try {
+    content = parse(text) ?? {};
+  } catch (error) {
+    throw wrong(`${path}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  if (typeof content !== "object" || content === null || Array.isArray(content))
+    throw wrong(`${path} has to hold settings by name: ${fileKeys.join(", ")}`);
+  const mistakes: string[] = [];
+  const found: Partial<Record<FileKey, string>> = {};
+  for (const [key, value] of Object.entries(content)) {
+    const known = fileKeys.find((name) => name === key);
+    if (known === undefined) mistakes.push(`${key}: there is no such setting; there are ${fileKeys.join(", ")}`);
+    else if (typeof value !== "string") mistakes.push(`${key}: has to be a string`);
+    else found[known] = value;
+  }
+  if (mistakes.length > 0) throw wrong(`${path} has mistakes`, mistakes);
+  return found;
+};
+
+export const readSettings = async (io: Io, given: GivenSettings): Promise<Settings> => {
+  const file = await readConfig(io, given.config);
+  const of = (key: FileKey, otherwise: string): string => {
+    const env = io.env[settingEnv[key]];
+    return given[key] ?? (env === "" ? undefined : env) ?? file[key] ?? otherwise;
+  };
+  const mistakes: string[] = [];
+  const address = of("address", defaultAddress);
+  try {
+    parseAddress(address);
+  } catch (error) {
+    mistakes.push(error instanceof Error ? error.message : String(error));
+  }
+  const timeout = of("timeout", "5m");
+  const timeoutMs = parseDuration(timeout);
+  if (timeoutMs === undefined || timeoutMs === 0)
+    mistakes.push(`timeout ${JSON.stringify(timeout)} has to be a duration such as 30s, 5m or 1h`);
+  const colour = of("colour", "auto");
+  if (!["auto", "always", "never"].includes(colour))
+    mistakes.push(`colour ${JSON.stringify(colour)} has to be auto, always or never`);
+  const user = io.user.replace(/[^A-Za-z0-9._:-]/g, "-");
+  const identity = of("identity", `operator/${user === "" ? "unknown" : user}`);
+  if (mistakes.length > 0) throw wrong("the settings have mistakes", mistakes);
+  return {
+    address,
+    namespace: of("namespace", "default"),
+    identity,
+    timeoutMs: timeoutMs ?? 0,
+    json: given.json === true,
+    colour:
+      colour === "always" ||
+      (colour === "auto" && io.stdout.terminal && (io.env["NO_COLOR"] ?? "") === "" && io.env["TERM"] !== "dumb"),
+  };
+};

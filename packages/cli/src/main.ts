@@ -1,0 +1,38 @@
+import { readFile } from "node:fs/promises";
+import os from "node:os";
+import { text } from "node:stream/consumers";
+import { runCli } from "./run-cli.ts";
+
+const interrupt = new AbortController();
+// The first one ends what waits, with words; a second one ends everything.
+process.once("SIGINT", () => {
+  interrupt.abort();
+  process.once("SIGINT", () => process.exit(130));
+});
+process.once("SIGTERM", () => interrupt.abort());
+// `holdfast volume list | head`: who has read enough is no failure.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+
+process.exitCode = await runCli({
+  args: process.argv.slice(2),
+  io: {
+    stdout: {
+      write: (part) => void process.stdout.write(part),
+      terminal: process.stdout.isTTY === true,
+      columns: process.stdout.columns ?? 80,
+    },
+    stderr: {
+      write: (part) => void process.stderr.write(part),
+      terminal: process.stderr.isTTY === true,
+      columns: process.stderr.columns ?? 80,
+    },
+    stdin: () => text(process.stdin),
+    readFile: (path) => readFile(path),
+    env: process.env,
+    home: os.homedir(),
+    user: os.userInfo().username,
+    now: () => Date.now(),
+    signal: interrupt.signal,
+  },
+});
+process.exit();

@@ -1,0 +1,57 @@
+/** The only file that knows every part of the command line. */
+import { CommanderError } from "commander";
+import { commands, groups } from "./commands/commands.ts";
+import { awaitSettled } from "./frame/await-settled.ts";
+import { type Clients, connect } from "./frame/clients.ts";
+import type { Command, Input } from "./frame/command.ts";
+import { type ExitCode, exitCodes } from "./frame/exit-code.ts";
+import { asCliFailure, failureJson, failureText } from "./frame/failure-words.ts";
+import type { Io } from "./frame/io.ts";
+import { loadMessageJson } from "./frame/message-json.ts";
+import { createOutput } from "./frame/output.ts";
+import { buildProgram } from "./frame/program.ts";
+import { defaultAddress, type GivenSettings, readSettings } from "./frame/settings.ts";
+
+export const cliVersion = "0.1.0";
+
+export interface CliRun {
+  readonly args: readonly string[];
+  readonly io: Io;
+}
+
+export const runCli = async ({ args, io }: CliRun): Promise<ExitCode> => {
+  let clients: Clients | undefined;
+  let address = defaultAddress;
+  const json = args.includes("--json");
+
+  const run = async (command: Command, input: Input, given: GivenSettings): Promise<void> => {
+    const settings = await readSettings(io, given);
+    address = settings.address;
+    const messages = await loadMessageJson();
+    clients = connect(settings);
+    await command.run(
+      {
+        io,
+        settings,
+        clients,
+        messages,
+        out: createOutput(io, settings, messages),
+        wait: (awaited) => awaitSettled(io, settings, awaited),
+      },
+      input,
+    );
+  };
+
+  try {
+    await buildProgram({ io, version: cliVersion, groups, commands, run }).parseAsync([...args], { from: "user" });
+    return exitCodes.ok;
+  } catch (error) {
+    // The library has said what is wrong with the line; help and version are no failures.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+    const failure = asCliFailure(error, address);
+    io.stderr.write(json ? failureJson(failure) : failureText(failure));
+    return failure.exitCode;
+  } finally {
+    clients?.close();
+  }
+};

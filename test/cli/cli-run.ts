@@ -1,0 +1,52 @@
+import type { Sink } from "@holdfast/cli/frame/io";
+import { runCli } from "@holdfast/cli/run-cli";
+
+export interface CliOptions {
+  readonly address?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** By path; `-` is standard input. */
+  readonly files?: Readonly<Record<string, string>>;
+  readonly terminal?: boolean;
+  /** Ctrl-C. */
+  readonly signal?: AbortSignal;
+  /** Called with all of standard error after each write to it. */
+  readonly onProgress?: (text: string) => void;
+}
+
+export interface CliEnd {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** The command line in this process, with a world of its own. */
+export const cliRun = async (args: readonly string[], options: CliOptions = {}): Promise<CliEnd> => {
+  const text = { out: "", err: "" };
+  const sink = (to: "out" | "err"): Sink => ({
+    write: (part) => {
+      text[to] += part;
+      if (to === "err") options.onProgress?.(text.err);
+    },
+    terminal: options.terminal === true,
+    columns: 120,
+  });
+  const code = await runCli({
+    args,
+    io: {
+      stdout: sink("out"),
+      stderr: sink("err"),
+      stdin: async () => options.files?.["-"] ?? "",
+      readFile: async (path) => {
+        const content = options.files?.[path];
+        if (content === undefined) throw new Error(`there is no file ${path}`);
+        return new TextEncoder().encode(content);
+      },
+      env: { ...(options.address === undefined ? {} : { HOLDFAST_ADDRESS: options.address }), ...options.env },
+      home: "/home/ada",
+      user: "ada",
+      now: () => Date.now(),
+      signal: options.signal ?? new AbortController().signal,
+    },
+  });
+  return { code, ...text };
+};
