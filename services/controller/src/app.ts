@@ -194,7 +194,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     });
     inBackground("the gate of the store", gate.run(work.signal));
     await Promise.all([gate.firstLook(startPatienceMs, signal), pluginsSettled(directory, clock, signal)]);
-    const command = { records, nodes: registry, plugins, gate, clock, ids };
+    const command = { records, nodes: registry, plugins, gate, feed: store, clock, ids };
     const commands = createCommands(command);
     const reconciler = createReconciler({
       records,

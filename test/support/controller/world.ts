@@ -245,7 +245,7 @@ export const createWorld = async (
     const records = createVolumeRecords({ store, clock, ids, issuer: `c1/${lives}`, changes, signal });
     const pluginRecords = createPluginRecords({ store, clock, ids, signal });
     await pluginRecords.load();
-    const commandDeps = { records, nodes, plugins: backend, gate, clock, ids };
+    const commandDeps = { records, nodes, plugins: backend, gate, feed: store, clock, ids };
     const commands = createCommands(commandDeps);
     const audit = createAuditRecords({ store, ids });
     const repair = createRepairCommands({ ...commandDeps, agents, audit, signal });
@@ -270,7 +270,7 @@ export const createWorld = async (
       failpoint,
     });
     await reconciler.start();
-    const nodeCommands = createNodeCommands({ records, nodes, plugins: backend, gate, clock, ids });
+    const nodeCommands = createNodeCommands({ ...commandDeps, nodes });
     const drains = createDrainKeeper({ nodes, records, clock, log, signal });
     return { life, changes, records, pluginRecords, commands, repair, audit, nodeCommands, drains, reconciler };
   };

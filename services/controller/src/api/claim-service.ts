@@ -1,13 +1,14 @@
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
+import { validateReconcileWorkloads } from "../commands/reconcile-workloads.ts";
 import { validateCreateClaims, validateHandOver, validateSelection } from "../commands/validate-claims.ts";
 import { refuse } from "../commands/validate-volume.ts";
 import { type ApiDeps, callerOf } from "./api-deps.ts";
 import { createChecks, durationMs, refuseAll } from "./check-request.ts";
 import { createClaimHold } from "./claim-hold.ts";
 import { watchClaims } from "./claim-watch.ts";
-import { claimFilterFrom, claimMessage, claimsInput, selectionOf } from "./convert-claim.ts";
-import { nextPageToken, pageFrom, questionOf } from "./page-token.ts";
+import { claimFilterFrom, claimMessage, claimsInput, reconciledMessage, selectionOf } from "./convert-claim.ts";
+import { nextPageToken, pageFrom, questionOf, readToken, writeToken } from "./page-token.ts";
 import { unimplemented } from "./unimplemented.ts";
 import { goalFrom, waitClaims } from "./wait-claims.ts";
 
@@ -16,7 +17,15 @@ type ClaimService = Implementation<typeof ClaimServiceDefinition>;
 export const createClaimService = (deps: ApiDeps): ClaimService =>
   unimplemented(ClaimServiceDefinition, { ...createClaimWrites(deps), ...createClaimReads(deps) });
 
-const createClaimWrites = (deps: ApiDeps): Pick<ClaimService, "createClaims" | "releaseClaims" | "handOver"> => {
+/** A token that names a moment belongs to no filter. */
+const listQuestion = questionOf("GetListToken", {});
+
+type ClaimWrites = Pick<
+  ClaimService,
+  "createClaims" | "releaseClaims" | "handOver" | "getListToken" | "reconcileWorkloads"
+>;
+
+const createClaimWrites = (deps: ApiDeps): ClaimWrites => {
   const { commands } = deps;
   const held = createClaimHold(deps);
   return {
@@ -39,6 +48,19 @@ const createClaimWrites = (deps: ApiDeps): Pick<ClaimService, "createClaims" | "
       const release = () => commands.releaseClaims(selection, caller);
       const views = await held.untilOver({ context, waitMs }, release);
       return { claims: views.map(claimMessage) };
+    },
+
+    getListToken: async () => ({ listToken: writeToken(await commands.listPosition(), listQuestion) }),
+
+    async reconcileWorkloads(request, context) {
+      const checks = createChecks();
+      const position = readToken("list_token", request.listToken, listQuestion, checks) ?? "";
+      const { node, namespace, live, noneLive, dryRun, reason } = request;
+      const input = { position, node, namespace, live, noneLive, dryRun, reason };
+      refuseAll(checks, () => validateReconcileWorkloads(input));
+      const why = reason === "" ? "ReconcileWorkloads" : `ReconcileWorkloads: ${reason}`;
+      const found = await commands.reconcileWorkloads(input, callerOf(deps, context, why));
+      return reconciledMessage(found, dryRun);
     },
 
     async handOver(request, context) {

@@ -1,12 +1,20 @@
 /** Claims: messages of holdfast.v1 ↔ the commands' words. */
 import {
+  type ReconcileWorkloadsResponse,
   type Claim as WireClaim,
   ClaimState as WireClaimState,
   type ClaimFilter as WireFilter,
   type ClaimSpec as WireSpec,
 } from "@holdfast/shared/gen/holdfast/v1/claim";
 import type { Queueing } from "@holdfast/shared/gen/holdfast/v1/common";
-import type { ClaimFilter, ClaimSelection, ClaimSpec, ClaimView, CreateClaimsInput } from "../commands/model.ts";
+import type {
+  ClaimFilter,
+  ClaimSelection,
+  ClaimSpec,
+  ClaimView,
+  CreateClaimsInput,
+  ReconciledWorkloads,
+} from "../commands/model.ts";
 import { type Claim, type ClaimState, type ClaimTombstone, claimStates } from "../domain/claim.ts";
 import { type Checks, durationMs, optionalId } from "./check-request.ts";
 import {
@@ -157,4 +165,18 @@ export const claimFilterFrom = (filter: WireFilter | undefined, checks: Checks):
   plugin: filter?.plugin ?? "",
   states: claimStatesFrom("filter.states", filter?.states ?? [], checks),
   blocked: filter?.blocked ?? false,
+});
+
+export const reconciledMessage = (found: ReconciledWorkloads, dryRun: boolean): ReconcileWorkloadsResponse => ({
+  released: found.released.map(({ uid, state, createdAt, ...named }) => ({
+    ...named,
+    claimUid: uid,
+    state: claimStateMessage(state),
+    createdAt: dateOf(createdAt),
+  })),
+  releasedCount: BigInt(found.releasedCount),
+  liveCount: BigInt(found.liveCount),
+  youngerCount: BigInt(found.youngerCount),
+  releasingCount: BigInt(found.releasingCount),
+  dryRun,
 });

@@ -1,5 +1,5 @@
 import type { Clock } from "@holdfast/shared/async/clock";
-import type { ControllerPlugins, Ids, Nodes, StoreGate } from "../ports.ts";
+import type { ControllerPlugins, Ids, Nodes, Store, StoreGate } from "../ports.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
 
 /** What commands work with. */
@@ -8,6 +8,8 @@ export interface CommandDeps {
   readonly nodes: Nodes;
   readonly plugins: ControllerPlugins;
   readonly gate: StoreGate;
+  /** The one order of all commits. */
+  readonly feed: Pick<Store, "head" | "watch">;
   readonly clock: Clock;
   readonly ids: Ids;
 }

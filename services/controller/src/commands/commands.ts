@@ -7,6 +7,7 @@ import { deregisterVolumeCommand } from "./deregister-volume.ts";
 import { explainVolumeQuery } from "./explain.ts";
 import { handOverCommand } from "./hand-over.ts";
 import type { Commands } from "./model.ts";
+import { createWorkloadReconciliation } from "./reconcile-workloads.ts";
 import { registerVolumeCommand } from "./register-volume.ts";
 import { releaseClaimsCommand } from "./release-claims.ts";
 import { updateVolumeCommand } from "./update-volume.ts";
@@ -23,6 +24,7 @@ export const createCommands = (deps: CommandDeps): Commands => ({
   createClaims: createClaimsCommand(deps),
   releaseClaims: releaseClaimsCommand(deps),
   handOver: handOverCommand(deps),
+  ...createWorkloadReconciliation(deps),
   ...createVolumeQueries(deps),
   ...createClaimQueries(deps),
 });

@@ -127,6 +127,17 @@ const passesByItself = (order: ClaimOrder, { obstacle }: Blocking, aliases: Read
   (obstacle.holders.length > 0 &&
     obstacle.holders.every((h) => h.workload === order.workload && aliases.has(h.alias) && h.goal === "released"));
 
+/** The first word about each new claim says that it is new: only the order of these tells which claims are younger than a list. */
+const withBirths = (changes: ReadonlyMap<string, Change>, set: readonly SetMember[]): ReadonlyMap<string, Change> => {
+  const unborn = new Set(set.map(({ uid }) => uid));
+  const told = (note: Note): Note => {
+    const uid = note.body["uid"];
+    if (note.type !== "claim" || typeof uid !== "string" || !unborn.delete(uid)) return note;
+    return { ...note, body: { ...note.body, created: true } };
+  };
+  return new Map([...changes].map(([key, change]) => [key, { ...change, notes: change.notes.map(told) }]));
+};
+
 /**
  * Decides a workload's whole set over the records of all its volumes: the claims that stand already, and either all new
  * ones granted at once, or all of them QUEUED, or an error and nothing at all. Pure: a repeat over the same records
@@ -183,12 +194,15 @@ export const decideClaims = (
   }
   for (const volume of drafts.values()) checkRoom(volume);
   const { changes, blocking } = grantSet(drafts, set, (plugin) => view.facts(plugin), at);
-  if (blocking.length === 0) return { changes, uids };
+  if (blocking.length === 0) return { changes: withBirths(changes, set), uids };
   const aliases = new Set(added.map((m) => m.claim.alias));
   const hard = order.queue ? undefined : blocking.find((b) => !passesByItself(order, b, aliases));
   if (hard !== undefined) throw obstacleError(hard.volume, order.node, hard.obstacle, view);
   return {
     uids,
-    changes: new Map([...drafts].map(([key, volume]) => [key, { volume, ended: [], notes: queued.get(key) ?? [] }])),
+    changes: withBirths(
+      new Map([...drafts].map(([key, volume]) => [key, { volume, ended: [], notes: queued.get(key) ?? [] }])),
+      set,
+    ),
   };
 };

@@ -120,6 +120,41 @@ export interface ReleaseClaimsInput {
 /** Which claims of a workload are meant. */
 export interface ClaimSelection extends ReleaseClaimsInput {}
 
+export interface ReconcileWorkloadsInput {
+  /** What `listPosition` answered before the list was made. */
+  readonly position: string;
+  /** Empty = every node; not both are. */
+  readonly node: string;
+  /** Empty = every namespace. */
+  readonly namespace: string;
+  /** An empty namespace is that of the input. */
+  readonly live: readonly { readonly namespace: string; readonly workload: string }[];
+  readonly noneLive: boolean;
+  readonly dryRun: boolean;
+  readonly reason: string;
+}
+
+/** A claim of a workload that its scheduler does not know, as it was found. */
+export interface StaleClaim {
+  readonly namespace: string;
+  readonly volume: string;
+  readonly workload: string;
+  readonly alias: string;
+  readonly uid: string;
+  readonly node: string;
+  readonly state: ClaimState;
+  readonly createdAt: number;
+}
+
+export interface ReconciledWorkloads {
+  /** The first of those that were released, or would be. */
+  readonly released: readonly StaleClaim[];
+  readonly releasedCount: number;
+  readonly liveCount: number;
+  readonly youngerCount: number;
+  readonly releasingCount: number;
+}
+
 export interface HandOverInput {
   readonly namespace: string;
   readonly fromWorkload: string;
@@ -222,6 +257,9 @@ export interface Commands {
   /** In the order of the request. */
   createClaims(input: CreateClaimsInput, caller: Caller): Promise<readonly ClaimView[]>;
   releaseClaims(input: ReleaseClaimsInput, caller: Caller): Promise<readonly ClaimView[]>;
+  /** Now, in the order of all claims. */
+  listPosition(): Promise<string>;
+  reconcileWorkloads(input: ReconcileWorkloadsInput, caller: Caller): Promise<ReconciledWorkloads>;
   handOver(input: HandOverInput, caller: Caller): Promise<readonly ClaimView[]>;
   getClaim(input: GetClaimInput): Promise<ClaimView>;
   listClaims(filter: ClaimFilter, page: PageInput): Promise<Page<ClaimView>>;

@@ -13,6 +13,7 @@ export type VolumeIndex =
   | "volume-unsettled"
   | "volume-external"
   | "volume-blocked"
+  | "claim-namespace"
   | "claim-node"
   | "claim-workload";
 
@@ -96,6 +97,7 @@ const indexesOf = (volume: VolumeRecord, unsettled: boolean): readonly IndexEntr
     entry("volume-all", "all"),
     entry("volume-namespace", volume.namespace),
     entry("volume-plugin", volume.plugin),
+    ...(claims.length === 0 ? [] : [entry("claim-namespace", volume.namespace)]),
     ...[...nodes].map((node) => entry("claim-node", node)),
     ...[...workloads].map((workload) => entry("claim-workload", workload)),
     ...(volume.externalId === "" ? [] : [entry("volume-external", externalValue(volume.plugin, volume.externalId))]),
