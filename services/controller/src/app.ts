@@ -26,11 +26,8 @@ import { wireNodes } from "./node-wiring.ts";
 import { createAgentGateway } from "./nodes/agent-gateway.ts";
 import { createNodeRegistry } from "./nodes/node-registry.ts";
 import { createNodeStore } from "./nodes/node-store.ts";
-import { createControllerPlugins } from "./plugins/controller-plugins.ts";
-import { createHalvesOnNodes } from "./plugins/halves-on-nodes.ts";
-import { createPluginInstances } from "./plugins/plugin-instances.ts";
+import { wirePlugins } from "./plugin-wiring.ts";
 import { pluginsSettled } from "./plugins/plugins-settled.ts";
-import { createRelayLines } from "./plugins/relay-transport.ts";
 import type { Ids } from "./ports.ts";
 import { createReconciler } from "./reconcile/reconciler.ts";
 import { runChangeFeed } from "./records/change-feed.ts";
@@ -154,31 +151,22 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const secrets = createSecrets({ env: overrides.env ?? {} });
     const agents = createAgentGateway({ secrets, identity: { role: "controller", name: id }, log });
     await lifecycle.start("agents", () => () => agents.close());
-    const lines = createRelayLines({
-      identity: { role: "controller", name: id },
-      log,
-      clock,
-      gen: () => gate.state().gen,
-    });
-    await lifecycle.start("relays", () => () => lines.close());
-    const halves = createHalvesOnNodes(registry);
-    const instances = createPluginInstances({
+    const { plugins, governor } = await wirePlugins({
+      lifecycle,
+      controllerId: id,
       directory,
-      halves,
-      lines,
-      clock,
-      tracing,
-      random: ids.random,
-      onCall,
-      besideControllerOnly: () => false,
-    });
-    const plugins = createControllerPlugins({
-      instances,
+      nodes: registry,
+      profiles: pluginRecords,
+      gate: () => gate,
       secrets,
+      clock,
+      ids,
+      tracing,
       log,
+      onCall,
+      signal: work.signal,
       sourceOf: async (ref) => (await records.recent(ref))?.volume,
       ownerOf: async (storage) => (await records.owner(storage))?.volume,
-      announcedByNodes: halves.announced,
     });
     const gate = createStoreGate({
       store,
@@ -202,6 +190,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       agents,
       nodes: registry,
       gate,
+      guard: governor,
       clock,
       ids,
       log,

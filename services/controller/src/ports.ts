@@ -72,6 +72,40 @@ export interface ControllerPluginFacts {
   readonly publishesReadOnly: Tri;
   readonly singleNodeMultiWriter: Tri;
   readonly listsPublishedNodes: Tri;
+  /** It is there, and its calls are held back all the same: why, for people. */
+  readonly callsHeld?: string;
+}
+
+/** How a call ended, as far as it tells of the plugin and not of its subject. */
+export interface CallEnd {
+  /** A gRPC code's name. */
+  readonly code: string;
+  readonly sent: boolean;
+  /** Another instance can take the next call. */
+  readonly elsewhere: boolean;
+}
+
+/** What was learned of the calls of each plugin, and serves the next ones. It never decides what a call proved. */
+export interface CallGuide {
+  /** A call begins; `subject` is what it is about, `policyMs` its time in the table of policies. */
+  begin(
+    plugin: string,
+    method: string,
+    subject: string,
+    policyMs: number,
+  ): { readonly deadlineMs: number; readonly end: (end: CallEnd) => void };
+  /** Why calls of the plugin are held back now, for people. */
+  held(plugin: string): string | undefined;
+}
+
+/** How much is asked of a plugin. */
+export interface PluginLoad {
+  readonly breaker: "closed" | "open" | "half-open";
+  /** Calls that hold a slot. */
+  readonly running: number;
+  /** Calls at once now, and by the profile. */
+  readonly limit: number;
+  readonly most: number;
 }
 
 /** The controller half of the plugins, wherever they run. Secrets are resolved inside, per call, and never leave it. */

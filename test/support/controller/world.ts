@@ -14,6 +14,7 @@ import type { VolumeCapability, VolumeRecord } from "@holdfast/controller/domain
 import type { NodeDecisions, Nodes, NodeView, Store, StoreGate } from "@holdfast/controller/ports";
 import { createDrainKeeper } from "@holdfast/controller/reconcile/drain-keeper";
 import type { ReconcileFailpoint } from "@holdfast/controller/reconcile/failpoints";
+import { createPluginGovernor } from "@holdfast/controller/reconcile/plugin-governor";
 import { createReconciler } from "@holdfast/controller/reconcile/reconciler";
 import { createAuditRecords } from "@holdfast/controller/records/audit-records";
 import { createChanges } from "@holdfast/controller/records/changes";
@@ -263,6 +264,7 @@ export const createWorld = async (
       agents,
       nodes,
       gate,
+      guard: createPluginGovernor({ allowed: pluginRecords.of, clock, random: ids.random, log, signal }),
       clock,
       ids,
       log,

@@ -9,7 +9,7 @@ export const waitingFor = (volume: VolumeRecord, claim: Claim, facts: GrantFacts
     case "QUEUED":
       return obstacleTo(volume, claim, facts)?.message ?? "the other members of its set";
     case "ATTACHING":
-      return unvetted || (facts.pluginTrouble ?? "");
+      return unvetted || (facts.pluginTrouble ?? facts.callsHeld ?? "");
     case "OFFERED":
       return unvetted || (facts.nodeReady ? "" : `node ${claim.node} is not ready`);
     case "ACTIVE":
@@ -20,7 +20,7 @@ export const waitingFor = (volume: VolumeRecord, claim: Claim, facts: GrantFacts
     case "DETACHING":
       return volume.intent !== undefined && volume.intent.node !== claim.node
         ? `another call of the volume to end (${volume.intent.op})`
-        : (facts.pluginTrouble ?? "");
+        : (facts.pluginTrouble ?? facts.callsHeld ?? "");
     case "RELEASED":
     case "FAILED":
     case "FENCED":

@@ -21,6 +21,8 @@ export interface GrantFacts {
   readonly machineId?: string;
   /** Why the plugin's controller half takes no call now; absent when it does. */
   readonly pluginTrouble?: string;
+  /** The plugin is there and its calls wait all the same: no obstacle to a grant, and worth telling. */
+  readonly callsHeld?: string;
   readonly pluginVersion: string;
   /** ControllerPublish needed? `unknown` waits and never means "no". */
   readonly attaches: Tri;

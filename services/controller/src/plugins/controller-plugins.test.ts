@@ -11,10 +11,16 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Tri } from "../domain/node.ts";
 import { attachmentRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
 import type { Attachment, VolumeRecord } from "../domain/volume.ts";
-import type { ControllerPlugins } from "../ports.ts";
+import type { CallGuide, ControllerPlugins } from "../ports.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { createControllerPlugins } from "./controller-plugins.ts";
 import { createPluginInstances } from "./plugin-instances.ts";
+
+/** Holds nothing back, and learns nothing. */
+const trusting: CallGuide = {
+  begin: (_plugin, _method, _subject, deadlineMs) => ({ deadlineMs, end: () => undefined }),
+  held: () => undefined,
+};
 
 const name = "sim.holdfast.dev";
 const canary = "canary-5f2e1b9c";
@@ -57,8 +63,10 @@ beforeEach(async () => {
       clock: systemClock,
       tracing: createTracing("test"),
       random: Math.random,
+      guide: trusting,
       besideControllerOnly: () => false,
     }),
+    guide: trusting,
     secrets: createSecrets({ env: {} }),
     log,
     sourceOf: async ({ id }) => sources[id],

@@ -5,7 +5,7 @@
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Tri } from "../domain/node.ts";
 import type { VolumeRecord, VolumeRef } from "../domain/volume.ts";
-import type { BackendListings, ControllerPluginFacts, ControllerPlugins } from "../ports.ts";
+import type { BackendListings, CallGuide, ControllerPluginFacts, ControllerPlugins } from "../ports.ts";
 import type { Secrets } from "../secrets/secrets.ts";
 import { createAttachCalls } from "./attach-calls.ts";
 import { createListingCalls } from "./listing-calls.ts";
@@ -16,6 +16,7 @@ import { createVolumeCalls } from "./volume-calls.ts";
 
 export interface ControllerPluginsOptions {
   readonly instances: PluginInstances;
+  readonly guide: Pick<CallGuide, "held">;
   readonly secrets: Secrets;
   readonly log: Logger;
   /** The volume that another one is to be made from. */
@@ -32,13 +33,14 @@ export interface ControllerPluginsOptions {
 export const createControllerPlugins = (
   options: ControllerPluginsOptions,
 ): ControllerPlugins & { readonly listings: BackendListings } => {
-  const { instances, secrets, log, sourceOf, ownerOf, announcedByNodes } = options;
+  const { instances, guide, secrets, log, sourceOf, ownerOf, announcedByNodes } = options;
 
   const facts = (plugin: string): ControllerPluginFacts => {
     const current = instances.current(plugin)?.facts;
     const absent = current === undefined ? instances.absent(plugin) : { facts: current, why: "" };
     const known = absent.facts;
     if (known === undefined) return unseen(plugin, announcedByNodes(plugin));
+    const callsHeld = current === undefined ? undefined : guide.held(plugin);
     return {
       ready: current !== undefined,
       reason: current === undefined ? `no controller half of plugin ${plugin} can be called: ${absent.why}` : "",
@@ -49,6 +51,7 @@ export const createControllerPlugins = (
       publishesReadOnly: known.controller.PUBLISH_READONLY,
       singleNodeMultiWriter: known.controller.SINGLE_NODE_MULTI_WRITER,
       listsPublishedNodes: known.controller.LIST_VOLUMES_PUBLISHED_NODES,
+      ...(callsHeld === undefined ? {} : { callsHeld }),
     };
   };
 

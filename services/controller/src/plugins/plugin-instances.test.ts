@@ -6,9 +6,16 @@ import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { createTracing } from "@holdfast/shared/tracing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { attachmentRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
+import type { CallGuide } from "../ports.ts";
 import { createControllerPlugins } from "./controller-plugins.ts";
 import type { HalfOnNode } from "./halves-on-nodes.ts";
 import { createPluginInstances } from "./plugin-instances.ts";
+
+/** Holds nothing back, and learns nothing. */
+const trusting: CallGuide = {
+  begin: (_plugin, _method, _subject, deadlineMs) => ({ deadlineMs, end: () => undefined }),
+  held: () => undefined,
+};
 
 const facts = {
   name: "p",
@@ -53,10 +60,12 @@ const build = ({ local, besideOnly = false }: { local?: PluginConnection; beside
     clock,
     tracing: createTracing("test"),
     random: () => 0.5,
+    guide: trusting,
     besideControllerOnly: () => besideOnly,
   });
   const plugins = createControllerPlugins({
     instances,
+    guide: trusting,
     secrets: { resolve: async () => ({}) },
     log: createMemoryLogger(),
     sourceOf: async () => undefined,

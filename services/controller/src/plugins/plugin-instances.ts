@@ -5,8 +5,10 @@
  * UNAVAILABLE rests, longer each time in a row; any other answer ends that. N3 A call is made at one instance and ends with its
  * answer: what is owed goes on at another one only after its outcome was stored. N4 Facts are those of the instance that is called.
  */
+
+import { callPolicy } from "@holdfast/csi/call-policy";
 import type { PluginFacts } from "@holdfast/csi/capabilities";
-import { type CsiCaller, createCsiCaller } from "@holdfast/csi/csi-caller";
+import { type CallOptions, type CsiCaller, createCsiCaller } from "@holdfast/csi/csi-caller";
 import { type CallReport, createCsiExchange } from "@holdfast/csi/csi-exchange";
 import type { CsiMethod } from "@holdfast/csi/methods";
 import type { CallOutcome } from "@holdfast/csi/outcome";
@@ -14,6 +16,7 @@ import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
 import { backoffDelay } from "@holdfast/shared/async/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Tracing } from "@holdfast/shared/tracing";
+import type { CallGuide } from "../ports.ts";
 import { type Candidate, chooseInstance } from "./choose-instance.ts";
 import type { HalfOnNode, HalvesOnNodes } from "./halves-on-nodes.ts";
 import type { PluginInstance } from "./plugin-calls.ts";
@@ -38,6 +41,7 @@ export interface PluginInstancesOptions {
   readonly tracing: Tracing;
   readonly random: () => number;
   readonly onCall?: ((report: CallReport) => void) | undefined;
+  readonly guide: Pick<CallGuide, "begin">;
   /** The secrets of the plugin's controller calls stay with the controllers. */
   readonly besideControllerOnly: (plugin: string) => boolean;
 }
@@ -50,7 +54,7 @@ interface Found extends Candidate {
 const rests = { baseMs: 1_000, capMs: 30_000 };
 
 export const createPluginInstances = (options: PluginInstancesOptions): PluginInstances => {
-  const { directory, halves, lines, clock, tracing, random, onCall, besideControllerOnly } = options;
+  const { directory, halves, lines, clock, tracing, random, onCall, guide, besideControllerOnly } = options;
   const resting = new Map<string, { readonly until: number; readonly failures: number }>();
   const last = new Map<string, string>();
   const relayed = new Map<string, { readonly facts: PluginFacts; readonly caller: CsiCaller }>();
@@ -115,6 +119,11 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
     return outcome;
   };
 
+  const another = (plugin: string, id: string): boolean => {
+    const now = clock.monotonic();
+    return all(plugin).some((one) => one.id !== id && one.restsUntil <= now);
+  };
+
   const forget = (plugin: string): void => {
     const here = new Set(halves.of(plugin).map(({ node }) => halfIdOf(plugin, node.name)));
     for (const id of [...relayed.keys()])
@@ -138,15 +147,16 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
         facts,
         async call(method, request, call) {
           last.set(plugin, id);
-          return noted(id, await caller.call(method, request, call));
+          const { deadlineMs, end } = guide.begin(plugin, method, subjectOf(call), callPolicy[method].deadlineMs);
+          const outcome = noted(id, await caller.call(method, request, { deadlineMs, ...call }));
+          const { code, sent } = outcome.outcome === "done" ? { code: "OK", sent: true } : outcome.failure;
+          end({ code, sent, elsewhere: code === "UNAVAILABLE" && another(plugin, id) });
+          return outcome;
         },
         stream: caller.stream,
       };
     },
-    another(plugin, id) {
-      const now = clock.monotonic();
-      return all(plugin).some((one) => one.id !== id && one.restsUntil <= now);
-    },
+    another,
     absent(plugin) {
       const seen = directory
         .list()
@@ -177,3 +187,5 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
     },
   };
 };
+
+const subjectOf = ({ subject }: CallOptions): string => `${subject?.namespace ?? ""}/${subject?.volume ?? ""}`;

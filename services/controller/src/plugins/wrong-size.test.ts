@@ -48,6 +48,7 @@ const plugins = createControllerPlugins({
     names: () => [],
     onChange: () => () => undefined,
   },
+  guide: { held: () => undefined },
   secrets: { resolve: async () => ({}) },
   log: createMemoryLogger(),
   sourceOf: async () => undefined,

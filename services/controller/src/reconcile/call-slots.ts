@@ -1,128 +1,260 @@
 /**
- * How many calls a plugin gets at once.
+ * When a call of a plugin may start. Everything that waits is in memory; what is owed is in the record.
  *
- * S1 Never more than `perPlugin` calls of one plugin run. S2 At most one attach or detach of one (plugin, node) pair runs.
- * S3 A waiting attach or create goes before every waiting detach or delete, but after `fairness` of them in a row one of the
- * others has its turn, so that neither starves. S4 An aborted waiter rejects and leaves; nothing is kept when nothing waits.
+ * S1 No call starts that the guard does not allow: its limit, and a breaker that is open. S2 At most `perNode` attaches and
+ * detaches of one (plugin, node) pair run; one that takes far longer than usual makes room for another, up to `mostOverdue`.
+ * S3 Nothing that waits is starved: the turns are those of slot-queues.ts. S4 An aborted waiter rejects and leaves; one that is not
+ * wanted any more leaves too; nothing is kept when nothing waits. S5 Calls that are made again hold at most their share of the
+ * slots: what fails does not keep out what works. S6 Of a method that the profile names exclusive one call runs at a time.
  */
+import type { Clock } from "@holdfast/shared/async/clock";
 import { reasonOf } from "@holdfast/shared/async/signals";
+import { createSlotQueues, type Place, type SlotClass, type SlotQueues } from "./slot-queues.ts";
 
 export interface SlotRequest {
   readonly plugin: string;
   /** Absent for calls that concern no node. */
   readonly node?: string | undefined;
-  /** Making something goes before taking something away. */
-  readonly kind: "make" | "remove";
+  /** Making something goes before taking something away, and both before looking. */
+  readonly kind: SlotClass;
+  /** The CSI method, for the profile's exclusive ones and for the time it usually takes. */
+  readonly method?: string;
+  /** It was tried before. */
+  readonly repeat?: boolean;
+  /** The volume or snapshot, by its key: whoever waits for it may be asked whether it is still wanted. */
+  readonly subject?: string;
+}
+
+/** What bounds the calls of a plugin. */
+export interface SlotGuard {
+  allows(plugin: string): boolean;
+  repeatsAtOnce(plugin: string): number;
+  perNode(plugin: string): number;
+  exclusive(plugin: string, method: string): boolean;
+  /** A call that has run so long holds its node no more. */
+  overdueMs(plugin: string, method: string): number;
+  started(plugin: string): void;
+  ended(plugin: string): void;
+  /** More may be allowed now than before. */
+  onChange(listener: (plugin: string) => void): () => void;
 }
 
 export interface CallSlots {
   /** Waits for a slot and holds it while `fn` runs. */
   run<T>(request: SlotRequest, signal: AbortSignal, fn: () => Promise<T>): Promise<T>;
+  /** As `run`; undefined, and nothing run, when it turned out while it waited that it is not wanted any more. */
+  runIfWanted<T>(
+    request: SlotRequest,
+    wanted: () => Promise<boolean>,
+    signal: AbortSignal,
+    fn: () => Promise<T>,
+  ): Promise<T | undefined>;
+  /** Something about it has changed: those that wait for it are asked whether they are still wanted. */
+  recheck(subject: string): void;
   /** Plugins with something running or waiting. */
   size(): number;
+  waiting(plugin: string): number;
 }
 
-interface Waiter {
+interface Waiter extends Place {
   readonly request: SlotRequest;
-  readonly admit: () => void;
+  readonly admit: (held: Held) => void;
+  readonly drop: () => void;
+  readonly wanted: (() => Promise<boolean>) | undefined;
 }
 
 interface PluginSlots {
   running: number;
-  readonly nodes: Set<string>;
-  readonly waiting: Set<Waiter>;
-  /** How many makers were admitted in a row while a remover waited. */
-  makersInARow: number;
+  repeats: number;
+  /** Calls of each node that count (S2), and those that do not any more. */
+  readonly nodes: Map<string, number>;
+  readonly overdue: Map<string, number>;
+  readonly exclusive: Set<string>;
+  readonly queues: SlotQueues<Waiter>;
 }
 
-const fairness = 4;
+/** A slot while it is held. */
+interface Held {
+  readonly request: SlotRequest;
+  readonly exclusive: boolean;
+  overdue: boolean;
+}
 
-export const createCallSlots = (perPlugin = 64): CallSlots => {
+export const mostOverdue = 4;
+
+/** What waits behind each other: calls of one node, or of one method; those made again apart, since they may have to wait longer. */
+const queueOf = ({ node, method, repeat }: SlotRequest): string =>
+  `${repeat === true ? "again" : "first"} ${node === undefined ? `method ${method ?? ""}` : `node ${node}`}`;
+
+const add = (counts: Map<string, number>, key: string, by: 1 | -1): void => {
+  const next = (counts.get(key) ?? 0) + by;
+  if (next === 0) counts.delete(key);
+  else counts.set(key, next);
+};
+
+export const createCallSlots = (guard: SlotGuard, clock: Clock): CallSlots => {
   const plugins = new Map<string, PluginSlots>();
+  const bySubject = new Map<string, Set<Waiter>>();
 
   const slotsOf = (plugin: string): PluginSlots => {
     const known = plugins.get(plugin);
     if (known !== undefined) return known;
-    const fresh: PluginSlots = { running: 0, nodes: new Set(), waiting: new Set(), makersInARow: 0 };
+    const fresh: PluginSlots = {
+      running: 0,
+      repeats: 0,
+      nodes: new Map(),
+      overdue: new Map(),
+      exclusive: new Set(),
+      queues: createSlotQueues(),
+    };
     plugins.set(plugin, fresh);
     return fresh;
   };
 
-  const fits = (slots: PluginSlots, { node }: SlotRequest): boolean =>
-    slots.running < perPlugin && (node === undefined || !slots.nodes.has(node)); // S1, S2
+  /** Beside S1, which holds for all alike. */
+  const fits = (slots: PluginSlots, { plugin, node, method, repeat }: SlotRequest): boolean =>
+    (node === undefined || (slots.nodes.get(node) ?? 0) < guard.perNode(plugin)) && // S2
+    (method === undefined || !slots.exclusive.has(method)) && // S6
+    (repeat !== true || slots.repeats < guard.repeatsAtOnce(plugin)); // S5
 
-  const take = (slots: PluginSlots, { node }: SlotRequest): void => {
+  /** Whoever waits is told by its promise, a turn later: the slot is held from here on. */
+  const hold = (slots: PluginSlots, request: SlotRequest): Held => {
+    const { plugin, node, method, repeat } = request;
+    const exclusive = method !== undefined && guard.exclusive(plugin, method);
     slots.running += 1;
-    if (node !== undefined) slots.nodes.add(node);
+    if (repeat === true) slots.repeats += 1;
+    if (node !== undefined) add(slots.nodes, node, 1);
+    if (exclusive) slots.exclusive.add(method);
+    guard.started(plugin);
+    return { request, exclusive, overdue: false };
   };
 
-  const next = (slots: PluginSlots): Waiter | undefined => {
-    let maker: Waiter | undefined;
-    let remover: Waiter | undefined;
-    for (const waiter of slots.waiting) {
-      if (!fits(slots, waiter.request)) continue;
-      if (waiter.request.kind === "make") maker ??= waiter;
-      else remover ??= waiter;
-      if (maker !== undefined && remover !== undefined) break;
-    }
-    if (maker === undefined || remover === undefined) return maker ?? remover;
-    const turnOfRemover = slots.makersInARow >= fairness; // S3
-    slots.makersInARow = turnOfRemover ? 0 : slots.makersInARow + 1;
-    return turnOfRemover ? remover : maker;
-  };
-
-  const admit = (slots: PluginSlots): void => {
-    for (let waiter = next(slots); waiter !== undefined; waiter = next(slots)) {
-      slots.waiting.delete(waiter);
-      take(slots, waiter.request);
-      waiter.admit();
+  const admit = (plugin: string, slots: PluginSlots): void => {
+    while (slots.queues.size() > 0 && guard.allows(plugin)) {
+      const waiter = slots.queues.take(({ request }) => fits(slots, request));
+      if (waiter === undefined) return;
+      forget(waiter);
+      waiter.admit(hold(slots, waiter.request));
     }
   };
 
-  const leave = (slots: PluginSlots, { plugin, node }: SlotRequest): void => {
-    slots.running -= 1;
-    if (node !== undefined) slots.nodes.delete(node);
-    admit(slots);
-    if (slots.running === 0 && slots.waiting.size === 0) plugins.delete(plugin); // S4
+  const forget = (waiter: Waiter): void => {
+    const { subject } = waiter.request;
+    if (subject === undefined) return;
+    const same = bySubject.get(subject);
+    same?.delete(waiter);
+    if (same?.size === 0) bySubject.delete(subject);
   };
 
-  const enter = (slots: PluginSlots, request: SlotRequest, signal: AbortSignal): Promise<void> | undefined => {
-    if (slots.waiting.size === 0 && fits(slots, request)) {
-      take(slots, request);
-      return undefined;
-    }
-    return new Promise((resolve, reject) => {
-      const onAbort = () => {
-        slots.waiting.delete(waiter);
-        reject(reasonOf(signal));
-      };
-      const waiter: Waiter = {
-        request,
-        admit: () => {
-          signal.removeEventListener("abort", onAbort);
-          resolve();
-        },
-      };
-      signal.addEventListener("abort", onAbort, { once: true });
-      slots.waiting.add(waiter);
-      // Others may wait for a pair that is busy, while this one could run.
-      admit(slots);
+  const tidy = (plugin: string, slots: PluginSlots): void => {
+    if (slots.running === 0 && slots.queues.size() === 0) plugins.delete(plugin); // S4
+  };
+
+  /** S2: the node of a call that takes too long is free for another. */
+  const watchOverdue = (slots: PluginSlots, held: Held): (() => void) => {
+    const { plugin, node, method = "" } = held.request;
+    const after = guard.overdueMs(plugin, method);
+    if (node === undefined || held.exclusive || !Number.isFinite(after)) return () => undefined;
+    return clock.timer(after, () => {
+      if ((slots.overdue.get(node) ?? 0) >= mostOverdue) return;
+      held.overdue = true;
+      add(slots.overdue, node, 1);
+      add(slots.nodes, node, -1);
+      admit(plugin, slots);
     });
   };
 
-  return {
-    async run(request, signal, fn) {
+  const leave = (slots: PluginSlots, { request, exclusive, overdue }: Held): void => {
+    const { plugin, node, method, repeat } = request;
+    slots.running -= 1;
+    if (repeat === true) slots.repeats -= 1;
+    if (node !== undefined) add(overdue ? slots.overdue : slots.nodes, node, -1);
+    if (exclusive && method !== undefined) slots.exclusive.delete(method);
+    guard.ended(plugin);
+    admit(plugin, slots);
+    tidy(plugin, slots);
+  };
+
+  /** The slot that is held from then on; undefined = it is not wanted any more. */
+  const wait = (
+    slots: PluginSlots,
+    request: SlotRequest,
+    wanted: Waiter["wanted"],
+    signal: AbortSignal,
+  ): Promise<Held | undefined> =>
+    new Promise((resolve, reject) => {
+      const { plugin, kind, subject } = request;
+      const out = (): void => {
+        signal.removeEventListener("abort", onAbort);
+        forget(waiter);
+        tidy(plugin, slots);
+      };
+      const onAbort = (): void => {
+        if (!slots.queues.remove(waiter)) return;
+        out();
+        reject(reasonOf(signal));
+      };
+      const waiter: Waiter = {
+        kind,
+        queue: queueOf(request),
+        request,
+        wanted,
+        admit(held) {
+          signal.removeEventListener("abort", onAbort);
+          resolve(held);
+        },
+        drop() {
+          if (!slots.queues.remove(waiter)) return;
+          out();
+          resolve(undefined);
+        },
+      };
+      signal.addEventListener("abort", onAbort, { once: true });
+      slots.queues.add(waiter);
+      if (subject !== undefined) bySubject.set(subject, (bySubject.get(subject) ?? new Set()).add(waiter));
+      // Others may wait for a node that is busy, while this one could run.
+      admit(plugin, slots);
+    });
+
+  const runIn = async <T>(
+    request: SlotRequest,
+    wanted: Waiter["wanted"],
+    signal: AbortSignal,
+    fn: () => Promise<T>,
+  ): Promise<T | undefined> => {
+    signal.throwIfAborted();
+    const slots = slotsOf(request.plugin);
+    const free = slots.queues.size() === 0 && guard.allows(request.plugin) && fits(slots, request);
+    const held = free ? hold(slots, request) : await wait(slots, request, wanted, signal);
+    if (held === undefined) return undefined;
+    const stopTimer = watchOverdue(slots, held);
+    try {
       signal.throwIfAborted();
-      const slots = slotsOf(request.plugin);
-      const wait = enter(slots, request, signal);
-      if (wait !== undefined) await wait;
-      try {
-        signal.throwIfAborted();
-        return await fn();
-      } finally {
-        leave(slots, request);
-      }
+      return await fn();
+    } finally {
+      stopTimer();
+      leave(slots, held);
+    }
+  };
+
+  guard.onChange((plugin) => {
+    const slots = plugins.get(plugin);
+    if (slots !== undefined) admit(plugin, slots);
+  });
+
+  return {
+    run: (request, signal, fn) => runIn(request, undefined, signal, fn) as ReturnType<typeof fn>,
+    runIfWanted: (request, wanted, signal, fn) => runIn(request, wanted, signal, fn),
+    recheck(subject) {
+      for (const waiter of [...(bySubject.get(subject) ?? [])])
+        void waiter.wanted?.().then(
+          (still) => {
+            if (!still) waiter.drop();
+          },
+          () => undefined,
+        );
     },
     size: () => plugins.size,
+    waiting: (plugin) => plugins.get(plugin)?.queues.size() ?? 0,
   };
 };

@@ -5,7 +5,7 @@ import { volumeKey } from "../domain/volume.ts";
 import type { AgentGateway, ControllerPlugins, Ids, Nodes, StoreGate } from "../ports.ts";
 import { createGrantFacts } from "../records/grant-facts.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
-import { createCallSlots } from "./call-slots.ts";
+import { createCallSlots, type SlotGuard } from "./call-slots.ts";
 import { runDueLoop } from "./due-loop.ts";
 import type { Failpoint } from "./failpoints.ts";
 import { createNodeWatch } from "./node-watch.ts";
@@ -25,8 +25,8 @@ export interface ReconcilerDeps {
   readonly signal: AbortSignal;
   readonly tracing?: Tracing;
   readonly failpoint?: Failpoint;
-  /** Calls of one plugin at once. */
-  readonly callsPerPlugin?: number;
+  /** What bounds the calls of each plugin. */
+  readonly guard: SlotGuard;
 }
 
 export interface Reconciler {
@@ -38,6 +38,8 @@ export interface Reconciler {
   idle(): Promise<void>;
   /** Volumes that are being worked on. */
   size(): number;
+  /** Calls of the plugin that wait for their turn. */
+  callsWaiting(plugin: string): number;
 }
 
 const pageSize = 500;
@@ -47,12 +49,13 @@ const pageSize = 500;
  * the effect and the outcome after it. Events only wake it; starting is taking up everything that is not settled.
  */
 export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
-  const { records, plugins, nodes, gate, clock, ids, log, signal } = deps;
+  const { records, plugins, nodes, gate, guard, clock, ids, log, signal } = deps;
+  const slots = createCallSlots(guard, clock);
   const tracing = deps.tracing ?? createTracing("@holdfast/controller");
   const stepDeps = {
     ...deps,
     factsOf: createGrantFacts({ nodes, plugins, gate }),
-    slots: createCallSlots(deps.callsPerPlugin),
+    slots,
     failpoint: deps.failpoint ?? (() => undefined),
     unstored: new Map<string, string>(),
   };
@@ -103,7 +106,10 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
       signal.throwIfAborted();
       const releases = [
         records.onCommit(({ keys, related }) => {
-          for (const key of keys) wake(key);
+          for (const key of keys) {
+            slots.recheck(key);
+            wake(key);
+          }
           for (const key of related) wake(key);
         }),
         nodes.onChange(watch.changed),
@@ -126,5 +132,6 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
       await work.idle();
     },
     size: work.size,
+    callsWaiting: slots.waiting,
   };
 };

@@ -51,13 +51,27 @@ const attachFailed = (
 export const attachStep: StepHandler<"attach"> = async (deps, { node, uid }, { volume, traceId }) => {
   const { plugins, slots, signal, gate, records } = deps;
   if (!gate.state().open || !plugins.facts(volume.plugin).ready) return false;
-  const answer = await slots.run({ plugin: volume.plugin, node, kind: "make" }, signal, async () => {
+  const wanted = async () => {
     const now = await current(deps, volume);
     const claim = now?.claims[uid];
     const attachment = now?.attachments[node];
     if (now === undefined || claim?.state !== "ATTACHING" || claim.goal !== "active") return undefined;
     if (attachment?.state !== "ATTACHING" || now.intent?.op !== "attach" || now.intent.node !== node) return undefined;
-    const { opId } = now.intent;
+    return { now, claim, attachment, opId: now.intent.opId };
+  };
+  const request = {
+    plugin: volume.plugin,
+    node,
+    kind: "make",
+    method: "ControllerPublishVolume",
+    repeat: (volume.claims[uid]?.attempts.count ?? 0) > 0,
+    subject: volumeKey(volume),
+  } as const;
+  const stillWanted = async (): Promise<boolean> => (await wanted()) !== undefined;
+  const answer = await slots.runIfWanted(request, stillWanted, signal, async () => {
+    const found = await wanted();
+    if (found === undefined) return undefined;
+    const { now, claim, attachment, opId } = found;
     const unstored = leaving(deps, now);
     const outcome = await settle(deps, "attach", () =>
       plugins.publish(now, attachment, { signal, attempt: claim.attempts.count + 1, claim: uid }),
@@ -141,7 +155,14 @@ export const detachStep: StepHandler<"detach"> = async (deps, { node, uid }, { v
   if (volume.intent === undefined)
     return (await records.change(volume, (v, at) => detachStarted(v, node, at), { traceId })).changed;
   if (!plugins.facts(volume.plugin).ready || !(await provedUnused(deps, volume, node))) return false;
-  const proved = await slots.run({ plugin: volume.plugin, node, kind: "remove" }, signal, async () => {
+  const request = {
+    plugin: volume.plugin,
+    node,
+    kind: "remove",
+    method: "ControllerUnpublishVolume",
+    repeat: (volume.claims[uid]?.attempts.count ?? 0) > 0,
+  } as const;
+  const proved = await slots.run(request, signal, async () => {
     const now = await current(deps, volume);
     const attachment = now?.attachments[node];
     if (now?.intent?.op !== "detach" || now.intent.node !== node || attachment?.state !== "DETACHING") return undefined;

@@ -60,7 +60,13 @@ export const createStep: StepHandler<"create"> = async (deps, _step, { volume, t
   const { plugins, slots, signal, records } = deps;
   if (!plugins.facts(volume.plugin).ready) return false;
   let unstored = false;
-  const outcome = await slots.run({ plugin: volume.plugin, kind: "make" }, signal, () => {
+  const request = {
+    plugin: volume.plugin,
+    kind: "make",
+    method: "CreateVolume",
+    repeat: volume.attempts.count > 0,
+  } as const;
+  const outcome = await slots.run(request, signal, () => {
     unstored = leaving(deps, volume);
     return settle(deps, "create", () => plugins.createVolume(volume, { signal, attempt: volume.attempts.count + 1 }));
   });
@@ -86,7 +92,9 @@ export const deleteStep: StepHandler<"delete"> = async (deps, _step, { volume, t
   const { plugins, slots, signal, records, gate } = deps;
   if (!gate.state().open || !plugins.facts(volume.plugin).ready) return false;
   let unstored = false;
-  const outcome = await slots.run({ plugin: volume.plugin, kind: "remove" }, signal, () => {
+  const repeat = volume.attempts.count > 0;
+  const request = { plugin: volume.plugin, kind: "remove", method: "DeleteVolume", repeat } as const;
+  const outcome = await slots.run(request, signal, () => {
     unstored = leaving(deps, volume);
     return settle(deps, "delete", () => plugins.deleteVolume(volume, { signal, attempt: volume.attempts.count + 1 }));
   });

@@ -40,6 +40,7 @@ export const createGrantFacts = ({
       topology: half?.topology ?? {},
       ...(node === undefined ? {} : { machineId: node.record.machineId }),
       ...(facts.ready ? {} : { pluginTrouble: facts.reason }),
+      ...(facts.callsHeld === undefined ? {} : { callsHeld: facts.callsHeld }),
       pluginVersion: facts.version,
       attaches: facts.attaches,
       publishesReadOnly: facts.publishesReadOnly,

@@ -1,0 +1,68 @@
+/** A part of the composition root: how controller plugins are reached and driven. */
+import type { CallReport } from "@holdfast/csi/csi-exchange";
+import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
+import type { Clock } from "@holdfast/shared/async/clock";
+import type { Lifecycle } from "@holdfast/shared/lifecycle";
+import type { Logger } from "@holdfast/shared/log/logger";
+import type { Tracing } from "@holdfast/shared/tracing";
+import { type ControllerPluginsOptions, createControllerPlugins } from "./plugins/controller-plugins.ts";
+import { createHalvesOnNodes } from "./plugins/halves-on-nodes.ts";
+import { createPluginInstances } from "./plugins/plugin-instances.ts";
+import { createRelayLines } from "./plugins/relay-transport.ts";
+import type { Ids, Nodes, PluginProfiles, StoreGate } from "./ports.ts";
+import { createPluginGovernor, type PluginGovernor } from "./reconcile/plugin-governor.ts";
+
+export interface PluginParts {
+  readonly plugins: ReturnType<typeof createControllerPlugins>;
+  readonly governor: PluginGovernor;
+}
+
+export interface PluginPartsDeps
+  extends Omit<ControllerPluginsOptions, "instances" | "announcedByNodes" | "guide" | "log"> {
+  readonly lifecycle: Pick<Lifecycle, "start">;
+  readonly controllerId: string;
+  readonly directory: PluginDirectory;
+  readonly nodes: Nodes;
+  readonly profiles: PluginProfiles;
+  /** Asked when a call is made: the gate is made after the plugins. */
+  readonly gate: () => Pick<StoreGate, "state">;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly tracing: Tracing;
+  readonly log: Logger;
+  readonly onCall: (report: CallReport) => void;
+  readonly signal: AbortSignal;
+}
+
+export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> => {
+  const { lifecycle, controllerId, directory, nodes, profiles, gate, clock, ids, log, tracing, onCall, signal } = deps;
+  const identity = { role: "controller", name: controllerId } as const;
+  const lines = createRelayLines({ identity, log, clock, gen: () => gate().state().gen });
+  await lifecycle.start("relays", () => () => lines.close());
+  const halves = createHalvesOnNodes(nodes);
+  const governor = createPluginGovernor({ allowed: profiles.of, clock, random: ids.random, log, signal });
+  const instances = createPluginInstances({
+    directory,
+    halves,
+    lines,
+    clock,
+    tracing,
+    random: ids.random,
+    onCall,
+    guide: governor,
+    besideControllerOnly: (plugin) => profiles.of(plugin).controllerPlacement === "beside-controller",
+  });
+  const plugins = createControllerPlugins({ ...deps, instances, announcedByNodes: halves.announced, guide: governor });
+
+  /** Facts last as long as a connection: other ones are of another process. */
+  const facts = new Map<string, unknown>();
+  const look = (plugin: string): void => {
+    const now = instances.current(plugin)?.facts;
+    if (now === undefined || now === facts.get(plugin)) return;
+    facts.set(plugin, now);
+    governor.renewed(plugin);
+  };
+  instances.onChange(look);
+  profiles.onChange(governor.renewed);
+  return { plugins, governor };
+};

@@ -1,0 +1,106 @@
+import { createManualClock } from "@holdfast/shared/async/manual-clock";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { describe, expect, it } from "vitest";
+import { createCallSlots } from "./call-slots.ts";
+import { createPluginGovernor } from "./plugin-governor.ts";
+
+const build = () => {
+  const clock = createManualClock();
+  const stop = new AbortController();
+  let most = 8;
+  const governor = createPluginGovernor({
+    allowed: () => ({ maxConcurrentCalls: most, maxConcurrentAttachesPerNode: 1, exclusiveMethods: [] }),
+    clock,
+    random: () => 1,
+    log: createMemoryLogger(),
+    signal: stop.signal,
+  });
+  const slots = createCallSlots(governor, clock);
+  /** A call that answers so. */
+  const call = (subject: string, code: string, { took = 10, elsewhere = false, sent = true } = {}) =>
+    slots.run({ plugin: "p", kind: "make", node: `node of ${subject}` }, stop.signal, async () => {
+      const { end } = governor.begin("p", "ControllerPublishVolume", subject, 60_000);
+      if (took > 0) await clock.sleep(took, stop.signal);
+      end({ code, sent, elsewhere });
+    });
+  const all = async (code: string, subjects: readonly string[], options?: Parameters<typeof call>[2]) => {
+    const calls = subjects.map((subject) => call(subject, code, options));
+    await clock.advance(options?.took ?? 10);
+    await Promise.all(calls);
+  };
+  const setMost = (next: number): void => {
+    most = next;
+  };
+  return { clock, stop, governor, slots, call, all, setMost };
+};
+
+describe("the governor of a plugin's calls", () => {
+  it("stops calls when several volumes get no answer, says so, tries one, and lets all go when it answers", async () => {
+    const { clock, governor, slots, call, all } = build();
+    await all("UNAVAILABLE", ["a", "b", "c"]);
+    expect(governor.load("p").breaker).toBe("open");
+    expect(governor.held("p")).toMatch(
+      /plugin p has not answered for .*ControllerPublishVolume answered UNAVAILABLE.*one call is tried/,
+    );
+    const waiting = ["d", "e", "f"].map((subject) => call(subject, "OK"));
+    await clock.advance(999);
+    expect(slots.waiting("p")).toBe(3);
+    await clock.advance(1);
+    expect([slots.waiting("p"), governor.load("p").breaker]).toEqual([2, "half-open"]);
+    await clock.advance(10);
+    await Promise.all([...waiting, clock.advance(10)]);
+    expect([governor.load("p").breaker, governor.held("p")]).toEqual(["closed", undefined]);
+    expect(clock.pending()).toBe(0);
+  });
+
+  it("W17: one hung volume never holds the others back", async () => {
+    const { governor, all } = build();
+    for (let n = 0; n < 10; n += 1) await all("DEADLINE_EXCEEDED", ["hung"]);
+    expect(governor.load("p")).toMatchObject({ breaker: "closed", limit: 8 });
+  });
+
+  it("counts no call that another instance takes over, nor one that was not sent", async () => {
+    const { governor, all } = build();
+    await all("UNAVAILABLE", ["a", "b", "c", "d"], { elsewhere: true });
+    await all("UNAVAILABLE", ["a", "b", "c", "d"], { sent: false });
+    await all("INTERNAL", ["a", "b", "c", "d"]);
+    expect(governor.load("p")).toMatchObject({ breaker: "closed", limit: 8 });
+  });
+
+  it("lowers the calls at once when the backend pushes back, and trusts a new process at once", async () => {
+    const { governor, all } = build();
+    await all("RESOURCE_EXHAUSTED", ["a", "b", "c"]);
+    expect(governor.load("p")).toMatchObject({ breaker: "closed", limit: 4 });
+    await all("UNAVAILABLE", ["a", "b", "c"]);
+    expect(governor.load("p").breaker).toBe("open");
+    governor.renewed("p");
+    expect(governor.load("p").breaker).toBe("closed");
+  });
+
+  it("follows the profile in both directions", async () => {
+    const { governor, all, setMost } = build();
+    await all("OK", ["a"]);
+    setMost(2);
+    governor.renewed("p");
+    expect(governor.load("p")).toMatchObject({ limit: 2, most: 2 });
+    setMost(16);
+    governor.renewed("p");
+    expect(governor.load("p")).toMatchObject({ limit: 16, most: 16 });
+  });
+
+  it("gives a method more time after a missed deadline, and the others none", async () => {
+    const { governor, all } = build();
+    await all("DEADLINE_EXCEEDED", ["a"]);
+    expect(governor.begin("p", "ControllerPublishVolume", "a", 60_000).deadlineMs).toBe(120_000);
+    expect(governor.begin("p", "DeleteVolume", "a", 60_000).deadlineMs).toBe(60_000);
+    expect(governor.begin("q", "ControllerPublishVolume", "a", 60_000).deadlineMs).toBe(60_000);
+  });
+
+  it("ends with the controller: no timer stays", async () => {
+    const { clock, stop, governor, all } = build();
+    await all("UNAVAILABLE", ["a", "b", "c"]);
+    expect(governor.load("p").breaker).toBe("open");
+    stop.abort(new Error("over"));
+    expect(clock.pending()).toBe(0);
+  });
+});
