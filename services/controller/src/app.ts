@@ -14,6 +14,7 @@ import { startTelemetry } from "@holdfast/shared/telemetry";
 import { createTracing } from "@holdfast/shared/tracing";
 import { createClaimService } from "./api/claim-service.ts";
 import { addControllerServices } from "./api/controller-services.ts";
+import { createSecretService } from "./api/secret-service.ts";
 import { createVolumeService } from "./api/volume-service.ts";
 import { createCommands } from "./commands/commands.ts";
 import { listExternalVolumesQuery } from "./commands/list-external-volumes.ts";
@@ -35,7 +36,7 @@ import { createChanges } from "./records/changes.ts";
 import { createPluginRecords } from "./records/plugin-records.ts";
 import { createVolumeRecords } from "./records/volume-records.ts";
 import { wireRepair } from "./repair-wiring.ts";
-import { createSecrets } from "./secrets/secrets.ts";
+import { createSecretParts } from "./secrets-wiring.ts";
 import { openStateDir } from "./state-dir.ts";
 import { openStore } from "./store/open-store.ts";
 
@@ -136,6 +137,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
 
     const changes = createChanges();
     const records = createVolumeRecords({ store, clock, ids, issuer, changes, signal: work.signal });
+    let wakeVolume = (_key: string): void => undefined;
     const nodeStore = createNodeStore({ store, ids });
     const registry = createNodeRegistry({
       nodes: nodeStore,
@@ -147,8 +149,17 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     await registry.load();
     const pluginRecords = createPluginRecords({ store, clock, ids, signal: work.signal });
     await pluginRecords.load();
-    const feed = wireFeed({ records, registry, pluginRecords, changes, inBackground });
-    const secrets = createSecrets({ env: overrides.env ?? {} });
+    const { secrets, ...kept } = createSecretParts({
+      config,
+      env: overrides.env ?? {},
+      store,
+      clusterUid: nodeStore.clusterUid,
+      clock,
+      ids,
+      log,
+      wakeVolume: (key) => wakeVolume(key),
+    });
+    const feed = wireFeed({ records, registry, pluginRecords, secrets: kept, changes, inBackground });
     const agents = createAgentGateway({ secrets, identity: { role: "controller", name: id }, log });
     await lifecycle.start("agents", () => () => agents.close());
     const { plugins, governor } = await wirePlugins({
@@ -182,7 +193,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     });
     inBackground("the gate of the store", gate.run(work.signal));
     await Promise.all([gate.firstLook(startPatienceMs, signal), pluginsSettled(directory, clock, signal)]);
-    const command = { records, nodes: registry, plugins, gate, feed: store, clock, ids };
+    const command = { records, nodes: registry, plugins, gate, secrets: kept.commands, feed: store, clock, ids };
     const commands = createCommands(command);
     const reconciler = createReconciler({
       records,
@@ -198,6 +209,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       tracing,
       failpoint,
     });
+    wakeVolume = (key) => reconciler.wake(key, true);
     measureParts(metrics, { nodes: registry, gate, commits: records.commits, working: reconciler.size });
 
     const server = createGrpcServer({
@@ -235,10 +247,12 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       ...nodeParts,
       volumes: createVolumeService(api),
       claims: createClaimService(api),
+      secrets: createSecretService({ secrets: kept.commands, tracing }),
       repair: wireRepair({ ...command, store, gate, agents, tracing, signal: work.signal }),
     });
 
     await lifecycle.start("reconciler", async () => {
+      inBackground("looking after stored secrets", kept.upkeep.run(work.signal));
       for (const [what, task] of nodeParts.background()) inBackground(what, task);
       inBackground("following the store", runChangeFeed({ ...feed, store, clock, log, signal: work.signal }));
       await reconciler.start();

@@ -77,6 +77,40 @@ export const configSchema = defineConfig({
     doc: "Directory of this controller's own memory; one controller alone may use it.",
     default: "/var/lib/holdfast-controller",
   }),
+  secretKeys: optional(
+    pathSetting({
+      env: "HOLDFAST_SECRET_KEYS",
+      doc: "File of the keys that stored secrets are encrypted with: one '<id> <32 bytes in base64>' a line, the newest first.",
+    }),
+  ),
+  vaultAddress: optional(
+    stringSetting({
+      env: "HOLDFAST_VAULT_ADDRESS",
+      doc: "Vault server for references like vault:mount/path: https://host:8200.",
+      pattern: /^https?:\/\/[^\s/?#@]+\/?$/,
+      hint: "has to be https://host:port or http://host:port",
+    }),
+  ),
+  vaultTokenFile: optional(
+    pathSetting({
+      env: "HOLDFAST_VAULT_TOKEN_FILE",
+      doc: "File with the token for Vault; read for each request, so that whoever renews it writes there.",
+    }),
+  ),
+  vaultCaFile: optional(
+    pathSetting({
+      env: "HOLDFAST_VAULT_CA_FILE",
+      doc: "PEM of the authorities that Vault's certificate is checked by.",
+    }),
+  ),
+  vaultNamespace: optional(
+    stringSetting({
+      env: "HOLDFAST_VAULT_NAMESPACE",
+      doc: "Vault's own namespace, where it has several.",
+      pattern: /^[A-Za-z0-9_./-]{1,128}$/,
+      hint: "has to be 1 to 128 of letters, digits, '_', '.', '/' and '-'",
+    }),
+  ),
   id: optional(
     stringSetting({
       env: "HOLDFAST_ID",

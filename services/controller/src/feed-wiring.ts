@@ -9,6 +9,7 @@ export interface FeedParts {
   readonly records: VolumeRecords;
   readonly registry: NodeRegistry;
   readonly pluginRecords: PluginRecords;
+  readonly secrets: { readonly changed: ChangeFeedDeps["secretChanged"]; readonly forgetAll: () => void };
   readonly changes: Changes;
   readonly inBackground: (what: string, task: Promise<unknown>) => void;
 }
@@ -16,18 +17,22 @@ export interface FeedParts {
 const nodesAmong = (keys: readonly string[]): readonly string[] =>
   keys.filter((key) => key.startsWith(nodeChangeKey(""))).map((key) => key.slice(nodeChangeKey("").length));
 
-export const wireFeed = (deps: FeedParts): Pick<ChangeFeedDeps, "records" | "learnOfPlugin" | "changes"> => {
-  const { records, registry, pluginRecords, changes, inBackground } = deps;
+export const wireFeed = (
+  deps: FeedParts,
+): Pick<ChangeFeedDeps, "records" | "learnOfPlugin" | "secretChanged" | "changes"> => {
+  const { records, registry, pluginRecords, secrets, changes, inBackground } = deps;
   return {
     records: {
       learnOf: records.learnOf,
       forgetAll() {
         records.forgetAll();
+        secrets.forgetAll();
         inBackground("reading the nodes again", registry.load());
         inBackground("reading the plugins again", pluginRecords.load());
       },
     },
     learnOfPlugin: pluginRecords.learnOf,
+    secretChanged: secrets.changed,
     changes: {
       ...changes,
       publish(...keys) {

@@ -57,6 +57,8 @@ export interface CallContext {
   readonly attempt: number;
   /** The claim's uid, for traces; a call of the volume itself has none. */
   readonly claim?: string;
+  /** Told, of a publish that was done, the reference to the version of the secret that it was done with. */
+  readonly usedSecret?: (pinned: string) => void;
 }
 
 /** A controller plugin as far as it is known; `unknown` waits and never means "no". */

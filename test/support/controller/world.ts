@@ -8,6 +8,7 @@ import {
 import type { CreateClaimsInput, CreateVolumeInput } from "@holdfast/controller/commands/model";
 import { createNodeCommands } from "@holdfast/controller/commands/node-commands";
 import { createRepairCommands } from "@holdfast/controller/commands/repair/repair-commands";
+import { createSecretCommands } from "@holdfast/controller/commands/secret-commands";
 import type { AccessMode } from "@holdfast/controller/domain/access";
 import type { NodeRecord } from "@holdfast/controller/domain/node";
 import type { VolumeCapability, VolumeRecord } from "@holdfast/controller/domain/volume";
@@ -20,6 +21,8 @@ import { createAuditRecords } from "@holdfast/controller/records/audit-records";
 import { createChanges } from "@holdfast/controller/records/changes";
 import { createPluginRecords } from "@holdfast/controller/records/plugin-records";
 import { createVolumeRecords } from "@holdfast/controller/records/volume-records";
+import { createSealer } from "@holdfast/controller/secrets/sealer";
+import { createSecretRecords } from "@holdfast/controller/secrets/secret-records";
 import { createSqliteStore } from "@holdfast/controller/store/sqlite/sqlite-store";
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
@@ -27,6 +30,9 @@ import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { createFakeAgents } from "./fake-agents.ts";
 import { createFakeBackend } from "./fake-backend.ts";
 import { createFakeListings } from "./fake-listings.ts";
+
+const secretKey = { id: "k1", key: Buffer.alloc(32, 7) };
+const secretKeys = { first: secretKey, byId: new Map([[secretKey.id, secretKey.key]]) };
 
 export const plugin = "csi.example";
 export const caller = { who: "test", why: "test" };
@@ -246,7 +252,13 @@ export const createWorld = async (
     const records = createVolumeRecords({ store, clock, ids, issuer: `c1/${lives}`, changes, signal });
     const pluginRecords = createPluginRecords({ store, clock, ids, signal });
     await pluginRecords.load();
-    const commandDeps = { records, nodes, plugins: backend, gate, feed: store, clock, ids };
+    const secrets = createSecretCommands({
+      records: createSecretRecords({ store, ids }),
+      sealer: createSealer({ keyFile: { keys: async () => secretKeys }, clusterUid: async () => "world" }),
+      clock,
+      changed: () => undefined,
+    });
+    const commandDeps = { records, nodes, plugins: backend, gate, secrets, feed: store, clock, ids };
     const commands = createCommands(commandDeps);
     const audit = createAuditRecords({ store, ids });
     const repair = createRepairCommands({ ...commandDeps, agents, audit, signal });
@@ -274,7 +286,19 @@ export const createWorld = async (
     await reconciler.start();
     const nodeCommands = createNodeCommands({ ...commandDeps, nodes });
     const drains = createDrainKeeper({ nodes, records, clock, log, signal });
-    return { life, changes, records, pluginRecords, commands, repair, audit, nodeCommands, drains, reconciler };
+    return {
+      life,
+      changes,
+      records,
+      pluginRecords,
+      secrets,
+      commands,
+      repair,
+      audit,
+      nodeCommands,
+      drains,
+      reconciler,
+    };
   };
 
   let controller = await start();
@@ -318,6 +342,9 @@ export const createWorld = async (
       )) satisfies ListExternalVolumes,
     get records() {
       return controller.records;
+    },
+    get secrets() {
+      return controller.secrets;
     },
     get nodeCommands() {
       return controller.nodeCommands;

@@ -18,6 +18,7 @@ export interface ControllerServices {
   readonly nodes: Implementation<typeof NodeServiceDefinition>;
   readonly plugins: Implementation<typeof PluginServiceDefinition>;
   readonly repair: Implementation<typeof RepairServiceDefinition>;
+  readonly secrets: Implementation<typeof SecretServiceDefinition>;
   readonly link: Partial<Implementation<typeof ControllerLinkServiceDefinition>>;
 }
 
@@ -34,7 +35,7 @@ export const addControllerServices = (
   server.add(ControllerLinkServiceDefinition, unimplemented(ControllerLinkServiceDefinition, services.link));
   server.add(SnapshotServiceDefinition, unimplemented(SnapshotServiceDefinition, {}));
   server.add(PlacementServiceDefinition, unimplemented(PlacementServiceDefinition, {}));
-  server.add(SecretServiceDefinition, unimplemented(SecretServiceDefinition, {}));
+  server.add(SecretServiceDefinition, services.secrets);
   server.add(EventServiceDefinition, unimplemented(EventServiceDefinition, {}));
   return [
     VolumeServiceDefinition,
@@ -42,6 +43,7 @@ export const addControllerServices = (
     NodeServiceDefinition,
     PluginServiceDefinition,
     RepairServiceDefinition,
+    SecretServiceDefinition,
     ControllerLinkServiceDefinition,
   ].map(({ fullName }) => fullName);
 };

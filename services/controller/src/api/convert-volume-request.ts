@@ -5,29 +5,15 @@ import {
   ReclaimPolicy,
   type RegisterVolumeRequest,
   type UpdateVolumeRequest,
-  type VolumeSecrets,
   type VolumeFilter as WireFilter,
   type VolumePolicy as WirePolicy,
 } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { CreateVolumeInput, RegisterVolumeInput, UpdateVolumeInput, VolumeFilter } from "../commands/model.ts";
-import {
-  type ContentSource,
-  type SecretRefs,
-  secretFamilies,
-  type VolumePolicy,
-  volumeStates,
-} from "../domain/volume.ts";
+import { type ContentSource, type VolumePolicy, volumeStates } from "../domain/volume.ts";
 import { type Checks, durationMs, optionalId } from "./check-request.ts";
 import { capabilityFrom } from "./convert-message.ts";
+import { secretsFrom } from "./convert-secret.ts";
 import { volumeStateMessage } from "./convert-volume.ts";
-
-export const secretsFrom = (secrets: VolumeSecrets | undefined): SecretRefs =>
-  Object.fromEntries(
-    secretFamilies.flatMap((family) => {
-      const ref = secrets?.[family]?.ref ?? "";
-      return ref === "" ? [] : [[family, ref]];
-    }),
-  );
 
 /** A volume that Holdfast makes is Holdfast's to remove, and one that was there before is not, unless somebody says otherwise. */
 const reclaimFrom = (reclaim: ReclaimPolicy | undefined, registered: boolean): VolumePolicy["reclaim"] => {
@@ -66,7 +52,8 @@ export const createVolumeInput = (request: CreateVolumeRequest, checks: Checks):
     preferred: (request.topology?.preferred ?? []).map(({ segments }) => segments),
   },
   contentSource: sourceFrom(request.contentSource),
-  secretRefs: secretsFrom(request.secrets),
+  secretRefs: secretsFrom(request.namespace, request.secrets),
+  inlineSecrets: request.inlineSecrets,
   labels: request.labels,
   policy: policyFrom(request.policy, false, checks),
   requestId: request.requestId,
@@ -84,7 +71,7 @@ export const updateVolumeInput = (request: UpdateVolumeRequest, checks: Checks):
     update: {
       ...(labels === undefined ? {} : { labels: labels.labels }),
       ...(policy === undefined ? {} : { policy: { ...next, reclaim: unsaid ? undefined : next.reclaim } }),
-      ...(secrets === undefined ? {} : { secretRefs: secretsFrom(secrets) }),
+      ...(secrets === undefined ? {} : { secretRefs: secretsFrom(request.namespace, secrets) }),
       ...(capabilities === undefined
         ? {}
         : {
@@ -110,7 +97,8 @@ export const registerVolumeInput = (request: RegisterVolumeRequest, checks: Chec
   parameters: request.parameters,
   mutableParameters: request.mutableParameters,
   accessible: request.accessibleTopology.map(({ segments }) => segments),
-  secretRefs: secretsFrom(request.secrets),
+  secretRefs: secretsFrom(request.namespace, request.secrets),
+  inlineSecrets: request.inlineSecrets,
   labels: request.labels,
   policy: policyFrom(request.policy, true, checks),
   requestId: request.requestId,

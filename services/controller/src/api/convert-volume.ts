@@ -1,12 +1,11 @@
 /** Volumes: messages of holdfast.v1 ↔ the commands' words. */
-import type { SecretReference, Topology } from "@holdfast/shared/gen/holdfast/v1/common";
+import type { Topology } from "@holdfast/shared/gen/holdfast/v1/common";
 import {
   AttachmentState,
   IntentOperation,
   NodeLossPolicy,
   ReclaimPolicy,
   type VolumeHolder,
-  type VolumeSecrets,
   type Attachment as WireAttachment,
   type Bar as WireBar,
   type Intent as WireIntent,
@@ -22,8 +21,6 @@ import type {
   Bar,
   ContentSource,
   Intent,
-  SecretFamily,
-  SecretRefs,
   Segments,
   VolumePolicy,
   VolumeRecord,
@@ -38,6 +35,7 @@ import {
   epochMessage,
   errorOf,
 } from "./convert-message.ts";
+import { secretsMessage } from "./convert-secret.ts";
 
 /** A record may have more; the whole number stands beside the list. */
 const shown = 100;
@@ -45,24 +43,6 @@ const shown = 100;
 export const volumeStateMessage = (state: VolumeState): WireVolumeState => WireVolumeState[`VOLUME_STATE_${state}`];
 
 const topology = (segments: Segments): Topology => ({ segments: { ...segments } });
-
-const secretMessage = (refs: SecretRefs, family: SecretFamily): SecretReference | undefined => {
-  const ref = refs[family];
-  return ref === undefined ? undefined : { ref };
-};
-
-const secretsMessage = (refs: SecretRefs): VolumeSecrets => ({
-  create: secretMessage(refs, "create"),
-  delete: secretMessage(refs, "delete"),
-  controllerPublish: secretMessage(refs, "controllerPublish"),
-  nodeStage: secretMessage(refs, "nodeStage"),
-  nodePublish: secretMessage(refs, "nodePublish"),
-  controllerExpand: secretMessage(refs, "controllerExpand"),
-  nodeExpand: secretMessage(refs, "nodeExpand"),
-  modify: secretMessage(refs, "modify"),
-  snapshot: secretMessage(refs, "snapshot"),
-  list: secretMessage(refs, "list"),
-});
 
 const policyMessage = (policy: VolumePolicy): WirePolicy => ({
   reclaim: policy.reclaim === "retain" ? ReclaimPolicy.RECLAIM_POLICY_RETAIN : ReclaimPolicy.RECLAIM_POLICY_DELETE,

@@ -68,7 +68,7 @@ export const createVolumeLifecycle = (
       const input = createVolumeInput(request, checks);
       const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
       refuseAll(checks, () => validateCreateVolume(input));
-      refuseLater("CreateVolume", request.inlineSecrets, input);
+      refuseLater(input);
       const caller = callerOf(deps, context, "CreateVolume");
       return await made(input, waitMs, context, () => commands.createVolume(input, caller));
     },
@@ -78,7 +78,6 @@ export const createVolumeLifecycle = (
       const input = registerVolumeInput(request, checks);
       const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
       refuseAll(checks, () => validateRegisterVolume(input));
-      refuseLater("RegisterVolume", request.inlineSecrets);
       const caller = callerOf(deps, context, "RegisterVolume");
       return await made(input, waitMs, context, () => commands.registerVolume(input, caller));
     },
@@ -114,12 +113,7 @@ export const createVolumeLifecycle = (
 };
 
 /** Fields that the API has and this version does not: said so, before anything is written. */
-const refuseLater = (
-  rpc: string,
-  inline: Readonly<Record<string, string>>,
-  input?: Pick<CreateVolumeInput, "contentSource">,
-): void => {
-  const method = `/holdfast.v1.VolumeService/${rpc}`;
-  if (Object.keys(inline).length > 0) throw notImplemented(`${method}: inline_secrets`);
-  if (input?.contentSource.kind === "snapshot") throw notImplemented(`${method}: content_source.snapshot`);
+const refuseLater = (input: Pick<CreateVolumeInput, "contentSource">): void => {
+  if (input.contentSource.kind === "snapshot")
+    throw notImplemented("/holdfast.v1.VolumeService/CreateVolume: content_source.snapshot");
 };

@@ -1,6 +1,7 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { ControllerPlugins, Ids, Nodes, Store, StoreGate } from "../ports.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
+import type { SecretReferences } from "./secret-model.ts";
 
 /** What commands work with. */
 export interface CommandDeps {
@@ -10,6 +11,7 @@ export interface CommandDeps {
   readonly gate: StoreGate;
   /** The one order of all commits. */
   readonly feed: Pick<Store, "head" | "watch">;
+  readonly secrets: SecretReferences;
   readonly clock: Clock;
   readonly ids: Ids;
 }

@@ -16,6 +16,7 @@ import {
   volumeNotAvailable,
   volumeNotFound,
 } from "./errors.ts";
+import { withKnownInline, withStoredInline } from "./inline-secrets.ts";
 import type { Caller, Commands, CreateVolumeInput, VolumeView } from "./model.ts";
 import { type Content, commonContent, firstDifference, sorted } from "./same-content.ts";
 import { validateCreateVolume } from "./validate-volume.ts";
@@ -78,20 +79,23 @@ const newVolume = (input: CreateVolumeInput, caller: Caller, uid: string, name: 
 
 export const createVolumeCommand =
   (deps: CommandDeps): Commands["createVolume"] =>
-  async (input, caller) => {
-    const { records, ids, gate, plugins } = deps;
-    validateCreateVolume(input);
-    const standing = await existing(deps, input);
+  async (asked, caller) => {
+    const { records, ids, gate, plugins, secrets } = deps;
+    validateCreateVolume(asked);
+    const known = await withKnownInline(secrets, asked);
+    const standing = await existing(deps, known ?? asked);
     if (standing !== undefined) return standing;
-    checkPlugin(input, plugins);
+    checkPlugin(asked, plugins);
     if (!gate.state().open) throw storeUnvetted(gate.state().reason);
-    await checkSource(deps, input);
+    await checkSource(deps, asked);
+    const input = await withStoredInline(secrets, asked, caller);
     const uid = ids.uuid();
     const name = ids.uuid();
-    await records.insert((at) => {
+    const make = (at: Moment) => {
       const volume = newVolume(input, caller, uid, name, at);
       return { volume, ended: [], notes: [volumeNote(volume)] };
-    });
+    };
+    await records.insert(make, () => secrets.expected(Object.values(input.secretRefs)));
     // Ours, or that of somebody who asked for the same id at the same time.
     const made = await existing(deps, input, true);
     if (made === undefined) throw volumeNotFound(input);

@@ -48,6 +48,8 @@ export interface CreateVolumeInput extends VolumeRef {
   readonly topology: { readonly required: readonly Segments[]; readonly preferred: readonly Segments[] };
   readonly contentSource: ContentSource;
   readonly secretRefs: SecretRefs;
+  /** Values for all families that have no reference. */
+  readonly inlineSecrets?: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, string>>;
   readonly policy: VolumePolicy;
   readonly requestId: string;
@@ -63,6 +65,8 @@ export interface RegisterVolumeInput extends VolumeRef {
   readonly mutableParameters: Readonly<Record<string, string>>;
   readonly accessible: readonly Segments[];
   readonly secretRefs: SecretRefs;
+  /** Values for all families that have no reference. */
+  readonly inlineSecrets?: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, string>>;
   readonly policy: VolumePolicy;
   readonly requestId: string;

@@ -21,7 +21,7 @@ const other = () => {
   const ids = { uuid: () => randomUUID(), random: () => 0.5 };
   const signal = new AbortController().signal;
   const records = createVolumeRecords({ store, clock, ids, issuer: "c2/1", changes: createChanges(), signal });
-  return createCommands({ records, nodes, plugins: backend, gate, feed: store, clock, ids });
+  return createCommands({ records, nodes, plugins: backend, gate, secrets: world.secrets, feed: store, clock, ids });
 };
 
 const aliased = (volume: string, alias: string) => ({

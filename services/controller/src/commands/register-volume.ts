@@ -14,6 +14,7 @@ import {
   volumeLeaving,
   volumeNotFound,
 } from "./errors.ts";
+import { withKnownInline, withStoredInline } from "./inline-secrets.ts";
 import type { Caller, Commands, RegisterVolumeInput, VolumeView } from "./model.ts";
 import { type Content, commonContent, firstDifference, sorted } from "./same-content.ts";
 import { validateRegisterVolume } from "./validate-volume.ts";
@@ -66,18 +67,24 @@ const existing = async (
  */
 export const registerVolumeCommand =
   (deps: CommandDeps, inSpiteOfDelete = false): Commands["registerVolume"] =>
-  async (input, caller) => {
-    const { records, ids, gate, plugins } = deps;
-    validateRegisterVolume(input);
-    const standing = await existing(deps, input, false);
+  async (asked, caller) => {
+    const { records, ids, gate, plugins, secrets } = deps;
+    validateRegisterVolume(asked);
+    const known = await withKnownInline(secrets, asked);
+    const standing = await existing(deps, known ?? asked, false);
     if (standing !== undefined) return standing;
-    if (!plugins.names().includes(input.plugin)) throw pluginNotFound(input.plugin);
+    if (!plugins.names().includes(asked.plugin)) throw pluginNotFound(asked.plugin);
     if (!gate.state().open) throw storeUnvetted(gate.state().reason);
+    const input = await withStoredInline(secrets, asked, caller);
     const uid = ids.uuid();
-    const adopted = await records.adopt((at) => {
+    const make = (at: Moment) => {
       const volume = newVolume(input, caller, uid, at);
       return { volume, ended: [], notes: [volumeNote(volume)] };
-    }, inSpiteOfDelete);
+    };
+    const adopted = await records.adopt(make, {
+      inSpite: inSpiteOfDelete,
+      expects: () => secrets.expected(Object.values(input.secretRefs)),
+    });
     if (adopted.kind === "leaving") throw storageLeaving(input, input, adopted.mark);
     if (adopted.kind === "taken") throw storageTaken(input, input, (await records.owner(input))?.volume);
     // Ours, or that of somebody who asked for the same id at the same time.

@@ -59,7 +59,7 @@ const askAbout = async (
 export const updateVolumeCommand =
   (deps: CommandDeps): Commands["updateVolume"] =>
   async (input, caller, signal) => {
-    const { records } = deps;
+    const { records, secrets } = deps;
     validateUpdateVolume(input);
     const { update } = input;
     const found = await records.get(input);
@@ -82,7 +82,10 @@ export const updateVolumeCommand =
         if (change.volume === null || change.volume === volume) return change;
         return { ...change, volume: { ...change.volume, changedBy: { who: caller.who, why: caller.why } } };
       },
-      { expectedRev: input.expectedRevision === 0 ? undefined : input.expectedRevision },
+      {
+        expectedRev: input.expectedRevision === 0 ? undefined : input.expectedRevision,
+        expects: () => secrets.expected(Object.values(update.secretRefs ?? {})),
+      },
     );
     if (result.volume === null) throw volumeNotFound(input);
     return { volume: result.volume, rev: result.rev };

@@ -7,6 +7,7 @@ import {
   checkOptionalId,
   checkPlugin,
   checkSecretRef,
+  checkSecretValues,
   checkSegments,
   checkString,
   limits,
@@ -72,13 +73,16 @@ export const validateCreateVolume = (input: CreateVolumeInput): void =>
 /** What is Holdfast's own, and may be changed later. */
 export const checkOwn = ({
   secretRefs,
+  inlineSecrets = {},
   labels,
   policy,
-}: Pick<UpdateVolumeInput["update"], "secretRefs" | "labels" | "policy">): readonly Violation[] => [
+}: Pick<UpdateVolumeInput["update"], "secretRefs" | "labels" | "policy"> &
+  Pick<CreateVolumeInput, "inlineSecrets">): readonly Violation[] => [
   ...secretFamilies.flatMap((family) => {
     const ref = secretRefs?.[family];
     return ref === undefined ? [] : checkSecretRef(`secrets.${fieldOf(family)}.ref`, ref);
   }),
+  ...(Object.keys(inlineSecrets).length === 0 ? [] : checkSecretValues("inline_secrets", inlineSecrets)),
   ...checkMap("labels", labels ?? {}),
   ...(policy?.identityTokens ?? []).flatMap(({ audience, ttlSeconds }, i) => [
     ...checkString(`policy.identity_tokens[${i}].audience`, audience),

@@ -14,7 +14,7 @@ import { isDoubtful } from "./doubt.ts";
 import type { Moment } from "./moment.ts";
 import type { Blocked, Failure } from "./outcome.ts";
 import { owedAgain } from "./owed-change.ts";
-import type { VolumeRecord } from "./volume.ts";
+import type { Attachment, VolumeRecord } from "./volume.ts";
 
 /** What the answers of ControllerPublish and ControllerUnpublish do to a volume and the claims that wait for them. */
 
@@ -24,14 +24,22 @@ export const attached = (
   node: string,
   context: Readonly<Record<string, string>>,
   at: Moment,
+  /** The version of the secret that did it: its undo uses the same. */
+  secretRef?: string,
 ): Change => {
   const attachment = volume.attachments[node];
   if (attachment?.state !== "ATTACHING" || volume.intent?.op !== "attach" || volume.intent.node !== node)
     return noChange(volume);
+  const held: Attachment = {
+    ...attachment,
+    state: "ATTACHED",
+    publishContext: context,
+    ...(secretRef === undefined ? {} : { secretRef }),
+  };
   const holding = withoutIntent(
     {
       ...volume,
-      attachments: { ...volume.attachments, [node]: { ...attachment, state: "ATTACHED", publishContext: context } },
+      attachments: { ...volume.attachments, [node]: held },
     },
     node,
   );

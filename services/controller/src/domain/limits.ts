@@ -1,4 +1,5 @@
 /** The bounds of what callers may send: ids, sizes, shapes. Each check answers every violation it finds. */
+import { parseSecretRef } from "./secret.ts";
 import type { VolumeCapability } from "./volume.ts";
 
 export interface Violation {
@@ -25,7 +26,8 @@ const idPattern = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
 const fsTypePattern = /^[a-z0-9._-]{1,16}$/;
 /** As CSI names plugins: reverse domain name, at most 63 characters. */
 const pluginPattern = /^[a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?$/;
-const secretRefPattern = /^(file:\/(?!.*\/\.\.(\/|$)).+|env:[A-Za-z_][A-Za-z0-9_]*)$/;
+/** Secrets that came with a volume or a snapshot are named after it: "volume." and its id. */
+const secretNamePattern = /^[a-z0-9]([a-z0-9._-]{0,71}[a-z0-9])?$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for.
 const control = /[\u0000-\u001f\u007f]/;
 
@@ -89,9 +91,30 @@ export const checkSegments = (field: string, segments: Readonly<Record<string, s
 };
 
 export const checkSecretRef = (field: string, ref: string): readonly Violation[] =>
-  secretRefPattern.test(ref) && byteLength(ref) <= 512 && !control.test(ref)
+  parseSecretRef(ref) !== undefined && byteLength(ref) <= 512 && !control.test(ref)
     ? []
-    : [violation(field, 'must be "file:/absolute/path" or "env:NAME"')];
+    : [
+        violation(
+          field,
+          'must be "file:/absolute/path", "env:NAME", "secret:name" or "vault:mount/path", the last two with "@version" if wanted',
+        ),
+      ];
+
+export const checkSecretName = (field: string, name: string): readonly Violation[] => {
+  if (name === "") return [violation(field, "is required")];
+  return secretNamePattern.test(name) && !name.includes("..")
+    ? []
+    : [violation(field, "must be 1 to 73 of a-z, 0-9, '.', '_', '-', without \"..\", between letters or digits")];
+};
+
+/** Of secrets not even a part of a key is repeated. */
+export const checkSecretValues = (field: string, values: Readonly<Record<string, string>>): readonly Violation[] => [
+  ...(Object.keys(values).length === 0 ? [violation(field, "must hold at least one value")] : []),
+  ...checkMap(field, values),
+  ...(Object.keys(values).some((key) => byteLength(key) > limits.stringBytes)
+    ? [violation(field, `must not have a key of more than ${limits.stringBytes} bytes`)]
+    : []),
+];
 
 export const checkBytes = (field: string, value: number): readonly Violation[] =>
   Number.isSafeInteger(value) && value >= 0 ? [] : [violation(field, "must be 0 to 9007199254740991 bytes")];

@@ -72,8 +72,10 @@ export interface Commit {
    */
   readonly alone?: IndexEntry | readonly IndexEntry[];
   /** Records that are only compared: refused, as by a conflict, unless each has this very revision. Never one that is written. */
-  readonly expects?: readonly Pick<RecordWrite, "ref" | "expectedRev">[];
+  readonly expects?: readonly ExpectedRecord[];
 }
+
+export type ExpectedRecord = Pick<RecordWrite, "ref" | "expectedRev">;
 
 export type CommitResult =
   | { readonly ok: true; readonly revs: readonly number[]; readonly token: string }

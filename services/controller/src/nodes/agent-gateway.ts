@@ -22,7 +22,7 @@ import type { Secrets } from "../secrets/secrets.ts";
 import { inventoryVolume, permitMessage, publishAnswer, releaseAnswer, releaseMessage } from "./convert.ts";
 
 export interface AgentGatewayOptions {
-  readonly secrets: Secrets;
+  readonly secrets: Pick<Secrets, "resolve">;
   readonly identity: Identity;
   readonly log: Logger;
   /** How long an agent may take to stage and publish, or to unpublish and unstage: both calls of the plugin and some time beside. */

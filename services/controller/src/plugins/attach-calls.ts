@@ -1,4 +1,6 @@
 /** ControllerPublishVolume, ControllerUnpublishVolume, and what the backend says of the pair. */
+import type { Outcome } from "../domain/outcome.ts";
+import { unpinned } from "../domain/secret.ts";
 import { type Attachment, type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import type { ControllerPlugins } from "../ports.ts";
 import { attachedNodes } from "./attached-nodes.ts";
@@ -9,29 +11,39 @@ import { done, nothing, notSent, type PluginCalls, subjectOf, unsayable } from "
 const namelessNode = (volume: VolumeRecord, { node }: Attachment): string =>
   `volume ${volumeKey(volume)} has no driver's id of node ${node} on record, and without one it would be detached everywhere`;
 
+const lacksSecret = (outcome: Outcome<void>): boolean =>
+  outcome.kind !== "done" && ["CREDENTIALS_REFUSED", "SECRET_NOT_FOUND"].includes(outcome.failure.reason);
+
 export const createAttachCalls = (
   calls: PluginCalls,
 ): Pick<ControllerPlugins, "publish" | "unpublish" | "attachmentAbsent"> => ({
   publish: (volume, attachment, call) =>
-    calls.run(volume.plugin, attachment.secretRef, async (instance, values) => {
+    calls.run(volume.plugin, attachment.secretRef, async (instance, values, pinned) => {
       const request = publishRequest(volume, attachment, instance.facts.controller.SINGLE_NODE_MULTI_WRITER, values);
       if ("because" in request) return unsayable(volume.plugin, request);
       const answer = await instance.call("ControllerPublishVolume", request, {
         signal: call.signal,
         subject: subjectOf(volume, call, attachment.node),
       });
+      if (answer.outcome === "done" && pinned !== undefined) call.usedSecret?.(pinned);
       return outcomeFromCall(answer, call.attempt, ({ publishContext }) => done({ ...publishContext }));
     }),
 
-  unpublish: (volume, attachment, call) =>
-    calls.run(volume.plugin, attachment.secretRef, async (instance, values) => {
-      if (attachment.nodeId === "") return notSent("INTERNAL", namelessNode(volume, attachment));
-      const answer = await instance.call("ControllerUnpublishVolume", unpublishRequest(volume, attachment, values), {
-        signal: call.signal,
-        subject: subjectOf(volume, call, attachment.node),
+  /** With the secret of the publish; with its newest version where that one is refused or gone: a key may have been exchanged since. */
+  async unpublish(volume, attachment, call) {
+    const unpublish = (secretRef: string | undefined): Promise<Outcome<void>> =>
+      calls.run(volume.plugin, secretRef, async (instance, values) => {
+        if (attachment.nodeId === "") return notSent("INTERNAL", namelessNode(volume, attachment));
+        const answer = await instance.call("ControllerUnpublishVolume", unpublishRequest(volume, attachment, values), {
+          signal: call.signal,
+          subject: subjectOf(volume, call, attachment.node),
+        });
+        return outcomeFromCall(answer, call.attempt, nothing);
       });
-      return outcomeFromCall(answer, call.attempt, nothing);
-    }),
+    const outcome = await unpublish(attachment.secretRef);
+    const newest = unpinned(attachment.secretRef);
+    return newest !== undefined && lacksSecret(outcome) ? await unpublish(newest) : outcome;
+  },
 
   async attachmentAbsent(volume, attachment, call) {
     const instance = calls.instance(volume.plugin);

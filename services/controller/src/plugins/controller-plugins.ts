@@ -2,6 +2,7 @@
  * The controller plugins by name, wherever they run: what is known of each, and one file for each family of calls. What a call
  * proves comes back as an outcome.
  */
+import { type Clock, systemClock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Tri } from "../domain/node.ts";
 import type { VolumeRecord, VolumeRef } from "../domain/volume.ts";
@@ -11,6 +12,7 @@ import { createAttachCalls } from "./attach-calls.ts";
 import { createListingCalls } from "./listing-calls.ts";
 import { createPluginCalls } from "./plugin-calls.ts";
 import type { PluginInstances } from "./plugin-instances.ts";
+import { createRefusedCredentials } from "./refused-credentials.ts";
 import { createRegisterCalls } from "./register-calls.ts";
 import { createVolumeCalls } from "./volume-calls.ts";
 
@@ -28,12 +30,13 @@ export interface ControllerPluginsOptions {
   }) => Promise<VolumeRef | undefined>;
   /** What node instances announce of a plugin's CONTROLLER_SERVICE: "no" from them means that there is nothing to wait for. */
   readonly announcedByNodes: (plugin: string) => Tri;
+  readonly clock?: Pick<Clock, "now">;
 }
 
 export const createControllerPlugins = (
   options: ControllerPluginsOptions,
 ): ControllerPlugins & { readonly listings: BackendListings } => {
-  const { instances, guide, secrets, log, sourceOf, ownerOf, announcedByNodes } = options;
+  const { instances, guide, secrets, log, sourceOf, ownerOf, announcedByNodes, clock = systemClock } = options;
 
   const facts = (plugin: string): ControllerPluginFacts => {
     const current = instances.current(plugin)?.facts;
@@ -60,6 +63,7 @@ export const createControllerPlugins = (
     another: instances.another,
     trouble: (plugin) => facts(plugin).reason,
     secrets,
+    refused: createRefusedCredentials(clock),
   });
 
   return {

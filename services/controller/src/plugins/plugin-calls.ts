@@ -12,6 +12,7 @@ import type { VolumeRef } from "../domain/volume.ts";
 import type { CallContext } from "../ports.ts";
 import type { Secrets } from "../secrets/secrets.ts";
 import type { Unsayable } from "./convert.ts";
+import type { RefusedCredentials } from "./refused-credentials.ts";
 
 /** One running process of a plugin that may be called now, however it is reached. */
 export interface PluginInstance extends Pick<CsiCaller, "call" | "stream"> {
@@ -26,7 +27,12 @@ export interface PluginCalls {
   run<T>(
     plugin: string,
     secretRef: string | undefined,
-    call: (instance: PluginInstance, secrets: Readonly<Record<string, string>>) => Promise<Outcome<T>>,
+    call: (
+      instance: PluginInstance,
+      secrets: Readonly<Record<string, string>>,
+      /** The reference to the very version that these secrets are of, where versions are kept. */
+      pinned: string | undefined,
+    ) => Promise<Outcome<T>>,
   ): Promise<Outcome<T>>;
 }
 
@@ -37,6 +43,7 @@ export interface PluginCallsOptions {
   /** Why there is none. */
   readonly trouble: (plugin: string) => string;
   readonly secrets: Secrets;
+  readonly refused: RefusedCredentials;
 }
 
 export const done = <T>(value: T): Outcome<T> => ({ kind: "done", value });
@@ -82,17 +89,26 @@ const orElsewhere = <T>(outcome: Outcome<T>, another: () => boolean): Outcome<T>
     ? { ...outcome, failure: { ...outcome.failure, elsewhere: true } }
     : outcome;
 
-export const createPluginCalls = ({ instance, another, trouble, secrets }: PluginCallsOptions): PluginCalls => ({
+export const createPluginCalls = ({
+  instance,
+  another,
+  trouble,
+  secrets,
+  refused,
+}: PluginCallsOptions): PluginCalls => ({
   instance,
   async run(plugin, secretRef, call) {
     const found = instance(plugin);
     if (found === undefined) return notSent("PLUGIN_NOT_READY", trouble(plugin));
     try {
-      const outcome = await call(found, await secrets.resolve(secretRef));
+      const secret = await secrets.read(secretRef);
+      const outcome = await call(refused.guard(plugin, found, secret), secret.values, secret.pinned);
       return orElsewhere(outcome, () => another(plugin, found.id));
     } catch (error) {
       if (!isHoldfastError(error)) throw error;
-      if (error.reason === "SECRET_NOT_FOUND") return notSent(error.reason, error.message, "block");
+      if (error.reason === "SECRET_UNREADABLE") return notSent(error.reason, error.message);
+      if (error.reason === "SECRET_NOT_FOUND" || error.reason === "SECRETS_UNAVAILABLE")
+        return notSent(error.reason, error.message, "block");
       if (error.kind !== "invalid") throw error;
       // Our own bounds found the request unfit before it was sent: no repeat will ever be better.
       return { kind: "refused", failure: { reason: error.reason, message: error.message, advice: "fail" } };

@@ -7,6 +7,7 @@ import { createTracing } from "@holdfast/shared/tracing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { attachmentRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
 import type { CallGuide } from "../ports.ts";
+import { createSecrets } from "../secrets/secrets.ts";
 import { createControllerPlugins } from "./controller-plugins.ts";
 import type { HalfOnNode } from "./halves-on-nodes.ts";
 import { createPluginInstances } from "./plugin-instances.ts";
@@ -66,7 +67,7 @@ const build = ({ local, besideOnly = false }: { local?: PluginConnection; beside
   const plugins = createControllerPlugins({
     instances,
     guide: trusting,
-    secrets: { resolve: async () => ({}) },
+    secrets: createSecrets({ env: {} }),
     log: createMemoryLogger(),
     sourceOf: async () => undefined,
     ownerOf: async () => undefined,

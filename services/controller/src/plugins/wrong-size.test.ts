@@ -4,6 +4,8 @@ import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { beforeEach, describe, expect, test } from "vitest";
 import { volumeRecord } from "../domain/testing/record-fixtures.ts";
 import type { VolumeRef } from "../domain/volume.ts";
+import { createSecrets } from "../secrets/secrets.ts";
+
 import { createControllerPlugins } from "./controller-plugins.ts";
 import type { PluginInstance } from "./plugin-calls.ts";
 
@@ -49,7 +51,7 @@ const plugins = createControllerPlugins({
     onChange: () => () => undefined,
   },
   guide: { held: () => undefined },
-  secrets: { resolve: async () => ({}) },
+  secrets: createSecrets({ env: {} }),
   log: createMemoryLogger(),
   sourceOf: async () => undefined,
   ownerOf: async ({ externalId }) => owners.get(externalId),

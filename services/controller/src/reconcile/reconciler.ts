@@ -31,7 +31,7 @@ export interface ReconcilerDeps {
 
 export interface Reconciler {
   /** Something may have to be done for the volume. Commits of this process wake by themselves. */
-  wake(key: string): void;
+  wake(key: string, hurry?: boolean): void;
   /** Resolves when everything that is owed has been taken up; runs until the signal. */
   start(): Promise<void>;
   /** Resolves when nothing runs and nothing is ready. */

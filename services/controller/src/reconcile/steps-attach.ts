@@ -73,16 +73,20 @@ export const attachStep: StepHandler<"attach"> = async (deps, { node, uid }, { v
     if (found === undefined) return undefined;
     const { now, claim, attachment, opId } = found;
     const unstored = leaving(deps, now);
+    let secretRef: string | undefined;
+    const usedSecret = (pinned: string): void => {
+      secretRef = pinned;
+    };
     const outcome = await settle(deps, "attach", () =>
-      plugins.publish(now, attachment, { signal, attempt: claim.attempts.count + 1, claim: uid }),
+      plugins.publish(now, attachment, { signal, attempt: claim.attempts.count + 1, claim: uid, usedSecret }),
     );
-    return { opId, unstored, outcome };
+    return { opId, unstored, outcome, secretRef };
   });
   if (answer === undefined) return false;
-  const { opId, unstored, outcome } = answer;
+  const { opId, unstored, outcome, secretRef } = answer;
   const decide = ofIntent(opId, (v, at) =>
     outcome.kind === "done"
-      ? attached(v, node, outcome.value, at)
+      ? attached(v, node, outcome.value, at, secretRef)
       : attachFailed(unstored ? doubted(v, at) : v, node, outcome, at),
   );
   const changed =

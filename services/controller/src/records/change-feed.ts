@@ -2,9 +2,11 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import { isAbort } from "@holdfast/shared/async/signals";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
+import type { SecretName } from "../domain/secret.ts";
 import type { StoredEvent } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
 import { type Changes, nodeChangeKey } from "./changes.ts";
+import { refOfKey } from "./volume-codec.ts";
 import type { VolumeRecords } from "./volume-records.ts";
 
 export interface ChangeFeedDeps {
@@ -13,6 +15,7 @@ export interface ChangeFeedDeps {
   /** Another controller wrote the record of a plugin. */
   readonly learnOfPlugin: (plugin: string) => Promise<void>;
   readonly changes: Changes;
+  readonly secretChanged: (name: SecretName) => void;
   readonly clock: Clock;
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -51,6 +54,10 @@ export const runChangeFeed = async (deps: ChangeFeedDeps): Promise<never> => {
         if (!signal.aborted)
           log.warn("an event of another controller was lost", { [event.ref.kind]: event.ref.key, error });
       });
+    if (event.ref.kind === "secret" && event.own === undefined) {
+      const { namespace, id } = refOfKey(event.ref.key);
+      deps.secretChanged({ namespace, name: id });
+    }
     if (event.ref.kind === "node") changes.publish(nodeChangeKey(event.ref.key));
   };
 

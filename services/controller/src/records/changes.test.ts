@@ -118,6 +118,7 @@ describe("the feed of other controllers' changes", () => {
       store,
       records,
       learnOfPlugin: async (plugin) => void learned.push(plugin),
+      secretChanged: ({ namespace, name }) => void learned.push(`${namespace}/${name}`),
       changes,
       clock,
       log: createMemoryLogger(),

@@ -1,5 +1,6 @@
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Claim, ClaimTombstone } from "../domain/claim.ts";
+import { secretUsers } from "../domain/secret.ts";
 import { planSteps } from "../domain/steps.ts";
 import type { AggregateRef, IndexEntry, RecordWrite, StoredRecord } from "../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
@@ -84,6 +85,12 @@ export interface VolumeTombstone extends VolumeRef {
   readonly deletedAt: number;
 }
 
+/** Every reference of a record, those of its attachments too: what was attached with a secret is detached with it. */
+const secretRefsOf = ({ secretRefs, attachments }: VolumeRecord): readonly (string | undefined)[] => [
+  ...Object.values(secretRefs),
+  ...Object.values(attachments).map(({ secretRef }) => secretRef),
+];
+
 const indexesOf = (volume: VolumeRecord, unsettled: boolean): readonly IndexEntry[] => {
   const claims: readonly Claim[] = Object.values(volume.claims);
   const nodes = new Set([
@@ -102,6 +109,7 @@ const indexesOf = (volume: VolumeRecord, unsettled: boolean): readonly IndexEntr
     ...[...workloads].map((workload) => entry("claim-workload", workload)),
     ...(volume.externalId === "" ? [] : [entry("volume-external", externalValue(volume.plugin, volume.externalId))]),
     ...(unsettled ? [entry("volume-unsettled", "all")] : []),
+    ...secretUsers(secretRefsOf(volume)),
     ...(isBlocked(volume) ? [entry("volume-blocked", "all")] : []),
   ];
 };

@@ -13,7 +13,7 @@ import type { ClaimTombstone } from "../domain/claim.ts";
 import { memberKey } from "../domain/claim-set-change.ts";
 import type { Moment } from "../domain/moment.ts";
 import { defaultRetry, type RetryRule } from "../domain/retry.ts";
-import type { Commit, IndexEntry } from "../domain/store-types.ts";
+import type { Commit, ExpectedRecord, IndexEntry } from "../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { Ids, Store } from "../ports.ts";
 import type { RecordCache } from "./record-cache.ts";
@@ -30,7 +30,11 @@ export interface ChangeOptions {
   readonly traceId?: string | undefined;
   /** Only over this revision of the first record; over another one the change is refused with REVISION_CONFLICT. */
   readonly expectedRev?: number | undefined;
+  /** Asked before each commit: records that have to be as they are now when it is made, or it is decided anew. */
+  readonly expects?: Expects | undefined;
 }
+
+export type Expects = () => Promise<readonly ExpectedRecord[]>;
 
 export interface ChangeResult {
   /** The record after the decision; null when it was removed or there is none. */
@@ -162,7 +166,9 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     if (stale !== undefined) throw stale;
     const remains = await Promise.all(decision.map((change, i) => remainsOf(found[i]?.volume, change)));
     const built = buildCommit(found, decision, remains, at);
-    const result = await attempt(alone === undefined ? built.commit : { ...built.commit, alone }, refs);
+    const expects = await options.expects?.();
+    const terms = { ...(alone === undefined ? {} : { alone }), ...(expects === undefined ? {} : { expects }) };
+    const result = await attempt({ ...built.commit, ...terms }, refs);
     if (result === undefined || result === "crowded") return result;
     const results = decision.map((change, i): ChangeResult => {
       const before = found[i];

@@ -15,7 +15,7 @@ import {
   externalEntry,
   volumeRef,
 } from "./volume-codec.ts";
-import type { CommitNotice, VolumeDecisions } from "./volume-decisions.ts";
+import type { CommitNotice, Expects, VolumeDecisions } from "./volume-decisions.ts";
 
 export type Make = (at: Moment) => Change;
 
@@ -31,12 +31,17 @@ export type Adoption =
 
 export interface VolumeInsertion {
   /** False when there is one already; nothing was written then. */
-  insert(make: Make): Promise<boolean>;
+  insert(make: Make, expects?: Expects): Promise<boolean>;
   /**
    * The same for storage that exists: only while no other record stands for it and no delete of it may be under way, both compared by
    * the commit itself, so that of two controllers one alone succeeds. `inSpite` of a mark takes it away with the same commit.
    */
-  adopt(make: Make, inSpite?: boolean): Promise<Adoption>;
+  adopt(make: Make, options?: AdoptOptions): Promise<Adoption>;
+}
+
+export interface AdoptOptions {
+  readonly inSpite?: boolean;
+  readonly expects?: Expects;
 }
 
 export interface VolumeInsertionDeps {
@@ -48,6 +53,8 @@ export interface VolumeInsertionDeps {
 }
 
 const maxRounds = 5;
+
+const expectsNothing: Expects = async () => [];
 
 const outcomeUnknown = (ref: VolumeRef): HoldfastError =>
   new HoldfastError({
@@ -90,7 +97,7 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
   const markOf = async (volume: VolumeRecord) => await store.get(deleteMarkRef(volume));
 
   return {
-    async insert(make) {
+    async insert(make, expects = expectsNothing) {
       const at = decisions.moment();
       const change = make(at);
       const { volume } = change;
@@ -99,7 +106,7 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
         const { commit, due } = commitOf(volume, change, at);
         for (let round = 0; round < maxRounds; round += 1) {
           const opId = round === 0 ? at.opId : ids.uuid();
-          const revs = await decisions.commitOnce({ ...commit, opId }, [volume]);
+          const revs = await decisions.commitOnce({ ...commit, opId, expects: await expects() }, [volume]);
           const found = Array.isArray(revs) ? "ours" : await standing(volume);
           if (found === "other") return false;
           if (found === "none") continue;
@@ -110,7 +117,7 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
       });
     },
 
-    async adopt(make, inSpite = false) {
+    async adopt(make, { inSpite = false, expects = expectsNothing } = {}) {
       const at = decisions.moment();
       const change = make(at);
       const { volume } = change;
@@ -120,6 +127,7 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
         for (let round = 0; round < maxRounds; round += 1) {
           const mark = await markOf(volume);
           if (mark !== undefined && !inSpite) return { kind: "leaving", mark: decodeDeleteMark(mark) };
+          const expected = await expects();
           const gone = { ref: deleteMarkRef(volume), expectedRev: mark?.rev ?? 0 };
           const revs = await decisions.commitOnce(
             {
@@ -128,8 +136,8 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
               alone: externalEntry(volume),
               requiresVetted: true,
               ...(mark === undefined
-                ? { expects: [gone] }
-                : { writes: [...commit.writes, { ...gone, body: null, indexes: [], due: [] }] }),
+                ? { expects: [gone, ...expected] }
+                : { expects: expected, writes: [...commit.writes, { ...gone, body: null, indexes: [], due: [] }] }),
             },
             [volume],
           );

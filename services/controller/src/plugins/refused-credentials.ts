@@ -1,0 +1,62 @@
+/**
+ * What plugins refused for the sake of credentials. The same call with the very same secret is answered as before without being made: many
+ * backends lock an account after some refusals. It is made again once the secret was changed, for whoever asks anew, and now and then in case
+ * that the other side was changed.
+ *
+ * R1 Only certain refusals are remembered, and only of calls that carried a secret. R2 What is remembered names a version and no value.
+ * R3 Memory is bounded; what is forgotten is tried once more.
+ */
+import type { CsiCaller } from "@holdfast/csi/csi-caller";
+import type { CallOutcome, Code } from "@holdfast/csi/outcome";
+import type { Clock } from "@holdfast/shared/async/clock";
+import type { SecretReading } from "../secrets/secrets.ts";
+
+export interface RefusedCredentials {
+  /** The instance as calls with this secret may use it. */
+  guard<I extends Pick<CsiCaller, "call">>(plugin: string, instance: I, secret: SecretReading): I;
+}
+
+interface Refusal {
+  readonly secret: string;
+  readonly at: number;
+  readonly outcome: CallOutcome<never>;
+}
+
+const codes: ReadonlySet<Code> = new Set(["UNAUTHENTICATED", "PERMISSION_DENIED"]);
+const patienceMs = 3_600_000;
+const remembered = 10_000;
+
+export const createRefusedCredentials = (clock: Pick<Clock, "now">): RefusedCredentials => {
+  const refusals = new Map<string, Refusal>();
+
+  const known = (key: string, secret: string): CallOutcome<never> | undefined => {
+    const refusal = refusals.get(key);
+    return refusal?.secret === secret && clock.now() - refusal.at < patienceMs ? refusal.outcome : undefined;
+  };
+
+  const learn = (key: string, secret: string, outcome: CallOutcome<unknown>): void => {
+    refusals.delete(key);
+    if (outcome.outcome !== "refused" || !codes.has(outcome.failure.code)) return; // R1
+    refusals.set(key, { secret, at: clock.now(), outcome }); // R2
+    const oldest = refusals.size > remembered ? refusals.keys().next().value : undefined;
+    if (oldest !== undefined) refusals.delete(oldest); // R3
+  };
+
+  return {
+    guard: (plugin, instance, { version }) =>
+      version === ""
+        ? instance
+        : {
+            ...instance,
+            async call(method, request, options) {
+              const { namespace = "", volume = "", node = "", attempt = 1 } = options.subject ?? {};
+              const key = JSON.stringify([plugin, method, namespace, volume, node]);
+              const before = attempt > 1 ? known(key, version) : undefined;
+              if (before !== undefined) return before;
+              const outcome = await instance.call(method, request, options);
+              learn(key, version, outcome);
+              return outcome;
+            },
+          },
+  };
+};
