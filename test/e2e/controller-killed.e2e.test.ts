@@ -4,7 +4,11 @@ import { type Cluster, startCluster } from "../harness/cluster.ts";
 import {
   claimVolume,
   expectClean,
+  growVolume,
+  isGrown,
+  isModified,
   makeVolume,
+  modifyVolume,
   persistently,
   releaseWorkload,
   removeVolume,
@@ -37,6 +41,10 @@ describe.skipIf(!root)("the controller is killed", () => {
     );
     await persistently("the claim", async () =>
       demand(stateName(await claimVolume(cluster, id)) === "ACTIVE", "the claim is not active"),
+    );
+    await persistently("the larger size", async () => demand(isGrown(await growVolume(cluster, id)), "not grown yet"));
+    await persistently("the other parameters", async () =>
+      demand(isModified(await modifyVolume(cluster, id)), "not modified yet"),
     );
     await persistently("the release", async () =>
       demand(

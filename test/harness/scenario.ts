@@ -74,6 +74,27 @@ export const claimVolume = async (
 export const releaseWorkload = async (cluster: Cluster, workload: string): Promise<readonly Claim[]> =>
   (await cluster.claims.releaseClaims({ namespace, workload, waitFor: waiting })).claims;
 
+const grownBytes = 32n << 20n;
+
+/** To twice the size that `makeVolume` asks for. */
+export const growVolume = async (cluster: Cluster, id: string, bytes = grownBytes): Promise<Volume | undefined> =>
+  (await cluster.volumes.expandVolume({ namespace, id, capacity: { requiredBytes: bytes }, waitFor: waiting })).volume;
+
+/** At the backend, and on every node that has it. */
+export const isGrown = (volume: Volume | undefined, bytes = grownBytes): boolean =>
+  volume?.expansion === undefined && (volume?.capacity?.actualBytes ?? 0n) >= bytes;
+
+export const modifyVolume = async (
+  cluster: Cluster,
+  id: string,
+  mutableParameters: Record<string, string> = { tier: "gold" },
+): Promise<Volume | undefined> =>
+  (await cluster.volumes.modifyVolume({ namespace, id, mutableParameters, waitFor: waiting })).volume;
+
+export const isModified = (volume: Volume | undefined, wanted: Record<string, string> = { tier: "gold" }): boolean =>
+  volume?.modification === undefined &&
+  Object.entries(wanted).every(([key, value]) => volume?.mutableParameters[key] === value);
+
 export const removeVolume = (cluster: Cluster, id: string): Promise<unknown> =>
   cluster.volumes.deleteVolume({ namespace, id, waitFor: waiting });
 

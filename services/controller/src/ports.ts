@@ -1,3 +1,7 @@
+import type { Claim } from "./domain/claim.ts";
+import type { ExpandedVolume } from "./domain/expand-answer.ts";
+import type { SizeRange } from "./domain/expansion.ts";
+import type { GrowAnswer } from "./domain/growth-change.ts";
 import type { ListedSnapshot, ListedVolume, ListingPage, ListingRequest, ListingSkills } from "./domain/listing.ts";
 import type { NodeRecord, Tri } from "./domain/node.ts";
 import type { Outcome } from "./domain/outcome.ts";
@@ -19,6 +23,7 @@ import type {
 import type { Attachment, VolumeRecord } from "./domain/volume.ts";
 import type { CreatedVolume } from "./domain/volume-change.ts";
 import type { ValidatedVolume } from "./domain/volume-registration.ts";
+import type { VolumeCondition, VolumeSample } from "./domain/volume-sample.ts";
 
 /**
  * The shared memory of all controllers. It compares and keeps; it decides nothing.
@@ -74,6 +79,14 @@ export interface ControllerPluginFacts {
   readonly publishesReadOnly: Tri;
   readonly singleNodeMultiWriter: Tri;
   readonly listsPublishedNodes: Tri;
+  readonly expandsVolumes: Tri;
+  /** CSI's VolumeExpansion, ONLINE and OFFLINE; "no" to both: the plugin does not say. */
+  readonly expandsOnline: Tri;
+  readonly expandsOffline: Tri;
+  /** What its profile says of that. */
+  readonly assumedExpansion: PluginProfile["assumedExpansion"];
+  readonly modifiesVolumes: Tri;
+  readonly getsVolumes: Tri;
   /** It is there, and its calls are held back all the same: why, for people. */
   readonly callsHeld?: string;
 }
@@ -125,6 +138,14 @@ export interface ControllerPlugins {
     call: CallContext,
   ): Promise<Outcome<Readonly<Record<string, string>>>>;
   unpublish(volume: VolumeRecord, attachment: Attachment, call: CallContext): Promise<Outcome<void>>;
+  expandVolume(volume: VolumeRecord, target: SizeRange, call: CallContext): Promise<Outcome<ExpandedVolume>>;
+  modifyVolume(
+    volume: VolumeRecord,
+    target: Readonly<Record<string, string>>,
+    call: CallContext,
+  ): Promise<Outcome<void>>;
+  /** What the backend itself says of a volume, for plugins that can be asked. */
+  lookAt(volume: VolumeRecord, call: CallContext): Promise<BackendVolume | undefined>;
   /** After NOT_FOUND from an unpublish: is the pair really absent? `unknown` when the plugin cannot tell. */
   attachmentAbsent(volume: VolumeRecord, attachment: Attachment, call: CallContext): Promise<Tri>;
 }
@@ -152,12 +173,31 @@ export interface PluginProfiles {
   onChange(listener: (plugin: string) => void): () => void;
 }
 
+export interface BackendVolume {
+  /** 0: it does not say. */
+  readonly capacity: number;
+  /** Absent: the plugin does not tell. */
+  readonly condition?: VolumeCondition;
+}
+
 /** The agents, one channel a node. A call without an answer is `uncertain` or `pending`, never an exception of its own kind. */
 export interface AgentGateway {
   publish(node: NodeRecord, permit: Permit, call: CallContext): Promise<PublishAnswer>;
   release(node: NodeRecord, order: ReleaseOrder, call: CallContext): Promise<ReleaseAnswer>;
+  /** NodeExpandVolume where the volume is published. */
+  expand(node: NodeRecord, order: GrowOrder, call: CallContext): Promise<GrowAnswer>;
+  /** How full volumes are, by uid; rejects when the agent does not answer. */
+  stats(node: NodeRecord, volumeUids: readonly string[], signal: AbortSignal): Promise<readonly VolumeSample[]>;
   /** Rejects when the agent does not answer. */
   inventory(node: NodeRecord, signal: AbortSignal): Promise<Inventory>;
+}
+
+export interface GrowOrder {
+  readonly volume: VolumeRecord;
+  /** Of the volume's claims there: how it is used. */
+  readonly claim: Claim;
+  readonly nodeEpoch: number;
+  readonly capacity: SizeRange;
 }
 
 export interface ReleaseOrder {

@@ -2,17 +2,23 @@
 import { accessConflict } from "@holdfast/controller/domain/access";
 import type { Claim } from "@holdfast/controller/domain/claim";
 import { compareEpochs, type Epoch } from "@holdfast/controller/domain/epoch";
+import type { GrowAnswer } from "@holdfast/controller/domain/growth-change";
 import type { Inventory, PublishAnswer, ReleaseAnswer } from "@holdfast/controller/domain/permit";
 import { volumeKey } from "@holdfast/controller/domain/volume";
+import type { VolumeSample } from "@holdfast/controller/domain/volume-sample";
 import type { AgentGateway } from "@holdfast/controller/ports";
 
 /** `lost` does the work and answers nothing certain, `dropped` does not even get the message. */
+export type AgentMethod = "publish" | "release" | "expand";
+
 export type AgentFault =
   | { readonly kind: "lost" }
   | { readonly kind: "dropped" }
   | { readonly kind: "not-mounted" }
   | { readonly kind: "refused"; readonly reason: string }
-  | { readonly kind: "pending"; readonly blocked: boolean };
+  | { readonly kind: "pending"; readonly blocked: boolean }
+  /** Of expand: what NodeExpandVolume answered, for certain. */
+  | { readonly kind: "code"; readonly code: string };
 
 interface Held {
   readonly claim: Claim;
@@ -24,8 +30,8 @@ interface Held {
 }
 
 export interface FakeAgents extends AgentGateway {
-  script(method: "publish" | "release", ...faults: readonly AgentFault[]): void;
-  chance(pick: ((method: "publish" | "release") => AgentFault | undefined) | undefined): void;
+  script(method: AgentMethod, ...faults: readonly AgentFault[]): void;
+  chance(pick: ((method: AgentMethod) => AgentFault | undefined) | undefined): void;
   readonly calls: readonly string[];
   readonly violations: readonly string[];
   /** `volume@node` of every mount. */
@@ -40,6 +46,10 @@ export interface FakeAgents extends AgentGateway {
   forgetReleases(): void;
   /** A local release that no controller asked for. */
   releaseLocally(node: string, claimUid: string): void;
+  /** Bytes that a node's file system has, `volume@node`. */
+  grown(): Readonly<Record<string, number>>;
+  /** What the agents measure; the default is nothing unusual. */
+  measure(make: ((node: string, volumeUid: string) => Partial<VolumeSample>) | undefined): void;
   /** No answer comes from it any more. */
   silence(node: string, silent: boolean): void;
 }
@@ -61,8 +71,10 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
   const silent = new Set<string>();
   const calls: string[] = [];
   const violations: string[] = [];
+  const sizes = new Map<string, number>();
+  let measured: ((node: string, volumeUid: string) => Partial<VolumeSample>) | undefined;
   const scripts = new Map<string, AgentFault[]>();
-  let pick: ((method: "publish" | "release") => AgentFault | undefined) | undefined;
+  let pick: ((method: AgentMethod) => AgentFault | undefined) | undefined;
 
   const on = (node: string): Map<string, Held> => {
     const known = held.get(node);
@@ -73,7 +85,7 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
   };
 
   const all = () => [...held].flatMap(([node, claims]) => [...claims.values()].map((h) => ({ node, ...h })));
-  const fault = (method: "publish" | "release") => scripts.get(method)?.shift() ?? pick?.(method);
+  const fault = (method: AgentMethod) => scripts.get(method)?.shift() ?? pick?.(method);
 
   const mount = (node: string, next: Held): void => {
     for (const other of all())
@@ -126,8 +138,42 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
       epoch: permit.epoch,
       mounted: true,
     });
+    const growth =
+      permit.expandTo === undefined ? undefined : grow(name, key, permit.volume.uid, permit.expandTo.required);
     if (how?.kind === "lost") return uncertain;
-    return { kind: "published", publication: { hostPath: `/mnt/${uid}`, mountId: 7 } };
+    return {
+      kind: "published",
+      publication: { hostPath: `/mnt/${uid}`, mountId: 7 },
+      ...(growth === undefined ? {} : { growth }),
+    };
+  };
+
+  const onHost = (node: string, volumeUid: string): boolean =>
+    [...on(node).values()].some((h) => h.volumeUid === volumeUid && h.mounted);
+
+  const failure = (code: string, advice: "again" | "fail" | "block") => ({
+    reason: code,
+    message: `NodeExpandVolume answered ${code}`,
+    advice,
+    method: "NodeExpandVolume",
+    code,
+  });
+
+  const grow = (node: string, key: string, volumeUid: string, bytes: number): GrowAnswer => {
+    calls.push(`expand ${key} ${bytes} on ${node}`);
+    const how = fault("expand");
+    if (silent.has(node) || how?.kind === "dropped")
+      return { kind: "unknown", failure: failure("UNAVAILABLE", "again") };
+    if (!onHost(node, volumeUid))
+      return { kind: "not-here", failure: { ...failure("", "again"), reason: "VOLUME_NOT_HERE" } };
+    if (how?.kind === "code")
+      return {
+        kind: "refused",
+        failure: failure(how.code, how.code === "FAILED_PRECONDITION" ? "block" : "fail"),
+      };
+    sizes.set(`${key}@${node}`, Math.max(sizes.get(`${key}@${node}`) ?? 0, bytes));
+    if (how?.kind === "lost") return { kind: "unknown", failure: failure("DEADLINE_EXCEEDED", "again") };
+    return { kind: "grown", capacity: bytes };
   };
 
   const letGo = (node: string, uid: string, volumeUid: string, epoch: Epoch): void => {
@@ -151,6 +197,21 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
   return {
     publish,
     release,
+    expand: async ({ name }, { volume, capacity }, { signal }) => {
+      signal.throwIfAborted();
+      await Promise.resolve();
+      return grow(name, volumeKey(volume), volume.uid, capacity.required);
+    },
+    stats: async ({ name }, uids) => {
+      calls.push(`stats ${name} ${uids.length}`);
+      if (silent.has(name)) throw new Error(`agent ${name} does not answer`);
+      const asked = uids.length > 0 ? uids : [...on(name).values()].map((h) => h.volumeUid);
+      return [...new Set(asked)].map((volumeUid) =>
+        onHost(name, volumeUid)
+          ? { volumeUid, usage: [], measuredAt: 1, ...measured?.(name, volumeUid) }
+          : { volumeUid, usage: [], error: { reason: "VOLUME_NOT_HERE", message: "nothing is published", at: 1 } },
+      );
+    },
     inventory: async ({ name, journalUid, nodeEpoch }): Promise<Inventory> => {
       calls.push(`inventory ${name}`);
       if (silent.has(name)) throw new Error(`agent ${name} does not answer`);
@@ -191,6 +252,10 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
     releaseLocally(node, claimUid) {
       const known = on(node).get(claimUid);
       if (known !== undefined) letGo(node, claimUid, known.volumeUid, known.epoch);
+    },
+    grown: () => Object.fromEntries(sizes),
+    measure(make) {
+      measured = make;
     },
     silence(node, is) {
       if (is) silent.add(node);

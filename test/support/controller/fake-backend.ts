@@ -1,12 +1,13 @@
 /** A storage backend with its plugin's controller half: stateful, polices its caller, answers as told. */
 import { accessRules } from "@holdfast/controller/domain/access";
+import type { ExpandedVolume } from "@holdfast/controller/domain/expand-answer";
 import type { Advice, Failure, Outcome } from "@holdfast/controller/domain/outcome";
 import type { Attachment, VolumeRecord } from "@holdfast/controller/domain/volume";
 import type { CreatedVolume } from "@holdfast/controller/domain/volume-change";
 import type { ValidatedVolume } from "@holdfast/controller/domain/volume-registration";
-import type { CallContext, ControllerPluginFacts, ControllerPlugins } from "@holdfast/controller/ports";
+import type { BackendVolume, CallContext, ControllerPluginFacts, ControllerPlugins } from "@holdfast/controller/ports";
 
-export type BackendMethod = "create" | "validate" | "delete" | "publish" | "unpublish";
+export type BackendMethod = "create" | "validate" | "delete" | "publish" | "unpublish" | "expand" | "modify";
 
 /**
  * How one call goes: `lost` does the work and gives no certain answer, `dropped` does nothing and gives none either,
@@ -37,6 +38,13 @@ export interface FakeBackend extends ControllerPlugins {
   keep(name: string, externalId: string): void;
   setFacts(facts: Partial<ControllerPluginFacts>): void;
   setAbsence(absent: "yes" | "no" | "unknown"): void;
+  /** As the backend has it, by external id. */
+  sizes(): Readonly<Record<string, number>>;
+  parameters(externalId: string): Readonly<Record<string, string>>;
+  /** Whether ControllerExpandVolume says that nodes have to follow. */
+  setNodesFollow(follow: boolean): void;
+  /** What ControllerGetVolume says; undefined = it cannot be asked. */
+  setLook(look: ((externalId: string) => BackendVolume | undefined) | undefined): void;
 }
 
 export interface BackendDeps {
@@ -73,7 +81,17 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
     publishesReadOnly: "yes",
     singleNodeMultiWriter: "yes",
     listsPublishedNodes: "yes",
+    expandsVolumes: "yes",
+    expandsOnline: "yes",
+    expandsOffline: "no",
+    assumedExpansion: "offline",
+    modifiesVolumes: "yes",
+    getsVolumes: "no",
   };
+  const sizes = new Map<string, number>();
+  const parameters = new Map<string, Readonly<Record<string, string>>>();
+  let nodesFollow = true;
+  let look: ((externalId: string) => BackendVolume | undefined) | undefined;
 
   const police = (wrong: boolean, what: string): void => {
     if (wrong) violations.push(what);
@@ -84,9 +102,10 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
     subject: string,
     signal: AbortSignal,
     work: () => Outcome<T>,
+    detail = "",
   ): Promise<Outcome<T>> => {
     signal.throwIfAborted();
-    calls.push(`${method} ${subject}`);
+    calls.push(`${method} ${subject}${detail}`);
     const lane = subject.split("@")[0] ?? subject;
     police(busy.has(lane), `two calls at once for ${lane}`);
     busy.add(lane);
@@ -124,9 +143,11 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
       call<CreatedVolume>("create", volume.name, signal, () => {
         const externalId = byName.get(volume.name) ?? `ext-${volume.name}`;
         byName.set(volume.name, externalId);
+        const size = sizes.get(externalId) ?? volume.capacity.required;
+        sizes.set(externalId, size);
         const value = {
           externalId,
-          capacity: volume.capacity.required,
+          capacity: size,
           context: {},
           accessible: [],
           pluginVersion: "1.0.0",
@@ -145,8 +166,40 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
       call<void>("delete", volume.externalId, signal, () => {
         police(attachmentsOf(volume.externalId).length > 0, `deleted while attached: ${volume.externalId}`);
         for (const [name, id] of byName) if (id === volume.externalId) byName.delete(name);
+        sizes.delete(volume.externalId);
         return { kind: "done", value: undefined };
       }),
+    expandVolume: (volume, target, { signal }) =>
+      call<ExpandedVolume>(
+        "expand",
+        volume.externalId,
+        signal,
+        () => {
+          const size = sizes.get(volume.externalId);
+          police(size === undefined, `expanded a volume that is not there: ${volume.externalId}`);
+          police(
+            facts.expandsOnline !== "yes" && attachmentsOf(volume.externalId).length > 0,
+            `[C59] expanded in use: ${volume.externalId}`,
+          );
+          const grown = Math.max(size ?? 0, target.required);
+          if (target.limit > 0 && grown > target.limit) return refused("expand", "fail", "OUT_OF_RANGE");
+          sizes.set(volume.externalId, grown);
+          return { kind: "done", value: { capacity: grown, nodesFollow } };
+        },
+        ` ${target.required}${target.limit === 0 ? "" : ` at most ${target.limit}`}`,
+      ),
+    modifyVolume: (volume, target, { signal }) =>
+      call<void>(
+        "modify",
+        volume.externalId,
+        signal,
+        () => {
+          parameters.set(volume.externalId, { ...parameters.get(volume.externalId), ...target });
+          return { kind: "done", value: undefined };
+        },
+        ` ${JSON.stringify(target)}`,
+      ),
+    lookAt: async (volume) => look?.(volume.externalId),
     publish: (volume: VolumeRecord, attachment: Attachment, { signal }: CallContext) =>
       call("publish", `${volume.externalId}@${attachment.nodeId}`, signal, () => {
         police(
@@ -193,6 +246,14 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
     },
     setAbsence(value) {
       absent = value;
+    },
+    sizes: () => Object.fromEntries(sizes),
+    parameters: (externalId) => parameters.get(externalId) ?? {},
+    setNodesFollow(value) {
+      nodesFollow = value;
+    },
+    setLook(value) {
+      look = value;
     },
   };
 };

@@ -26,6 +26,7 @@ import type {
   VolumeRecord,
   VolumeState,
 } from "../domain/volume.ts";
+import { expansionMessage, modificationMessage } from "./convert-change.ts";
 import { claimStateMessage } from "./convert-claim.ts";
 import {
   accessModeMessage,
@@ -75,6 +76,8 @@ const operations: Readonly<Record<Intent["op"], IntentOperation>> = {
   delete: IntentOperation.INTENT_OPERATION_DELETE,
   attach: IntentOperation.INTENT_OPERATION_ATTACH,
   detach: IntentOperation.INTENT_OPERATION_DETACH,
+  expand: IntentOperation.INTENT_OPERATION_EXPAND,
+  modify: IntentOperation.INTENT_OPERATION_MODIFY,
 };
 
 export const intentMessage = (intent: Intent | undefined): WireIntent | undefined =>
@@ -149,7 +152,8 @@ export const volumeMessage = ({ volume, rev }: VolumeView): WireVolume => {
     attachmentCount: BigInt(attachments.length),
     bars: volume.bars.map(barMessage),
     intent: intentMessage(volume.intent),
-    expansion: undefined,
+    expansion: expansionMessage(volume),
+    modification: modificationMessage(volume),
     attempts: volume.attempts.count,
     nextTry: dateOf(volume.attempts.nextTry),
     revision: BigInt(rev),

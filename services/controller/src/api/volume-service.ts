@@ -9,6 +9,7 @@ import { volumeFilterFrom } from "./convert-volume-request.ts";
 import { createExternalVolumes, type ExternalVolumesDeps } from "./external-volumes.ts";
 import { nextPageToken, pageFrom, questionOf } from "./page-token.ts";
 import { unimplemented } from "./unimplemented.ts";
+import { createVolumeChanges } from "./volume-changes.ts";
 import { createVolumeLifecycle } from "./volume-lifecycle.ts";
 import { watchVolumes } from "./volume-watch.ts";
 
@@ -17,6 +18,7 @@ type VolumeService = Implementation<typeof VolumeServiceDefinition>;
 export const createVolumeService = (deps: ApiDeps & ExternalVolumesDeps): VolumeService =>
   unimplemented(VolumeServiceDefinition, {
     ...createVolumeLifecycle(deps),
+    ...createVolumeChanges(deps),
     ...createVolumeReads(deps),
     ...createExternalVolumes(deps),
   });

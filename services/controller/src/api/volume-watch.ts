@@ -2,6 +2,7 @@ import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { Volume, type WatchVolumesRequest, type WatchVolumesResponse } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { VolumeFilter, VolumeView } from "../commands/model.ts";
 import { refuse } from "../commands/validate-volume.ts";
+import { isBlocked } from "../domain/growth.ts";
 import type { StoredEvent } from "../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeStates } from "../domain/volume.ts";
 import type { ApiDeps } from "./api-deps.ts";
@@ -47,9 +48,6 @@ const fitsNow = (filter: VolumeFilter, volume: VolumeRecord): boolean =>
   (!filter.blocked || isBlocked(volume)) &&
   (filter.node === "" || isOn(volume, filter.node)) &&
   Object.entries(filter.labels).every(([key, value]) => volume.labels[key] === value);
-
-const isBlocked = ({ blocked, claims }: VolumeRecord): boolean =>
-  blocked !== undefined || Object.values(claims).some((claim) => claim.blocked !== undefined);
 
 const isOn = ({ claims, attachments }: VolumeRecord, node: string): boolean =>
   attachments[node] !== undefined || Object.values(claims).some((claim) => claim.node === node);

@@ -4,9 +4,11 @@ import { createClaimsCommand } from "./create-claims.ts";
 import { createVolumeCommand } from "./create-volume.ts";
 import { deleteVolumeCommand } from "./delete-volume.ts";
 import { deregisterVolumeCommand } from "./deregister-volume.ts";
+import { expandVolumeCommand } from "./expand-volume.ts";
 import { explainVolumeQuery } from "./explain.ts";
 import { handOverCommand } from "./hand-over.ts";
 import type { Commands } from "./model.ts";
+import { modifyVolumeCommand } from "./modify-volume.ts";
 import { createWorkloadReconciliation } from "./reconcile-workloads.ts";
 import { registerVolumeCommand } from "./register-volume.ts";
 import { releaseClaimsCommand } from "./release-claims.ts";
@@ -20,6 +22,8 @@ export const createCommands = (deps: CommandDeps): Commands => ({
   updateVolume: updateVolumeCommand(deps),
   deregisterVolume: deregisterVolumeCommand(deps),
   deleteVolume: deleteVolumeCommand(deps),
+  expandVolume: expandVolumeCommand(deps),
+  modifyVolume: modifyVolumeCommand(deps),
   explainVolume: explainVolumeQuery(deps),
   createClaims: createClaimsCommand(deps),
   releaseClaims: releaseClaimsCommand(deps),

@@ -4,6 +4,7 @@ import { type Attachment, type VolumeRecord, volumeKey } from "../domain/volume.
 import { createGrantFacts, type GrantFactsOf } from "../records/grant-facts.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import { volumeNotFound } from "./errors.ts";
+import { changeActions, changeFindings, changeOwed } from "./explain-change.ts";
 import type { AttachmentExplanation, ClaimExplanation, Commands } from "./model.ts";
 import { validateRef } from "./validate-volume.ts";
 import { waitingFor } from "./waiting-for.ts";
@@ -61,6 +62,7 @@ const explainAttachment = (
 };
 
 const callsOwed = (volume: VolumeRecord): boolean =>
+  changeOwed(volume) ||
   volume.state === "CREATING" ||
   volume.state === "DELETING" ||
   Object.values(volume.claims).some((c) => c.state === "ATTACHING" || c.state === "DETACHING");
@@ -80,6 +82,7 @@ const volumeFindings = (volume: VolumeRecord, trouble: string): readonly string[
     ...(error === undefined || volume.state === "AVAILABLE"
       ? []
       : [`The last of ${volume.attempts.count} attempts ended with ${error.reason}: ${error.message}.`]),
+    ...changeFindings(volume),
     ...volume.bars.map((b) => `Node ${b.node} is barred: an old call of controller ${b.issuer} may still arrive.`),
   ];
 };
@@ -115,6 +118,7 @@ const actionsFor = (volume: VolumeRecord, claims: readonly ClaimExplanation[], t
   const all = [
     ...(volume.blocked === undefined ? [] : [volume.blocked.clearWith]),
     ...claims.flatMap((c) => (c.blocked === undefined ? [] : [c.blocked.clearWith])),
+    ...changeActions(volume),
     ...(volume.state === "FAILED" && volume.blocked === undefined
       ? [`holdfast volume delete ${volumeKey(volume)}`]
       : []),

@@ -90,6 +90,16 @@ export interface DeleteVolumeInput extends VolumeRef {
   readonly requestId: string;
 }
 
+export interface ExpandVolumeInput extends VolumeRef {
+  readonly capacity: { readonly required: number; readonly limit: number };
+  readonly requestId: string;
+}
+
+export interface ModifyVolumeInput extends VolumeRef {
+  readonly mutableParameters: Readonly<Record<string, string>>;
+  readonly requestId: string;
+}
+
 /** One volume that a workload asks for. */
 export interface ClaimSpec {
   readonly volume: string;
@@ -255,6 +265,8 @@ export interface Commands {
   deregisterVolume(input: DeleteVolumeInput, caller: Caller): Promise<LeftBehind>;
   /** undefined = it is gone. */
   deleteVolume(input: DeleteVolumeInput, caller: Caller): Promise<VolumeView | undefined>;
+  expandVolume(input: ExpandVolumeInput, caller: Caller): Promise<VolumeView>;
+  modifyVolume(input: ModifyVolumeInput, caller: Caller): Promise<VolumeView>;
   getVolume(ref: VolumeRef): Promise<VolumeView>;
   listVolumes(filter: VolumeFilter, page: PageInput): Promise<Page<VolumeView>>;
   explainVolume(ref: VolumeRef): Promise<VolumeExplanation>;

@@ -14,7 +14,14 @@ import {
   type Violation,
 } from "../domain/limits.ts";
 import { secretFamilies, type VolumeCapability, type VolumeRef } from "../domain/volume.ts";
-import type { CreateVolumeInput, DeleteVolumeInput, RegisterVolumeInput, UpdateVolumeInput } from "./model.ts";
+import type {
+  CreateVolumeInput,
+  DeleteVolumeInput,
+  ExpandVolumeInput,
+  ModifyVolumeInput,
+  RegisterVolumeInput,
+  UpdateVolumeInput,
+} from "./model.ts";
 
 export const refuse = (violations: readonly Violation[]): void => {
   if (violations.length > 0) throw invalidArgument(violations);
@@ -125,5 +132,22 @@ export const validateUpdateVolume = ({ update, expectedRevision, ...ref }: Updat
 
 export const validateDeleteVolume = (input: DeleteVolumeInput): void =>
   refuse([...checkRef(input), ...checkOptionalId("uid", input.uid), ...checkString("request_id", input.requestId)]);
+
+export const validateExpandVolume = (input: ExpandVolumeInput): void =>
+  refuse([
+    ...checkRef(input),
+    ...checkCapacity("capacity", input.capacity),
+    ...(input.capacity.required > 0 ? [] : [{ field: "capacity.required_bytes", description: "must be above zero" }]),
+    ...checkString("request_id", input.requestId),
+  ]);
+
+export const validateModifyVolume = (input: ModifyVolumeInput): void =>
+  refuse([
+    ...checkRef(input),
+    ...(Object.keys(input.mutableParameters).length > 0
+      ? checkMap("mutable_parameters", input.mutableParameters)
+      : [{ field: "mutable_parameters", description: "must name at least one" }]),
+    ...checkString("request_id", input.requestId),
+  ]);
 
 export const validateRef = (ref: VolumeRef): void => refuse(checkRef(ref));

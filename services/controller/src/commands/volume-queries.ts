@@ -1,6 +1,7 @@
+import { isBlocked } from "../domain/growth.ts";
 import { limits } from "../domain/limits.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
-import { isBlocked, type VolumeIndex } from "../records/volume-codec.ts";
+import type { VolumeIndex } from "../records/volume-codec.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import { volumeNotFound } from "./errors.ts";
 import type { Commands, VolumeFilter, VolumeView } from "./model.ts";

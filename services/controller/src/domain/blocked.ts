@@ -2,7 +2,16 @@ import type { Blocked, Failure } from "./outcome.ts";
 import { type VolumeRef, volumeKey } from "./volume.ts";
 
 /** What was being tried when it stopped. */
-export type BlockedStep = "create" | "validate" | "delete" | "attach" | "detach" | "publish" | "release";
+export type BlockedStep =
+  | "create"
+  | "validate"
+  | "delete"
+  | "attach"
+  | "detach"
+  | "expand"
+  | "modify"
+  | "publish"
+  | "release";
 
 export type BlockedReason =
   | "INCOMPATIBLE"
@@ -14,7 +23,10 @@ export type BlockedReason =
   | "PLUGIN_REFUSED"
   | "MOUNT_HELD"
   | "PERMIT_REFUSED"
-  | "NODE_REPLACED";
+  | "NODE_REPLACED"
+  | "EXPAND_IN_USE"
+  | "EXPAND_UNCERTAIN"
+  | "MODIFY_UNCERTAIN";
 
 interface Subject extends VolumeRef {
   readonly plugin: string;
@@ -73,9 +85,24 @@ const remedies: Record<BlockedReason, Remedy> = {
       `that machine ${s.machineId ?? "?"}, which was node ${s.node ?? "?"}, no longer mounts ${volumeKey(s)}`,
     clearWith: (s) => `start that machine's agent again under its name, or: holdfast node fence ${s.node ?? "?"}`,
   },
+  EXPAND_IN_USE: {
+    missingProof: (s) =>
+      `that ${s.node === undefined ? "no node has" : `no claim of node ${s.node} uses`} ${volumeKey(s)}`,
+    clearWith: (s) => `release its claims; who has it: ${explain(s)}`,
+  },
+  EXPAND_UNCERTAIN: {
+    missingProof: (s) => `how many bytes plugin ${s.plugin} has made of ${volumeKey(s)}`,
+    clearWith: (s) =>
+      `do what the plugin's message asks for, or ask for the size that it has: holdfast volume expand ${volumeKey(s)}`,
+  },
+  MODIFY_UNCERTAIN: {
+    missingProof: (s) => `which parameters plugin ${s.plugin} has set for ${volumeKey(s)}`,
+    clearWith: (s) =>
+      `give every parameter in doubt a value that the plugin takes: holdfast volume modify ${volumeKey(s)}`,
+  },
 };
 
-type CodeRow = Record<"create" | "validate" | "delete" | "attach" | "detach", BlockedReason>;
+type CodeRow = Record<Exclude<BlockedStep, "publish" | "release">, BlockedReason>;
 
 const everywhere = (reason: BlockedReason): CodeRow => ({
   create: reason,
@@ -83,6 +110,8 @@ const everywhere = (reason: BlockedReason): CodeRow => ({
   delete: reason,
   attach: reason,
   detach: reason,
+  expand: reason,
+  modify: reason,
 });
 
 /** What a plugin's code means when the table of codes says that repeating does not help; codes not named are PLUGIN_REFUSED. */
@@ -96,6 +125,8 @@ const byCode: Readonly<Record<string, CodeRow>> = {
     delete: "NOT_AT_BACKEND",
     attach: "NOT_AT_BACKEND",
     detach: "DETACH_UNPROVEN",
+    expand: "NOT_AT_BACKEND",
+    modify: "NOT_AT_BACKEND",
   },
   FAILED_PRECONDITION: {
     create: "PLUGIN_REFUSED",
@@ -103,10 +134,12 @@ const byCode: Readonly<Record<string, CodeRow>> = {
     delete: "PLUGIN_REFUSED",
     attach: "FOREIGN_ATTACHMENT",
     detach: "PLUGIN_REFUSED",
+    expand: "PLUGIN_REFUSED",
+    modify: "PLUGIN_REFUSED",
   },
 };
 
-const blockedFor = (
+export const blockedFor = (
   reason: BlockedReason,
   subject: Subject,
   message: string,

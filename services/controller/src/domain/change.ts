@@ -1,5 +1,6 @@
 import type { AuditedAs } from "./audit.ts";
 import type { Claim, ClaimTombstone, FinalClaimState } from "./claim.ts";
+import { changeBlocks } from "./growth.ts";
 import type { VolumeRecord } from "./volume.ts";
 
 /** What a decision leaves to be stored: the record after it, claims that ended, and what watchers are told. */
@@ -20,6 +21,11 @@ export interface Note {
   readonly body: Readonly<Record<string, string | number | boolean>>;
 }
 
+const blockOf = (volume: VolumeRecord): { readonly blocked?: string } => {
+  const [first] = [volume.blocked ?? [], changeBlocks(volume)].flat();
+  return first === undefined ? {} : { blocked: first.reason };
+};
+
 export const volumeNote = (volume: VolumeRecord, state: string = volume.state): Note => ({
   type: "volume",
   body: {
@@ -28,7 +34,7 @@ export const volumeNote = (volume: VolumeRecord, state: string = volume.state): 
     uid: volume.uid,
     plugin: volume.plugin,
     state,
-    ...(volume.blocked === undefined ? {} : { blocked: volume.blocked.reason }),
+    ...blockOf(volume),
     ...(volume.failure === undefined ? {} : { failure: volume.failure.reason }),
   },
 });

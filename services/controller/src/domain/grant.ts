@@ -4,6 +4,7 @@ import { claimNote, noChange, withClaim } from "./change.ts";
 import type { Claim } from "./claim.ts";
 import { claimMachine, holds } from "./claim-machine.ts";
 import { nextEpoch } from "./epoch.ts";
+import { expandsBeforeGrants } from "./growth.ts";
 import type { Moment } from "./moment.ts";
 import type { Tri } from "./node.ts";
 import type { Attachment, Segments, VolumeRecord } from "./volume.ts";
@@ -123,6 +124,8 @@ export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts
     return obstacle("NODE_BARRED", `${name} is barred on node ${claim.node} until an old call is known to be over`);
   if (volume.intent !== undefined && !joins(volume, claim))
     return obstacle("VOLUME_BUSY", `${name} has a call in progress (${volume.intent.op} ${volume.intent.node ?? ""})`);
+  if (expandsBeforeGrants(volume))
+    return obstacle("VOLUME_BUSY", `${name} is to be expanded first, while no node has it`);
   const standing = volume.attachments[claim.node];
   if (standing !== undefined && isOfOtherMachine(standing, facts.machineId))
     return obstacle(

@@ -1,6 +1,9 @@
 import type { Claim, Publication } from "./claim.ts";
 import { permitLives } from "./claim-machine.ts";
 import { type Epoch, oldestEpoch } from "./epoch.ts";
+import type { Growth } from "./expansion.ts";
+import { growthOwedTo } from "./growth.ts";
+import type { GrowAnswer } from "./growth-change.ts";
 import type { Blocked } from "./outcome.ts";
 import type { Attachment, VolumeRecord } from "./volume.ts";
 
@@ -13,10 +16,17 @@ export interface Permit {
   readonly epoch: Epoch;
   /** Grants of this volume on this node below it are over: the agent refuses them from now on. */
   readonly oldestLiveEpoch: Epoch;
+  /** The node has to grow the volume once it is published: W36, a volume that was grown while nobody used it. */
+  readonly expandTo?: { readonly required: number; readonly limit: number };
 }
 
 export type PublishAnswer =
-  | { readonly kind: "published"; readonly publication: Publication }
+  | {
+      readonly kind: "published";
+      readonly publication: Publication;
+      /** What has become of the growth that the permit brought along. */
+      readonly growth?: GrowAnswer;
+    }
   | { readonly kind: "not-mounted"; readonly reason: string; readonly message: string; readonly code?: string }
   | { readonly kind: "refused"; readonly reason: string; readonly message: string }
   | {
@@ -63,7 +73,9 @@ export const permitFor = (volume: VolumeRecord, claim: Claim, nodeEpoch: number)
   const live = Object.values(volume.claims).flatMap((c) =>
     c.node === claim.node && permitLives[c.state] && c.epoch !== undefined ? [c.epoch] : [],
   );
+  const growth = growthOwedTo(volume, claim.node);
   return {
+    ...(growth === undefined ? {} : { expandTo: { required: growth.bytes, limit: limitOf(growth) } }),
     volume,
     claim,
     attachment,
@@ -72,3 +84,6 @@ export const permitFor = (volume: VolumeRecord, claim: Claim, nodeEpoch: number)
     oldestLiveEpoch: oldestEpoch(live) ?? claim.epoch,
   };
 };
+
+/** What nodes are asked for. A backend that went beyond the limit is not gone back from. */
+export const limitOf = ({ bytes, limit }: Pick<Growth, "bytes" | "limit">): number => (limit < bytes ? 0 : limit);

@@ -1,5 +1,9 @@
 import type { Claim } from "./claim.ts";
+import { isPending } from "./expansion.ts";
 import { queueOf } from "./grant.ts";
+import { expandsBeforeGrants, isGrownEverywhere, isUnused, mustNotRepeat, owingNodes } from "./growth.ts";
+import { isModifying } from "./modification.ts";
+import { type Attempts, noAttempts } from "./outcome.ts";
 import { triesAt } from "./retry.ts";
 import type { VolumeRecord } from "./volume.ts";
 import { isRegistered } from "./volume-registration.ts";
@@ -15,6 +19,10 @@ export type Step =
   | { readonly do: "reattach"; readonly lane: "controller"; readonly node: string; readonly uid: string }
   | { readonly do: "offer"; readonly lane: `node ${string}`; readonly node: string; readonly uid: string }
   | { readonly do: "release"; readonly lane: `node ${string}`; readonly node: string; readonly uid: string }
+  | { readonly do: "expand"; readonly lane: "controller" }
+  | { readonly do: "modify"; readonly lane: "controller" }
+  | { readonly do: "grow"; readonly lane: `node ${string}`; readonly node: string }
+  | { readonly do: "end growth"; readonly lane: "grant" }
   | { readonly do: "grant"; readonly lane: "grant"; readonly uid: string }
   | { readonly do: "expire"; readonly lane: "grant"; readonly uid: string };
 
@@ -87,10 +95,42 @@ const attachmentSteps = (volume: VolumeRecord, now: number, hurry: boolean): rea
 
 /** In the place of a claim's uid; no claim has such a one. */
 export const owedUid = (node: string): string => `attachment ${node}`;
+/** Another call of the volume goes first; one that waits for the volume to be unused is woken by the last detach. */
+const sizeSteps = (volume: VolumeRecord, now: number, hurry: boolean): readonly Owed[] => {
+  const { expansion, modification, intent } = volume;
+  if (volume.state !== "AVAILABLE") return [];
+  const time = (attempts: Attempts) => (hurry ? 0 : triesAt(attempts, now));
+  const mayCall = (op: "expand" | "modify"): boolean => intent === undefined || intent.op === op;
+  const owed: Owed[] = [];
+  if (isPending(expansion) && mayCall("expand") && (!expansion.onlyUnused || isUnused(volume)))
+    owed.push({ step: { do: "expand", lane: "controller" }, at: time(expansion.attempts) });
+  if (isModifying(modification) && mayCall("modify"))
+    owed.push({ step: { do: "modify", lane: "controller" }, at: time(modification.attempts) });
+  return owed;
+};
+
+/** Only where the volume is published: an agent that is still to publish it grows it then, as its permit says. */
+const growthSteps = (volume: VolumeRecord, now: number, hurry: boolean): readonly Owed[] => {
+  if (volume.growth === undefined) return [];
+  if (isGrownEverywhere(volume)) return [{ step: { do: "end growth", lane: "grant" }, at: 0 }];
+  const published = new Set(
+    Object.values(volume.claims).flatMap((c) =>
+      c.state === "ACTIVE" && c.degradedSince === undefined ? [c.node] : [],
+    ),
+  );
+  return owingNodes(volume)
+    .filter((node) => published.has(node) && !mustNotRepeat(volume, node))
+    .map((node) => {
+      const attempts = volume.growth?.nodes[node]?.attempts ?? noAttempts;
+      return { step: { do: "grow", lane: `node ${node}`, node }, at: hurry ? 0 : triesAt(attempts, now) };
+    });
+};
 
 /** Whether a grant could be tried at all; the full rule (G1) is asked by the step itself with fresh facts. */
 const grantSteps = (volume: VolumeRecord): readonly Owed[] =>
-  volume.state !== "AVAILABLE" || (volume.intent !== undefined && volume.intent.op !== "attach")
+  volume.state !== "AVAILABLE" ||
+  (volume.intent !== undefined && volume.intent.op !== "attach") ||
+  expandsBeforeGrants(volume)
     ? []
     : queueOf(volume).map((claim) => ({
         step: { do: "grant", lane: "grant", uid: claim.uid },
@@ -106,6 +146,8 @@ export const planSteps = (volume: VolumeRecord, now: number, hurry = false): Ste
     ...volumeSteps(volume, now, hurry),
     ...Object.values(volume.claims).flatMap((claim) => claimSteps(volume, claim, now, hurry)),
     ...attachmentSteps(volume, now, hurry),
+    ...sizeSteps(volume, now, hurry),
+    ...growthSteps(volume, now, hurry),
     ...grantSteps(volume),
   ];
   const later = owed.filter((o) => o.at > now).map((o) => o.at);

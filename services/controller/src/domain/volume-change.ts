@@ -1,6 +1,8 @@
 import { storageTaken } from "./blocked.ts";
 import { type Change, noChange, volumeNote } from "./change.ts";
 import { isDoubtful } from "./doubt.ts";
+import { expansionDropped } from "./expand-change.ts";
+import { modificationDropped } from "./modify-change.ts";
 import type { Moment } from "./moment.ts";
 import type { Blocked, Failure } from "./outcome.ts";
 import { noAttempts } from "./outcome.ts";
@@ -115,6 +117,12 @@ export const usersOf = (volume: VolumeRecord): readonly string[] => [
   ...volume.bars.map((b) => `bar on node ${b.node}`),
 ];
 
+/** What a volume that goes was still to become, it need not become any more. */
+const unchanging = (volume: VolumeRecord): VolumeRecord => {
+  const { growth: _g, ...rest } = modificationDropped(expansionDropped(volume));
+  return rest;
+};
+
 /** A caller wants it gone. The caller has seen that usersOf is empty; it is checked again here, in the same record. */
 export const deleteWanted = (volume: VolumeRecord, trace: VolumeRecord["trace"], at: Moment): Change => {
   if (volume.goal === "absent" && volume.state !== "FAILED") return noChange(volume);
@@ -139,7 +147,11 @@ export const deleteWanted = (volume: VolumeRecord, trace: VolumeRecord["trace"],
       // RETAIN: the record goes, the storage stays, and nothing has to be called for that.
       return volume.policy.reclaim === "retain"
         ? gone(plain(wanted))
-        : told({ ...plain(wanted), ...entering(volume, "DELETING", at.now), intent: deleteIntent(wanted, at) });
+        : told({
+            ...unchanging(plain(wanted)),
+            ...entering(volume, "DELETING", at.now),
+            intent: deleteIntent(wanted, at),
+          });
   }
 };
 

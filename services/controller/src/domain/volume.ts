@@ -1,6 +1,8 @@
 import type { AccessMode, AttachmentMode } from "./access.ts";
 import type { Claim } from "./claim.ts";
 import type { Epoch } from "./epoch.ts";
+import type { Expansion, Growth } from "./expansion.ts";
+import type { Modification } from "./modification.ts";
 import type { Attempts, Blocked } from "./outcome.ts";
 
 export const volumeStates = ["CREATING", "AVAILABLE", "DELETING", "FAILED"] as const;
@@ -93,7 +95,7 @@ export interface OwedCall {
 
 /** The one call in progress at the backend, durable before it leaves (I4). */
 export interface Intent {
-  readonly op: "create" | "validate" | "delete" | "attach" | "detach";
+  readonly op: "create" | "validate" | "delete" | "attach" | "detach" | "expand" | "modify";
   readonly node?: string;
   readonly epoch: Epoch;
   /** Controller and life that wrote it. */
@@ -138,6 +140,12 @@ export interface VolumeRecord extends VolumeRef {
   readonly attempts: Attempts;
   readonly blocked?: Blocked;
   readonly failure?: { readonly reason: string; readonly message: string };
+  /** A wish to be bigger, until the backend has answered it. */
+  readonly expansion?: Expansion;
+  /** The backend has grown it, and nodes have to follow. */
+  readonly growth?: Growth;
+  /** Mutable parameters that are to change. */
+  readonly modification?: Modification;
   readonly requestId: string;
   readonly trace?: { readonly parent: string; readonly at: number };
   readonly createdAt: number;

@@ -9,7 +9,7 @@ import type { Limiter } from "@holdfast/shared/async/limiter";
 import { createLimiter } from "@holdfast/shared/async/limiter";
 import { isAbort } from "@holdfast/shared/async/signals";
 import { fromClientError } from "@holdfast/shared/errors/grpc-status";
-import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { AgentServiceDefinition, type InventoryResponse } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import { createGrpcChannel, createGrpcClient, type GrpcChannel, type GrpcClient } from "@holdfast/shared/grpc/client";
 import type { Identity } from "@holdfast/shared/grpc/identity";
@@ -20,6 +20,7 @@ import type { Inventory } from "../domain/permit.ts";
 import type { AgentGateway } from "../ports.ts";
 import type { Secrets } from "../secrets/secrets.ts";
 import { inventoryVolume, permitMessage, publishAnswer, releaseAnswer, releaseMessage } from "./convert.ts";
+import { expandMessage, growAnswer, sampleFrom } from "./convert-figures.ts";
 
 export interface AgentGatewayOptions {
   readonly secrets: Pick<Secrets, "resolve">;
@@ -45,6 +46,8 @@ interface Line {
 const callsPerChannel = 64;
 const maxWaiting = 4096;
 /** A host that vanished without a word is noticed within ten seconds, although a call to it may take minutes. Sent only during calls. */
+/** As long as an agent gives a plugin for one volume, and a little. */
+const statsDeadlineMs = 35_000;
 const keepalive = { timeMs: 5_000, timeoutMs: 5_000 };
 
 export const createAgentGateway = (options: AgentGatewayOptions): ClosableAgentGateway => {
@@ -81,11 +84,15 @@ export const createAgentGateway = (options: AgentGatewayOptions): ClosableAgentG
     async publish(node, permit, { signal, attempt }) {
       let sensitive: readonly string[] = [];
       try {
-        const { nodeStage, nodePublish } = permit.volume.secretRefs;
-        const [stage, publish] = await Promise.all([secrets.resolve(nodeStage), secrets.resolve(nodePublish)]); // A2
-        sensitive = [...Object.values(stage), ...Object.values(publish)];
+        const { nodeStage, nodePublish, nodeExpand } = permit.volume.secretRefs;
+        const [stage, publish, expand] = await Promise.all([
+          secrets.resolve(nodeStage),
+          secrets.resolve(nodePublish),
+          secrets.resolve(permit.expandTo === undefined ? undefined : nodeExpand),
+        ]); // A2
+        sensitive = [stage, publish, expand].flatMap(Object.values);
         const { client, limiter } = lineTo(node);
-        const request = { permit: permitMessage(permit, { stage, publish }, attempt) };
+        const request = { permit: permitMessage(permit, { stage, publish, expand }, attempt) };
         const response = await limiter.run(signal, () => client.publish(request, { signal }));
         return publishAnswer(permit.epoch, response, sensitive);
       } catch (error) {
@@ -102,6 +109,27 @@ export const createAgentGateway = (options: AgentGatewayOptions): ClosableAgentG
       } catch (error) {
         return { kind: "pending", blocked: false, ...unanswered(node, error) };
       }
+    },
+
+    async expand(node, order, { signal }) {
+      let sensitive: readonly string[] = [];
+      try {
+        const values = await secrets.resolve(order.volume.secretRefs.nodeExpand); // A2
+        sensitive = Object.values(values);
+        const { client, limiter } = lineTo(node);
+        const request = expandMessage(node.name, order, values);
+        return growAnswer(await limiter.run(signal, () => client.expand(request, { signal })), sensitive);
+      } catch (error) {
+        const advice = isHoldfastError(error) && error.reason === "SECRET_NOT_FOUND" ? "block" : "again";
+        return { kind: "unknown", failure: { ...unanswered(node, error, sensitive), advice } };
+      }
+    },
+
+    async stats(node, volumeUids, signal) {
+      const { client, limiter } = lineTo(node);
+      const options = { signal, deadlineMs: statsDeadlineMs };
+      const { volumes } = await limiter.run(signal, () => client.stats({ volumeUids: [...volumeUids] }, options));
+      return volumes.map(sampleFrom);
     },
 
     async inventory(node, signal) {

@@ -5,7 +5,6 @@ import {
   type InventoryVolume,
   type Pending,
   type PublishResponse,
-  RefusalReason,
   type Refused,
   type ReleaseRequest,
   type ReleaseResponse,
@@ -29,10 +28,13 @@ import { compareEpochs, type Epoch } from "../domain/epoch.ts";
 import type { NodePlugin, NodeRecord, Tri } from "../domain/node.ts";
 import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "../domain/permit.ts";
 import type { ReleaseOrder } from "../ports.ts";
+import { growAnswer, rangeMessage } from "./convert-figures.ts";
+import { refusalWord } from "./refusal-word.ts";
 
 export interface PermitSecrets {
   readonly stage: Readonly<Record<string, string>>;
   readonly publish: Readonly<Record<string, string>>;
+  readonly expand: Readonly<Record<string, string>>;
 }
 
 const wireEpoch = ({ gen, ctr }: Epoch): WireEpoch => ({ gen: BigInt(gen), ctr: BigInt(ctr) });
@@ -71,6 +73,8 @@ export const permitMessage = (permit: Permit, secrets: PermitSecrets, attempt: n
     stageSecrets: { ...secrets.stage },
     nodePublishSecrets: { ...secrets.publish },
     attempt,
+    expandTo: permit.expandTo && rangeMessage(permit.expandTo),
+    nodeExpandSecrets: { ...secrets.expand },
   };
 };
 
@@ -85,12 +89,6 @@ export const releaseMessage = (node: string, order: ReleaseOrder): DeepPartial<R
   nodeEpoch: BigInt(order.nodeEpoch),
   epoch: wireEpoch(order.epoch),
 });
-
-/** Stable words for what an agent refuses; `REFUSAL_REASON_` is taken off. */
-const refusalWord = (reason: RefusalReason): string =>
-  Object.keys(RefusalReason)
-    .find((name) => RefusalReason[name as keyof typeof RefusalReason] === reason && reason > 0)
-    ?.replace("REFUSAL_REASON_", "") ?? "UNKNOWN";
 
 const refused = ({ reason, message, holderClaimUid }: Refused, sensitive: readonly string[]) => {
   const holder = holderClaimUid === "" ? "" : ` (claim ${holderClaimUid})`;
@@ -123,6 +121,7 @@ export const publishAnswer = (
         mountId: Number(mountId),
         ...(device === undefined ? {} : { device: { major: device.major, minor: device.minor } }),
       },
+      ...(published.expansion === undefined ? {} : { growth: growAnswer(published.expansion, sensitive) }),
     };
   }
   if (notMounted !== undefined) {

@@ -64,7 +64,6 @@ beforeEach(async () => {
       tracing: createTracing("test"),
       random: Math.random,
       guide: trusting,
-      reading: (_plugin, _method, code) => code,
       besideControllerOnly: () => false,
     }),
     guide: trusting,
@@ -302,6 +301,12 @@ test("a plugin tells what it can, and whoever listens hears of it", async () => 
     publishesReadOnly: "no",
     singleNodeMultiWriter: "yes",
     listsPublishedNodes: "yes",
+    expandsVolumes: "yes",
+    expandsOnline: "yes",
+    expandsOffline: "no",
+    assumedExpansion: "offline",
+    modifiesVolumes: "yes",
+    getsVolumes: "yes",
   });
   expect(plugins.names()).toEqual([name, "on-nodes"]);
   expect(new Set(heard)).toEqual(new Set([name]));

@@ -5,10 +5,12 @@
 import { type Clock, systemClock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Tri } from "../domain/node.ts";
+import { defaultProfile } from "../domain/plugin-profile.ts";
 import type { VolumeRecord, VolumeRef } from "../domain/volume.ts";
-import type { BackendListings, CallGuide, ControllerPluginFacts, ControllerPlugins } from "../ports.ts";
+import type { BackendListings, CallGuide, ControllerPluginFacts, ControllerPlugins, PluginProfiles } from "../ports.ts";
 import type { Secrets } from "../secrets/secrets.ts";
 import { createAttachCalls } from "./attach-calls.ts";
+import { createChangeCalls } from "./change-calls.ts";
 import { createListingCalls } from "./listing-calls.ts";
 import { createPluginCalls } from "./plugin-calls.ts";
 import type { PluginInstances } from "./plugin-instances.ts";
@@ -31,6 +33,7 @@ export interface ControllerPluginsOptions {
   /** What node instances announce of a plugin's CONTROLLER_SERVICE: "no" from them means that there is nothing to wait for. */
   readonly announcedByNodes: (plugin: string) => Tri;
   readonly clock?: Pick<Clock, "now">;
+  readonly profiles?: Pick<PluginProfiles, "of">;
 }
 
 export const createControllerPlugins = (
@@ -55,6 +58,12 @@ export const createControllerPlugins = (
       singleNodeMultiWriter: known.controller.SINGLE_NODE_MULTI_WRITER,
       listsPublishedNodes: known.controller.LIST_VOLUMES_PUBLISHED_NODES,
       ...(callsHeld === undefined ? {} : { callsHeld }),
+      expandsVolumes: known.controller.EXPAND_VOLUME,
+      expandsOnline: known.plugin.VOLUME_EXPANSION_ONLINE,
+      expandsOffline: known.plugin.VOLUME_EXPANSION_OFFLINE,
+      assumedExpansion: (options.profiles?.of(plugin) ?? defaultProfile).assumedExpansion,
+      modifiesVolumes: known.controller.MODIFY_VOLUME,
+      getsVolumes: known.controller.GET_VOLUME,
     };
   };
 
@@ -74,6 +83,7 @@ export const createControllerPlugins = (
     ...createRegisterCalls(calls),
     ...createAttachCalls(calls),
     listings: createListingCalls(calls, (plugin) => facts(plugin).reason),
+    ...createChangeCalls(calls),
   };
 };
 
@@ -93,5 +103,11 @@ const unseen = (plugin: string, controllerService: Tri): ControllerPluginFacts =
     publishesReadOnly: has,
     singleNodeMultiWriter: "unknown",
     listsPublishedNodes: has,
+    expandsVolumes: has,
+    expandsOnline: "unknown",
+    expandsOffline: "unknown",
+    assumedExpansion: defaultProfile.assumedExpansion,
+    modifiesVolumes: has,
+    getsVolumes: has,
   };
 };

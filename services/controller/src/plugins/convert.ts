@@ -49,7 +49,7 @@ interface Usage {
   readonly volumeMountGroup?: string;
 }
 
-const capabilityOf = (usage: Usage, mode: number): CsiCapability => ({
+export const capabilityOf = (usage: Usage, mode: number): CsiCapability => ({
   accessMode: { mode: mode as Mode },
   ...(usage.attachmentMode === "BLOCK_DEVICE"
     ? { block: {} }

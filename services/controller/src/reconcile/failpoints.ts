@@ -12,6 +12,12 @@ export const reconcileFailpoints = [
   "controller.release.after-call",
   "controller.detach.after-commit",
   "controller.detach.after-call",
+  "controller.expand.after-commit",
+  "controller.expand.after-call",
+  "controller.grow.after-commit",
+  "controller.grow.after-call",
+  "controller.modify.after-commit",
+  "controller.modify.after-call",
 ] as const;
 
 export type ReconcileFailpoint = (typeof reconcileFailpoints)[number];

@@ -14,6 +14,7 @@ afterEach(async () => {
 });
 
 const minute = 60_000;
+const data = { namespace: "default", id: "data", requestId: "" };
 
 const expectNothingLeft = async (volumes: number): Promise<void> => {
   expect(world.backend.attachments()).toEqual([]);
@@ -77,6 +78,8 @@ describe("a controller that dies", () => {
     const steps: readonly (() => Promise<unknown>)[] = [
       () => world.commands.createVolume(volumeInput("data"), caller),
       () => world.claim("web", "n1", ["data"]),
+      () => world.commands.expandVolume({ ...data, capacity: { required: 2_000_000, limit: 0 } }, caller),
+      () => world.commands.modifyVolume({ ...data, mutableParameters: { tier: "gold" } }, caller),
       () => world.release("web"),
       () => world.commands.deleteVolume({ namespace: "default", id: "data", uid: "", requestId: "" }, caller),
     ];

@@ -105,10 +105,10 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     async start() {
       signal.throwIfAborted();
       const releases = [
-        records.onCommit(({ keys, related, reminded }) => {
+        records.onCommit(({ keys, related }) => {
           for (const key of keys) {
             slots.recheck(key);
-            wake(key, reminded);
+            wake(key);
           }
           for (const key of related) wake(key);
         }),

@@ -1,11 +1,13 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
+import { noChange } from "../domain/change.ts";
 import type { Failure, Outcome } from "../domain/outcome.ts";
 import type { Step } from "../domain/steps.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import type { AgentGateway, ControllerPlugins, Nodes, StoreGate } from "../ports.ts";
 import type { GrantFactsOf } from "../records/grant-facts.ts";
+import type { Decide } from "../records/volume-decisions.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
 import type { CallSlots } from "./call-slots.ts";
 import type { Failpoint } from "./failpoints.ts";
@@ -60,13 +62,28 @@ export const leaving = ({ unstored }: StepDeps, volume: VolumeRecord): boolean =
 
 export const stored = ({ unstored }: StepDeps, volume: VolumeRecord): void => void unstored.delete(volumeKey(volume));
 
+/** The record as it is when the call leaves; waiting for a slot may have taken long. */
+export const currentOf = async (
+  { records }: Pick<StepDeps, "records">,
+  volume: VolumeRecord,
+): Promise<VolumeRecord | undefined> => {
+  const now = (await records.recent(volume))?.volume;
+  return now?.uid === volume.uid ? now : undefined;
+};
+
+/** An answer is about the intent that it was asked for: the same pair may be under another one by the time it comes. */
+export const ofIntent =
+  (opId: string, decide: Decide): Decide =>
+  (volume, at) =>
+    volume.intent?.opId === opId ? decide(volume, at) : noChange(volume);
+
 /**
  * The call with its failpoints: what precedes it is durable, what follows is not stored yet. A call that throws instead of
  * answering leaves its outcome unknown; one that was given up because this process stops is left to the next life.
  */
 export const settle = async <T>(
   deps: StepDeps,
-  name: "create" | "delete" | "attach" | "detach",
+  name: "create" | "delete" | "attach" | "detach" | "expand" | "modify",
   call: () => Promise<Outcome<T>>,
 ): Promise<Outcome<T>> => {
   await deps.failpoint(`controller.${name}.after-commit`);

@@ -9,10 +9,11 @@ import {
   releaseUnknown,
 } from "../domain/claim-change.ts";
 import { isOfOtherMachine } from "../domain/grant.ts";
+import { type GrowAnswer, growthAnswered } from "../domain/growth-change.ts";
 import type { Moment } from "../domain/moment.ts";
 import type { NodeRecord } from "../domain/node.ts";
 import type { Failure } from "../domain/outcome.ts";
-import { type PublishAnswer, permitFor, type ReleaseAnswer } from "../domain/permit.ts";
+import { type Permit, type PublishAnswer, permitFor, type ReleaseAnswer } from "../domain/permit.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import { takesWork } from "../records/grant-facts.ts";
 import { changeWithSets } from "./set-failure.ts";
@@ -33,18 +34,32 @@ const failed = (
   ...(answer.code === undefined ? {} : { code: answer.code }),
 });
 
+/** What has become of the growth that the permit brought along is stored with the publication. */
+const grownWith = (
+  change: Change,
+  node: string,
+  expandTo: Permit["expandTo"],
+  answer: GrowAnswer | undefined,
+  at: Moment,
+): Change => {
+  if (change.volume === null || expandTo === undefined || answer === undefined) return change;
+  const grown = growthAnswered(change.volume, node, expandTo.required, answer, at);
+  return { volume: grown.volume, ended: change.ended, notes: [...change.notes, ...grown.notes] };
+};
+
 const publishOutcome = (
   volume: VolumeRecord,
   uid: string,
   node: NodeRecord,
   answer: PublishAnswer,
+  expandTo: Permit["expandTo"],
   at: Moment,
 ): Change => {
   switch (answer.kind) {
     case "published": {
       // In another boot, or with another journal, this publication is not there any more.
       const publication = { ...answer.publication, bootId: node.bootId, journalUid: node.journalUid };
-      return published(volume, uid, publication, at);
+      return grownWith(published(volume, uid, publication, at), node.name, expandTo, answer.growth, at);
     }
     case "not-mounted":
       return notMounted(volume, uid, failed(answer, "fail", publishMethod), at);
@@ -109,7 +124,7 @@ export const offerStep: StepHandler<"offer"> = async (deps, { node: name, uid },
     .catch((error: unknown): PublishAnswer => ({ kind: "uncertain", ...failureOf(error, publishMethod) }));
   signal.throwIfAborted();
   await failpoint("controller.offer.after-call");
-  const decide = (v: VolumeRecord, at: Moment) => publishOutcome(v, uid, node.record, answer, at);
+  const decide = (v: VolumeRecord, at: Moment) => publishOutcome(v, uid, node.record, answer, permit.expandTo, at);
   return answer.kind === "published" || answer.kind === "uncertain"
     ? (await records.change(volume, decide, { traceId })).changed
     : await changeWithSets(records, volume, name, decide, { traceId });

@@ -8,27 +8,14 @@ import {
   detachUnknown,
 } from "../domain/attach-change.ts";
 import { blockedBy } from "../domain/blocked.ts";
-import { type Change, noChange } from "../domain/change.ts";
+import type { Change } from "../domain/change.ts";
 import { doubted } from "../domain/doubt.ts";
 import { isOfOtherMachine } from "../domain/grant.ts";
 import type { Moment } from "../domain/moment.ts";
 import type { Failure, Outcome } from "../domain/outcome.ts";
 import { type Attachment, type VolumeRecord, volumeKey } from "../domain/volume.ts";
-import type { Decide } from "../records/volume-decisions.ts";
 import { changeWithSets } from "./set-failure.ts";
-import { leaving, type StepDeps, type StepHandler, settle, stored } from "./step-run.ts";
-
-/** The record as it is when the call leaves; waiting for a slot may have taken long. */
-const current = async (deps: StepDeps, volume: VolumeRecord): Promise<VolumeRecord | undefined> => {
-  const now = (await deps.records.recent(volume))?.volume;
-  return now?.uid === volume.uid ? now : undefined;
-};
-
-/** An answer is about the intent that it was asked for: the same pair may be under another one by the time it comes. */
-const ofIntent =
-  (opId: string, decide: Decide): Decide =>
-  (volume, at) =>
-    volume.intent?.opId === opId ? decide(volume, at) : noChange(volume);
+import { currentOf, leaving, ofIntent, type StepDeps, type StepHandler, settle, stored } from "./step-run.ts";
 
 const attachFailed = (
   volume: VolumeRecord,
@@ -52,7 +39,7 @@ export const attachStep: StepHandler<"attach"> = async (deps, { node, uid }, { v
   const { plugins, slots, signal, gate, records } = deps;
   if (!gate.state().open || !plugins.facts(volume.plugin).ready) return false;
   const wanted = async () => {
-    const now = await current(deps, volume);
+    const now = await currentOf(deps, volume);
     const claim = now?.claims[uid];
     const attachment = now?.attachments[node];
     if (now === undefined || claim?.state !== "ATTACHING" || claim.goal !== "active") return undefined;
@@ -167,7 +154,7 @@ export const detachStep: StepHandler<"detach"> = async (deps, { node, uid }, { v
     repeat: (volume.claims[uid]?.attempts.count ?? 0) > 0,
   } as const;
   const proved = await slots.run(request, signal, async () => {
-    const now = await current(deps, volume);
+    const now = await currentOf(deps, volume);
     const attachment = now?.attachments[node];
     if (now?.intent?.op !== "detach" || now.intent.node !== node || attachment?.state !== "DETACHING") return undefined;
     const attempt = ((now.claims[uid] ?? attachment.owed)?.attempts.count ?? 0) + 1;

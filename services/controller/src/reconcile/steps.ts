@@ -2,6 +2,8 @@ import type { Step } from "../domain/steps.ts";
 import type { StepDeps, StepRun } from "./step-run.ts";
 import { offerStep, releaseStep } from "./steps-agent.ts";
 import { abandonStep, attachStep, detachStep } from "./steps-attach.ts";
+import { endGrowthStep, expandStep, growStep } from "./steps-expand.ts";
+import { modifyStep } from "./steps-modify.ts";
 import { expireStep, grantStep } from "./steps-queue.ts";
 import { reattachStep } from "./steps-reattach.ts";
 import { validateStep } from "./steps-register.ts";
@@ -28,6 +30,14 @@ export const runStep = (deps: StepDeps, step: Step, run: StepRun): Promise<boole
       return offerStep(deps, step, run);
     case "release":
       return releaseStep(deps, step, run);
+    case "expand":
+      return expandStep(deps, step, run);
+    case "modify":
+      return modifyStep(deps, step, run);
+    case "grow":
+      return growStep(deps, step, run);
+    case "end growth":
+      return endGrowthStep(deps, step, run);
     case "grant":
       return grantStep(deps, step, run);
     case "expire":
@@ -37,4 +47,8 @@ export const runStep = (deps: StepDeps, step: Step, run: StepRun): Promise<boole
 
 /** Steps that are one try together: the whole queue of a volume is one grant step. */
 export const stepId = (step: Step): string =>
-  step.do === "grant" || !("uid" in step) ? step.do : `${step.do} ${step.uid}`;
+  step.do === "grow"
+    ? `grow ${step.node}`
+    : step.do === "grant" || !("uid" in step)
+      ? step.do
+      : `${step.do} ${step.uid}`;

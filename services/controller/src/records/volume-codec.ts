@@ -1,5 +1,6 @@
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Claim, ClaimTombstone } from "../domain/claim.ts";
+import { isBlocked } from "../domain/growth.ts";
 import { secretUsers } from "../domain/secret.ts";
 import { planSteps } from "../domain/steps.ts";
 import type { AggregateRef, IndexEntry, RecordWrite, StoredRecord } from "../domain/store-types.ts";
@@ -43,12 +44,6 @@ export const refOfKey = (key: string): VolumeRef => {
 
 /** One piece of storage, however many records may want to stand for it. */
 export const externalValue = (plugin: string, externalId: string): string => `${plugin}/${externalId}`;
-
-/** Something of the volume cannot go on by itself. */
-export const isBlocked = (volume: VolumeRecord): boolean =>
-  volume.blocked !== undefined ||
-  Object.values(volume.claims).some((c) => c.blocked !== undefined) ||
-  Object.values(volume.attachments).some((a) => a.owed?.blocked !== undefined);
 
 export const workloadValue = (namespace: string, workload: string): string => `${namespace}/${workload}`;
 

@@ -242,6 +242,12 @@ export const createWorldSteps = (deps: WorldStepsDeps) => {
           return release(step, volume, luck);
         case "grant":
           return grant(volume);
+        // Sizes and parameters have a world of their own: expand-world.test.ts.
+        case "expand":
+        case "modify":
+        case "grow":
+        case "end growth":
+          return false;
         case "expire":
           return record.changeSet("expire", (volumes, at) =>
             rules.expireSet(volumes, volume.claims[step.uid]?.set ?? [], at),

@@ -1,0 +1,94 @@
+/** ControllerExpandVolume, ControllerModifyVolume, and what ControllerGetVolume says of one volume. */
+import type { RequestInput } from "@holdfast/csi/messages";
+import type { ExpandedVolume } from "../domain/expand-answer.ts";
+import type { SizeRange } from "../domain/expansion.ts";
+import type { Outcome } from "../domain/outcome.ts";
+import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
+import type { ControllerPlugins } from "../ports.ts";
+import { capabilityOf, modeFor } from "./convert.ts";
+import { outcomeFromCall } from "./outcome-from-call.ts";
+import { done, nothing, type PluginCalls, type PluginInstance, subjectOf } from "./plugin-calls.ts";
+
+/**
+ * "Volume capability describing how the CO intends to use this volume": as it is attached, or the only way in which it can be. Optional,
+ * and left out when there are several.
+ */
+const capabilityFor = (
+  volume: VolumeRecord,
+  { facts }: PluginInstance,
+): RequestInput<"ControllerExpandVolume">["volumeCapability"] => {
+  const [attached] = Object.values(volume.attachments);
+  const [only, ...others] = volume.capabilities;
+  const used = attached ?? (others.length === 0 ? only : undefined);
+  if (used === undefined) return undefined;
+  const word = modeFor(used.accessMode, facts.controller.SINGLE_NODE_MULTI_WRITER);
+  return typeof word === "string" ? undefined : capabilityOf(used, word.mode);
+};
+
+/** The answer has to be what was asked for: a volume that is said to be smaller was not expanded. 0: the plugin tells no sizes. */
+const grownTo = (
+  volume: VolumeRecord,
+  target: SizeRange,
+  capacity: number,
+  nodesFollow: boolean,
+): Outcome<ExpandedVolume> =>
+  capacity >= target.required || capacity === 0
+    ? done({ capacity: capacity === 0 ? target.required : capacity, nodesFollow })
+    : {
+        kind: "unknown",
+        failure: {
+          reason: "PLUGIN_REFUSED",
+          message: `plugin ${volume.plugin} answered ControllerExpandVolume of ${volumeKey(volume)} with ${capacity} bytes although at least ${target.required} were asked for`,
+          advice: "block",
+          method: "ControllerExpandVolume",
+          code: "OK",
+        },
+      };
+
+export const createChangeCalls = (
+  calls: PluginCalls,
+): Pick<ControllerPlugins, "expandVolume" | "modifyVolume" | "lookAt"> => ({
+  expandVolume: (volume, target, call) =>
+    calls.run(volume.plugin, volume.secretRefs.controllerExpand, async (instance, values) => {
+      const answer = await instance.call(
+        "ControllerExpandVolume",
+        {
+          volumeId: volume.externalId,
+          capacityRange: { requiredBytes: BigInt(target.required), limitBytes: BigInt(target.limit) },
+          secrets: { ...values },
+          volumeCapability: capabilityFor(volume, instance),
+        },
+        { signal: call.signal, subject: subjectOf(volume, call) },
+      );
+      return outcomeFromCall(answer, call.attempt, ({ capacityBytes, nodeExpansionRequired }) =>
+        grownTo(volume, target, Number(capacityBytes), nodeExpansionRequired),
+      );
+    }),
+
+  modifyVolume: (volume, target, call) =>
+    calls.run(volume.plugin, volume.secretRefs.modify, async (instance, values) => {
+      const answer = await instance.call(
+        "ControllerModifyVolume",
+        { volumeId: volume.externalId, secrets: { ...values }, mutableParameters: { ...target } },
+        { signal: call.signal, subject: subjectOf(volume, call) },
+      );
+      return outcomeFromCall(answer, call.attempt, nothing);
+    }),
+
+  async lookAt(volume, call) {
+    const instance = calls.instance(volume.plugin);
+    if (instance?.facts.controller.GET_VOLUME !== "yes") return undefined;
+    const request = { volumeId: volume.externalId };
+    const answer = await instance.call("ControllerGetVolume", request, {
+      signal: call.signal,
+      subject: subjectOf(volume, call),
+    });
+    if (answer.outcome !== "done" || answer.value.volume === undefined) return undefined;
+    const { volume: found, status } = answer.value;
+    const condition = instance.facts.controller.VOLUME_CONDITION === "yes" ? status?.volumeCondition : undefined;
+    return {
+      capacity: Number(found.capacityBytes),
+      ...(condition === undefined ? {} : { condition: { abnormal: condition.abnormal, message: condition.message } }),
+    };
+  },
+});

@@ -1,0 +1,112 @@
+import { noChange } from "../domain/change.ts";
+import { type ExpandedVolume, expandDoubted, expanded, expandRefused, expandUnknown } from "../domain/expand-answer.ts";
+import { expansionStarted } from "../domain/expand-change.ts";
+import { isOfOtherMachine } from "../domain/grant.ts";
+import { isUnused } from "../domain/growth.ts";
+import { type GrowAnswer, growthAnswered, growthSettled } from "../domain/growth-change.ts";
+import { limitOf } from "../domain/permit.ts";
+import type { VolumeRecord } from "../domain/volume.ts";
+import { expandPlanFor } from "../records/expand-facts.ts";
+import { takesWork } from "../records/grant-facts.ts";
+import {
+  currentOf,
+  failureOf,
+  leaving,
+  ofIntent,
+  type StepDeps,
+  type StepHandler,
+  settle,
+  stored,
+} from "./step-run.ts";
+
+const growMethod = "NodeExpandVolume";
+
+/** A refusal after an attempt that may have worked says nothing of the size; the backend itself may. */
+const sizeAtBackend = async (
+  { plugins, signal }: StepDeps,
+  volume: VolumeRecord,
+  attempt: number,
+): Promise<ExpandedVolume | undefined> => {
+  const found = await plugins.lookAt(volume, { signal, attempt }).catch(() => undefined);
+  signal.throwIfAborted();
+  // Whether nodes have to follow was in an answer that nobody has: they are asked to.
+  return found === undefined || found.capacity === 0 ? undefined : { capacity: found.capacity, nodesFollow: true };
+};
+
+/**
+ * ControllerExpandVolume for a wish that is durable (I4). Not while the store is unvetted: the record may not know of claims that use
+ * the volume.
+ */
+export const expandStep: StepHandler<"expand"> = async (deps, _step, { volume, traceId }) => {
+  const { plugins, slots, signal, gate, records } = deps;
+  const plan = expandPlanFor(volume.plugin, deps);
+  if (!gate.state().open) return false;
+  if (volume.intent === undefined)
+    return (await records.change(volume, (v, at) => expansionStarted(v, plan, at), { traceId })).changed;
+  if (!plugins.facts(volume.plugin).ready) return false;
+  const repeat = (volume.expansion?.attempts.count ?? 0) > 0;
+  const request = { plugin: volume.plugin, kind: "make", method: "ControllerExpandVolume", repeat } as const;
+  const answer = await slots.run(request, signal, async () => {
+    const now = await currentOf(deps, volume);
+    const expansion = now?.expansion;
+    if (now?.intent?.op !== "expand" || expansion === undefined) return undefined;
+    if (expansion.onlyUnused && !isUnused(now)) return undefined;
+    const unstored = leaving(deps, now);
+    const attempt = expansion.attempts.count + 1;
+    const outcome = await settle(deps, "expand", () =>
+      plugins.expandVolume(now, expansion.target, { signal, attempt }),
+    );
+    // Whether it is in doubt is judged where the answer is stored; asking once too often costs a question.
+    const known = outcome.kind === "refused" ? await sizeAtBackend(deps, now, attempt) : undefined;
+    return { opId: now.intent.opId, unstored, outcome, known };
+  });
+  if (answer === undefined) return false;
+  const { opId, unstored, outcome, known } = answer;
+  const { changed } = await records.change(
+    volume,
+    ofIntent(opId, (found, at) => {
+      const v = unstored ? expandDoubted(found, at) : found;
+      if (outcome.kind === "done") return expanded(v, outcome.value, at);
+      return outcome.kind === "refused"
+        ? expandRefused(v, outcome.failure, known, at)
+        : expandUnknown(v, outcome.failure, at);
+    }),
+    { traceId },
+  );
+  stored(deps, volume);
+  return changed;
+};
+
+/** NodeExpandVolume on one node that has the volume published; what it owes is in the record until it has answered. */
+export const growStep: StepHandler<"grow"> = async (deps, { node: name }, { volume, traceId }) => {
+  const { agents, nodes, gate, records, signal, failpoint } = deps;
+  const node = nodes.get(name);
+  const { growth } = volume;
+  const attachment = volume.attachments[name];
+  const claim = Object.values(volume.claims).find((c) => c.node === name && c.state === "ACTIVE");
+  if (!gate.state().open || !takesWork(node) || growth === undefined || claim === undefined) return false;
+  // Another machine than the one that has it mounted: it has nothing to grow.
+  if (attachment === undefined || isOfOtherMachine(attachment, node.record.machineId)) return false;
+  const { bytes } = growth;
+  await failpoint("controller.grow.after-commit");
+  signal.throwIfAborted();
+  const order = {
+    volume,
+    claim,
+    nodeEpoch: node.record.nodeEpoch,
+    capacity: { required: bytes, limit: limitOf(growth) },
+  };
+  const attempt = (growth.nodes[name]?.attempts.count ?? 0) + 1;
+  const answer = await agents
+    .expand(node.record, order, { signal, attempt })
+    .catch((error: unknown): GrowAnswer => ({ kind: "unknown", failure: failureOf(error, growMethod) }));
+  signal.throwIfAborted();
+  await failpoint("controller.grow.after-call");
+  const decide = (v: VolumeRecord, at: Parameters<typeof growthAnswered>[4]) =>
+    v.uid === volume.uid ? growthAnswered(v, name, bytes, answer, at) : noChange(v);
+  return (await records.change(volume, decide, { traceId })).changed;
+};
+
+/** The last node that owed its part has let the volume go, and another one has done it. */
+export const endGrowthStep: StepHandler<"end growth"> = async ({ records }, _step, { volume, traceId }) =>
+  (await records.change(volume, growthSettled, { traceId })).changed;
