@@ -5,6 +5,7 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import type { Lifecycle } from "@holdfast/shared/lifecycle";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Tracing } from "@holdfast/shared/tracing";
+import { readCode } from "./domain/plugin-profile.ts";
 import { type ControllerPluginsOptions, createControllerPlugins } from "./plugins/controller-plugins.ts";
 import { createHalvesOnNodes } from "./plugins/halves-on-nodes.ts";
 import { createPluginInstances } from "./plugins/plugin-instances.ts";
@@ -50,6 +51,7 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
     random: ids.random,
     onCall,
     guide: governor,
+    reading: (plugin, method, code) => readCode(profiles.of(plugin), method, code),
     besideControllerOnly: (plugin) => profiles.of(plugin).controllerPlacement === "beside-controller",
   });
   const plugins = createControllerPlugins({ ...deps, instances, announcedByNodes: halves.announced, guide: governor });

@@ -45,7 +45,10 @@ export const deleteVolumeCommand =
       if (change.volume === null || change.volume === volume) return change;
       return { ...change, volume: { ...change.volume, changedBy: { who: caller.who, why: caller.why } } };
     });
-    if (result.volume !== null && !otherLife) return { volume: result.volume, rev: result.rev };
+    if (result.volume !== null && !otherLife) {
+      if (!result.changed) records.remind(result.volume);
+      return { volume: result.volume, rev: result.rev };
+    }
     if (result.changed) return undefined;
     // Gone before: asked again, or never known.
     const tombstone = await records.deleted(input);

@@ -54,6 +54,8 @@ export const releaseClaimsCommand =
         volume === undefined ? undefined : releaseAll(volume, Object.values(volume.claims).filter(wanted), trace, at),
       ),
     );
+    // Asked again: what is owed is tried now, and not when its own pause is over.
+    for (const { volume, changed } of results) if (!changed && volume !== null) records.remind(volume);
     const views = results.flatMap(({ volume, rev, ended }): readonly ClaimView[] => [
       ...(volume === null
         ? []

@@ -64,6 +64,7 @@ beforeEach(async () => {
       tracing: createTracing("test"),
       random: Math.random,
       guide: trusting,
+      reading: (_plugin, _method, code) => code,
       besideControllerOnly: () => false,
     }),
     guide: trusting,

@@ -92,7 +92,7 @@ describe("what nodes say of a plugin's controller half", () => {
     return halves.announced("p");
   };
 
-  test("is no only when every one that told says so", () => {
+  test("W9: is no only when every one that told says so, and unknown until then", () => {
     expect(say()).toBe("unknown");
     expect(say(undefined)).toBe("unknown");
     expect(say("no", undefined)).toBe("no");

@@ -39,6 +39,7 @@ const half = (name: string): HalfOnNode => ({
 let halves: HalfOnNode[];
 let answers: Record<string, WireReply>;
 let calls: string[];
+let readings: Record<string, string>;
 let clock: ReturnType<typeof createManualClock>;
 
 const ok: WireReply = { bytes: new Uint8Array() };
@@ -62,6 +63,7 @@ const build = ({ local, besideOnly = false }: { local?: PluginConnection; beside
     tracing: createTracing("test"),
     random: () => 0.5,
     guide: trusting,
+    reading: (_plugin, method, code) => readings[`${method} ${code}`] ?? code,
     besideControllerOnly: () => besideOnly,
   });
   const plugins = createControllerPlugins({
@@ -86,6 +88,7 @@ beforeEach(() => {
   halves = [half("a"), half("b")];
   answers = {};
   calls = [];
+  readings = {};
 });
 
 describe("a controller half on nodes", () => {
@@ -128,7 +131,7 @@ describe("a controller half on nodes", () => {
     expect(new Set(calls)).toEqual(new Set(["ControllerUnpublishVolume at a"]));
   });
 
-  test("N4 a half that is not usable gets no call, and its reason is told", async () => {
+  test("W8: N4 a half that is not usable gets no call, its reason is told, and no capability turns into a no", async () => {
     halves = [{ ...half("a"), usable: false, why: "the agent of node a is silent" }];
     const { detach, plugins } = build();
     expect(await detach()).toMatchObject({ kind: "unknown", failure: { reason: "PLUGIN_NOT_READY" } });
@@ -146,5 +149,22 @@ describe("a controller half on nodes", () => {
     expect(await detach()).toMatchObject({ kind: "unknown", failure: { reason: "PLUGIN_NOT_READY" } });
     expect(plugins.facts("p").reason).toContain("beside the controller");
     expect(calls).toEqual([]);
+  });
+
+  test("a driver that answers NOT_FOUND to a detach for everything is believed only where its profile says so", async () => {
+    const { detach } = build();
+    answers = { a: { failure: { code: "NOT_FOUND", message: "no such node", sent: true } } };
+    expect(await detach()).toMatchObject({ kind: "unknown", failure: { reason: "DETACH_UNPROVEN" } });
+    readings = { "ControllerUnpublishVolume NOT_FOUND": "OK" };
+    expect(await detach()).toMatchObject({ kind: "done" });
+    readings = { "ControllerUnpublishVolume INVALID_ARGUMENT": "UNAVAILABLE" };
+    answers = { a: { failure: { code: "INVALID_ARGUMENT", message: "busy", sent: true } } };
+    expect(await detach()).toMatchObject({
+      kind: "unknown",
+      failure: { code: "UNAVAILABLE", message: expect.stringContaining("read as UNAVAILABLE by the plugin's profile") },
+    });
+    // What never left is not the driver's word.
+    answers = { a: { failure: { code: "INVALID_ARGUMENT", message: "too long", sent: false } } };
+    expect(await detach()).toMatchObject({ failure: { code: "INVALID_ARGUMENT" } });
   });
 });

@@ -20,6 +20,7 @@ import type { CallGuide } from "../ports.ts";
 import { type Candidate, chooseInstance } from "./choose-instance.ts";
 import type { HalfOnNode, HalvesOnNodes } from "./halves-on-nodes.ts";
 import type { PluginInstance } from "./plugin-calls.ts";
+import { readOutcome } from "./read-outcome.ts";
 import type { RelayLines } from "./relay-transport.ts";
 
 export interface PluginInstances {
@@ -42,6 +43,8 @@ export interface PluginInstancesOptions {
   readonly random: () => number;
   readonly onCall?: ((report: CallReport) => void) | undefined;
   readonly guide: Pick<CallGuide, "begin">;
+  /** What a code of a method means for this plugin. */
+  readonly reading: (plugin: string, method: string, code: string) => string;
   /** The secrets of the plugin's controller calls stay with the controllers. */
   readonly besideControllerOnly: (plugin: string) => boolean;
 }
@@ -54,7 +57,7 @@ interface Found extends Candidate {
 const rests = { baseMs: 1_000, capMs: 30_000 };
 
 export const createPluginInstances = (options: PluginInstancesOptions): PluginInstances => {
-  const { directory, halves, lines, clock, tracing, random, onCall, guide, besideControllerOnly } = options;
+  const { directory, halves, lines, clock, tracing, random, onCall, guide, reading, besideControllerOnly } = options;
   const resting = new Map<string, { readonly until: number; readonly failures: number }>();
   const last = new Map<string, string>();
   const relayed = new Map<string, { readonly facts: PluginFacts; readonly caller: CsiCaller }>();
@@ -151,7 +154,7 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
           const outcome = noted(id, await caller.call(method, request, { deadlineMs, ...call }));
           const { code, sent } = outcome.outcome === "done" ? { code: "OK", sent: true } : outcome.failure;
           end({ code, sent, elsewhere: code === "UNAVAILABLE" && another(plugin, id) });
-          return outcome;
+          return readOutcome(method, outcome, (of, answered) => reading(plugin, of, answered));
         },
         stream: caller.stream,
       };

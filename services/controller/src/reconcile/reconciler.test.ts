@@ -264,6 +264,39 @@ describe("a detach", () => {
     expect(await world.states("web")).toEqual(["RELEASED"]);
   });
 
+  it("W41: a release that is held is tried at once when it is asked for again, by the same record", async () => {
+    await claimed();
+    world.agents.script("release", { kind: "pending", blocked: true });
+    await world.release("web");
+    await world.idle();
+    const [claim] = Object.values((await world.volume("data")).claims);
+    expect(claim).toMatchObject({ state: "RELEASING", attempts: { count: 1, lastError: { reason: "MOUNT_HELD" } } });
+    const [at, commits] = [world.clock.now(), world.store.commits()];
+    expect(claim?.attempts.nextTry).toBeGreaterThan(at + 1_000);
+    await world.release("web");
+    await world.idle();
+    expect(await world.states("web")).toEqual(["RELEASED"]);
+    expect(world.clock.now() - at).toBeLessThan(1_000);
+    // The repeat itself writes nothing.
+    expect(world.store.commits() - commits).toBe(2);
+    await clean();
+  });
+
+  it("W41: a deletion that was refused is tried at once when it is asked for again", async () => {
+    await world.makeVolume("data");
+    world.backend.script("delete", { kind: "refused", advice: "block", code: "FAILED_PRECONDITION" });
+    const remove = () =>
+      world.commands.deleteVolume({ namespace: "default", id: "data", uid: "", requestId: "" }, caller);
+    await remove();
+    await world.idle();
+    expect((await world.volume("data")).blocked?.reason).toBe("PLUGIN_REFUSED");
+    const at = world.clock.now();
+    await remove();
+    await world.idle();
+    await expect(world.volume("data")).rejects.toMatchObject({ reason: "VOLUME_NOT_FOUND" });
+    expect(world.clock.now() - at).toBeLessThan(1_000);
+  });
+
   it("[I2] waits while a process holds the mount, blocked, and goes on by itself", async () => {
     await claimed();
     world.agents.script("release", { kind: "pending", blocked: true }, { kind: "pending", blocked: true });

@@ -105,10 +105,10 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     async start() {
       signal.throwIfAborted();
       const releases = [
-        records.onCommit(({ keys, related }) => {
+        records.onCommit(({ keys, related, reminded }) => {
           for (const key of keys) {
             slots.recheck(key);
-            wake(key);
+            wake(key, reminded);
           }
           for (const key of related) wake(key);
         }),

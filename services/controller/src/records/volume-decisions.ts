@@ -61,6 +61,8 @@ export interface CommitNotice {
   readonly ended: readonly ClaimTombstone[];
   /** When the earliest of them wants to be looked at. */
   readonly due: number | undefined;
+  /** Nothing was written: somebody asks again for what is owed, and the pause before the next try is over. */
+  readonly reminded?: true;
 }
 
 export interface VolumeDecisionDeps {

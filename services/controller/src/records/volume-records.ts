@@ -85,6 +85,8 @@ export interface VolumeRecords extends VolumeInsertion {
   learnOf(key: string, rev: number | undefined): Promise<void>;
   forgetAll(): void;
   onCommit(listener: (notice: CommitNotice) => void): () => void;
+  /** Whoever acts is to try now what it owes: a request was repeated, or what stood in the way is gone. Writes nothing. */
+  remind(ref: VolumeRef): void;
   /** How many commits were asked of the store; the hot path is held to three and three. */
   commits(): number;
 }
@@ -201,6 +203,10 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
     onCommit(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
+    },
+    remind(ref) {
+      const notice: CommitNotice = { keys: [volumeKey(ref)], related: [], ended: [], due: undefined, reminded: true };
+      for (const listener of listeners) listener(notice);
     },
     commits: decisions.commits,
   };
