@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
@@ -32,6 +32,8 @@ export interface ClusterOptions {
    * node's, so there is one node. Everything about the simulated backend and its plugins then throws.
    */
   readonly localDriver?: Readonly<Record<string, string>>;
+  /** The nodes on which controller halves of the simulated plugin may run: then there is none beside the controller. */
+  readonly controllerHalvesOn?: readonly string[];
   /** Bind mounts for real: needs root or a user namespace. */
   readonly realMounts?: boolean;
   /** The agents and the local driver run in the mount namespace of that process; asked at each of their starts. */
@@ -58,6 +60,8 @@ export interface ClusterNode {
   /** Starts the agent (again); extra environment, such as failpoints, holds for this life only. */
   startAgent(env?: Readonly<Record<string, string>>): Promise<ManagedProcess>;
   startPlugin(): Promise<SimPluginProcess>;
+  /** Only on a node of `controllerHalvesOn`; its instance has the node's name. */
+  startControllerHalf(): Promise<SimPluginProcess>;
   readonly address: string;
   /** Of the socket for programs on the host. */
   readonly localAddress: string;
@@ -150,7 +154,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
     });
     return controllerPlugin;
   };
-  if (backend !== undefined) await startControllerPlugin();
+  if (backend !== undefined && options.controllerHalvesOn === undefined) await startControllerPlugin();
   stops.push(async () => controllerPlugin?.stop());
 
   let controller: ManagedProcess;
@@ -226,6 +230,23 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
       return plugin;
     };
     if (backend !== undefined) await startPlugin();
+    let half: SimPluginProcess | undefined;
+    const startControllerHalf = async (): Promise<SimPluginProcess> => {
+      half = await startSimPlugin({
+        dir: pluginDir,
+        socket: path.join(pluginDir, "half.sock"),
+        backend: there(backend, "simulated backend").socketPath,
+        role: "controller",
+        instance: name,
+      });
+      return half;
+    };
+    if (options.controllerHalvesOn?.includes(name) === true)
+      await writeFile(
+        path.join(pluginDir, "plugins.json"),
+        JSON.stringify({ plugins: [{ socket: "half.sock", role: "controller" }] }),
+        { mode: 0o600 },
+      );
     let agent: ManagedProcess;
     let agentPort = 0;
     const localAddress = `unix://${path.join(dir, `${name}.sock`)}`;
@@ -258,6 +279,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
     stops.push(
       async () => agent?.kill("SIGTERM"),
       async () => plugin?.stop(),
+      async () => half?.stop(),
     );
     await startAgent();
     return {
@@ -269,6 +291,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
       plugin: () => there(plugin, "simulated plugin"),
       startAgent,
       startPlugin,
+      startControllerHalf,
       get address() {
         return `${host}:${agentPort}`;
       },
