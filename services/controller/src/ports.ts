@@ -1,3 +1,4 @@
+import type { BackendCapacity, CapacityQuery } from "./domain/backend-capacity.ts";
 import type { Claim } from "./domain/claim.ts";
 import type { ExpandedVolume } from "./domain/expand-answer.ts";
 import type { SizeRange } from "./domain/expansion.ts";
@@ -131,6 +132,7 @@ export interface ControllerPlugins {
   createVolume(volume: VolumeRecord, call: CallContext): Promise<Outcome<CreatedVolume>>;
   /** May the storage be used as the record says? Changes nothing at the backend. */
   validateVolume(volume: VolumeRecord, call: CallContext): Promise<Outcome<ValidatedVolume>>;
+  getCapacity(query: CapacityQuery, call: CallContext): Promise<Outcome<BackendCapacity>>;
   deleteVolume(volume: VolumeRecord, call: CallContext): Promise<Outcome<void>>;
   publish(
     volume: VolumeRecord,

@@ -1,5 +1,6 @@
 /** A storage backend with its plugin's controller half: stateful, polices its caller, answers as told. */
 import { accessRules } from "@holdfast/controller/domain/access";
+import type { BackendCapacity } from "@holdfast/controller/domain/backend-capacity";
 import type { ExpandedVolume } from "@holdfast/controller/domain/expand-answer";
 import type { Advice, Failure, Outcome } from "@holdfast/controller/domain/outcome";
 import type { Attachment, VolumeRecord } from "@holdfast/controller/domain/volume";
@@ -7,7 +8,15 @@ import type { CreatedVolume } from "@holdfast/controller/domain/volume-change";
 import type { ValidatedVolume } from "@holdfast/controller/domain/volume-registration";
 import type { BackendVolume, CallContext, ControllerPluginFacts, ControllerPlugins } from "@holdfast/controller/ports";
 
-export type BackendMethod = "create" | "validate" | "delete" | "publish" | "unpublish" | "expand" | "modify";
+export type BackendMethod =
+  | "create"
+  | "validate"
+  | "capacity"
+  | "delete"
+  | "publish"
+  | "unpublish"
+  | "expand"
+  | "modify";
 
 /**
  * How one call goes: `lost` does the work and gives no certain answer, `dropped` does nothing and gives none either,
@@ -162,6 +171,11 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
         const value = { confirmed: true, pluginVersion: "1.0.0", capacity: 0, accessible: [], publishedNodes };
         return { kind: "done", value };
       }),
+    getCapacity: ({ plugin: name }, { signal }) =>
+      call<BackendCapacity>("capacity", name, signal, () => ({
+        kind: "done",
+        value: { available: 1_000_000, maximumVolume: 500_000, minimumVolume: 1 },
+      })),
     deleteVolume: (volume: VolumeRecord, { signal }: CallContext) =>
       call<void>("delete", volume.externalId, signal, () => {
         police(attachmentsOf(volume.externalId).length > 0, `deleted while attached: ${volume.externalId}`);

@@ -40,7 +40,11 @@ export type Malformation =
   | "zero-capacity"
   | "unknown-capability"
   | "foreign-node-id"
-  | "oversize-message";
+  | "oversize-message"
+  /** ValidateVolumeCapabilities says neither yes nor no. */
+  | "nothing-confirmed"
+  /** It says yes like a plugin that is older than volume_mount_group and mutable_parameters. */
+  | "old-confirmation";
 
 interface Armed {
   readonly fault: Fault;

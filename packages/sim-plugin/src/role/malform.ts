@@ -32,6 +32,20 @@ const changeField = (message: Message, field: string, value: unknown): Message =
 const bigMap = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`key-${index}`, "x".repeat(120)]));
 const unknownCapability = { rpc: { type: 999 }, service: undefined, volumeExpansion: undefined };
 
+const isMessage = (value: unknown): value is Message => typeof value === "object" && value !== null;
+
+const oldConfirmation = (confirmed: unknown): unknown => {
+  if (!isMessage(confirmed)) return confirmed;
+  const capabilities = Array.isArray(confirmed["volumeCapabilities"]) ? confirmed["volumeCapabilities"] : [];
+  return {
+    ...confirmed,
+    mutableParameters: {},
+    volumeCapabilities: capabilities.map((one: unknown) =>
+      isMessage(one) && isMessage(one["mount"]) ? { ...one, mount: { ...one["mount"], volumeMountGroup: "" } } : one,
+    ),
+  };
+};
+
 const changes: { readonly [M in Malformation]: (message: Message) => Message } = {
   "empty-reply": () => ({}),
   "missing-id": (message) => changeId(message, () => ""),
@@ -45,6 +59,8 @@ const changes: { readonly [M in Malformation]: (message: Message) => Message } =
     Array.isArray(message["capabilities"])
       ? { ...message, capabilities: [...message["capabilities"], unknownCapability] }
       : message,
+  "nothing-confirmed": (message) => ({ ...message, confirmed: undefined, message: "" }),
+  "old-confirmation": (message) => ({ ...message, confirmed: oldConfirmation(message["confirmed"]) }),
   // Shown by the status, not by the response: see perform.ts.
   "oversize-message": (message) => message,
 };

@@ -1,6 +1,7 @@
 /** What callers ask of volumes → the commands' words. */
 import {
   type CreateVolumeRequest,
+  type GetCapacityRequest,
   NodeLossPolicy,
   ReclaimPolicy,
   type RegisterVolumeRequest,
@@ -9,6 +10,7 @@ import {
   type VolumePolicy as WirePolicy,
 } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { CreateVolumeInput, RegisterVolumeInput, UpdateVolumeInput, VolumeFilter } from "../commands/model.ts";
+import type { CapacityQuery } from "../domain/backend-capacity.ts";
 import { type ContentSource, type VolumePolicy, volumeStates } from "../domain/volume.ts";
 import { type Checks, durationMs, optionalId } from "./check-request.ts";
 import { capabilityFrom } from "./convert-message.ts";
@@ -102,6 +104,13 @@ export const registerVolumeInput = (request: RegisterVolumeRequest, checks: Chec
   labels: request.labels,
   policy: policyFrom(request.policy, true, checks),
   requestId: request.requestId,
+});
+
+export const capacityQuery = (request: GetCapacityRequest, checks: Checks): CapacityQuery => ({
+  plugin: request.plugin,
+  capabilities: request.capabilities.map((one, i) => capabilityFrom(`capabilities[${i}]`, one, checks)),
+  parameters: request.parameters,
+  ...(request.topology === undefined ? {} : { topology: request.topology.segments }),
 });
 
 export const volumeFilterFrom = (filter: WireFilter | undefined, checks: Checks): VolumeFilter => ({

@@ -1,11 +1,11 @@
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
-import { refuse } from "../commands/validate-volume.ts";
+import { refuse, validateGetCapacity } from "../commands/validate-volume.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { createChecks } from "./check-request.ts";
+import { createChecks, refuseAll } from "./check-request.ts";
 import { explanationMessage } from "./convert-explanation.ts";
 import { volumeMessage } from "./convert-volume.ts";
-import { volumeFilterFrom } from "./convert-volume-request.ts";
+import { capacityQuery, volumeFilterFrom } from "./convert-volume-request.ts";
 import { createExternalVolumes, type ExternalVolumesDeps } from "./external-volumes.ts";
 import { nextPageToken, pageFrom, questionOf } from "./page-token.ts";
 import { unimplemented } from "./unimplemented.ts";
@@ -25,7 +25,7 @@ export const createVolumeService = (deps: ApiDeps & ExternalVolumesDeps): Volume
 
 const createVolumeReads = (
   deps: ApiDeps,
-): Pick<VolumeService, "getVolume" | "listVolumes" | "watchVolumes" | "explainVolume"> => {
+): Pick<VolumeService, "getVolume" | "listVolumes" | "getCapacity" | "watchVolumes" | "explainVolume"> => {
   const { commands } = deps;
   return {
     getVolume: async ({ namespace, id }) => ({ volume: volumeMessage(await commands.getVolume({ namespace, id })) }),
@@ -38,6 +38,18 @@ const createVolumeReads = (
       refuse(checks.violations);
       const { items, next } = await commands.listVolumes(filter, page);
       return { volumes: items.map(volumeMessage), nextPageToken: nextPageToken(next, question) };
+    },
+
+    async getCapacity(request) {
+      const checks = createChecks();
+      const query = capacityQuery(request, checks);
+      refuseAll(checks, () => validateGetCapacity(query));
+      const { available, maximumVolume, minimumVolume } = await commands.getCapacity(query);
+      return {
+        availableBytes: BigInt(available),
+        maximumVolumeBytes: BigInt(maximumVolume),
+        minimumVolumeBytes: BigInt(minimumVolume),
+      };
     },
 
     watchVolumes: (request, { signal }) => watchVolumes(deps, request, signal),

@@ -6,6 +6,7 @@ import { deleteVolumeCommand } from "./delete-volume.ts";
 import { deregisterVolumeCommand } from "./deregister-volume.ts";
 import { expandVolumeCommand } from "./expand-volume.ts";
 import { explainVolumeQuery } from "./explain.ts";
+import { getCapacityQuery } from "./get-capacity.ts";
 import { handOverCommand } from "./hand-over.ts";
 import type { Commands } from "./model.ts";
 import { modifyVolumeCommand } from "./modify-volume.ts";
@@ -24,6 +25,7 @@ export const createCommands = (deps: CommandDeps): Commands => ({
   deleteVolume: deleteVolumeCommand(deps),
   expandVolume: expandVolumeCommand(deps),
   modifyVolume: modifyVolumeCommand(deps),
+  getCapacity: getCapacityQuery(deps),
   explainVolume: explainVolumeQuery(deps),
   createClaims: createClaimsCommand(deps),
   releaseClaims: releaseClaimsCommand(deps),

@@ -1,3 +1,4 @@
+import type { BackendCapacity, CapacityQuery } from "../domain/backend-capacity.ts";
 import type { Claim, ClaimState, ClaimTombstone } from "../domain/claim.ts";
 import type { Obstacle } from "../domain/grant.ts";
 import type { Blocked, LastError } from "../domain/outcome.ts";
@@ -269,6 +270,7 @@ export interface Commands {
   modifyVolume(input: ModifyVolumeInput, caller: Caller): Promise<VolumeView>;
   getVolume(ref: VolumeRef): Promise<VolumeView>;
   listVolumes(filter: VolumeFilter, page: PageInput): Promise<Page<VolumeView>>;
+  getCapacity(query: CapacityQuery): Promise<BackendCapacity>;
   explainVolume(ref: VolumeRef): Promise<VolumeExplanation>;
   /** In the order of the request. */
   createClaims(input: CreateClaimsInput, caller: Caller): Promise<readonly ClaimView[]>;

@@ -1,4 +1,5 @@
 import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
+import type { CapacityQuery } from "../domain/backend-capacity.ts";
 import {
   checkCapability,
   checkCapacity,
@@ -148,6 +149,14 @@ export const validateModifyVolume = (input: ModifyVolumeInput): void =>
       ? checkMap("mutable_parameters", input.mutableParameters)
       : [{ field: "mutable_parameters", description: "must name at least one" }]),
     ...checkString("request_id", input.requestId),
+  ]);
+
+export const validateGetCapacity = ({ plugin, capabilities, parameters, topology }: CapacityQuery): void =>
+  refuse([
+    ...checkPlugin("plugin", plugin),
+    ...(capabilities.length === 0 ? [] : checkCapabilities(capabilities)),
+    ...checkMap("parameters", parameters),
+    ...(topology === undefined ? [] : checkSegments("topology.segments", topology)),
   ]);
 
 export const validateRef = (ref: VolumeRef): void => refuse(checkRef(ref));

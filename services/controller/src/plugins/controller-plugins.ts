@@ -10,6 +10,7 @@ import type { VolumeRecord, VolumeRef } from "../domain/volume.ts";
 import type { BackendListings, CallGuide, ControllerPluginFacts, ControllerPlugins, PluginProfiles } from "../ports.ts";
 import type { Secrets } from "../secrets/secrets.ts";
 import { createAttachCalls } from "./attach-calls.ts";
+import { createCapacityCalls } from "./capacity-calls.ts";
 import { createChangeCalls } from "./change-calls.ts";
 import { createListingCalls } from "./listing-calls.ts";
 import { createPluginCalls } from "./plugin-calls.ts";
@@ -81,6 +82,7 @@ export const createControllerPlugins = (
     onChange: instances.onChange,
     ...createVolumeCalls({ calls, secrets, log, sourceOf, ownerOf }),
     ...createRegisterCalls(calls),
+    ...createCapacityCalls(calls),
     ...createAttachCalls(calls),
     listings: createListingCalls(calls, (plugin) => facts(plugin).reason),
     ...createChangeCalls(calls),
