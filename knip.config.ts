@@ -9,6 +9,7 @@ const config: KnipConfig = {
       entry: [
         "scripts/run.mjs",
         "scripts/api-baseline.mjs",
+        "scripts/docs/main.ts",
         "test/**/*.test.ts",
         "test/harness/fuse-daemon.ts",
         "bench/main.ts",
@@ -16,7 +17,7 @@ const config: KnipConfig = {
         "bench/floor/*-main.ts",
         "demo/main.ts",
       ],
-      project: ["scripts/**/*.mjs", "{test,bench,demo,examples}/**/*.ts"],
+      project: ["scripts/**/*.{mjs,ts}", "{test,bench,demo,examples}/**/*.ts"],
       // Run by path from scripts/ and buf.gen.yaml, imported by nothing.
       ignoreDependencies: ["@biomejs/biome", "@bufbuild/buf", "ts-proto"],
       // Programs of the system; scripts/system-needs.mjs sees to them.

@@ -13,6 +13,7 @@ const steps = [
   },
   { name: "dead code and dependencies", command: "knip", args: [] },
   { name: "architecture", command: "vitest", args: ["run", "test/architecture.test.ts"] },
+  { name: "pages made from the code", command: "node", args: ["scripts/docs/main.ts", "--check"] },
   { name: "protocol style", command: "buf", args: ["lint"] },
   { name: "protocol compatibility", command: "buf", args: ["breaking", "--against", "proto/baseline.binpb"] },
 ];

@@ -33,6 +33,10 @@ const tasks = {
     needs: process.getuid?.() === 0 ? ["mount", "mkfs.ext4"] : ["mount", "unshare"],
     run: (context) => runChild(context.node, ["demo/main.ts", ...context.args], context),
   },
+  docs: {
+    needs: [],
+    run: (context) => runChild(context.node, ["scripts/docs/main.ts", ...context.args], context),
+  },
   bench: {
     needs: ["redis-server"],
     run: (context) => runChild(context.node, ["bench/main.ts", ...context.args], context),

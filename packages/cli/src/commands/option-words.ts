@@ -1,6 +1,6 @@
+import { parseDuration } from "@holdfast/shared/config/setting";
 import { CliFailure } from "../frame/cli-failure.ts";
 import { exitCodes } from "../frame/exit-code.ts";
-import { parseDuration } from "../words/duration.ts";
 import type { EnumWords } from "../words/enum-words.ts";
 import { parseSize } from "../words/size.ts";
 

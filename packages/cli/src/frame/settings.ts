@@ -1,6 +1,6 @@
+import { parseDuration } from "@holdfast/shared/config/setting";
 import { parseAddress } from "@holdfast/shared/grpc/listen-address";
 import { parse } from "yaml";
-import { parseDuration } from "../words/duration.ts";
 import { CliFailure } from "./cli-failure.ts";
 import { exitCodes } from "./exit-code.ts";
 import type { Io } from "./io.ts";

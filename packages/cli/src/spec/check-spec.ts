@@ -4,8 +4,8 @@
  * enum words without their prefix in any case.
  */
 import { type DescEnum, type DescField, type DescMessage, type JsonValue, ScalarType } from "@bufbuild/protobuf";
+import { parseDuration } from "@holdfast/shared/config/setting";
 import { isMap, isScalar, isSeq, type Node } from "yaml";
-import { parseDuration } from "../words/duration.ts";
 import { parseSize } from "../words/size.ts";
 import type { SpecDocument } from "./spec-document.ts";
 import type { SpecViolation } from "./spec-violation.ts";

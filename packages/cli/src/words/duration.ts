@@ -1,14 +1,3 @@
-const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** `90s`, `1h30m`, `250ms`, `7d`; undefined for anything else. */
-export const parseDuration = (text: string): number | undefined => {
-  if (!/^(\d+(\.\d+)?(ms|s|m|h|d))+$/.test(text)) return undefined;
-  let total = 0;
-  for (const [, count = "", unit = ""] of text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g))
-    total += Number(count) * (unitMs[unit] ?? 0);
-  return Math.round(total);
-};
-
 /** The two largest units: `45s`, `3m12s`, `5h`, `12d4h`. */
 export const durationWords = (ms: number): string => {
   const seconds = Math.max(0, Math.floor(ms / 1_000));
