@@ -1,9 +1,13 @@
-# One image per service: docker build --target controller .   (or node-agent, or local-driver)
+# One image per service: docker build --target controller .   (or node-agent, local-driver, cli)
+#
+# Every image runs with a read-only root: what is written is under the paths that docs/containers.md lists. tini is process 1: it
+# passes signals on and collects the children that helpers leave behind.
 FROM node:26-slim AS manifests
 WORKDIR /app
 COPY package.json package-lock.json ./
 COPY packages/shared/package.json packages/shared/
 COPY packages/csi/package.json packages/csi/
+COPY packages/cli/package.json packages/cli/
 COPY packages/sim-plugin/package.json packages/sim-plugin/
 COPY packages/local-driver/package.json packages/local-driver/
 COPY services/controller/package.json services/controller/
@@ -20,16 +24,24 @@ RUN npm run --silent generate
 # Optional packages are tools and a Node binary: the image has its own Node.
 FROM manifests AS runtime
 ENV NODE_ENV=production
+RUN apt-get update && apt-get install -y --no-install-recommends tini && rm -rf /var/lib/apt/lists/*
 RUN npm ci --ignore-scripts --no-audit --no-fund --omit=dev --omit=optional && npm cache clean --force
-COPY packages packages
+COPY deploy/healthcheck.mjs deploy/
+COPY packages/shared packages/shared
+COPY packages/csi packages/csi
 COPY --from=generated /app/packages/shared/src/gen packages/shared/src/gen
+ENTRYPOINT ["/usr/bin/tini", "--"]
 
+# Its directories are open to the group 0: it runs as `node` where the sockets of its plugins are open to it, and as root with every
+# capability dropped where they belong to root.
 FROM runtime AS controller
 COPY services/controller services/controller
 RUN mkdir -p /var/lib/holdfast-controller /run/holdfast/controller-plugins \
- && chown node:node /var/lib/holdfast-controller /run/holdfast/controller-plugins
+ && chown node:0 /var/lib/holdfast-controller /run/holdfast/controller-plugins \
+ && chmod 0770 /var/lib/holdfast-controller /run/holdfast/controller-plugins
 USER node
 EXPOSE 7600 7601
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["node", "deploy/healthcheck.mjs", "127.0.0.1:7601"]
 CMD ["node", "services/controller/src/main.ts"]
 
 # Root: it makes directories for mounts and reads the mount tables of other processes.
@@ -37,7 +49,8 @@ FROM runtime AS node-agent
 RUN apt-get update && apt-get install -y --no-install-recommends mount util-linux && rm -rf /var/lib/apt/lists/*
 ENV UV_THREADPOOL_SIZE=16
 COPY services/node-agent services/node-agent
-EXPOSE 7610
+EXPOSE 7610 7611
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["node", "deploy/healthcheck.mjs", "127.0.0.1:7611"]
 CMD ["node", "services/node-agent/src/main.ts"]
 
 # Root: it makes filesystems, loop devices and mounts.
@@ -45,4 +58,12 @@ FROM runtime AS local-driver
 RUN apt-get update \
  && apt-get install -y --no-install-recommends e2fsprogs findutils mount util-linux xfsprogs && rm -rf /var/lib/apt/lists/*
 ENV UV_THREADPOOL_SIZE=16
+COPY packages/local-driver packages/local-driver
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["node", "deploy/healthcheck.mjs", "127.0.0.1:7621"]
 CMD ["node", "packages/local-driver/src/main.ts"]
+
+FROM runtime AS cli
+COPY packages/cli packages/cli
+USER node
+ENTRYPOINT ["/usr/bin/tini", "--", "node", "packages/cli/bin/holdfast.mjs"]
+CMD ["--help"]

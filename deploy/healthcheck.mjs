@@ -1,0 +1,14 @@
+// The health check of every image: asks /healthz where HOLDFAST_ADMIN_LISTEN says it is. Exit code 0 means healthy.
+const listen = process.env.HOLDFAST_ADMIN_LISTEN ?? process.argv[2] ?? "";
+const port = listen.slice(listen.lastIndexOf(":") + 1);
+if (!/^\d+$/.test(port)) {
+  console.error(`HOLDFAST_ADMIN_LISTEN has to be host:port, not ${JSON.stringify(listen)}`);
+  process.exit(1);
+}
+try {
+  const answer = await fetch(`http://127.0.0.1:${port}/healthz`, { signal: AbortSignal.timeout(3000) });
+  process.exit(answer.ok ? 0 : 1);
+} catch (error) {
+  console.error(String(error.cause ?? error));
+  process.exit(1);
+}

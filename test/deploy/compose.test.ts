@@ -1,0 +1,257 @@
+/**
+ * docker-compose.yml, the Dockerfile and the units, against the code that they start: every setting, port, path and file. What only an
+ * engine can prove (that the images build and run) is not proven here; docs/containers.md says so.
+ */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { configSchema as controllerSchema } from "@holdfast/controller/config";
+import { configSchema as driverSchema } from "@holdfast/local-driver/config";
+import { configSchema as agentSchema } from "@holdfast/node-agent/config";
+import { type ConfigSchema, loadConfig } from "@holdfast/shared/config/config";
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+
+const root = path.resolve(import.meta.dirname, "../..");
+const read = (file: string): string => readFileSync(path.join(root, file), "utf8");
+
+type Bind = { type: string; source: string; target: string; bind?: { propagation?: string } };
+interface Service {
+  readonly build?: { readonly target: string };
+  readonly image?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly volumes?: readonly (string | Bind)[];
+  readonly ports?: readonly string[];
+  readonly read_only?: boolean;
+  readonly privileged?: boolean;
+  readonly pid?: string;
+  readonly user?: string;
+  readonly cap_drop?: readonly string[];
+  readonly command?: readonly string[];
+  readonly profiles?: readonly string[];
+  readonly tmpfs?: readonly string[];
+}
+
+const compose = parse(read("docker-compose.yml"), { merge: true }) as {
+  readonly services: Readonly<Record<string, Service>>;
+  readonly volumes: Readonly<Record<string, unknown>>;
+};
+const services = Object.entries(compose.services);
+const schemas: Readonly<Record<string, ConfigSchema>> = {
+  controller: controllerSchema,
+  "node-agent": agentSchema,
+  "local-driver": driverSchema,
+};
+const ofTarget = (target: string) => services.filter(([, service]) => service.build?.target === target);
+const ours = services.filter(([, { build }]) => build !== undefined && schemas[build.target] !== undefined);
+
+/** Where a path inside a container really is: the volume or the directory of the host behind it. */
+const behind = (
+  { volumes = [] }: Service,
+  inside: string,
+): { readonly source: string; readonly propagation: string } => {
+  const mounts = volumes.map((volume) => {
+    if (typeof volume !== "string") return { ...volume, propagation: volume.bind?.propagation ?? "" };
+    const [source = "", target = ""] = volume.split(":");
+    return { source, target, propagation: "" };
+  });
+  const found = mounts
+    .filter(({ target }) => inside === target || inside.startsWith(`${target}/`))
+    .sort((a, b) => b.target.length - a.target.length)[0];
+  if (found === undefined) throw new Error(`${inside} is in no volume: it is lost with the container`);
+  return { source: found.source + inside.slice(found.target.length), propagation: found.propagation };
+};
+
+const port = (address: string): string => address.slice(address.lastIndexOf(":") + 1);
+const settings = (service: Service) => service.environment ?? {};
+
+describe("docker-compose.yml", () => {
+  test.each(ours)("%s: every setting is known and valid", (_, service) => {
+    const schema = schemas[service.build?.target ?? ""] ?? {};
+    const known = Object.values(schema).map(({ env }) => env);
+    expect(
+      Object.keys(settings(service)).filter((name) => name.startsWith("HOLDFAST_") && !known.includes(name)),
+    ).toEqual([]);
+    expect(() => loadConfig(schema, settings(service))).not.toThrow();
+  });
+
+  test.each(ours)("%s: what it writes is in a volume, its root is read-only", (_, service) => {
+    expect(service.read_only).toBe(true);
+    for (const [name, value] of Object.entries(settings(service)))
+      if (/_DIR$/.test(name)) expect(behind(service, value).source, name).not.toBe("");
+  });
+
+  test("agents and drivers see the host's paths as they are, and mounts go both ways", () => {
+    for (const [name, service] of [...ofTarget("node-agent"), ...ofTarget("local-driver")]) {
+      const env = settings(service);
+      for (const setting of ["HOLDFAST_ROOT_DIR", "HOLDFAST_STATE_DIR", "HOLDFAST_LOCAL_STATE_DIR"]) {
+        const inside = env[setting];
+        if (inside !== undefined)
+          expect(behind(service, inside), name).toEqual({ source: inside, propagation: "rshared" });
+      }
+      expect([service.privileged, service.pid], name).toEqual([true, "host"]);
+    }
+  });
+
+  test("no two services share a state directory", () => {
+    const dirs = ours.flatMap(([, service]) =>
+      ["HOLDFAST_STATE_DIR", "HOLDFAST_ROOT_DIR", "HOLDFAST_LOCAL_STATE_DIR", "HOLDFAST_HOSTED_PLUGIN_DIR"].flatMap(
+        (name) => {
+          const value = settings(service)[name];
+          return value === undefined ? [] : [behind(service, value).source];
+        },
+      ),
+    );
+    expect(new Set(dirs).size).toBe(dirs.length);
+  });
+
+  test("the controller has no right of root's left but its name", () => {
+    for (const [, service] of ofTarget("controller"))
+      expect([service.user, service.cap_drop, service.privileged]).toEqual(["0:0", ["ALL"], undefined]);
+  });
+
+  test("each driver's sockets are where its agent and the controller look", () => {
+    const looked = [...ofTarget("controller"), ...ofTarget("node-agent")].map(
+      ([, service]) => behind(service, settings(service)["HOLDFAST_PLUGIN_DIR"] ?? "").source,
+    );
+    const served = ofTarget("local-driver").flatMap(([, service]) =>
+      (settings(service)["HOLDFAST_LOCAL_SOCKET"] ?? "").split(",").map((socket) => behind(service, socket).source),
+    );
+    expect(new Set(served).size).toBe(served.length);
+    for (const directory of looked) expect(served.some((socket) => path.dirname(socket) === directory)).toBe(true);
+    for (const socket of served) expect(looked).toContain(path.dirname(socket));
+  });
+
+  test("agents reach the controller, and the controller reaches them, where they listen", () => {
+    const [controller] = ofTarget("controller");
+    for (const [name, service] of ofTarget("node-agent")) {
+      const env = settings(service);
+      expect(env["HOLDFAST_CONTROLLERS"]).toBe(
+        `${controller?.[0]}:${port(settings(controller?.[1] ?? {})["HOLDFAST_LISTEN"] ?? "")}`,
+      );
+      expect(env["HOLDFAST_ADVERTISE"]).toBe(`${name}:${port(env["HOLDFAST_LISTEN"] ?? "")}`);
+    }
+    for (const [, service] of ofTarget("cli")) expect(settings(service)["HOLDFAST_ADDRESS"]).toBe("controller:7600");
+  });
+
+  test("published ports are bound to loopback, and something of ours listens on ours", () => {
+    for (const [, { ports = [] }] of services) for (const each of ports) expect(each).toMatch(/^127\.0\.0\.1:\d+:\d+$/);
+    const [, controller] = ofTarget("controller")[0] ?? [];
+    for (const each of controller?.ports ?? [])
+      expect([settings(controller ?? {})["HOLDFAST_LISTEN"] ?? ""].map(port)).toContain(port(each));
+  });
+
+  test("every named volume is declared, and every one declared is used", () => {
+    const used = services.flatMap(([, { volumes = [] }]) =>
+      volumes.flatMap((volume) =>
+        typeof volume === "string" && !/^[./]/.test(volume) ? [volume.split(":")[0] ?? ""] : [],
+      ),
+    );
+    expect([...new Set(used)].sort()).toEqual(Object.keys(compose.volumes).sort());
+  });
+
+  test("files of the host that it names are here", () => {
+    for (const [, { volumes = [] }] of services)
+      for (const volume of volumes)
+        if (typeof volume === "string" && volume.startsWith("./"))
+          expect(existsSync(path.join(root, volume.split(":")[0] ?? "")), volume).toBe(true);
+  });
+
+  test("foreign images are pinned to a version", () => {
+    for (const [name, { image }] of services) if (image !== undefined) expect(image, name).toMatch(/:v?\d+(\.\d+)*$/);
+  });
+});
+
+describe("Dockerfile", () => {
+  const lines = read("Dockerfile").split("\n");
+  const stages = lines.flatMap((line) => /^FROM \S+ AS (\S+)$/.exec(line)?.[1] ?? []);
+  const stageOf = (name: string): readonly string[] => {
+    const start = lines.findIndex((line) => line.endsWith(` AS ${name}`));
+    const end = lines.findIndex((line, i) => i > start && line.startsWith("FROM "));
+    return lines.slice(start, end === -1 ? undefined : end);
+  };
+  const sources = (stage: readonly string[]): readonly string[] =>
+    stage.flatMap((line) => (/^COPY (?!--from)/.test(line) ? line.split(" ").slice(1, -1) : []));
+
+  test("every service of ours has its stage", () => {
+    for (const [, { build }] of services) if (build !== undefined) expect(stages).toContain(build.target);
+  });
+
+  test("what is copied is there, and what is started is copied", () => {
+    for (const source of stages.flatMap((stage) => sources(stageOf(stage))))
+      expect(existsSync(path.join(root, source)), source).toBe(true);
+    const shared = sources(stageOf("runtime"));
+    for (const [name, stage] of stages.map((each) => [each, stageOf(each)] as const)) {
+      const started = stage.flatMap((line) =>
+        [...line.matchAll(/"((?:services|packages|deploy)\/[^"]+)"/g)].map(([, file]) => file ?? ""),
+      );
+      for (const file of started)
+        expect(
+          [...sources(stage), ...shared].some((copied) => file.startsWith(copied.replace(/\/$/, ""))),
+          `${name}: ${file}`,
+        ).toBe(true);
+    }
+  });
+
+  test("every workspace's manifest is there when packages are installed", () => {
+    const copied = sources(stageOf("manifests"));
+    for (const folder of ["packages", "services"])
+      for (const name of readdirSync(path.join(root, folder)))
+        expect(copied, `${folder}/${name}`).toContain(`${folder}/${name}/package.json`);
+  });
+
+  test.each(["controller", "node-agent", "local-driver", "cli"])(
+    "%s: all that its code imports of ours is in the image",
+    (target) => {
+      const copied = [...sources(stageOf("runtime")), ...sources(stageOf(target))].filter((source) =>
+        /^(packages|services)\//.test(source),
+      );
+      const names = copied.map((source) => `@holdfast/${path.basename(source)}`);
+      for (const source of copied)
+        for (const file of readdirSync(path.join(root, source), { recursive: true, encoding: "utf8" }))
+          if (file.endsWith(".ts") && !file.includes("test") && !file.startsWith("node_modules"))
+            for (const [, name] of read(path.join(source, file)).matchAll(/from "(@holdfast\/[^/"]+)/g))
+              expect(names, `${source}/${file}`).toContain(name);
+    },
+  );
+
+  test("the health check asks where the service listens", () => {
+    for (const [name, service] of ours) {
+      const asked =
+        /"deploy\/healthcheck\.mjs", "([^"]+)"/.exec(stageOf(service.build?.target ?? "").join("\n"))?.[1] ?? "";
+      const listens = settings(service)["HOLDFAST_ADMIN_LISTEN"] ?? asked;
+      expect(port(listens), name).toBe(port(asked));
+    }
+  });
+});
+
+describe("prometheus.yml", () => {
+  test("each target is a service's admin port", () => {
+    const { scrape_configs } = parse(read("deploy/prometheus/prometheus.yml")) as {
+      readonly scrape_configs: readonly {
+        readonly static_configs: readonly { readonly targets: readonly string[] }[];
+      }[];
+    };
+    const targets = scrape_configs.flatMap(({ static_configs }) => static_configs.flatMap((each) => each.targets));
+    const listening = [...ofTarget("controller"), ...ofTarget("node-agent")].map(
+      ([name, service]) => `${name}:${port(settings(service)["HOLDFAST_ADMIN_LISTEN"] ?? "")}`,
+    );
+    expect([...targets].sort()).toEqual(listening.sort());
+  });
+});
+
+describe("systemd units", () => {
+  const folder = path.join(root, "deploy/systemd");
+  const units = readdirSync(folder).map((name) => [name, readFileSync(path.join(folder, name), "utf8")] as const);
+
+  test.each(units)("%s starts a file that is here", (_, text) => {
+    const [, file = ""] = /^ExecStart=\/usr\/bin\/node \/opt\/holdfast\/(\S+)$/m.exec(text) ?? [];
+    expect(existsSync(path.join(root, file)), file).toBe(true);
+    expect(text).toMatch(/^RestartPreventExitStatus=78$/m);
+  });
+
+  test("those that mount have the host's mount namespace", () => {
+    const privates =
+      /^(ProtectSystem|ProtectHome|PrivateTmp|PrivateDevices|PrivateMounts|ReadOnlyPaths|ReadWritePaths|InaccessiblePaths|BindPaths|TemporaryFileSystem|ProtectKernelTunables|ProtectKernelModules|ProtectControlGroups|RootDirectory|MountFlags)=/m;
+    for (const [name, text] of units) if (!name.includes("controller")) expect(text, name).not.toMatch(privates);
+  });
+});
