@@ -16,6 +16,7 @@ const config: KnipConfig = {
         "bench/store-main.ts",
         "bench/floor/*-main.ts",
         "demo/main.ts",
+        "examples/toy-scheduler-main.ts",
       ],
       project: ["scripts/**/*.{mjs,ts}", "{test,bench,demo,examples}/**/*.ts"],
       // Run by path from scripts/ and buf.gen.yaml, imported by nothing.
