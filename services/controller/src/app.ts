@@ -31,10 +31,10 @@ import { wirePlugins } from "./plugin-wiring.ts";
 import { pluginsSettled } from "./plugins/plugins-settled.ts";
 import type { Ids } from "./ports.ts";
 import { createReconciler } from "./reconcile/reconciler.ts";
+import { wireVolumeRecords } from "./record-wiring.ts";
 import { runChangeFeed } from "./records/change-feed.ts";
 import { createChanges } from "./records/changes.ts";
 import { createPluginRecords } from "./records/plugin-records.ts";
-import { createVolumeRecords } from "./records/volume-records.ts";
 import { wireRepair } from "./repair-wiring.ts";
 import { createSecretParts } from "./secrets-wiring.ts";
 import { openStateDir } from "./state-dir.ts";
@@ -136,7 +136,6 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     await lifecycle.start("plugins", () => () => directory.close());
 
     const changes = createChanges();
-    const records = createVolumeRecords({ store, clock, ids, issuer, changes, signal: work.signal });
     let wakeVolume = (_key: string): void => undefined;
     const nodeStore = createNodeStore({ store, ids });
     const registry = createNodeRegistry({
@@ -149,6 +148,17 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     await registry.load();
     const pluginRecords = createPluginRecords({ store, clock, ids, signal: work.signal });
     await pluginRecords.load();
+    const { records, learnedLimits } = await wireVolumeRecords({
+      store,
+      clock,
+      ids,
+      issuer,
+      changes,
+      log,
+      nodes: registry,
+      profiles: pluginRecords,
+      signal: work.signal,
+    });
     const { secrets, ...kept } = createSecretParts({
       config,
       env: overrides.env ?? {},
@@ -159,7 +169,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       log,
       wakeVolume: (key) => wakeVolume(key),
     });
-    const feed = wireFeed({ records, registry, pluginRecords, secrets: kept, changes, inBackground });
+    const feed = wireFeed({ records, registry, pluginRecords, learnedLimits, secrets: kept, changes, inBackground });
     const agents = createAgentGateway({ secrets, identity: { role: "controller", name: id }, log });
     await lifecycle.start("agents", () => () => agents.close());
     const { plugins, governor } = await wirePlugins({
@@ -197,6 +207,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const commands = createCommands(command);
     const reconciler = createReconciler({
       records,
+      learned: learnedLimits,
       plugins,
       agents,
       nodes: registry,
