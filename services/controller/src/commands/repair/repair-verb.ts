@@ -129,7 +129,7 @@ export const runVolumeVerb = async <Seen>(
     };
   };
   try {
-    const result = await records.change(ref, act);
+    const result = await records.change(ref, act, { by: { ...caller, why: `${verb}: ${asked.reason}` } });
     if (dry !== undefined) return dry;
     if (!result.changed) throw volumeNotFound(ref);
   } catch (error) {
