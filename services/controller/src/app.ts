@@ -173,7 +173,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const feed = wireFeed({ records, registry, pluginRecords, learnedLimits, secrets: kept, changes, inBackground });
     const agents = createAgentGateway({ secrets, identity: { role: "controller", name: id }, log });
     await lifecycle.start("agents", () => () => agents.close());
-    const { plugins, governor } = await wirePlugins({
+    const pluginParts = await wirePlugins({
       lifecycle,
       controllerId: id,
       directory,
@@ -190,6 +190,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       sourceOf: async (ref) => (await records.recent(ref))?.volume,
       ownerOf: async (storage) => (await records.owner(storage))?.volume,
     });
+    const { plugins } = pluginParts;
     const gate = createStoreGate({
       store,
       nodes: registry,
@@ -213,7 +214,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       agents,
       nodes: registry,
       gate,
-      guard: governor,
+      guard: pluginParts.governor,
       clock,
       ids,
       log,
@@ -222,7 +223,19 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       failpoint,
     });
     wakeVolume = (key) => reconciler.wake(key, true);
-    measureParts(metrics, { nodes: registry, gate, commits: records.commits, working: reconciler.size });
+    const callsOf = (plugin: string) => ({
+      ...pluginParts.callsOf(plugin),
+      waiting: reconciler.callsWaiting(plugin),
+    });
+    const { commits } = records;
+    measureParts(metrics, {
+      nodes: registry,
+      gate,
+      commits,
+      working: reconciler.size,
+      plugins: plugins.names,
+      callsOf,
+    });
 
     const server = createGrpcServer({
       log,
@@ -250,6 +263,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       nodeStore,
       pluginRecords,
       directory,
+      callsOf,
       command,
       api,
       log,

@@ -1,7 +1,7 @@
 /** What /metrics tells of the controller beside the process and its calls. */
 import type { CallReport } from "@holdfast/csi/csi-exchange";
 import type { Metrics } from "@holdfast/shared/metrics";
-import type { Nodes, StoreGate } from "./ports.ts";
+import type { Nodes, PluginLoad, StoreGate } from "./ports.ts";
 
 export interface MeasuredParts {
   readonly nodes: Pick<Nodes, "list">;
@@ -9,6 +9,9 @@ export interface MeasuredParts {
   readonly commits: () => number;
   /** Volumes that are being worked on. */
   readonly working: () => number;
+  /** Controller plugins by name, and how each is called. */
+  readonly plugins: () => readonly string[];
+  readonly callsOf: (plugin: string) => PluginLoad & { readonly waiting: number };
 }
 
 /** Before the parts are there: every CSI call, and what was allowed at the start. */
@@ -34,7 +37,34 @@ export const createCallMetrics = (
   return { onCall: ({ plugin, method, code, seconds }) => calls.observe({ plugin, method, code }, seconds) };
 };
 
-export const measureParts = (metrics: Metrics, { nodes, gate, commits, working }: MeasuredParts): void => {
+const breakerStates: readonly PluginLoad["breaker"][] = ["closed", "open", "half-open"];
+
+const measureCalls = (metrics: Metrics, { plugins, callsOf }: Pick<MeasuredParts, "plugins" | "callsOf">): void => {
+  metrics.gauge({
+    name: "holdfast_plugin_calls",
+    help: "Calls of a controller plugin: under way, waiting for their turn, and allowed at once now.",
+    labels: ["plugin", "calls"],
+    collect(gauge) {
+      for (const plugin of plugins()) {
+        const { running, waiting, limit } = callsOf(plugin);
+        for (const [calls, value] of Object.entries({ running, waiting, limit })) gauge.set({ plugin, calls }, value);
+      }
+    },
+  });
+  metrics.gauge({
+    name: "holdfast_plugin_breaker",
+    help: "1: the circuit breaker of a controller plugin is in this state; calls are made when it is closed.",
+    labels: ["plugin", "state"],
+    collect(gauge) {
+      for (const plugin of plugins())
+        for (const state of breakerStates) gauge.set({ plugin, state }, Number(callsOf(plugin).breaker === state));
+    },
+  });
+};
+
+export const measureParts = (metrics: Metrics, parts: MeasuredParts): void => {
+  const { nodes, gate, commits, working } = parts;
+  measureCalls(metrics, parts);
   metrics.gauge({
     name: "holdfast_store_gate_open",
     help: "1: the store may grant.",

@@ -3,6 +3,7 @@ import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { ApiDeps } from "./api/api-deps.ts";
 import type { ControllerServices } from "./api/controller-services.ts";
+import type { PluginCallsView } from "./api/convert-plugin-calls.ts";
 import { createLinkClaims } from "./api/link-claims.ts";
 import { createNodeService } from "./api/node-service.ts";
 import { createPluginService } from "./api/plugin-service.ts";
@@ -26,6 +27,7 @@ export interface NodeWiring {
   readonly nodeStore: NodeStore;
   readonly pluginRecords: PluginRecords;
   readonly directory: PluginDirectory;
+  readonly callsOf: (plugin: string) => PluginCallsView;
   readonly command: CommandDeps;
   readonly api: ApiDeps;
   readonly log: Logger;
@@ -57,6 +59,7 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
       nodes: registry,
       controllerId,
       besideController: () => controllerInstances(directory),
+      callsOf: deps.callsOf,
       records: pluginRecords,
       commands: createPluginCommands({ records: pluginRecords }),
       tracing: api.tracing,

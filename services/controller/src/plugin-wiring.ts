@@ -5,6 +5,7 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import type { Lifecycle } from "@holdfast/shared/lifecycle";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Tracing } from "@holdfast/shared/tracing";
+import type { PluginCallsView } from "./api/convert-plugin-calls.ts";
 import { readCode } from "./domain/plugin-profile.ts";
 import { type ControllerPluginsOptions, createControllerPlugins } from "./plugins/controller-plugins.ts";
 import { createHalvesOnNodes } from "./plugins/halves-on-nodes.ts";
@@ -16,6 +17,7 @@ import { createPluginGovernor, type PluginGovernor } from "./reconcile/plugin-go
 export interface PluginParts {
   readonly plugins: ReturnType<typeof createControllerPlugins>;
   readonly governor: PluginGovernor;
+  callsOf(plugin: string): Omit<PluginCallsView, "waiting">;
 }
 
 export interface PluginPartsDeps
@@ -66,5 +68,13 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
   };
   instances.onChange(look);
   profiles.onChange(governor.renewed);
-  return { plugins, governor };
+  return {
+    plugins,
+    governor,
+    callsOf: (plugin) => ({
+      ...governor.load(plugin),
+      held: governor.held(plugin) ?? "",
+      at: instances.current(plugin)?.at,
+    }),
+  };
 };

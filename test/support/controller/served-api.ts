@@ -61,6 +61,7 @@ export const serveApi = async (world: World) => {
       nodes: world.nodes,
       controllerId: "c1",
       besideController: () => [],
+      callsOf: () => ({ breaker: "closed", running: 0, waiting: 0, limit: 64, most: 64, held: "", at: undefined }),
       get records() {
         return world.pluginRecords;
       },

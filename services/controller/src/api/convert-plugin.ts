@@ -163,5 +163,6 @@ export const pluginMessage = (
     versions: [],
     capabilities: undefined,
     emptySince: undefined,
+    calls: undefined,
   };
 };

@@ -8,6 +8,7 @@ import type { Nodes } from "../ports.ts";
 import { type ApiDeps, callerOf } from "./api-deps.ts";
 import { createChecks, optionalId, refuseAll } from "./check-request.ts";
 import { type PluginSighting, pluginMessage, profileFrom } from "./convert-plugin.ts";
+import { type PluginCallsView, pluginCallsMessage } from "./convert-plugin-calls.ts";
 import { nextPageToken, pageFrom, questionOf } from "./page-token.ts";
 import { unimplemented } from "./unimplemented.ts";
 
@@ -16,6 +17,7 @@ export interface PluginServiceDeps {
   readonly controllerId: string;
   /** The instances beside this controller. */
   readonly besideController: () => readonly { readonly socket: string; readonly plugin: NodePlugin }[];
+  readonly callsOf: (plugin: string) => PluginCallsView;
   readonly records: StoredPlugins;
   readonly commands: PluginCommands;
   readonly tracing: ApiDeps["tracing"];
@@ -50,7 +52,7 @@ export const createPluginService = (deps: PluginServiceDeps): PluginService => {
       if (violations.length > 0) throw invalidArgument(violations);
       const found = known().get(name);
       if (found === undefined) throw unknownPlugin(name);
-      return { plugin: messageOf(name, found) };
+      return { plugin: { ...messageOf(name, found), calls: pluginCallsMessage(deps.callsOf(name)) } };
     },
 
     async listPlugins(request) {

@@ -41,4 +41,16 @@ describe("what waits for a plugin that is away", () => {
     expect(explained.findings).toContainEqual(expect.stringContaining(away.reason));
     expect(explained.nextActions).toContain("holdfast plugin get csi.example");
   });
+
+  it("says so too when the plugin is there and its calls are held back; the claim itself is granted all the same", async () => {
+    const callsHeld = "plugin csi.example has not answered for 4 s; its calls wait";
+    world.backend.setFacts({ callsHeld });
+    world.backend.script("publish", { kind: "unknown", advice: "again", code: "UNAVAILABLE" });
+    await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    const explained = await world.commands.explainVolume(data);
+    expect(explained.claims[0]).toMatchObject({ claim: { state: "ATTACHING" }, waitingFor: callsHeld });
+    expect(explained.findings).toContainEqual(expect.stringContaining(callsHeld));
+    expect(explained.nextActions).toContain("holdfast plugin get csi.example");
+  });
 });

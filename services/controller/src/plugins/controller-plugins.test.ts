@@ -59,7 +59,7 @@ beforeEach(async () => {
     instances: createPluginInstances({
       directory,
       halves: { of: () => [], announced: () => announced, names: () => ["on-nodes"], onChange: () => () => true },
-      lines: { transportTo: () => expect.unreachable("no half is on a node") },
+      lines: { transportTo: () => expect.unreachable("no half is on a node"), forget: () => undefined },
       clock: systemClock,
       tracing: createTracing("test"),
       random: Math.random,

@@ -17,6 +17,8 @@ import type { RefusedCredentials } from "./refused-credentials.ts";
 /** One running process of a plugin that may be called now, however it is reached. */
 export interface PluginInstance extends Pick<CsiCaller, "call" | "stream"> {
   readonly id: string;
+  /** The node it runs on, or its socket beside the controller; the other one is empty. */
+  readonly at: { readonly node: string; readonly socket: string };
   readonly facts: PluginFacts;
 }
 

@@ -39,6 +39,8 @@ const half = (name: string): HalfOnNode => ({
 let halves: HalfOnNode[];
 let answers: Record<string, WireReply>;
 let calls: string[];
+let forgotten: string[];
+let changed: () => void;
 let readings: Record<string, string>;
 let clock: ReturnType<typeof createManualClock>;
 
@@ -49,7 +51,15 @@ const build = ({ local, besideOnly = false }: { local?: PluginConnection; beside
   clock = createManualClock();
   const instances = createPluginInstances({
     directory: { list: () => (local === undefined ? [] : [local]), onChange: () => () => undefined },
-    halves: { of: () => halves, announced: () => "yes", names: () => ["p"], onChange: () => () => true },
+    halves: {
+      of: () => halves,
+      announced: () => "yes",
+      names: () => ["p"],
+      onChange(listener) {
+        changed = () => listener("p");
+        return () => true;
+      },
+    },
     lines: {
       transportTo: ({ name }) => ({
         async unary(method) {
@@ -58,6 +68,7 @@ const build = ({ local, besideOnly = false }: { local?: PluginConnection; beside
         },
         async *stream() {},
       }),
+      forget: (node) => void forgotten.push(node),
     },
     clock,
     tracing: createTracing("test"),
@@ -88,6 +99,7 @@ beforeEach(() => {
   halves = [half("a"), half("b")];
   answers = {};
   calls = [];
+  forgotten = [];
   readings = {};
 });
 
@@ -149,6 +161,17 @@ describe("a controller half on nodes", () => {
     expect(await detach()).toMatchObject({ kind: "unknown", failure: { reason: "PLUGIN_NOT_READY" } });
     expect(plugins.facts("p").reason).toContain("beside the controller");
     expect(calls).toEqual([]);
+  });
+
+  test("W19: the connection to a node is kept from call to call, and closed when the node has nothing left to call", async () => {
+    const { detach } = build();
+    await detach();
+    await detach();
+    changed();
+    expect(forgotten).toEqual([]);
+    halves = [half("b")];
+    changed();
+    expect(forgotten).toEqual(["a"]);
   });
 
   test("a driver that answers NOT_FOUND to a detach for everything is believed only where its profile says so", async () => {

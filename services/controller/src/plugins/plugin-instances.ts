@@ -37,7 +37,7 @@ export interface PluginInstances {
 export interface PluginInstancesOptions {
   readonly directory: Pick<PluginDirectory, "list" | "onChange">;
   readonly halves: HalvesOnNodes;
-  readonly lines: Pick<RelayLines, "transportTo">;
+  readonly lines: Pick<RelayLines, "transportTo" | "forget">;
   readonly clock: Clock;
   readonly tracing: Tracing;
   readonly random: () => number;
@@ -49,9 +49,17 @@ export interface PluginInstancesOptions {
   readonly besideControllerOnly: (plugin: string) => boolean;
 }
 
-interface Found extends Candidate {
+interface Found extends Candidate, Pick<PluginInstance, "at"> {
   readonly facts: PluginFacts;
   readonly caller: Pick<CsiCaller, "call" | "stream">;
+}
+
+/** A caller of an instance on a node, and the facts that it was made for. */
+interface Relayed {
+  readonly plugin: string;
+  readonly node: string;
+  readonly facts: PluginFacts;
+  readonly caller: CsiCaller;
 }
 
 const rests = { baseMs: 1_000, capMs: 30_000 };
@@ -60,7 +68,7 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
   const { directory, halves, lines, clock, tracing, random, onCall, guide, reading, besideControllerOnly } = options;
   const resting = new Map<string, { readonly until: number; readonly failures: number }>();
   const last = new Map<string, string>();
-  const relayed = new Map<string, { readonly facts: PluginFacts; readonly caller: CsiCaller }>();
+  const relayed = new Map<string, Relayed>();
 
   const halfIdOf = (plugin: string, node: string): string => `node ${node}: ${plugin}`;
   const restOf = (id: string): number => resting.get(id)?.until ?? 0;
@@ -70,7 +78,9 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
       const { phase, facts } = connection.status();
       if (phase !== "ready" || facts?.name !== plugin) return [];
       const id = connection.socketPath;
-      return [{ id, local: true, rank, restsUntil: restOf(id), facts, caller: connection }];
+      return [
+        { id, at: { node: "", socket: id }, local: true, rank, restsUntil: restOf(id), facts, caller: connection },
+      ];
     });
 
   /** A caller lasts as long as the facts it was made for: what the plugin denied is forgotten with them. */
@@ -94,7 +104,7 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
       whenReady: async (signal) => signal.throwIfAborted(),
       onUnimplemented: (method) => denied.add(method),
     });
-    relayed.set(id, { facts: half.facts, caller });
+    relayed.set(id, { plugin, node, facts: half.facts, caller });
     return caller;
   };
 
@@ -105,7 +115,8 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
           if (!half.usable) return [];
           const id = halfIdOf(plugin, half.node.name);
           const caller = callerOf(plugin, id, half);
-          return [{ id, local: false, rank, restsUntil: restOf(id), facts: half.facts, caller }];
+          const at = { node: half.node.name, socket: "" };
+          return [{ id, at, local: false, rank, restsUntil: restOf(id), facts: half.facts, caller }];
         });
 
   const all = (plugin: string): readonly Found[] => [...localOnes(plugin), ...onNodes(plugin)];
@@ -127,13 +138,15 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
     return all(plugin).some((one) => one.id !== id && one.restsUntil <= now);
   };
 
+  /** What nodes have no more is forgotten, with the connection to a node that has nothing left to call. */
   const forget = (plugin: string): void => {
-    const here = new Set(halves.of(plugin).map(({ node }) => halfIdOf(plugin, node.name)));
-    for (const id of [...relayed.keys()])
-      if (id.endsWith(`: ${plugin}`) && !here.has(id)) {
-        relayed.delete(id);
-        resting.delete(id);
-      }
+    const here = new Set(halves.of(plugin).map((half) => half.node.name));
+    for (const [id, one] of [...relayed]) {
+      if (one.plugin !== plugin || here.has(one.node)) continue;
+      relayed.delete(id);
+      resting.delete(id);
+      if (![...relayed.values()].some(({ node }) => node === one.node)) lines.forget(one.node);
+    }
   };
   halves.onChange(forget);
 
@@ -144,9 +157,10 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
       const found = all(plugin);
       const chosen = chooseInstance(found, last.get(plugin), clock.monotonic());
       if (chosen === undefined) return undefined;
-      const { id, facts, caller } = chosen;
+      const { id, at, facts, caller } = chosen;
       return {
         id,
+        at,
         facts,
         async call(method, request, call) {
           last.set(plugin, id);
