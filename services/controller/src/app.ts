@@ -1,7 +1,6 @@
 /** With the `*-wiring.ts` beside it the only file that knows every part: puts the controller together, starts it in order and stops it in reverse. */
 import { randomUUID } from "node:crypto";
 import path from "node:path";
-import { createPluginDirectory } from "@holdfast/csi/plugin-directory";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { createFailpoints } from "@holdfast/shared/failpoints";
 import { identityFromMetadata, identityOfLocalSocket } from "@holdfast/shared/grpc/identity";
@@ -29,7 +28,6 @@ import { createAgentGateway } from "./nodes/agent-gateway.ts";
 import { createNodeRegistry } from "./nodes/node-registry.ts";
 import { createNodeStore } from "./nodes/node-store.ts";
 import { wirePlugins } from "./plugin-wiring.ts";
-import { pluginsSettled } from "./plugins/plugins-settled.ts";
 import type { Ids } from "./ports.ts";
 import { createReconciler } from "./reconcile/reconciler.ts";
 import { wireVolumeRecords } from "./record-wiring.ts";
@@ -125,17 +123,6 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     await lifecycle.start("store", () => () => store.close());
 
     const { onCall } = createCallMetrics(metrics, { insecure, volatileStore: config.allowVolatileStore });
-    const directory = createPluginDirectory({
-      dir: config.pluginDir,
-      role: "controller",
-      log,
-      tracing,
-      clock,
-      signal: work.signal,
-      onCall,
-    });
-    await lifecycle.start("plugins", () => () => directory.close());
-
     const changes = createChanges();
     let wakeVolume = (_key: string): void => undefined;
     const nodeStore = createNodeStore({ store, ids });
@@ -176,7 +163,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const pluginParts = await wirePlugins({
       lifecycle,
       controllerId: id,
-      directory,
+      dir: config.pluginDir,
       nodes: registry,
       profiles: pluginRecords,
       gate: () => gate,
@@ -190,7 +177,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       sourceOf: async (ref) => (await records.recent(ref))?.volume,
       ownerOf: async (storage) => (await records.owner(storage))?.volume,
     });
-    const { plugins } = pluginParts;
+    const { plugins, directory } = pluginParts;
     const gate = createStoreGate({
       store,
       nodes: registry,
@@ -204,7 +191,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       log,
     });
     inBackground("the gate of the store", gate.run(work.signal));
-    await Promise.all([gate.firstLook(startPatienceMs, signal), pluginsSettled(directory, clock, signal)]);
+    await Promise.all([gate.firstLook(startPatienceMs, signal), pluginParts.settled(signal)]);
     const command = { records, nodes: registry, plugins, gate, secrets: kept.commands, feed: store, clock, ids };
     const commands = createCommands(command);
     const reconciler = createReconciler({

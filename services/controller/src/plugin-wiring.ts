@@ -1,6 +1,6 @@
 /** A part of the composition root: how controller plugins are reached and driven. */
 import type { CallReport } from "@holdfast/csi/csi-exchange";
-import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
+import { createPluginDirectory, type PluginDirectory } from "@holdfast/csi/plugin-directory";
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Lifecycle } from "@holdfast/shared/lifecycle";
 import type { Logger } from "@holdfast/shared/log/logger";
@@ -10,13 +10,17 @@ import { readCode } from "./domain/plugin-profile.ts";
 import { type ControllerPluginsOptions, createControllerPlugins } from "./plugins/controller-plugins.ts";
 import { createHalvesOnNodes } from "./plugins/halves-on-nodes.ts";
 import { createPluginInstances } from "./plugins/plugin-instances.ts";
+import { pluginsSettled } from "./plugins/plugins-settled.ts";
 import { createRelayLines } from "./plugins/relay-transport.ts";
 import type { Ids, Nodes, PluginProfiles, StoreGate } from "./ports.ts";
 import { createPluginGovernor, type PluginGovernor } from "./reconcile/plugin-governor.ts";
 
 export interface PluginParts {
+  readonly directory: PluginDirectory;
   readonly plugins: ReturnType<typeof createControllerPlugins>;
   readonly governor: PluginGovernor;
+  /** Resolves when those that are there have told who they are, or soon. */
+  settled(signal: AbortSignal): Promise<void>;
   callsOf(plugin: string): Omit<PluginCallsView, "waiting">;
 }
 
@@ -24,7 +28,8 @@ export interface PluginPartsDeps
   extends Omit<ControllerPluginsOptions, "instances" | "announcedByNodes" | "guide" | "log"> {
   readonly lifecycle: Pick<Lifecycle, "start">;
   readonly controllerId: string;
-  readonly directory: PluginDirectory;
+  /** Where controller plugins show their sockets. */
+  readonly dir: string;
   readonly nodes: Nodes;
   readonly profiles: PluginProfiles;
   /** Asked when a call is made: the gate is made after the plugins. */
@@ -38,7 +43,9 @@ export interface PluginPartsDeps
 }
 
 export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> => {
-  const { lifecycle, controllerId, directory, nodes, profiles, gate, clock, ids, log, tracing, onCall, signal } = deps;
+  const { lifecycle, controllerId, dir, nodes, profiles, gate, clock, ids, log, tracing, onCall, signal } = deps;
+  const directory = createPluginDirectory({ dir, role: "controller", log, tracing, clock, signal, onCall });
+  await lifecycle.start("plugins", () => () => directory.close());
   const identity = { role: "controller", name: controllerId } as const;
   const lines = createRelayLines({ identity, log, clock, gen: () => gate().state().gen });
   await lifecycle.start("relays", () => () => lines.close());
@@ -69,6 +76,8 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
   instances.onChange(look);
   profiles.onChange(governor.renewed);
   return {
+    directory,
+    settled: (until) => pluginsSettled(directory, clock, until),
     plugins,
     governor,
     callsOf: (plugin) => ({

@@ -47,7 +47,7 @@ beforeEach(async () => {
     instances: createPluginInstances({
       directory,
       halves: { of: () => [], announced: () => "unknown", names: () => [], onChange: () => () => true },
-      lines: { transportTo: () => expect.unreachable("no half is on a node") },
+      lines: { transportTo: () => expect.unreachable("no half is on a node"), forget: () => undefined },
       clock: systemClock,
       tracing,
       random: Math.random,
