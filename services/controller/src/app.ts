@@ -13,7 +13,6 @@ import { startTelemetry } from "@holdfast/shared/telemetry";
 import { createTracing } from "@holdfast/shared/tracing";
 import { createClaimService } from "./api/claim-service.ts";
 import { addControllerServices } from "./api/controller-services.ts";
-import { createEventService } from "./api/event-service.ts";
 import { createSecretService } from "./api/secret-service.ts";
 import { createVolumeService } from "./api/volume-service.ts";
 import { createCommands } from "./commands/commands.ts";
@@ -30,10 +29,10 @@ import { createNodeStore } from "./nodes/node-store.ts";
 import { wirePlugins } from "./plugin-wiring.ts";
 import type { Ids } from "./ports.ts";
 import { createReconciler } from "./reconcile/reconciler.ts";
-import { wireVolumeRecords } from "./record-wiring.ts";
 import { runChangeFeed } from "./records/change-feed.ts";
 import { createChanges } from "./records/changes.ts";
 import { createPluginRecords } from "./records/plugin-records.ts";
+import { createVolumeRecords } from "./records/volume-records.ts";
 import { wireRepair } from "./repair-wiring.ts";
 import { createSecretParts } from "./secrets-wiring.ts";
 import { openStateDir } from "./state-dir.ts";
@@ -124,6 +123,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
 
     const { onCall } = createCallMetrics(metrics, { insecure, volatileStore: config.allowVolatileStore });
     const changes = createChanges();
+    const records = createVolumeRecords({ store, clock, ids, issuer, changes, signal: work.signal });
     let wakeVolume = (_key: string): void => undefined;
     const nodeStore = createNodeStore({ store, ids });
     const registry = createNodeRegistry({
@@ -136,17 +136,6 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     await registry.load();
     const pluginRecords = createPluginRecords({ store, clock, ids, signal: work.signal });
     await pluginRecords.load();
-    const { records, learnedLimits } = await wireVolumeRecords({
-      store,
-      clock,
-      ids,
-      issuer,
-      changes,
-      log,
-      nodes: registry,
-      profiles: pluginRecords,
-      signal: work.signal,
-    });
     const { secrets, ...kept } = createSecretParts({
       config,
       env: overrides.env ?? {},
@@ -157,7 +146,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       log,
       wakeVolume: (key) => wakeVolume(key),
     });
-    const feed = wireFeed({ records, registry, pluginRecords, learnedLimits, secrets: kept, changes, inBackground });
+    const feed = wireFeed({ records, registry, pluginRecords, secrets: kept, changes, inBackground });
     const agents = createAgentGateway({ secrets, identity: { role: "controller", name: id }, log });
     await lifecycle.start("agents", () => () => agents.close());
     const pluginParts = await wirePlugins({
@@ -196,7 +185,6 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const commands = createCommands(command);
     const reconciler = createReconciler({
       records,
-      learned: learnedLimits,
       plugins,
       agents,
       nodes: registry,
@@ -224,6 +212,17 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       callsOf,
     });
 
+    const repair = wireRepair({
+      ...command,
+      store,
+      gate,
+      agents,
+      listings: plugins.listings,
+      sweepIntervalMs: config.sweepInterval,
+      tracing,
+      log,
+      signal: work.signal,
+    });
     const server = createGrpcServer({
       log,
       metrics,
@@ -260,9 +259,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       ...nodeParts,
       volumes: createVolumeService(api),
       claims: createClaimService(api),
-      events: createEventService({ feed: store }),
       secrets: createSecretService({ secrets: kept.commands, tracing }),
-      repair: wireRepair({ ...command, store, gate, agents, tracing, signal: work.signal }),
+      repair: repair.service,
     });
 
     await lifecycle.start("reconciler", async () => {
@@ -270,6 +268,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       for (const [what, task] of nodeParts.background()) inBackground(what, task);
       inBackground("following the store", runChangeFeed({ ...feed, store, clock, log, signal: work.signal }));
       await reconciler.start();
+      if (config.sweepInterval > 0) inBackground("comparing backends with the records", repair.sweep.run());
       return () => work.abort(new DOMException("the controller is stopping", "AbortError"));
     });
     await lifecycle.start("gRPC", async () => {

@@ -126,6 +126,13 @@ export const configSchema = defineConfig({
     max: 60_000,
     default: 5_000,
   }),
+  sweepInterval: durationSetting({
+    env: "HOLDFAST_SWEEP_INTERVAL",
+    doc: "How long after one comparison of a backend with the records the next one begins; 0 is never.",
+    min: 0,
+    max: 7 * 24 * 3_600_000,
+    default: 600_000,
+  }),
   maxInFlight: intSetting({
     env: "HOLDFAST_MAX_IN_FLIGHT",
     doc: "Unary calls at once, those that wait included; more are refused with OVERLOADED.",

@@ -1,22 +1,37 @@
 /** The part of the controller that finds what is nobody's and does what a person decides. */
+import type { Logger } from "@holdfast/shared/log/logger";
 import type { Tracing } from "@holdfast/shared/tracing";
 import { createRepairService } from "./api/repair-service.ts";
 import type { VetGate } from "./api/repair-vet.ts";
 import type { CommandDeps } from "./commands/command-deps.ts";
 import { createRepairCommands } from "./commands/repair/repair-commands.ts";
-import type { AgentGateway, Store, StoreGate } from "./ports.ts";
+import type { AgentGateway, BackendListings, Store, StoreGate } from "./ports.ts";
+import { createSweep } from "./reconcile/sweep.ts";
+import { createTwoWayPass } from "./reconcile/two-way-pass.ts";
 import { createAuditRecords } from "./records/audit-records.ts";
+import { createOrphanRecords } from "./records/orphan-records.ts";
+import { createVolumeScan } from "./records/volume-scan.ts";
 
 export interface RepairParts extends CommandDeps {
   readonly store: Store;
   readonly agents: AgentGateway;
+  readonly listings: BackendListings;
   readonly gate: StoreGate & VetGate;
+  readonly sweepIntervalMs: number;
   readonly tracing: Tracing;
+  readonly log: Logger;
   readonly signal: AbortSignal;
 }
 
 export const wireRepair = (parts: RepairParts) => {
-  const { store, ids, clock, gate, tracing } = parts;
+  const { store, ids, clock, gate, tracing, sweepIntervalMs } = parts;
   const audit = createAuditRecords({ store, ids });
-  return createRepairService({ gate, audit, clock, tracing, commands: createRepairCommands({ ...parts, audit }) });
+  const orphans = createOrphanRecords({ store, clock, ids });
+  const scan = createVolumeScan(store);
+  const pass = createTwoWayPass({ ...parts, orphans, scan });
+  const commands = createRepairCommands({ ...parts, audit, orphans, scan, pass });
+  return {
+    service: createRepairService({ gate, audit, clock, tracing, commands }),
+    sweep: createSweep({ ...parts, pass, random: ids.random, intervalMs: sweepIntervalMs }),
+  };
 };

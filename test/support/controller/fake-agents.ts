@@ -50,6 +50,10 @@ export interface FakeAgents extends AgentGateway {
   grown(): Readonly<Record<string, number>>;
   /** What the agents measure; the default is nothing unusual. */
   measure(make: ((node: string, volumeUid: string) => Partial<VolumeSample>) | undefined): void;
+  /** A mount that no journal explains. */
+  leaveMount(node: string, path: string): void;
+  /** The agent holds the volume, whatever the records say. */
+  holdFor(node: string, externalId: string, volumeUid: string): void;
   /** No answer comes from it any more. */
   silence(node: string, silent: boolean): void;
 }
@@ -69,6 +73,7 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
   const floors = new Map<string, Epoch>();
   const dead = new Set<string>();
   const silent = new Set<string>();
+  const left = new Map<string, string[]>();
   const calls: string[] = [];
   const violations: string[] = [];
   const sizes = new Map<string, number>();
@@ -223,7 +228,7 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
         plugin: "csi.example",
         held: [{ claimUid: h.claim.uid, epoch: h.epoch, state: h.mounted ? "PUBLISHED" : "PERMITTED" }],
       }));
-      return { node: name, journalUid, nodeEpoch, volumes, orphans: [] };
+      return { node: name, journalUid, nodeEpoch, volumes, orphans: left.get(name) ?? [] };
     },
     script(method, ...faults) {
       scripts.set(method, [...(scripts.get(method) ?? []), ...faults]);
@@ -256,6 +261,14 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
     grown: () => Object.fromEntries(sizes),
     measure(make) {
       measured = make;
+    },
+    leaveMount(node, path) {
+      left.set(node, [...(left.get(node) ?? []), path]);
+    },
+    holdFor(node, externalId, volumeUid) {
+      const claim = { uid: "somebody", workload: "somebody" } as Claim;
+      const epoch = { gen: 1, ctr: 1 };
+      on(node).set(claim.uid, { claim, volume: "other/other", volumeUid, externalId, epoch, mounted: true });
     },
     silence(node, is) {
       if (is) silent.add(node);

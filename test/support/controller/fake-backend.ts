@@ -26,7 +26,7 @@ export type BackendFault =
   | { readonly kind: "lost" }
   | { readonly kind: "dropped" }
   | { readonly kind: "refused"; readonly advice: Advice; readonly code: string }
-  | { readonly kind: "unknown"; readonly advice: Advice; readonly code: string; readonly nodeFull?: boolean }
+  | { readonly kind: "unknown"; readonly advice: Advice; readonly code: string }
   | { readonly kind: "held"; readonly until: Promise<void> };
 
 export interface FakeBackend extends ControllerPlugins {
@@ -45,6 +45,8 @@ export interface FakeBackend extends ControllerPlugins {
   detach(externalId: string, nodeId: string): void;
   /** Storage that was there before, or that the next CreateVolume of this name answers with. */
   keep(name: string, externalId: string): void;
+  /** Somebody removed it at the backend. */
+  drop(externalId: string): void;
   setFacts(facts: Partial<ControllerPluginFacts>): void;
   setAbsence(absent: "yes" | "no" | "unknown"): void;
   /** As the backend has it, by external id. */
@@ -128,8 +130,7 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
         work();
         return { kind: "unknown", failure: failure(method, "again", "DEADLINE_EXCEEDED") };
       }
-      const full = fault.kind === "unknown" && fault.nodeFull === true ? { nodeFull: true } : {};
-      return { kind: fault.kind, failure: { ...failure(method, fault.advice, fault.code), ...full } };
+      return { kind: fault.kind, failure: failure(method, fault.advice, fault.code) };
     } finally {
       busy.delete(lane);
     }
@@ -254,6 +255,9 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
     },
     keep(name, externalId) {
       byName.set(name, externalId);
+    },
+    drop(externalId) {
+      for (const [name, id] of byName) if (id === externalId) byName.delete(name);
     },
     setFacts(change) {
       facts = { ...facts, ...change };

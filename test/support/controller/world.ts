@@ -17,12 +17,13 @@ import { createDrainKeeper } from "@holdfast/controller/reconcile/drain-keeper";
 import type { ReconcileFailpoint } from "@holdfast/controller/reconcile/failpoints";
 import { createPluginGovernor } from "@holdfast/controller/reconcile/plugin-governor";
 import { createReconciler } from "@holdfast/controller/reconcile/reconciler";
-import { createAttachLimits } from "@holdfast/controller/records/attach-limits";
+import { createTwoWayPass } from "@holdfast/controller/reconcile/two-way-pass";
 import { createAuditRecords } from "@holdfast/controller/records/audit-records";
 import { createChanges } from "@holdfast/controller/records/changes";
-import { createLearnedLimits } from "@holdfast/controller/records/learned-limits";
+import { createOrphanRecords } from "@holdfast/controller/records/orphan-records";
 import { createPluginRecords } from "@holdfast/controller/records/plugin-records";
 import { createVolumeRecords } from "@holdfast/controller/records/volume-records";
+import { createVolumeScan } from "@holdfast/controller/records/volume-scan";
 import { createSealer } from "@holdfast/controller/secrets/sealer";
 import { createSecretRecords } from "@holdfast/controller/secrets/secret-records";
 import { createSqliteStore } from "@holdfast/controller/store/sqlite/sqlite-store";
@@ -141,8 +142,7 @@ const createFakeNodes = (names: readonly string[], count: Store["count"]) => {
       const view = views.get(name);
       if (view === undefined) return "unknown";
       decide(view.record);
-      const [carriers = 0] = await count([{ index, value }]);
-      if (carriers > 0) return "in use";
+      if ((await count({ index, value })) > 0) return "in use";
       views.delete(name);
       for (const listener of listeners) listener(name);
       return "forgotten";
@@ -177,7 +177,6 @@ const createWatchedStore = (inner: Store) => {
   let failing = { count: 0, skip: 0 };
   let commits = 0;
   let reads = 0;
-  let counts = 0;
   return {
     ...inner,
     get: (ref: Parameters<Store["get"]>[0]) => {
@@ -187,10 +186,6 @@ const createWatchedStore = (inner: Store) => {
     getMany: (refs: Parameters<Store["getMany"]>[0]) => {
       reads += 1;
       return inner.getMany(refs);
-    },
-    count: (entries: Parameters<Store["count"]>[0]) => {
-      counts += 1;
-      return inner.count(entries);
     },
     commit: async (commit: Parameters<Store["commit"]>[0]) => {
       commits += 1;
@@ -218,7 +213,6 @@ const createWatchedStore = (inner: Store) => {
     },
     commits: () => commits,
     reads: () => reads,
-    counts: () => counts,
   };
 };
 
@@ -250,12 +244,6 @@ export const createWorld = async (
   });
   const listings = createFakeListings({ plugin, volumes: backend.volumes, attachments: backend.attachments });
   const log = createMemoryLogger();
-  const learned = createLearnedLimits({ store, ids, now: clock.now });
-  const attachLimit = createAttachLimits({
-    nodes,
-    profileOf: () => ({ maxVolumesPerNode: 0 }),
-    learned: learned.of,
-  });
   let lives = 0;
   let killAt: { name: ReconcileFailpoint; skip: number } | undefined;
 
@@ -264,16 +252,7 @@ export const createWorld = async (
     const life = new AbortController();
     const { signal } = life;
     const changes = createChanges();
-    const records = createVolumeRecords({
-      store,
-      clock,
-      ids,
-      issuer: `c1/${lives}`,
-      changes,
-      attachLimit,
-      log,
-      signal,
-    });
+    const records = createVolumeRecords({ store, clock, ids, issuer: `c1/${lives}`, changes, signal });
     const pluginRecords = createPluginRecords({ store, clock, ids, signal });
     await pluginRecords.load();
     const secrets = createSecretCommands({
@@ -285,7 +264,19 @@ export const createWorld = async (
     const commandDeps = { records, nodes, plugins: backend, gate, secrets, feed: store, clock, ids };
     const commands = createCommands(commandDeps);
     const audit = createAuditRecords({ store, ids });
-    const repair = createRepairCommands({ ...commandDeps, agents, audit, signal });
+    const orphans = createOrphanRecords({ store, clock, ids });
+    const scan = createVolumeScan(store);
+    const twoWay = createTwoWayPass({ records, scan, orphans, listings, nodes, gate, clock, log, signal });
+    const repair = createRepairCommands({
+      ...commandDeps,
+      agents,
+      audit,
+      orphans,
+      scan,
+      listings,
+      pass: twoWay,
+      signal,
+    });
     const failpoint = (name: ReconcileFailpoint): void => {
       if (killAt?.name !== name) return;
       killAt.skip -= 1;
@@ -296,7 +287,6 @@ export const createWorld = async (
     };
     const reconciler = createReconciler({
       records,
-      learned,
       plugins: backend,
       agents,
       nodes,
@@ -318,6 +308,8 @@ export const createWorld = async (
       pluginRecords,
       secrets,
       commands,
+      orphans,
+      twoWay,
       repair,
       audit,
       nodeCommands,
@@ -350,14 +342,17 @@ export const createWorld = async (
     listings,
     agents,
     log,
-    learned,
-    attachLimit,
     get commands() {
       return controller.commands;
     },
     get repair() {
       return controller.repair;
     },
+    get orphans() {
+      return controller.orphans;
+    },
+    /** One comparison of the backend with the records. */
+    compare: () => controller.twoWay.run(plugin),
     get audit() {
       return controller.audit;
     },

@@ -19,7 +19,6 @@ export interface ControllerServices {
   readonly plugins: Implementation<typeof PluginServiceDefinition>;
   readonly repair: Implementation<typeof RepairServiceDefinition>;
   readonly secrets: Implementation<typeof SecretServiceDefinition>;
-  readonly events: Implementation<typeof EventServiceDefinition>;
   readonly link: Partial<Implementation<typeof ControllerLinkServiceDefinition>>;
 }
 
@@ -37,7 +36,7 @@ export const addControllerServices = (
   server.add(SnapshotServiceDefinition, unimplemented(SnapshotServiceDefinition, {}));
   server.add(PlacementServiceDefinition, unimplemented(PlacementServiceDefinition, {}));
   server.add(SecretServiceDefinition, services.secrets);
-  server.add(EventServiceDefinition, services.events);
+  server.add(EventServiceDefinition, unimplemented(EventServiceDefinition, {}));
   return [
     VolumeServiceDefinition,
     ClaimServiceDefinition,
@@ -45,7 +44,6 @@ export const addControllerServices = (
     PluginServiceDefinition,
     RepairServiceDefinition,
     SecretServiceDefinition,
-    EventServiceDefinition,
     ControllerLinkServiceDefinition,
   ].map(({ fullName }) => fullName);
 };

@@ -4,7 +4,15 @@ import type { RepairCommands } from "../commands/repair/repair-commands.ts";
 import { refuse } from "../commands/validate-volume.ts";
 import { type ApiDeps, callerOf } from "./api-deps.ts";
 import { createChecks, optionalId } from "./check-request.ts";
-import { askedFrom, auditMessage, outcomeMessage, stuckMessage } from "./convert-repair.ts";
+import { capabilityFrom } from "./convert-message.ts";
+import {
+  askedFrom,
+  auditMessage,
+  orphanKindsFrom,
+  outcomeMessage,
+  scanMessage,
+  stuckMessage,
+} from "./convert-repair.ts";
 import { nextPageToken, pageFrom, questionOf } from "./page-token.ts";
 import { createVet, type VetDeps } from "./repair-vet.ts";
 import { unimplemented } from "./unimplemented.ts";
@@ -24,7 +32,10 @@ export const createRepairService = (deps: RepairServiceDeps): RepairService =>
 
 const createVerbs = (
   deps: RepairServiceDeps,
-): Pick<RepairService, "abandonClaim" | "assertDetached" | "forgetVolume"> => {
+): Pick<
+  RepairService,
+  "abandonClaim" | "assertDetached" | "forgetVolume" | "adoptVolume" | "removeOrphan" | "scanOrphans"
+> => {
   const { commands } = deps;
   return {
     async abandonClaim(request, context) {
@@ -44,6 +55,40 @@ const createVerbs = (
       const { namespace, volume, uid } = request;
       const input = { ...askedFrom(request), namespace, id: volume, uid };
       return { outcome: outcomeMessage(await commands.forgetVolume(input, callerOf(deps, context, "ForgetVolume"))) };
+    },
+
+    async adoptVolume(request, context) {
+      const checks = createChecks();
+      const { namespace, volume, plugin, externalId } = request;
+      const capabilities = request.capabilities.map((c, i) => capabilityFrom(`capabilities[${i}]`, c, checks));
+      refuse(checks.violations);
+      const what = { namespace, id: volume, plugin, externalId, capabilities, context: request.context };
+      const input = { ...askedFrom(request), ...what };
+      return { outcome: outcomeMessage(await commands.adoptVolume(input, callerOf(deps, context, "AdoptVolume"))) };
+    },
+
+    async removeOrphan(request, context) {
+      const { orphanId, evidence } = request;
+      const secretRef = request.secrets?.ref;
+      const namespace = request.namespace === "" ? "default" : request.namespace;
+      const input = { ...askedFrom(request), orphanId, evidence, namespace, secretRef };
+      const removal = await commands.removeOrphan(input, callerOf(deps, context, "RemoveOrphan"));
+      return {
+        outcome: outcomeMessage(removal.outcome),
+        namespace: removal.namespace,
+        volume: removal.volume,
+      };
+    },
+
+    async *scanOrphans(request, context) {
+      const checks = createChecks();
+      const kinds = orphanKindsFrom("kinds", request.kinds, checks);
+      const clean = orphanKindsFrom("clean", request.clean, checks);
+      refuse(checks.violations);
+      const { nodes, plugins, dryRun, reason, requestId } = request;
+      const input = { nodes, plugins, kinds, clean, dryRun, reason, requestId };
+      for await (const item of commands.scanOrphans(input, callerOf(deps, context, "ScanOrphans"), context.signal))
+        yield scanMessage(item);
     },
   };
 };

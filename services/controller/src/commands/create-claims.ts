@@ -1,6 +1,4 @@
-import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { limits } from "../domain/limits.ts";
-import { slotKey } from "../domain/slots.ts";
 import type { VolumeRecord, VolumeRef } from "../domain/volume.ts";
 import { volumeKey } from "../domain/volume.ts";
 import type { NodeView } from "../ports.ts";
@@ -38,16 +36,15 @@ const storeOrder = async (
   order: ClaimOrder,
   refs: readonly VolumeRef[],
   decide: DecideMany,
-  by: Caller,
 ): Promise<readonly ChangeResult[]> => {
   const { workload } = order;
   const wanted = new Set(refs.map(volumeKey));
   const others = records.knownOf(namespace, workload).some(({ volume }) => !wanted.has(volumeKey(volume)));
-  const results = others ? undefined : await records.changeAlone({ namespace, workload }, refs, decide, { by });
+  const results = others ? undefined : await records.changeAlone({ namespace, workload }, refs, decide);
   if (results?.some(({ changed }) => changed)) return results;
   const taken = takenAlias(order, await volumesOfWorkload(records, namespace, workload));
   if (taken !== undefined) throw claimExists(taken.claim, taken.volume, "volume");
-  return results ?? (await records.changeMany(refs, decide, { by }));
+  return results ?? (await records.changeMany(refs, decide));
 };
 
 const stateOfNode = ({ record, live }: NodeView): string => {
@@ -60,7 +57,6 @@ export const placeOrder = async (
   deps: CommandDeps,
   namespace: string,
   order: ClaimOrder,
-  caller: Caller,
 ): Promise<readonly ClaimView[]> => {
   const { nodes, gate } = deps;
   const node = nodes.get(order.node);
@@ -68,7 +64,7 @@ export const placeOrder = async (
   const factsOf = createGrantFacts(deps);
   const refs: readonly VolumeRef[] = [...new Map(order.wanted.map((w) => [volumeKey(w.ref), w.ref])).values()];
   let uids: readonly string[] = [];
-  const decide: DecideMany = (volumes, at) => {
+  const results = await storeOrder(deps, namespace, order, refs, (volumes, at) => {
     const byKey = new Map<string, VolumeRecord | undefined>(refs.map((ref, i) => [volumeKey(ref), volumes[i]]));
     const decision = decideClaims(
       byKey,
@@ -82,12 +78,6 @@ export const placeOrder = async (
     );
     uids = decision.uids;
     return refs.map((ref) => decision.changes.get(volumeKey(ref)));
-  };
-  const results = await storeOrder(deps, namespace, order, refs, decide, caller).catch(async (error: unknown) => {
-    if (!isHoldfastError(error) || error.reason !== "ATTACH_LIMIT") throw error;
-    // Another controller may have freed a slot that is not known of here yet.
-    await deps.records.slots.recount([slotKey(error.metadata["plugin"] ?? "", order.node)]);
-    return await storeOrder(deps, namespace, order, refs, decide, caller);
   });
   const living = new Map(
     results.flatMap((result) => {
@@ -119,22 +109,17 @@ export const createClaimsCommand =
       readOnly: spec.readOnly,
       uid: ids.uuid(),
     }));
-    return await placeOrder(
-      deps,
-      input.namespace,
-      {
-        workload: input.workload,
-        node: input.node,
-        wanted,
-        requestId: input.requestId,
-        ticket: newTicket(deps, now),
-        queue: input.queue.enabled,
-        queueDeadline: now + (input.queue.deadlineMs ?? limits.defaultQueueMs),
-        after: input.after ?? [],
-        trace: traceOf(caller, now),
-      },
-      caller,
-    );
+    return await placeOrder(deps, input.namespace, {
+      workload: input.workload,
+      node: input.node,
+      wanted,
+      requestId: input.requestId,
+      ticket: newTicket(deps, now),
+      queue: input.queue.enabled,
+      queueDeadline: now + (input.queue.deadlineMs ?? limits.defaultQueueMs),
+      after: input.after ?? [],
+      trace: traceOf(caller, now),
+    });
   };
 
 export const newTicket = (deps: CommandDeps, now: number): string => ticketAt(now, deps.ids.uuid());

@@ -1,13 +1,14 @@
 import type { Claim, ClaimState } from "../domain/claim.ts";
 import { type GrantFacts, inTheWay, obstacleTo } from "../domain/grant.ts";
-import { type Attachment, type VolumeRecord, volumeKey } from "../domain/volume.ts";
+import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import { createGrantFacts, type GrantFactsOf } from "../records/grant-facts.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import { volumeNotFound } from "./errors.ts";
+import { attachmentActions, attachmentCallsOwed, attachmentFindings, explainAttachment } from "./explain-attachment.ts";
 import { changeActions, changeFindings, changeOwed } from "./explain-change.ts";
-import type { AttachmentExplanation, ClaimExplanation, Commands } from "./model.ts";
+import type { ClaimExplanation, Commands } from "./model.ts";
 import { validateRef } from "./validate-volume.ts";
-import { besideIn, waitingFor } from "./waiting-for.ts";
+import { waitingFor } from "./waiting-for.ts";
 
 /** The step that each state is in. Total: a new state does not compile until somebody said what happens in it. */
 const stepIn: Record<ClaimState, (claim: Claim) => string> = {
@@ -32,7 +33,7 @@ const explainClaim = (volume: VolumeRecord, claim: Claim, facts: GrantFacts): Cl
     step: stepIn[claim.state](claim),
     waitingFor: waitingFor(volume, claim, facts),
     holder: first === undefined ? "" : `workload ${first.workload} on node ${first.node}, ${first.state}`,
-    obstacle: claim.state === "QUEUED" ? obstacleTo(volume, claim, facts, besideIn(claim, facts))?.reason : undefined,
+    obstacle: claim.state === "QUEUED" ? obstacleTo(volume, claim, facts)?.reason : undefined,
     attempts: count,
     nextTry: nextTry === 0 ? undefined : nextTry,
     lastError,
@@ -41,28 +42,9 @@ const explainClaim = (volume: VolumeRecord, claim: Claim, facts: GrantFacts): Cl
   };
 };
 
-const explainAttachment = (
-  volume: VolumeRecord,
-  attachment: Attachment,
-  scope: AttachmentExplanation["verificationScope"],
-): AttachmentExplanation => {
-  const users = Object.values(volume.claims).filter((c) => c.node === attachment.node && c.state !== "QUEUED");
-  const names = users.map((c) => `${c.workload} (${c.state})`).join(", ");
-  return {
-    node: attachment.node,
-    state: attachment.state,
-    because:
-      users.length === 0
-        ? "no claim stands for it: it is owed its detach"
-        : attachment.state === "DETACHING"
-          ? `being detached after ${names}`
-          : `held by ${names}`,
-    verificationScope: scope,
-  };
-};
-
 const callsOwed = (volume: VolumeRecord): boolean =>
   changeOwed(volume) ||
+  attachmentCallsOwed(volume) ||
   volume.state === "CREATING" ||
   volume.state === "DELETING" ||
   Object.values(volume.claims).some((c) => c.state === "ATTACHING" || c.state === "DETACHING");
@@ -83,6 +65,7 @@ const volumeFindings = (volume: VolumeRecord, trouble: string): readonly string[
       ? []
       : [`The last of ${volume.attempts.count} attempts ended with ${error.reason}: ${error.message}.`]),
     ...changeFindings(volume),
+    ...attachmentFindings(volume),
     ...volume.bars.map((b) => `Node ${b.node} is barred: an old call of controller ${b.issuer} may still arrive.`),
   ];
 };
@@ -119,6 +102,7 @@ const actionsFor = (volume: VolumeRecord, claims: readonly ClaimExplanation[], t
     ...(volume.blocked === undefined ? [] : [volume.blocked.clearWith]),
     ...claims.flatMap((c) => (c.blocked === undefined ? [] : [c.blocked.clearWith])),
     ...changeActions(volume),
+    ...attachmentActions(volume),
     ...(volume.state === "FAILED" && volume.blocked === undefined
       ? [`holdfast volume delete ${volumeKey(volume)}`]
       : []),

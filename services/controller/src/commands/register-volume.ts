@@ -1,3 +1,4 @@
+import type { AuditedAs } from "../domain/audit.ts";
 import { volumeNote } from "../domain/change.ts";
 import { zeroEpoch } from "../domain/epoch.ts";
 import type { Moment } from "../domain/moment.ts";
@@ -66,7 +67,7 @@ const existing = async (
  * that no such call can come any more.
  */
 export const registerVolumeCommand =
-  (deps: CommandDeps, inSpiteOfDelete = false): Commands["registerVolume"] =>
+  (deps: CommandDeps, inSpiteOfDelete = false, audit?: AuditedAs): Commands["registerVolume"] =>
   async (asked, caller) => {
     const { records, ids, gate, plugins, secrets } = deps;
     validateRegisterVolume(asked);
@@ -79,7 +80,7 @@ export const registerVolumeCommand =
     const uid = ids.uuid();
     const make = (at: Moment) => {
       const volume = newVolume(input, caller, uid, at);
-      return { volume, ended: [], notes: [volumeNote(volume)] };
+      return { volume, ended: [], notes: [volumeNote(volume)], ...(audit === undefined ? {} : { audit }) };
     };
     const adopted = await records.adopt(make, {
       inSpite: inSpiteOfDelete,

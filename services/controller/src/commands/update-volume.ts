@@ -84,7 +84,6 @@ export const updateVolumeCommand =
       },
       {
         expectedRev: input.expectedRevision === 0 ? undefined : input.expectedRevision,
-        by: caller,
         expects: () => secrets.expected(Object.values(update.secretRefs ?? {})),
       },
     );

@@ -24,6 +24,7 @@ export interface AuditSubject {
   readonly node?: string;
   readonly workload?: string;
   readonly claimUid?: string;
+  readonly orphan?: string;
 }
 
 export interface AuditRecord extends AuditEntry {

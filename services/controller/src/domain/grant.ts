@@ -7,7 +7,6 @@ import { nextEpoch } from "./epoch.ts";
 import { expandsBeforeGrants } from "./growth.ts";
 import type { Moment } from "./moment.ts";
 import type { Tri } from "./node.ts";
-import { type SlotState, slotsFull, slotsLeft } from "./slots.ts";
 import type { Attachment, Segments, VolumeRecord } from "./volume.ts";
 
 /** What a grant has to know about the node, the plugin there and the store; gathered by the caller, judged here. */
@@ -29,8 +28,6 @@ export interface GrantFacts {
   /** ControllerPublish needed? `unknown` waits and never means "no". */
   readonly attaches: Tri;
   readonly publishesReadOnly: Tri;
-  /** Of the plugin on the node; absent = it takes any number. */
-  readonly slots?: SlotState;
   readonly storeVetted: boolean;
   readonly storeGen: number;
 }
@@ -45,12 +42,9 @@ export interface Obstacle {
     | "PLUGIN_NOT_READY"
     | "TOPOLOGY_MISMATCH"
     | "STORE_UNVETTED"
-    | "NODE_BARRED"
-    | "ATTACH_LIMIT";
+    | "NODE_BARRED";
   readonly message: string;
   readonly holders: readonly Claim[];
-  /** ATTACH_LIMIT: how many there may be. */
-  readonly limit?: number;
 }
 
 const obstacle = (reason: Obstacle["reason"], message: string, holders: readonly Claim[] = []): Obstacle => ({
@@ -105,8 +99,8 @@ const joins = (volume: VolumeRecord, claim: Claim): boolean =>
 export const isOfOtherMachine = ({ machineId }: Pick<Attachment, "machineId">, now: string | undefined): boolean =>
   machineId !== undefined && now !== undefined && machineId !== now;
 
-/** Rule G1. undefined = it may be granted now, beside so many slots that other members of its set take. */
-export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts, taken = 0): Obstacle | undefined => {
+/** Rule G1. undefined = it may be granted now. */
+export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts): Obstacle | undefined => {
   const name = `volume ${volume.namespace}/${volume.id}`;
   if (volume.state !== "AVAILABLE" || volume.goal !== "present" || volume.externalId === "")
     return obstacle("VOLUME_NOT_AVAILABLE", `${name} is ${volume.goal === "absent" ? "being deleted" : volume.state}`);
@@ -140,11 +134,6 @@ export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts
     );
   if (standing?.state === "DETACHING")
     return obstacle("VOLUME_BUSY", `${name} is being detached from node ${claim.node}`);
-  if (standing === undefined && facts.slots !== undefined && slotsLeft(facts.slots, claim.ticket) <= taken)
-    return {
-      ...obstacle("ATTACH_LIMIT", slotsFull(volume.plugin, claim.node, facts.slots, taken + 1)),
-      limit: facts.slots.limit,
-    };
   return undefined;
 };
 

@@ -9,6 +9,4 @@ export interface Moment {
   readonly random: number;
   readonly retry: RetryRule;
   readonly traceId?: string;
-  /** Who asked for it; absent when it follows from what was asked for before. */
-  readonly by?: { readonly who: string; readonly why: string };
 }

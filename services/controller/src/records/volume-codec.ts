@@ -2,7 +2,6 @@ import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Claim, ClaimTombstone } from "../domain/claim.ts";
 import { isBlocked } from "../domain/growth.ts";
 import { secretUsers } from "../domain/secret.ts";
-import { slotKey } from "../domain/slots.ts";
 import { planSteps } from "../domain/steps.ts";
 import type { AggregateRef, IndexEntry, RecordWrite, StoredRecord } from "../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
@@ -18,8 +17,7 @@ export type VolumeIndex =
   | "volume-blocked"
   | "claim-namespace"
   | "claim-node"
-  | "claim-workload"
-  | "slot";
+  | "claim-workload";
 
 export type TombstoneIndex = "over-workload" | "over-namespace";
 
@@ -79,6 +77,8 @@ export interface VolumeTombstone extends VolumeRef {
   readonly externalId: string;
   /** The storage was left as it is: deregistered, or deleted under the policy to retain it. */
   readonly kept?: true;
+  /** A person dropped the record: what became of the storage is not known. */
+  readonly forgotten?: true;
   readonly deletedAt: number;
 }
 
@@ -87,13 +87,6 @@ const secretRefsOf = ({ secretRefs, attachments }: VolumeRecord): readonly (stri
   ...Object.values(secretRefs),
   ...Object.values(attachments).map(({ secretRef }) => secretRef),
 ];
-
-/** Carried by every volume that the plugin has attached to the node: their number is what of its slots is used. */
-export const slotEntry = (slots: string): IndexEntry => ({ index: "slot" satisfies VolumeIndex, value: slots });
-
-/** The slots that a volume has, in whatever state its attachments are. */
-export const slotsOf = ({ plugin, attachments }: VolumeRecord): readonly string[] =>
-  Object.keys(attachments).map((node) => slotKey(plugin, node));
 
 const indexesOf = (volume: VolumeRecord, unsettled: boolean): readonly IndexEntry[] => {
   const claims: readonly Claim[] = Object.values(volume.claims);
@@ -112,7 +105,6 @@ const indexesOf = (volume: VolumeRecord, unsettled: boolean): readonly IndexEntr
     ...[...nodes].map((node) => entry("claim-node", node)),
     ...[...workloads].map((workload) => entry("claim-workload", workload)),
     ...(volume.externalId === "" ? [] : [entry("volume-external", externalValue(volume.plugin, volume.externalId))]),
-    ...slotsOf(volume).map(slotEntry),
     ...(unsettled ? [entry("volume-unsettled", "all")] : []),
     ...secretUsers(secretRefsOf(volume)),
     ...(isBlocked(volume) ? [entry("volume-blocked", "all")] : []),
@@ -170,7 +162,12 @@ export const encodeClaimTombstone = (tombstone: ClaimTombstone): RecordWrite => 
   };
 };
 
-export const encodeVolumeTombstone = (volume: VolumeRecord, expectedRev: number, now: number): RecordWrite => {
+export const encodeVolumeTombstone = (
+  volume: VolumeRecord,
+  expectedRev: number,
+  now: number,
+  forgotten: boolean,
+): RecordWrite => {
   const tombstone: VolumeTombstone = {
     namespace: volume.namespace,
     id: volume.id,
@@ -178,6 +175,7 @@ export const encodeVolumeTombstone = (volume: VolumeRecord, expectedRev: number,
     plugin: volume.plugin,
     externalId: volume.externalId,
     ...(volume.state === "DELETING" || volume.externalId === "" ? {} : { kept: true as const }),
+    ...(forgotten ? { forgotten: true as const } : {}),
     deletedAt: now,
   };
   return {

@@ -1,17 +1,14 @@
 import type { Change } from "../domain/change.ts";
 import type { Moment } from "../domain/moment.ts";
-import { type AttachLimit, slotKey } from "../domain/slots.ts";
 import type { Commit, EventWrite, RecordWrite, StoredRecord } from "../domain/store-types.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
 import { auditOf } from "./audit-records.ts";
-import { eventBody } from "./event-body.ts";
 import {
   encodeClaimTombstone,
   encodeDeleteMark,
   encodeRemoval,
   encodeVolume,
   encodeVolumeTombstone,
-  slotEntry,
   volumeRef,
 } from "./volume-codec.ts";
 
@@ -37,35 +34,25 @@ export interface Remains {
   readonly mark: StoredRecord | undefined;
 }
 
-export type AttachLimitOf = (plugin: string, node: string) => AttachLimit;
-
-/** Slots that a grant takes where there are not any number of them: their bound, whoever else takes one in the same moment. */
-const boundsOf = (before: VolumeRecord, after: VolumeRecord, limitOf: AttachLimitOf) =>
-  Object.keys(after.attachments).flatMap((node) => {
-    if (before.attachments[node] !== undefined) return [];
-    const { limit } = limitOf(after.plugin, node);
-    return limit === Number.POSITIVE_INFINITY ? [] : [{ entry: slotEntry(slotKey(after.plugin, node)), count: limit }];
-  });
-
 /** One commit of everything that was decided; `undefined` changes are left out. */
 export const buildCommit = (
   found: readonly (Versioned | undefined)[],
   changes: readonly (Change | undefined)[],
   remains: readonly (Remains | undefined)[],
   at: Moment,
-  limitOf: AttachLimitOf,
 ): { readonly commit: Commit; readonly due: number | undefined } => {
   const writes: RecordWrite[] = [];
   const events: EventWrite[] = [];
   const due: number[] = [];
-  const bounds = new Map<string, NonNullable<Commit["atMost"]>[number]>();
   let requiresVetted = false;
   for (const [i, change] of changes.entries()) {
     const before = found[i];
     if (change === undefined || before === undefined) continue;
     if (change.volume === null) {
       writes.push(encodeRemoval(before.volume, before.rev));
-      writes.push(encodeVolumeTombstone(before.volume, remains[i]?.tombstone?.rev ?? 0, at.now));
+      writes.push(
+        encodeVolumeTombstone(before.volume, remains[i]?.tombstone?.rev ?? 0, at.now, change.audit !== undefined),
+      );
       if (leavesMark(before.volume, change))
         writes.push(encodeDeleteMark(before.volume, remains[i]?.mark?.rev ?? 0, at.now));
     } else {
@@ -78,19 +65,12 @@ export const buildCommit = (
     const audited = auditOf(change.audit, { now: at.now, revisionBefore: before.rev }, ref, before.rev + 1);
     writes.push(...audited.writes);
     events.push(...audited.events);
-    for (const note of change.notes) events.push({ type: note.type, ref, body: eventBody(note, before.rev + 1, at) });
-    if (change.volume === null || !grantsOrOffers(before.volume, change.volume)) continue;
-    requiresVetted = true;
-    for (const bound of boundsOf(before.volume, change.volume, limitOf)) bounds.set(bound.entry.value, bound);
+    for (const note of change.notes)
+      events.push({ type: note.type, ref, body: JSON.stringify({ ...note.body, rev: before.rev + 1 }) });
+    requiresVetted ||= grantsOrOffers(before.volume, change.volume);
   }
   return {
-    commit: {
-      opId: at.opId,
-      writes,
-      events,
-      requiresVetted,
-      ...(bounds.size === 0 ? {} : { atMost: [...bounds.values()] }),
-    },
+    commit: { opId: at.opId, writes, events, requiresVetted },
     due: due.length === 0 ? undefined : Math.min(...due),
   };
 };

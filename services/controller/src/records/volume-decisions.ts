@@ -16,19 +16,18 @@ import { defaultRetry, type RetryRule } from "../domain/retry.ts";
 import type { Commit, ExpectedRecord, IndexEntry } from "../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { Ids, Store } from "../ports.ts";
-import type { AttachSlots } from "./attach-slots.ts";
-import { type Cause, causeOf } from "./event-body.ts";
 import type { RecordCache } from "./record-cache.ts";
-import { staleAgainst } from "./stale-against.ts";
 import { decodeVolume, deleteMarkRef, volumeRef, volumeTombstoneRef } from "./volume-codec.ts";
-import { type AttachLimitOf, buildCommit, leavesMark, type Remains } from "./volume-commit.ts";
+import { buildCommit, leavesMark, type Remains } from "./volume-commit.ts";
 
 export interface VersionedVolume {
   readonly volume: VolumeRecord;
   readonly rev: number;
 }
 
-export interface ChangeOptions extends Cause {
+export interface ChangeOptions {
+  /** Goes into the last error of failed attempts. */
+  readonly traceId?: string | undefined;
   /** Only over this revision of the first record; over another one the change is refused with REVISION_CONFLICT. */
   readonly expectedRev?: number | undefined;
   /** Asked before each commit: records that have to be as they are now when it is made, or it is decided anew. */
@@ -73,8 +72,6 @@ export interface VolumeDecisionDeps {
   readonly ids: Ids;
   readonly issuer: string;
   readonly signal: AbortSignal;
-  readonly slots: AttachSlots;
-  readonly attachLimit: AttachLimitOf;
   readonly retry?: RetryRule | undefined;
   readonly tell: (notice: CommitNotice) => void;
 }
@@ -103,7 +100,7 @@ export interface VolumeDecisions {
 const maxRounds = 12;
 
 export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions => {
-  const { store, cache, clock, ids, issuer, signal, slots, attachLimit, tell, retry = defaultRetry } = deps;
+  const { store, cache, clock, ids, issuer, signal, tell, retry = defaultRetry } = deps;
   const lanes = createKeyedLanes();
   let commits = 0;
 
@@ -113,7 +110,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     opId: ids.uuid(),
     random: ids.random(),
     retry,
-    ...causeOf(options),
+    ...(options?.traceId === undefined ? {} : { traceId: options.traceId }),
   });
 
   const read = async (refs: readonly VolumeRef[]): Promise<readonly (VersionedVolume | undefined)[]> => {
@@ -130,6 +127,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     });
   };
 
+  /** What is remembered, and a read for the rest. */
   const known = async (refs: readonly VolumeRef[], fresh: boolean) => {
     const held = fresh ? refs.map(() => undefined) : refs.map((ref) => cache.get(volumeKey(ref)));
     const missing = refs.filter((_, i) => held[i] === undefined);
@@ -169,11 +167,10 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     if (stale !== undefined && remembered) return undefined; // V2
     if (stale !== undefined) throw stale;
     const remains = await Promise.all(decision.map((change, i) => remainsOf(found[i]?.volume, change)));
-    const built = buildCommit(found, decision, remains, at, attachLimit);
+    const built = buildCommit(found, decision, remains, at);
     const expects = await options.expects?.();
     const terms = { ...(alone === undefined ? {} : { alone }), ...(expects === undefined ? {} : { expects }) };
     const result = await attempt({ ...built.commit, ...terms }, refs);
-    if (result === undefined) slots.doubt([...found.map((f) => f?.volume), ...decision.map((d) => d?.volume)]);
     if (result === undefined || result === "crowded") return result;
     const results = decision.map((change, i): ChangeResult => {
       const before = found[i];
@@ -182,7 +179,6 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
       const rev = before.rev + 1;
       if (change.volume === null) cache.drop(key);
       else cache.keep(key, { volume: change.volume, rev });
-      slots.stored(before.volume, change.volume);
       return { volume: change.volume, rev, ended: change.ended, changed: true };
     });
     tell({
@@ -230,8 +226,6 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
       if (result.ok) return result.revs;
       if (result.crowded) return "crowded";
       forget(); // V1
-      // Somebody else has the last of these slots: with their number known, the decision is another one.
-      await slots.recount((result.full ?? []).map(({ value }) => value));
       return undefined;
     } catch (error) {
       forget();
@@ -281,6 +275,16 @@ const relatedOf = (before: VolumeRecord | undefined, change: Change | undefined)
   (change?.ended ?? []).flatMap(({ uid }) =>
     (before?.claims[uid]?.set ?? []).filter((member) => member.uid !== uid).map(memberKey),
   );
+
+const staleAgainst = (expected: number | undefined, found: VersionedVolume | undefined): HoldfastError | undefined =>
+  expected === undefined || found === undefined || found.rev === expected
+    ? undefined
+    : new HoldfastError({
+        kind: "aborted",
+        reason: "REVISION_CONFLICT",
+        message: `volume ${volumeKey(found.volume)} has revision ${found.rev} and not ${expected}: somebody changed it; read it and decide again`,
+        metadata: { namespace: found.volume.namespace, volume: found.volume.id, revision: String(found.rev) },
+      });
 
 const asBefore = (before: VersionedVolume | undefined): ChangeResult => ({
   volume: before?.volume ?? null,

@@ -1,11 +1,9 @@
 /** Volume records with their meaning: reads, lists, decisions, and who is told of commits. */
 import type { Clock } from "@holdfast/shared/async/clock";
-import type { Logger } from "@holdfast/shared/log/logger";
 import type { ClaimTombstone } from "../domain/claim.ts";
 import type { RetryRule } from "../domain/retry.ts";
 import { type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { Ids, Store } from "../ports.ts";
-import { type AttachSlots, createAttachSlots } from "./attach-slots.ts";
 import type { Changes } from "./changes.ts";
 import { createRecentlyEnded } from "./recently-ended.ts";
 import { createRecordCache } from "./record-cache.ts";
@@ -26,7 +24,6 @@ import {
   volumeTombstoneRef,
   workloadValue,
 } from "./volume-codec.ts";
-import type { AttachLimitOf } from "./volume-commit.ts";
 import {
   type ChangeOptions,
   type ChangeResult,
@@ -67,7 +64,6 @@ export interface VolumeRecords extends VolumeInsertion {
     workload: { readonly namespace: string; readonly workload: string },
     refs: readonly VolumeRef[],
     decide: DecideMany,
-    options?: ChangeOptions,
   ): Promise<readonly ChangeResult[] | undefined>;
   /** The change that gives a volume its storage, as long as no other record stands for that. undefined = one does: nothing was written. */
   changeOwning(
@@ -86,14 +82,11 @@ export interface VolumeRecords extends VolumeInsertion {
   /** Moves the record to its next due time, although nothing changed; before it is looked at, so that no look is lost. */
   reschedule(ref: VolumeRef): Promise<void>;
   /** Somebody wrote revision `rev`: what is remembered of an older one is forgotten, and who waits is woken. */
-  learnOf(key: string, rev: number | undefined, node?: string): Promise<void>;
+  learnOf(key: string, rev: number | undefined): Promise<void>;
   forgetAll(): void;
   onCommit(listener: (notice: CommitNotice) => void): () => void;
   /** Whoever acts is to try now what it owes: a request was repeated, or what stood in the way is gone. Writes nothing. */
   remind(ref: VolumeRef): void;
-  /** What is used of the nodes' attach slots, and who waits for one. */
-  readonly slots: AttachSlots;
-  readonly attachLimit: AttachLimitOf;
   /** How many commits were asked of the store; the hot path is held to three and three. */
   commits(): number;
 }
@@ -106,9 +99,6 @@ export interface VolumeRecordsDeps {
   readonly issuer: string;
   readonly changes: Changes;
   readonly signal: AbortSignal;
-  /** How many volumes of a plugin a node takes. */
-  readonly attachLimit: AttachLimitOf;
-  readonly log: Logger;
   readonly retry?: RetryRule;
   readonly remembered?: number;
 }
@@ -122,7 +112,7 @@ const onlyOne =
 const claimWorkload: VolumeIndex = "claim-workload";
 
 export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
-  const { store, clock, ids, issuer, changes, signal, attachLimit, log, retry } = deps;
+  const { store, clock, ids, issuer, changes, signal, retry } = deps;
   const cache = createRecordCache(deps.remembered);
   const recentlyEnded = createRecentlyEnded();
   const listeners = new Set<(notice: CommitNotice) => void>();
@@ -132,24 +122,7 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
     changes.publish(...notice.keys);
     for (const listener of listeners) listener(notice);
   };
-  const slots = createAttachSlots({
-    store,
-    signal,
-    onError: (error) =>
-      log.warn("the attach slots could not be counted; each grant is compared in the store", { error }),
-  });
-  const decisions = createVolumeDecisions({
-    store,
-    cache,
-    clock,
-    ids,
-    issuer,
-    signal,
-    slots,
-    attachLimit,
-    retry,
-    tell,
-  });
+  const decisions = createVolumeDecisions({ store, cache, clock, ids, issuer, signal, retry, tell });
   const insertion = createVolumeInsertion({ store, decisions, cache, ids, tell });
 
   return {
@@ -186,8 +159,8 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
       return result ?? nothingThere;
     },
     changeMany: decisions.changeMany,
-    changeAlone: ({ namespace, workload }, refs, decide, options) =>
-      decisions.changeAlone({ index: claimWorkload, value: workloadValue(namespace, workload) }, refs, decide, options),
+    changeAlone: ({ namespace, workload }, refs, decide) =>
+      decisions.changeAlone({ index: claimWorkload, value: workloadValue(namespace, workload) }, refs, decide),
     async changeOwning(storage, ref, decide, options) {
       const results = await decisions.changeAlone(externalEntry(storage), [ref], onlyOne(decide), options);
       return results === undefined ? undefined : (results[0] ?? nothingThere);
@@ -211,9 +184,7 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
         const revs = await decisions.commitOnce(commit, [ref]);
         if (Array.isArray(revs)) cache.keep(volumeKey(ref), { volume: held.volume, rev: held.rev + 1 });
       }),
-    async learnOf(key, rev, node) {
-      // Whatever is remembered of the volume: it may have been read since, and the slots not counted.
-      slots.learnOf(key, node);
+    async learnOf(key, rev) {
       const nothingNew = (): boolean => rev !== undefined && (cache.get(key)?.rev ?? 0) >= rev;
       if (nothingNew()) return;
       const ref = refOfKey(key);
@@ -227,7 +198,6 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
     forgetAll() {
       cache.clear();
       recentlyEnded.clear();
-      slots.forgetAll();
       changes.publishAll();
     },
     onCommit(listener) {
@@ -238,8 +208,6 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
       const notice: CommitNotice = { keys: [volumeKey(ref)], related: [], ended: [], due: undefined, reminded: true };
       for (const listener of listeners) listener(notice);
     },
-    slots,
-    attachLimit,
     commits: decisions.commits,
   };
 };

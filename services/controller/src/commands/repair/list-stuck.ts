@@ -1,4 +1,5 @@
 import type { ClaimState } from "../../domain/claim.ts";
+import { pendingNodes } from "../../domain/growth.ts";
 import type { Attempts, Blocked } from "../../domain/outcome.ts";
 import type { Attachment, VolumeRecord, VolumeState } from "../../domain/volume.ts";
 import type { VolumeRecords } from "../../records/volume-records.ts";
@@ -34,6 +35,14 @@ export const stuckOf = (volume: VolumeRecord): readonly Stuck[] => [
     : [{ ...nobody, volume, node: "", state: volume.state, blocked: volume.blocked, attempts: volume.attempts }]),
   ...Object.values(volume.claims).flatMap(({ blocked, workload, alias, uid, node, state, attempts }) =>
     blocked === undefined ? [] : [{ volume, workload, alias, claimUid: uid, node, state, blocked, attempts }],
+  ),
+  ...[volume.expansion, volume.modification].flatMap((change) =>
+    change?.blocked === undefined
+      ? []
+      : [{ ...nobody, volume, node: "", state: volume.state, blocked: change.blocked, attempts: change.attempts }],
+  ),
+  ...pendingNodes(volume).flatMap(({ node, blocked, attempts }) =>
+    blocked === undefined ? [] : [{ ...nobody, volume, node, state: volume.state, blocked, attempts }],
   ),
   ...Object.values(volume.attachments).flatMap(({ node, state, owed }) =>
     owed?.blocked === undefined

@@ -23,6 +23,14 @@ export const requestIdReused = (requestId: string, verb: string, auditId: string
     metadata: { request_id: requestId, audit_id: auditId },
   });
 
+export const orphanNotFound = (id: string): HoldfastError =>
+  new HoldfastError({
+    kind: "not_found",
+    reason: "ORPHAN_NOT_FOUND",
+    message: `no scan has found an orphan ${id}, or it is gone since; scan again (holdfast repair scan-orphans)`,
+    metadata: { orphan_id: id },
+  });
+
 export const auditNotFound = (id: string): HoldfastError =>
   new HoldfastError({
     kind: "not_found",

@@ -1,4 +1,4 @@
-import type { VolumeRef } from "../../domain/volume.ts";
+import type { VolumeCapability, VolumeRef } from "../../domain/volume.ts";
 import type { Caller } from "../model.ts";
 
 /** What every verb is asked with. */
@@ -30,6 +30,20 @@ export interface AssertDetachedInput extends AskedWithEvidence {
 
 export interface ForgetVolumeInput extends Asked, VolumeRef {
   readonly uid: string;
+}
+
+export interface AdoptVolumeInput extends Asked, VolumeRef {
+  readonly plugin: string;
+  readonly externalId: string;
+  readonly capabilities: readonly VolumeCapability[];
+  readonly context: Readonly<Record<string, string>>;
+}
+
+export interface RemoveOrphanInput extends AskedWithEvidence {
+  readonly orphanId: string;
+  /** Where the record of storage that is being deleted stands. */
+  readonly namespace: string;
+  readonly secretRef: string | undefined;
 }
 
 /** What came of a verb. */

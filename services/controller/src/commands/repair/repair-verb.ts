@@ -10,6 +10,7 @@ import type { Change } from "../../domain/change.ts";
 import type { Moment } from "../../domain/moment.ts";
 import type { VolumeRecord, VolumeRef } from "../../domain/volume.ts";
 import type { AuditRecords } from "../../records/audit-records.ts";
+import type { ChangeResult, Decide } from "../../records/volume-decisions.ts";
 import type { VolumeRecords } from "../../records/volume-records.ts";
 import { volumeNotFound } from "../errors.ts";
 import type { Caller } from "../model.ts";
@@ -38,6 +39,8 @@ export interface VolumeVerb<Seen> {
   readonly look: (volume: VolumeRecord) => Promise<Seen>;
   /** Throws REPAIR_NOT_APPLICABLE when the record is not, or no longer, as the verb needs it. */
   readonly decide: (volume: VolumeRecord, seen: Seen, at: Moment) => Decision;
+  /** How the change is stored, if not as any other; undefined = it could not be. */
+  readonly store?: (act: Decide) => Promise<ChangeResult | undefined>;
 }
 
 export interface RepairVerbDeps {
@@ -102,7 +105,7 @@ export const auditEntry = (
 
 export const runVolumeVerb = async <Seen>(
   { records, audit }: RepairVerbDeps,
-  { verb, ref, asked, caller, subject, look, decide }: VolumeVerb<Seen>,
+  { verb, ref, asked, caller, subject, look, decide, store }: VolumeVerb<Seen>,
 ): Promise<RepairOutcome> => {
   const before = asked.dryRun ? undefined : await doneBefore(audit, verb, asked.requestId, subject);
   if (before !== undefined) return before;
@@ -129,9 +132,9 @@ export const runVolumeVerb = async <Seen>(
     };
   };
   try {
-    const result = await records.change(ref, act, { by: { ...caller, why: `${verb}: ${asked.reason}` } });
+    const result = await (store === undefined ? records.change(ref, act) : store(act));
     if (dry !== undefined) return dry;
-    if (!result.changed) throw volumeNotFound(ref);
+    if (result?.changed !== true) throw volumeNotFound(ref);
   } catch (error) {
     // The answer of a commit that was stored may have been lost: what is asked again then finds its own work.
     const done = auditId === "" ? undefined : await audit.get(auditId);
