@@ -166,7 +166,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       sourceOf: async (ref) => (await records.recent(ref))?.volume,
       ownerOf: async (storage) => (await records.owner(storage))?.volume,
     });
-    const { plugins, directory } = pluginParts;
+    const { plugins } = pluginParts;
     const gate = createStoreGate({
       store,
       nodes: registry,
@@ -248,8 +248,9 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       registry,
       nodeStore,
       pluginRecords,
-      directory,
       callsOf,
+      catalogue: pluginParts.catalogue,
+      count: store.count,
       command,
       api,
       log,

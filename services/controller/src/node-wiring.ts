@@ -1,10 +1,10 @@
 /** A part of the composition root: what concerns nodes and the plugins on them. */
-import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { ApiDeps } from "./api/api-deps.ts";
 import type { ControllerServices } from "./api/controller-services.ts";
 import type { PluginCallsView } from "./api/convert-plugin-calls.ts";
 import { createLinkClaims } from "./api/link-claims.ts";
+import { createMemoryLog } from "./api/memory-log.ts";
 import { createNodeService } from "./api/node-service.ts";
 import { createPluginService } from "./api/plugin-service.ts";
 import type { CommandDeps } from "./commands/command-deps.ts";
@@ -15,8 +15,9 @@ import { createAcknowledgements } from "./nodes/acknowledgements.ts";
 import { checkCaller, createControllerLinkService } from "./nodes/controller-link-service.ts";
 import type { NodeRegistry } from "./nodes/node-registry.ts";
 import type { NodeStore } from "./nodes/node-store.ts";
-import { controllerInstances } from "./plugins/controller-instances.ts";
+import type { PluginCatalogue, Store } from "./ports.ts";
 import { createDrainKeeper } from "./reconcile/drain-keeper.ts";
+import { createPluginKeeper } from "./reconcile/plugin-keeper.ts";
 import { nodeChangeKey } from "./records/changes.ts";
 import type { PluginRecords } from "./records/plugin-records.ts";
 
@@ -26,8 +27,9 @@ export interface NodeWiring {
   readonly registry: NodeRegistry;
   readonly nodeStore: NodeStore;
   readonly pluginRecords: PluginRecords;
-  readonly directory: PluginDirectory;
   readonly callsOf: (plugin: string) => PluginCallsView;
+  readonly catalogue: PluginCatalogue;
+  readonly count: Store["count"];
   readonly command: CommandDeps;
   readonly api: ApiDeps;
   readonly log: Logger;
@@ -40,8 +42,23 @@ export interface NodeServices extends Pick<ControllerServices, "nodes" | "plugin
 }
 
 export const wireNodes = (deps: NodeWiring): NodeServices => {
-  const { config, controllerId, registry, nodeStore, pluginRecords, directory, command, api, log, signal } = deps;
+  const { config, controllerId, registry, nodeStore, pluginRecords, command, api, log, signal } = deps;
   const { records } = command;
+  const { catalogue, count } = deps;
+  const life = command.ids.uuid();
+  const nodeLog = createMemoryLog(life);
+  registry.onChange(nodeLog.note);
+  const pluginLog = createMemoryLog(life);
+  catalogue.onChange(pluginLog.note);
+  pluginRecords.onChange(pluginLog.note);
+  const keeper = createPluginKeeper({
+    catalogue,
+    records: pluginRecords,
+    count,
+    clock: api.clock,
+    log,
+    signal,
+  });
   const drains = createDrainKeeper({ nodes: registry, records, clock: api.clock, log, signal });
 
   return {
@@ -54,15 +71,13 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
       },
       commands: createNodeCommands({ ...command, nodes: registry }),
       keyOfNode: nodeChangeKey,
+      log: nodeLog,
     }),
     plugins: createPluginService({
-      nodes: registry,
-      controllerId,
-      besideController: () => controllerInstances(directory),
+      commands: createPluginCommands({ records: pluginRecords, catalogue, count }),
       callsOf: deps.callsOf,
-      records: pluginRecords,
-      commands: createPluginCommands({ records: pluginRecords }),
       tracing: api.tracing,
+      log: pluginLog,
     }),
     link: {
       ...createControllerLinkService({
@@ -83,6 +98,7 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
     background: () => [
       ["looking for silent nodes", registry.watchSilence(signal)],
       ["following drains", drains.run()],
+      ["keeping what is known of plugins", keeper.run()],
     ],
   };
 };

@@ -7,12 +7,14 @@ import type { Logger } from "@holdfast/shared/log/logger";
 import type { Tracing } from "@holdfast/shared/tracing";
 import type { PluginCallsView } from "./api/convert-plugin-calls.ts";
 import { readCode } from "./domain/plugin-profile.ts";
+import { createPluginCatalogue } from "./nodes/plugin-catalogue.ts";
+import { controllerInstances } from "./plugins/controller-instances.ts";
 import { type ControllerPluginsOptions, createControllerPlugins } from "./plugins/controller-plugins.ts";
 import { createHalvesOnNodes } from "./plugins/halves-on-nodes.ts";
 import { createPluginInstances } from "./plugins/plugin-instances.ts";
 import { pluginsSettled } from "./plugins/plugins-settled.ts";
 import { createRelayLines } from "./plugins/relay-transport.ts";
-import type { Ids, Nodes, PluginProfiles, StoreGate } from "./ports.ts";
+import type { Ids, Nodes, PluginCatalogue, PluginProfiles, StoreGate } from "./ports.ts";
 import { createPluginGovernor, type PluginGovernor } from "./reconcile/plugin-governor.ts";
 
 export interface PluginParts {
@@ -22,10 +24,11 @@ export interface PluginParts {
   /** Resolves when those that are there have told who they are, or soon. */
   settled(signal: AbortSignal): Promise<void>;
   callsOf(plugin: string): Omit<PluginCallsView, "waiting">;
+  readonly catalogue: PluginCatalogue;
 }
 
 export interface PluginPartsDeps
-  extends Omit<ControllerPluginsOptions, "instances" | "announcedByNodes" | "guide" | "log"> {
+  extends Omit<ControllerPluginsOptions, "instances" | "announcedByNodes" | "remembered" | "guide" | "log"> {
   readonly lifecycle: Pick<Lifecycle, "start">;
   readonly controllerId: string;
   /** Where controller plugins show their sockets. */
@@ -63,7 +66,24 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
     reading: (plugin, method, code) => readCode(profiles.of(plugin), method, code),
     besideControllerOnly: (plugin) => profiles.of(plugin).controllerPlacement === "beside-controller",
   });
-  const plugins = createControllerPlugins({ ...deps, instances, announcedByNodes: halves.announced, guide: governor });
+  const catalogue = createPluginCatalogue({
+    nodes,
+    controllerId,
+    beside: () => controllerInstances(directory),
+    onChangeBeside: directory.onChange,
+  });
+  /** Of several versions at once none speaks for the others. */
+  const remembered = (plugin: string) => {
+    const [version = "", ...others] = catalogue.versions(plugin);
+    return others.length > 0 ? {} : profiles.remembered(plugin, version);
+  };
+  const plugins = createControllerPlugins({
+    ...deps,
+    instances,
+    announcedByNodes: halves.announced,
+    remembered,
+    guide: governor,
+  });
 
   /** Facts last as long as a connection: other ones are of another process. */
   const facts = new Map<string, unknown>();
@@ -80,6 +100,7 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
     settled: (until) => pluginsSettled(directory, clock, until),
     plugins,
     governor,
+    catalogue,
     callsOf: (plugin) => ({
       ...governor.load(plugin),
       held: governor.held(plugin) ?? "",

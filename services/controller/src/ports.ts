@@ -9,6 +9,7 @@ import type { Outcome } from "./domain/outcome.ts";
 import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "./domain/permit.ts";
 import type { PluginProfile } from "./domain/plugin-profile.ts";
 import type { Capabilities } from "./domain/plugin-record.ts";
+import type { PluginSighting } from "./domain/plugin-sighting.ts";
 import type {
   AggregateRef,
   Commit,
@@ -164,6 +165,20 @@ export interface BackendListings {
     secretRef: string | undefined,
     signal: AbortSignal,
   ): Promise<Outcome<ListingPage<ListedSnapshot>>>;
+}
+
+/** Every instance of every plugin that this controller sees, from memory. */
+export interface PluginCatalogue {
+  /** Those beside the controller first, then by node. */
+  of(plugin: string): readonly PluginSighting[];
+  /** In order. */
+  names(): readonly string[];
+  /** Which versions of it run. */
+  versions(plugin: string): readonly string[];
+  /** Plugins with an instance on the node. */
+  on(node: string): readonly string[];
+  /** An instance came, went or changed, or its node fell silent. */
+  onChange(listener: (plugin: string) => void): () => void;
 }
 
 /** What is durable of plugins, from memory: asked on every call. */

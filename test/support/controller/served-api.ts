@@ -53,22 +53,26 @@ export const serveApi = async (world: World) => {
         return world.nodeCommands;
       },
       keyOfNode: nodeChangeKey,
+      get log() {
+        return world.nodeLog;
+      },
     }),
   );
   server.add(
     PluginServiceDefinition,
     createPluginService({
-      nodes: world.nodes,
-      controllerId: "c1",
-      besideController: () => [],
       callsOf: () => ({ breaker: "closed", running: 0, waiting: 0, limit: 64, most: 64, held: "", at: undefined }),
-      get records() {
-        return world.pluginRecords;
-      },
       get commands() {
-        return createPluginCommands({ records: world.pluginRecords });
+        return createPluginCommands({
+          records: world.pluginRecords,
+          catalogue: world.catalogue,
+          count: world.store.count,
+        });
       },
       tracing,
+      get log() {
+        return world.pluginLog;
+      },
     }),
   );
   const gate = { state: world.gate.state, findings: () => [], accept: async () => world.gate.set(true) };

@@ -1,5 +1,6 @@
 /** One controller over a real store, a backend and hosts that outlive it, and a clock that the test moves. */
 
+import { createMemoryLog } from "@holdfast/controller/api/memory-log";
 import { createCommands } from "@holdfast/controller/commands/commands";
 import {
   type ListExternalVolumes,
@@ -12,6 +13,7 @@ import { createSecretCommands } from "@holdfast/controller/commands/secret-comma
 import type { AccessMode } from "@holdfast/controller/domain/access";
 import type { NodeRecord } from "@holdfast/controller/domain/node";
 import type { VolumeCapability, VolumeRecord } from "@holdfast/controller/domain/volume";
+import { createPluginCatalogue } from "@holdfast/controller/nodes/plugin-catalogue";
 import type { NodeDecisions, Nodes, NodeView, Store, StoreGate } from "@holdfast/controller/ports";
 import { createDrainKeeper } from "@holdfast/controller/reconcile/drain-keeper";
 import type { ReconcileFailpoint } from "@holdfast/controller/reconcile/failpoints";
@@ -300,6 +302,17 @@ export const createWorld = async (
     });
     await reconciler.start();
     const nodeCommands = createNodeCommands({ ...commandDeps, nodes });
+    const catalogue = createPluginCatalogue({
+      nodes,
+      controllerId: "c1",
+      beside: () => [],
+      onChangeBeside: () => undefined,
+    });
+    const [nodeLog, pluginLog] = [createMemoryLog(`c1/${lives}`), createMemoryLog(`c1/${lives}`)];
+    nodes.onChange(nodeLog.note);
+    catalogue.onChange(pluginLog.note);
+    pluginRecords.onChange(pluginLog.note);
+    const logs = { nodeLog, pluginLog };
     const drains = createDrainKeeper({ nodes, records, clock, log, signal });
     return {
       life,
@@ -314,6 +327,8 @@ export const createWorld = async (
       audit,
       nodeCommands,
       drains,
+      catalogue,
+      logs,
       reconciler,
     };
   };
@@ -370,6 +385,15 @@ export const createWorld = async (
     },
     get nodeCommands() {
       return controller.nodeCommands;
+    },
+    get catalogue() {
+      return controller.catalogue;
+    },
+    get nodeLog() {
+      return controller.logs.nodeLog;
+    },
+    get pluginLog() {
+      return controller.logs.pluginLog;
     },
     get drains() {
       return controller.drains;

@@ -13,15 +13,9 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import type { NodePlugin, Tri } from "../domain/node.ts";
 import { defaultProfile, type PluginProfile } from "../domain/plugin-profile.ts";
+import type { PluginHalf, PluginSighting, PluginSummary } from "../domain/plugin-sighting.ts";
 import type { Checks } from "./check-request.ts";
-
-/** One instance of a plugin: on a node, or beside this controller. */
-export interface PluginSighting {
-  readonly node: string;
-  readonly controllerId: string;
-  readonly socket: string;
-  readonly plugin: NodePlugin;
-}
+import { dateOf } from "./convert-message.ts";
 
 const support: Readonly<Record<Tri, Support>> = {
   yes: Support.SUPPORT_YES,
@@ -66,21 +60,6 @@ const instanceMessage = ({ node, controllerId, socket, plugin }: PluginSighting)
   controllerId,
   fingerprint: fingerprintMessage(plugin, socket),
 });
-
-/** What is missing before volumes of a plugin can be used anywhere, in one sentence; empty for nothing. */
-const missingFor = (name: string, sightings: readonly PluginSighting[], controllerRequired: Tri): string => {
-  const healthy = sightings.filter(({ plugin }) => plugin.health === "HEALTHY").map(({ plugin }) => plugin.role);
-  if (!healthy.some((role) => role !== "CONTROLLER")) return `no node has a healthy instance of plugin ${name}`;
-  if (controllerRequired !== "no" && !healthy.some((role) => role !== "NODE"))
-    return `no healthy instance of the controller half of plugin ${name} was seen`;
-  return "";
-};
-
-const controllerRequired = (sightings: readonly PluginSighting[]): Tri => {
-  const said = sightings.map(({ plugin }) => plugin.capabilities["plugin:CONTROLLER_SERVICE"] ?? "unknown");
-  if (said.includes("yes")) return "yes";
-  return said.includes("no") ? "no" : "unknown";
-};
 
 const expansions: Readonly<Record<PluginProfile["assumedExpansion"], AssumedExpansion>> = {
   offline: AssumedExpansion.ASSUMED_EXPANSION_UNSPECIFIED,
@@ -142,27 +121,36 @@ export const profileFrom = (wire: WireProfile | undefined, checks: Checks): Plug
         exclusiveMethods: wire.exclusiveMethods,
       };
 
-export const pluginMessage = (
-  name: string,
-  sightings: readonly PluginSighting[],
-  { profile, rev }: { readonly profile: PluginProfile; readonly rev: number },
-): Plugin => {
-  const required = controllerRequired(sightings);
-  const missing = missingFor(name, sightings, required);
+/** A plugin may run on every node of a cell; a message holds so many of its instances. */
+const shownInstances = 200;
+
+export interface PluginParts {
+  readonly name: string;
+  readonly sightings: readonly PluginSighting[];
+  readonly summary: PluginSummary;
+  readonly profile: PluginProfile;
+  readonly rev: number;
+  readonly emptySince: number | undefined;
+}
+
+const halfMessage = ({ healthy, expected }: PluginHalf) => ({ healthy: BigInt(healthy), expected: BigInt(expected) });
+
+export const pluginMessage = (parts: PluginParts, volumes = 0): Plugin => {
+  const { summary } = parts;
   return {
-    name,
-    instances: sightings.map(instanceMessage),
-    profile: profileMessage(profile),
-    schedulable: missing === "",
-    unschedulableBecause: missing,
-    controllerRequired: support[required],
-    volumeCount: 0n,
-    revision: BigInt(rev),
-    controller: undefined,
-    node: undefined,
-    versions: [],
-    capabilities: undefined,
-    emptySince: undefined,
+    name: parts.name,
+    instances: parts.sightings.slice(0, shownInstances).map(instanceMessage),
+    profile: profileMessage(parts.profile),
+    schedulable: summary.missing === "",
+    unschedulableBecause: summary.missing,
+    controllerRequired: support[summary.controllerRequired],
+    volumeCount: BigInt(volumes),
+    revision: BigInt(parts.rev),
+    controller: halfMessage(summary.controller),
+    node: halfMessage(summary.node),
+    versions: [...summary.versions],
+    capabilities: capabilitySet(summary.capabilities),
+    emptySince: dateOf(parts.emptySince),
     calls: undefined,
   };
 };

@@ -1,5 +1,11 @@
 import { WatchKind } from "@holdfast/shared/gen/holdfast/v1/common";
-import { NodeState, type WatchNodesResponse } from "@holdfast/shared/gen/holdfast/v1/node";
+import {
+  type DrainMode,
+  DrainStage,
+  NodeState,
+  type WatchDrainResponse,
+  type WatchNodesResponse,
+} from "@holdfast/shared/gen/holdfast/v1/node";
 import { PluginHealth, PluginRole, Support } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type ServedApi, serveApi } from "../../../../test/support/controller/served-api.ts";
@@ -83,11 +89,134 @@ describe("nodes", () => {
       node: { name: "n2", state: NodeState.NODE_STATE_SUSPECT },
     });
     expect(ready.messages[4]).toMatchObject({ kind: WatchKind.WATCH_KIND_REMOVED, node: { name: "n2" } });
-    const resumed = watch({ resumeToken: all.messages[4]?.resumeToken });
-    await expect.poll(() => resumed.messages.length).toBe(3);
-    expect(new Set(resumed.messages.map(({ kind }) => kind))).toEqual(new Set([WatchKind.WATCH_KIND_CHANGED]));
     until.abort();
-    await Promise.all([all.ended, ready.ended, resumed.ended]);
+    await Promise.all([all.ended, ready.ended]);
+  });
+
+  const patient = { timeout: 30_000 };
+
+  /** Watches until it is told to stop; what came meanwhile. */
+  const watching = (request: object) => {
+    const stop = new AbortController();
+    const messages: WatchNodesResponse[] = [];
+    const ended = (async () => {
+      for await (const message of api.nodes.watchNodes(request, { signal: stop.signal })) messages.push(message);
+    })().catch((error: unknown) => error);
+    return {
+      messages,
+      ended,
+      async stop() {
+        stop.abort();
+        await ended;
+        return messages.at(-1)?.resumeToken ?? "";
+      },
+    };
+  };
+
+  test("watched from a token, tell exactly what changed meanwhile, each once", async () => {
+    const first = watching({});
+    await expect.poll(() => first.messages.length, patient).toBe(4);
+    const resumeToken = await first.stop();
+    world.nodes.set("n1", {}, "suspect");
+    world.nodes.set("n3", { version: "2" });
+    world.nodes.set("n1", {}, "alive");
+    const resumed = watching({ resumeToken });
+    await expect.poll(() => resumed.messages.length, patient).toBe(2);
+    world.nodes.set("n2", {}, "suspect");
+    await expect.poll(() => resumed.messages.length, patient).toBe(3);
+    expect(resumed.messages.map(({ kind, node }) => [kind, node?.name])).toEqual([
+      [WatchKind.WATCH_KIND_CHANGED, "n3"],
+      [WatchKind.WATCH_KIND_CHANGED, "n1"],
+      [WatchKind.WATCH_KIND_CHANGED, "n2"],
+    ]);
+    await resumed.stop();
+  });
+
+  test("watched from a token of the first part, are told the rest of it", async () => {
+    const first = watching({});
+    await expect.poll(() => first.messages.length, patient).toBe(4);
+    await first.stop();
+    world.nodes.set("n1", {}, "suspect");
+    const rest = watching({ resumeToken: first.messages[0]?.resumeToken });
+    await expect.poll(() => rest.messages.length, patient).toBe(4);
+    expect(rest.messages.map(({ kind, node }) => [kind, node?.name])).toEqual([
+      [WatchKind.WATCH_KIND_EXISTING, "n2"],
+      [WatchKind.WATCH_KIND_EXISTING, "n3"],
+      [WatchKind.WATCH_KIND_SYNCED, undefined],
+      [WatchKind.WATCH_KIND_CHANGED, "n1"],
+    ]);
+    await rest.stop();
+  });
+
+  test("that are forgotten leave the watch with what was last known of them", async () => {
+    const watch = watching({});
+    await expect.poll(() => watch.messages.length, patient).toBe(4);
+    world.nodes.set("n2", {}, "suspect");
+    await api.nodes.forgetNode({ name: "n2", reason: "sold" });
+    await expect.poll(() => watch.messages.at(-1)?.kind, patient).toBe(WatchKind.WATCH_KIND_REMOVED);
+    expect(watch.messages.at(-1)?.node).toMatchObject({ name: "n2", machineId: "machine-n2" });
+    await watch.stop();
+  });
+
+  test("watched with a token of another controller's life are watched anew", async () => {
+    const first = watching({});
+    await expect.poll(() => first.messages.length, patient).toBe(4);
+    const resumeToken = await first.stop();
+    await world.restart();
+    expect(await watching({ resumeToken }).ended).toMatchObject({ kind: "out_of_range", reason: "EVENTS_TRIMMED" });
+    expect(await watching({ resumeToken: "x" }).ended).toMatchObject({ violations: [{ field: "resume_token" }] });
+  });
+});
+
+describe("a drain over the API", () => {
+  const seconds = (n: number) => ({ seconds: BigInt(n), nanos: 0 });
+
+  test("is shown on the node, waited for, and streamed until nothing is claimed there", async () => {
+    await world.makeVolume("data");
+    await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    const { node, stage, remaining } = await api.nodes.drainNode({ name: "n1", reason: "new kernel" });
+    expect(node).toMatchObject({ drained: true, schedulable: false, drain: { reason: "new kernel" } });
+    expect(node?.lastChange?.why).toBe("DrainNode");
+    expect([stage, remaining.map(({ state }) => state)]).toEqual([DrainStage.DRAIN_STAGE_CLAIMS, ["ACTIVE"]]);
+    const progress: WatchDrainResponse[] = [];
+    const streamed = (async () => {
+      for await (const message of api.nodes.watchDrain({ name: "n1" })) progress.push(message);
+    })();
+    await expect.poll(() => progress.length, { timeout: 30_000 }).toBe(1);
+    const held = api.nodes.drainNode({ name: "n1", reason: "new kernel", waitFor: seconds(600) });
+    await world.release("web");
+    const settling = setInterval(() => void world.idle().catch(() => undefined), 5);
+    try {
+      expect((await held).stage).toBe(DrainStage.DRAIN_STAGE_PLUGINS);
+      await streamed;
+    } finally {
+      clearInterval(settling);
+    }
+    expect(progress.at(-1)).toMatchObject({ stage: DrainStage.DRAIN_STAGE_PLUGINS, remainingCount: 0n });
+    const opened = await api.nodes.undrainNode({ name: "n1", reason: "" });
+    expect(opened.node).toMatchObject({ drained: false, schedulable: true });
+    expect(opened.node?.drain).toBeUndefined();
+  });
+
+  test("with bad input is refused whole, and of a node that is not there named", async () => {
+    await expect(
+      api.nodes.drainNode({
+        name: "N",
+        mode: 9 as DrainMode,
+        deadline: seconds(0),
+        waitFor: { seconds: -1n, nanos: 0 },
+      }),
+    ).rejects.toMatchObject({
+      violations: [{ field: "mode" }, { field: "wait_for" }, { field: "name" }, { field: "deadline" }],
+    });
+    expect(world.nodes.get("n1")?.record.drain).toBeUndefined();
+    await expect(api.nodes.drainNode({ name: "n9" })).rejects.toMatchObject({ reason: "NODE_NOT_FOUND" });
+    await expect(api.nodes.undrainNode({ name: "n9" })).rejects.toMatchObject({ reason: "NODE_NOT_FOUND" });
+    const gone = (async () => {
+      for await (const _message of api.nodes.watchDrain({ name: "n9" })) throw new Error("nothing is to be told");
+    })();
+    await expect(gone).rejects.toMatchObject({ reason: "NODE_NOT_FOUND" });
   });
 });
 

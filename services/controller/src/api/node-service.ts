@@ -1,8 +1,6 @@
-import { createNotifier } from "@holdfast/shared/async/notifier";
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
-import { WatchKind } from "@holdfast/shared/gen/holdfast/v1/common";
 import {
-  type Node,
+  Node,
   NodeServiceDefinition,
   type WatchNodesRequest,
   type WatchNodesResponse,
@@ -12,13 +10,17 @@ import { checkId } from "../domain/limits.ts";
 import type { Nodes, NodeView } from "../ports.ts";
 import { createChecks } from "./check-request.ts";
 import { fitsNode, type NodeFilterInput, type NodeRemarks, nodeFilterFrom, nodeMessage } from "./convert-node.ts";
+import type { MemoryLog } from "./memory-log.ts";
 import { createNodeDrain, type NodeDrainDeps } from "./node-drain.ts";
-import { nextPageToken, pageFrom, questionOf, readToken, writeToken } from "./page-token.ts";
+import { nextPageToken, pageFrom, questionOf } from "./page-token.ts";
 import { notImplemented, unimplemented } from "./unimplemented.ts";
+import { watchMemory } from "./watch-memory.ts";
 
 export interface NodeServiceDeps extends Omit<NodeDrainDeps, "message"> {
   readonly nodes: Nodes;
   readonly remarks: (node: string) => NodeRemarks | undefined;
+  /** What changed of nodes lately. */
+  readonly log: MemoryLog;
 }
 
 type NodeService = Implementation<typeof NodeServiceDefinition>;
@@ -64,63 +66,41 @@ export const createNodeService = (deps: NodeServiceDeps): NodeService => {
       message,
     }),
 
-    watchNodes: (request, { signal }) => watchNodes(nodes, request, message, signal),
+    watchNodes: (request, { signal }) => watchNodes(nodes, deps.log, request, message, signal),
   });
 };
 
 const sorted = (views: readonly NodeView[]): readonly NodeView[] =>
   [...views].sort((a, b) => (a.record.name < b.record.name ? -1 : 1));
 
-/**
- * Nodes are watched in memory: who is alive is each controller's own view and in no history. A watch that goes on from a token is
- * therefore told of every node once more, as a change, so that nothing is lost.
- */
+/** Nodes are watched in memory: who is alive is each controller's own view and in no history. */
 async function* watchNodes(
   nodes: Nodes,
+  log: MemoryLog,
   request: WatchNodesRequest,
   message: (view: NodeView) => Node,
   signal: AbortSignal,
 ): AsyncGenerator<WatchNodesResponse> {
   const checks = createChecks();
   const filter: NodeFilterInput = nodeFilterFrom(request.filter, checks);
-  const question = questionOf("WatchNodes", filter);
-  const resumed = readToken("resume_token", request.resumeToken, question, checks) !== undefined;
   if (checks.violations.length > 0) throw invalidArgument(checks.violations);
   refuseClass(request.filter?.placementClass, "WatchNodes");
-  const resumeToken = writeToken("on", question);
-
-  const changed = new Set<string>();
-  const sent = new Set<string>();
-  const wake = createNotifier();
-  const leave = nodes.onChange((name) => {
-    changed.add(name);
-    wake.notify();
+  const messages = watchMemory<Node>({
+    log,
+    question: questionOf("WatchNodes", filter),
+    token: request.resumeToken,
+    keys: () => sorted(nodes.list()).map(({ record }) => record.name),
+    get(name) {
+      const view = nodes.get(name);
+      return view === undefined || !fitsNode(filter, view) ? undefined : message(view);
+    },
+    remains(name, last) {
+      const view = nodes.get(name);
+      return view === undefined ? (last ?? Node.fromPartial({ name })) : message(view);
+    },
+    signal,
   });
-  try {
-    const first = resumed ? WatchKind.WATCH_KIND_CHANGED : WatchKind.WATCH_KIND_EXISTING;
-    for (const view of sorted(nodes.list())) {
-      if (!fitsNode(filter, view)) continue;
-      sent.add(view.record.name);
-      yield { kind: first, node: message(view), resumeToken };
-    }
-    if (!resumed) yield { kind: WatchKind.WATCH_KIND_SYNCED, node: undefined, resumeToken };
-    for (;;) {
-      const version = wake.version();
-      for (const name of [...changed]) {
-        changed.delete(name);
-        const view = nodes.get(name);
-        if (view === undefined) continue;
-        const fits = fitsNode(filter, view);
-        if (!fits && !sent.delete(name)) continue;
-        if (fits) sent.add(name);
-        const kind = fits ? WatchKind.WATCH_KIND_CHANGED : WatchKind.WATCH_KIND_REMOVED;
-        yield { kind, node: message(view), resumeToken };
-      }
-      await wake.wait(version, signal);
-    }
-  } finally {
-    leave();
-  }
+  for await (const { kind, resource, resumeToken } of messages) yield { kind, node: resource, resumeToken };
 }
 
 const refuseClass = (placementClass: string | undefined, rpc: string): void => {

@@ -1,7 +1,8 @@
-import type { FenceMethod } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { WatchKind } from "@holdfast/shared/gen/holdfast/v1/common";
+import type { FenceMethod, WatchPluginsResponse } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type ServedApi, serveApi } from "../../../../test/support/controller/served-api.ts";
-import { createWorld, type World } from "../../../../test/support/controller/world.ts";
+import { createWorld, plugin, type World } from "../../../../test/support/controller/world.ts";
 
 let world: World;
 let api: ServedApi;
@@ -69,5 +70,55 @@ describe("a plugin's profile", () => {
       "profile.max_concurrent_calls",
     ]);
     expect(world.pluginRecords.list()).toEqual([]);
+  });
+});
+
+describe("plugins that are watched", () => {
+  const patient = { timeout: 30_000 };
+  const watching = (resumeToken = "") => {
+    const stop = new AbortController();
+    const messages: WatchPluginsResponse[] = [];
+    const ended = (async () => {
+      for await (const message of api.plugins.watchPlugins({ resumeToken }, { signal: stop.signal }))
+        messages.push(message);
+    })().catch((error: unknown) => error);
+    return {
+      messages,
+      ended,
+      async stop() {
+        stop.abort();
+        await ended;
+      },
+    };
+  };
+
+  it("tell what is there, what changes, what is gone, and from a token what was missed", async () => {
+    const first = watching();
+    await expect.poll(() => first.messages.length, patient).toBe(2);
+    expect(first.messages.map(({ kind }) => kind)).toEqual([
+      WatchKind.WATCH_KIND_EXISTING,
+      WatchKind.WATCH_KIND_SYNCED,
+    ]);
+    await api.plugins.setPluginProfile({ name: "p", profile });
+    await expect.poll(() => first.messages.at(-1)?.plugin?.profile?.maxConcurrentCalls, patient).toBe(3);
+    const token = first.messages.at(-1)?.resumeToken;
+    await first.stop();
+    await api.plugins.deletePlugin({ name: "p" });
+    const resumed = watching(token);
+    await expect.poll(() => resumed.messages.length, patient).toBe(1);
+    expect(resumed.messages[0]).toMatchObject({ kind: WatchKind.WATCH_KIND_REMOVED, plugin: { name: "p" } });
+    await resumed.stop();
+    await world.restart();
+    expect(await watching(token).ended).toMatchObject({ reason: "EVENTS_TRIMMED" });
+  });
+
+  it("[W25] count their volumes by the index, and show how each half is", async () => {
+    for (const id of ["a", "b"]) await world.makeVolume(id);
+    const reads = world.store.reads();
+    const { plugin: found } = await api.plugins.getPlugin({ name: plugin });
+    expect(world.store.reads() - reads).toBeLessThanOrEqual(1);
+    expect(found).toMatchObject({ volumeCount: 2n, node: { healthy: 3n, expected: 3n } });
+    await expect(api.plugins.deletePlugin({ name: plugin })).rejects.toMatchObject({ reason: "PLUGIN_IN_USE" });
+    await expect(api.plugins.deletePlugin({ name: "" })).rejects.toMatchObject({ violations: [{ field: "name" }] });
   });
 });

@@ -1,58 +1,50 @@
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
-import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import {
+  Plugin,
+  type PluginServiceDefinition,
+  type WatchPluginsResponse,
+} from "@holdfast/shared/gen/holdfast/v1/plugin";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
-import { type PluginCommands, type StoredPlugins, validateProfile } from "../commands/plugin-commands.ts";
+import { type PluginCommands, validateProfile } from "../commands/plugin-commands.ts";
 import { checkPlugin } from "../domain/limits.ts";
-import type { NodePlugin } from "../domain/node.ts";
-import type { Nodes } from "../ports.ts";
 import { type ApiDeps, callerOf } from "./api-deps.ts";
 import { createChecks, optionalId, refuseAll } from "./check-request.ts";
-import { type PluginSighting, pluginMessage, profileFrom } from "./convert-plugin.ts";
+import { pluginMessage, profileFrom } from "./convert-plugin.ts";
 import { type PluginCallsView, pluginCallsMessage } from "./convert-plugin-calls.ts";
+import type { MemoryLog } from "./memory-log.ts";
 import { nextPageToken, pageFrom, questionOf } from "./page-token.ts";
-import { unimplemented } from "./unimplemented.ts";
+import { watchMemory } from "./watch-memory.ts";
 
 export interface PluginServiceDeps {
-  readonly nodes: Pick<Nodes, "list">;
-  readonly controllerId: string;
-  /** The instances beside this controller. */
-  readonly besideController: () => readonly { readonly socket: string; readonly plugin: NodePlugin }[];
   readonly callsOf: (plugin: string) => PluginCallsView;
-  readonly records: StoredPlugins;
   readonly commands: PluginCommands;
   readonly tracing: ApiDeps["tracing"];
+  /** What changed of plugins lately. */
+  readonly log: MemoryLog;
 }
 
 type PluginService = Implementation<typeof PluginServiceDefinition>;
 
-export const createPluginService = (deps: PluginServiceDeps): PluginService => {
-  const { nodes, controllerId, besideController } = deps;
+const watchQuestion = questionOf("WatchPlugins", {});
 
-  const sightings = (): ReadonlyMap<string, readonly PluginSighting[]> => {
-    const all: PluginSighting[] = [
-      ...besideController().map(({ socket, plugin }) => ({ node: "", controllerId, socket, plugin })),
-      ...nodes
-        .list()
-        .flatMap(({ record }) =>
-          record.plugins.map((plugin) => ({ node: record.name, controllerId: "", socket: "", plugin })),
-        ),
-    ];
-    return Map.groupBy(all, ({ plugin }) => plugin.name);
+export const createPluginService = (deps: PluginServiceDeps): PluginService => {
+  /** With the count of its volumes, for which the store is asked. */
+  const whole = async (name: string): Promise<Plugin> => {
+    const view = deps.commands.view(name);
+    if (view === undefined) throw unknownPlugin(name);
+    return pluginMessage(view, await deps.commands.volumeCount(name));
   };
 
-  const messageOf = (name: string, found: readonly PluginSighting[]) =>
-    pluginMessage(name, found, { profile: deps.records.of(name), rev: deps.records.get(name)?.rev ?? 0 });
+  const seen = (name: string): Plugin | undefined => {
+    const view = deps.commands.view(name);
+    return view === undefined ? undefined : pluginMessage(view);
+  };
 
-  const known = (): ReadonlyMap<string, readonly PluginSighting[]> =>
-    new Map([...deps.records.list().map(({ record }) => [record.name, []] as const), ...sightings()]);
-
-  return unimplemented(PluginServiceDefinition, {
+  return {
     async getPlugin({ name }) {
       const violations = checkPlugin("name", name);
       if (violations.length > 0) throw invalidArgument(violations);
-      const found = known().get(name);
-      if (found === undefined) throw unknownPlugin(name);
-      return { plugin: { ...messageOf(name, found), calls: pluginCallsMessage(deps.callsOf(name)) } };
+      return { plugin: { ...(await whole(name)), calls: pluginCallsMessage(deps.callsOf(name)) } };
     },
 
     async listPlugins(request) {
@@ -61,15 +53,23 @@ export const createPluginService = (deps: PluginServiceDeps): PluginService => {
       const question = questionOf("ListPlugins", node);
       const { size, after = "" } = pageFrom(request, question, checks);
       if (checks.violations.length > 0) throw invalidArgument(checks.violations);
-      const names = [...known()]
-        .filter(([name, found]) => name > after && (node === "" || found.some((one) => one.node === node)))
-        .sort(([a], [b]) => (a < b ? -1 : 1));
+      const names = deps.commands.names(node).filter((name) => name > after);
       const page = names.slice(0, size);
-      const next = names.length > size ? page.at(-1)?.[0] : undefined;
-      return {
-        plugins: page.map(([name, found]) => messageOf(name, found)),
-        nextPageToken: nextPageToken(next, question),
-      };
+      const next = names.length > size ? page.at(-1) : undefined;
+      return { plugins: page.flatMap((name) => seen(name) ?? []), nextPageToken: nextPageToken(next, question) };
+    },
+
+    async *watchPlugins({ resumeToken: token }, { signal }): AsyncGenerator<WatchPluginsResponse> {
+      const messages = watchMemory<Plugin>({
+        log: deps.log,
+        question: watchQuestion,
+        token,
+        keys: () => deps.commands.names(""),
+        get: seen,
+        remains: (name, last) => last ?? Plugin.fromPartial({ name }),
+        signal,
+      });
+      for await (const { kind, resource, resumeToken } of messages) yield { kind, plugin: resource, resumeToken };
     },
 
     async setPluginProfile(request, context) {
@@ -79,9 +79,14 @@ export const createPluginService = (deps: PluginServiceDeps): PluginService => {
       const input = { name, profile, expectedRevision: Number(request.expectedRevision) };
       refuseAll(checks, () => validateProfile(input));
       await deps.commands.setProfile(input, callerOf(deps, context, "SetPluginProfile"));
-      return { plugin: messageOf(name, sightings().get(name) ?? []) };
+      return { plugin: await whole(name) };
     },
-  });
+
+    async deletePlugin({ name }) {
+      await deps.commands.deletePlugin(name);
+      return {};
+    },
+  };
 };
 
 const unknownPlugin = (plugin: string): HoldfastError =>

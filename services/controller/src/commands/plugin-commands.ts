@@ -2,7 +2,10 @@ import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast
 import { checkPlugin } from "../domain/limits.ts";
 import { checkProfile, type PluginProfile, sameProfile, settledProfile } from "../domain/plugin-profile.ts";
 import { withProfile } from "../domain/plugin-record.ts";
-import type { PluginRecords, VersionedPlugin } from "../records/plugin-records.ts";
+import { type PluginSighting, type PluginSummary, summaryOf, versionsOf } from "../domain/plugin-sighting.ts";
+import type { IndexEntry } from "../domain/store-types.ts";
+import type { PluginCatalogue, Store } from "../ports.ts";
+import type { PluginRecords } from "../records/plugin-records.ts";
 import type { Caller } from "./model.ts";
 
 export interface SetPluginProfileInput {
@@ -13,16 +16,36 @@ export interface SetPluginProfileInput {
   readonly expectedRevision: number;
 }
 
-/** What is kept of plugins, to read. */
-export type StoredPlugins = Pick<PluginRecords, "get" | "of" | "list">;
+/** A plugin as it is seen and as it is kept. */
+export interface PluginView {
+  readonly name: string;
+  readonly sightings: readonly PluginSighting[];
+  readonly summary: PluginSummary;
+  readonly profile: PluginProfile;
+  readonly rev: number;
+  readonly emptySince: number | undefined;
+}
 
+/** All reject with HoldfastError and the reasons of docs/errors.md. */
 export interface PluginCommands {
-  setProfile(input: SetPluginProfileInput, caller: Caller): Promise<VersionedPlugin>;
+  setProfile(input: SetPluginProfileInput, caller: Caller): Promise<void>;
+  /** What is gone is no error. */
+  deletePlugin(name: string): Promise<void>;
+  /** undefined: it was never seen, and nobody said anything of it. From memory. */
+  view(name: string): PluginView | undefined;
+  /** In order; with a node only those that have an instance there. From memory. */
+  names(node: string): readonly string[];
+  volumeCount(name: string): Promise<number>;
 }
 
 export interface PluginCommandDeps {
-  readonly records: Pick<PluginRecords, "change">;
+  readonly records: Pick<PluginRecords, "change" | "remove" | "get" | "list" | "of" | "remembered">;
+  readonly catalogue: PluginCatalogue;
+  readonly count: Store["count"];
 }
+
+/** All its volumes carry this. */
+const volumesOf = (plugin: string): IndexEntry => ({ index: "volume-plugin", value: plugin });
 
 export const validateProfile = ({ name, profile, expectedRevision }: SetPluginProfileInput): void => {
   const violations = [...checkPlugin("name", name), ...checkProfile(profile)];
@@ -31,12 +54,12 @@ export const validateProfile = ({ name, profile, expectedRevision }: SetPluginPr
   if (violations.length > 0) throw invalidArgument(violations);
 };
 
-/** What operators say of plugins. */
-export const createPluginCommands = ({ records }: PluginCommandDeps): PluginCommands => ({
-  setProfile(input, { who, why }) {
+const setProfile =
+  ({ records }: PluginCommandDeps): PluginCommands["setProfile"] =>
+  async (input, { who, why }) => {
     validateProfile(input);
     const profile = settledProfile(input.profile);
-    return records.change(input.name, (record, rev) => {
+    await records.change(input.name, (record, rev) => {
       const next = withProfile(record, profile);
       // The same again, also when its first answer was lost: nothing to compare.
       const same = record.profile === undefined ? next.profile === undefined : sameProfile(record.profile, profile);
@@ -45,8 +68,70 @@ export const createPluginCommands = ({ records }: PluginCommandDeps): PluginComm
         throw otherRevision(input.name, input.expectedRevision, rev);
       return { ...next, changedBy: { who, why } };
     });
-  },
-});
+  };
+
+/** No instance and no volume: the second is compared by the commit itself, against whoever makes one meanwhile. */
+const deletePlugin =
+  ({ records, catalogue, count }: PluginCommandDeps): PluginCommands["deletePlugin"] =>
+  async (name) => {
+    const violations = checkPlugin("name", name);
+    if (violations.length > 0) throw invalidArgument(violations);
+    const instances = catalogue.of(name);
+    if (instances.length > 0) throw stillRuns(name, instances);
+    const removed = await records.remove(name, () => catalogue.of(name).length === 0, volumesOf(name));
+    if (removed) return;
+    const again = catalogue.of(name);
+    throw again.length > 0 ? stillRuns(name, again) : hasVolumes(name, await count(volumesOf(name)));
+  };
+
+/** What operators say of plugins, and what is known of them. */
+export const createPluginCommands = (deps: PluginCommandDeps): PluginCommands => {
+  const { records, catalogue } = deps;
+  return {
+    setProfile: setProfile(deps),
+    deletePlugin: deletePlugin(deps),
+    view(name) {
+      const sightings = catalogue.of(name);
+      const known = records.get(name);
+      if (known === undefined && sightings.length === 0) return undefined;
+      const versions = versionsOf(sightings);
+      // Of several versions at once each has its own capabilities, and none speaks for all.
+      const remembered = versions.length > 1 ? {} : records.remembered(name, versions[0] ?? "");
+      return {
+        name,
+        sightings,
+        summary: summaryOf(name, sightings, remembered),
+        profile: records.of(name),
+        rev: known?.rev ?? 0,
+        emptySince: known?.record.emptySince,
+      };
+    },
+    names: (node) =>
+      node === ""
+        ? [...new Set([...catalogue.names(), ...records.list().map(({ record }) => record.name)])].sort()
+        : catalogue.on(node).toSorted(),
+    volumeCount: (name) => deps.count(volumesOf(name)),
+  };
+};
+
+const stillRuns = (plugin: string, instances: readonly PluginSighting[]): HoldfastError => {
+  const [first] = instances;
+  const where = first === undefined || first.node === "" ? "beside a controller" : `on node ${first.node}`;
+  return new HoldfastError({
+    kind: "precondition",
+    reason: "PLUGIN_IN_USE",
+    message: `plugin ${plugin} still has ${instances.length} instances, the first ${where}; stop them first`,
+    metadata: { plugin, allocation: first?.plugin.instance ?? "", volume: "", count: String(instances.length) },
+  });
+};
+
+const hasVolumes = (plugin: string, volumes: number): HoldfastError =>
+  new HoldfastError({
+    kind: "precondition",
+    reason: "PLUGIN_IN_USE",
+    message: `plugin ${plugin} still has ${volumes} volumes; delete or deregister them first`,
+    metadata: { plugin, allocation: "", volume: "", count: String(volumes) },
+  });
 
 const otherRevision = (plugin: string, wanted: number, found: number): HoldfastError =>
   new HoldfastError({

@@ -39,6 +39,7 @@ let directory: PluginDirectory;
 let plugin: SimPlugin | undefined;
 let plugins: ControllerPlugins;
 let announced: Tri;
+let remembered: Readonly<Record<string, Tri>>;
 let sources: Record<string, VolumeRecord>;
 
 beforeEach(async () => {
@@ -46,6 +47,7 @@ beforeEach(async () => {
   stop = new AbortController();
   log = createMemoryLogger();
   announced = "unknown";
+  remembered = {};
   sources = {};
   directory = createPluginDirectory({
     dir,
@@ -73,6 +75,7 @@ beforeEach(async () => {
     sourceOf: async ({ id }) => sources[id],
     ownerOf: async () => undefined,
     announcedByNodes: () => announced,
+    remembered: () => remembered,
   });
 });
 
@@ -100,6 +103,30 @@ const volume = (change: Partial<VolumeRecord> = {}): VolumeRecord =>
     capacity: { required: 1 << 24, limit: 0, actual: 0 },
     ...change,
   });
+
+describe("what a plugin can do", () => {
+  const attach = "controller:PUBLISH_UNPUBLISH_VOLUME";
+
+  test("[W8] [W9] is not known before it told, and never no; with a memory of its version it is what that told", () => {
+    expect(plugins.facts(name)).toMatchObject({ ready: false, attaches: "unknown", createsVolumes: "unknown" });
+    remembered = { [attach]: "yes", "controller:CREATE_DELETE_VOLUME": "no" };
+    expect(plugins.facts(name)).toMatchObject({
+      ready: false,
+      attaches: "yes",
+      createsVolumes: "no",
+      publishesReadOnly: "unknown",
+    });
+    // A plugin of which every node says that it has no controller half never attaches.
+    announced = "no";
+    expect(plugins.facts(name)).toMatchObject({ ready: false, controllerService: "no", attaches: "no" });
+  });
+
+  test("is what the instance says that runs now, whatever was remembered", async () => {
+    remembered = { [attach]: "no" };
+    await run();
+    expect(plugins.facts(name)).toMatchObject({ ready: true, attaches: "yes" });
+  });
+});
 
 const created = async (change: Partial<VolumeRecord> = {}): Promise<VolumeRecord> => {
   const wanted = volume(change);

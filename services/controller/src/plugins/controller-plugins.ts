@@ -2,10 +2,12 @@
  * The controller plugins by name, wherever they run: what is known of each, and one file for each family of calls. What a call
  * proves comes back as an outcome.
  */
+import { type Capability, standingOf } from "@holdfast/csi/capabilities";
 import { type Clock, systemClock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Tri } from "../domain/node.ts";
 import { defaultProfile } from "../domain/plugin-profile.ts";
+import type { Capabilities } from "../domain/plugin-record.ts";
 import type { VolumeRecord, VolumeRef } from "../domain/volume.ts";
 import type { BackendListings, CallGuide, ControllerPluginFacts, ControllerPlugins, PluginProfiles } from "../ports.ts";
 import type { Secrets } from "../secrets/secrets.ts";
@@ -33,6 +35,8 @@ export interface ControllerPluginsOptions {
   }) => Promise<VolumeRef | undefined>;
   /** What node instances announce of a plugin's CONTROLLER_SERVICE: "no" from them means that there is nothing to wait for. */
   readonly announcedByNodes: (plugin: string) => Tri;
+  /** What the version that runs told when its controller half was last seen. */
+  readonly remembered?: (plugin: string) => Capabilities;
   readonly clock?: Pick<Clock, "now">;
   readonly profiles?: Pick<PluginProfiles, "of">;
 }
@@ -42,29 +46,28 @@ export const createControllerPlugins = (
 ): ControllerPlugins & { readonly listings: BackendListings } => {
   const { instances, guide, secrets, log, sourceOf, ownerOf, announcedByNodes, clock = systemClock } = options;
 
+  const remembered: (plugin: string) => Capabilities = options.remembered ?? (() => ({}));
+
   const facts = (plugin: string): ControllerPluginFacts => {
     const current = instances.current(plugin)?.facts;
     const absent = current === undefined ? instances.absent(plugin) : { facts: current, why: "" };
     const known = absent.facts;
-    if (known === undefined) return unseen(plugin, announcedByNodes(plugin));
+    // A plugin whose node half says that it has no controller half needs none.
+    if (known === undefined && announcedByNodes(plugin) === "no") return headless(plugin);
+    const before = remembered(plugin);
+    const standing = (capability: Capability): Tri => {
+      const told = known === undefined ? "unknown" : standingOf(known, capability);
+      // What this version told when it last ran; a failed question takes nothing away.
+      return told === "unknown" ? (before[capability] ?? "unknown") : told;
+    };
     const callsHeld = current === undefined ? undefined : guide.held(plugin);
     return {
       ready: current !== undefined,
-      reason: current === undefined ? `no controller half of plugin ${plugin} can be called: ${absent.why}` : "",
-      version: known.version,
-      controllerService: known.plugin.CONTROLLER_SERVICE,
-      createsVolumes: known.controller.CREATE_DELETE_VOLUME,
-      attaches: known.controller.PUBLISH_UNPUBLISH_VOLUME,
-      publishesReadOnly: known.controller.PUBLISH_READONLY,
-      singleNodeMultiWriter: known.controller.SINGLE_NODE_MULTI_WRITER,
-      listsPublishedNodes: known.controller.LIST_VOLUMES_PUBLISHED_NODES,
+      reason: current === undefined ? awayBecause(plugin, known === undefined ? undefined : absent.why) : "",
+      version: known?.version ?? "",
       ...(callsHeld === undefined ? {} : { callsHeld }),
-      expandsVolumes: known.controller.EXPAND_VOLUME,
-      expandsOnline: known.plugin.VOLUME_EXPANSION_ONLINE,
-      expandsOffline: known.plugin.VOLUME_EXPANSION_OFFLINE,
       assumedExpansion: (options.profiles?.of(plugin) ?? defaultProfile).assumedExpansion,
-      modifiesVolumes: known.controller.MODIFY_VOLUME,
-      getsVolumes: known.controller.GET_VOLUME,
+      ...standings(standing),
     };
   };
 
@@ -89,27 +92,33 @@ export const createControllerPlugins = (
   };
 };
 
-const unseen = (plugin: string, controllerService: Tri): ControllerPluginFacts => {
-  // A plugin whose node half says that it has no controller half needs none.
-  const has: Tri = controllerService === "no" ? "no" : "unknown";
-  return {
-    ready: false,
-    reason:
-      has === "no"
-        ? `plugin ${plugin} has no controller half`
-        : `no instance of the controller half of plugin ${plugin} was seen yet; start it beside the controller or on a node`,
-    version: "",
-    controllerService: has,
-    createsVolumes: has,
-    attaches: has,
-    publishesReadOnly: has,
-    singleNodeMultiWriter: "unknown",
-    listsPublishedNodes: has,
-    expandsVolumes: has,
-    expandsOnline: "unknown",
-    expandsOffline: "unknown",
-    assumedExpansion: defaultProfile.assumedExpansion,
-    modifiesVolumes: has,
-    getsVolumes: has,
-  };
-};
+const awayBecause = (plugin: string, why: string | undefined): string =>
+  why === undefined
+    ? `no instance of the controller half of plugin ${plugin} was seen yet; start it beside the controller or on a node`
+    : `no controller half of plugin ${plugin} can be called: ${why}`;
+
+const standings = (
+  standing: (capability: Capability) => Tri,
+): Omit<ControllerPluginFacts, "ready" | "reason" | "version" | "callsHeld" | "assumedExpansion"> => ({
+  controllerService: standing("plugin:CONTROLLER_SERVICE"),
+  createsVolumes: standing("controller:CREATE_DELETE_VOLUME"),
+  attaches: standing("controller:PUBLISH_UNPUBLISH_VOLUME"),
+  publishesReadOnly: standing("controller:PUBLISH_READONLY"),
+  singleNodeMultiWriter: standing("controller:SINGLE_NODE_MULTI_WRITER"),
+  listsPublishedNodes: standing("controller:LIST_VOLUMES_PUBLISHED_NODES"),
+  expandsVolumes: standing("controller:EXPAND_VOLUME"),
+  expandsOnline: standing("plugin:VOLUME_EXPANSION_ONLINE"),
+  expandsOffline: standing("plugin:VOLUME_EXPANSION_OFFLINE"),
+  modifiesVolumes: standing("controller:MODIFY_VOLUME"),
+  getsVolumes: standing("controller:GET_VOLUME"),
+});
+
+const headless = (plugin: string): ControllerPluginFacts => ({
+  ready: false,
+  reason: `plugin ${plugin} has no controller half`,
+  version: "",
+  assumedExpansion: defaultProfile.assumedExpansion,
+  ...standings((capability) => (capability.startsWith("controller:") ? "no" : "unknown")),
+  controllerService: "no",
+  singleNodeMultiWriter: "unknown",
+});
