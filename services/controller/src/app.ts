@@ -250,7 +250,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       pluginRecords,
       callsOf,
       catalogue: pluginParts.catalogue,
-      count: store.count,
+      store,
       command,
       api,
       log,

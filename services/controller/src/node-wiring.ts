@@ -11,6 +11,7 @@ import type { CommandDeps } from "./commands/command-deps.ts";
 import { createNodeCommands } from "./commands/node-commands.ts";
 import { createPluginCommands } from "./commands/plugin-commands.ts";
 import type { ControllerConfig } from "./config.ts";
+import type { IndexEntry } from "./domain/store-types.ts";
 import { createAcknowledgements } from "./nodes/acknowledgements.ts";
 import { checkCaller, createControllerLinkService } from "./nodes/controller-link-service.ts";
 import type { NodeRegistry } from "./nodes/node-registry.ts";
@@ -29,7 +30,7 @@ export interface NodeWiring {
   readonly pluginRecords: PluginRecords;
   readonly callsOf: (plugin: string) => PluginCallsView;
   readonly catalogue: PluginCatalogue;
-  readonly count: Store["count"];
+  readonly store: Pick<Store, "count">;
   readonly command: CommandDeps;
   readonly api: ApiDeps;
   readonly log: Logger;
@@ -44,7 +45,8 @@ export interface NodeServices extends Pick<ControllerServices, "nodes" | "plugin
 export const wireNodes = (deps: NodeWiring): NodeServices => {
   const { config, controllerId, registry, nodeStore, pluginRecords, command, api, log, signal } = deps;
   const { records } = command;
-  const { catalogue, count } = deps;
+  const { catalogue, store } = deps;
+  const count = async (entry: IndexEntry): Promise<number> => (await store.count([entry]))[0] ?? 0;
   const life = command.ids.uuid();
   const nodeLog = createMemoryLog(life);
   registry.onChange(nodeLog.note);

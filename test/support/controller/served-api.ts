@@ -66,7 +66,7 @@ export const serveApi = async (world: World) => {
         return createPluginCommands({
           records: world.pluginRecords,
           catalogue: world.catalogue,
-          count: world.store.count,
+          count: world.countOf,
         });
       },
       tracing,

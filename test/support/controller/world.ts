@@ -12,6 +12,7 @@ import { createRepairCommands } from "@holdfast/controller/commands/repair/repai
 import { createSecretCommands } from "@holdfast/controller/commands/secret-commands";
 import type { AccessMode } from "@holdfast/controller/domain/access";
 import type { NodeRecord } from "@holdfast/controller/domain/node";
+import type { IndexEntry } from "@holdfast/controller/domain/store-types";
 import type { VolumeCapability, VolumeRecord } from "@holdfast/controller/domain/volume";
 import { createPluginCatalogue } from "@holdfast/controller/nodes/plugin-catalogue";
 import type { NodeDecisions, Nodes, NodeView, Store, StoreGate } from "@holdfast/controller/ports";
@@ -386,6 +387,7 @@ export const createWorld = async (
     get nodeCommands() {
       return controller.nodeCommands;
     },
+    countOf: async (entry: IndexEntry): Promise<number> => (await store.count([entry]))[0] ?? 0,
     get catalogue() {
       return controller.catalogue;
     },

@@ -4,7 +4,7 @@ import { checkProfile, type PluginProfile, sameProfile, settledProfile } from ".
 import { withProfile } from "../domain/plugin-record.ts";
 import { type PluginSighting, type PluginSummary, summaryOf, versionsOf } from "../domain/plugin-sighting.ts";
 import type { IndexEntry } from "../domain/store-types.ts";
-import type { PluginCatalogue, Store } from "../ports.ts";
+import type { PluginCatalogue } from "../ports.ts";
 import type { PluginRecords } from "../records/plugin-records.ts";
 import type { Caller } from "./model.ts";
 
@@ -41,7 +41,7 @@ export interface PluginCommands {
 export interface PluginCommandDeps {
   readonly records: Pick<PluginRecords, "change" | "remove" | "get" | "list" | "of" | "remembered">;
   readonly catalogue: PluginCatalogue;
-  readonly count: Store["count"];
+  readonly count: (entry: IndexEntry) => Promise<number>;
 }
 
 /** All its volumes carry this. */

@@ -15,7 +15,7 @@ const keep = (): PluginKeeper => {
   const made = createPluginKeeper({
     catalogue: world.catalogue,
     records: world.pluginRecords,
-    count: world.store.count,
+    count: world.countOf,
     clock: world.clock,
     log: world.log,
     signal: stop.signal,
@@ -25,7 +25,7 @@ const keep = (): PluginKeeper => {
 };
 
 const commands = () =>
-  createPluginCommands({ records: world.pluginRecords, catalogue: world.catalogue, count: world.store.count });
+  createPluginCommands({ records: world.pluginRecords, catalogue: world.catalogue, count: world.countOf });
 
 /** The only instance of a plugin, on n1; none with undefined. */
 const runs = (name: string, change: object | undefined): void => {

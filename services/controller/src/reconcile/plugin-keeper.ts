@@ -11,13 +11,14 @@ import { isAbort } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { agreedCapabilities, type PluginRecord, withTold } from "../domain/plugin-record.ts";
 import { toldBy, versionsOf } from "../domain/plugin-sighting.ts";
-import type { PluginCatalogue, Store } from "../ports.ts";
+import type { IndexEntry } from "../domain/store-types.ts";
+import type { PluginCatalogue } from "../ports.ts";
 import type { PluginRecords, VersionedPlugin } from "../records/plugin-records.ts";
 
 export interface PluginKeeperDeps {
   readonly catalogue: PluginCatalogue;
   readonly records: Pick<PluginRecords, "get" | "list" | "change" | "remove" | "onChange">;
-  readonly count: Store["count"];
+  readonly count: (entry: IndexEntry) => Promise<number>;
   readonly clock: Clock;
   readonly log: Logger;
   readonly signal: AbortSignal;
