@@ -46,7 +46,7 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
   const { config, controllerId, registry, nodeStore, pluginRecords, command, api, log, signal } = deps;
   const { records } = command;
   const { catalogue, store } = deps;
-  const count = async (entry: IndexEntry): Promise<number> => (await store.count([entry]))[0] ?? 0;
+  const count = async (entry: IndexEntry): Promise<number> => await store.count(entry);
   const life = command.ids.uuid();
   const nodeLog = createMemoryLog(life);
   registry.onChange(nodeLog.note);

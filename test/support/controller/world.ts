@@ -387,7 +387,7 @@ export const createWorld = async (
     get nodeCommands() {
       return controller.nodeCommands;
     },
-    countOf: async (entry: IndexEntry): Promise<number> => (await store.count([entry]))[0] ?? 0,
+    countOf: async (entry: IndexEntry): Promise<number> => await store.count(entry),
     get catalogue() {
       return controller.catalogue;
     },
