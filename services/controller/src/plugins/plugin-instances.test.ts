@@ -104,7 +104,7 @@ beforeEach(() => {
 });
 
 describe("a controller half on nodes", () => {
-  test("N1 is called at one instance, and at the other when that one is gone: the outcome comes back first", async () => {
+  test("N1 N3 is called at one instance, and at the other when that one is gone: the outcome comes back first", async () => {
     const { detach, plugins } = build();
     expect(await detach()).toMatchObject({ kind: "done" });
     expect(await detach()).toMatchObject({ kind: "done" });

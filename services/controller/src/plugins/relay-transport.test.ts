@@ -82,7 +82,7 @@ const streamed = async (change: Partial<WireOptions> = {}): Promise<readonly Wir
 };
 
 describe("a call through an agent", () => {
-  test("passes bytes both ways, with the method, the time and the store's generation", async () => {
+  test("T3 passes bytes both ways, with the method, the time and the store's generation", async () => {
     expect(await call()).toEqual({ bytes: expect.anything() });
     expect(asked).toMatchObject([
       { plugin: "p", method: "/csi.v1.Controller/DeleteVolume", gen: 7n, deadline: { seconds: 30n, nanos: 0 } },

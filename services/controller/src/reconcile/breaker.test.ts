@@ -106,7 +106,7 @@ describe("the breaker of a plugin", () => {
     );
   });
 
-  it("waits longer each time it fails in a row, up to a bound", () => {
+  it("[K4] waits longer each time it fails in a row, up to a bound", () => {
     let breaker = opened;
     const waits: number[] = [];
     for (let n = 0; n < 8; n += 1) {

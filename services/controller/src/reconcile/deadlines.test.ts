@@ -6,7 +6,7 @@ import { afterAnswer, afterMiss, bounds, type Deadline, deadlineMs, firstDeadlin
 const policy = 60_000;
 
 describe("how long a call may take", () => {
-  it("is the time of the table at first, and shorter once many calls were fast", () => {
+  it("[D2] is the time of the table at first, and shorter once many calls were fast", () => {
     let times: CallTimes | undefined;
     expect(deadlineMs(firstDeadline, times, policy)).toBe(policy);
     for (let n = 0; n < 19; n += 1) times = withTime(times, 10);
@@ -21,7 +21,7 @@ describe("how long a call may take", () => {
     expect(deadlineMs(firstDeadline, times, policy)).toBeGreaterThan(90_000);
   });
 
-  it("doubles with each miss up to a bound, and answers take that back", () => {
+  it("[D3] doubles with each miss up to a bound, and answers take that back", () => {
     let deadline: Deadline = firstDeadline;
     const had: number[] = [];
     for (let n = 0; n < 5; n += 1) {
