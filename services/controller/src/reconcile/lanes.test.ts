@@ -38,7 +38,9 @@ describe("calls of one plugin", () => {
       if (method !== "publish") return undefined;
       running += 1;
       most = Math.max(most, running);
-      const until = world.clock.sleep(1_000, new AbortController().signal).then(() => void (running -= 1));
+      const until = world.clock.sleep(1_000, new AbortController().signal).then(() => {
+        running -= 1;
+      });
       return { kind: "held", until };
     });
     const at = world.clock.now();
