@@ -28,11 +28,12 @@ type PluginService = Implementation<typeof PluginServiceDefinition>;
 const watchQuestion = questionOf("WatchPlugins", {});
 
 export const createPluginService = (deps: PluginServiceDeps): PluginService => {
-  /** With the count of its volumes, for which the store is asked. */
+  /** With the count of its volumes, for which the store is asked, and how its calls go. */
   const whole = async (name: string): Promise<Plugin> => {
     const view = deps.commands.view(name);
     if (view === undefined) throw unknownPlugin(name);
-    return pluginMessage(view, await deps.commands.volumeCount(name));
+    const message = pluginMessage(view, await deps.commands.volumeCount(name));
+    return { ...message, calls: pluginCallsMessage(deps.callsOf(name)) };
   };
 
   const seen = (name: string): Plugin | undefined => {
@@ -44,7 +45,7 @@ export const createPluginService = (deps: PluginServiceDeps): PluginService => {
     async getPlugin({ name }) {
       const violations = checkPlugin("name", name);
       if (violations.length > 0) throw invalidArgument(violations);
-      return { plugin: { ...(await whole(name)), calls: pluginCallsMessage(deps.callsOf(name)) } };
+      return { plugin: await whole(name) };
     },
 
     async listPlugins(request) {
