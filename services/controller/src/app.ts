@@ -21,6 +21,7 @@ import type { ControllerConfig } from "./config.ts";
 import { createCallMetrics, measureParts } from "./controller-metrics.ts";
 import type { FailpointName } from "./failpoints.ts";
 import { wireFeed } from "./feed-wiring.ts";
+import { wireFigures } from "./figures-wiring.ts";
 import { createStoreGate } from "./gate/store-gate.ts";
 import { wireNodes } from "./node-wiring.ts";
 import { createAgentGateway } from "./nodes/agent-gateway.ts";
@@ -183,20 +184,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     await Promise.all([gate.firstLook(startPatienceMs, signal), pluginParts.settled(signal)]);
     const command = { records, nodes: registry, plugins, gate, secrets: kept.commands, feed: store, clock, ids };
     const commands = createCommands(command);
-    const reconciler = createReconciler({
-      records,
-      plugins,
-      agents,
-      nodes: registry,
-      gate,
-      guard: pluginParts.governor,
-      clock,
-      ids,
-      log,
-      signal: work.signal,
-      tracing,
-      failpoint,
-    });
+    const acting = { records, plugins, agents, nodes: registry, clock, ids, log, signal: work.signal };
+    const reconciler = createReconciler({ ...acting, gate, guard: pluginParts.governor, tracing, failpoint });
     wakeVolume = (key) => reconciler.wake(key, true);
     const callsOf = (plugin: string) => ({
       ...pluginParts.callsOf(plugin),
@@ -233,6 +222,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       limits: { maxInFlight: config.maxInFlight, maxInFlightPerCaller: config.maxInFlightPerCaller },
     });
     const listExternalVolumes = listExternalVolumesQuery({ records, plugins, listings: plugins.listings });
+    const { stats, lookAtVolumes } = wireFigures({ ...acting, random: ids.random, metrics });
     const api = {
       commands,
       recent: records.recent,
@@ -252,13 +242,14 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       catalogue: pluginParts.catalogue,
       store,
       command,
+      stats,
       api,
       log,
       signal: work.signal,
     });
     const services = addControllerServices(server, {
       ...nodeParts,
-      volumes: createVolumeService(api),
+      volumes: createVolumeService({ ...api, stats }),
       claims: createClaimService(api),
       secrets: createSecretService({ secrets: kept.commands, tracing }),
       repair: repair.service,
@@ -268,6 +259,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       inBackground("looking after stored secrets", kept.upkeep.run(work.signal));
       for (const [what, task] of nodeParts.background()) inBackground(what, task);
       inBackground("following the store", runChangeFeed({ ...feed, store, clock, log, signal: work.signal }));
+      inBackground("looking at the condition of volumes", lookAtVolumes());
       await reconciler.start();
       if (config.sweepInterval > 0) inBackground("comparing backends with the records", repair.sweep.run());
       return () => work.abort(new DOMException("the controller is stopping", "AbortError"));

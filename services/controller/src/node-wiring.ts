@@ -10,6 +10,7 @@ import { createPluginService } from "./api/plugin-service.ts";
 import type { CommandDeps } from "./commands/command-deps.ts";
 import { createNodeCommands } from "./commands/node-commands.ts";
 import { createPluginCommands } from "./commands/plugin-commands.ts";
+import type { StatsQueries } from "./commands/stats-model.ts";
 import type { ControllerConfig } from "./config.ts";
 import type { IndexEntry } from "./domain/store-types.ts";
 import { createAcknowledgements } from "./nodes/acknowledgements.ts";
@@ -32,6 +33,7 @@ export interface NodeWiring {
   readonly catalogue: PluginCatalogue;
   readonly store: Pick<Store, "count">;
   readonly command: CommandDeps;
+  readonly stats: StatsQueries;
   readonly api: ApiDeps;
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -67,6 +69,7 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
     nodes: createNodeService({
       ...api,
       nodes: registry,
+      stats: deps.stats,
       remarks: (node) => {
         const details = registry.details(node);
         return details && { ...details, overdue: drains.overdue(node) };

@@ -89,6 +89,7 @@ export interface ControllerPluginFacts {
   readonly assumedExpansion: PluginProfile["assumedExpansion"];
   readonly modifiesVolumes: Tri;
   readonly getsVolumes: Tri;
+  readonly tellsCondition: Tri;
   /** It is there, and its calls are held back all the same: why, for people. */
   readonly callsHeld?: string;
 }
@@ -207,6 +208,18 @@ export interface AgentGateway {
   stats(node: NodeRecord, volumeUids: readonly string[], signal: AbortSignal): Promise<readonly VolumeSample[]>;
   /** Rejects when the agent does not answer. */
   inventory(node: NodeRecord, signal: AbortSignal): Promise<Inventory>;
+}
+
+export interface FiguresWanted {
+  readonly volumeUid: string;
+  /** Of a publication that the figures have to be newer than. */
+  readonly since: number;
+}
+
+/** What agents measured last of volumes on a node; asked anew when it is too old. */
+export interface Figures {
+  /** In the order asked. Never rejects for a node that does not answer: that is each volume's error. */
+  of(node: string, wanted: readonly FiguresWanted[]): Promise<readonly VolumeSample[]>;
 }
 
 export interface GrowOrder {

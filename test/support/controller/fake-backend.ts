@@ -98,6 +98,7 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
     assumedExpansion: "offline",
     modifiesVolumes: "yes",
     getsVolumes: "no",
+    tellsCondition: "no",
   };
   const sizes = new Map<string, number>();
   const parameters = new Map<string, Readonly<Record<string, string>>>();

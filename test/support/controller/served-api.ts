@@ -32,6 +32,9 @@ export const serveApi = async (world: World) => {
     get wakeups() {
       return world.changes;
     },
+    get stats() {
+      return world.stats;
+    },
     recent: (ref: Parameters<typeof world.records.recent>[0]) => world.records.recent(ref),
     listExternalVolumes: world.listExternalVolumes,
     feed: world.store,
@@ -44,6 +47,9 @@ export const serveApi = async (world: World) => {
     NodeServiceDefinition,
     createNodeService({
       ...deps,
+      get stats() {
+        return world.stats;
+      },
       get wakeups() {
         return world.changes;
       },

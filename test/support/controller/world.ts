@@ -10,10 +10,13 @@ import type { CreateClaimsInput, CreateVolumeInput } from "@holdfast/controller/
 import { createNodeCommands } from "@holdfast/controller/commands/node-commands";
 import { createRepairCommands } from "@holdfast/controller/commands/repair/repair-commands";
 import { createSecretCommands } from "@holdfast/controller/commands/secret-commands";
+import { createVolumeStats } from "@holdfast/controller/commands/volume-stats";
 import type { AccessMode } from "@holdfast/controller/domain/access";
 import type { NodeRecord } from "@holdfast/controller/domain/node";
 import type { IndexEntry } from "@holdfast/controller/domain/store-types";
 import type { VolumeCapability, VolumeRecord } from "@holdfast/controller/domain/volume";
+import { createConditionMonitor } from "@holdfast/controller/figures/condition-monitor";
+import { createNodeFigures } from "@holdfast/controller/figures/node-figures";
 import { createPluginCatalogue } from "@holdfast/controller/nodes/plugin-catalogue";
 import type { NodeDecisions, Nodes, NodeView, Store, StoreGate } from "@holdfast/controller/ports";
 import { createDrainKeeper } from "@holdfast/controller/reconcile/drain-keeper";
@@ -302,6 +305,18 @@ export const createWorld = async (
       failpoint,
     });
     await reconciler.start();
+    const figures = createNodeFigures({ agents, nodes, clock, signal });
+    const stats = createVolumeStats({ records, nodes, clock, figures });
+    const conditions = createConditionMonitor({
+      records,
+      nodes,
+      agents,
+      plugins: backend,
+      clock,
+      random: ids.random,
+      log,
+      signal,
+    });
     const nodeCommands = createNodeCommands({ ...commandDeps, nodes });
     const catalogue = createPluginCatalogue({
       nodes,
@@ -318,6 +333,8 @@ export const createWorld = async (
     return {
       life,
       changes,
+      stats,
+      conditions,
       records,
       pluginRecords,
       secrets,
@@ -360,6 +377,12 @@ export const createWorld = async (
     log,
     get commands() {
       return controller.commands;
+    },
+    get stats() {
+      return controller.stats;
+    },
+    get conditions() {
+      return controller.conditions;
     },
     get repair() {
       return controller.repair;

@@ -5,6 +5,7 @@ import {
   AttachmentMode as WireAttachmentMode,
   type Blocked as WireBlocked,
   type VolumeCapability as WireCapability,
+  type VolumeCondition as WireCondition,
   type Epoch as WireEpoch,
   type LastError as WireLastError,
 } from "@holdfast/shared/gen/holdfast/v1/common";
@@ -12,6 +13,7 @@ import { type AccessMode, type AttachmentMode, accessModes } from "../domain/acc
 import type { Epoch } from "../domain/epoch.ts";
 import type { Attempts, Blocked, LastError } from "../domain/outcome.ts";
 import type { VolumeCapability } from "../domain/volume.ts";
+import type { VolumeCondition } from "../domain/volume-sample.ts";
 import type { Checks } from "./check-request.ts";
 
 /** Wall-clock milliseconds; 0 and undefined are "not". */
@@ -62,6 +64,9 @@ export const blockedMessage = (blocked: Blocked | undefined): WireBlocked | unde
         missingProof: blocked.missingProof,
         clearWith: blocked.clearWith,
       };
+
+export const conditionMessage = (condition: VolumeCondition | undefined): WireCondition | undefined =>
+  condition && { abnormal: condition.abnormal, message: condition.message };
 
 export const lastErrorMessage = (error: LastError | undefined): WireLastError | undefined =>
   error === undefined

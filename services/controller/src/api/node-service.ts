@@ -6,10 +6,12 @@ import {
   type WatchNodesResponse,
 } from "@holdfast/shared/gen/holdfast/v1/node";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
+import type { StatsQueries } from "../commands/stats-model.ts";
 import { checkId } from "../domain/limits.ts";
 import type { Nodes, NodeView } from "../ports.ts";
 import { createChecks } from "./check-request.ts";
 import { fitsNode, type NodeFilterInput, type NodeRemarks, nodeFilterFrom, nodeMessage } from "./convert-node.ts";
+import { publishedStatsMessage } from "./convert-stats.ts";
 import type { MemoryLog } from "./memory-log.ts";
 import { createNodeDrain, type NodeDrainDeps } from "./node-drain.ts";
 import { nextPageToken, pageFrom, questionOf } from "./page-token.ts";
@@ -18,6 +20,7 @@ import { watchMemory } from "./watch-memory.ts";
 
 export interface NodeServiceDeps extends Omit<NodeDrainDeps, "message"> {
   readonly nodes: Nodes;
+  readonly stats: StatsQueries;
   readonly remarks: (node: string) => NodeRemarks | undefined;
   /** What changed of nodes lately. */
   readonly log: MemoryLog;
@@ -51,6 +54,15 @@ export const createNodeService = (deps: NodeServiceDeps): NodeService => {
       const page = views.slice(0, size);
       const next = views.length > size ? page.at(-1)?.record.name : undefined;
       return { nodes: page.map(message), nextPageToken: nextPageToken(next, question) };
+    },
+
+    async getNodeStats(request) {
+      const checks = createChecks();
+      const question = questionOf("GetNodeStats", request.name);
+      const page = pageFrom(request, question, checks);
+      if (checks.violations.length > 0) throw invalidArgument(checks.violations);
+      const { items, next } = await deps.stats.nodeStats(request.name, page);
+      return { volumes: items.map(publishedStatsMessage), nextPageToken: nextPageToken(next, question) };
     },
 
     ...createNodeDrain({

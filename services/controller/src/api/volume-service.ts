@@ -1,9 +1,11 @@
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
+import type { StatsQueries } from "../commands/stats-model.ts";
 import { refuse, validateGetCapacity } from "../commands/validate-volume.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { createChecks, refuseAll } from "./check-request.ts";
 import { explanationMessage } from "./convert-explanation.ts";
+import { volumeStatsMessage } from "./convert-stats.ts";
 import { volumeMessage } from "./convert-volume.ts";
 import { capacityQuery, volumeFilterFrom } from "./convert-volume-request.ts";
 import { createExternalVolumes, type ExternalVolumesDeps } from "./external-volumes.ts";
@@ -13,9 +15,13 @@ import { createVolumeChanges } from "./volume-changes.ts";
 import { createVolumeLifecycle } from "./volume-lifecycle.ts";
 import { watchVolumes } from "./volume-watch.ts";
 
+export interface StatsDeps {
+  readonly stats: StatsQueries;
+}
+
 type VolumeService = Implementation<typeof VolumeServiceDefinition>;
 
-export const createVolumeService = (deps: ApiDeps & ExternalVolumesDeps): VolumeService =>
+export const createVolumeService = (deps: ApiDeps & ExternalVolumesDeps & StatsDeps): VolumeService =>
   unimplemented(VolumeServiceDefinition, {
     ...createVolumeLifecycle(deps),
     ...createVolumeChanges(deps),
@@ -24,8 +30,11 @@ export const createVolumeService = (deps: ApiDeps & ExternalVolumesDeps): Volume
   });
 
 const createVolumeReads = (
-  deps: ApiDeps,
-): Pick<VolumeService, "getVolume" | "listVolumes" | "getCapacity" | "watchVolumes" | "explainVolume"> => {
+  deps: ApiDeps & StatsDeps,
+): Pick<
+  VolumeService,
+  "getVolume" | "listVolumes" | "getCapacity" | "watchVolumes" | "explainVolume" | "getVolumeStats"
+> => {
   const { commands } = deps;
   return {
     getVolume: async ({ namespace, id }) => ({ volume: volumeMessage(await commands.getVolume({ namespace, id })) }),
@@ -53,6 +62,9 @@ const createVolumeReads = (
     },
 
     watchVolumes: (request, { signal }) => watchVolumes(deps, request, signal),
+
+    getVolumeStats: async ({ namespace, id, node }) =>
+      volumeStatsMessage(await deps.stats.volumeStats({ namespace, id, node })),
 
     explainVolume: async ({ namespace, id }) => explanationMessage(await commands.explainVolume({ namespace, id })),
   };

@@ -35,6 +35,7 @@ export const volumeNote = (volume: VolumeRecord, state: string = volume.state): 
     plugin: volume.plugin,
     state,
     ...blockOf(volume),
+    ...(volume.condition === undefined ? {} : { abnormal: true }),
     ...(volume.failure === undefined ? {} : { failure: volume.failure.reason }),
   },
 });

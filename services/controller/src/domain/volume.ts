@@ -1,5 +1,6 @@
 import type { AccessMode, AttachmentMode } from "./access.ts";
 import type { Claim } from "./claim.ts";
+import type { StoredCondition } from "./condition.ts";
 import type { Epoch } from "./epoch.ts";
 import type { Expansion, Growth } from "./expansion.ts";
 import type { Modification } from "./modification.ts";
@@ -144,6 +145,8 @@ export interface VolumeRecord extends VolumeRef {
   readonly expansion?: Expansion;
   /** The backend has grown it, and nodes have to follow. */
   readonly growth?: Growth;
+  /** The worst that was said of it; absent while nobody says that it is abnormal. */
+  readonly condition?: StoredCondition;
   /** Mutable parameters that are to change. */
   readonly modification?: Modification;
   readonly requestId: string;

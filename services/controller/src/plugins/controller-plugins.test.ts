@@ -335,6 +335,7 @@ test("a plugin tells what it can, and whoever listens hears of it", async () => 
     assumedExpansion: "offline",
     modifiesVolumes: "yes",
     getsVolumes: "yes",
+    tellsCondition: "yes",
   });
   expect(plugins.names()).toEqual([name, "on-nodes"]);
   expect(new Set(heard)).toEqual(new Set([name]));

@@ -111,6 +111,7 @@ const standings = (
   expandsOffline: standing("plugin:VOLUME_EXPANSION_OFFLINE"),
   modifiesVolumes: standing("controller:MODIFY_VOLUME"),
   getsVolumes: standing("controller:GET_VOLUME"),
+  tellsCondition: standing("controller:VOLUME_CONDITION"),
 });
 
 const headless = (plugin: string): ControllerPluginFacts => ({

@@ -15,6 +15,7 @@ export type VolumeIndex =
   | "volume-unsettled"
   | "volume-external"
   | "volume-blocked"
+  | "volume-abnormal"
   | "claim-namespace"
   | "claim-node"
   | "claim-workload";
@@ -107,6 +108,7 @@ const indexesOf = (volume: VolumeRecord, unsettled: boolean): readonly IndexEntr
     ...(volume.externalId === "" ? [] : [entry("volume-external", externalValue(volume.plugin, volume.externalId))]),
     ...(unsettled ? [entry("volume-unsettled", "all")] : []),
     ...secretUsers(secretRefsOf(volume)),
+    ...(volume.condition === undefined ? [] : [entry("volume-abnormal", "all")]),
     ...(isBlocked(volume) ? [entry("volume-blocked", "all")] : []),
   ];
 };

@@ -1,0 +1,28 @@
+/** A part of the composition root: how full volumes are, and how they are. */
+import type { Metrics } from "@holdfast/shared/metrics";
+import { createVolumeStats, type VolumeStatsDeps } from "./commands/volume-stats.ts";
+import { type ConditionMonitorOptions, createConditionMonitor } from "./figures/condition-monitor.ts";
+import { createNodeFigures } from "./figures/node-figures.ts";
+import type { Nodes } from "./ports.ts";
+
+export interface FiguresWiring
+  extends Omit<ConditionMonitorOptions, "nodes" | "records" | "clock">,
+    Pick<VolumeStatsDeps, "records" | "clock"> {
+  readonly nodes: Nodes;
+  readonly clock: ConditionMonitorOptions["clock"];
+  readonly metrics: Metrics;
+}
+
+export const wireFigures = (deps: FiguresWiring) => {
+  const figures = createNodeFigures(deps);
+  const monitor = createConditionMonitor(deps);
+  deps.metrics.gauge({
+    name: "holdfast_volumes_abnormal",
+    help: "Volumes of which their plugin says that they are abnormal.",
+    labels: ["plugin"],
+    collect(gauge) {
+      for (const [plugin, count] of monitor.abnormal()) gauge.set({ plugin }, count);
+    },
+  });
+  return { stats: createVolumeStats({ ...deps, figures }), lookAtVolumes: monitor.run };
+};
