@@ -23,7 +23,10 @@ export const backendOperations = [
   "reboot",
   "addVolume",
   "dropVolume",
+  "attachBehind",
+  "detachBehind",
   "setCondition",
+  "setListing",
 ] as const satisfies readonly (keyof Backend)[];
 
 export type BackendOperation = (typeof backendOperations)[number];

@@ -13,7 +13,7 @@ import { methodFacts } from "./methods.ts";
 import { emptyState, type SimState } from "./model.ts";
 import { police } from "./rules/police.ts";
 import type { World } from "./rules/rule.ts";
-import type { BackendSettings } from "./settings.ts";
+import type { BackendSettings, ListingLies } from "./settings.ts";
 import { createStorageControls, type StorageControls } from "./storage-controls.ts";
 import { createUnimplementedMemory } from "./unimplemented-memory.ts";
 
@@ -61,6 +61,7 @@ export interface BackendControl extends StorageControls {
   faults(): readonly { readonly fault: Fault; readonly met: number }[];
   setCapabilities(mask: CapabilityMask): void;
   setLatency(latency: NonNullable<BackendSettings["latency"]>): void;
+  setListing(lies: ListingLies): void;
 }
 
 export type Backend = BackendPort & BackendControl;
@@ -80,6 +81,7 @@ export const createBackend = (options: BackendOptions = {}): Backend => {
   const instances = new Map<string, Instance>();
   let capabilities: ReadonlySet<Capability> = resolveCapabilities(options.capabilities);
   let latency = options.latency ?? {};
+  let listing: ListingLies = {};
 
   const nameToId = (kind: IdKind, name: string): string => idOf(kind, name, options.idStyle ?? "hash");
   if (options.restored !== undefined) book.restore(options.restored.seq, options.restored.violations);
@@ -105,6 +107,7 @@ export const createBackend = (options: BackendOptions = {}): Backend => {
     const context: EffectContext = {
       state,
       settings: options,
+      listing,
       capabilities,
       node: open.instance.node ?? "",
       now: clock,
@@ -206,6 +209,9 @@ export const createBackend = (options: BackendOptions = {}): Backend => {
     },
     setLatency: (next) => {
       latency = next;
+    },
+    setListing: (lies) => {
+      listing = lies;
     },
     ...controls,
   };

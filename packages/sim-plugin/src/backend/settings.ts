@@ -4,6 +4,16 @@ import type { IdStyle } from "./ids.ts";
 import type { StringMap } from "./model.ts";
 import type { Method } from "./rpc.ts";
 
+/** How a list differs from what there is. */
+export interface ListingLies {
+  /** Every row comes twice. */
+  readonly repeats?: boolean;
+  /** Rows that are left out. */
+  readonly hides?: readonly string[];
+  /** No row shows the nodes that it is attached to. */
+  readonly deniesNodes?: boolean;
+}
+
 export interface NodeSettings {
   readonly maxVolumes?: number;
   readonly topology?: StringMap;

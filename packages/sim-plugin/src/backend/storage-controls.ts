@@ -1,4 +1,5 @@
-import { dropUses, type SimNode, type SimState, type SimVolume } from "./model.ts";
+import { VolumeCapability } from "@holdfast/shared/gen/csi/v1/csi";
+import { dropUses, putUse, type SimNode, type SimState, type SimVolume } from "./model.ts";
 import type { NodeSettings } from "./settings.ts";
 
 /** What befalls the storage and its hosts without a CSI call. */
@@ -11,8 +12,13 @@ export interface StorageControls {
   /** A volume made without the orchestrator, or one changed behind its back. */
   addVolume(volume: Pick<SimVolume, "id"> & Partial<SimVolume>): void;
   dropVolume(id: string): void;
+  /** Attached, or detached, by somebody else than the orchestrator. */
+  attachBehind(volume: string, node: string): void;
+  detachBehind(volume: string, node: string): void;
   setCondition(volume: string, condition: { readonly abnormal: boolean; readonly message: string }): void;
 }
+
+const wholeFileSystem = VolumeCapability.fromPartial({ mount: {} });
 
 const blankVolume = {
   capacity: 1024n ** 3n,
@@ -59,6 +65,20 @@ export const createStorageControls = (state: SimState, changed: () => void): Sto
     }),
     dropVolume: change((id) => {
       state.volumes.delete(id);
+    }),
+    attachBehind: change((volume, node) => {
+      const foreign = {
+        volume,
+        node,
+        capability: wholeFileSystem,
+        readonly: false,
+        publishContext: {},
+        secretsHash: "",
+      };
+      putUse(state.attachments, foreign, (other) => other.node === node);
+    }),
+    detachBehind: change((volume, node) => {
+      dropUses(state.attachments, volume, (use) => use.node === node);
     }),
     setCondition: change((id, condition) => {
       const volume = state.volumes.get(id);

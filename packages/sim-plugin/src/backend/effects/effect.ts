@@ -2,11 +2,12 @@ import type { Capability } from "../capabilities.ts";
 import type { IdKind } from "../ids.ts";
 import type { SimState } from "../model.ts";
 import type { Method, Requests, Responses } from "../rpc.ts";
-import type { BackendSettings } from "../settings.ts";
+import type { BackendSettings, ListingLies } from "../settings.ts";
 
 /** What an effect works on besides its request. */
 export interface EffectContext {
   readonly state: SimState;
+  readonly listing: ListingLies;
   readonly settings: BackendSettings;
   readonly capabilities: ReadonlySet<Capability>;
   /** The node of the calling instance; empty for a controller's. */

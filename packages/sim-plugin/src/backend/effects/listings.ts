@@ -30,10 +30,11 @@ const decodeToken = (token: string): string => {
   return text.slice(tokenPrefix.length);
 };
 
-const statusOf = (volume: SimVolume, { state, capabilities }: EffectContext) => ({
-  publishedNodeIds: capabilities.has("controller.LIST_VOLUMES_PUBLISHED_NODES")
-    ? (state.attachments.get(volume.id) ?? []).map((one) => one.node)
-    : [],
+const statusOf = (volume: SimVolume, { state, capabilities }: EffectContext, denies = false) => ({
+  publishedNodeIds:
+    capabilities.has("controller.LIST_VOLUMES_PUBLISHED_NODES") && !denies
+      ? (state.attachments.get(volume.id) ?? []).map((one) => one.node)
+      : [],
   volumeCondition: capabilities.has("controller.VOLUME_CONDITION")
     ? { ...(volume.condition ?? { abnormal: false, message: "" }) }
     : undefined,
@@ -41,9 +42,14 @@ const statusOf = (volume: SimVolume, { state, capabilities }: EffectContext) => 
 
 export const listingEffects: Effects<"ListVolumes" | "ControllerGetVolume" | "ListSnapshots"> = {
   ListVolumes: ({ maxEntries, startingToken }, context) => {
+    const { repeats = false, hides = [], deniesNodes = false } = context.listing;
     const { rows, next } = page([...context.state.volumes.values()], (volume) => volume.id, maxEntries, startingToken);
+    const shown = rows.filter(({ id }) => !hides.includes(id));
     return {
-      entries: rows.map((volume) => ({ volume: volumeMessage(volume), status: statusOf(volume, context) })),
+      entries: (repeats ? [...shown, ...shown] : shown).map((volume) => ({
+        volume: volumeMessage(volume),
+        status: statusOf(volume, context, deniesNodes),
+      })),
       nextToken: next,
     };
   },
