@@ -6,6 +6,7 @@ import {
   ReclaimPolicy,
   type RegisterVolumeRequest,
   type UpdateVolumeRequest,
+  VolumeBinding,
   type VolumeFilter as WireFilter,
   type VolumePolicy as WirePolicy,
 } from "@holdfast/shared/gen/holdfast/v1/volume";
@@ -54,6 +55,7 @@ export const createVolumeInput = (request: CreateVolumeRequest, checks: Checks):
     preferred: (request.topology?.preferred ?? []).map(({ segments }) => segments),
   },
   contentSource: sourceFrom(request.contentSource),
+  lateBinding: request.binding === VolumeBinding.VOLUME_BINDING_FIRST_CLAIM,
   secretRefs: secretsFrom(request.namespace, request.secrets),
   inlineSecrets: request.inlineSecrets,
   labels: request.labels,

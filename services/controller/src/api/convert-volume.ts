@@ -5,6 +5,7 @@ import {
   IntentOperation,
   NodeLossPolicy,
   ReclaimPolicy,
+  VolumeBinding,
   type VolumeHolder,
   type Attachment as WireAttachment,
   type Bar as WireBar,
@@ -138,6 +139,9 @@ export const volumeMessage = ({ volume, rev }: VolumeView): WireVolume => {
       accessible: volume.topology.accessible.map(topology),
     },
     contentSource: sourceMessage(volume.contentSource),
+    binding:
+      volume.binding === undefined ? VolumeBinding.VOLUME_BINDING_IMMEDIATE : VolumeBinding.VOLUME_BINDING_FIRST_CLAIM,
+    boundNode: volume.binding?.node ?? "",
     context: { ...volume.context },
     secrets: secretsMessage(volume.secretRefs),
     labels: { ...volume.labels },

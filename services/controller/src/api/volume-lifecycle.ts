@@ -8,6 +8,7 @@ import {
   validateRegisterVolume,
   validateUpdateVolume,
 } from "../commands/validate-volume.ts";
+import { isUnbound } from "../domain/early-claims.ts";
 import { checkString } from "../domain/limits.ts";
 import { type VolumeRef, volumeKey } from "../domain/volume.ts";
 import { type ApiDeps, callerOf } from "./api-deps.ts";
@@ -57,10 +58,13 @@ export const createVolumeLifecycle = (
   };
 
   const made = async (ref: VolumeRef, waitMs: number, context: CallContext, ask: () => Promise<VolumeView>) => {
-    const answer = await held(ref, waitMs, context, ask, ({ volume }) => volume.state !== "CREATING");
+    const answer = await held(ref, waitMs, context, ask, settledOrUnbound);
     const view = answer?.last ?? answer?.first;
     return { volume: view === undefined ? undefined : volumeMessage(view) };
   };
+
+  /** What waits for its first claim is not waited for by whoever makes it: the claim may be theirs. */
+  const settledOrUnbound = ({ volume }: VolumeView): boolean => volume.state !== "CREATING" || isUnbound(volume);
 
   return {
     async createVolume(request, context) {

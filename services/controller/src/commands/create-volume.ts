@@ -27,6 +27,7 @@ const content = (v: CreateVolumeInput | VolumeRecord): Content => [
   ["topology.required", v.topology.required.map(sorted)],
   ["topology.preferred", v.topology.preferred.map(sorted)],
   ["content_source", v.contentSource],
+  ["binding", "uid" in v ? v.binding !== undefined : v.lateBinding === true],
 ];
 
 const differs = (input: CreateVolumeInput, volume: VolumeRecord): string | undefined =>
@@ -74,7 +75,9 @@ const newVolume = (input: CreateVolumeInput, caller: Caller, uid: string, name: 
   topology: { required: input.topology.required, preferred: input.topology.preferred, accessible: [] },
   contentSource: input.contentSource,
   context: {},
-  intent: { op: "create", epoch: zeroEpoch, issuer: at.issuer, opId: at.opId },
+  ...(input.lateBinding === true
+    ? { binding: { node: "", place: {} } }
+    : { intent: { op: "create", epoch: zeroEpoch, issuer: at.issuer, opId: at.opId } }),
 });
 
 export const createVolumeCommand =

@@ -3,6 +3,7 @@ import { chooseCapability } from "../domain/capability-match.ts";
 import { type Change, claimNote, type Note, withClaim } from "../domain/change.ts";
 import type { Claim, SetMember } from "../domain/claim.ts";
 import { type Blocking, grantSet } from "../domain/claim-set-change.ts";
+import { takesEarlyClaims } from "../domain/early-claims.ts";
 import { type GrantFacts, nodeReaches } from "../domain/grant.ts";
 import { byteLength, limits } from "../domain/limits.ts";
 import type { Moment } from "../domain/moment.ts";
@@ -122,8 +123,9 @@ const checkRoom = (volume: VolumeRecord): void => {
 };
 
 /** What is only a matter of the volume's own work in progress, or of the same claim's former life, is waited for without asking. */
-const passesByItself = (order: ClaimOrder, { obstacle }: Blocking, aliases: ReadonlySet<string>): boolean =>
+const passesByItself = (order: ClaimOrder, { volume, obstacle }: Blocking, aliases: ReadonlySet<string>): boolean =>
   obstacle.reason === "VOLUME_BUSY" ||
+  (obstacle.reason === "VOLUME_NOT_AVAILABLE" && takesEarlyClaims(volume)) ||
   (obstacle.holders.length > 0 &&
     obstacle.holders.every((h) => h.workload === order.workload && aliases.has(h.alias) && h.goal === "released"));
 
@@ -163,7 +165,8 @@ export const decideClaims = (
   if (added.length === 0) return { changes: new Map(), uids };
 
   for (const { volume } of added) {
-    if (volume.state !== "AVAILABLE" || volume.goal !== "present") throw volumeNotAvailable(volume);
+    if (!takesEarlyClaims(volume) && (volume.state !== "AVAILABLE" || volume.goal !== "present"))
+      throw volumeNotAvailable(volume);
     const facts = view.facts(volume.plugin);
     if (facts.nodeId !== "" && !nodeReaches(volume, facts.topology))
       throw obstacleError(

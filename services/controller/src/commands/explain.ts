@@ -1,4 +1,5 @@
 import type { Claim, ClaimState } from "../domain/claim.ts";
+import { isUnbound } from "../domain/early-claims.ts";
 import { type GrantFacts, inTheWay, obstacleTo } from "../domain/grant.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import { createGrantFacts, type GrantFactsOf } from "../records/grant-facts.ts";
@@ -60,6 +61,9 @@ const volumeFindings = (volume: VolumeRecord, trouble: string): readonly string[
         ]),
     ...(volume.failure === undefined ? [] : [`${name} failed (${volume.failure.reason}): ${volume.failure.message}.`]),
     `${name} is ${volume.state}${volume.goal === "absent" ? ", and its deletion is wanted" : ""}.`,
+    ...(isUnbound(volume)
+      ? [`${name} is made once a claim says for which node; nothing was asked of its plugin yet.`]
+      : []),
     ...(trouble === "" ? [] : [`${name} waits for its plugin: ${trouble}.`]),
     ...(error === undefined || volume.state === "AVAILABLE"
       ? []

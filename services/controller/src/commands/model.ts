@@ -48,6 +48,8 @@ export interface CreateVolumeInput extends VolumeRef {
   readonly mutableParameters: Readonly<Record<string, string>>;
   readonly topology: { readonly required: readonly Segments[]; readonly preferred: readonly Segments[] };
   readonly contentSource: ContentSource;
+  /** Absent = made at once. */
+  readonly lateBinding?: boolean;
   readonly secretRefs: SecretRefs;
   /** Values for all families that have no reference. */
   readonly inlineSecrets?: Readonly<Record<string, string>>;

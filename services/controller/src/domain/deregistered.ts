@@ -1,4 +1,5 @@
 import { type Change, noChange, volumeNote } from "./change.ts";
+import { isUnbound } from "./early-claims.ts";
 import type { VolumeRecord } from "./volume.ts";
 import { usersOf } from "./volume-change.ts";
 import { isRegistered } from "./volume-registration.ts";
@@ -14,7 +15,7 @@ export const deregisterObstacle = (volume: VolumeRecord): DeregisterObstacle | u
   if (users.length > 0) return { kind: "in-use", users };
   switch (volume.state) {
     case "CREATING":
-      return isRegistered(volume)
+      return isRegistered(volume) || isUnbound(volume)
         ? undefined
         : { kind: "busy", why: "it is still being made, and its storage has no name yet; delete it, or wait" };
     case "DELETING":

@@ -3,6 +3,7 @@ import type { Change } from "./change.ts";
 import { claimNote, noChange, withClaim } from "./change.ts";
 import type { Claim } from "./claim.ts";
 import { claimMachine, holds } from "./claim-machine.ts";
+import { mayBeMadeFor, takesEarlyClaims } from "./early-claims.ts";
 import { nextEpoch } from "./epoch.ts";
 import { expandsBeforeGrants } from "./growth.ts";
 import type { Moment } from "./moment.ts";
@@ -89,7 +90,9 @@ const matches = (node: Segments, wanted: Segments): boolean => {
 
 /** CSI: a volume with accessible topology can be used only from a node that matches at least one of its segments. */
 export const nodeReaches = (volume: VolumeRecord, node: Segments): boolean =>
-  volume.topology.accessible.length === 0 || volume.topology.accessible.some((wanted) => matches(node, wanted));
+  takesEarlyClaims(volume)
+    ? mayBeMadeFor(volume, node)
+    : volume.topology.accessible.length === 0 || volume.topology.accessible.some((wanted) => matches(node, wanted));
 
 /** The attach in progress is for the claim's own node: one call serves both. */
 const joins = (volume: VolumeRecord, claim: Claim): boolean =>

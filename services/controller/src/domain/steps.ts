@@ -1,4 +1,5 @@
 import type { Claim } from "./claim.ts";
+import { isUnbound } from "./early-claims.ts";
 import { isPending } from "./expansion.ts";
 import { queueOf } from "./grant.ts";
 import { expandsBeforeGrants, isGrownEverywhere, isUnused, mustNotRepeat, owingNodes } from "./growth.ts";
@@ -12,6 +13,7 @@ import { isRegistered } from "./volume-registration.ts";
 export type Step =
   | { readonly do: "create"; readonly lane: "controller" }
   | { readonly do: "validate"; readonly lane: "controller" }
+  | { readonly do: "bind"; readonly lane: "controller" }
   | { readonly do: "delete"; readonly lane: "controller" }
   | { readonly do: "attach"; readonly lane: "controller"; readonly node: string; readonly uid: string }
   | { readonly do: "abandon"; readonly lane: "controller"; readonly node: string; readonly uid: string }
@@ -71,6 +73,8 @@ const volumeSteps = (volume: VolumeRecord, now: number, hurry: boolean): readonl
   const at = hurry ? 0 : triesAt(volume.attempts, now);
   switch (volume.state) {
     case "CREATING":
+      if (isUnbound(volume))
+        return queueOf(volume).length === 0 ? [] : [{ step: { do: "bind", lane: "controller" }, at: 0 }];
       return [{ step: { do: isRegistered(volume) ? "validate" : "create", lane: "controller" }, at }];
     case "DELETING":
       return [{ step: { do: "delete", lane: "controller" }, at }];

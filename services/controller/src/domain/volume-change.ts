@@ -1,6 +1,7 @@
 import { storageTaken } from "./blocked.ts";
 import { type Change, noChange, volumeNote } from "./change.ts";
 import { isDoubtful } from "./doubt.ts";
+import { isUnbound } from "./early-claims.ts";
 import { expansionDropped } from "./expand-change.ts";
 import { modificationDropped } from "./modify-change.ts";
 import type { Moment } from "./moment.ts";
@@ -136,8 +137,8 @@ export const deleteWanted = (volume: VolumeRecord, trace: VolumeRecord["trace"],
   };
   switch (volume.state) {
     case "CREATING":
-      // What was only asked about is not ours to remove, and asking leaves nothing behind.
-      return isRegistered(volume) ? gone(plain(wanted)) : told(wanted);
+      // What was only asked about is not ours to remove, and asking leaves nothing behind; nor does what nobody asked for yet.
+      return isRegistered(volume) || isUnbound(volume) ? gone(plain(wanted)) : told(wanted);
     case "DELETING":
       return noChange(volume);
     case "FAILED":

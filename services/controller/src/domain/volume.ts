@@ -127,6 +127,8 @@ export interface VolumeRecord extends VolumeRef {
   readonly capacity: { readonly required: number; readonly limit: number; readonly actual: number };
   readonly topology: VolumeTopology;
   readonly contentSource: ContentSource;
+  /** Made for the node of its first claim; `node` is empty until there was one. Absent = made at once. */
+  readonly binding?: { readonly node: string; readonly place: Segments };
   readonly context: Readonly<Record<string, string>>;
   readonly secretRefs: SecretRefs;
   readonly labels: Readonly<Record<string, string>>;

@@ -89,6 +89,21 @@ describe("CreateVolume", () => {
     });
   });
 
+  test("of a volume that is made for a node asks for that place alone", () => {
+    const volume = volumeRecord([], [], {
+      topology: { required: [{ zone: "a" }, { zone: "b" }], preferred: [], accessible: [] },
+      binding: { node: "n1", place: { zone: "b" } },
+    });
+    const place = [{ segments: { zone: "b" } }];
+    expect(createRequest(volume, { kind: "none" }, "yes", {})).toMatchObject({
+      accessibilityRequirements: { requisite: place, preferred: place },
+    });
+    const nowhere = { ...volume, binding: { node: "n1", place: {} } };
+    expect(createRequest(nowhere, { kind: "none" }, "yes", {})).toMatchObject({
+      accessibilityRequirements: { requisite: [{ segments: { zone: "a" } }, { segments: { zone: "b" } }] },
+    });
+  });
+
   test("is not made when the plugin cannot be told the mode", () => {
     const shared = { ...fileSystem, accessMode: "SINGLE_NODE_MULTI_WRITER" } as const;
     const volume = volumeRecord([], [], { capabilities: [fileSystem, shared] });

@@ -71,13 +71,19 @@ const capacityRange = ({ required, limit }: VolumeRecord["capacity"]): RequestIn
 const topologyRequirement = ({
   required,
   preferred,
-}: VolumeTopology): RequestInput<"CreateVolume">["accessibilityRequirements"] =>
+}: Pick<VolumeTopology, "required" | "preferred">): RequestInput<"CreateVolume">["accessibilityRequirements"] =>
   required.length === 0 && preferred.length === 0
     ? undefined
     : {
         requisite: required.map((segments) => ({ segments: copy(segments) })),
         preferred: preferred.map((segments) => ({ segments: copy(segments) })),
       };
+
+/** A volume that was made for a node has to be where that node is, and nowhere else. */
+const placeOf = ({ topology, binding }: VolumeRecord): Pick<VolumeTopology, "required" | "preferred"> =>
+  binding === undefined || Object.keys(binding.place).length === 0
+    ? topology
+    : { required: [binding.place], preferred: [binding.place] };
 
 const contentSource = (source: ContentSource): RequestInput<"CreateVolume">["volumeContentSource"] => {
   switch (source.kind) {
@@ -129,7 +135,7 @@ export const createRequest = (
     parameters: copy(volume.parameters),
     secrets: copy(secrets),
     volumeContentSource: contentSource(source),
-    accessibilityRequirements: topologyRequirement(volume.topology),
+    accessibilityRequirements: topologyRequirement(placeOf(volume)),
     mutableParameters: copy(volume.mutableParameters),
   };
 };

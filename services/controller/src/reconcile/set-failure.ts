@@ -5,11 +5,11 @@ import { refOfKey } from "../records/volume-codec.ts";
 import type { ChangeOptions, Decide } from "../records/volume-decisions.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
 
-/** The volumes of every set that has a claim of this volume on the node. */
-const volumesOfSets = (volume: VolumeRecord, node: string): readonly VolumeRef[] => {
+/** The volumes of every set that has a claim of this volume on the node; without one, on any. */
+const volumesOfSets = (volume: VolumeRecord, node: string | undefined): readonly VolumeRef[] => {
   const keys = new Set([volumeKey(volume)]);
   for (const claim of Object.values(volume.claims))
-    if (claim.node === node && claim.activeAt === undefined)
+    if ((node === undefined || claim.node === node) && claim.activeAt === undefined)
       for (const member of claim.set) keys.add(memberKey(member));
   return [...keys].map(refOfKey);
 };
@@ -21,7 +21,7 @@ const volumesOfSets = (volume: VolumeRecord, node: string): readonly VolumeRef[]
 export const changeWithSets = async (
   records: VolumeRecords,
   volume: VolumeRecord,
-  node: string,
+  node: string | undefined,
   decide: Decide,
   options: ChangeOptions,
 ): Promise<boolean> => {

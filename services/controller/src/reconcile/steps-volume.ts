@@ -1,6 +1,7 @@
 import { blockedBy } from "../domain/blocked.ts";
 import { type Change, noChange } from "../domain/change.ts";
 import { doubted } from "../domain/doubt.ts";
+import { earlyClaimsEnded } from "../domain/early-claims.ts";
 import type { Moment } from "../domain/moment.ts";
 import type { Failure } from "../domain/outcome.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
@@ -14,6 +15,7 @@ import {
   deleteUnknown,
 } from "../domain/volume-change.ts";
 import type { Decide } from "../records/volume-decisions.ts";
+import { changeWithSets } from "./set-failure.ts";
 import { leaving, type StepDeps, type StepHandler, settle, stored } from "./step-run.ts";
 
 const blocking = (step: "create" | "delete", volume: VolumeRecord, failure: Failure, at: Moment) =>
@@ -79,7 +81,9 @@ export const createStep: StepHandler<"create"> = async (deps, _step, { volume, t
   const changed =
     outcome.kind === "done"
       ? await keepOwn(deps, volume, outcome.value, decide, traceId)
-      : (await records.change(volume, decide, { traceId })).changed;
+      : volume.binding === undefined
+        ? (await records.change(volume, decide, { traceId })).changed
+        : await changeWithSets(records, volume, undefined, (v, at) => earlyClaimsEnded(decide(v, at), at), { traceId });
   stored(deps, volume);
   return changed;
 };

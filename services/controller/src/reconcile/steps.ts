@@ -2,6 +2,7 @@ import type { Step } from "../domain/steps.ts";
 import type { StepDeps, StepRun } from "./step-run.ts";
 import { offerStep, releaseStep } from "./steps-agent.ts";
 import { abandonStep, attachStep, detachStep } from "./steps-attach.ts";
+import { bindStep } from "./steps-bind.ts";
 import { endGrowthStep, expandStep, growStep } from "./steps-expand.ts";
 import { modifyStep } from "./steps-modify.ts";
 import { expireStep, grantStep } from "./steps-queue.ts";
@@ -14,6 +15,8 @@ export const runStep = (deps: StepDeps, step: Step, run: StepRun): Promise<boole
   switch (step.do) {
     case "create":
       return createStep(deps, step, run);
+    case "bind":
+      return bindStep(deps, step, run);
     case "validate":
       return validateStep(deps, step, run);
     case "delete":

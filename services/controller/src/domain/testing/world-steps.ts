@@ -222,8 +222,9 @@ export const createWorldSteps = (deps: WorldStepsDeps) => {
       const volume = record.current();
       if (volume === undefined) return false;
       switch (step.do) {
-        // Nothing is registered in this world.
+        // Nothing is registered, or bound late, in this world.
         case "validate":
+        case "bind":
           return false;
         case "create":
         case "delete":
