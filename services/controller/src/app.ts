@@ -30,10 +30,10 @@ import { createNodeStore } from "./nodes/node-store.ts";
 import { wirePlugins } from "./plugin-wiring.ts";
 import type { Ids } from "./ports.ts";
 import { createReconciler } from "./reconcile/reconciler.ts";
+import { wireVolumeRecords } from "./record-wiring.ts";
 import { runChangeFeed } from "./records/change-feed.ts";
 import { createChanges } from "./records/changes.ts";
 import { createPluginRecords } from "./records/plugin-records.ts";
-import { createVolumeRecords } from "./records/volume-records.ts";
 import { wireRepair } from "./repair-wiring.ts";
 import { createSecretParts } from "./secrets-wiring.ts";
 import { openStateDir } from "./state-dir.ts";
@@ -124,7 +124,6 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
 
     const { onCall } = createCallMetrics(metrics, { insecure, volatileStore: config.allowVolatileStore });
     const changes = createChanges();
-    const records = createVolumeRecords({ store, clock, ids, issuer, changes, signal: work.signal });
     let wakeVolume = (_key: string): void => undefined;
     const nodeStore = createNodeStore({ store, ids });
     const registry = createNodeRegistry({
@@ -137,6 +136,17 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     await registry.load();
     const pluginRecords = createPluginRecords({ store, clock, ids, signal: work.signal });
     await pluginRecords.load();
+    const { records, learnedLimits } = await wireVolumeRecords({
+      store,
+      clock,
+      ids,
+      issuer,
+      changes,
+      log,
+      nodes: registry,
+      profiles: pluginRecords,
+      signal: work.signal,
+    });
     const { secrets, ...kept } = createSecretParts({
       config,
       env: overrides.env ?? {},
@@ -147,7 +157,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       log,
       wakeVolume: (key) => wakeVolume(key),
     });
-    const feed = wireFeed({ records, registry, pluginRecords, secrets: kept, changes, inBackground });
+    const feed = wireFeed({ records, registry, pluginRecords, learnedLimits, secrets: kept, changes, inBackground });
     const agents = createAgentGateway({ secrets, identity: { role: "controller", name: id }, log });
     await lifecycle.start("agents", () => () => agents.close());
     const pluginParts = await wirePlugins({
@@ -185,7 +195,14 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const command = { records, nodes: registry, plugins, gate, secrets: kept.commands, feed: store, clock, ids };
     const commands = createCommands(command);
     const acting = { records, plugins, agents, nodes: registry, clock, ids, log, signal: work.signal };
-    const reconciler = createReconciler({ ...acting, gate, guard: pluginParts.governor, tracing, failpoint });
+    const reconciler = createReconciler({
+      ...acting,
+      learned: learnedLimits,
+      gate,
+      guard: pluginParts.governor,
+      tracing,
+      failpoint,
+    });
     wakeVolume = (key) => reconciler.wake(key, true);
     const callsOf = (plugin: string) => ({
       ...pluginParts.callsOf(plugin),

@@ -2,6 +2,7 @@
 import type { NodeRegistry } from "./nodes/node-registry.ts";
 import type { ChangeFeedDeps } from "./records/change-feed.ts";
 import { type Changes, nodeChangeKey } from "./records/changes.ts";
+import type { LearnedLimits } from "./records/learned-limits.ts";
 import type { PluginRecords } from "./records/plugin-records.ts";
 import type { VolumeRecords } from "./records/volume-records.ts";
 
@@ -10,6 +11,7 @@ export interface FeedParts {
   readonly registry: NodeRegistry;
   readonly pluginRecords: PluginRecords;
   readonly secrets: { readonly changed: ChangeFeedDeps["secretChanged"]; readonly forgetAll: () => void };
+  readonly learnedLimits: LearnedLimits;
   readonly changes: Changes;
   readonly inBackground: (what: string, task: Promise<unknown>) => void;
 }
@@ -19,8 +21,8 @@ const nodesAmong = (keys: readonly string[]): readonly string[] =>
 
 export const wireFeed = (
   deps: FeedParts,
-): Pick<ChangeFeedDeps, "records" | "learnOfPlugin" | "secretChanged" | "changes"> => {
-  const { records, registry, pluginRecords, secrets, changes, inBackground } = deps;
+): Pick<ChangeFeedDeps, "records" | "learnOfPlugin" | "learnOfLimit" | "secretChanged" | "changes"> => {
+  const { records, registry, pluginRecords, learnedLimits, secrets, changes, inBackground } = deps;
   return {
     records: {
       learnOf: records.learnOf,
@@ -29,10 +31,12 @@ export const wireFeed = (
         secrets.forgetAll();
         inBackground("reading the nodes again", registry.load());
         inBackground("reading the plugins again", pluginRecords.load());
+        inBackground("reading the learned attach limits again", learnedLimits.load());
       },
     },
     learnOfPlugin: pluginRecords.learnOf,
     secretChanged: secrets.changed,
+    learnOfLimit: learnedLimits.learnOf,
     changes: {
       ...changes,
       publish(...keys) {

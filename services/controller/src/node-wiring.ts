@@ -48,7 +48,7 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
   const { config, controllerId, registry, nodeStore, pluginRecords, command, api, log, signal } = deps;
   const { records } = command;
   const { catalogue, store } = deps;
-  const count = async (entry: IndexEntry): Promise<number> => await store.count(entry);
+  const count = async (entry: IndexEntry): Promise<number> => (await store.count([entry]))[0] ?? 0;
   const life = command.ids.uuid();
   const nodeLog = createMemoryLog(life);
   registry.onChange(nodeLog.note);

@@ -38,8 +38,8 @@ export interface Store {
   /** In the order asked; undefined where there is none. */
   getMany(refs: readonly AggregateRef[]): Promise<readonly (StoredRecord | undefined)[]>;
   list(query: ListQuery): Promise<ListPage>;
-  /** How many records carry the entry; what has ended and was not tidied away yet may count. */
-  count(entry: IndexEntry): Promise<number>;
+  /** How many records carry each entry, in the order asked; what has ended and was not tidied away yet may count. */
+  count(entries: readonly IndexEntry[]): Promise<readonly number[]>;
   commit(commit: Commit): Promise<CommitResult>;
   /** Entries with `at` ≤ now, oldest first. */
   due(queue: string, now: number, limit: number): Promise<readonly DueEntry[]>;

@@ -26,7 +26,7 @@ export type BackendFault =
   | { readonly kind: "lost" }
   | { readonly kind: "dropped" }
   | { readonly kind: "refused"; readonly advice: Advice; readonly code: string }
-  | { readonly kind: "unknown"; readonly advice: Advice; readonly code: string }
+  | { readonly kind: "unknown"; readonly advice: Advice; readonly code: string; readonly nodeFull?: boolean }
   | { readonly kind: "held"; readonly until: Promise<void> };
 
 export interface FakeBackend extends ControllerPlugins {
@@ -131,7 +131,8 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
         work();
         return { kind: "unknown", failure: failure(method, "again", "DEADLINE_EXCEEDED") };
       }
-      return { kind: fault.kind, failure: failure(method, fault.advice, fault.code) };
+      const full = fault.kind === "unknown" && fault.nodeFull === true ? { nodeFull: true } : {};
+      return { kind: fault.kind, failure: { ...failure(method, fault.advice, fault.code), ...full } };
     } finally {
       busy.delete(lane);
     }

@@ -24,8 +24,10 @@ import type { ReconcileFailpoint } from "@holdfast/controller/reconcile/failpoin
 import { createPluginGovernor } from "@holdfast/controller/reconcile/plugin-governor";
 import { createReconciler } from "@holdfast/controller/reconcile/reconciler";
 import { createTwoWayPass } from "@holdfast/controller/reconcile/two-way-pass";
+import { createAttachLimits } from "@holdfast/controller/records/attach-limits";
 import { createAuditRecords } from "@holdfast/controller/records/audit-records";
 import { createChanges } from "@holdfast/controller/records/changes";
+import { createLearnedLimits } from "@holdfast/controller/records/learned-limits";
 import { createOrphanRecords } from "@holdfast/controller/records/orphan-records";
 import { createPluginRecords } from "@holdfast/controller/records/plugin-records";
 import { createVolumeRecords } from "@holdfast/controller/records/volume-records";
@@ -148,7 +150,8 @@ const createFakeNodes = (names: readonly string[], count: Store["count"]) => {
       const view = views.get(name);
       if (view === undefined) return "unknown";
       decide(view.record);
-      if ((await count({ index, value })) > 0) return "in use";
+      const [carriers = 0] = await count([{ index, value }]);
+      if (carriers > 0) return "in use";
       views.delete(name);
       for (const listener of listeners) listener(name);
       return "forgotten";
@@ -183,6 +186,7 @@ const createWatchedStore = (inner: Store) => {
   let failing = { count: 0, skip: 0 };
   let commits = 0;
   let reads = 0;
+  let counts = 0;
   return {
     ...inner,
     get: (ref: Parameters<Store["get"]>[0]) => {
@@ -192,6 +196,10 @@ const createWatchedStore = (inner: Store) => {
     getMany: (refs: Parameters<Store["getMany"]>[0]) => {
       reads += 1;
       return inner.getMany(refs);
+    },
+    count: (entries: Parameters<Store["count"]>[0]) => {
+      counts += 1;
+      return inner.count(entries);
     },
     commit: async (commit: Parameters<Store["commit"]>[0]) => {
       commits += 1;
@@ -219,6 +227,7 @@ const createWatchedStore = (inner: Store) => {
     },
     commits: () => commits,
     reads: () => reads,
+    counts: () => counts,
   };
 };
 
@@ -250,6 +259,12 @@ export const createWorld = async (
   });
   const listings = createFakeListings({ plugin, volumes: backend.volumes, attachments: backend.attachments });
   const log = createMemoryLogger();
+  const learned = createLearnedLimits({ store, ids, now: clock.now });
+  const attachLimit = createAttachLimits({
+    nodes,
+    profileOf: () => ({ maxVolumesPerNode: 0 }),
+    learned: learned.of,
+  });
   let lives = 0;
   let killAt: { name: ReconcileFailpoint; skip: number } | undefined;
 
@@ -258,7 +273,16 @@ export const createWorld = async (
     const life = new AbortController();
     const { signal } = life;
     const changes = createChanges();
-    const records = createVolumeRecords({ store, clock, ids, issuer: `c1/${lives}`, changes, signal });
+    const records = createVolumeRecords({
+      store,
+      clock,
+      ids,
+      issuer: `c1/${lives}`,
+      changes,
+      attachLimit,
+      log,
+      signal,
+    });
     const pluginRecords = createPluginRecords({ store, clock, ids, signal });
     await pluginRecords.load();
     const secrets = createSecretCommands({
@@ -293,6 +317,7 @@ export const createWorld = async (
     };
     const reconciler = createReconciler({
       records,
+      learned,
       plugins: backend,
       agents,
       nodes,
@@ -375,6 +400,8 @@ export const createWorld = async (
     listings,
     agents,
     log,
+    learned,
+    attachLimit,
     get commands() {
       return controller.commands;
     },

@@ -1,4 +1,6 @@
+import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { limits } from "../domain/limits.ts";
+import { slotKey } from "../domain/slots.ts";
 import type { VolumeRecord, VolumeRef } from "../domain/volume.ts";
 import { volumeKey } from "../domain/volume.ts";
 import type { NodeView } from "../ports.ts";
@@ -64,7 +66,7 @@ export const placeOrder = async (
   const factsOf = createGrantFacts(deps);
   const refs: readonly VolumeRef[] = [...new Map(order.wanted.map((w) => [volumeKey(w.ref), w.ref])).values()];
   let uids: readonly string[] = [];
-  const results = await storeOrder(deps, namespace, order, refs, (volumes, at) => {
+  const decide: DecideMany = (volumes, at) => {
     const byKey = new Map<string, VolumeRecord | undefined>(refs.map((ref, i) => [volumeKey(ref), volumes[i]]));
     const decision = decideClaims(
       byKey,
@@ -78,6 +80,12 @@ export const placeOrder = async (
     );
     uids = decision.uids;
     return refs.map((ref) => decision.changes.get(volumeKey(ref)));
+  };
+  const results = await storeOrder(deps, namespace, order, refs, decide).catch(async (error: unknown) => {
+    if (!isHoldfastError(error) || error.reason !== "ATTACH_LIMIT") throw error;
+    // Another controller may have freed a slot that is not known of here yet.
+    await deps.records.slots.recount([slotKey(error.metadata["plugin"] ?? "", order.node)]);
+    return await storeOrder(deps, namespace, order, refs, decide);
   });
   const living = new Map(
     results.flatMap((result) => {

@@ -8,6 +8,7 @@ import { type GrantFacts, nodeReaches } from "../domain/grant.ts";
 import { byteLength, limits } from "../domain/limits.ts";
 import type { Moment } from "../domain/moment.ts";
 import { noAttempts } from "../domain/outcome.ts";
+import { slotKey } from "../domain/slots.ts";
 import { type VolumeCapability, type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
 import {
   capabilityMismatch,
@@ -140,6 +141,10 @@ const withBirths = (changes: ReadonlyMap<string, Change>, set: readonly SetMembe
   return new Map([...changes].map(([key, change]) => [key, { ...change, notes: change.notes.map(told) }]));
 };
 
+/** More slots than there are on the node, by the plugin's own word: no wait gives it those. */
+const neverFits = ({ volume, claim }: Blocking, needs: ReadonlyMap<string, number>, { slots }: GrantFacts): boolean =>
+  slots !== undefined && !slots.learned && (needs.get(slotKey(volume.plugin, claim.node)) ?? 0) > slots.limit;
+
 /**
  * Decides a workload's whole set over the records of all its volumes: the claims that stand already, and either all new
  * ones granted at once, or all of them QUEUED, or an error and nothing at all. Pure: a repeat over the same records
@@ -196,10 +201,12 @@ export const decideClaims = (
     queued.set(key, [...(queued.get(key) ?? []), claimNote(after, member)]);
   }
   for (const volume of drafts.values()) checkRoom(volume);
-  const { changes, blocking } = grantSet(drafts, set, (plugin) => view.facts(plugin), at);
+  const { changes, blocking, needs } = grantSet(drafts, set, (plugin) => view.facts(plugin), at);
   if (blocking.length === 0) return { changes: withBirths(changes, set), uids };
   const aliases = new Set(added.map((m) => m.claim.alias));
-  const hard = order.queue ? undefined : blocking.find((b) => !passesByItself(order, b, aliases));
+  const hard = blocking.find((b) =>
+    order.queue ? neverFits(b, needs, view.facts(b.volume.plugin)) : !passesByItself(order, b, aliases),
+  );
   if (hard !== undefined) throw obstacleError(hard.volume, order.node, hard.obstacle, view);
   return {
     uids,

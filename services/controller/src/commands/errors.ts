@@ -178,6 +178,7 @@ const obstacleKinds: Record<Obstacle["reason"], ErrorKind> = {
   TOPOLOGY_MISMATCH: "precondition",
   STORE_UNVETTED: "unavailable",
   NODE_BARRED: "precondition",
+  ATTACH_LIMIT: "precondition",
 };
 
 /** Why a claim cannot be granted, as the error of a caller that does not want to wait. */
@@ -202,6 +203,7 @@ export const obstacleError = (
       plugin: volume.plugin,
       ...(obstacle.reason === "NODE_NOT_READY" ? { state: known.nodeState } : {}),
       ...(obstacle.reason === "VOLUME_BUSY" ? { operation: volume.intent?.op ?? "" } : {}),
+      ...(obstacle.limit === undefined ? {} : { limit: String(obstacle.limit) }),
       ...(obstacle.reason === "NODE_BARRED" ? { issuer: volume.bars.find((b) => b.node === node)?.issuer ?? "" } : {}),
     },
   });

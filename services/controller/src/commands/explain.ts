@@ -9,7 +9,7 @@ import { attachmentActions, attachmentCallsOwed, attachmentFindings, explainAtta
 import { changeActions, changeFindings, changeOwed } from "./explain-change.ts";
 import type { ClaimExplanation, Commands } from "./model.ts";
 import { validateRef } from "./validate-volume.ts";
-import { waitingFor } from "./waiting-for.ts";
+import { besideIn, waitingFor } from "./waiting-for.ts";
 
 /** The step that each state is in. Total: a new state does not compile until somebody said what happens in it. */
 const stepIn: Record<ClaimState, (claim: Claim) => string> = {
@@ -34,7 +34,7 @@ const explainClaim = (volume: VolumeRecord, claim: Claim, facts: GrantFacts): Cl
     step: stepIn[claim.state](claim),
     waitingFor: waitingFor(volume, claim, facts),
     holder: first === undefined ? "" : `workload ${first.workload} on node ${first.node}, ${first.state}`,
-    obstacle: claim.state === "QUEUED" ? obstacleTo(volume, claim, facts)?.reason : undefined,
+    obstacle: claim.state === "QUEUED" ? obstacleTo(volume, claim, facts, besideIn(claim, facts))?.reason : undefined,
     attempts: count,
     nextTry: nextTry === 0 ? undefined : nextTry,
     lastError,

@@ -20,7 +20,9 @@ const other = () => {
   const { store, clock, nodes, gate, backend } = world;
   const ids = { uuid: () => randomUUID(), random: () => 0.5 };
   const signal = new AbortController().signal;
-  const records = createVolumeRecords({ store, clock, ids, issuer: "c2/1", changes: createChanges(), signal });
+  const { attachLimit, log } = world;
+  const changes = createChanges();
+  const records = createVolumeRecords({ store, clock, ids, issuer: "c2/1", changes, attachLimit, log, signal });
   return createCommands({ records, nodes, plugins: backend, gate, secrets: world.secrets, feed: store, clock, ids });
 };
 

@@ -5,6 +5,7 @@ import { memberFailed, queueTimedOut } from "./claim-change.ts";
 import { type GrantFacts, grant, inTheWay, type Obstacle, obstacleTo } from "./grant.ts";
 import type { Moment } from "./moment.ts";
 import type { Failure } from "./outcome.ts";
+import { slotKey } from "./slots.ts";
 import { type VolumeRecord, volumeKey } from "./volume.ts";
 
 export type VolumesByKey = ReadonlyMap<string, VolumeRecord>;
@@ -54,24 +55,44 @@ const queuedMembers = (volumes: VolumesByKey, members: readonly SetMember[]) =>
     return claim?.state === "QUEUED" ? [{ key, claim }] : [];
   });
 
+export interface SetGrant {
+  readonly changes: SetChange;
+  readonly blocking: readonly Blocking[];
+  /** Attach slots that the set takes, by slot key. */
+  readonly needs: ReadonlyMap<string, number>;
+}
+
+/** Everything else is as it has to be: the set waits for attach slots, in the order of tickets. */
+export const lacksOnlySlots = ({ blocking }: SetGrant): boolean =>
+  blocking.length > 0 && blocking.every(({ obstacle }) => obstacle.reason === "ATTACH_LIMIT");
+
 /** Grants every queued member, or none: then `blocking` says what stands in the way. */
 export const grantSet = (
   volumes: VolumesByKey,
   members: readonly SetMember[],
   factsOf: (plugin: string, node: string) => GrantFacts,
   at: Moment,
-): { readonly changes: SetChange; readonly blocking: readonly Blocking[] } => {
+): SetGrant => {
   const drafts = createDrafts(volumes);
   const blocking: Blocking[] = [];
+  const needs = new Map<string, number>();
+  const counted = new Set<string>();
   for (const { key, claim } of queuedMembers(volumes, members)) {
     const volume = drafts.volume(key);
     if (volume === undefined) continue;
     const facts = factsOf(volume.plugin, claim.node);
-    const obstacle = obstacleTo(volume, claim, facts);
+    const slots = slotKey(volume.plugin, claim.node);
+    const taken = needs.get(slots) ?? 0;
+    const obstacle = obstacleTo(volume, claim, facts, taken);
+    // Two claims on one volume share its slot.
+    if (volume.attachments[claim.node] === undefined && !counted.has(key)) {
+      counted.add(key);
+      needs.set(slots, taken + 1);
+    }
     if (obstacle === undefined) drafts.apply(key, grant(volume, claim.uid, facts, at));
     else blocking.push({ volume, claim, obstacle });
   }
-  return blocking.length > 0 ? { changes: new Map(), blocking } : { changes: drafts.changes(), blocking };
+  return { changes: blocking.length > 0 ? new Map() : drafts.changes(), blocking, needs };
 };
 
 const holdersOf = (volume: VolumeRecord, claim: Claim): string => {

@@ -8,6 +8,7 @@ import { nextEpoch } from "./epoch.ts";
 import { expandsBeforeGrants } from "./growth.ts";
 import type { Moment } from "./moment.ts";
 import type { Tri } from "./node.ts";
+import { type SlotState, slotsFull, slotsLeft } from "./slots.ts";
 import type { Attachment, Segments, VolumeRecord } from "./volume.ts";
 
 /** What a grant has to know about the node, the plugin there and the store; gathered by the caller, judged here. */
@@ -29,6 +30,8 @@ export interface GrantFacts {
   /** ControllerPublish needed? `unknown` waits and never means "no". */
   readonly attaches: Tri;
   readonly publishesReadOnly: Tri;
+  /** Of the plugin on the node; absent = it takes any number. */
+  readonly slots?: SlotState;
   readonly storeVetted: boolean;
   readonly storeGen: number;
 }
@@ -43,9 +46,12 @@ export interface Obstacle {
     | "PLUGIN_NOT_READY"
     | "TOPOLOGY_MISMATCH"
     | "STORE_UNVETTED"
-    | "NODE_BARRED";
+    | "NODE_BARRED"
+    | "ATTACH_LIMIT";
   readonly message: string;
   readonly holders: readonly Claim[];
+  /** ATTACH_LIMIT: how many there may be. */
+  readonly limit?: number;
 }
 
 const obstacle = (reason: Obstacle["reason"], message: string, holders: readonly Claim[] = []): Obstacle => ({
@@ -102,8 +108,8 @@ const joins = (volume: VolumeRecord, claim: Claim): boolean =>
 export const isOfOtherMachine = ({ machineId }: Pick<Attachment, "machineId">, now: string | undefined): boolean =>
   machineId !== undefined && now !== undefined && machineId !== now;
 
-/** Rule G1. undefined = it may be granted now. */
-export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts): Obstacle | undefined => {
+/** Rule G1. undefined = it may be granted now, beside so many slots that other members of its set take. */
+export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts, taken = 0): Obstacle | undefined => {
   const name = `volume ${volume.namespace}/${volume.id}`;
   if (volume.state !== "AVAILABLE" || volume.goal !== "present" || volume.externalId === "")
     return obstacle("VOLUME_NOT_AVAILABLE", `${name} is ${volume.goal === "absent" ? "being deleted" : volume.state}`);
@@ -137,6 +143,11 @@ export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts
     );
   if (standing?.state === "DETACHING")
     return obstacle("VOLUME_BUSY", `${name} is being detached from node ${claim.node}`);
+  if (standing === undefined && facts.slots !== undefined && slotsLeft(facts.slots, claim.ticket) <= taken)
+    return {
+      ...obstacle("ATTACH_LIMIT", slotsFull(volume.plugin, claim.node, facts.slots, taken + 1)),
+      limit: facts.slots.limit,
+    };
   return undefined;
 };
 

@@ -3,6 +3,7 @@ export type AggregateKind =
   | "volume"
   | "claim-set"
   | "node"
+  | "attach-limit"
   | "snapshot"
   | "group"
   | "plugin"
@@ -71,6 +72,11 @@ export interface Commit {
    * and was not tidied away yet may count.
    */
   readonly alone?: IndexEntry | readonly IndexEntry[];
+  /**
+   * How many records may carry an entry. Compared only with an entry that this commit adds to more records than it takes it from;
+   * what has ended and was not tidied away yet may count.
+   */
+  readonly atMost?: readonly { readonly entry: IndexEntry; readonly count: number }[];
   /** Records that are only compared: refused, as by a conflict, unless each has this very revision. Never one that is written. */
   readonly expects?: readonly ExpectedRecord[];
 }
@@ -84,6 +90,8 @@ export type CommitResult =
       readonly conflicts: readonly { readonly ref: AggregateRef; readonly rev: number }[];
       /** All revisions fit, but others carry the entry of `alone`. */
       readonly crowded?: true;
+      /** All revisions fit, but of these entries of `atMost` there would be too many. */
+      readonly full?: readonly IndexEntry[];
     };
 
 export interface StoredEvent {

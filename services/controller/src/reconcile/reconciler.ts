@@ -4,6 +4,7 @@ import { createTracing, type Tracing } from "@holdfast/shared/tracing";
 import { volumeKey } from "../domain/volume.ts";
 import type { AgentGateway, ControllerPlugins, Ids, Nodes, StoreGate } from "../ports.ts";
 import { createGrantFacts } from "../records/grant-facts.ts";
+import type { LearnedLimits } from "../records/learned-limits.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
 import { createCallSlots, type SlotGuard } from "./call-slots.ts";
 import { runDueLoop } from "./due-loop.ts";
@@ -19,6 +20,7 @@ export interface ReconcilerDeps {
   readonly agents: AgentGateway;
   readonly nodes: Nodes;
   readonly gate: StoreGate;
+  readonly learned: Pick<LearnedLimits, "learn" | "forget">;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly log: Logger;
@@ -54,7 +56,7 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
   const tracing = deps.tracing ?? createTracing("@holdfast/controller");
   const stepDeps = {
     ...deps,
-    factsOf: createGrantFacts({ nodes, plugins, gate }),
+    factsOf: createGrantFacts({ nodes, plugins, gate, records }),
     slots,
     failpoint: deps.failpoint ?? (() => undefined),
     unstored: new Map<string, string>(),
@@ -111,6 +113,9 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
             wake(key, reminded);
           }
           for (const key of related) wake(key);
+        }),
+        records.slots.onRoom((keys, refusedBefore) => {
+          for (const key of keys) wake(key, refusedBefore);
         }),
         nodes.onChange(watch.changed),
         plugins.onChange((plugin) => inBackground("taking up what waited for a plugin", wakeUnsettled(plugin))),

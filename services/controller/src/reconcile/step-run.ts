@@ -7,6 +7,7 @@ import type { Step } from "../domain/steps.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import type { AgentGateway, ControllerPlugins, Nodes, StoreGate } from "../ports.ts";
 import type { GrantFactsOf } from "../records/grant-facts.ts";
+import type { LearnedLimits } from "../records/learned-limits.ts";
 import type { Decide } from "../records/volume-decisions.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
 import type { CallSlots } from "./call-slots.ts";
@@ -15,6 +16,7 @@ import type { Failpoint } from "./failpoints.ts";
 /** What steps work with. */
 export interface StepDeps {
   readonly records: VolumeRecords;
+  readonly learned: Pick<LearnedLimits, "learn" | "forget">;
   readonly plugins: ControllerPlugins;
   readonly agents: AgentGateway;
   readonly nodes: Nodes;

@@ -14,6 +14,7 @@ import { isOfOtherMachine } from "../domain/grant.ts";
 import type { Moment } from "../domain/moment.ts";
 import type { Failure, Outcome } from "../domain/outcome.ts";
 import { type Attachment, type VolumeRecord, volumeKey } from "../domain/volume.ts";
+import { learnFromAttach } from "./learn-from-attach.ts";
 import { changeWithSets } from "./set-failure.ts";
 import { currentOf, leaving, ofIntent, type StepDeps, type StepHandler, settle, stored } from "./step-run.ts";
 
@@ -81,6 +82,7 @@ export const attachStep: StepHandler<"attach"> = async (deps, { node, uid }, { v
       ? (await records.change(volume, decide, { traceId })).changed
       : await changeWithSets(records, volume, node, decide, { traceId });
   stored(deps, volume);
+  await learnFromAttach(deps, volume, node, outcome);
   return changed;
 };
 

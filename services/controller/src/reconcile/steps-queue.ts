@@ -1,5 +1,12 @@
 import type { Claim } from "../domain/claim.ts";
-import { expireSet, grantSet, memberKey, type SetChange, type VolumesByKey } from "../domain/claim-set-change.ts";
+import {
+  expireSet,
+  grantSet,
+  lacksOnlySlots,
+  memberKey,
+  type SetChange,
+  type VolumesByKey,
+} from "../domain/claim-set-change.ts";
 import { obstacleTo, queueOf } from "../domain/grant.ts";
 import type { Moment } from "../domain/moment.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
@@ -33,17 +40,23 @@ const changeSet = async (
  */
 export const grantStep: StepHandler<"grant"> = async (deps, _step, { volume, traceId }) => {
   if (!deps.gate.state().open) return false;
+  const { slots } = deps.records;
   for (const claim of queueOf(volume)) {
     if (claim.attempts.nextTry > deps.clock.now()) continue;
     // Asked of what is known first: most of a queue waits, and should not be read again and again.
-    if (obstacleTo(volume, claim, deps.factsOf(volume.plugin, claim.node)) !== undefined) continue;
-    const granted = await changeSet(
-      deps,
-      volume,
-      claim,
-      traceId,
-      (volumes, at) => grantSet(volumes, claim.set, deps.factsOf, at).changes,
-    );
+    const obstacle = obstacleTo(volume, claim, deps.factsOf(volume.plugin, claim.node));
+    if (obstacle !== undefined && obstacle.reason !== "ATTACH_LIMIT") {
+      slots.leave(claim.ticket);
+      continue;
+    }
+    const granted = await changeSet(deps, volume, claim, traceId, (volumes, at) => {
+      const grant = grantSet(volumes, claim.set, deps.factsOf, at);
+      // In the turn in which it was decided, so that no room that is made meanwhile is missed.
+      if (lacksOnlySlots(grant))
+        slots.wait({ ticket: claim.ticket, volumes: claim.set.map(memberKey), needs: grant.needs });
+      else if (grant.blocking.length > 0) slots.leave(claim.ticket);
+      return grant.changes;
+    });
     if (granted) return true;
   }
   return false;

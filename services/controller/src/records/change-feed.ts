@@ -14,6 +14,8 @@ export interface ChangeFeedDeps {
   readonly records: Pick<VolumeRecords, "learnOf" | "forgetAll">;
   /** Another controller wrote the record of a plugin. */
   readonly learnOfPlugin: (plugin: string) => Promise<void>;
+  /** Another controller learned how many volumes of a plugin a node takes, or forgot it; by slot key. */
+  readonly learnOfLimit: (slots: string) => Promise<void>;
   readonly changes: Changes;
   readonly secretChanged: (name: SecretName) => void;
   readonly clock: Clock;
@@ -23,13 +25,17 @@ export interface ChangeFeedDeps {
 
 const pauseMs = 1_000;
 
-const revOf = (event: StoredEvent): number | undefined => {
+/** What our own events say of a record: its revision, and the node of a claim. */
+const readBody = (event: StoredEvent): { readonly rev?: number; readonly node?: string } => {
   try {
     const body: unknown = JSON.parse(event.body);
-    const rev = typeof body === "object" && body !== null && "rev" in body ? body.rev : undefined;
-    return typeof rev === "number" ? rev : undefined;
+    if (typeof body !== "object" || body === null) return {};
+    return {
+      ...("rev" in body && typeof body.rev === "number" ? { rev: body.rev } : {}),
+      ...("node" in body && typeof body.node === "string" ? { node: body.node } : {}),
+    };
   } catch {
-    return undefined;
+    return {};
   }
 };
 
@@ -38,11 +44,15 @@ const revOf = (event: StoredEvent): number | undefined => {
  * was after a loss of the store; when the history no longer reaches back, everybody is woken. Rejects when aborted.
  */
 export const runChangeFeed = async (deps: ChangeFeedDeps): Promise<never> => {
-  const { store, records, learnOfPlugin, changes, clock, log, signal } = deps;
+  const { store, records, learnOfPlugin, learnOfLimit, changes, clock, log, signal } = deps;
   let position: string | undefined;
 
   const learn = (event: StoredEvent): Promise<void> | undefined => {
-    if (event.ref.kind === "volume") return records.learnOf(event.ref.key, revOf(event));
+    if (event.ref.kind === "volume") {
+      const { rev, node } = readBody(event);
+      return records.learnOf(event.ref.key, rev, node);
+    }
+    if (event.ref.kind === "attach-limit") return learnOfLimit(event.ref.key);
     return event.ref.kind === "plugin" ? learnOfPlugin(event.ref.key) : undefined;
   };
 

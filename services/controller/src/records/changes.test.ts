@@ -119,6 +119,7 @@ describe("the feed of other controllers' changes", () => {
       records,
       learnOfPlugin: async (plugin) => void learned.push(plugin),
       secretChanged: ({ namespace, name }) => void learned.push(`${namespace}/${name}`),
+      learnOfLimit: async (slots) => void learned.push(slots),
       changes,
       clock,
       log: createMemoryLogger(),

@@ -1,14 +1,10 @@
 import type { GrantFacts } from "../domain/grant.ts";
-import type { NodePlugin } from "../domain/node.ts";
+import { slotKey } from "../domain/slots.ts";
 import type { ControllerPlugins, Nodes, NodeView, StoreGate } from "../ports.ts";
+import { nodePluginOf } from "./node-plugin.ts";
+import type { VolumeRecords } from "./volume-records.ts";
 
 export type GrantFactsOf = (plugin: string, node: string) => GrantFacts;
-
-/** The plugin's node half there: a healthy one if there is any. */
-export const nodePluginOf = (node: NodeView | undefined, plugin: string): NodePlugin | undefined => {
-  const halves = node?.record.plugins.filter((p) => p.name === plugin && p.role !== "CONTROLLER") ?? [];
-  return halves.find((p) => p.health === "HEALTHY") ?? halves[0];
-};
 
 /** A node that may be given work: registered, not fenced, and not known to be silent. Silence alone takes nothing away (I7). */
 export const takesWork = (node: NodeView | undefined): node is NodeView =>
@@ -22,16 +18,19 @@ export const createGrantFacts = ({
   nodes,
   plugins,
   gate,
+  records,
 }: {
   readonly nodes: Nodes;
   readonly plugins: ControllerPlugins;
   readonly gate: StoreGate;
+  readonly records: Pick<VolumeRecords, "slots" | "attachLimit">;
 }): GrantFactsOf => {
   return (plugin, name) => {
     const node = nodes.get(name);
     const half = nodePluginOf(node, plugin);
     const facts = plugins.facts(plugin);
     const vetted = gate.state();
+    const slots = records.slots.state(slotKey(plugin, name), records.attachLimit(plugin, name));
     return {
       nodeReady: takesWork(node),
       ...(node?.record.drain === undefined ? {} : { nodeClosed: closedBecause(node) }),
@@ -44,6 +43,7 @@ export const createGrantFacts = ({
       pluginVersion: facts.version,
       attaches: facts.attaches,
       publishesReadOnly: facts.publishesReadOnly,
+      ...(slots === undefined ? {} : { slots }),
       storeVetted: vetted.open,
       storeGen: vetted.gen,
     };

@@ -2,6 +2,7 @@ import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Claim, ClaimTombstone } from "../domain/claim.ts";
 import { isBlocked } from "../domain/growth.ts";
 import { secretUsers } from "../domain/secret.ts";
+import { slotKey } from "../domain/slots.ts";
 import { planSteps } from "../domain/steps.ts";
 import type { AggregateRef, IndexEntry, RecordWrite, StoredRecord } from "../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
@@ -18,7 +19,8 @@ export type VolumeIndex =
   | "volume-abnormal"
   | "claim-namespace"
   | "claim-node"
-  | "claim-workload";
+  | "claim-workload"
+  | "slot";
 
 export type TombstoneIndex = "over-workload" | "over-namespace";
 
@@ -89,6 +91,13 @@ const secretRefsOf = ({ secretRefs, attachments }: VolumeRecord): readonly (stri
   ...Object.values(attachments).map(({ secretRef }) => secretRef),
 ];
 
+/** Carried by every volume that the plugin has attached to the node: their number is what of its slots is used. */
+export const slotEntry = (slots: string): IndexEntry => ({ index: "slot" satisfies VolumeIndex, value: slots });
+
+/** The slots that a volume has, in whatever state its attachments are. */
+export const slotsOf = ({ plugin, attachments }: VolumeRecord): readonly string[] =>
+  Object.keys(attachments).map((node) => slotKey(plugin, node));
+
 const indexesOf = (volume: VolumeRecord, unsettled: boolean): readonly IndexEntry[] => {
   const claims: readonly Claim[] = Object.values(volume.claims);
   const nodes = new Set([
@@ -106,6 +115,7 @@ const indexesOf = (volume: VolumeRecord, unsettled: boolean): readonly IndexEntr
     ...[...nodes].map((node) => entry("claim-node", node)),
     ...[...workloads].map((workload) => entry("claim-workload", workload)),
     ...(volume.externalId === "" ? [] : [entry("volume-external", externalValue(volume.plugin, volume.externalId))]),
+    ...slotsOf(volume).map(slotEntry),
     ...(unsettled ? [entry("volume-unsettled", "all")] : []),
     ...secretUsers(secretRefsOf(volume)),
     ...(volume.condition === undefined ? [] : [entry("volume-abnormal", "all")]),

@@ -1,5 +1,6 @@
 import type { Change } from "../domain/change.ts";
 import type { Moment } from "../domain/moment.ts";
+import { type AttachLimit, slotKey } from "../domain/slots.ts";
 import type { Commit, EventWrite, RecordWrite, StoredRecord } from "../domain/store-types.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
 import { auditOf } from "./audit-records.ts";
@@ -9,6 +10,7 @@ import {
   encodeRemoval,
   encodeVolume,
   encodeVolumeTombstone,
+  slotEntry,
   volumeRef,
 } from "./volume-codec.ts";
 
@@ -34,16 +36,28 @@ export interface Remains {
   readonly mark: StoredRecord | undefined;
 }
 
+export type AttachLimitOf = (plugin: string, node: string) => AttachLimit;
+
+/** Slots that a grant takes where there are not any number of them: their bound, whoever else takes one in the same moment. */
+const boundsOf = (before: VolumeRecord, after: VolumeRecord, limitOf: AttachLimitOf) =>
+  Object.keys(after.attachments).flatMap((node) => {
+    if (before.attachments[node] !== undefined) return [];
+    const { limit } = limitOf(after.plugin, node);
+    return limit === Number.POSITIVE_INFINITY ? [] : [{ entry: slotEntry(slotKey(after.plugin, node)), count: limit }];
+  });
+
 /** One commit of everything that was decided; `undefined` changes are left out. */
 export const buildCommit = (
   found: readonly (Versioned | undefined)[],
   changes: readonly (Change | undefined)[],
   remains: readonly (Remains | undefined)[],
   at: Moment,
+  limitOf: AttachLimitOf,
 ): { readonly commit: Commit; readonly due: number | undefined } => {
   const writes: RecordWrite[] = [];
   const events: EventWrite[] = [];
   const due: number[] = [];
+  const bounds = new Map<string, NonNullable<Commit["atMost"]>[number]>();
   let requiresVetted = false;
   for (const [i, change] of changes.entries()) {
     const before = found[i];
@@ -67,10 +81,18 @@ export const buildCommit = (
     events.push(...audited.events);
     for (const note of change.notes)
       events.push({ type: note.type, ref, body: JSON.stringify({ ...note.body, rev: before.rev + 1 }) });
-    requiresVetted ||= grantsOrOffers(before.volume, change.volume);
+    if (change.volume === null || !grantsOrOffers(before.volume, change.volume)) continue;
+    requiresVetted = true;
+    for (const bound of boundsOf(before.volume, change.volume, limitOf)) bounds.set(bound.entry.value, bound);
   }
   return {
-    commit: { opId: at.opId, writes, events, requiresVetted },
+    commit: {
+      opId: at.opId,
+      writes,
+      events,
+      requiresVetted,
+      ...(bounds.size === 0 ? {} : { atMost: [...bounds.values()] }),
+    },
     due: due.length === 0 ? undefined : Math.min(...due),
   };
 };

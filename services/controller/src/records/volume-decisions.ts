@@ -16,9 +16,11 @@ import { defaultRetry, type RetryRule } from "../domain/retry.ts";
 import type { Commit, ExpectedRecord, IndexEntry } from "../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { Ids, Store } from "../ports.ts";
+import type { AttachSlots } from "./attach-slots.ts";
 import type { RecordCache } from "./record-cache.ts";
+import { staleAgainst } from "./stale-against.ts";
 import { decodeVolume, deleteMarkRef, volumeRef, volumeTombstoneRef } from "./volume-codec.ts";
-import { buildCommit, leavesMark, type Remains } from "./volume-commit.ts";
+import { type AttachLimitOf, buildCommit, leavesMark, type Remains } from "./volume-commit.ts";
 
 export interface VersionedVolume {
   readonly volume: VolumeRecord;
@@ -72,6 +74,8 @@ export interface VolumeDecisionDeps {
   readonly ids: Ids;
   readonly issuer: string;
   readonly signal: AbortSignal;
+  readonly slots: AttachSlots;
+  readonly attachLimit: AttachLimitOf;
   readonly retry?: RetryRule | undefined;
   readonly tell: (notice: CommitNotice) => void;
 }
@@ -100,7 +104,7 @@ export interface VolumeDecisions {
 const maxRounds = 12;
 
 export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions => {
-  const { store, cache, clock, ids, issuer, signal, tell, retry = defaultRetry } = deps;
+  const { store, cache, clock, ids, issuer, signal, slots, attachLimit, tell, retry = defaultRetry } = deps;
   const lanes = createKeyedLanes();
   let commits = 0;
 
@@ -127,7 +131,6 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     });
   };
 
-  /** What is remembered, and a read for the rest. */
   const known = async (refs: readonly VolumeRef[], fresh: boolean) => {
     const held = fresh ? refs.map(() => undefined) : refs.map((ref) => cache.get(volumeKey(ref)));
     const missing = refs.filter((_, i) => held[i] === undefined);
@@ -167,10 +170,11 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     if (stale !== undefined && remembered) return undefined; // V2
     if (stale !== undefined) throw stale;
     const remains = await Promise.all(decision.map((change, i) => remainsOf(found[i]?.volume, change)));
-    const built = buildCommit(found, decision, remains, at);
+    const built = buildCommit(found, decision, remains, at, attachLimit);
     const expects = await options.expects?.();
     const terms = { ...(alone === undefined ? {} : { alone }), ...(expects === undefined ? {} : { expects }) };
     const result = await attempt({ ...built.commit, ...terms }, refs);
+    if (result === undefined) slots.doubt([...found.map((f) => f?.volume), ...decision.map((d) => d?.volume)]);
     if (result === undefined || result === "crowded") return result;
     const results = decision.map((change, i): ChangeResult => {
       const before = found[i];
@@ -179,6 +183,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
       const rev = before.rev + 1;
       if (change.volume === null) cache.drop(key);
       else cache.keep(key, { volume: change.volume, rev });
+      slots.stored(before.volume, change.volume);
       return { volume: change.volume, rev, ended: change.ended, changed: true };
     });
     tell({
@@ -226,6 +231,8 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
       if (result.ok) return result.revs;
       if (result.crowded) return "crowded";
       forget(); // V1
+      // Somebody else has the last of these slots: with their number known, the decision is another one.
+      await slots.recount((result.full ?? []).map(({ value }) => value));
       return undefined;
     } catch (error) {
       forget();
@@ -275,16 +282,6 @@ const relatedOf = (before: VolumeRecord | undefined, change: Change | undefined)
   (change?.ended ?? []).flatMap(({ uid }) =>
     (before?.claims[uid]?.set ?? []).filter((member) => member.uid !== uid).map(memberKey),
   );
-
-const staleAgainst = (expected: number | undefined, found: VersionedVolume | undefined): HoldfastError | undefined =>
-  expected === undefined || found === undefined || found.rev === expected
-    ? undefined
-    : new HoldfastError({
-        kind: "aborted",
-        reason: "REVISION_CONFLICT",
-        message: `volume ${volumeKey(found.volume)} has revision ${found.rev} and not ${expected}: somebody changed it; read it and decide again`,
-        metadata: { namespace: found.volume.namespace, volume: found.volume.id, revision: String(found.rev) },
-      });
 
 const asBefore = (before: VersionedVolume | undefined): ChangeResult => ({
   volume: before?.volume ?? null,

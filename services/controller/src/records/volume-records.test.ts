@@ -22,6 +22,8 @@ const other = (store: Store = world.store) =>
     ids: { uuid: () => `other-${Math.trunc(world.clock.monotonic())}-${serial()}`, random: () => 0.5 },
     issuer: "c2/1",
     changes: createChanges(),
+    attachLimit: world.attachLimit,
+    log: world.log,
     signal: new AbortController().signal,
   });
 

@@ -1,9 +1,11 @@
 /** Volume records with their meaning: reads, lists, decisions, and who is told of commits. */
 import type { Clock } from "@holdfast/shared/async/clock";
+import type { Logger } from "@holdfast/shared/log/logger";
 import type { ClaimTombstone } from "../domain/claim.ts";
 import type { RetryRule } from "../domain/retry.ts";
 import { type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { Ids, Store } from "../ports.ts";
+import { type AttachSlots, createAttachSlots } from "./attach-slots.ts";
 import type { Changes } from "./changes.ts";
 import { createRecentlyEnded } from "./recently-ended.ts";
 import { createRecordCache } from "./record-cache.ts";
@@ -24,6 +26,7 @@ import {
   volumeTombstoneRef,
   workloadValue,
 } from "./volume-codec.ts";
+import type { AttachLimitOf } from "./volume-commit.ts";
 import {
   type ChangeOptions,
   type ChangeResult,
@@ -82,11 +85,14 @@ export interface VolumeRecords extends VolumeInsertion {
   /** Moves the record to its next due time, although nothing changed; before it is looked at, so that no look is lost. */
   reschedule(ref: VolumeRef): Promise<void>;
   /** Somebody wrote revision `rev`: what is remembered of an older one is forgotten, and who waits is woken. */
-  learnOf(key: string, rev: number | undefined): Promise<void>;
+  learnOf(key: string, rev: number | undefined, node?: string): Promise<void>;
   forgetAll(): void;
   onCommit(listener: (notice: CommitNotice) => void): () => void;
   /** Whoever acts is to try now what it owes: a request was repeated, or what stood in the way is gone. Writes nothing. */
   remind(ref: VolumeRef): void;
+  /** What is used of the nodes' attach slots, and who waits for one. */
+  readonly slots: AttachSlots;
+  readonly attachLimit: AttachLimitOf;
   /** How many commits were asked of the store; the hot path is held to three and three. */
   commits(): number;
 }
@@ -99,6 +105,9 @@ export interface VolumeRecordsDeps {
   readonly issuer: string;
   readonly changes: Changes;
   readonly signal: AbortSignal;
+  /** How many volumes of a plugin a node takes. */
+  readonly attachLimit: AttachLimitOf;
+  readonly log: Logger;
   readonly retry?: RetryRule;
   readonly remembered?: number;
 }
@@ -112,7 +121,7 @@ const onlyOne =
 const claimWorkload: VolumeIndex = "claim-workload";
 
 export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
-  const { store, clock, ids, issuer, changes, signal, retry } = deps;
+  const { store, clock, ids, issuer, changes, signal, attachLimit, log, retry } = deps;
   const cache = createRecordCache(deps.remembered);
   const recentlyEnded = createRecentlyEnded();
   const listeners = new Set<(notice: CommitNotice) => void>();
@@ -122,7 +131,24 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
     changes.publish(...notice.keys);
     for (const listener of listeners) listener(notice);
   };
-  const decisions = createVolumeDecisions({ store, cache, clock, ids, issuer, signal, retry, tell });
+  const slots = createAttachSlots({
+    store,
+    signal,
+    onError: (error) =>
+      log.warn("the attach slots could not be counted; each grant is compared in the store", { error }),
+  });
+  const decisions = createVolumeDecisions({
+    store,
+    cache,
+    clock,
+    ids,
+    issuer,
+    signal,
+    slots,
+    attachLimit,
+    retry,
+    tell,
+  });
   const insertion = createVolumeInsertion({ store, decisions, cache, ids, tell });
 
   return {
@@ -184,7 +210,9 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
         const revs = await decisions.commitOnce(commit, [ref]);
         if (Array.isArray(revs)) cache.keep(volumeKey(ref), { volume: held.volume, rev: held.rev + 1 });
       }),
-    async learnOf(key, rev) {
+    async learnOf(key, rev, node) {
+      // Whatever is remembered of the volume: it may have been read since, and the slots not counted.
+      slots.learnOf(key, node);
       const nothingNew = (): boolean => rev !== undefined && (cache.get(key)?.rev ?? 0) >= rev;
       if (nothingNew()) return;
       const ref = refOfKey(key);
@@ -198,6 +226,7 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
     forgetAll() {
       cache.clear();
       recentlyEnded.clear();
+      slots.forgetAll();
       changes.publishAll();
     },
     onCommit(listener) {
@@ -208,6 +237,8 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
       const notice: CommitNotice = { keys: [volumeKey(ref)], related: [], ended: [], due: undefined, reminded: true };
       for (const listener of listeners) listener(notice);
     },
+    slots,
+    attachLimit,
     commits: decisions.commits,
   };
 };

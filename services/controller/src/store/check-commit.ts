@@ -71,6 +71,10 @@ export const checkCommit = (commit: Commit): void => {
     if (!count(expectedRev, 0)) say(`${field}.expectedRev`, "is no revision");
   }
   for (const entry of aloneEntries(commit)) checkEntry(entry, "alone");
+  for (const [i, { entry, count: most }] of (commit.atMost ?? []).entries()) {
+    checkEntry(entry, `atMost[${i}]`);
+    if (!count(most, 0)) say(`atMost[${i}].count`, "is no number of records");
+  }
   for (const [i, event] of commit.events.entries()) {
     const field = `events[${i}] (${named(event.ref)})`;
     say(`${field}.ref.key`, keyFault(event.ref.key));

@@ -1,7 +1,8 @@
 /** What the controller relies on in its store. One suite; the tests beside each implementation run it. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Commit, IndexEntry, StoredEvent } from "../domain/store-types.ts";
+import type { Commit, StoredEvent } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
+import { describeStoreBounds } from "./store-bounds.ts";
 import { describeStoreModel } from "./store-model.ts";
 import { commitOf, keysOf, ref, take, uniqueNames, write } from "./test-commits.ts";
 
@@ -311,17 +312,7 @@ export const describeStore = (name: string, open: () => Promise<StoreHarness>): 
       });
     });
 
-    it("counts the records with an entry, however many they are", async () => {
-      const entry = { index: "n", value: fresh("v") };
-      expect(await store.count(entry)).toBe(0);
-      const keys = Array.from({ length: 300 }, (_, n) => `${entry.value}-${String(n).padStart(3, "0")}`);
-      const all = (rev: number, indexes: readonly IndexEntry[]) =>
-        commitOf(keys.map((key) => write(key, rev, "1", { indexes })));
-      await store.commit(all(0, [entry, { index: "n", value: fresh("other") }]));
-      expect(await harness.other.count(entry)).toBe(300);
-      await store.commit(commitOf(keys.slice(100, 250).map((key) => write(key, 1, null))));
-      expect(await store.count(entry)).toBe(150);
-    });
+    describeStoreBounds({ store: () => store, other: () => harness.other, fresh });
 
     describe("a commit that expects records it does not write", () => {
       it("passes while each has its revision, and is refused whole otherwise", async () => {

@@ -49,7 +49,7 @@ const grantOver =
       [...volumes].map(([key, v]) => [key, Object.entries(v.claims).filter(([uid]) => !mine.has(uid))]),
     );
     const seen: VolumesByKey = new Map([...volumes].map(([key, v]) => [key, change(v, mine)]));
-    const { changes, blocking } = grantSet(seen, members, factsOf, at);
+    const { changes, ...rest } = grantSet(seen, members, factsOf, at);
     const back = [...changes].map(([key, c]): [string, Change] => [
       key,
       c.volume === null
@@ -59,7 +59,7 @@ const grantOver =
             volume: { ...c.volume, claims: { ...Object.fromEntries(others.get(key) ?? []), ...c.volume.claims } },
           },
     ]);
-    return { changes: new Map(back), blocking };
+    return { changes: new Map(back), ...rest };
   };
 
 const dropAttach = (volume: VolumeRecord, claim: Claim, at: Moment): Change => {

@@ -44,6 +44,7 @@ export const encodeCommit = (keys: RedisKeys, commit: Commit) => {
   const names = [keys.meta, keys.events, keys.expiry, keys.answer(shortened(commit.opId)), ...records];
   const rest = [
     tabbed(expects.map(({ expectedRev }) => expectedRev)),
+    tabbed((commit.atMost ?? []).flatMap(({ entry, count }) => [entryOf(entry), count])),
     ...commit.writes.flatMap(wordsOf),
     ...commit.events.flatMap((event) => [event.type, memberOf(event.ref), event.body]),
   ];
@@ -77,6 +78,10 @@ export const decodeCommit = (commit: Commit, runId: string, reply: unknown): Com
     }
     case "crowded":
       return { kind: "result", result: { ok: false, conflicts: [], crowded: true } };
+    case "full": {
+      const full = fields.flatMap((nth) => commit.atMost?.[Number(nth) - 1]?.entry ?? []);
+      return { kind: "result", result: { ok: false, conflicts: [], full } };
+    }
     case "unvetted":
       return { kind: "unvetted", runId: text(0), vettedRunId: text(1), gen: Number(fields[2]) };
     case "foreign":

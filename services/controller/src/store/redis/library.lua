@@ -136,6 +136,35 @@ local function crowded(index, writes)
   return false
 end
 
+-- How many records carry the entry; as above, what has ended and is not swept yet counts.
+local function carried(index)
+  local found = redis.call('ZCARD', index)
+  for _, lowest in ipairs(redis.call('ZRANGE', directory_of(index), 0, -1)) do
+    found = found + redis.call('ZCARD', leaf_key(index, lowest))
+  end
+  return found
+end
+
+local function carries(places, entry)
+  return string.find('\t' .. places .. '\t', '\t' .. entry .. '\t', 1, true) ~= nil
+end
+
+-- {'full', …}: the entries, by their place in the list, of which these writes would make more than there may be.
+local function full_of(prefix, bounds, writes)
+  local full, nth = { 'full' }, 0
+  local words = parts(bounds)
+  for entry in words do
+    local most, added = tonumber(words()), 0
+    nth = nth + 1
+    for _, write in ipairs(writes) do
+      if write.there == '1' and carries(write.indices, entry) then added = added + 1 end
+      if carries(write.record.indices, entry) then added = added - 1 end
+    end
+    if added > 0 and carried(prefix .. 'i:' .. entry) + added > most then full[#full + 1] = nth end
+  end
+  return full
+end
+
 -- Places -------------------------------------------------------------------------------------------------------------------
 
 local function leave_places(prefix, member, record, kept_queues, kept_indices)
@@ -204,10 +233,11 @@ end
 -- ARGV 1 prefix, 2 clusterUid, 3 run_id that must be the vetted one ('' = need not be), 4 lowest generation, 5 events kept,
 --      6 index:value entries, parted by tabs, that no other record may carry;
 --      7 revisions, parted by tabs, of as many records that are only compared: theirs are the last KEYS;
+--      8 index:value entries with the most records that may carry each by turns, parted by tabs: compared when this adds one;
 --      then 8 a write: member, expected revision, 1 or 0 = remove, body, time to live in ms or 0, queues, their due times, and
 --      index:value entries, each parted by tabs; then 3 an event: type, member, body
 -- returns {'ok', seq, 'rev,rev,…'} | {'conflict', nth record key, live revision, …} | {'unvetted', run_id, vettedRunId, gen}
---       | {'foreign', clusterUid} | {'crowded'}
+--       | {'foreign', clusterUid} | {'crowded'} | {'full', nth entry of 8, …}
 local function commit(keys, args)
   local meta, events, expiry, answer = keys[1], keys[2], keys[3], keys[4]
   local prefix = args[1]
@@ -236,7 +266,7 @@ local function commit(keys, args)
   for rev in parts(args[7]) do compared[#compared + 1] = rev end
   local written = #keys - 4 - #compared
   for nth = 1, written do
-    local at = 7 + (nth - 1) * 8
+    local at = 8 + (nth - 1) * 8
     local record = compare(nth, args[at + 2])
     writes[nth] = {
       key = keys[4 + nth], record = record, member = args[at + 1], there = args[at + 3], body = args[at + 4],
@@ -248,10 +278,12 @@ local function commit(keys, args)
   for entry in parts(args[6]) do
     if crowded(prefix .. 'i:' .. entry, writes) then return { 'crowded' } end
   end
+  local full = full_of(prefix, args[8], writes)
+  if #full > 1 then return full end
 
   -- L1: from here on nothing is refused. Events first: the one command that could find the keys at odds with each other.
   local seq = tonumber(head[2])
-  local first_event = 8 + #writes * 8
+  local first_event = 9 + #writes * 8
   for at = first_event, #args, 3 do
     seq = seq + 1
     local id = string.format('0-%.0f', seq)
@@ -303,14 +335,12 @@ local function list(keys, args)
   return answer
 end
 
--- count: how many records have a place in an index, leaf by leaf.
--- KEYS 1 index   ARGV none   returns the count
+-- count: how many records carry each entry.
+-- KEYS indices   ARGV none   returns one number each
 local function count(keys)
-  local sum = redis.call('ZCARD', keys[1])
-  for _, lowest in ipairs(redis.call('ZRANGE', directory_of(keys[1]), 0, -1)) do
-    sum = sum + redis.call('ZCARD', leaf_key(keys[1], lowest))
-  end
-  return sum
+  local answer = {}
+  for nth, key in ipairs(keys) do answer[nth] = carried(key) end
+  return answer
 end
 
 -- identity: which process this is, and whose data it holds.

@@ -5,6 +5,7 @@ const letters: Readonly<Record<AggregateKind, string>> = {
   volume: "v",
   "claim-set": "c",
   node: "n",
+  "attach-limit": "l",
   snapshot: "s",
   group: "g",
   plugin: "p",

@@ -151,8 +151,11 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
       const next = reply[0] ?? "";
       return next === "" ? { records } : { records, next };
     },
-    count: async ({ index, value }) =>
-      Number(await ask("count", "FCALL_RO", libraryFunctions.count, 1, keys.index(index, value))),
+    async count(entries) {
+      if (entries.length === 0) return [];
+      const names = entries.map(({ index, value }) => keys.index(index, value));
+      return (await ask("count", "FCALL_RO", libraryFunctions.count, names.length, ...names)) as number[];
+    },
     commit,
     async due(queue, now, limit): Promise<readonly DueEntry[]> {
       const range = [keys.queue(queue), "-inf", now, "BYSCORE", "LIMIT", 0, limit, "WITHSCORES"];

@@ -31,6 +31,11 @@ interface Row {
 export const headOf = (db: SqliteDatabase): number =>
   db.one<{ seq: number }>("SELECT seq FROM sqlite_sequence WHERE name = 'events'")?.seq ?? 0;
 
+/** How many records carry the entry. */
+export const carriersOf = (db: SqliteDatabase, { index, value }: IndexEntry): number =>
+  db.one<{ found: number }>("SELECT count(*) AS found FROM entries WHERE name = ? AND value = ?", index, value)
+    ?.found ?? 0;
+
 /** To be run inside a transaction: compares everything, then writes everything. */
 export const createSqliteCommit = (options: SqliteCommitOptions): ((commit: Commit) => CommitResult) => {
   const { db, runId, life, now, maxEvents } = options;
@@ -84,6 +89,21 @@ export const createSqliteCommit = (options: SqliteCommitOptions): ((commit: Comm
       )
       .some(({ kind, key }) => !writes.some(({ ref }) => ref.kind === kind && ref.key === key));
 
+  const carries = ({ kind, key }: AggregateRef, { index, value }: IndexEntry): boolean =>
+    db.one("SELECT 1 FROM entries WHERE name = ? AND value = ? AND key = ? AND kind = ?", index, value, key, kind) !==
+    undefined;
+
+  const tooMany = (
+    { entry, count }: NonNullable<Commit["atMost"]>[number],
+    writes: readonly RecordWrite[],
+  ): boolean => {
+    const added = writes.reduce((sum, { ref, body, indexes }) => {
+      const after = body !== null && indexes.some(({ index, value }) => index === entry.index && value === entry.value);
+      return sum + Number(after) - Number(carries(ref, entry));
+    }, 0);
+    return added > 0 && carriersOf(db, entry) + added > count;
+  };
+
   return (commit) => {
     const known = db.one<{ result: string }>("SELECT result FROM operations WHERE op = ?", commit.opId);
     if (known !== undefined) return JSON.parse(known.result) as CommitResult; // S2
@@ -99,6 +119,8 @@ export const createSqliteCommit = (options: SqliteCommitOptions): ((commit: Comm
     if (conflicts.length > 0) return { ok: false, conflicts };
     if (aloneEntries(commit).some((entry) => crowded(entry, commit.writes)))
       return { ok: false, conflicts: [], crowded: true };
+    const full = (commit.atMost ?? []).filter((bound) => tooMany(bound, commit.writes)).map(({ entry }) => entry);
+    if (full.length > 0) return { ok: false, conflicts: [], full };
 
     const revs = commit.writes.map((one) => write(one, at));
     for (const { type, ref, body } of commit.events)

@@ -20,7 +20,7 @@ import { eventToken } from "../event-token.ts";
 import type { StateFile } from "../state-file.ts";
 import { storeUnvetted } from "../store-errors.ts";
 import { schemaNewer } from "../store-unfit-error.ts";
-import { createSqliteCommit, headOf } from "./sqlite-commit.ts";
+import { carriersOf, createSqliteCommit, headOf } from "./sqlite-commit.ts";
 import { openSqliteDatabase, type SqliteDatabase } from "./sqlite-database.ts";
 import { watchSqlite } from "./sqlite-events.ts";
 import { establishLineage } from "./sqlite-lineage.ts";
@@ -103,8 +103,7 @@ export const createSqliteStore = (options: SqliteStoreOptions): SqliteStore => {
       const last = rows.at(-1);
       return rows.length < limit || last === undefined ? { records } : { records, next: last.key };
     },
-    count: async ({ index, value }) =>
-      db.one<{ n: number }>("SELECT count(*) AS n FROM entries WHERE name = ? AND value = ?", index, value)?.n ?? 0,
+    count: async (entries) => entries.map((entry) => carriersOf(db, entry)),
     async commit(commit) {
       checkCommit(commit);
       const result = db.transaction(() => apply(commit)); // S1

@@ -1,0 +1,54 @@
+import type { Outcome } from "../domain/outcome.ts";
+import { slotKey } from "../domain/slots.ts";
+import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
+import { nodePluginOf } from "../records/node-plugin.ts";
+import type { StepDeps } from "./step-run.ts";
+
+const pageSize = 500;
+
+/** Attachments of the plugin there that its answers proved: what is only being made may not be there. */
+const provenOn = async ({ records }: StepDeps, slots: string, node: string): Promise<number> => {
+  let proven = 0;
+  let after: string | undefined;
+  do {
+    const page = await records.list("slot", slots, { after, limit: pageSize });
+    for (const { volume } of page.volumes) {
+      const state = volume.attachments[node]?.state;
+      if (state !== undefined && state !== "ATTACHING") proven += 1;
+    }
+    after = page.next;
+  } while (after !== undefined);
+  return proven;
+};
+
+/**
+ * CSI, ControllerPublishVolume, RESOURCE_EXHAUSTED: the node takes no more than it has. No further grant is made there until the plugin
+ * is asked again, and this volume tries again when a slot is freed. A success beyond what was learned proves that it was wrong.
+ */
+export const learnFromAttach = async (
+  deps: StepDeps,
+  volume: VolumeRecord,
+  node: string,
+  outcome: Outcome<unknown>,
+): Promise<void> => {
+  const { records, learned, nodes, log } = deps;
+  const { plugin } = volume;
+  const known = records.attachLimit(plugin, node);
+  const full = outcome.kind !== "done" && outcome.failure.nodeFull === true;
+  if (!full && (outcome.kind !== "done" || !known.learned)) return;
+  const slots = slotKey(plugin, node);
+  if (full) records.slots.refused(slots, volumeKey(volume));
+  const half = nodePluginOf(nodes.get(node), plugin);
+  if (half === undefined) return;
+  try {
+    const proven = await provenOn(deps, slots, node);
+    if (full && proven < known.limit) {
+      log.warn("a plugin takes no more volumes on a node than it has there", { plugin, node, attached: proven });
+      await learned.learn(half, node, proven);
+    }
+    if (!full && proven > known.limit) await learned.forget(plugin, node);
+  } catch (error) {
+    deps.signal.throwIfAborted();
+    log.warn("what a plugin takes on a node could not be stored", { plugin, node, error });
+  }
+};

@@ -1,0 +1,115 @@
+/**
+ * What plugins taught about nodes: RESOURCE_EXHAUSTED of ControllerPublishVolume says that the node takes no more than it has, whatever
+ * NodeGetInfo told. It is stored, so that every controller knows, and ends by itself, so that the plugin is asked again: after a
+ * while, and as soon as another instance of it, or another limit, is seen on the node.
+ */
+import type { NodePlugin } from "../domain/node.ts";
+import { slotKey } from "../domain/slots.ts";
+import type { StoredRecord } from "../domain/store-types.ts";
+import type { Ids, Store } from "../ports.ts";
+
+export interface LearnedLimits {
+  /** Reads all of them: at the start, and when changes may have been missed. */
+  load(): Promise<void>;
+  /** Another controller wrote it. */
+  learnOf(slots: string): Promise<void>;
+  /** undefined = nothing was learned that still holds for this instance. */
+  of(half: NodePlugin, node: string): number | undefined;
+  /** The plugin refused one more beside so many. */
+  learn(half: NodePlugin, node: string, limit: number): Promise<void>;
+  /** It took more than was learned. */
+  forget(plugin: string, node: string): Promise<void>;
+}
+
+interface Learned {
+  readonly slots: string;
+  readonly limit: number;
+  readonly until: number;
+  /** Who was asked: another instance, or another word of it, is asked anew. */
+  readonly instance: string;
+  readonly maxVolumes: number;
+}
+
+/** How long nothing more is tried there. Long enough not to fail one workload after another, short enough for a wrong word. */
+const heldMs = 10 * 60_000;
+const index = { index: "limit-all", value: "all" } as const;
+const pageSize = 500;
+const rounds = 3;
+
+const refOf = (slots: string) => ({ kind: "attach-limit", key: slots }) as const;
+
+// Only this file writes these records, so that what parses has the type that was written.
+const decode = ({ body }: StoredRecord): Learned => JSON.parse(body) as Learned;
+
+export const createLearnedLimits = (deps: {
+  readonly store: Pick<Store, "get" | "list" | "commit">;
+  readonly ids: Pick<Ids, "uuid">;
+  readonly now: () => number;
+}): LearnedLimits => {
+  const { store, ids, now } = deps;
+  const known = new Map<string, Learned>();
+
+  const take = (learned: Learned): void => void known.set(learned.slots, learned);
+
+  /** The last word counts, whoever said it. */
+  const write = async (slots: string, learned: Learned | undefined): Promise<void> => {
+    const ref = refOf(slots);
+    for (let round = 0; round < rounds; round += 1) {
+      const before = await store.get(ref);
+      if (before === undefined && learned === undefined) break;
+      const { ok } = await store.commit({
+        opId: ids.uuid(),
+        writes: [
+          {
+            ref,
+            expectedRev: before?.rev ?? 0,
+            body: learned === undefined ? null : JSON.stringify(learned),
+            indexes: [index],
+            due: [],
+            ttlMs: heldMs,
+          },
+        ],
+        events: [{ type: "attach-limit", ref, body: JSON.stringify({ limit: learned?.limit ?? 0 }) }],
+        requiresVetted: false,
+      });
+      if (ok) break;
+    }
+    if (learned === undefined) known.delete(slots);
+    else take(learned);
+  };
+
+  return {
+    async load() {
+      known.clear();
+      let after: string | undefined;
+      do {
+        const page = await store.list({ ...index, limit: pageSize, ...(after === undefined ? {} : { after }) });
+        for (const record of page.records) take(decode(record));
+        after = page.next;
+      } while (after !== undefined);
+    },
+    async learnOf(slots) {
+      const stored = await store.get(refOf(slots));
+      if (stored === undefined) known.delete(slots);
+      else take(decode(stored));
+    },
+    of(half, node) {
+      const slots = slotKey(half.name, node);
+      const learned = known.get(slots);
+      if (learned === undefined) return undefined;
+      if (learned.until > now() && learned.instance === half.instance && learned.maxVolumes === half.maxVolumes)
+        return learned.limit;
+      known.delete(slots);
+      return undefined;
+    },
+    async learn(half, node, limit) {
+      const slots = slotKey(half.name, node);
+      const { instance, maxVolumes } = half;
+      await write(slots, { slots, limit, until: now() + heldMs, instance, maxVolumes });
+    },
+    async forget(plugin, node) {
+      const slots = slotKey(plugin, node);
+      if (known.has(slots)) await write(slots, undefined);
+    },
+  };
+};
