@@ -13,6 +13,7 @@ import { startTelemetry } from "@holdfast/shared/telemetry";
 import { createTracing } from "@holdfast/shared/tracing";
 import { createClaimService } from "./api/claim-service.ts";
 import { addControllerServices } from "./api/controller-services.ts";
+import { createEventService } from "./api/event-service.ts";
 import { createSecretService } from "./api/secret-service.ts";
 import { createVolumeService } from "./api/volume-service.ts";
 import { createCommands } from "./commands/commands.ts";
@@ -268,6 +269,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       ...nodeParts,
       volumes: createVolumeService({ ...api, stats }),
       claims: createClaimService(api),
+      events: createEventService({ feed: store }),
       secrets: createSecretService({ secrets: kept.commands, tracing }),
       repair: repair.service,
     });

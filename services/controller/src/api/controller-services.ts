@@ -19,6 +19,7 @@ export interface ControllerServices {
   readonly plugins: Implementation<typeof PluginServiceDefinition>;
   readonly repair: Implementation<typeof RepairServiceDefinition>;
   readonly secrets: Implementation<typeof SecretServiceDefinition>;
+  readonly events: Implementation<typeof EventServiceDefinition>;
   readonly link: Partial<Implementation<typeof ControllerLinkServiceDefinition>>;
 }
 
@@ -36,7 +37,7 @@ export const addControllerServices = (
   server.add(SnapshotServiceDefinition, unimplemented(SnapshotServiceDefinition, {}));
   server.add(PlacementServiceDefinition, unimplemented(PlacementServiceDefinition, {}));
   server.add(SecretServiceDefinition, services.secrets);
-  server.add(EventServiceDefinition, unimplemented(EventServiceDefinition, {}));
+  server.add(EventServiceDefinition, services.events);
   return [
     VolumeServiceDefinition,
     ClaimServiceDefinition,
@@ -44,6 +45,7 @@ export const addControllerServices = (
     PluginServiceDefinition,
     RepairServiceDefinition,
     SecretServiceDefinition,
+    EventServiceDefinition,
     ControllerLinkServiceDefinition,
   ].map(({ fullName }) => fullName);
 };

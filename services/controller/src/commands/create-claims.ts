@@ -38,15 +38,16 @@ const storeOrder = async (
   order: ClaimOrder,
   refs: readonly VolumeRef[],
   decide: DecideMany,
+  by: Caller,
 ): Promise<readonly ChangeResult[]> => {
   const { workload } = order;
   const wanted = new Set(refs.map(volumeKey));
   const others = records.knownOf(namespace, workload).some(({ volume }) => !wanted.has(volumeKey(volume)));
-  const results = others ? undefined : await records.changeAlone({ namespace, workload }, refs, decide);
+  const results = others ? undefined : await records.changeAlone({ namespace, workload }, refs, decide, { by });
   if (results?.some(({ changed }) => changed)) return results;
   const taken = takenAlias(order, await volumesOfWorkload(records, namespace, workload));
   if (taken !== undefined) throw claimExists(taken.claim, taken.volume, "volume");
-  return results ?? (await records.changeMany(refs, decide));
+  return results ?? (await records.changeMany(refs, decide, { by }));
 };
 
 const stateOfNode = ({ record, live }: NodeView): string => {
@@ -59,6 +60,7 @@ export const placeOrder = async (
   deps: CommandDeps,
   namespace: string,
   order: ClaimOrder,
+  caller: Caller,
 ): Promise<readonly ClaimView[]> => {
   const { nodes, gate } = deps;
   const node = nodes.get(order.node);
@@ -81,11 +83,11 @@ export const placeOrder = async (
     uids = decision.uids;
     return refs.map((ref) => decision.changes.get(volumeKey(ref)));
   };
-  const results = await storeOrder(deps, namespace, order, refs, decide).catch(async (error: unknown) => {
+  const results = await storeOrder(deps, namespace, order, refs, decide, caller).catch(async (error: unknown) => {
     if (!isHoldfastError(error) || error.reason !== "ATTACH_LIMIT") throw error;
     // Another controller may have freed a slot that is not known of here yet.
     await deps.records.slots.recount([slotKey(error.metadata["plugin"] ?? "", order.node)]);
-    return await storeOrder(deps, namespace, order, refs, decide);
+    return await storeOrder(deps, namespace, order, refs, decide, caller);
   });
   const living = new Map(
     results.flatMap((result) => {
@@ -117,17 +119,22 @@ export const createClaimsCommand =
       readOnly: spec.readOnly,
       uid: ids.uuid(),
     }));
-    return await placeOrder(deps, input.namespace, {
-      workload: input.workload,
-      node: input.node,
-      wanted,
-      requestId: input.requestId,
-      ticket: newTicket(deps, now),
-      queue: input.queue.enabled,
-      queueDeadline: now + (input.queue.deadlineMs ?? limits.defaultQueueMs),
-      after: input.after ?? [],
-      trace: traceOf(caller, now),
-    });
+    return await placeOrder(
+      deps,
+      input.namespace,
+      {
+        workload: input.workload,
+        node: input.node,
+        wanted,
+        requestId: input.requestId,
+        ticket: newTicket(deps, now),
+        queue: input.queue.enabled,
+        queueDeadline: now + (input.queue.deadlineMs ?? limits.defaultQueueMs),
+        after: input.after ?? [],
+        trace: traceOf(caller, now),
+      },
+      caller,
+    );
   };
 
 export const newTicket = (deps: CommandDeps, now: number): string => ticketAt(now, deps.ids.uuid());

@@ -37,14 +37,18 @@ export const deleteVolumeCommand =
     validateDeleteVolume(input);
     const trace = caller.traceparent === undefined ? undefined : { parent: caller.traceparent, at: clock.now() };
     let otherLife = false;
-    const result = await records.change(input, (volume, at) => {
-      otherLife = input.uid !== "" && input.uid !== volume.uid;
-      if (otherLife) return { volume, ended: [], notes: [] };
-      guard(volume);
-      const change = deleteWanted(volume, trace, at);
-      if (change.volume === null || change.volume === volume) return change;
-      return { ...change, volume: { ...change.volume, changedBy: { who: caller.who, why: caller.why } } };
-    });
+    const result = await records.change(
+      input,
+      (volume, at) => {
+        otherLife = input.uid !== "" && input.uid !== volume.uid;
+        if (otherLife) return { volume, ended: [], notes: [] };
+        guard(volume);
+        const change = deleteWanted(volume, trace, at);
+        if (change.volume === null || change.volume === volume) return change;
+        return { ...change, volume: { ...change.volume, changedBy: { who: caller.who, why: caller.why } } };
+      },
+      { by: caller },
+    );
     if (result.volume !== null && !otherLife) {
       if (!result.changed) records.remind(result.volume);
       return { volume: result.volume, rev: result.rev };

@@ -29,18 +29,22 @@ const obstacleError = (volume: VolumeRecord, obstacle: DeregisterObstacle): Hold
 /** Forgets a volume that nobody uses. The storage is not touched; what stays there is told, also to a repeat. */
 export const deregisterVolumeCommand =
   ({ records }: CommandDeps): Commands["deregisterVolume"] =>
-  async (input) => {
+  async (input, caller) => {
     validateDeleteVolume(input);
     let otherLife = false;
     let left: VolumeRecord | undefined;
-    const result = await records.change(input, (volume) => {
-      otherLife = input.uid !== "" && input.uid !== volume.uid;
-      if (otherLife) return noChange(volume);
-      const obstacle = deregisterObstacle(volume);
-      if (obstacle !== undefined) throw obstacleError(volume, obstacle);
-      left = volume;
-      return deregistered(volume);
-    });
+    const result = await records.change(
+      input,
+      (volume) => {
+        otherLife = input.uid !== "" && input.uid !== volume.uid;
+        if (otherLife) return noChange(volume);
+        const obstacle = deregisterObstacle(volume);
+        if (obstacle !== undefined) throw obstacleError(volume, obstacle);
+        left = volume;
+        return deregistered(volume);
+      },
+      { by: caller },
+    );
     if (result.changed && left !== undefined) return { plugin: left.plugin, externalId: left.externalId };
     // Gone before: asked again, or never known.
     const tombstone = await records.deleted(input);

@@ -46,15 +46,20 @@ export const handOverCommand =
     const missing = input.aliases.find((alias) => !wanted.some((w) => w.alias === alias));
     if (wanted.length === 0 || missing !== undefined)
       throw claimNotFound({ namespace: input.namespace, id: "" }, input.fromWorkload, missing ?? "");
-    return await placeOrder(deps, input.namespace, {
-      workload: input.toWorkload,
-      node: input.toNode,
-      wanted,
-      requestId: input.requestId,
-      ticket: newTicket(deps, now),
-      queue: true,
-      queueDeadline: now + (input.deadlineMs ?? limits.defaultQueueMs),
-      after: [input.fromWorkload],
-      trace: traceOf(caller, now),
-    });
+    return await placeOrder(
+      deps,
+      input.namespace,
+      {
+        workload: input.toWorkload,
+        node: input.toNode,
+        wanted,
+        requestId: input.requestId,
+        ticket: newTicket(deps, now),
+        queue: true,
+        queueDeadline: now + (input.deadlineMs ?? limits.defaultQueueMs),
+        after: [input.fromWorkload],
+        trace: traceOf(caller, now),
+      },
+      caller,
+    );
   };

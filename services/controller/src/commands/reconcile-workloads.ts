@@ -179,8 +179,10 @@ export const createWorkloadReconciliation = (
     if (!input.dryRun) {
       const volumes = [...new Map(stale.map(({ volume }) => [`${volume.namespace}/${volume.id}`, volume])).values()];
       for (const volume of volumes)
-        await records.change(volume, (now, at) =>
-          now.uid === volume.uid ? releaseThese(now, uids, trace, at) : noChange(now),
+        await records.change(
+          volume,
+          (now, at) => (now.uid === volume.uid ? releaseThese(now, uids, trace, at) : noChange(now)),
+          { by: caller },
         );
     }
     return {

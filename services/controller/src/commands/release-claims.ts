@@ -9,7 +9,7 @@ import type { VolumeRecords } from "../records/volume-records.ts";
 import { endedOfWorkload, isSelected, livingView, volumesOfWorkload } from "./claim-views.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import { traceOf } from "./create-claims.ts";
-import type { ClaimView, Commands, ReleaseClaimsInput } from "./model.ts";
+import type { Caller, ClaimView, Commands, ReleaseClaimsInput } from "./model.ts";
 import { validateSelection } from "./validate-claims.ts";
 
 const releaseAll = (volume: VolumeRecord, claims: readonly Claim[], trace: Claim["trace"], at: Moment): Change =>
@@ -27,17 +27,18 @@ const storeRelease = async (
   { namespace, workload }: ReleaseClaimsInput,
   wanted: (claim: Claim) => boolean,
   decide: DecideMany,
+  by: Caller,
 ): Promise<readonly ChangeResult[]> => {
   const meant = (found: readonly VersionedVolume[]) =>
     found.map(({ volume }) => volume).filter(({ claims }) => Object.values(claims).some(wanted));
   const known = records.knownOf(namespace, workload);
   const refs = meant(known);
   if (refs.length > 0 && refs.length === known.length) {
-    const results = await records.changeAlone({ namespace, workload }, refs, decide);
+    const results = await records.changeAlone({ namespace, workload }, refs, decide, { by });
     if (results?.some(({ changed }) => changed)) return results;
   }
   const all = meant(await volumesOfWorkload(records, namespace, workload));
-  return all.length === 0 ? [] : await records.changeMany(all, decide);
+  return all.length === 0 ? [] : await records.changeMany(all, decide, { by });
 };
 
 /** Wants the claims gone, all of them in one commit. What is gone already, or never was, is no error. */
@@ -49,11 +50,11 @@ export const releaseClaimsCommand =
     const wanted = isSelected(input);
     const factsOf = createGrantFacts(deps);
     const trace = traceOf(caller, clock.now());
-    const results = await storeRelease(records, input, wanted, (volumes, at) =>
+    const decide: DecideMany = (volumes, at) =>
       volumes.map((volume) =>
         volume === undefined ? undefined : releaseAll(volume, Object.values(volume.claims).filter(wanted), trace, at),
-      ),
-    );
+      );
+    const results = await storeRelease(records, input, wanted, decide, caller);
     // Asked again: what is owed is tried now, and not when its own pause is over.
     for (const { volume, changed } of results) if (!changed && volume !== null) records.remind(volume);
     const views = results.flatMap(({ volume, rev, ended }): readonly ClaimView[] => [

@@ -84,6 +84,7 @@ export const updateVolumeCommand =
       },
       {
         expectedRev: input.expectedRevision === 0 ? undefined : input.expectedRevision,
+        by: caller,
         expects: () => secrets.expected(Object.values(update.secretRefs ?? {})),
       },
     );

@@ -45,6 +45,7 @@ export const claimNote = (volume: VolumeRecord, claim: Claim): Note => ({
   body: {
     namespace: volume.namespace,
     volume: volume.id,
+    plugin: volume.plugin,
     workload: claim.workload,
     alias: claim.alias,
     uid: claim.uid,

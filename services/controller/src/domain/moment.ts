@@ -9,4 +9,6 @@ export interface Moment {
   readonly random: number;
   readonly retry: RetryRule;
   readonly traceId?: string;
+  /** Who asked for it; absent when it follows from what was asked for before. */
+  readonly by?: { readonly who: string; readonly why: string };
 }

@@ -4,6 +4,7 @@ import { type AttachLimit, slotKey } from "../domain/slots.ts";
 import type { Commit, EventWrite, RecordWrite, StoredRecord } from "../domain/store-types.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
 import { auditOf } from "./audit-records.ts";
+import { eventBody } from "./event-body.ts";
 import {
   encodeClaimTombstone,
   encodeDeleteMark,
@@ -79,8 +80,7 @@ export const buildCommit = (
     const audited = auditOf(change.audit, { now: at.now, revisionBefore: before.rev }, ref, before.rev + 1);
     writes.push(...audited.writes);
     events.push(...audited.events);
-    for (const note of change.notes)
-      events.push({ type: note.type, ref, body: JSON.stringify({ ...note.body, rev: before.rev + 1 }) });
+    for (const note of change.notes) events.push({ type: note.type, ref, body: eventBody(note, before.rev + 1, at) });
     if (change.volume === null || !grantsOrOffers(before.volume, change.volume)) continue;
     requiresVetted = true;
     for (const bound of boundsOf(before.volume, change.volume, limitOf)) bounds.set(bound.entry.value, bound);

@@ -17,6 +17,7 @@ import type { Commit, ExpectedRecord, IndexEntry } from "../domain/store-types.t
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { Ids, Store } from "../ports.ts";
 import type { AttachSlots } from "./attach-slots.ts";
+import { type Cause, causeOf } from "./event-body.ts";
 import type { RecordCache } from "./record-cache.ts";
 import { staleAgainst } from "./stale-against.ts";
 import { decodeVolume, deleteMarkRef, volumeRef, volumeTombstoneRef } from "./volume-codec.ts";
@@ -27,9 +28,7 @@ export interface VersionedVolume {
   readonly rev: number;
 }
 
-export interface ChangeOptions {
-  /** Goes into the last error of failed attempts. */
-  readonly traceId?: string | undefined;
+export interface ChangeOptions extends Cause {
   /** Only over this revision of the first record; over another one the change is refused with REVISION_CONFLICT. */
   readonly expectedRev?: number | undefined;
   /** Asked before each commit: records that have to be as they are now when it is made, or it is decided anew. */
@@ -114,7 +113,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     opId: ids.uuid(),
     random: ids.random(),
     retry,
-    ...(options?.traceId === undefined ? {} : { traceId: options.traceId }),
+    ...causeOf(options),
   });
 
   const read = async (refs: readonly VolumeRef[]): Promise<readonly (VersionedVolume | undefined)[]> => {

@@ -6,6 +6,7 @@ import type { Commit } from "../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { Ids, Store } from "../ports.ts";
 import { auditOf } from "./audit-records.ts";
+import { eventBody, traceIdOf } from "./event-body.ts";
 import type { RecordCache } from "./record-cache.ts";
 import {
   type DeleteMark,
@@ -54,6 +55,12 @@ export interface VolumeInsertionDeps {
 
 const maxRounds = 5;
 
+/** The trace of the request that the record comes from. */
+const traceOf = ({ trace }: VolumeRecord): Pick<Moment, "traceId"> => {
+  const traceId = traceIdOf(trace?.parent);
+  return traceId === undefined ? {} : { traceId };
+};
+
 const expectsNothing: Expects = async () => [];
 
 const outcomeUnknown = (ref: VolumeRef): HoldfastError =>
@@ -70,11 +77,8 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
   const commitOf = (volume: VolumeRecord, { notes, audit }: Change, at: Moment) => {
     const { write, due } = encodeVolume(volume, 0, at.now);
     const audited = auditOf(audit, { now: at.now, revisionBefore: 0 }, volumeRef(volume), 1);
-    const events = notes.map(({ type, body }) => ({
-      type,
-      ref: volumeRef(volume),
-      body: JSON.stringify({ ...body, rev: 1 }),
-    }));
+    const asked = { ...at, by: volume.changedBy, ...traceOf(volume) };
+    const events = notes.map((note) => ({ type: note.type, ref: volumeRef(volume), body: eventBody(note, 1, asked) }));
     const writes = [write, ...audited.writes];
     return {
       commit: { opId: at.opId, writes, events: [...events, ...audited.events], requiresVetted: false } satisfies Commit,

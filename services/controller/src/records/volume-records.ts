@@ -67,6 +67,7 @@ export interface VolumeRecords extends VolumeInsertion {
     workload: { readonly namespace: string; readonly workload: string },
     refs: readonly VolumeRef[],
     decide: DecideMany,
+    options?: ChangeOptions,
   ): Promise<readonly ChangeResult[] | undefined>;
   /** The change that gives a volume its storage, as long as no other record stands for that. undefined = one does: nothing was written. */
   changeOwning(
@@ -185,8 +186,8 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
       return result ?? nothingThere;
     },
     changeMany: decisions.changeMany,
-    changeAlone: ({ namespace, workload }, refs, decide) =>
-      decisions.changeAlone({ index: claimWorkload, value: workloadValue(namespace, workload) }, refs, decide),
+    changeAlone: ({ namespace, workload }, refs, decide, options) =>
+      decisions.changeAlone({ index: claimWorkload, value: workloadValue(namespace, workload) }, refs, decide, options),
     async changeOwning(storage, ref, decide, options) {
       const results = await decisions.changeAlone(externalEntry(storage), [ref], onlyOne(decide), options);
       return results === undefined ? undefined : (results[0] ?? nothingThere);

@@ -59,10 +59,10 @@ const decode = ({ ref, rev, body }: StoredRecord): StoredSecret => {
   }
 };
 
-const eventOf = ({ namespace, name }: SecretName, note: SecretNote): EventWrite => ({
+const eventOf = ({ namespace, name, updatedAt }: SecretRecord, note: SecretNote): EventWrite => ({
   type: "secret",
   ref: refOf({ namespace, name }),
-  body: JSON.stringify({ namespace, secret: name, ...note }),
+  body: JSON.stringify({ namespace, secret: name, at: updatedAt, ...note }),
 });
 
 export const createSecretRecords = ({ store, ids }: { readonly store: Store; readonly ids: Ids }): SecretRecords => {

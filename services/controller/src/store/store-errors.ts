@@ -39,10 +39,11 @@ export const storeForeign = (store: string, found: string, own: string): Holdfas
     metadata: { store, found, own },
   });
 
-export const eventsTrimmed = (token: string, why: string): HoldfastError =>
+/** `oldest` is where the history begins now, as far as that is known. */
+export const eventsTrimmed = (token: string, why: string, oldest = ""): HoldfastError =>
   new HoldfastError({
     kind: "out_of_range",
     reason: "EVENTS_TRIMMED",
     message: `events after ${token} are not all there any more (${why}): list again and watch from the new token`,
-    metadata: { token },
+    metadata: { token, oldest_token: oldest },
   });

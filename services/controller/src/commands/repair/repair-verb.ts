@@ -132,7 +132,8 @@ export const runVolumeVerb = async <Seen>(
     };
   };
   try {
-    const result = await (store === undefined ? records.change(ref, act) : store(act));
+    const by = { ...caller, why: `${verb}: ${asked.reason}` };
+    const result = await (store === undefined ? records.change(ref, act, { by }) : store(act));
     if (dry !== undefined) return dry;
     if (result?.changed !== true) throw volumeNotFound(ref);
   } catch (error) {

@@ -16,10 +16,12 @@ export interface WatchEventsOptions {
 const pageSize = 500;
 
 /** Numbers have no gaps, so that a gap says what was trimmed; the newest event is never trimmed, so that none at all says it too. */
-const following = (after: string, seq: number, read: readonly SequencedEvent[]): readonly SequencedEvent[] => {
+const following = (life: string, seq: number, read: readonly SequencedEvent[]): readonly SequencedEvent[] => {
+  const after = eventToken(life, seq);
   const first = read[0]?.seq;
   if (first === undefined && seq > 0) throw eventsTrimmed(after, "the stream ends before it");
-  if (first !== undefined && first > seq + 1) throw eventsTrimmed(after, "they were pruned");
+  if (first !== undefined && first > seq + 1)
+    throw eventsTrimmed(after, "they were pruned", eventToken(life, first - 1));
   return first === seq ? read.slice(1) : read;
 };
 
@@ -38,7 +40,7 @@ export async function* watchEvents(options: WatchEventsOptions): AsyncIterable<S
       // From the own position on, which is there unless something was trimmed or replaced.
       const from = `0-${Math.max(seq, 1)}`;
       const reply = await connection.call("XRANGE", stream, from, "+", "COUNT", pageSize + 1);
-      return following(eventToken(runId, seq), seq, decodeEvents(reply));
+      return following(runId, seq, decodeEvents(reply));
     } catch (error) {
       if (!(error instanceof CallFailure)) throw error;
       return undefined;

@@ -40,7 +40,7 @@ export async function* watchSqlite({
     const seen = changed.version();
     const rows = db.all<EventRow>("SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT ?", seq, pageSize);
     const first = rows[0]?.seq ?? headOf(db) + 1;
-    if (first > seq + 1) throw eventsTrimmed(eventToken(life, seq), "they were pruned");
+    if (first > seq + 1) throw eventsTrimmed(eventToken(life, seq), "they were pruned", eventToken(life, first - 1));
     for (const row of rows) {
       signal.throwIfAborted();
       seq = row.seq;
