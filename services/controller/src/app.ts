@@ -3,9 +3,6 @@ import { randomUUID } from "node:crypto";
 import path from "node:path";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { createFailpoints } from "@holdfast/shared/failpoints";
-import { identityFromMetadata, identityOfLocalSocket } from "@holdfast/shared/grpc/identity";
-import { createGrpcServer } from "@holdfast/shared/grpc/server";
-import { createAdminServer } from "@holdfast/shared/http/admin-server";
 import { createLifecycle } from "@holdfast/shared/lifecycle";
 import { createLogger, type Logger } from "@holdfast/shared/log/logger";
 import { createMetrics } from "@holdfast/shared/metrics";
@@ -37,6 +34,7 @@ import { createChanges } from "./records/changes.ts";
 import { createPluginRecords } from "./records/plugin-records.ts";
 import { wireRepair } from "./repair-wiring.ts";
 import { createSecretParts } from "./secrets-wiring.ts";
+import { wireServers } from "./server-wiring.ts";
 import { openStateDir } from "./state-dir.ts";
 import { openStore } from "./store/open-store.ts";
 
@@ -58,9 +56,6 @@ export interface App {
   /** Where it listens, with the real port. */
   address(): string;
 }
-
-/** Callers who sent no deadline may ask for the longest wait that there is. */
-const defaultDeadlineMs = 11 * 60_000;
 
 /** How long a start waits for what only makes its first answers better. */
 const startPatienceMs = 2_000;
@@ -230,15 +225,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       log,
       signal: work.signal,
     });
-    const server = createGrpcServer({
-      log,
-      metrics,
-      insecure,
-      // Whoever may open a unix socket is a local program, unless it says more of itself.
-      identity: config.listen.startsWith("unix:") ? identityOfLocalSocket : identityFromMetadata,
-      defaultDeadlineMs,
-      limits: { maxInFlight: config.maxInFlight, maxInFlightPerCaller: config.maxInFlightPerCaller },
-    });
+    const servers = wireServers({ config, gate, lifecycle, log, metrics });
     const listExternalVolumes = listExternalVolumesQuery({ records, plugins, listings: plugins.listings });
     const { stats, lookAtVolumes } = wireFigures({ ...acting, random: ids.random, metrics });
     const api = {
@@ -265,7 +252,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       log,
       signal: work.signal,
     });
-    const services = addControllerServices(server, {
+    const services = addControllerServices(servers.server, {
       ...nodeParts,
       volumes: createVolumeService({ ...api, stats }),
       claims: createClaimService(api),
@@ -283,17 +270,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       if (config.sweepInterval > 0) inBackground("comparing backends with the records", repair.sweep.run());
       return () => work.abort(new DOMException("the controller is stopping", "AbortError"));
     });
-    await lifecycle.start("gRPC", async () => {
-      listening = await server.listen(config.listen);
-      return () => server.stop({ graceMs: config.stopGrace });
-    });
-    await lifecycle.start("admin", async () => {
-      const notReady = () => (gate.state().open ? [] : [gate.state().reason]);
-      const admin = createAdminServer({ log, metrics, insecure, notReady });
-      log.info("admin listening", { address: await admin.listen(config.adminListen) });
-      return () => admin.stop();
-    });
-    for (const service of ["", ...services]) server.setServing(service, true);
+    listening = await servers.listen(services);
     log.info("ready", { address: listening, controller: id, incarnation, store: store.kind });
   };
 
