@@ -437,7 +437,7 @@ export const createWorld = async (
     get nodeCommands() {
       return controller.nodeCommands;
     },
-    countOf: async (entry: IndexEntry): Promise<number> => await store.count(entry),
+    countOf: async (entry: IndexEntry): Promise<number> => (await store.count([entry]))[0] ?? 0,
     get catalogue() {
       return controller.catalogue;
     },
