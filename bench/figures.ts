@@ -1,5 +1,6 @@
 import type { LongMountTable, PublicationMemory } from "./host-measures.ts";
 import type { HotPath, Verb } from "./hot-path.ts";
+import type { Lanes } from "./lanes.ts";
 import type { AgentMemory, VolumeMemory } from "./memory.ts";
 import type { Reactions } from "./reactions.ts";
 import type { Throughput } from "./throughput.ts";
@@ -19,6 +20,7 @@ export interface Figures {
   readonly tracedHotPath?: PerVerb<HotPath>;
   readonly throughput?: readonly { readonly floor: PerVerb<Throughput>; readonly product: PerVerb<Throughput> }[];
   readonly reactions?: Reactions;
+  readonly lanes?: Lanes;
   readonly volumeMemory?: readonly VolumeMemory[];
   readonly agentMemory?: AgentMemory;
   readonly publications?: PublicationMemory;

@@ -4,7 +4,7 @@
  * where the ratio is judged. Ratios and counts mean the same on every machine, milliseconds do not.
  *
  *   --quick    less of everything, under a minute       --json     the figures as JSON
- *   --strict   a ratio that is missed fails the run     --only     sections: hot-path,traced,throughput,reactions,volumes,agents,host
+ *   --strict   a ratio that is missed fails the run     --only     sections: hot-path,traced,throughput,reactions,lanes,volumes,agents,host
  *   --profile  a directory for CPU profiles of the services
  */
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
@@ -16,6 +16,7 @@ import type { Figures } from "./figures.ts";
 import { startFloor } from "./floor/floor.ts";
 import { measureLongTable, measurePublications } from "./host-measures.ts";
 import { measureHotPath } from "./hot-path.ts";
+import { measureLanes } from "./lanes.ts";
 import { measureAgentMemory, measureVolumeMemory } from "./memory.ts";
 import { type Plan, plans } from "./plan.ts";
 import { type Product, startProduct } from "./product.ts";
@@ -26,7 +27,7 @@ import type { Subject } from "./support/subject.ts";
 import { measureThroughput } from "./throughput.ts";
 import { fails, verdictsOf } from "./verdicts.ts";
 
-const sections = ["hot-path", "traced", "throughput", "reactions", "volumes", "agents", "host"] as const;
+const sections = ["hot-path", "traced", "throughput", "reactions", "lanes", "volumes", "agents", "host"] as const;
 type Section = (typeof sections)[number];
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -114,6 +115,9 @@ const measure = async (wanted: ReadonlySet<Section>, plan: Plan, dir: string): P
       await withProduct({ store, volumes: 1, nodes: 1 }, async (product) => {
         figures.reactions = await measureReactions(product, plan.reactions);
       });
+    });
+    await section("lanes", async () => {
+      figures.lanes = await measureLanes(async () => (await startedRedis()).url, plan.lanes);
     });
     await section("volumes", async () => {
       const sqlite = await measureVolumeMemory(plan.volumes, undefined);

@@ -1,18 +1,13 @@
 import { stat } from "node:fs/promises";
 import path from "node:path";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import {
-  ControllerLinkServiceDefinition,
-  type DeepPartial,
-  type RegisterRequest,
-} from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
-import { VerificationScope } from "@holdfast/shared/gen/holdfast/v1/common";
-import { PluginHealth, PluginRole } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { ControllerLinkServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import { withIdentity } from "@holdfast/shared/grpc/identity";
 import { createChannel, createClient } from "nice-grpc";
 import { type Cluster, startCluster } from "../test/harness/cluster.ts";
 import { until } from "../test/harness/until.ts";
 import { createVolume, volumeName } from "./product.ts";
+import { registration } from "./support/fake-agents.ts";
 import { keptBytes } from "./support/kept-bytes.ts";
 import { run } from "./support/load.ts";
 import { processFigures } from "./support/process-figures.ts";
@@ -28,6 +23,9 @@ export interface VolumeMemory {
   readonly createdPerSecond: number;
   readonly startMs: { readonly empty: number; readonly full: number };
 }
+
+/** No claim is ever made for these nodes. */
+const nowhere = "127.0.0.1:1";
 
 const range = (count: number): readonly number[] => Array.from({ length: count }, (_, index) => index);
 
@@ -95,35 +93,6 @@ export interface AgentMemory {
   readonly registeredPerSecond: number;
 }
 
-async function* registration(name: string): AsyncIterable<DeepPartial<RegisterRequest>> {
-  yield {
-    header: {
-      name,
-      machineId: `machine-${name}`,
-      bootId: `boot-${name}`,
-      instance: `instance-${name}`,
-      journalUid: `journal-${name}`,
-      // Nobody is there; no claim is ever made for these nodes.
-      address: "127.0.0.1:1",
-      version: "0.1.0",
-      rootDir: "/var/lib/holdfast",
-      verificationScope: VerificationScope.VERIFICATION_SCOPE_HOST,
-      fingerprintRevision: 1n,
-    },
-  };
-  yield {
-    plugin: {
-      plugin: "sim.holdfast.dev",
-      version: "1.0.0",
-      instanceId: `plugin-${name}`,
-      role: PluginRole.PLUGIN_ROLE_NODE,
-      socket: "/run/holdfast/sim.sock",
-      health: PluginHealth.PLUGIN_HEALTH_HEALTHY,
-      nodeId: name,
-    },
-  };
-}
-
 /** Registrations and heartbeats of agents that are nothing else. */
 export const measureAgentMemory = async (count: number): Promise<AgentMemory> => {
   const cluster = await startCluster({ nodes: [], controllerEnv: inspected });
@@ -134,7 +103,7 @@ export const measureAgentMemory = async (count: number): Promise<AgentMemory> =>
     const { seconds } = await run(range(count), 16, async (index) => {
       const name = `fake-${index}`;
       const metadata = withIdentity(undefined, { role: "node", name });
-      const { nodeEpoch } = await client.register(registration(name), { metadata });
+      const { nodeEpoch } = await client.register(registration(name, nowhere), { metadata });
       const instance = `instance-${name}`;
       await client.heartbeat({ node: name, instance, nodeEpoch, baseRevision: 1n, revision: 1n }, { metadata });
     });

@@ -1,4 +1,5 @@
 import type { HotPathPlan } from "./hot-path.ts";
+import type { LanesPlan } from "./lanes.ts";
 import type { ThroughputPlan } from "./throughput.ts";
 
 /** How much of everything is done. */
@@ -10,6 +11,7 @@ export interface Plan {
   /** Each takes one attach at a time, whatever the number of claims. */
   readonly nodes: number;
   readonly reactions: number;
+  readonly lanes: LanesPlan;
   readonly volumes: number;
   readonly agents: number;
   readonly publications: number;
@@ -27,6 +29,7 @@ export const plans: Readonly<Record<"full" | "quick", Plan>> = {
     throughput: inFlight([64, 256, 256], 3),
     nodes: 4,
     reactions: 7,
+    lanes: { volumes: 1_000, rounds: 5 },
     volumes: 10_000,
     agents: 1000,
     publications: 1000,
@@ -38,6 +41,7 @@ export const plans: Readonly<Record<"full" | "quick", Plan>> = {
     throughput: inFlight([25, 64, 256], 1),
     nodes: 4,
     reactions: 3,
+    lanes: { volumes: 200, rounds: 1 },
     volumes: 500,
     agents: 200,
     publications: 100,

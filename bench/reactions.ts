@@ -14,6 +14,8 @@ export interface Reactions {
   readonly exitToNoticed: Spread;
   /** From the answer to a release to the next claimant's grant, and to its mount (plugin time included). */
   readonly releasedToGranted: Spread;
+  /** From the plugin's last answer, that the volume is detached, to the next claimant's grant as a watcher sees it. */
+  readonly detachedToGranted: Spread;
   readonly releasedToMounted: Spread;
 }
 
@@ -127,8 +129,13 @@ const granted: ReadonlySet<Claim["state"] | undefined> = new Set([
   ClaimState.CLAIM_STATE_ACTIVE,
 ]);
 
-const measureHandOff = async ({ cluster }: Product, rounds: number) => {
+/** The moment of `performance.now()` on the clock that all processes share. */
+const onSharedClock = (ms: number): bigint =>
+  process.hrtime.bigint() - BigInt(Math.round((performance.now() - ms) * 1e6));
+
+const measureHandOff = async ({ cluster, callTimes }: Product, rounds: number) => {
   const [volume, toGranted, toMounted] = [volumeName(0), [] as number[], [] as number[]];
+  const grants: bigint[] = [];
   const claims = watch((signal) => cluster.claims.watchClaims({ filter: { namespace, volume } }, { signal }));
   await claims.seen(({ kind }) => kind === WatchKind.WATCH_KIND_SYNCED, "the watch to begin");
   const ask = (workload: string, wait: boolean) =>
@@ -146,14 +153,25 @@ const measureHandOff = async ({ cluster }: Product, rounds: number) => {
     await ask(next, false);
     await cluster.claims.releaseClaims({ namespace, workload: `holder-${round}`, waitFor: patience });
     const answered = performance.now();
-    toGranted.push((await claims.seen((one) => granted.has(stateOf(one, next)), `the grant of ${next}`)) - answered);
+    const grantedAt = await claims.seen((one) => granted.has(stateOf(one, next)), `the grant of ${next}`);
+    toGranted.push(grantedAt - answered);
+    grants.push(onSharedClock(grantedAt));
     const mounted = (one: WatchClaimsResponse): boolean => stateOf(one, next) === ClaimState.CLAIM_STATE_ACTIVE;
     toMounted.push((await claims.seen(mounted, `the mount of ${next}`)) - answered);
     claims.clear();
   }
   await cluster.claims.releaseClaims({ namespace, workload: `holder-${rounds}`, waitFor: patience });
   claims.close();
-  return { releasedToGranted: spreadOf(toGranted), releasedToMounted: spreadOf(toMounted) };
+  const times = await callTimes();
+  const detached = grants.flatMap((at) => {
+    const answer = times.lastAnswer("ControllerUnpublishVolume", at);
+    return answer === undefined ? [] : [Number(at - answer) / 1e6];
+  });
+  return {
+    releasedToGranted: spreadOf(toGranted),
+    detachedToGranted: spreadOf(detached),
+    releasedToMounted: spreadOf(toMounted),
+  };
 };
 
 export const measureReactions = async (product: Product, rounds: number): Promise<Reactions> => ({

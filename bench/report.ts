@@ -1,6 +1,7 @@
 import type { Figures } from "./figures.ts";
 import type { LongMountTable, PublicationMemory } from "./host-measures.ts";
 import type { HotPath } from "./hot-path.ts";
+import type { Lanes } from "./lanes.ts";
 import type { AgentMemory, VolumeMemory } from "./memory.ts";
 import type { Reactions } from "./reactions.ts";
 import type { Spread } from "./support/spread.ts";
@@ -94,12 +95,27 @@ const reactions = (found: Reactions): readonly string[] => {
     "Reactions",
     row("milliseconds", "p50", "most", "of"),
     line("released to granted to the next", found.releasedToGranted),
+    line("detached to granted to the next", found.detachedToGranted),
     line("released to mounted for the next", found.releasedToMounted),
     line("plugin socket to registered", found.socketToRegistered),
     line("plugin exit to noticed", found.exitToNoticed),
     "",
   ];
 };
+
+const lanes = ({ nodes, attaches, beside }: Lanes): readonly string[] => [
+  `Calls of one plugin on ${nodes} nodes, beside each other`,
+  row("", "seconds", "at least", "ratio"),
+  row(
+    `${attaches.count} attaches of 1 s`,
+    attaches.seconds,
+    attaches.leastSeconds,
+    attaches.seconds / attaches.leastSeconds,
+  ),
+  row("claims' p99 in milliseconds", "calm", "one of 10 s", "ratio"),
+  row(`${beside.volumes} volumes, ${beside.rounds} rounds`, beside.calm, beside.oneSlow, beside.ratio),
+  "",
+];
 
 const mib = (bytes: number): string => `${number(bytes / 2 ** 20, 1)} MiB`;
 
@@ -172,6 +188,7 @@ export const reportOf = (figures: Figures): string => {
         ]),
     ...(figures.throughput === undefined ? [] : throughput(figures.throughput)),
     ...(figures.reactions === undefined ? [] : reactions(figures.reactions)),
+    ...(figures.lanes === undefined ? [] : lanes(figures.lanes)),
     ...(volumeMemory === undefined && agentMemory === undefined ? [] : memory(volumeMemory ?? [], agentMemory)),
     ...(figures.publications === undefined ? [] : publications(figures.publications)),
     ...(figures.longMountTable === undefined ? [] : longTable(figures.longMountTable)),

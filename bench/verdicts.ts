@@ -1,5 +1,6 @@
 import type { Figures } from "./figures.ts";
 import type { HotPath } from "./hot-path.ts";
+import type { Lanes } from "./lanes.ts";
 
 /** A statement that holds on any machine: counts and ratios, never milliseconds. */
 export interface Verdict {
@@ -12,6 +13,8 @@ export interface Verdict {
 /** Work that the clock starts (heartbeats, checks of the store) may fall into a run; a call more on the path is a whole one. */
 const stray = 0.1;
 const mostOverhead = 1.5;
+/** What counts as the same, of two runs on one machine. */
+const unchanged = 1.25;
 const wanted = { commits: 3, syncs: 3, calls: 3 } as const;
 
 const two = (value: number): string => value.toFixed(2);
@@ -40,15 +43,30 @@ const ratioOf = (verb: string, { ratio }: HotPath): Verdict => ({
   text: `overhead of a ${verb}, everything on, at most ${mostOverhead} x the floor of the same run: ${two(ratio)} x`,
 });
 
+const besideOf = ({ attaches: { count, seconds, leastSeconds }, beside }: Lanes): readonly Verdict[] => [
+  {
+    kind: "ratio",
+    holds: seconds <= mostOverhead * leastSeconds,
+    text: `${count} attaches of 1 s at most ${mostOverhead} x the ${leastSeconds} s that they take at least: ${two(seconds / leastSeconds)} x`,
+  },
+  {
+    kind: "ratio",
+    holds: beside.ratio <= unchanged,
+    text: `claims' p99 beside a volume whose attach takes 10 s at most ${unchanged} x that without: ${two(beside.ratio)} x`,
+  },
+];
+
 /** Counts are of the path with nothing beside it; the ratio is of both sides with everything on. */
 export const verdictsOf = ({
   hotPath,
   tracedHotPath,
-}: Pick<Figures, "hotPath" | "tracedHotPath">): readonly Verdict[] => [
+  lanes,
+}: Pick<Figures, "hotPath" | "tracedHotPath" | "lanes">): readonly Verdict[] => [
   ...(hotPath === undefined ? [] : [...countsOf("claim", hotPath.claim), ...countsOf("release", hotPath.release)]),
   ...(tracedHotPath === undefined
     ? []
     : [ratioOf("claim", tracedHotPath.claim), ratioOf("release", tracedHotPath.release)]),
+  ...(lanes === undefined ? [] : besideOf(lanes)),
 ];
 
 export const fails = (verdicts: readonly Verdict[], strict: boolean): boolean =>

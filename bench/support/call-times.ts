@@ -12,6 +12,8 @@ export interface PluginTime {
 export interface PluginTimes {
   /** What the plugins took of one call of ours, by the storage's id of the volume. */
   of(externalId: string, sample: Sample): PluginTime;
+  /** When the last call of that method before the moment was answered, if there was one. */
+  lastAnswer(method: string, before: bigint): bigint | undefined;
 }
 
 const linesOf = async (dir: string): Promise<readonly CallTime[]> => {
@@ -25,7 +27,8 @@ const linesOf = async (dir: string): Promise<readonly CallTime[]> => {
 export const readCallTimes = async (dir: string): Promise<PluginTimes> => {
   // The answer may reach us before the note of it reaches the file.
   await new Promise((resolve) => setTimeout(resolve, 200));
-  const byVolume = Map.groupBy(await linesOf(dir), ({ volume }) => volume);
+  const lines = await linesOf(dir);
+  const byVolume = Map.groupBy(lines, ({ volume }) => volume);
   return {
     of: (externalId, { begin, end }) => {
       const during = (byVolume.get(externalId) ?? []).filter(
@@ -33,6 +36,12 @@ export const readCallTimes = async (dir: string): Promise<PluginTimes> => {
       );
       const nanoseconds = during.reduce((sum, call) => sum + Number(BigInt(call.end) - BigInt(call.begin)), 0);
       return { calls: during.length, ms: nanoseconds / 1e6 };
+    },
+    lastAnswer(method, before) {
+      const ends = lines.filter((line) => line.method === method).map(({ end }) => BigInt(end));
+      return ends
+        .filter((end) => end <= before)
+        .reduce<bigint | undefined>((a, b) => (a !== undefined && a > b ? a : b), undefined);
     },
   };
 };
