@@ -76,6 +76,14 @@ export const volumeNotAvailable = (volume: VolumeRecord): HoldfastError =>
     metadata: { ...named(volume), state: volume.state },
   });
 
+/** What a volume is to be made from was replaced, or grew, between the look at it and the commit. */
+export const sourceChanged = (): HoldfastError =>
+  new HoldfastError({
+    kind: "aborted",
+    reason: "REVISION_CONFLICT",
+    message: "the content source was changed by somebody else meanwhile; repeat the request",
+  });
+
 export const pluginNotFound = (plugin: string): HoldfastError =>
   new HoldfastError({
     kind: "not_found",
