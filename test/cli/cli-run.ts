@@ -10,7 +10,9 @@ export interface CliOptions {
   /** Ctrl-C. */
   readonly signal?: AbortSignal;
   /** Called with all of standard error after each write to it. */
-  readonly onProgress?: (text: string) => void;
+  readonly onProgress?: (text: string) => unknown;
+  /** The same for standard output. */
+  readonly onOutput?: (text: string) => unknown;
 }
 
 export interface CliEnd {
@@ -25,7 +27,7 @@ export const cliRun = async (args: readonly string[], options: CliOptions = {}):
   const sink = (to: "out" | "err"): Sink => ({
     write: (part) => {
       text[to] += part;
-      if (to === "err") options.onProgress?.(text.err);
+      (to === "err" ? options.onProgress : options.onOutput)?.(text[to]);
     },
     terminal: options.terminal === true,
     columns: 120,
