@@ -1,3 +1,5 @@
+import { spawnSync } from "node:child_process";
+import path from "node:path";
 import type { Sink } from "@holdfast/cli/frame/io";
 import { runCli } from "@holdfast/cli/run-cli";
 
@@ -47,6 +49,15 @@ export const cliRun = async (args: readonly string[], options: CliOptions = {}):
       home: "/home/ada",
       user: "ada",
       now: () => Date.now(),
+      runController: async (given) => {
+        const main = path.resolve(import.meta.dirname, "../../services/controller/src/main.ts");
+        const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("HOLDFAST_"));
+        const env = { ...Object.fromEntries(inherited), ...options.env };
+        const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...given], { env, encoding: "utf8" });
+        text.out += stdout;
+        text.err += stderr;
+        return status ?? 130;
+      },
       signal: options.signal ?? new AbortController().signal,
     },
   });
