@@ -28,7 +28,7 @@ const runController = async ({ io }: Context, command: string, input: Input): Pr
     });
 };
 
-export const exportStore: Command = {
+const exportStore: Command = {
   path: ["export"],
   summary: "write a backup of a cell: every record, secrets as ciphertext",
   description: `Controllers on Redis may go on meanwhile; an SQLite store has to be at rest. The file appears whole or not at all. ${needs}`,
@@ -37,7 +37,7 @@ export const exportStore: Command = {
   run: (context, input) => runController(context, "export", input),
 };
 
-export const importStore: Command = {
+const importStore: Command = {
   path: ["import"],
   summary: "put a backup into an empty store",
   description: `Also the way from SQLite to Redis. An import that was cut goes on when it is repeated. Nothing is granted afterwards until every node has told what it holds (docs/operations.md). ${needs}`,
@@ -46,10 +46,12 @@ export const importStore: Command = {
   run: (context, input) => runController(context, "import", input),
 };
 
-export const migrateStore: Command = {
+const migrateStore: Command = {
   path: ["migrate"],
   summary: "load the function library into a Redis, and make a new store ready",
   description: `Controllers do it at their start where they may. Repeating it changes nothing. ${needs}`,
   examples: [{ line: "holdfast migrate", says: "as the user of HOLDFAST_STORE_MIGRATE" }],
   run: (context, input) => runController(context, "migrate", input),
 };
+
+export const backupCommands: readonly Command[] = [exportStore, importStore, migrateStore];

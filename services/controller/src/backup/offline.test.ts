@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type RedisServer, startRedisServer } from "../../../../test/support/redis-server.ts";
 import type { PlacedRecord, RecordWrite } from "../domain/store-types.ts";
 import type { Ids, Store } from "../ports.ts";
-import { openExportSource } from "../store/export-source.ts";
+import { openExportSource } from "../store/open-export-source.ts";
 import { openStore } from "../store/open-store.ts";
 import { commitOf } from "../store/test-commits.ts";
 import { runOffline } from "./offline.ts";

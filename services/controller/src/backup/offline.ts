@@ -6,7 +6,7 @@ import { systemClock } from "@holdfast/shared/async/clock";
 import { ConfigError } from "@holdfast/shared/config/config-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Ids } from "../ports.ts";
-import { openExportSource } from "../store/export-source.ts";
+import { openExportSource } from "../store/open-export-source.ts";
 import { openStore } from "../store/open-store.ts";
 import { readExport, writeExport } from "./export-file.ts";
 import { importRecords } from "./import-records.ts";
