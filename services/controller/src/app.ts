@@ -33,10 +33,12 @@ import { runChangeFeed } from "./records/change-feed.ts";
 import { createChanges } from "./records/changes.ts";
 import { createPluginRecords } from "./records/plugin-records.ts";
 import { createCutRecords } from "./records/snapshot-records.ts";
+import { createStanding } from "./records/standing.ts";
 import { wireRepair } from "./repair-wiring.ts";
 import { createSecretParts } from "./secrets-wiring.ts";
 import { wireServers } from "./server-wiring.ts";
 import { wireSnapshots } from "./snapshot-wiring.ts";
+import { measureStanding } from "./standing-metrics.ts";
 import { openStateDir } from "./state-dir.ts";
 import { openStore } from "./store/open-store.ts";
 
@@ -215,6 +217,9 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       plugins: plugins.names,
       callsOf,
     });
+
+    const standing = createStanding({ records, clock });
+    measureStanding(metrics, { standing, slotsWaiting: records.slots.waiting, now: clock.now });
 
     const repair = wireRepair({
       ...command,
