@@ -1,7 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { accessModes } from "../domain/access.ts";
 import { attachmentRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
-import { createdFrom, createRequest, modeFor, publishRequest, sizeMistake, unpublishRequest } from "./convert.ts";
+import {
+  createdFrom,
+  createRequest,
+  modeFor,
+  placeMistake,
+  publishRequest,
+  sizeMistake,
+  unpublishRequest,
+} from "./convert.ts";
 
 const fileSystem = {
   attachmentMode: "FILE_SYSTEM",
@@ -185,5 +193,30 @@ describe("attach and detach", () => {
       nodeId: "i-0123",
       secrets: { key: "secret" },
     });
+  });
+});
+
+describe("the place that a plugin answered", () => {
+  const volume = volumeRecord([], [], {
+    topology: { required: [{ zone: "a" }, { zone: "b", rack: "1" }], preferred: [], accessible: [] },
+  });
+
+  test.each([
+    ["one of those asked for", [{ zone: "b" }], undefined],
+    ["anywhere", [], undefined],
+    ["in other letters", [{ ZONE: "a" }], undefined],
+    ["by a key that nobody asked about", [{ host: "h7" }], undefined],
+    ["one that nobody asked for", [{ zone: "c" }], /out of reach/],
+    ["the right zone and the wrong rack", [{ zone: "b", rack: "2" }], /out of reach/],
+  ])("is %s", (_what, accessible, says) => {
+    const mistake = placeMistake(volume, accessible as never);
+    if (says === undefined) expect(mistake).toBeUndefined();
+    else expect(mistake).toMatch(says);
+  });
+
+  test("has to be that of the node that the volume was made for", () => {
+    const late = { ...volume, binding: { node: "n1", place: { zone: "b", rack: "1" } } };
+    expect(placeMistake(late, [{ zone: "a" }])).toMatch(/out of reach/);
+    expect(placeMistake(late, [{ zone: "b" }])).toBeUndefined();
   });
 });

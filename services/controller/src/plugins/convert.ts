@@ -221,3 +221,19 @@ export const sizeMistake = (volume: VolumeRecord, actual: number): string | unde
   if (limit > 0 && actual > limit) return `made ${actual} bytes although at most ${limit} were asked for`;
   return undefined;
 };
+
+/** Whether a place and a topology name the same key with different values; a key that only one of them names says nothing. */
+const contradict = (place: Segments, topology: Segments): boolean =>
+  Object.entries(topology).some(([key, value]) =>
+    Object.entries(place).some(([has, is]) => has.toLowerCase() === key.toLowerCase() && is !== value),
+  );
+
+/** "The provisioned volume MUST be accessible from at least one of the requisite topologies." No topology at all says "from anywhere". */
+export const placeMistake = (volume: VolumeRecord, accessible: readonly Segments[]): string | undefined => {
+  const { required } = placeOf(volume);
+  if (required.length === 0 || accessible.length === 0) return undefined;
+  const reachable = required.some((place) => accessible.some((topology) => !contradict(place, topology)));
+  return reachable
+    ? undefined
+    : `made it out of reach of every place that was asked for: ${JSON.stringify(accessible)}`;
+};

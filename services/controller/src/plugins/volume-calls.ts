@@ -6,7 +6,7 @@ import type { ContentSource, VolumeRecord, VolumeRef } from "../domain/volume.ts
 import type { CreatedVolume } from "../domain/volume-change.ts";
 import type { CallContext, ControllerPlugins } from "../ports.ts";
 import type { Secrets } from "../secrets/secrets.ts";
-import { createdFrom, createRequest, sizeMistake } from "./convert.ts";
+import { createdFrom, createRequest, placeMistake, sizeMistake } from "./convert.ts";
 import { failedFromCall, failureFrom, outcomeFromCall } from "./outcome-from-call.ts";
 import {
   done,
@@ -47,7 +47,7 @@ export const createVolumeCalls = (
   };
 
   /**
-   * A volume of the wrong size is deleted again, under the intent to create that is still stored: until the delete is known to
+   * A volume of the wrong size or in the wrong place is deleted again, under the intent to create that is still stored: until the delete is known to
    * have happened the create is owed as before and finds the same volume by its name, so that it is never lost.
    */
   const undo = async (
@@ -58,7 +58,7 @@ export const createVolumeCalls = (
     call: CallContext,
   ): Promise<Outcome<CreatedVolume>> => {
     const message = `plugin ${volume.plugin} ${mistake}`;
-    log.warn("a volume of the wrong size is deleted again", {
+    log.warn("a volume that is not what was asked for is deleted again", {
       volume: `${volume.namespace}/${volume.id}`,
       plugin: volume.plugin,
       external_id: made.externalId,
@@ -86,9 +86,9 @@ export const createVolumeCalls = (
         if (answer.outcome !== "done") return failedFromCall(answer, call.attempt);
         const made = createdFrom(answer.value, version);
         if (made === undefined) return notSent("INTERNAL", "CreateVolume was answered without a volume");
-        const mistake = sizeMistake(volume, made.capacity);
+        const mistake = sizeMistake(volume, made.capacity) ?? placeMistake(volume, made.accessible);
         if (mistake === undefined) return done(made);
-        // What another record stands for is not deleted for having the wrong size; whoever stores the answer finds that out.
+        // What another record stands for is not deleted for that; whoever stores the answer finds that out.
         const owner = await ownerOf({ plugin: volume.plugin, externalId: made.externalId });
         return owner === undefined ? undo(instance, volume, made, mistake, call) : done(made);
       }),
