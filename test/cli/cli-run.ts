@@ -1,5 +1,3 @@
-import { spawnSync } from "node:child_process";
-import path from "node:path";
 import type { Sink } from "@holdfast/cli/frame/io";
 import { runCli } from "@holdfast/cli/run-cli";
 
@@ -12,9 +10,7 @@ export interface CliOptions {
   /** Ctrl-C. */
   readonly signal?: AbortSignal;
   /** Called with all of standard error after each write to it. */
-  readonly onProgress?: (text: string) => unknown;
-  /** The same for standard output. */
-  readonly onOutput?: (text: string) => unknown;
+  readonly onProgress?: (text: string) => void;
 }
 
 export interface CliEnd {
@@ -29,7 +25,7 @@ export const cliRun = async (args: readonly string[], options: CliOptions = {}):
   const sink = (to: "out" | "err"): Sink => ({
     write: (part) => {
       text[to] += part;
-      (to === "err" ? options.onProgress : options.onOutput)?.(text[to]);
+      if (to === "err") options.onProgress?.(text.err);
     },
     terminal: options.terminal === true,
     columns: 120,
@@ -49,15 +45,6 @@ export const cliRun = async (args: readonly string[], options: CliOptions = {}):
       home: "/home/ada",
       user: "ada",
       now: () => Date.now(),
-      runController: async (given) => {
-        const main = path.resolve(import.meta.dirname, "../../services/controller/src/main.ts");
-        const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("HOLDFAST_"));
-        const env = { ...Object.fromEntries(inherited), ...options.env };
-        const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...given], { env, encoding: "utf8" });
-        text.out += stdout;
-        text.err += stderr;
-        return status ?? 130;
-      },
       signal: options.signal ?? new AbortController().signal,
     },
   });

@@ -25,6 +25,7 @@ import { wireNodes } from "./node-wiring.ts";
 import { createAgentGateway } from "./nodes/agent-gateway.ts";
 import { createNodeRegistry } from "./nodes/node-registry.ts";
 import { createNodeStore } from "./nodes/node-store.ts";
+import { wirePlacement } from "./placement-wiring.ts";
 import { wirePlugins } from "./plugin-wiring.ts";
 import type { Ids } from "./ports.ts";
 import { createReconciler } from "./reconcile/reconciler.ts";
@@ -32,13 +33,9 @@ import { wireVolumeRecords } from "./record-wiring.ts";
 import { runChangeFeed } from "./records/change-feed.ts";
 import { createChanges } from "./records/changes.ts";
 import { createPluginRecords } from "./records/plugin-records.ts";
-import { createCutRecords } from "./records/snapshot-records.ts";
-import { createStanding } from "./records/standing.ts";
 import { wireRepair } from "./repair-wiring.ts";
 import { createSecretParts } from "./secrets-wiring.ts";
 import { wireServers } from "./server-wiring.ts";
-import { wireSnapshots } from "./snapshot-wiring.ts";
-import { measureStanding } from "./standing-metrics.ts";
 import { openStateDir } from "./state-dir.ts";
 import { openStore } from "./store/open-store.ts";
 
@@ -125,7 +122,6 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const { onCall } = createCallMetrics(metrics, { insecure, volatileStore: config.allowVolatileStore });
     const changes = createChanges();
     let wakeVolume = (_key: string): void => undefined;
-    const cuts = createCutRecords({ store, clock, ids, issuer, changes, signal: work.signal });
     const nodeStore = createNodeStore({ store, ids });
     const registry = createNodeRegistry({
       nodes: nodeStore,
@@ -175,6 +171,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       log,
       onCall,
       signal: work.signal,
+      sourceOf: async (ref) => (await records.recent(ref))?.volume,
       ownerOf: async (storage) => (await records.owner(storage))?.volume,
     });
     const { plugins } = pluginParts;
@@ -192,7 +189,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     });
     inBackground("the gate of the store", gate.run(work.signal));
     await Promise.all([gate.firstLook(startPatienceMs, signal), pluginParts.settled(signal)]);
-    const command = { records, cuts, nodes: registry, plugins, gate, secrets: kept.commands, feed: store, clock, ids };
+    const command = { records, nodes: registry, plugins, gate, secrets: kept.commands, feed: store, clock, ids };
     const commands = createCommands(command);
     const acting = { records, plugins, agents, nodes: registry, clock, ids, log, signal: work.signal };
     const reconciler = createReconciler({
@@ -218,9 +215,6 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       callsOf,
     });
 
-    const standing = createStanding({ records, clock });
-    measureStanding(metrics, { standing, slotsWaiting: records.slots.waiting, now: clock.now });
-
     const repair = wireRepair({
       ...command,
       store,
@@ -244,6 +238,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       clock,
       tracing,
     };
+    const placement = wirePlacement(command, work.signal);
     const nodeParts = wireNodes({
       config,
       controllerId: id,
@@ -253,19 +248,19 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       callsOf,
       catalogue: pluginParts.catalogue,
       store,
+      places: placement.places,
       command,
       stats,
       api,
       log,
       signal: work.signal,
     });
-    const snapshots = wireSnapshots({ ...command, ...api, ...acting, slots: reconciler.slots, failpoint });
     const services = addControllerServices(servers.server, {
-      snapshots: snapshots.service,
       ...nodeParts,
       volumes: createVolumeService({ ...api, stats }),
       claims: createClaimService(api),
       events: createEventService({ feed: store }),
+      placement: placement.service,
       secrets: createSecretService({ secrets: kept.commands, tracing }),
       repair: repair.service,
     });
@@ -275,7 +270,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       for (const [what, task] of nodeParts.background()) inBackground(what, task);
       inBackground("following the store", runChangeFeed({ ...feed, store, clock, log, signal: work.signal }));
       inBackground("looking at the condition of volumes", lookAtVolumes());
-      await Promise.all([reconciler.start(), snapshots.reconciler.start()]);
+      await reconciler.start();
       if (config.sweepInterval > 0) inBackground("comparing backends with the records", repair.sweep.run());
       return () => work.abort(new DOMException("the controller is stopping", "AbortError"));
     });

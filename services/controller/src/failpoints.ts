@@ -4,8 +4,7 @@
  * time it is passed.
  */
 import { type ReconcileFailpoint, reconcileFailpoints } from "./reconcile/failpoints.ts";
-import { type SnapshotFailpoint, snapshotFailpoints } from "./reconcile/snapshot-failpoints.ts";
 
-export type FailpointName = ReconcileFailpoint | SnapshotFailpoint;
+export type FailpointName = ReconcileFailpoint;
 
-export const failpointNames: readonly FailpointName[] = [...reconcileFailpoints, ...snapshotFailpoints];
+export const failpointNames: readonly FailpointName[] = reconcileFailpoints;

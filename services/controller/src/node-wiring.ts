@@ -9,6 +9,7 @@ import { createNodeService } from "./api/node-service.ts";
 import { createPluginService } from "./api/plugin-service.ts";
 import type { CommandDeps } from "./commands/command-deps.ts";
 import { createNodeCommands } from "./commands/node-commands.ts";
+import type { NodePlaces } from "./commands/node-places.ts";
 import { createPluginCommands } from "./commands/plugin-commands.ts";
 import type { StatsQueries } from "./commands/stats-model.ts";
 import type { ControllerConfig } from "./config.ts";
@@ -32,6 +33,7 @@ export interface NodeWiring {
   readonly callsOf: (plugin: string) => PluginCallsView;
   readonly catalogue: PluginCatalogue;
   readonly store: Pick<Store, "count">;
+  readonly places: NodePlaces;
   readonly command: CommandDeps;
   readonly stats: StatsQueries;
   readonly api: ApiDeps;
@@ -67,6 +69,7 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
 
   return {
     nodes: createNodeService({
+      places: deps.places,
       ...api,
       nodes: registry,
       stats: deps.stats,

@@ -8,6 +8,7 @@ import { createPluginCommands } from "@holdfast/controller/commands/plugin-comma
 import { nodeChangeKey } from "@holdfast/controller/records/changes";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
+import { PlacementServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/placement";
 import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
@@ -43,6 +44,8 @@ export const serveApi = async (world: World) => {
   };
   server.add(VolumeServiceDefinition, createVolumeService(deps));
   server.add(ClaimServiceDefinition, createClaimService(deps));
+  const placement = world.placement();
+  server.add(PlacementServiceDefinition, placement.service);
   server.add(
     NodeServiceDefinition,
     createNodeService({
@@ -54,6 +57,7 @@ export const serveApi = async (world: World) => {
         return world.changes;
       },
       nodes: world.nodes,
+      places: placement.places,
       remarks: () => undefined,
       get commands() {
         return world.nodeCommands;
@@ -93,6 +97,7 @@ export const serveApi = async (world: World) => {
     volumes: createGrpcClient(VolumeServiceDefinition, channel, options),
     claims: createGrpcClient(ClaimServiceDefinition, channel, options),
     nodes: createGrpcClient(NodeServiceDefinition, channel, options),
+    placement: createGrpcClient(PlacementServiceDefinition, channel, options),
     plugins: createGrpcClient(PluginServiceDefinition, channel, options),
     repair: createGrpcClient(RepairServiceDefinition, channel, options),
     /** In which trace the next requests arrive. */

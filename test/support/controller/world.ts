@@ -18,6 +18,7 @@ import type { VolumeCapability, VolumeRecord } from "@holdfast/controller/domain
 import { createConditionMonitor } from "@holdfast/controller/figures/condition-monitor";
 import { createNodeFigures } from "@holdfast/controller/figures/node-figures";
 import { createPluginCatalogue } from "@holdfast/controller/nodes/plugin-catalogue";
+import { wirePlacement } from "@holdfast/controller/placement-wiring";
 import type { NodeDecisions, Nodes, NodeView, Store, StoreGate } from "@holdfast/controller/ports";
 import { createDrainKeeper } from "@holdfast/controller/reconcile/drain-keeper";
 import type { ReconcileFailpoint } from "@holdfast/controller/reconcile/failpoints";
@@ -30,7 +31,6 @@ import { createChanges } from "@holdfast/controller/records/changes";
 import { createLearnedLimits } from "@holdfast/controller/records/learned-limits";
 import { createOrphanRecords } from "@holdfast/controller/records/orphan-records";
 import { createPluginRecords } from "@holdfast/controller/records/plugin-records";
-import { createCutRecords } from "@holdfast/controller/records/snapshot-records";
 import { createVolumeRecords } from "@holdfast/controller/records/volume-records";
 import { createVolumeScan } from "@holdfast/controller/records/volume-scan";
 import { createSealer } from "@holdfast/controller/secrets/sealer";
@@ -44,7 +44,7 @@ import { createFakeBackend } from "./fake-backend.ts";
 import { createFakeListings } from "./fake-listings.ts";
 
 const secretKey = { id: "k1", key: Buffer.alloc(32, 7) };
-export const secretKeys = { first: secretKey, byId: new Map([[secretKey.id, secretKey.key]]) };
+const secretKeys = { first: secretKey, byId: new Map([[secretKey.id, secretKey.key]]) };
 
 export const plugin = "csi.example";
 export const caller = { who: "test", why: "test" };
@@ -292,8 +292,7 @@ export const createWorld = async (
       clock,
       changed: () => undefined,
     });
-    const cuts = createCutRecords({ store, clock, ids, issuer: `c1/${lives}`, changes, signal });
-    const commandDeps = { records, cuts, nodes, plugins: backend, gate, secrets, feed: store, clock, ids };
+    const commandDeps = { records, nodes, plugins: backend, gate, secrets, feed: store, clock, ids };
     const commands = createCommands(commandDeps);
     const audit = createAuditRecords({ store, ids });
     const orphans = createOrphanRecords({ store, clock, ids });
@@ -404,6 +403,9 @@ export const createWorld = async (
     log,
     learned,
     attachLimit,
+    /** Of the controller that runs now. */
+    placement: () =>
+      wirePlacement({ nodes, records: controller.records, plugins: backend, gate }, controller.life.signal),
     get commands() {
       return controller.commands;
     },

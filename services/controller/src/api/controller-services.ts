@@ -17,7 +17,7 @@ export interface ControllerServices {
   readonly claims: Implementation<typeof ClaimServiceDefinition>;
   readonly nodes: Implementation<typeof NodeServiceDefinition>;
   readonly plugins: Implementation<typeof PluginServiceDefinition>;
-  readonly snapshots: Implementation<typeof SnapshotServiceDefinition>;
+  readonly placement: Implementation<typeof PlacementServiceDefinition>;
   readonly repair: Implementation<typeof RepairServiceDefinition>;
   readonly secrets: Implementation<typeof SecretServiceDefinition>;
   readonly events: Implementation<typeof EventServiceDefinition>;
@@ -35,8 +35,8 @@ export const addControllerServices = (
   server.add(PluginServiceDefinition, services.plugins);
   server.add(RepairServiceDefinition, services.repair);
   server.add(ControllerLinkServiceDefinition, unimplemented(ControllerLinkServiceDefinition, services.link));
-  server.add(SnapshotServiceDefinition, services.snapshots);
-  server.add(PlacementServiceDefinition, unimplemented(PlacementServiceDefinition, {}));
+  server.add(SnapshotServiceDefinition, unimplemented(SnapshotServiceDefinition, {}));
+  server.add(PlacementServiceDefinition, services.placement);
   server.add(SecretServiceDefinition, services.secrets);
   server.add(EventServiceDefinition, services.events);
   return [
@@ -44,10 +44,10 @@ export const addControllerServices = (
     ClaimServiceDefinition,
     NodeServiceDefinition,
     PluginServiceDefinition,
+    PlacementServiceDefinition,
     RepairServiceDefinition,
     SecretServiceDefinition,
     EventServiceDefinition,
-    SnapshotServiceDefinition,
     ControllerLinkServiceDefinition,
   ].map(({ fullName }) => fullName);
 };

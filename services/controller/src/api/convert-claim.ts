@@ -117,7 +117,7 @@ const over = (claim: ClaimTombstone): WireClaim => ({
 export const claimMessage = (view: ClaimView): WireClaim =>
   view.kind === "living" ? living(view.claim, view) : over(view.claim);
 
-const claimSpecFrom = (field: string, spec: WireSpec, checks: Checks): ClaimSpec => ({
+export const claimSpecFrom = (field: string, spec: WireSpec, checks: Checks): ClaimSpec => ({
   volume: spec.volume,
   alias: spec.alias,
   capability:

@@ -1,5 +1,6 @@
 import type { Blocked } from "@holdfast/shared/gen/holdfast/v1/common";
 import {
+  type AttachSlots,
   DrainMode,
   type DrainNodeResponse,
   DrainStage,
@@ -9,6 +10,7 @@ import {
   NodeState as WireNodeState,
 } from "@holdfast/shared/gen/holdfast/v1/node";
 import type { DrainNodeInput, DrainView } from "../commands/node-model.ts";
+import type { NodePlace, UsedSlots } from "../commands/node-places.ts";
 import { type NodeDrain, type NodeState, nodeStates } from "../domain/node.ts";
 import type { NodeView } from "../ports.ts";
 import type { Checks } from "./check-request.ts";
@@ -110,7 +112,14 @@ export const drainViewMessage = (view: DrainView, node: Node): DrainNodeResponse
   queuedCount: BigInt(view.queuedCount),
 });
 
-export const nodeMessage = (view: NodeView, remarks: NodeRemarks): Node => {
+/** On the wire 0 stands for any number. */
+const slotsMessage = ({ plugin, used, limit }: UsedSlots): AttachSlots => ({
+  plugin,
+  used: BigInt(used),
+  limit: BigInt(limit === Number.POSITIVE_INFINITY ? 0 : limit),
+});
+
+export const nodeMessage = (view: NodeView, remarks: NodeRemarks, place: NodePlace): Node => {
   const { record, live } = view;
   return {
     name: record.name,
@@ -130,8 +139,8 @@ export const nodeMessage = (view: NodeView, remarks: NodeRemarks): Node => {
     drained: record.drain !== undefined,
     lastHeartbeat: dateOf(remarks.lastHeartbeat),
     blocked: conflictMessage(view, remarks.conflict) ?? overdueMessage(view, remarks.overdue),
-    placementClass: "",
-    attachSlots: [],
+    placementClass: place.placementClass,
+    attachSlots: place.slots.map(slotsMessage),
     registeredAt: dateOf(record.registeredAt),
     revision: BigInt(remarks.rev),
     lastChange:
@@ -145,6 +154,7 @@ export const nodeMessage = (view: NodeView, remarks: NodeRemarks): Node => {
 export interface NodeFilterInput {
   readonly states: readonly NodeState[];
   readonly plugin: string;
+  readonly placementClass: string;
 }
 
 export const nodeFilterFrom = (filter: NodeFilter | undefined, checks: Checks): NodeFilterInput => ({
@@ -154,6 +164,7 @@ export const nodeFilterFrom = (filter: NodeFilter | undefined, checks: Checks): 
     return state ?? [];
   }),
   plugin: filter?.plugin ?? "",
+  placementClass: filter?.placementClass ?? "",
 });
 
 export const fitsNode = ({ states, plugin }: NodeFilterInput, view: NodeView): boolean =>

@@ -48,7 +48,9 @@ describe("nodes", () => {
     const view = world.nodes.get("n1");
     if (view === undefined) throw new Error("no n1");
     const conflict = { since: 1_000, machineId: "m2", why: "its journal is another one" };
-    expect(nodeMessage(view, { rev: 3, lastHeartbeat: 5, message: "", conflict }).blocked).toMatchObject({
+    expect(
+      nodeMessage(view, { rev: 3, lastHeartbeat: 5, message: "", conflict }, { placementClass: "", slots: [] }).blocked,
+    ).toMatchObject({
       reason: "NODE_CONFLICT",
       message: expect.stringContaining("machine m2"),
       clearWith: expect.stringContaining("HOLDFAST_NODE"),
@@ -64,9 +66,10 @@ describe("nodes", () => {
     const suspects = await api.nodes.listNodes({ filter: { states: [NodeState.NODE_STATE_SUSPECT] } });
     expect(suspects.nodes.map(({ name }) => name)).toEqual(["n2"]);
     expect((await api.nodes.listNodes({ filter: { plugin: "none" } })).nodes).toEqual([]);
-    await expect(api.nodes.listNodes({ filter: { placementClass: "x" } })).rejects.toMatchObject({
-      reason: "NOT_IMPLEMENTED",
-    });
+    expect((await api.nodes.listNodes({ filter: { placementClass: "x" } })).nodes).toEqual([]);
+    const alike = (await api.nodes.getNode({ name: "n1" })).node?.placementClass ?? "";
+    const same = await api.nodes.listNodes({ filter: { placementClass: alike } });
+    expect(same.nodes.map(({ name }) => name)).toEqual(["n1", "n3"]);
   });
 
   test("are watched: what is there, then what changes, silence too", async () => {

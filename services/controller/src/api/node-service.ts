@@ -6,6 +6,7 @@ import {
   type WatchNodesResponse,
 } from "@holdfast/shared/gen/holdfast/v1/node";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
+import type { NodePlaces } from "../commands/node-places.ts";
 import type { StatsQueries } from "../commands/stats-model.ts";
 import { checkId } from "../domain/limits.ts";
 import type { Nodes, NodeView } from "../ports.ts";
@@ -15,12 +16,13 @@ import { publishedStatsMessage } from "./convert-stats.ts";
 import type { MemoryLog } from "./memory-log.ts";
 import { createNodeDrain, type NodeDrainDeps } from "./node-drain.ts";
 import { nextPageToken, pageFrom, questionOf } from "./page-token.ts";
-import { notImplemented, unimplemented } from "./unimplemented.ts";
+import { unimplemented } from "./unimplemented.ts";
 import { watchMemory } from "./watch-memory.ts";
 
 export interface NodeServiceDeps extends Omit<NodeDrainDeps, "message"> {
   readonly nodes: Nodes;
   readonly stats: StatsQueries;
+  readonly places: NodePlaces;
   readonly remarks: (node: string) => NodeRemarks | undefined;
   /** What changed of nodes lately. */
   readonly log: MemoryLog;
@@ -28,11 +30,32 @@ export interface NodeServiceDeps extends Omit<NodeDrainDeps, "message"> {
 
 type NodeService = Implementation<typeof NodeServiceDefinition>;
 
+/** How many nodes one page may look at before it is handed out short. */
+const maxLooked = 2_000;
+
 const noRemarks: NodeRemarks = { rev: 0, lastHeartbeat: undefined, message: "", conflict: undefined };
 
 export const createNodeService = (deps: NodeServiceDeps): NodeService => {
-  const { nodes, remarks } = deps;
-  const message = (view: NodeView): Node => nodeMessage(view, remarks(view.record.name) ?? noRemarks);
+  const { nodes, places, remarks } = deps;
+  const message = (view: NodeView): Node => nodeMessage(view, remarks(view.record.name) ?? noRemarks, places.of(view));
+
+  /** In the order of names, read on from where the page before ended; one that finds little is handed out short. */
+  const pageOf = (filter: NodeFilterInput, after: string, size: number) => {
+    const placementClass = filter.placementClass === "" ? undefined : filter.placementClass;
+    const page: NodeView[] = [];
+    let last = after;
+    for (let looked = 0; looked < maxLooked && page.length < size; ) {
+      const names = places.namesAfter(last, size - page.length, placementClass);
+      for (const name of names) {
+        const view = nodes.get(name);
+        if (view !== undefined && fitsNode(filter, view)) page.push(view);
+      }
+      looked += names.length;
+      last = names.at(-1) ?? last;
+      if (places.namesAfter(last, 1, placementClass).length === 0) return { page, next: undefined };
+    }
+    return { page, next: last };
+  };
 
   return unimplemented(NodeServiceDefinition, {
     async getNode({ name }) {
@@ -40,6 +63,7 @@ export const createNodeService = (deps: NodeServiceDeps): NodeService => {
       if (violations.length > 0) throw invalidArgument(violations);
       const view = nodes.get(name);
       if (view === undefined) throw unknownNode(name);
+      await places.count([view]);
       return { node: message(view) };
     },
 
@@ -49,10 +73,8 @@ export const createNodeService = (deps: NodeServiceDeps): NodeService => {
       const question = questionOf("ListNodes", filter);
       const { size, after = "" } = pageFrom(request, question, checks);
       if (checks.violations.length > 0) throw invalidArgument(checks.violations);
-      refuseClass(request.filter?.placementClass, "ListNodes");
-      const views = sorted(nodes.list()).filter((view) => view.record.name > after && fitsNode(filter, view));
-      const page = views.slice(0, size);
-      const next = views.length > size ? page.at(-1)?.record.name : undefined;
+      const { page, next } = pageOf(filter, after, size);
+      await places.count(page);
       return { nodes: page.map(message), nextPageToken: nextPageToken(next, question) };
     },
 
@@ -78,33 +100,35 @@ export const createNodeService = (deps: NodeServiceDeps): NodeService => {
       message,
     }),
 
-    watchNodes: (request, { signal }) => watchNodes(nodes, deps.log, request, message, signal),
+    watchNodes: (request, { signal }) => watchNodes({ nodes, places, message, log: deps.log }, request, signal),
   });
 };
 
-const sorted = (views: readonly NodeView[]): readonly NodeView[] =>
-  [...views].sort((a, b) => (a.record.name < b.record.name ? -1 : 1));
-
 /** Nodes are watched in memory: who is alive is each controller's own view and in no history. */
 async function* watchNodes(
-  nodes: Nodes,
-  log: MemoryLog,
+  {
+    nodes,
+    places,
+    log,
+    message,
+  }: Pick<NodeServiceDeps, "nodes" | "places" | "log"> & { readonly message: (view: NodeView) => Node },
   request: WatchNodesRequest,
-  message: (view: NodeView) => Node,
   signal: AbortSignal,
 ): AsyncGenerator<WatchNodesResponse> {
   const checks = createChecks();
   const filter: NodeFilterInput = nodeFilterFrom(request.filter, checks);
   if (checks.violations.length > 0) throw invalidArgument(checks.violations);
-  refuseClass(request.filter?.placementClass, "WatchNodes");
+  const fits = (view: NodeView): boolean =>
+    fitsNode(filter, view) &&
+    (filter.placementClass === "" || places.of(view).placementClass === filter.placementClass);
   const messages = watchMemory<Node>({
     log,
     question: questionOf("WatchNodes", filter),
     token: request.resumeToken,
-    keys: () => sorted(nodes.list()).map(({ record }) => record.name),
+    keys: () => places.namesAfter("", Number.POSITIVE_INFINITY),
     get(name) {
       const view = nodes.get(name);
-      return view === undefined || !fitsNode(filter, view) ? undefined : message(view);
+      return view === undefined || !fits(view) ? undefined : message(view);
     },
     remains(name, last) {
       const view = nodes.get(name);
@@ -114,10 +138,6 @@ async function* watchNodes(
   });
   for await (const { kind, resource, resumeToken } of messages) yield { kind, node: resource, resumeToken };
 }
-
-const refuseClass = (placementClass: string | undefined, rpc: string): void => {
-  if ((placementClass ?? "") !== "") throw notImplemented(`/holdfast.v1.NodeService/${rpc}: filter.placement_class`);
-};
 
 const unknownNode = (node: string): HoldfastError =>
   new HoldfastError({

@@ -1,6 +1,5 @@
 import type { Clock } from "@holdfast/shared/async/clock";
-import type { ControllerPlugins, Ids, Nodes, SnapshotPlugins, Store, StoreGate } from "../ports.ts";
-import type { CutRecords } from "../records/snapshot-records.ts";
+import type { ControllerPlugins, Ids, Nodes, Store, StoreGate } from "../ports.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
 import type { SecretReferences } from "./secret-model.ts";
 
@@ -8,9 +7,7 @@ import type { SecretReferences } from "./secret-model.ts";
 export interface CommandDeps {
   readonly records: VolumeRecords;
   readonly nodes: Nodes;
-  /** Snapshots and groups of them. */
-  readonly cuts: CutRecords;
-  readonly plugins: ControllerPlugins & SnapshotPlugins;
+  readonly plugins: ControllerPlugins;
   readonly gate: StoreGate;
   /** The one order of all commits. */
   readonly feed: Pick<Store, "head" | "watch">;

@@ -2,7 +2,7 @@ import { checkCapability, checkId, checkOptionalId, checkString, limits, type Vi
 import type { CreateClaimsInput, GetClaimInput, HandOverInput, ReleaseClaimsInput } from "./model.ts";
 import { refuse } from "./validate-volume.ts";
 
-const checkCount = (field: string, count: number, least: number): readonly Violation[] =>
+export const checkCount = (field: string, count: number, least: number): readonly Violation[] =>
   count < least || count > limits.setMembers
     ? [{ field, description: `must be ${least} to ${limits.setMembers}` }]
     : [];
@@ -13,7 +13,7 @@ const checkDeadline = (field: string, ms: number | undefined): readonly Violatio
     : [{ field, description: "must be above zero and at most 7 days" }];
 
 /** An alias is the workload's own name for a volume, so that it can stand for one only. */
-const checkAliases = (claims: CreateClaimsInput["claims"]): readonly Violation[] => {
+export const checkAliases = (claims: CreateClaimsInput["claims"]): readonly Violation[] => {
   const seen = new Set<string>();
   return claims.flatMap(({ volume, alias }, i) => {
     const name = alias === "" ? volume : alias;

@@ -1,4 +1,3 @@
-import { explainCommand, volumeCommand } from "./operator-command.ts";
 import type { Blocked, Failure } from "./outcome.ts";
 import { type VolumeRef, volumeKey } from "./volume.ts";
 
@@ -30,12 +29,9 @@ export type BlockedReason =
   | "MODIFY_UNCERTAIN";
 
 interface Subject extends VolumeRef {
-  readonly uid?: string;
   readonly plugin: string;
   readonly node?: string;
   readonly machineId?: string;
-  readonly workload?: string;
-  readonly claimUid?: string;
 }
 
 interface Remedy {
@@ -43,8 +39,8 @@ interface Remedy {
   readonly clearWith: (subject: Subject) => string;
 }
 
-const explain = explainCommand;
-const forget = (s: Subject): string => volumeCommand("repair forget-volume", s, s.uid ?? "<uid>");
+const explain = (subject: Subject): string => `holdfast explain ${volumeKey(subject)}`;
+const on = (subject: Subject): string => (subject.node === undefined ? "" : ` --node ${subject.node}`);
 
 /** Total: a new reason does not compile until somebody said what clears it. */
 const remedies: Record<BlockedReason, Remedy> = {
@@ -54,12 +50,11 @@ const remedies: Record<BlockedReason, Remedy> = {
   },
   NOT_AT_BACKEND: {
     missingProof: (s) => `that plugin ${s.plugin} knows the storage of ${volumeKey(s)}`,
-    clearWith: forget,
+    clearWith: (s) => `holdfast repair forget-volume ${volumeKey(s)}`,
   },
   FOREIGN_ATTACHMENT: {
     missingProof: (s) => `that ${volumeKey(s)} is not attached to a node that no record explains`,
-    clearWith: (s) =>
-      `holdfast repair scan --kind attachment --plugin ${s.plugin}, and remove what is nobody's; it is tried again by itself`,
+    clearWith: (s) => `holdfast repair assert-detached ${volumeKey(s)}${on(s)}`,
   },
   STORAGE_TAKEN: {
     missingProof: (s) => `that plugin ${s.plugin} keeps storage of its own for ${volumeKey(s)}`,
@@ -67,7 +62,7 @@ const remedies: Record<BlockedReason, Remedy> = {
   },
   DETACH_UNPROVEN: {
     missingProof: (s) => `that the backend no longer has ${volumeKey(s)} attached to node ${s.node ?? "?"}`,
-    clearWith: (s) => volumeCommand("repair assert-detached", s, s.node ?? "<node>"),
+    clearWith: (s) => `holdfast repair assert-detached ${volumeKey(s)}${on(s)}`,
   },
   CREDENTIALS_REFUSED: {
     missingProof: (s) => `that plugin ${s.plugin} accepts the secrets of this call`,
@@ -88,8 +83,7 @@ const remedies: Record<BlockedReason, Remedy> = {
   NODE_REPLACED: {
     missingProof: (s) =>
       `that machine ${s.machineId ?? "?"}, which was node ${s.node ?? "?"}, no longer mounts ${volumeKey(s)}`,
-    clearWith: (s) =>
-      `start that machine's agent again under its name; when it is off: ${volumeCommand("repair abandon-claim", s, s.workload ?? "<workload>", s.claimUid ?? "<uid>")}`,
+    clearWith: (s) => `start that machine's agent again under its name, or: holdfast node fence ${s.node ?? "?"}`,
   },
   EXPAND_IN_USE: {
     missingProof: (s) =>
@@ -99,12 +93,12 @@ const remedies: Record<BlockedReason, Remedy> = {
   EXPAND_UNCERTAIN: {
     missingProof: (s) => `how many bytes plugin ${s.plugin} has made of ${volumeKey(s)}`,
     clearWith: (s) =>
-      `do what the plugin's message asks for, or ask for the size that it has: ${volumeCommand("volume expand", s, "<size>")}`,
+      `do what the plugin's message asks for, or ask for the size that it has: holdfast volume expand ${volumeKey(s)}`,
   },
   MODIFY_UNCERTAIN: {
     missingProof: (s) => `which parameters plugin ${s.plugin} has set for ${volumeKey(s)}`,
     clearWith: (s) =>
-      `give every parameter in doubt a value that the plugin takes: ${volumeCommand("volume modify", s, "<key>=<value>")}`,
+      `give every parameter in doubt a value that the plugin takes: holdfast volume modify ${volumeKey(s)}`,
   },
 };
 
@@ -167,7 +161,7 @@ export const foreignAttachment = (
   now: number,
 ): Blocked => ({
   ...blockedFor("FOREIGN_ATTACHMENT", subject, message, previous, now),
-  clearWith: `detach it there; it is looked at again by itself, and: ${explain(subject)}`,
+  clearWith: `detach it there; it is looked at again by itself, and: holdfast explain ${volumeKey(subject)}`,
 });
 
 /** CreateVolume was answered with the storage of another record. */

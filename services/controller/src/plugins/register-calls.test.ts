@@ -58,6 +58,7 @@ beforeEach(async () => {
     guide: trusting,
     secrets: createSecrets({ env: {} }),
     log,
+    sourceOf: async () => undefined,
     ownerOf: async () => undefined,
     announcedByNodes: () => "unknown",
   });

@@ -53,6 +53,7 @@ const plugins = createControllerPlugins({
   guide: { held: () => undefined },
   secrets: createSecrets({ env: {} }),
   log: createMemoryLogger(),
+  sourceOf: async () => undefined,
   ownerOf: async ({ externalId }) => owners.get(externalId),
   announcedByNodes: () => "unknown",
 });

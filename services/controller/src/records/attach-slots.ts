@@ -26,6 +26,8 @@ export interface WaitingSet {
 export interface AttachSlots {
   /** undefined = the node takes any number. */
   state(slots: string, limit: AttachLimit): SlotState | undefined;
+  /** undefined = not counted yet. */
+  used(slots: string): number | undefined;
   /** A commit of ours put `after` in the place of `before`. */
   stored(before: VolumeRecord, after: VolumeRecord | null): void;
   /** Nobody knows whether a commit of ours changed these. */
@@ -184,6 +186,7 @@ export const createAttachSlots = ({ store, onError, signal }: AttachSlotsDeps): 
       if (at.used === undefined) readSoon(slots);
       return { ...limit, used: at.used, waiting: at.sets.size === 0 ? [] : inOrder(at) };
     },
+    used: (slots) => places.get(slots)?.used,
     stored(before, after) {
       const [had, has] = [new Set(slotsOf(before)), new Set(after === null ? [] : slotsOf(after))];
       const key = volumeKey(before);

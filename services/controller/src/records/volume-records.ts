@@ -43,6 +43,8 @@ export interface VolumeRecords extends VolumeInsertion {
   get(ref: VolumeRef): Promise<VersionedVolume | undefined>;
   /** As this process knows it; read when it does not. A decision made from it is still compared at the commit. */
   recent(ref: VolumeRef): Promise<VersionedVolume | undefined>;
+  /** The same of several, with one read for all that this process does not know. */
+  recentMany(refs: readonly VolumeRef[]): Promise<readonly (VersionedVolume | undefined)[]>;
   getMany(refs: readonly VolumeRef[]): Promise<readonly (VersionedVolume | undefined)[]>;
   list(
     index: VolumeIndex,
@@ -158,6 +160,7 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
       return found;
     },
     recent: decisions.recent,
+    recentMany: decisions.recentMany,
     getMany: decisions.read,
     async list(index, value, { after, limit }) {
       const page = await store.list({ index, value, limit, ...(after === undefined ? {} : { after }) });

@@ -31,8 +31,6 @@ export interface OpenRedisStoreOptions {
   /** Goes on although the store may forget what it acknowledged. */
   readonly allowVolatile: boolean;
   readonly declaredDurable: boolean;
-  /** What a store without an identity becomes, in place of a new installation: that of a backup. */
-  readonly adopt?: AdoptedLineage;
   /** Remembers, outside of Redis, whose data this controller works on. */
   readonly identity: StateFile;
   readonly log: Logger;
@@ -41,11 +39,6 @@ export interface OpenRedisStoreOptions {
   /** Ends the checks that go on in the background. */
   readonly signal: AbortSignal;
   readonly tuning?: RedisStoreTuning;
-}
-
-export interface AdoptedLineage {
-  readonly clusterUid: string;
-  readonly gen: number;
 }
 
 const blockMs = 5000;
@@ -71,11 +64,10 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
   const connection = connect(options.url, "controller");
 
   const prepare = async (newClusterUid: string | undefined): Promise<void> => {
-    const wanted = { keys, newClusterUid, newGen: options.adopt?.gen ?? 1 };
-    if (options.migrateUrl === undefined) return void (await migrate({ connection, ...wanted }));
+    if (options.migrateUrl === undefined) return void (await migrate({ connection, keys, newClusterUid }));
     const migrator = connect(options.migrateUrl, "migrator");
     try {
-      await migrate({ connection: migrator, ...wanted });
+      await migrate({ connection: migrator, keys, newClusterUid });
     } finally {
       migrator.close();
     }
@@ -90,8 +82,8 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
 
   try {
     await firstConnection(connection, startTimeoutMs, clock, signal);
-    const known = options.adopt?.clusterUid ?? identity.read();
-    await prepare(known === undefined ? ids.uuid() : options.adopt?.clusterUid);
+    const known = identity.read();
+    await prepare(known === undefined ? ids.uuid() : undefined);
     const found = await inspect(known);
     if (found.identity === undefined || found.identityFaults.length > 0)
       throw new StoreUnfitError(

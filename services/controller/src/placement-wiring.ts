@@ -1,0 +1,17 @@
+/** A part of the composition root: where volumes can be used. */
+import { createPlacementService } from "./api/placement-service.ts";
+import { checkPlacementQuery } from "./commands/check-placement.ts";
+import type { CommandDeps } from "./commands/command-deps.ts";
+import { createNodePlaces } from "./commands/node-places.ts";
+import { createNodeIndex } from "./records/node-index.ts";
+
+export const wirePlacement = (
+  { nodes, records, plugins, gate }: Pick<CommandDeps, "nodes" | "records" | "plugins" | "gate">,
+  signal: AbortSignal,
+) => {
+  const index = createNodeIndex(nodes, signal);
+  return {
+    places: createNodePlaces({ index, records }),
+    service: createPlacementService({ checkPlacement: checkPlacementQuery({ records, plugins, gate, index }) }),
+  };
+};
