@@ -1,3 +1,5 @@
+import { spawnSync } from "node:child_process";
+import path from "node:path";
 import type { Sink } from "@holdfast/cli/frame/io";
 import { runCli } from "@holdfast/cli/run-cli";
 
@@ -10,7 +12,9 @@ export interface CliOptions {
   /** Ctrl-C. */
   readonly signal?: AbortSignal;
   /** Called with all of standard error after each write to it. */
-  readonly onProgress?: (text: string) => void;
+  readonly onProgress?: (text: string) => unknown;
+  /** The same for standard output. */
+  readonly onOutput?: (text: string) => unknown;
 }
 
 export interface CliEnd {
@@ -25,7 +29,7 @@ export const cliRun = async (args: readonly string[], options: CliOptions = {}):
   const sink = (to: "out" | "err"): Sink => ({
     write: (part) => {
       text[to] += part;
-      if (to === "err") options.onProgress?.(text.err);
+      (to === "err" ? options.onProgress : options.onOutput)?.(text[to]);
     },
     terminal: options.terminal === true,
     columns: 120,
@@ -45,6 +49,15 @@ export const cliRun = async (args: readonly string[], options: CliOptions = {}):
       home: "/home/ada",
       user: "ada",
       now: () => Date.now(),
+      runController: async (given) => {
+        const main = path.resolve(import.meta.dirname, "../../services/controller/src/main.ts");
+        const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("HOLDFAST_"));
+        const env = { ...Object.fromEntries(inherited), ...options.env };
+        const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...given], { env, encoding: "utf8" });
+        text.out += stdout;
+        text.err += stderr;
+        return status ?? 130;
+      },
       signal: options.signal ?? new AbortController().signal,
     },
   });

@@ -17,6 +17,8 @@ const scrubs: readonly (readonly [RegExp, string])[] = [
   [/\bvol-[0-9a-f]{16}\b/g, "<external id>"],
   [/127\.0\.0\.1:\d+/g, "<address>"],
   [/"revision": "\d+"/g, '"revision": "<n>"'],
+  [/\b\d+ (?=records|bytes)/g, "<n> "],
+  [/^\d+ of \d+$/gm, "<n> of <n>"],
   // What a wait showed on the way depends on how fast things went.
   [/^… .*\n/gm, ""],
 ];

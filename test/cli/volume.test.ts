@@ -41,6 +41,9 @@ test.skipIf(!root)("volume create, list, status, explain, label, and the same fi
   await golden("volume-status", "volume status data");
   await golden("volume-status-missing", "volume status nothing", 3);
   await golden("volume-explain", "volume explain data");
+  await golden("volume-label", "volume label data team=search tier=1 --reason moved");
+  await golden("volume-expand", "volume expand data 20MiB");
+  await golden("volume-modify", "volume modify data iops=8000");
 });
 
 test.skipIf(!root)("claim create, list, status, release; a conflict names its holder", async () => {
@@ -59,6 +62,21 @@ test.skipIf(!root)("claim create, list, status, release; a conflict names its ho
   await golden("claim-release", "claim release web-2");
   await golden("claim-create-file", "claim create -f claims.yaml");
   await run("claim release web-3");
+});
+
+test.skipIf(!root)("volume stats and detach, deregister and register", async () => {
+  await run("volume create data.yaml --id spare");
+  await run("claim create web-9 spare --node node-a");
+  const released = await run("volume detach spare node-a");
+  expect([released.code, released.out.includes("RELEASED")]).toEqual([0, true]);
+  await golden("volume-detach", "volume detach spare node-a");
+  await golden("volume-stats", "volume stats spare");
+  const { volume } = JSON.parse((await run("volume status spare --json")).out) as { volume: { external_id: string } };
+  expect((await run("volume deregister spare")).code).toBe(0);
+  await golden("volume-deregister", "volume deregister spare");
+  const found = `${spec.replace("id: data", "id: found")}external_id: ${volume.external_id}\n`;
+  await golden("volume-register", "volume register found.yaml", 0, { files: { "found.yaml": found } });
+  expect((await run("volume delete found")).code).toBe(0);
 });
 
 test.skipIf(!root)("volume delete, and again", async () => {

@@ -1,4 +1,4 @@
-import { failpointNames } from "@holdfast/controller/failpoints";
+import { reconcileFailpoints } from "@holdfast/controller/reconcile/failpoints";
 import { afterAll, beforeAll, describe, it } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import {
@@ -55,7 +55,7 @@ describe.skipIf(!root)("the controller is killed", () => {
     await persistently("the removal", () => removeVolume(cluster, id));
   };
 
-  it.each(failpointNames)(
+  it.each(reconcileFailpoints)(
     "[I2] [I4] [I5] [I6] at %s: nothing leaks, nothing sticks",
     { timeout: 120_000 * rounds },
     async (point) => {
@@ -67,7 +67,7 @@ describe.skipIf(!root)("the controller is killed", () => {
           await cluster.controller().exited();
           await cluster.startController();
         })();
-        await Promise.all([live(`c${failpointNames.indexOf(point)}-${round}`), revived]);
+        await Promise.all([live(`c${reconcileFailpoints.indexOf(point)}-${round}`), revived]);
         await expectClean(cluster);
       }
     },

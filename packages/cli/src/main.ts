@@ -1,7 +1,24 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import os from "node:os";
 import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { configEnv, settingEnv } from "./frame/settings.ts";
 import { runCli } from "./run-cli.ts";
+
+const controllerMain = new URL("../../../services/controller/src/main.ts", import.meta.url);
+
+const runController = async (args: readonly string[]): Promise<number | undefined> => {
+  if (!existsSync(controllerMain)) return undefined;
+  // A setting that is none of the controller's would be a mistake to it.
+  const own: readonly string[] = [...Object.values(settingEnv), configEnv];
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !own.includes(name)));
+  const child = spawn(process.execPath, [fileURLToPath(controllerMain), ...args], { stdio: "inherit", env });
+  const [code] = (await once(child, "exit")) as [number | null];
+  return code ?? 130;
+};
 
 const interrupt = new AbortController();
 // The first one ends what waits, with words; a second one ends everything.
@@ -32,6 +49,7 @@ process.exitCode = await runCli({
     home: os.homedir(),
     user: os.userInfo().username,
     now: () => Date.now(),
+    runController,
     signal: interrupt.signal,
   },
 });

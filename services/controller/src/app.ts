@@ -33,9 +33,13 @@ import { wireVolumeRecords } from "./record-wiring.ts";
 import { runChangeFeed } from "./records/change-feed.ts";
 import { createChanges } from "./records/changes.ts";
 import { createPluginRecords } from "./records/plugin-records.ts";
+import { createCutRecords } from "./records/snapshot-records.ts";
+import { createStanding } from "./records/standing.ts";
 import { wireRepair } from "./repair-wiring.ts";
 import { createSecretParts } from "./secrets-wiring.ts";
 import { wireServers } from "./server-wiring.ts";
+import { wireSnapshots } from "./snapshot-wiring.ts";
+import { measureStanding } from "./standing-metrics.ts";
 import { openStateDir } from "./state-dir.ts";
 import { openStore } from "./store/open-store.ts";
 
@@ -122,6 +126,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const { onCall } = createCallMetrics(metrics, { insecure, volatileStore: config.allowVolatileStore });
     const changes = createChanges();
     let wakeVolume = (_key: string): void => undefined;
+    const cuts = createCutRecords({ store, clock, ids, issuer, changes, signal: work.signal });
     const nodeStore = createNodeStore({ store, ids });
     const registry = createNodeRegistry({
       nodes: nodeStore,
@@ -171,7 +176,6 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       log,
       onCall,
       signal: work.signal,
-      sourceOf: async (ref) => (await records.recent(ref))?.volume,
       ownerOf: async (storage) => (await records.owner(storage))?.volume,
     });
     const { plugins } = pluginParts;
@@ -189,7 +193,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     });
     inBackground("the gate of the store", gate.run(work.signal));
     await Promise.all([gate.firstLook(startPatienceMs, signal), pluginParts.settled(signal)]);
-    const command = { records, nodes: registry, plugins, gate, secrets: kept.commands, feed: store, clock, ids };
+    const command = { records, cuts, nodes: registry, plugins, gate, secrets: kept.commands, feed: store, clock, ids };
     const commands = createCommands(command);
     const acting = { records, plugins, agents, nodes: registry, clock, ids, log, signal: work.signal };
     const reconciler = createReconciler({
@@ -214,6 +218,9 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       plugins: plugins.names,
       callsOf,
     });
+
+    const standing = createStanding({ records, clock });
+    measureStanding(metrics, { standing, slotsWaiting: records.slots.waiting, now: clock.now });
 
     const repair = wireRepair({
       ...command,
@@ -255,7 +262,9 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       log,
       signal: work.signal,
     });
+    const snapshots = wireSnapshots({ ...command, ...api, ...acting, slots: reconciler.slots, failpoint });
     const services = addControllerServices(servers.server, {
+      snapshots: snapshots.service,
       ...nodeParts,
       volumes: createVolumeService({ ...api, stats }),
       claims: createClaimService(api),
@@ -270,7 +279,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       for (const [what, task] of nodeParts.background()) inBackground(what, task);
       inBackground("following the store", runChangeFeed({ ...feed, store, clock, log, signal: work.signal }));
       inBackground("looking at the condition of volumes", lookAtVolumes());
-      await reconciler.start();
+      await Promise.all([reconciler.start(), snapshots.reconciler.start()]);
       if (config.sweepInterval > 0) inBackground("comparing backends with the records", repair.sweep.run());
       return () => work.abort(new DOMException("the controller is stopping", "AbortError"));
     });

@@ -1,4 +1,5 @@
 /** What /metrics tells of the controller beside the process and its calls. */
+import { createCallMetric } from "@holdfast/csi/call-metrics";
 import type { CallReport } from "@holdfast/csi/csi-exchange";
 import type { Metrics } from "@holdfast/shared/metrics";
 import type { Nodes, PluginLoad, StoreGate } from "./ports.ts";
@@ -19,11 +20,6 @@ export const createCallMetrics = (
   metrics: Metrics,
   allowed: { readonly insecure: boolean; readonly volatileStore: boolean },
 ): { readonly onCall: (report: CallReport) => void } => {
-  const calls = metrics.histogram({
-    name: "holdfast_csi_call_seconds",
-    help: "Time of each CSI call to a plugin.",
-    labels: ["plugin", "method", "code"],
-  });
   metrics.gauge({
     name: "holdfast_insecure",
     help: "1: it listens without TLS, on somebody's word.",
@@ -34,7 +30,7 @@ export const createCallMetrics = (
     help: "1: a store that may forget what it acknowledged is accepted, on somebody's word.",
     collect: (gauge) => gauge.set({}, Number(allowed.volatileStore)),
   });
-  return { onCall: ({ plugin, method, code, seconds }) => calls.observe({ plugin, method, code }, seconds) };
+  return { onCall: createCallMetric(metrics) };
 };
 
 const breakerStates: readonly PluginLoad["breaker"][] = ["closed", "open", "half-open"];

@@ -4,7 +4,8 @@
  * time it is passed.
  */
 import { type ReconcileFailpoint, reconcileFailpoints } from "./reconcile/failpoints.ts";
+import { type SnapshotFailpoint, snapshotFailpoints } from "./reconcile/snapshot-failpoints.ts";
 
-export type FailpointName = ReconcileFailpoint;
+export type FailpointName = ReconcileFailpoint | SnapshotFailpoint;
 
-export const failpointNames: readonly FailpointName[] = reconcileFailpoints;
+export const failpointNames: readonly FailpointName[] = [...reconcileFailpoints, ...snapshotFailpoints];

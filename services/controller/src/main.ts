@@ -1,8 +1,12 @@
+import { randomUUID } from "node:crypto";
+import path from "node:path";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { ConfigError } from "@holdfast/shared/config/config-error";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { runUntilSignal } from "@holdfast/shared/lifecycle";
+import { createLogger } from "@holdfast/shared/log/logger";
 import { createApp } from "./app.ts";
+import { isOfflineCommand, offlineCommands, runOffline } from "./backup/offline.ts";
 import { configSchema } from "./config.ts";
 
 /** What is wrong with the world as a setting describes it: whoever starts the service has to act, and no restart will help. */
@@ -20,17 +24,42 @@ const asConfigError = (error: unknown): unknown => {
     : new ConfigError([{ field: setting, description: `cannot be used (${error.reason}): ${error.message}` }]);
 };
 
-await runUntilSignal(async (_signal, run) => {
-  const config = loadConfig(configSchema, process.env);
-  const app = createApp(config, {
-    env: process.env,
-    kill: () => process.kill(process.pid, "SIGKILL"),
-  });
-  run.setLogger(app.log);
+const [word, file] = process.argv.slice(2);
+
+if (isOfflineCommand(word)) {
+  const interrupt = new AbortController();
+  process.once("SIGINT", () => interrupt.abort());
   try {
-    await app.start();
+    const config = loadConfig(configSchema, process.env);
+    await runOffline(word, file, {
+      settings: { ...config, store: config.store ?? `sqlite://${path.join(config.stateDir, "store.db")}` },
+      ids: { uuid: randomUUID, random: Math.random },
+      log: createLogger({ level: "error", destination: process.stderr, fields: { service: "controller" } }),
+      say: (line) => process.stdout.write(`${line}\n`),
+      signal: interrupt.signal,
+    });
+    process.exit(0);
   } catch (error) {
-    throw asConfigError(error);
+    const known = isHoldfastError(error) ? `${error.message} (${error.reason})` : undefined;
+    process.stderr.write(`${known ?? (error instanceof Error ? error.message : String(error))}\n`);
+    process.exit(error instanceof ConfigError ? 78 : 1);
   }
-  return app;
-});
+} else if (word !== undefined) {
+  process.stderr.write(`there is no ${word}: without a word the controller serves, or ${offlineCommands.join(", ")}\n`);
+  process.exit(64);
+} else {
+  await runUntilSignal(async (_signal, run) => {
+    const config = loadConfig(configSchema, process.env);
+    const app = createApp(config, {
+      env: process.env,
+      kill: () => process.kill(process.pid, "SIGKILL"),
+    });
+    run.setLogger(app.log);
+    try {
+      await app.start();
+    } catch (error) {
+      throw asConfigError(error);
+    }
+    return app;
+  });
+}

@@ -10,6 +10,9 @@ import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "./domain/p
 import type { PluginProfile } from "./domain/plugin-profile.ts";
 import type { Capabilities } from "./domain/plugin-record.ts";
 import type { PluginSighting } from "./domain/plugin-sighting.ts";
+import type { CutRecord } from "./domain/snapshot.ts";
+import type { CutAnswer } from "./domain/snapshot-answer.ts";
+import type { AskForBlocks, ListAtBackend, SnapshotFacts } from "./domain/snapshot-types.ts";
 import type {
   AggregateRef,
   Commit,
@@ -196,6 +199,17 @@ export interface BackendVolume {
   readonly capacity: number;
   /** Absent: the plugin does not tell. */
   readonly condition?: VolumeCondition;
+}
+
+/** The calls about snapshots, wherever the plugin runs. Secrets are resolved inside, per call, and never leave it. */
+export interface SnapshotPlugins {
+  snapshotFacts(plugin: string): SnapshotFacts;
+  /** CreateSnapshot or CreateVolumeGroupSnapshot under the stored name; the same again until it is ready. */
+  cut(record: CutRecord, call: CallContext): Promise<Outcome<CutAnswer>>;
+  deleteCut(record: CutRecord, call: CallContext): Promise<Outcome<void>>;
+  readonly listSnapshots: ListAtBackend;
+  /** Rejects when the stream breaks; ending without that means that it is complete. */
+  readonly blocks: AskForBlocks;
 }
 
 /** The agents, one channel a node. A call without an answer is `uncertain` or `pending`, never an exception of its own kind. */

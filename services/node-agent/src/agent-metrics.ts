@@ -1,4 +1,5 @@
 /** What /metrics tells of the agent beside the process itself. */
+import { createCallMetric } from "@holdfast/csi/call-metrics";
 import type { CallReport } from "@holdfast/csi/csi-exchange";
 import type { Metrics } from "@holdfast/shared/metrics";
 import { claimPhases, stagePhases } from "./domain/types.ts";
@@ -12,11 +13,6 @@ export function createAgentMetrics(
   metrics: Metrics,
   { ledger, journal }: { readonly ledger: Ledger; readonly journal: { syncs(): number; bytes(): number } },
 ): AgentMetrics {
-  const calls = metrics.histogram({
-    name: "holdfast_csi_call_seconds",
-    help: "Time of each CSI call to a plugin.",
-    labels: ["plugin", "method", "code"],
-  });
   metrics.gauge({
     name: "holdfast_journal_syncs",
     help: "Syncs of the journal to disk since the start.",
@@ -49,5 +45,5 @@ export function createAgentMetrics(
       for (const [phase, count] of counts) gauge.set({ phase }, count);
     },
   });
-  return { onCall: ({ plugin, method, code, seconds }) => calls.observe({ plugin, method, code }, seconds) };
+  return { onCall: createCallMetric(metrics) };
 }

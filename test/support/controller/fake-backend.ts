@@ -6,7 +6,13 @@ import type { Advice, Failure, Outcome } from "@holdfast/controller/domain/outco
 import type { Attachment, VolumeRecord } from "@holdfast/controller/domain/volume";
 import type { CreatedVolume } from "@holdfast/controller/domain/volume-change";
 import type { ValidatedVolume } from "@holdfast/controller/domain/volume-registration";
-import type { BackendVolume, CallContext, ControllerPluginFacts, ControllerPlugins } from "@holdfast/controller/ports";
+import type {
+  BackendVolume,
+  CallContext,
+  ControllerPluginFacts,
+  ControllerPlugins,
+  SnapshotPlugins,
+} from "@holdfast/controller/ports";
 
 export type BackendMethod =
   | "create"
@@ -29,7 +35,7 @@ export type BackendFault =
   | { readonly kind: "unknown"; readonly advice: Advice; readonly code: string; readonly nodeFull?: boolean }
   | { readonly kind: "held"; readonly until: Promise<void> };
 
-export interface FakeBackend extends ControllerPlugins {
+export interface FakeBackend extends ControllerPlugins, SnapshotPlugins {
   /** Faults are used up one call at a time. */
   script(method: BackendMethod, ...faults: readonly BackendFault[]): void;
   /** Asked before the scripts; for random faults. */
@@ -71,6 +77,25 @@ const failure = (method: string, advice: Advice, code: string): Failure => ({
   method,
   code,
 });
+
+/** Snapshots have a world of their own: sim-world.ts. */
+const withoutSnapshots: SnapshotPlugins = {
+  snapshotFacts: () => ({
+    ready: true,
+    reason: "",
+    snapshots: "no",
+    lists: "no",
+    clones: "yes",
+    groups: "no",
+    metadata: "no",
+  }),
+  cut: async () => ({ kind: "refused", failure: failure("cut", "fail", "UNIMPLEMENTED") }),
+  deleteCut: async () => ({ kind: "refused", failure: failure("deleteCut", "block", "UNIMPLEMENTED") }),
+  listSnapshots: async () => ({ kind: "refused", failure: failure("list", "fail", "UNIMPLEMENTED") }),
+  blocks: () => {
+    throw new Error("this backend has no snapshots");
+  },
+};
 
 export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend => {
   const byName = new Map<string, string>();
@@ -239,6 +264,7 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
       }),
     attachmentAbsent: async (volume, attachment) =>
       absent ?? (attached.has(`${volume.externalId}@${attachment.nodeId}`) ? "no" : "yes"),
+    ...withoutSnapshots,
     script(method, ...faults) {
       scripts.set(method, [...(scripts.get(method) ?? []), ...faults]);
     },

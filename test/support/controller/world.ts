@@ -31,6 +31,7 @@ import { createChanges } from "@holdfast/controller/records/changes";
 import { createLearnedLimits } from "@holdfast/controller/records/learned-limits";
 import { createOrphanRecords } from "@holdfast/controller/records/orphan-records";
 import { createPluginRecords } from "@holdfast/controller/records/plugin-records";
+import { createCutRecords } from "@holdfast/controller/records/snapshot-records";
 import { createVolumeRecords } from "@holdfast/controller/records/volume-records";
 import { createVolumeScan } from "@holdfast/controller/records/volume-scan";
 import { createSealer } from "@holdfast/controller/secrets/sealer";
@@ -44,7 +45,7 @@ import { createFakeBackend } from "./fake-backend.ts";
 import { createFakeListings } from "./fake-listings.ts";
 
 const secretKey = { id: "k1", key: Buffer.alloc(32, 7) };
-const secretKeys = { first: secretKey, byId: new Map([[secretKey.id, secretKey.key]]) };
+export const secretKeys = { first: secretKey, byId: new Map([[secretKey.id, secretKey.key]]) };
 
 export const plugin = "csi.example";
 export const caller = { who: "test", why: "test" };
@@ -292,7 +293,8 @@ export const createWorld = async (
       clock,
       changed: () => undefined,
     });
-    const commandDeps = { records, nodes, plugins: backend, gate, secrets, feed: store, clock, ids };
+    const cuts = createCutRecords({ store, clock, ids, issuer: `c1/${lives}`, changes, signal });
+    const commandDeps = { records, cuts, nodes, plugins: backend, gate, secrets, feed: store, clock, ids };
     const commands = createCommands(commandDeps);
     const audit = createAuditRecords({ store, ids });
     const orphans = createOrphanRecords({ store, clock, ids });

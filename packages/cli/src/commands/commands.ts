@@ -1,6 +1,7 @@
 /** Every command there is. Help, completion, docs/cli.md and the tests are made from this table. */
 import { completionCommands } from "../completion/completion-commands.ts";
 import type { Command, Group } from "../frame/command.ts";
+import { backupCommands } from "./backup-commands.ts";
 import { checkPlacement } from "./check-placement.ts";
 import { createClaims, handOverClaims, listClaims, releaseClaims, statusClaim } from "./claim/claim-commands.ts";
 import { drainNode, forgetNode, listNodes, statsNode, statusNode, undrainNode } from "./node/node-commands.ts";
@@ -72,6 +73,7 @@ const subjects: readonly Command[] = [
   ...reportCommands,
   ...overrideCommands,
   watchEvents,
+  ...backupCommands,
 ];
 
 export const commands: readonly Command[] = [...subjects, ...completionCommands(subjects)];

@@ -15,7 +15,7 @@ export interface Awaited<State, Result> {
   line(state: State): string;
   /** The end of the wait; undefined = not yet. May throw a CliFailure. */
   settled(state: State): Result | undefined;
-  /** The commands that look at it, and that stop it: said when the wait ends before the work. */
+  /** The commands that look at it, and that stop it (empty: nothing does): said when the wait ends before the work. */
   readonly look: string;
   readonly stop: string;
 }
@@ -32,7 +32,10 @@ export const awaitSettled = async <State, Result>(
   const timeUp = AbortSignal.timeout(settings.timeoutMs);
   const done = new AbortController();
   const progress = startProgress(io, settings.json);
-  const next = [`${awaited.look}    shows how it stands`, `${awaited.stop}    gives it up`];
+  const next = [
+    `${awaited.look}    shows how it stands`,
+    awaited.stop === "" ? "it cannot be taken back" : `${awaited.stop}    gives it up`,
+  ];
   const ended = (): CliFailure | undefined => {
     if (io.signal.aborted)
       return new CliFailure({

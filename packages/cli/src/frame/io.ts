@@ -14,6 +14,8 @@ export interface Io {
   readonly home: string;
   readonly user: string;
   now(): number;
+  /** Runs the controller's program beside this one, on this very terminal; undefined where there is none. */
+  runController(args: readonly string[]): Promise<number | undefined>;
   /** Aborted by Ctrl-C. */
   readonly signal: AbortSignal;
 }

@@ -37,13 +37,14 @@ export const settingEnv: Readonly<Record<FileKey, string>> = {
   colour: "HOLDFAST_COLOUR",
 };
 
+export const configEnv = "HOLDFAST_CONFIG";
 export const defaultAddress = "127.0.0.1:7600";
 
 const wrong = (message: string, details: readonly string[] = []): CliFailure =>
   new CliFailure({ exitCode: exitCodes.usage, reason: "BAD_SETTING", message, details });
 
 const readConfig = async (io: Io, given: string | undefined): Promise<Partial<Record<FileKey, string>>> => {
-  const named = given ?? io.env["HOLDFAST_CONFIG"];
+  const named = given ?? io.env[configEnv];
   const folder = io.env["XDG_CONFIG_HOME"] ?? `${io.home}/.config`;
   const path = named ?? `${folder}/holdfast/config.yaml`;
   let text: string;

@@ -17,6 +17,7 @@ export interface ControllerServices {
   readonly claims: Implementation<typeof ClaimServiceDefinition>;
   readonly nodes: Implementation<typeof NodeServiceDefinition>;
   readonly plugins: Implementation<typeof PluginServiceDefinition>;
+  readonly snapshots: Implementation<typeof SnapshotServiceDefinition>;
   readonly placement: Implementation<typeof PlacementServiceDefinition>;
   readonly repair: Implementation<typeof RepairServiceDefinition>;
   readonly secrets: Implementation<typeof SecretServiceDefinition>;
@@ -35,7 +36,7 @@ export const addControllerServices = (
   server.add(PluginServiceDefinition, services.plugins);
   server.add(RepairServiceDefinition, services.repair);
   server.add(ControllerLinkServiceDefinition, unimplemented(ControllerLinkServiceDefinition, services.link));
-  server.add(SnapshotServiceDefinition, unimplemented(SnapshotServiceDefinition, {}));
+  server.add(SnapshotServiceDefinition, services.snapshots);
   server.add(PlacementServiceDefinition, services.placement);
   server.add(SecretServiceDefinition, services.secrets);
   server.add(EventServiceDefinition, services.events);
@@ -48,6 +49,7 @@ export const addControllerServices = (
     RepairServiceDefinition,
     SecretServiceDefinition,
     EventServiceDefinition,
+    SnapshotServiceDefinition,
     ControllerLinkServiceDefinition,
   ].map(({ fullName }) => fullName);
 };

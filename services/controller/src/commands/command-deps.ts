@@ -1,5 +1,6 @@
 import type { Clock } from "@holdfast/shared/async/clock";
-import type { ControllerPlugins, Ids, Nodes, Store, StoreGate } from "../ports.ts";
+import type { ControllerPlugins, Ids, Nodes, SnapshotPlugins, Store, StoreGate } from "../ports.ts";
+import type { CutRecords } from "../records/snapshot-records.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
 import type { SecretReferences } from "./secret-model.ts";
 
@@ -7,7 +8,9 @@ import type { SecretReferences } from "./secret-model.ts";
 export interface CommandDeps {
   readonly records: VolumeRecords;
   readonly nodes: Nodes;
-  readonly plugins: ControllerPlugins;
+  /** Snapshots and groups of them. */
+  readonly cuts: CutRecords;
+  readonly plugins: ControllerPlugins & SnapshotPlugins;
   readonly gate: StoreGate;
   /** The one order of all commits. */
   readonly feed: Pick<Store, "head" | "watch">;

@@ -1,19 +1,19 @@
-import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { volumeNote } from "../domain/change.ts";
 import { zeroEpoch } from "../domain/epoch.ts";
 import type { Moment } from "../domain/moment.ts";
-import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
+import type { VolumeRecord, VolumeSource } from "../domain/volume.ts";
 import { isRegistered } from "../domain/volume-registration.ts";
 import type { ControllerPlugins } from "../ports.ts";
 import { bornVolume } from "./born-volume.ts";
 import type { CommandDeps } from "./command-deps.ts";
+import { findContentSource } from "./content-source.ts";
 import {
   pluginCannot,
   pluginNotFound,
+  sourceChanged,
   storeUnvetted,
   volumeExists,
   volumeLeaving,
-  volumeNotAvailable,
   volumeNotFound,
 } from "./errors.ts";
 import { withKnownInline, withStoredInline } from "./inline-secrets.ts";
@@ -45,35 +45,20 @@ const checkPlugin = (input: CreateVolumeInput, plugins: ControllerPlugins): void
     throw pluginCannot(input, input.plugin, "access_mode", "share a volume among workloads of one node");
 };
 
-const checkSource = async ({ records }: CommandDeps, input: CreateVolumeInput): Promise<void> => {
-  const { contentSource, namespace } = input;
-  if (contentSource.kind === "none") return;
-  if (contentSource.kind === "snapshot")
-    throw new HoldfastError({
-      kind: "not_found",
-      reason: "SNAPSHOT_NOT_FOUND",
-      message: `there is no snapshot ${namespace}/${contentSource.id}; correct the id`,
-      metadata: { namespace, snapshot: contentSource.id },
-    });
-  const source = await records.recent({ namespace, id: contentSource.id });
-  if (source === undefined) throw volumeNotFound({ namespace, id: contentSource.id });
-  if (source.volume.state !== "AVAILABLE") throw volumeNotAvailable(source.volume);
-  if (source.volume.plugin !== input.plugin)
-    throw pluginCannot(
-      input,
-      input.plugin,
-      "content_source",
-      `read volume ${volumeKey(source.volume)} of plugin ${source.volume.plugin}`,
-    );
-};
-
 /** The record with its name and its intent is durable before the plugin is called: nothing is made that nobody knows of (I4). */
-const newVolume = (input: CreateVolumeInput, caller: Caller, uid: string, name: string, at: Moment): VolumeRecord => ({
+const newVolume = (
+  input: CreateVolumeInput,
+  caller: Caller,
+  uid: string,
+  made: { readonly name: string; readonly source: VolumeSource | undefined },
+  at: Moment,
+): VolumeRecord => ({
   ...bornVolume(input, caller, uid, at),
-  name,
+  name: made.name,
   externalId: "",
   topology: { required: input.topology.required, preferred: input.topology.preferred, accessible: [] },
   contentSource: input.contentSource,
+  ...(made.source === undefined ? {} : { source: made.source }),
   context: {},
   ...(input.lateBinding === true
     ? { binding: { node: "", place: {} } }
@@ -90,20 +75,33 @@ export const createVolumeCommand =
     if (standing !== undefined) return standing;
     checkPlugin(asked, plugins);
     if (!gate.state().open) throw storeUnvetted(gate.state().reason);
-    await checkSource(deps, asked);
+    const found = await findContentSource(deps, asked);
     const input = await withStoredInline(secrets, asked, caller);
     const uid = ids.uuid();
     const name = ids.uuid();
     const make = (at: Moment) => {
-      const volume = newVolume(input, caller, uid, name, at);
+      const volume = newVolume(input, caller, uid, { name, source: found?.source }, at);
       return { volume, ended: [], notes: [volumeNote(volume)] };
     };
-    await records.insert(make, () => secrets.expected(Object.values(input.secretRefs)));
+    await records.insert(make, async () => [
+      ...(await secrets.expected(Object.values(input.secretRefs))),
+      // The volume holds on to its source from the very commit on that finds the source fit.
+      ...(found === undefined ? [] : sameSource(found.source, await findContentSource(deps, input))),
+    ]);
     // Ours, or that of somebody who asked for the same id at the same time.
     const made = await existing(deps, input, true);
     if (made === undefined) throw volumeNotFound(input);
     return made;
   };
+
+/** Another life of the source's id is another source: what was decided for the first one is not stored. */
+const sameSource = (
+  decided: VolumeSource,
+  now: Awaited<ReturnType<typeof findContentSource>>,
+): NonNullable<typeof now>["expects"] => {
+  if (now?.source.uid === decided.uid && now.source.sizeBytes === decided.sizeBytes) return now.expects;
+  throw sourceChanged();
+};
 
 const existing = async (
   { records }: CommandDeps,

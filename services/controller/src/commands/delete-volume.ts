@@ -1,9 +1,12 @@
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { Change } from "../domain/change.ts";
+import type { Moment } from "../domain/moment.ts";
 import { type Intent, type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import { deleteWanted, usersOf } from "../domain/volume-change.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import { volumeInUse, volumeNotFound } from "./errors.ts";
 import type { Commands } from "./model.ts";
+import { volumePinned, volumePins } from "./pins.ts";
 import { validateDeleteVolume } from "./validate-volume.ts";
 
 /** Calls of the volume itself, which a deletion takes over from. */
@@ -32,23 +35,23 @@ const guard = (volume: VolumeRecord): void => {
 };
 
 export const deleteVolumeCommand =
-  ({ records, clock }: CommandDeps): Commands["deleteVolume"] =>
+  (deps: CommandDeps): Commands["deleteVolume"] =>
   async (input, caller) => {
+    const { records, clock } = deps;
     validateDeleteVolume(input);
     const trace = caller.traceparent === undefined ? undefined : { parent: caller.traceparent, at: clock.now() };
     let otherLife = false;
-    const result = await records.change(
-      input,
-      (volume, at) => {
-        otherLife = input.uid !== "" && input.uid !== volume.uid;
-        if (otherLife) return { volume, ended: [], notes: [] };
-        guard(volume);
-        const change = deleteWanted(volume, trace, at);
-        if (change.volume === null || change.volume === volume) return change;
-        return { ...change, volume: { ...change.volume, changedBy: { who: caller.who, why: caller.why } } };
-      },
-      { by: caller },
-    );
+    const decide = (volume: VolumeRecord, at: Moment): Change => {
+      otherLife = input.uid !== "" && input.uid !== volume.uid;
+      if (otherLife) return { volume, ended: [], notes: [] };
+      guard(volume);
+      const change = deleteWanted(volume, trace, at);
+      if (change.volume === null || change.volume === volume) return change;
+      return { ...change, volume: { ...change.volume, changedBy: { who: caller.who, why: caller.why } } };
+    };
+    // Nothing may be cut or made from it at this moment, and what comes later finds it leaving.
+    const result = await records.change(input, decide, { by: caller, alone: volumePins });
+    if (result.crowded) throw await volumePinned(deps, input);
     if (result.volume !== null && !otherLife) {
       if (!result.changed) records.remind(result.volume);
       return { volume: result.volume, rev: result.rev };

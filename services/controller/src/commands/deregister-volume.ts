@@ -1,10 +1,11 @@
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import { noChange } from "../domain/change.ts";
+import { type Change, noChange } from "../domain/change.ts";
 import { type DeregisterObstacle, deregistered, deregisterObstacle } from "../domain/deregistered.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import { volumeInUse, volumeNotFound } from "./errors.ts";
 import type { Commands } from "./model.ts";
+import { volumePinned, volumePins } from "./pins.ts";
 import { validateDeleteVolume } from "./validate-volume.ts";
 
 const obstacleError = (volume: VolumeRecord, obstacle: DeregisterObstacle): HoldfastError => {
@@ -28,23 +29,22 @@ const obstacleError = (volume: VolumeRecord, obstacle: DeregisterObstacle): Hold
 
 /** Forgets a volume that nobody uses. The storage is not touched; what stays there is told, also to a repeat. */
 export const deregisterVolumeCommand =
-  ({ records }: CommandDeps): Commands["deregisterVolume"] =>
+  (deps: CommandDeps): Commands["deregisterVolume"] =>
   async (input, caller) => {
+    const { records } = deps;
     validateDeleteVolume(input);
     let otherLife = false;
     let left: VolumeRecord | undefined;
-    const result = await records.change(
-      input,
-      (volume) => {
-        otherLife = input.uid !== "" && input.uid !== volume.uid;
-        if (otherLife) return noChange(volume);
-        const obstacle = deregisterObstacle(volume);
-        if (obstacle !== undefined) throw obstacleError(volume, obstacle);
-        left = volume;
-        return deregistered(volume);
-      },
-      { by: caller },
-    );
+    const forget = (volume: VolumeRecord): Change => {
+      otherLife = input.uid !== "" && input.uid !== volume.uid;
+      if (otherLife) return noChange(volume);
+      const obstacle = deregisterObstacle(volume);
+      if (obstacle !== undefined) throw obstacleError(volume, obstacle);
+      left = volume;
+      return deregistered(volume);
+    };
+    const result = await records.change(input, forget, { by: caller, alone: volumePins });
+    if (result.crowded) throw await volumePinned(deps, input);
     if (result.changed && left !== undefined) return { plugin: left.plugin, externalId: left.externalId };
     // Gone before: asked again, or never known.
     const tombstone = await records.deleted(input);

@@ -1,6 +1,7 @@
 import { type ErrorKind, HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { CapabilityMismatch } from "../domain/capability-match.ts";
 import type { Obstacle } from "../domain/grant.ts";
+import { explainCommand } from "../domain/operator-command.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
 
 /** The errors of commands, each with the reason and metadata of docs/errors.md and what to do next in its message. */
@@ -51,7 +52,7 @@ export const storageLeaving = (
   new HoldfastError({
     kind: "precondition",
     reason: "EXTERNAL_VOLUME_LEAVING",
-    message: `storage ${storage.externalId} of plugin ${storage.plugin} cannot be volume ${volumeKey(ref)}: a DeleteVolume for it may still arrive, since the record of volume ${volumeKey(mark)} ended at ${new Date(mark.since).toISOString()} with one whose outcome nobody knows; it is let go after 7 days, or see holdfast repair adopt-volume`,
+    message: `storage ${storage.externalId} of plugin ${storage.plugin} cannot be volume ${volumeKey(ref)}: a DeleteVolume for it may still arrive, since the record of volume ${volumeKey(mark)} ended at ${new Date(mark.since).toISOString()} with one whose outcome nobody knows; it is let go after 7 days, or see holdfast repair adopt`,
     metadata: { ...named(mark), plugin: storage.plugin, external_id: storage.externalId },
   });
 
@@ -71,8 +72,16 @@ export const volumeNotAvailable = (volume: VolumeRecord): HoldfastError =>
   new HoldfastError({
     kind: "precondition",
     reason: "VOLUME_NOT_AVAILABLE",
-    message: `volume ${volumeKey(volume)} is ${volume.goal === "absent" ? "being deleted" : volume.state}; holdfast explain ${volumeKey(volume)} says what it waits for`,
+    message: `volume ${volumeKey(volume)} is ${volume.goal === "absent" ? "being deleted" : volume.state}; ${explainCommand(volume)} says what it waits for`,
     metadata: { ...named(volume), state: volume.state },
+  });
+
+/** What a volume is to be made from was replaced, or grew, between the look at it and the commit. */
+export const sourceChanged = (): HoldfastError =>
+  new HoldfastError({
+    kind: "aborted",
+    reason: "REVISION_CONFLICT",
+    message: "the content source was changed by somebody else meanwhile; repeat the request",
   });
 
 export const pluginNotFound = (plugin: string): HoldfastError =>
@@ -87,7 +96,7 @@ export const pluginNotReady = (plugin: string, why: string): HoldfastError =>
   new HoldfastError({
     kind: "precondition",
     reason: "PLUGIN_NOT_READY",
-    message: `plugin ${plugin} cannot be asked now: ${why}; repeat the request, or see holdfast plugin get ${plugin}`,
+    message: `plugin ${plugin} cannot be asked now: ${why}; repeat the request, or see holdfast plugin status ${plugin}`,
     metadata: { plugin, node: "" },
   });
 

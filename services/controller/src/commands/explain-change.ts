@@ -1,6 +1,7 @@
 import { type Expansion, isPending } from "../domain/expansion.ts";
 import { isUnused, pendingNodes } from "../domain/growth.ts";
 import { isModifying } from "../domain/modification.ts";
+import { releaseCommand } from "../domain/operator-command.ts";
 import type { Attempts, Blocked } from "../domain/outcome.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
 
@@ -89,9 +90,7 @@ export const changeActions = (volume: VolumeRecord): readonly string[] => {
       : [];
   const blocks = [expansion?.blocked, ...pendingNodes(volume).map((n) => n.blocked), modification?.blocked];
   return [
-    ...holders
-      .slice(0, 10)
-      .map((c) => `holdfast claim release ${c.workload} --namespace ${volume.namespace} --alias ${c.alias}`),
+    ...holders.slice(0, 10).map((c) => releaseCommand(volume.namespace, c)),
     ...blocks.flatMap((blocked) => (blocked === undefined || holders.length > 0 ? [] : [blocked.clearWith])),
   ];
 };

@@ -1,6 +1,7 @@
 import type { Claim, ClaimState } from "../domain/claim.ts";
 import { isUnbound } from "../domain/early-claims.ts";
 import { type GrantFacts, inTheWay, obstacleTo } from "../domain/grant.ts";
+import { releaseCommand, volumeCommand } from "../domain/operator-command.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import { createGrantFacts, type GrantFactsOf } from "../records/grant-facts.ts";
 import type { CommandDeps } from "./command-deps.ts";
@@ -100,21 +101,19 @@ const actionsFor = (volume: VolumeRecord, claims: readonly ClaimExplanation[], t
     const holder = inTheWay(volume, c.claim)[0]?.claim;
     return holder === undefined || holder.goal === "released" || holder.state === "QUEUED"
       ? []
-      : [`holdfast claim release ${holder.workload} --namespace ${volume.namespace} --alias ${holder.alias}`];
+      : [releaseCommand(volume.namespace, holder)];
   };
   const all = [
     ...(volume.blocked === undefined ? [] : [volume.blocked.clearWith]),
     ...claims.flatMap((c) => (c.blocked === undefined ? [] : [c.blocked.clearWith])),
     ...changeActions(volume),
     ...attachmentActions(volume),
-    ...(volume.state === "FAILED" && volume.blocked === undefined
-      ? [`holdfast volume delete ${volumeKey(volume)}`]
-      : []),
+    ...(volume.state === "FAILED" && volume.blocked === undefined ? [volumeCommand("volume delete", volume)] : []),
     ...claims.filter((c) => c.obstacle === "CLAIM_CONFLICT").flatMap(release),
     ...(claims.some((c) => c.obstacle === "STORE_UNVETTED") ? ["holdfast repair vet"] : []),
-    ...claims.flatMap((c) => (c.obstacle === "NODE_NOT_READY" ? [`holdfast node get ${c.claim.node}`] : [])),
+    ...claims.flatMap((c) => (c.obstacle === "NODE_NOT_READY" ? [`holdfast node status ${c.claim.node}`] : [])),
     ...(trouble !== "" || claims.some((c) => c.obstacle === "PLUGIN_NOT_READY")
-      ? [`holdfast plugin get ${volume.plugin}`]
+      ? [`holdfast plugin status ${volume.plugin}`]
       : []),
   ];
   return [...new Set(all)];

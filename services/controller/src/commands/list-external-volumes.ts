@@ -39,7 +39,7 @@ const notReady = (plugin: string, why: string): HoldfastError =>
   new HoldfastError({
     kind: "precondition",
     reason: "PLUGIN_NOT_READY",
-    message: `${why}; repeat later, or see holdfast plugin get ${plugin}`,
+    message: `${why}; repeat later, or see holdfast plugin status ${plugin}`,
     metadata: { plugin, node: "" },
   });
 

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { caller, capability, claimsInput, createWorld, type World } from "../../../../test/support/controller/world.ts";
 import { createChanges } from "../records/changes.ts";
+import { createCutRecords } from "../records/snapshot-records.ts";
 import { createVolumeRecords } from "../records/volume-records.ts";
 import { createCommands } from "./commands.ts";
 
@@ -20,10 +21,11 @@ const other = () => {
   const { store, clock, nodes, gate, backend } = world;
   const ids = { uuid: () => randomUUID(), random: () => 0.5 };
   const signal = new AbortController().signal;
-  const { attachLimit, log } = world;
-  const changes = createChanges();
-  const records = createVolumeRecords({ store, clock, ids, issuer: "c2/1", changes, attachLimit, log, signal });
-  return createCommands({ records, nodes, plugins: backend, gate, secrets: world.secrets, feed: store, clock, ids });
+  const { attachLimit, log, secrets } = world;
+  const deps = { store, clock, ids, issuer: "c2/1", changes: createChanges(), signal };
+  const records = createVolumeRecords({ ...deps, attachLimit, log });
+  const cuts = createCutRecords(deps);
+  return createCommands({ records, cuts, nodes, plugins: backend, gate, secrets, feed: store, clock, ids });
 };
 
 const aliased = (volume: string, alias: string) => ({

@@ -292,7 +292,7 @@ describe("Explain", () => {
     expect(explained.attachments).toEqual([
       { node: "n1", state: "ATTACHED", because: "held by web (ACTIVE)", verificationScope: "host" },
     ]);
-    expect(explained.nextActions).toEqual(["holdfast claim release web --namespace default --alias data"]);
+    expect(explained.nextActions).toEqual(["holdfast claim release web data --namespace default"]);
     expect(explained.findings.join("\n")).toContain("Claim data of workload db on node n2 is QUEUED");
   });
 

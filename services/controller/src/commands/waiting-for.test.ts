@@ -26,7 +26,7 @@ describe("what waits for a plugin that is away", () => {
     const explained = await world.commands.explainVolume(data);
     expect(explained.claims[0]?.claim.state).toBe(state);
     expect(explained.claims[0]?.waitingFor).toBe(away.reason);
-    expect(explained.nextActions).toContain("holdfast plugin get csi.example");
+    expect(explained.nextActions).toContain("holdfast plugin status csi.example");
     world.backend.setFacts({ ready: true, reason: "" });
     await world.idle();
     expect(world.backend.attachments()).toHaveLength(state === "ATTACHING" ? 1 : 0);
@@ -39,7 +39,7 @@ describe("what waits for a plugin that is away", () => {
     const explained = await world.commands.explainVolume(data);
     expect(explained.volume.state).toBe("DELETING");
     expect(explained.findings).toContainEqual(expect.stringContaining(away.reason));
-    expect(explained.nextActions).toContain("holdfast plugin get csi.example");
+    expect(explained.nextActions).toContain("holdfast plugin status csi.example");
   });
 
   it("says so too when the plugin is there and its calls are held back; the claim itself is granted all the same", async () => {
@@ -51,6 +51,6 @@ describe("what waits for a plugin that is away", () => {
     const explained = await world.commands.explainVolume(data);
     expect(explained.claims[0]).toMatchObject({ claim: { state: "ATTACHING" }, waitingFor: callsHeld });
     expect(explained.findings).toContainEqual(expect.stringContaining(callsHeld));
-    expect(explained.nextActions).toContain("holdfast plugin get csi.example");
+    expect(explained.nextActions).toContain("holdfast plugin status csi.example");
   });
 });

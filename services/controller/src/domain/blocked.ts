@@ -1,3 +1,4 @@
+import { explainCommand, volumeCommand } from "./operator-command.ts";
 import type { Blocked, Failure } from "./outcome.ts";
 import { type VolumeRef, volumeKey } from "./volume.ts";
 
@@ -29,9 +30,12 @@ export type BlockedReason =
   | "MODIFY_UNCERTAIN";
 
 interface Subject extends VolumeRef {
+  readonly uid?: string;
   readonly plugin: string;
   readonly node?: string;
   readonly machineId?: string;
+  readonly workload?: string;
+  readonly claimUid?: string;
 }
 
 interface Remedy {
@@ -39,8 +43,8 @@ interface Remedy {
   readonly clearWith: (subject: Subject) => string;
 }
 
-const explain = (subject: Subject): string => `holdfast explain ${volumeKey(subject)}`;
-const on = (subject: Subject): string => (subject.node === undefined ? "" : ` --node ${subject.node}`);
+const explain = explainCommand;
+const forget = (s: Subject): string => volumeCommand("repair forget-volume", s, s.uid ?? "<uid>");
 
 /** Total: a new reason does not compile until somebody said what clears it. */
 const remedies: Record<BlockedReason, Remedy> = {
@@ -50,11 +54,12 @@ const remedies: Record<BlockedReason, Remedy> = {
   },
   NOT_AT_BACKEND: {
     missingProof: (s) => `that plugin ${s.plugin} knows the storage of ${volumeKey(s)}`,
-    clearWith: (s) => `holdfast repair forget-volume ${volumeKey(s)}`,
+    clearWith: forget,
   },
   FOREIGN_ATTACHMENT: {
     missingProof: (s) => `that ${volumeKey(s)} is not attached to a node that no record explains`,
-    clearWith: (s) => `holdfast repair assert-detached ${volumeKey(s)}${on(s)}`,
+    clearWith: (s) =>
+      `holdfast repair scan --kind attachment --plugin ${s.plugin}, and remove what is nobody's; it is tried again by itself`,
   },
   STORAGE_TAKEN: {
     missingProof: (s) => `that plugin ${s.plugin} keeps storage of its own for ${volumeKey(s)}`,
@@ -62,7 +67,7 @@ const remedies: Record<BlockedReason, Remedy> = {
   },
   DETACH_UNPROVEN: {
     missingProof: (s) => `that the backend no longer has ${volumeKey(s)} attached to node ${s.node ?? "?"}`,
-    clearWith: (s) => `holdfast repair assert-detached ${volumeKey(s)}${on(s)}`,
+    clearWith: (s) => volumeCommand("repair assert-detached", s, s.node ?? "<node>"),
   },
   CREDENTIALS_REFUSED: {
     missingProof: (s) => `that plugin ${s.plugin} accepts the secrets of this call`,
@@ -83,7 +88,8 @@ const remedies: Record<BlockedReason, Remedy> = {
   NODE_REPLACED: {
     missingProof: (s) =>
       `that machine ${s.machineId ?? "?"}, which was node ${s.node ?? "?"}, no longer mounts ${volumeKey(s)}`,
-    clearWith: (s) => `start that machine's agent again under its name, or: holdfast node fence ${s.node ?? "?"}`,
+    clearWith: (s) =>
+      `start that machine's agent again under its name; when it is off: ${volumeCommand("repair abandon-claim", s, s.workload ?? "<workload>", s.claimUid ?? "<uid>")}`,
   },
   EXPAND_IN_USE: {
     missingProof: (s) =>
@@ -93,12 +99,12 @@ const remedies: Record<BlockedReason, Remedy> = {
   EXPAND_UNCERTAIN: {
     missingProof: (s) => `how many bytes plugin ${s.plugin} has made of ${volumeKey(s)}`,
     clearWith: (s) =>
-      `do what the plugin's message asks for, or ask for the size that it has: holdfast volume expand ${volumeKey(s)}`,
+      `do what the plugin's message asks for, or ask for the size that it has: ${volumeCommand("volume expand", s, "<size>")}`,
   },
   MODIFY_UNCERTAIN: {
     missingProof: (s) => `which parameters plugin ${s.plugin} has set for ${volumeKey(s)}`,
     clearWith: (s) =>
-      `give every parameter in doubt a value that the plugin takes: holdfast volume modify ${volumeKey(s)}`,
+      `give every parameter in doubt a value that the plugin takes: ${volumeCommand("volume modify", s, "<key>=<value>")}`,
   },
 };
 
@@ -161,7 +167,7 @@ export const foreignAttachment = (
   now: number,
 ): Blocked => ({
   ...blockedFor("FOREIGN_ATTACHMENT", subject, message, previous, now),
-  clearWith: `detach it there; it is looked at again by itself, and: holdfast explain ${volumeKey(subject)}`,
+  clearWith: `detach it there; it is looked at again by itself, and: ${explain(subject)}`,
 });
 
 /** CreateVolume was answered with the storage of another record. */

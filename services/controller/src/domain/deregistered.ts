@@ -25,7 +25,7 @@ export const deregisterObstacle = (volume: VolumeRecord): DeregisterObstacle | u
         ? undefined
         : {
             kind: "busy",
-            why: "nobody knows whether its CreateVolume made anything; holdfast explain says what clears it",
+            why: "nobody knows whether its CreateVolume made anything; holdfast volume explain says what clears it",
           };
     case "AVAILABLE":
       return volume.intent === undefined

@@ -1,4 +1,5 @@
 import type { ListedVolume } from "./listing.ts";
+import { volumeCommand } from "./operator-command.ts";
 import { type VolumeRecord, volumeKey } from "./volume.ts";
 
 /** What has no owner, and how it is told apart from what only looks so. */
@@ -49,7 +50,7 @@ export const orphanRemedy = ({ kind, id, namespace, volume, node, path }: Orphan
     case "mount":
       return `umount ${path} on node ${node}, once nothing there uses it`;
     case "record":
-      return `restore the storage at the backend, or: holdfast repair forget-volume ${namespace}/${volume}`;
+      return `restore the storage at the backend, or: ${volumeCommand("repair forget-volume", { namespace, id: volume }, "<uid>")}`;
     case "attachment":
     case "storage":
     case "snapshot":

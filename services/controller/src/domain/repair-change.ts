@@ -21,7 +21,7 @@ export const abandonable: Record<ClaimState, Cell> = {
   OFFERED: instead("nobody wants it released yet: release it first, and abandon it when its node does not let go"),
   ACTIVE: instead("nobody wants it released yet: release it first, and abandon it when its node does not let go"),
   RELEASING: "apply",
-  DETACHING: instead("its node has let go already; it waits for the detach: holdfast repair assert-detached"),
+  DETACHING: instead("its node has let go already; it waits for the detach (holdfast repair assert-detached)"),
   RELEASED: instead("it is over"),
   FAILED: instead("it is over"),
   FENCED: instead("it is over"),

@@ -53,6 +53,16 @@ export interface RecordWrite {
   readonly ttlMs?: number;
 }
 
+/** A record with all its places, as a backup keeps it. */
+export interface PlacedRecord {
+  readonly ref: AggregateRef;
+  readonly body: string;
+  readonly indexes: readonly IndexEntry[];
+  readonly due: readonly { readonly queue: string; readonly at: number }[];
+  /** What is left of a life that ends. */
+  readonly ttlMs?: number;
+}
+
 export interface EventWrite {
   readonly type: string;
   readonly ref: AggregateRef;

@@ -104,7 +104,7 @@ describe("createRefused", () => {
         blocked: {
           reason: "CREATE_UNCERTAIN",
           missingProof: "no volume named name-1 exists at the backend",
-          clearWith: "holdfast repair forget-volume ns/data",
+          clearWith: "holdfast repair forget-volume data volume-1 --namespace ns",
         },
       });
       // Nor does it go by being asked for: the doubt stays until somebody proves it wrong.

@@ -5,6 +5,7 @@ import { isUnbound } from "./early-claims.ts";
 import { expansionDropped } from "./expand-change.ts";
 import { modificationDropped } from "./modify-change.ts";
 import type { Moment } from "./moment.ts";
+import { volumeCommand } from "./operator-command.ts";
 import type { Blocked, Failure } from "./outcome.ts";
 import { noAttempts } from "./outcome.ts";
 import { failedAttempt } from "./retry.ts";
@@ -81,7 +82,7 @@ export const createRefused = (volume: VolumeRecord, failure: Failure, at: Moment
       reason: "CREATE_UNCERTAIN",
       message: `plugin ${volume.plugin} refused a repeat of CreateVolume after an attempt with no answer: ${failure.message}`,
       missingProof: `no volume named ${volume.name} exists at the backend`,
-      clearWith: `holdfast repair forget-volume ${volume.namespace}/${volume.id}`,
+      clearWith: volumeCommand("repair forget-volume", volume, volume.uid),
     },
   });
 };

@@ -54,6 +54,17 @@ export type ContentSource =
   | { readonly kind: "snapshot"; readonly id: string }
   | { readonly kind: "volume"; readonly id: string };
 
+/**
+ * What a volume is made from, frozen before the first call: a repeat, or an undo, needs no other record. While the volume is being
+ * made its source is held by it and cannot be deleted.
+ */
+export interface VolumeSource {
+  readonly uid: string;
+  readonly externalId: string;
+  /** What the copy needs at least; 0 = not known. */
+  readonly sizeBytes: number;
+}
+
 export interface VolumePolicy {
   readonly reclaim: "retain" | "delete";
   readonly nodeLoss: "wait" | "fence";
@@ -129,6 +140,7 @@ export interface VolumeRecord extends VolumeRef {
   readonly contentSource: ContentSource;
   /** Made for the node of its first claim; `node` is empty until there was one. Absent = made at once. */
   readonly binding?: { readonly node: string; readonly place: Segments };
+  readonly source?: VolumeSource;
   readonly context: Readonly<Record<string, string>>;
   readonly secretRefs: SecretRefs;
   readonly labels: Readonly<Record<string, string>>;

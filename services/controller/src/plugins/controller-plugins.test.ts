@@ -40,7 +40,6 @@ let plugin: SimPlugin | undefined;
 let plugins: ControllerPlugins;
 let announced: Tri;
 let remembered: Readonly<Record<string, Tri>>;
-let sources: Record<string, VolumeRecord>;
 
 beforeEach(async () => {
   dir = await mkdtemp(path.join(tmpdir(), "hf-cp-"));
@@ -48,7 +47,6 @@ beforeEach(async () => {
   log = createMemoryLogger();
   announced = "unknown";
   remembered = {};
-  sources = {};
   directory = createPluginDirectory({
     dir,
     role: "controller",
@@ -72,7 +70,6 @@ beforeEach(async () => {
     guide: trusting,
     secrets: createSecrets({ env: {} }),
     log,
-    sourceOf: async ({ id }) => sources[id],
     ownerOf: async () => undefined,
     announcedByNodes: () => announced,
     remembered: () => remembered,
@@ -169,13 +166,17 @@ describe("a volume of a plugin", () => {
     ]);
   });
 
-  test("is made from another one by the plugin's own id for that, and not at all when that is gone", async () => {
+  test("is made from another one by the plugin's own id for that, and not at all when nobody knows it", async () => {
     const sim = await run();
     const copy = { name: "copy", contentSource: { kind: "volume", id: "data" } } as const;
     expect(await plugins.createVolume(volume(copy), call())).toMatchObject({ kind: "refused" });
     expect(methods()).toEqual([]);
-    sources = { data: await created() };
-    expect(await plugins.createVolume(volume(copy), call())).toMatchObject({ kind: "done" });
+    const { uid, externalId } = await created();
+    const source = { uid, externalId, sizeBytes: 30_000_000 };
+    expect(await plugins.createVolume(volume({ ...copy, source }), call())).toMatchObject({
+      kind: "done",
+      value: { capacity: 30_000_000 },
+    });
     expect(sim.backend.state().volumes.size).toBe(2);
     expect(sim.backend.violations()).toEqual([]);
   });

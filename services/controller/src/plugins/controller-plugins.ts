@@ -8,8 +8,15 @@ import type { Logger } from "@holdfast/shared/log/logger";
 import type { Tri } from "../domain/node.ts";
 import { defaultProfile } from "../domain/plugin-profile.ts";
 import type { Capabilities } from "../domain/plugin-record.ts";
-import type { VolumeRecord, VolumeRef } from "../domain/volume.ts";
-import type { BackendListings, CallGuide, ControllerPluginFacts, ControllerPlugins, PluginProfiles } from "../ports.ts";
+import type { VolumeRef } from "../domain/volume.ts";
+import type {
+  BackendListings,
+  CallGuide,
+  ControllerPluginFacts,
+  ControllerPlugins,
+  PluginProfiles,
+  SnapshotPlugins,
+} from "../ports.ts";
 import type { Secrets } from "../secrets/secrets.ts";
 import { createAttachCalls } from "./attach-calls.ts";
 import { createCapacityCalls } from "./capacity-calls.ts";
@@ -19,6 +26,7 @@ import { createPluginCalls } from "./plugin-calls.ts";
 import type { PluginInstances } from "./plugin-instances.ts";
 import { createRefusedCredentials } from "./refused-credentials.ts";
 import { createRegisterCalls } from "./register-calls.ts";
+import { createSnapshotCalls } from "./snapshot-calls.ts";
 import { createVolumeCalls } from "./volume-calls.ts";
 
 export interface ControllerPluginsOptions {
@@ -26,8 +34,6 @@ export interface ControllerPluginsOptions {
   readonly guide: Pick<CallGuide, "held">;
   readonly secrets: Secrets;
   readonly log: Logger;
-  /** The volume that another one is to be made from. */
-  readonly sourceOf: (ref: VolumeRef) => Promise<Pick<VolumeRecord, "externalId"> | undefined>;
   /** The volume whose record stands for the storage, if any does. */
   readonly ownerOf: (storage: {
     readonly plugin: string;
@@ -43,8 +49,8 @@ export interface ControllerPluginsOptions {
 
 export const createControllerPlugins = (
   options: ControllerPluginsOptions,
-): ControllerPlugins & { readonly listings: BackendListings } => {
-  const { instances, guide, secrets, log, sourceOf, ownerOf, announcedByNodes, clock = systemClock } = options;
+): ControllerPlugins & SnapshotPlugins & { readonly listings: BackendListings } => {
+  const { instances, guide, secrets, log, ownerOf, announcedByNodes, clock = systemClock } = options;
 
   const remembered: (plugin: string) => Capabilities = options.remembered ?? (() => ({}));
 
@@ -83,12 +89,20 @@ export const createControllerPlugins = (
     facts,
     names: instances.names,
     onChange: instances.onChange,
-    ...createVolumeCalls({ calls, secrets, log, sourceOf, ownerOf }),
+    ...createVolumeCalls({ calls, secrets, log, ownerOf }),
     ...createRegisterCalls(calls),
     ...createCapacityCalls(calls),
     ...createAttachCalls(calls),
     listings: createListingCalls(calls, (plugin) => facts(plugin).reason),
     ...createChangeCalls(calls),
+    ...createSnapshotCalls({
+      calls,
+      secrets,
+      standing: (plugin) => {
+        const { ready, reason } = facts(plugin);
+        return { ready, reason, facts: instances.current(plugin)?.facts ?? instances.absent(plugin).facts };
+      },
+    }),
   };
 };
 

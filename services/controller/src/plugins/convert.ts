@@ -64,9 +64,15 @@ export const capabilityOf = (usage: Usage, mode: number): CsiCapability => ({
 
 const copy = (map: Readonly<Record<string, string>>): Record<string, string> => ({ ...map });
 
-const capacityRange = ({ required, limit }: VolumeRecord["capacity"]): RequestInput<"CreateVolume">["capacityRange"] =>
+/** A copy needs the room of what it is made from, whether or not somebody said so. */
+const leastBytes = ({ capacity, source }: VolumeRecord): number => Math.max(capacity.required, source?.sizeBytes ?? 0);
+
+const capacityRange = (volume: VolumeRecord): RequestInput<"CreateVolume">["capacityRange"] => {
+  const { limit } = volume.capacity;
+  const required = leastBytes(volume);
   // "At least one of the field MUST be specified": without a bound the field itself is left out.
-  required === 0 && limit === 0 ? undefined : { requiredBytes: BigInt(required), limitBytes: BigInt(limit) };
+  return required === 0 && limit === 0 ? undefined : { requiredBytes: BigInt(required), limitBytes: BigInt(limit) };
+};
 
 const topologyRequirement = ({
   required,
@@ -130,7 +136,7 @@ export const createRequest = (
   if ("because" in capabilities) return capabilities;
   return {
     name: volume.name,
-    capacityRange: capacityRange(volume.capacity),
+    capacityRange: capacityRange(volume),
     volumeCapabilities: [...capabilities],
     parameters: copy(volume.parameters),
     secrets: copy(secrets),
@@ -208,7 +214,8 @@ export const createdFrom = (
 
 /** Why the size that a plugin made is not the one that was asked for; a size of 0 is one that it does not tell. */
 export const sizeMistake = (volume: VolumeRecord, actual: number): string | undefined => {
-  const { required, limit } = volume.capacity;
+  const { limit } = volume.capacity;
+  const required = leastBytes(volume);
   if (actual === 0) return undefined;
   if (actual < required) return `made ${actual} bytes although at least ${required} were asked for`;
   if (limit > 0 && actual > limit) return `made ${actual} bytes although at most ${limit} were asked for`;

@@ -82,7 +82,6 @@ const build = ({ local, besideOnly = false }: { local?: PluginConnection; beside
     guide: trusting,
     secrets: createSecrets({ env: {} }),
     log: createMemoryLogger(),
-    sourceOf: async () => undefined,
     ownerOf: async () => undefined,
     announcedByNodes: () => "yes",
   });

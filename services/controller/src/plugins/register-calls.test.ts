@@ -58,7 +58,6 @@ beforeEach(async () => {
     guide: trusting,
     secrets: createSecrets({ env: {} }),
     log,
-    sourceOf: async () => undefined,
     ownerOf: async () => undefined,
     announcedByNodes: () => "unknown",
   });

@@ -23,8 +23,6 @@ export interface VolumeCallsOptions {
   readonly calls: PluginCalls;
   readonly secrets: Secrets;
   readonly log: Logger;
-  /** The volume that another one is to be made from. */
-  readonly sourceOf: (ref: VolumeRef) => Promise<Pick<VolumeRecord, "externalId"> | undefined>;
   /** The volume whose record stands for the storage, if any does. */
   readonly ownerOf: (storage: {
     readonly plugin: string;
@@ -35,14 +33,7 @@ export interface VolumeCallsOptions {
 export const createVolumeCalls = (
   options: VolumeCallsOptions,
 ): Pick<ControllerPlugins, "createVolume" | "deleteVolume"> => {
-  const { calls, secrets, log, sourceOf, ownerOf } = options;
-
-  /** The content source in the plugin's own words. */
-  const sourceIn = async ({ namespace, contentSource }: VolumeRecord): Promise<ContentSource | "gone"> => {
-    if (contentSource.kind !== "volume") return contentSource;
-    const source = await sourceOf({ namespace, id: contentSource.id });
-    return source === undefined || source.externalId === "" ? "gone" : { kind: "volume", id: source.externalId };
-  };
+  const { calls, secrets, log, ownerOf } = options;
 
   const deleteAt = async (
     instance: PluginInstance,
@@ -82,9 +73,9 @@ export const createVolumeCalls = (
   return {
     createVolume: (volume, call) =>
       calls.run(volume.plugin, volume.secretRefs.create, async (instance, values) => {
-        const source = await sourceIn(volume);
-        if (source === "gone")
-          return refusedHere(`the volume that ${volume.namespace}/${volume.id} is to be made from is gone`);
+        const source = sourceIn(volume);
+        if (source === undefined)
+          return refusedHere(`nothing says what ${volume.namespace}/${volume.id} is to be made from at the plugin`);
         const { version, controller } = instance.facts;
         const request = createRequest(volume, source, controller.SINGLE_NODE_MULTI_WRITER, values);
         if ("because" in request) return unsayable(volume.plugin, request);
@@ -107,4 +98,10 @@ export const createVolumeCalls = (
         outcomeFromCall(await deleteAt(instance, volume, volume.externalId, call), call.attempt, nothing),
       ),
   };
+};
+
+/** The content source in the plugin's own words, as they were when the volume was asked for. */
+const sourceIn = ({ contentSource, source }: VolumeRecord): ContentSource | undefined => {
+  if (contentSource.kind === "none") return contentSource;
+  return source === undefined ? undefined : { kind: contentSource.kind, id: source.externalId };
 };

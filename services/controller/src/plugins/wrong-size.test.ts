@@ -53,7 +53,6 @@ const plugins = createControllerPlugins({
   guide: { held: () => undefined },
   secrets: createSecrets({ env: {} }),
   log: createMemoryLogger(),
-  sourceOf: async () => undefined,
   ownerOf: async ({ externalId }) => owners.get(externalId),
   announcedByNodes: () => "unknown",
 });

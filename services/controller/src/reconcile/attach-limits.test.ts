@@ -16,6 +16,7 @@ import { createCommands } from "../commands/commands.ts";
 import type { NodePlugin } from "../domain/node.ts";
 import { slotKey } from "../domain/slots.ts";
 import { createChanges } from "../records/changes.ts";
+import { createCutRecords } from "../records/snapshot-records.ts";
 import { slotEntry } from "../records/volume-codec.ts";
 import { createVolumeRecords } from "../records/volume-records.ts";
 
@@ -287,11 +288,12 @@ describe("two controllers", () => {
     const { store, clock, nodes, gate, backend, attachLimit, log, secrets } = first;
     const ids = { uuid: () => randomUUID(), random: () => 0.5 };
     const signal = new AbortController().signal;
-    const changes = createChanges();
-    const records = createVolumeRecords({ store, clock, ids, issuer: "c2/1", changes, attachLimit, log, signal });
+    const deps = { store, clock, ids, issuer: "c2/1", changes: createChanges(), signal };
+    const records = createVolumeRecords({ ...deps, attachLimit, log });
+    const cuts = createCutRecords(deps);
     return {
       records,
-      commands: createCommands({ records, nodes, plugins: backend, gate, secrets, feed: store, clock, ids }),
+      commands: createCommands({ records, cuts, nodes, plugins: backend, gate, secrets, feed: store, clock, ids }),
     };
   };
 

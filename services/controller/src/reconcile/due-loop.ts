@@ -1,11 +1,17 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import { reasonOf } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
-import { refOfKey } from "../records/volume-codec.ts";
-import type { VolumeRecords } from "../records/volume-records.ts";
+
+/** Records that want to be looked at when their time has come. */
+export interface DueSource {
+  due(limit: number): Promise<readonly string[]>;
+  nextDue(): Promise<number | undefined>;
+  reschedule(key: string): Promise<void>;
+  onCommit(listener: (notice: { readonly due: number | undefined }) => void): () => void;
+}
 
 export interface DueLoopDeps {
-  readonly records: Pick<VolumeRecords, "due" | "nextDue" | "reschedule" | "onCommit">;
+  readonly records: DueSource;
   readonly clock: Clock;
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -21,8 +27,8 @@ const pauseMs = 1_000;
 const leastStepMs = 1_000;
 
 /**
- * Wakes volumes whose time has come: retries, deadlines, and whatever lost its wake-up. An entry is moved on before its volume is
- * woken, so that a volume that only waits does not stay in front of the queue. Rejects when aborted.
+ * Wakes what is due: retries, deadlines, and whatever lost its wake-up. An entry is moved on before its record is
+ * woken, so that one that only waits does not stay in front of the queue. Rejects when aborted.
  */
 export const runDueLoop = async (deps: DueLoopDeps): Promise<never> => {
   const { records, clock, log, signal, wake, wakeAll } = deps;
@@ -73,7 +79,7 @@ export const runDueLoop = async (deps: DueLoopDeps): Promise<never> => {
 
   const fire = async (key: string): Promise<void> => {
     try {
-      await records.reschedule(refOfKey(key));
+      await records.reschedule(key);
     } finally {
       wake(key);
     }

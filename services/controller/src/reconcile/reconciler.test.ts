@@ -214,7 +214,7 @@ describe("an attach in doubt", () => {
     await world.pass(5_000);
     const [claim] = Object.values((await world.volume("data")).claims);
     expect(claim).toMatchObject({ state: "ATTACHING", blocked: { reason: "FOREIGN_ATTACHMENT" } });
-    expect(claim?.blocked?.clearWith).toContain("assert-detached default/data --node n1");
+    expect(claim?.blocked?.clearWith).toContain("holdfast repair scan --kind attachment --plugin csi.example");
     expect(attached()).toEqual([`${volume.externalId}@n9`]);
     await world.release("web");
     await world.pass(5_000);
@@ -257,7 +257,7 @@ describe("a detach", () => {
     await world.idle();
     const [claim] = Object.values((await world.volume("data")).claims);
     expect(claim).toMatchObject({ state: "DETACHING", blocked: { reason: "DETACH_UNPROVEN" } });
-    expect(claim?.blocked?.clearWith).toBe("holdfast repair assert-detached default/data --node n1");
+    expect(claim?.blocked?.clearWith).toBe("holdfast repair assert-detached data n1 --namespace default");
     world.backend.setAbsence("yes");
     world.backend.script("unpublish", { kind: "unknown", advice: "check-absence", code: "NOT_FOUND" });
     await world.pass(60_000);

@@ -5,9 +5,10 @@ import { volumeKey } from "../domain/volume.ts";
 import type { AgentGateway, ControllerPlugins, Ids, Nodes, StoreGate } from "../ports.ts";
 import { createGrantFacts } from "../records/grant-facts.ts";
 import type { LearnedLimits } from "../records/learned-limits.ts";
+import { refOfKey } from "../records/volume-codec.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
-import { createCallSlots, type SlotGuard } from "./call-slots.ts";
-import { runDueLoop } from "./due-loop.ts";
+import { type CallSlots, createCallSlots, type SlotGuard } from "./call-slots.ts";
+import { type DueSource, runDueLoop } from "./due-loop.ts";
 import type { Failpoint } from "./failpoints.ts";
 import { createNodeWatch } from "./node-watch.ts";
 import { tracedStep } from "./step-trace.ts";
@@ -42,6 +43,8 @@ export interface Reconciler {
   size(): number;
   /** Calls of the plugin that wait for their turn. */
   callsWaiting(plugin: string): number;
+  /** Shared with whoever else calls the plugins: what bounds a plugin's calls bounds all of them. */
+  readonly slots: CallSlots;
 }
 
 const pageSize = 500;
@@ -128,7 +131,7 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
         },
         { once: true },
       );
-      inBackground("the due queue", runDueLoop({ records, clock, log, signal, wake, wakeAll }));
+      inBackground("the due queue", runDueLoop({ records: dueVolumes(records), clock, log, signal, wake, wakeAll }));
       await wakeUnsettled();
       watch.all();
     },
@@ -138,5 +141,11 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     },
     size: work.size,
     callsWaiting: slots.waiting,
+    slots,
   };
 };
+
+const dueVolumes = (records: VolumeRecords): DueSource => ({
+  ...records,
+  reschedule: (key) => records.reschedule(refOfKey(key)),
+});

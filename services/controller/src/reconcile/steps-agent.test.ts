@@ -38,7 +38,7 @@ describe("another machine under the name of a node that went silent", () => {
       blocked: {
         reason: "NODE_REPLACED",
         missingProof: expect.stringContaining("machine-n1"),
-        clearWith: expect.stringContaining("fence"),
+        clearWith: expect.stringContaining("holdfast repair abandon-claim data web"),
       },
     });
     // Only the machine that mounted it can say that it is gone.

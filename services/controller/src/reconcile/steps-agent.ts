@@ -99,7 +99,8 @@ const replacedBlock = (
   const claim = volume.claims[uid];
   const node = claim?.node ?? "";
   const { machineId = "" } = volume.attachments[node] ?? {};
-  return blockedBy(step, failure, { ...volume, node, machineId }, claim?.blocked, at.now);
+  const subject = { ...volume, node, machineId, claimUid: uid, workload: claim?.workload ?? "" };
+  return blockedBy(step, failure, subject, claim?.blocked, at.now);
 };
 
 /** Pushes the permit of a claim whose attachment is done. A repeat under the same epoch means "make it so again". */

@@ -25,6 +25,8 @@ export interface ChangeFeedDeps {
 
 const pauseMs = 1_000;
 
+const keyOfCut = ({ kind, key }: StoredEvent["ref"]): string => `${kind}:${key}`;
+
 /** What our own events say of a record: its revision, and the node of a claim. */
 const readBody = (event: StoredEvent): { readonly rev?: number; readonly node?: string } => {
   try {
@@ -69,6 +71,8 @@ export const runChangeFeed = async (deps: ChangeFeedDeps): Promise<never> => {
       deps.secretChanged({ namespace, name: id });
     }
     if (event.ref.kind === "node") changes.publish(nodeChangeKey(event.ref.key));
+    // Nothing is remembered of these: who waits for one reads it again.
+    if (event.ref.kind === "snapshot" || event.ref.kind === "group") changes.publish(keyOfCut(event.ref));
   };
 
   for (;;) {

@@ -18,6 +18,7 @@ export type VolumeIndex =
   | "volume-blocked"
   | "volume-abnormal"
   | "claim-namespace"
+  | "volume-source"
   | "claim-node"
   | "claim-workload"
   | "slot";
@@ -47,6 +48,9 @@ export const refOfKey = (key: string): VolumeRef => {
 
 /** One piece of storage, however many records may want to stand for it. */
 export const externalValue = (plugin: string, externalId: string): string => `${plugin}/${externalId}`;
+
+/** Carried by a volume while it is being made from a snapshot or from another volume: who deletes that has to be alone with it. */
+export const sourcePin = (uid: string): IndexEntry => ({ index: "volume-source" satisfies VolumeIndex, value: uid });
 
 export const workloadValue = (namespace: string, workload: string): string => `${namespace}/${workload}`;
 
@@ -120,6 +124,7 @@ const indexesOf = (volume: VolumeRecord, unsettled: boolean): readonly IndexEntr
     ...secretUsers(secretRefsOf(volume)),
     ...(volume.condition === undefined ? [] : [entry("volume-abnormal", "all")]),
     ...(isBlocked(volume) ? [entry("volume-blocked", "all")] : []),
+    ...(volume.state === "CREATING" && volume.source !== undefined ? [sourcePin(volume.source.uid)] : []),
   ];
 };
 

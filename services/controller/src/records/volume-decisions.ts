@@ -33,6 +33,8 @@ export interface ChangeOptions extends Cause {
   readonly expectedRev?: number | undefined;
   /** Asked before each commit: records that have to be as they are now when it is made, or it is decided anew. */
   readonly expects?: Expects | undefined;
+  /** Entries that no record may carry that is not changed here. */
+  readonly alone?: (volumes: readonly VolumeRecord[]) => readonly IndexEntry[];
 }
 
 export type Expects = () => Promise<readonly ExpectedRecord[]>;
@@ -44,6 +46,8 @@ export interface ChangeResult {
   readonly ended: readonly ClaimTombstone[];
   /** False: the decision left everything as it was, and nothing was written. */
   readonly changed: boolean;
+  /** Somebody carries an entry that the decision has to be alone with: nothing was written. */
+  readonly crowded?: true;
 }
 
 export type Decide = (volume: VolumeRecord, at: Moment) => Change;
@@ -155,12 +159,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
   type Found = readonly (VersionedVolume | undefined)[];
 
   /** One round: undefined = somebody else was faster, or nobody knows: read and decide again. */
-  const round = async (
-    refs: readonly VolumeRef[],
-    decide: DecideMany,
-    fresh: boolean,
-    { alone, ...options }: ChangeOptions & Pick<Commit, "alone">,
-  ) => {
+  const round = async (refs: readonly VolumeRef[], decide: DecideMany, fresh: boolean, options: ChangeOptions) => {
     const { found, remembered } = await known(refs, fresh);
     const at = moment(options);
     const decision = decideOn(found, decide, at, remembered);
@@ -171,6 +170,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     if (stale !== undefined) throw stale;
     const remains = await Promise.all(decision.map((change, i) => remainsOf(found[i]?.volume, change)));
     const built = buildCommit(found, decision, remains, at, attachLimit);
+    const alone = options.alone?.(found.flatMap((f) => f?.volume ?? []));
     const expects = await options.expects?.();
     const terms = { ...(alone === undefined ? {} : { alone }), ...(expects === undefined ? {} : { expects }) };
     const result = await attempt({ ...built.commit, ...terms }, refs);
@@ -242,7 +242,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     }
   };
 
-  const rounds = (refs: readonly VolumeRef[], decide: DecideMany, options: Parameters<typeof round>[3]) =>
+  const rounds = (refs: readonly VolumeRef[], decide: DecideMany, options: ChangeOptions) =>
     exclusively(refs, async () => {
       for (let n = 0; n < maxRounds; n += 1) {
         await pause(n - 1);
@@ -267,10 +267,10 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     },
     async changeMany(refs, decide, options = {}) {
       const results = await rounds(refs, decide, options);
-      return results === "crowded" ? [] : results; // nobody asked for it
+      return results === "crowded" ? refs.map(() => ({ ...asBefore(undefined), crowded: true })) : results;
     },
     async changeAlone(alone, refs, decide, options = {}) {
-      const results = await rounds(refs, decide, { ...options, alone });
+      const results = await rounds(refs, decide, { ...options, alone: () => [alone] });
       return results === "crowded" ? undefined : results;
     },
     exclusively,

@@ -31,7 +31,10 @@ export type Adoption =
   | { readonly kind: "leaving"; readonly mark: DeleteMark };
 
 export interface VolumeInsertion {
-  /** False when there is one already; nothing was written then. */
+  /**
+   * False when there is one already; nothing was written then. `expects`: what it relies on, looked up for each try; it rejects
+   * when that does not hold any more.
+   */
   insert(make: Make, expects?: Expects): Promise<boolean>;
   /**
    * The same for storage that exists: only while no other record stands for it and no delete of it may be under way, both compared by

@@ -3,9 +3,9 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import { ConfigError } from "@holdfast/shared/config/config-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Ids, Store } from "../ports.ts";
-import { openRedisStore, type RedisStoreTuning } from "./redis/open-redis-store.ts";
+import { type AdoptedLineage, openRedisStore, type RedisStoreTuning } from "./redis/open-redis-store.ts";
 import { createSqliteStore } from "./sqlite/sqlite-store.ts";
-import { createStateFile } from "./state-file.ts";
+import { createStateFile, type StateFile } from "./state-file.ts";
 
 export interface OpenStoreOptions {
   /** redis://…, rediss://… or sqlite:///absolute/path */
@@ -22,6 +22,8 @@ export interface OpenStoreOptions {
   readonly ids: Ids;
   readonly signal: AbortSignal;
   readonly tuning?: RedisStoreTuning;
+  /** For a backup that is put into an empty store: whose data it is. Nothing is granted from it before it was vetted. */
+  readonly adopt?: AdoptedLineage;
 }
 
 /** The store that the address names, checked and ready. A store that cannot be used as it is rejects with a ConfigError. */
@@ -36,7 +38,14 @@ export const openStore = async (options: OpenStoreOptions): Promise<Store> => {
   ]);
 };
 
-const openSqlite = ({ url, stateDir, clock, ids, log }: OpenStoreOptions): Store => {
+/** Agrees with no file: what is put into one now is vetted like the file of another controller. */
+const strangeMarks: StateFile = {
+  path: "",
+  read: () => JSON.stringify({ current: "a backup" }),
+  write: () => undefined,
+};
+
+const openSqlite = ({ url, stateDir, clock, ids, log, adopt }: OpenStoreOptions): Store => {
   const file = url.slice("sqlite://".length);
   if (!path.isAbsolute(file))
     throw new ConfigError([{ field: "store", description: `needs an absolute path: sqlite:///${file}` }]);
@@ -44,9 +53,10 @@ const openSqlite = ({ url, stateDir, clock, ids, log }: OpenStoreOptions): Store
     file,
     now: () => clock.now(),
     uuid: () => ids.uuid(),
-    marks: createStateFile(stateDir, "store-mark"),
+    marks: adopt === undefined ? createStateFile(stateDir, "store-mark") : strangeMarks,
+    ...(adopt === undefined ? {} : { adopt }),
   });
-  if (!store.accepted)
+  if (!store.accepted && adopt === undefined)
     log.warn("the store file is not the one that this controller left: nothing is granted until it is vetted", {
       file,
     });

@@ -124,7 +124,7 @@ export function orphanHalt(ref: VolumeRef, path: string): Halt {
     message: `${nameVolume(ref)}: ${path} is mounted and no claim in the journal explains it; no other claim can have the volume here before it is released`,
     method: "",
     code: "",
-    blocked: { missingProof: `whose mount ${path} is`, clearWith: "holdfast repair scan-orphans" },
+    blocked: { missingProof: `whose mount ${path} is`, clearWith: "holdfast repair scan --kind mount" },
   };
 }
 

@@ -74,7 +74,7 @@ export const deleteGroup: Command = {
         recordOf: ({ group }) => group,
         done: (record) => record === undefined,
         look: `holdfast snapshot group-status ${id} --namespace ${request.namespace}`,
-        stop: "nothing: what is being deleted is not brought back;",
+        stop: "",
       });
     }
     context.out.answer(shown("holdfast.v1.DeleteSnapshotGroupResponse", DeleteSnapshotGroupResponse, answer), () =>

@@ -85,7 +85,7 @@ export const deleteSnapshot: Command = {
         recordOf: ({ snapshot }) => snapshot,
         done: (record) => record === undefined,
         look: `holdfast snapshot status ${id} ${at}`,
-        stop: "nothing: what is being deleted is not brought back;",
+        stop: "",
       });
     }
     context.out.answer(shown("holdfast.v1.DeleteSnapshotResponse", DeleteSnapshotResponse, answer), () =>

@@ -2,6 +2,7 @@ import {
   ExpandVolumeResponse,
   ModifyVolumeResponse,
   UpdateVolumeResponse,
+  type Volume,
 } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { Command } from "../../frame/command.ts";
 import { shown } from "../../frame/output.ts";
@@ -11,6 +12,10 @@ import { noWaitOption } from "../wait-options.ts";
 import { awaitVolume } from "./await-volume.ts";
 import { volumeArg } from "./show-volume.ts";
 import { volumeDetails } from "./volume-words.ts";
+
+/** At the backend and wherever it is mounted; where it is not, its file system grows with the next mount. */
+const isGrown = ({ expansion }: Volume): boolean =>
+  expansion === undefined || (expansion.controllerDone && expansion.pendingNodes.length === 0);
 
 export const expandVolume: Command = {
   path: ["volume", "expand"],
@@ -26,11 +31,11 @@ export const expandVolume: Command = {
       limitBytes: sizeOf("--limit", input.text("limit")),
     };
     let { volume } = await context.clients.volumes.expandVolume({ ...ref, capacity });
-    if (volume?.expansion !== undefined && input.flag("wait") !== false)
+    if (volume !== undefined && !isGrown(volume) && input.flag("wait") !== false)
       ({ volume } = await awaitVolume(context, ref, {
         doing: "to be bigger",
-        reached: (now) => now !== undefined && now.expansion === undefined,
-        stop: "nothing: a volume never gets smaller;",
+        reached: (now) => now !== undefined && isGrown(now),
+        stop: "",
       }));
     context.out.answer(shown("holdfast.v1.ExpandVolumeResponse", ExpandVolumeResponse, { volume }), () =>
       volume === undefined ? "" : detailsText(volumeDetails(volume, context.io.now())),

@@ -25,7 +25,7 @@ export const deleteVolume: Command = {
       const done = await awaitVolume(context, ref, {
         doing: "to be gone",
         reached: (now, gone) => gone || (now !== undefined && now.uid !== uid),
-        stop: "nothing but a new decision:",
+        stop: "",
       });
       volume = done.volume?.uid === uid ? done.volume : undefined;
     }

@@ -55,6 +55,11 @@ export const volumeColumns = (now: number): readonly Column<Volume>[] => [
   { title: "CREATED", of: ({ createdAt }) => ago(createdAt, now) },
 ];
 
+const expansionWords = ({ wantedBytes, controllerDone, pendingNodes }: NonNullable<Volume["expansion"]>): string => {
+  const owed = pendingNodes.length === 0 ? "with the next mount" : `owed by ${pendingNodes.join(", ")}`;
+  return `to ${sizeWords(wantedBytes)}, ${controllerDone ? owed : "at the backend"}`;
+};
+
 export const volumeDetails = (volume: Volume, now: number): readonly Detail[] => [
   ["Volume", volumeName(volume)],
   ["State", `${volumeStates.of(volume.state)}${volume.deleteWanted ? ", deletion wanted" : ""}`],
@@ -71,12 +76,7 @@ export const volumeDetails = (volume: Volume, now: number): readonly Detail[] =>
   ["External id", volume.externalId],
   ["Size", sizeWords(volume.capacity?.actualBytes ?? 0n)],
   ["Wanted size", sizeWords(volume.capacity?.requiredBytes ?? 0n)],
-  [
-    "Expansion",
-    volume.expansion === undefined
-      ? ""
-      : `to ${sizeWords(volume.expansion.wantedBytes)}${volume.expansion.controllerDone ? `, owed by ${volume.expansion.pendingNodes.join(", ") || "no node"}` : ", at the backend"}`,
-  ],
+  ["Expansion", volume.expansion === undefined ? "" : expansionWords(volume.expansion)],
   ["Capabilities", volume.capabilities.map(capabilityWords).join("; ")],
   ["Reachable from", volume.topology?.accessible.map(({ segments }) => mapWords(segments)).join("; ") ?? ""],
   ["Source", volume.contentSource?.snapshot ?? volume.contentSource?.volume ?? ""],

@@ -1,6 +1,7 @@
 import { volumeNote } from "../../domain/change.ts";
 import { zeroEpoch } from "../../domain/epoch.ts";
 import type { Moment } from "../../domain/moment.ts";
+import { explainCommand } from "../../domain/operator-command.ts";
 import type { Orphan } from "../../domain/orphan.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume.ts";
 import type { BackendListings, Ids, StoreGate } from "../../ports.ts";
@@ -79,7 +80,7 @@ const refuseUnlessNobodys = async (deps: RemoveStorageDeps, orphan: Orphan, what
     throw repairNotApplicable(
       what,
       "possibly owned",
-      `CreateVolume for volume ${volumeKey(making)} has no answer yet and may have made it; settle that volume first (holdfast explain ${volumeKey(making)})`,
+      `CreateVolume for volume ${volumeKey(making)} has no answer yet and may have made it; settle that volume first (${explainCommand(making)})`,
       metadata,
     );
   if (listings.can(orphan.plugin).single !== "yes") return;
@@ -92,7 +93,7 @@ const refuseUnlessNobodys = async (deps: RemoveStorageDeps, orphan: Orphan, what
     throw repairNotApplicable(
       what,
       "attached",
-      `the backend has it attached to ${nodes.join(", ")}; adopt it (holdfast repair adopt-volume) or detach it there first`,
+      `the backend has it attached to ${nodes.join(", ")}; adopt it (holdfast repair adopt) or detach it there first`,
       metadata,
     );
 };

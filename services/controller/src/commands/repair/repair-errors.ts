@@ -27,7 +27,7 @@ export const orphanNotFound = (id: string): HoldfastError =>
   new HoldfastError({
     kind: "not_found",
     reason: "ORPHAN_NOT_FOUND",
-    message: `no scan has found an orphan ${id}, or it is gone since; scan again (holdfast repair scan-orphans)`,
+    message: `no scan has found an orphan ${id}, or it is gone since; scan again (holdfast repair scan)`,
     metadata: { orphan_id: id },
   });
 

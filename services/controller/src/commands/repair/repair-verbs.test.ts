@@ -306,7 +306,10 @@ describe("ListStuck", () => {
         workload: "job",
         node: "n1",
         state: "DETACHING",
-        blocked: { reason: "DETACH_UNPROVEN", clearWith: "holdfast repair assert-detached default/data --node n1" },
+        blocked: {
+          reason: "DETACH_UNPROVEN",
+          clearWith: "holdfast repair assert-detached data n1 --namespace default",
+        },
       },
     ]);
     expect(items[0]?.blocked.since).toBeLessThanOrEqual(world.clock.now());

@@ -13,7 +13,7 @@ const direct = ["fcall", "fcall_ro", "info", "xread", "xrange", "xrevrange", "cl
 
 export const controllerCommands: readonly string[] = [...direct, ...insideFunctions];
 
-/** Loads the library, makes the identity of a new store, and tells how durable the server is. */
+/** Loads the library, makes the identity of a new store, tells how durable the server is, and reads all of it for a backup. */
 export const migratorCommands: readonly string[] = [
   "function|load",
   "fcall",
@@ -25,6 +25,10 @@ export const migratorCommands: readonly string[] = [
   "hset",
   "xrevrange",
   "client|setname",
+  "scan",
+  "time",
+  "get",
+  "zscore",
 ];
 
 const rules = (cell: string, commands: readonly string[]): readonly string[] => [

@@ -314,6 +314,28 @@ local function read(keys)
   return answer
 end
 
+-- placed: records with all their places, for a backup.
+-- KEYS record keys   ARGV 1 prefix, then the member of each key
+-- returns per record that is there: member, rest of its life in ms or 0, queues, their due times, index:value entries, body
+local function placed(keys, args)
+  local now = now_ms()
+  local answer = {}
+  for nth, key in ipairs(keys) do
+    local record = read_record(key, now)
+    if record.live then
+      local times = {}
+      for queue in parts(record.queues) do
+        times[#times + 1] = redis.call('ZSCORE', args[1] .. 'q:' .. queue, args[nth + 1]) or '0'
+      end
+      local rest = record.ends == 0 and '0' or string.format('%.0f', record.ends - now)
+      for _, part in ipairs({ args[nth + 1], rest, record.queues, table.concat(times, '\t'), record.indices, body_of(record) }) do
+        answer[#answer + 1] = part
+      end
+    end
+  end
+  return answer
+end
+
 -- list: a page of an index, in the order of the keys, with the records as they are in the same moment.
 -- KEYS 1 index   ARGV 1 prefix, 2 the key after which to go on or '', 3 limit
 -- returns {key to go on after or '', member, revision, body, …}; what ended but still has its place is left out
@@ -351,13 +373,13 @@ local function identity(keys)
 end
 
 -- init: gives a store without an identity one; the gate stays shut until it is vetted.
--- KEYS 1 meta, 2 events   ARGV 1 clusterUid, 2 schema   returns the clusterUid that it has now
+-- KEYS 1 meta, 2 events   ARGV 1 clusterUid, 2 schema, 3 generation   returns the clusterUid that it has now
 local function init(keys, args)
   local uid = redis.call('HGET', keys[1], 'clusterUid')
   if uid then return uid end
   local newest = redis.call('XREVRANGE', keys[2], '+', '-', 'COUNT', 1)
   local seq = newest[1] and string.match(newest[1][1], '^0%-(%d+)$') or '0'
-  redis.call('HSET', keys[1], 'clusterUid', args[1], 'schema', args[2], 'gen', '1', 'seq', seq, 'vettedRunId', '')
+  redis.call('HSET', keys[1], 'clusterUid', args[1], 'schema', args[2], 'gen', args[3], 'seq', seq, 'vettedRunId', '')
   return args[1]
 end
 
@@ -378,6 +400,7 @@ redis.register_function('holdfast_v1_commit', commit)
 redis.register_function('holdfast_v1_init', init)
 redis.register_function('holdfast_v1_vet', vet)
 redis.register_function{ function_name = 'holdfast_v1_read', callback = read, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v1_placed', callback = placed, flags = { 'no-writes' } }
 redis.register_function{ function_name = 'holdfast_v1_list', callback = list, flags = { 'no-writes' } }
 redis.register_function{ function_name = 'holdfast_v1_count', callback = count, flags = { 'no-writes' } }
 redis.register_function{ function_name = 'holdfast_v1_identity', callback = identity, flags = { 'no-writes' } }

@@ -13,6 +13,7 @@ export const libraryFunctions = {
   vet: named("vet"),
   read: named("read"),
   list: named("list"),
+  placed: named("placed"),
   count: named("count"),
   identity: named("identity"),
 } as const;

@@ -36,10 +36,12 @@ export interface MigrateOptions {
   readonly keys: RedisKeys;
   /** For the identity of a store that has none; absent = a store without one is left without. */
   readonly newClusterUid: string | undefined;
+  /** The generation that such a store begins with. */
+  readonly newGen?: number;
 }
 
 /** Does what is missing, as far as its user may; running it again changes nothing. What is still missing then, the gate tells. */
-export const migrate = async ({ connection, keys, newClusterUid }: MigrateOptions): Promise<void> => {
+export const migrate = async ({ connection, keys, newClusterUid, newGen = 1 }: MigrateOptions): Promise<void> => {
   const ifAllowed = async (command: string, ...args: readonly (string | number)[]): Promise<void> => {
     try {
       await connection.call(command, ...args);
@@ -56,7 +58,7 @@ export const migrate = async ({ connection, keys, newClusterUid }: MigrateOption
   if (state !== "current" || identity === undefined) return;
   refuseNewerSchema(connection.shown, identity.schema);
   if (identity.clusterUid === "" && newClusterUid !== undefined)
-    await ifAllowed("FCALL", libraryFunctions.init, 2, keys.meta, keys.events, newClusterUid, schemaVersion);
+    await ifAllowed("FCALL", libraryFunctions.init, 2, keys.meta, keys.events, newClusterUid, schemaVersion, newGen);
   const durability = await askDurability(connection, identity.runId);
   if (durability !== undefined && identity.durability !== encodeDurability(durability))
     await ifAllowed("HSET", keys.meta, "durability", encodeDurability(durability));

@@ -31,6 +31,8 @@ export interface OpenRedisStoreOptions {
   /** Goes on although the store may forget what it acknowledged. */
   readonly allowVolatile: boolean;
   readonly declaredDurable: boolean;
+  /** What a store without an identity becomes, in place of a new installation: that of a backup. */
+  readonly adopt?: AdoptedLineage;
   /** Remembers, outside of Redis, whose data this controller works on. */
   readonly identity: StateFile;
   readonly log: Logger;
@@ -39,6 +41,11 @@ export interface OpenRedisStoreOptions {
   /** Ends the checks that go on in the background. */
   readonly signal: AbortSignal;
   readonly tuning?: RedisStoreTuning;
+}
+
+export interface AdoptedLineage {
+  readonly clusterUid: string;
+  readonly gen: number;
 }
 
 const blockMs = 5000;
@@ -64,10 +71,11 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
   const connection = connect(options.url, "controller");
 
   const prepare = async (newClusterUid: string | undefined): Promise<void> => {
-    if (options.migrateUrl === undefined) return void (await migrate({ connection, keys, newClusterUid }));
+    const wanted = { keys, newClusterUid, newGen: options.adopt?.gen ?? 1 };
+    if (options.migrateUrl === undefined) return void (await migrate({ connection, ...wanted }));
     const migrator = connect(options.migrateUrl, "migrator");
     try {
-      await migrate({ connection: migrator, keys, newClusterUid });
+      await migrate({ connection: migrator, ...wanted });
     } finally {
       migrator.close();
     }
@@ -82,8 +90,8 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
 
   try {
     await firstConnection(connection, startTimeoutMs, clock, signal);
-    const known = identity.read();
-    await prepare(known === undefined ? ids.uuid() : undefined);
+    const known = options.adopt?.clusterUid ?? identity.read();
+    await prepare(known === undefined ? ids.uuid() : options.adopt?.clusterUid);
     const found = await inspect(known);
     if (found.identity === undefined || found.identityFaults.length > 0)
       throw new StoreUnfitError(

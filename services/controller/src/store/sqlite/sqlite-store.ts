@@ -34,6 +34,8 @@ export interface SqliteStoreOptions {
   /** Where the mark of the file is remembered; without it every file is taken for the own one. */
   readonly marks?: StateFile;
   readonly maxEvents?: number;
+  /** What a file without an identity becomes: that of a backup. */
+  readonly adopt?: { readonly clusterUid: string; readonly gen: number };
 }
 
 export interface SqliteStore extends Store {
@@ -53,16 +55,16 @@ const live = "body IS NOT NULL AND (expires IS NULL OR expires > ?)";
 const recordOf = ({ kind, key, rev, body }: RecordRow): StoredRecord => ({ ref: { kind, key }, rev, body });
 
 /** What is found in the file, or made in it; closes it again if it cannot be used. */
-const prepared = (db: SqliteDatabase, { marks, uuid }: SqliteStoreOptions) => {
+const prepared = (db: SqliteDatabase, { marks, uuid, adopt }: SqliteStoreOptions) => {
   try {
     const schema = Number(db.meta("schema") ?? schemaVersion);
     if (schema > schemaVersion) throw schemaNewer(db.file, schema, schemaVersion);
     const lineage = establishLineage(db, marks, uuid);
-    const clusterUid = db.meta("clusterUid") ?? uuid();
+    const clusterUid = db.meta("clusterUid") ?? adopt?.clusterUid ?? uuid();
     db.transaction(() => {
       db.setMeta("clusterUid", clusterUid);
       db.setMeta("schema", String(schema));
-      db.setMeta("gen", db.meta("gen") ?? "1");
+      db.setMeta("gen", db.meta("gen") ?? String(adopt?.gen ?? 1));
     });
     return { ...lineage, clusterUid, schema };
   } catch (error) {

@@ -1,0 +1,26 @@
+import { createMetrics } from "@holdfast/shared/metrics";
+import { expect, test } from "vitest";
+import { createCallMetric } from "./call-metrics.ts";
+
+test("a call is counted under the name and the labels that dashboards for CSI know", async () => {
+  const metrics = createMetrics();
+  const onCall = createCallMetric(metrics);
+  onCall({ plugin: "csi.example", method: "ControllerPublishVolume", code: "OK", seconds: 0.2 });
+  onCall({ plugin: "csi.example", method: "CreateVolume", code: "DEADLINE_EXCEEDED", seconds: 60 });
+  const text = await metrics.text();
+  for (const labels of [
+    'driver_name="csi.example",method_name="/csi.v1.Controller/ControllerPublishVolume",grpc_status_code="OK"',
+    'driver_name="csi.example",method_name="/csi.v1.Controller/CreateVolume",grpc_status_code="DeadlineExceeded"',
+  ])
+    expect(text).toContain(`csi_operations_seconds_count{${labels}} 1`);
+});
+
+test("names of plugins are bounded, whatever they call themselves", async () => {
+  const metrics = createMetrics();
+  const onCall = createCallMetric(metrics);
+  for (let n = 0; n < 400; n += 1) onCall({ plugin: `p${n}`, method: "Probe", code: "OK", seconds: 0 });
+  const counts = (await metrics.text()).split("\n").filter((line) => line.startsWith("csi_operations_seconds_count"));
+  expect(counts).toHaveLength(201);
+  expect(counts.at(-1)).toContain('driver_name="other"');
+  expect(counts.at(-1)).toMatch(/ 200$/);
+});

@@ -1,0 +1,138 @@
+/**
+ * The file of a backup: JSON, a line each. First what it is, then every record with its places, last how many there were and the
+ * SHA-256 of all lines before. Secrets are in it as the store has them, as ciphertext; plugins' own parameters are not hidden.
+ *
+ * E1 A file that was cut, or changed in one byte, is refused before anything is written.
+ */
+import { createHash } from "node:crypto";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { AggregateKind, PlacedRecord } from "../domain/store-types.ts";
+
+export const exportFormat = 1;
+
+export interface ExportHead {
+  readonly cell: string;
+  readonly clusterUid: string;
+  readonly schema: number;
+  readonly gen: number;
+  /** When it was begun, for people. */
+  readonly at: string;
+}
+
+interface Line {
+  readonly k: string;
+  readonly id: string;
+  readonly b: string;
+  readonly i: readonly (readonly [index: string, value: string])[];
+  readonly q: readonly (readonly [queue: string, at: number])[];
+  readonly t?: number;
+}
+
+export interface ExportSummary {
+  readonly records: number;
+  readonly bytes: number;
+}
+
+export const writeExport = async (
+  head: ExportHead,
+  records: AsyncIterable<PlacedRecord>,
+  write: (text: string) => Promise<void>,
+): Promise<ExportSummary> => {
+  const hash = createHash("sha256");
+  let bytes = 0;
+  const line = async (content: unknown, hashed: boolean): Promise<void> => {
+    const text = `${JSON.stringify(content)}\n`;
+    if (hashed) hash.update(text);
+    bytes += Buffer.byteLength(text);
+    await write(text);
+  };
+  await line({ holdfast_export: exportFormat, ...head }, true);
+  let count = 0;
+  for await (const { ref, body, indexes, due, ttlMs } of records) {
+    const content: Line = {
+      k: ref.kind,
+      id: ref.key,
+      b: body,
+      i: indexes.map(({ index, value }) => [index, value] as const),
+      q: due.map(({ queue, at }) => [queue, at] as const),
+      ...(ttlMs === undefined ? {} : { t: ttlMs }),
+    };
+    await line(content, true);
+    count += 1;
+  }
+  await line({ records: count, sha256: hash.digest("hex") }, false);
+  return { records: count, bytes };
+};
+
+const damaged = (why: string): HoldfastError =>
+  new HoldfastError({
+    kind: "invalid",
+    reason: "EXPORT_DAMAGED",
+    message: `this is no whole export: ${why}; nothing was written, use another copy`,
+  });
+
+const parsed = (text: string, nth: number): Record<string, unknown> => {
+  try {
+    const content: unknown = JSON.parse(text);
+    if (typeof content === "object" && content !== null && !Array.isArray(content))
+      return content as Record<string, unknown>;
+  } catch {
+    // told below
+  }
+  throw damaged(`line ${nth} is no JSON object`);
+};
+
+const recordOf = (content: Record<string, unknown>, nth: number): PlacedRecord => {
+  const { k, id, b, i, q, t } = content as unknown as Line;
+  if (
+    typeof k !== "string" ||
+    typeof id !== "string" ||
+    typeof b !== "string" ||
+    !Array.isArray(i) ||
+    !Array.isArray(q)
+  )
+    throw damaged(`line ${nth} is no record`);
+  return {
+    ref: { kind: k as AggregateKind, key: id },
+    body: b,
+    indexes: i.map(([index, value]) => ({ index, value })),
+    due: q.map(([queue, at]) => ({ queue, at })),
+    ...(t === undefined ? {} : { ttlMs: t }),
+  };
+};
+
+export interface ReadExport {
+  readonly head: ExportHead;
+  readonly records: readonly PlacedRecord[];
+  /** Names this very file: an import that was cut goes on with it and with no other. */
+  readonly digest: string;
+}
+
+/** The whole of it is read and compared first. E1 */
+export const readExport = async (lines: AsyncIterable<string>): Promise<ReadExport> => {
+  const hash = createHash("sha256");
+  const records: PlacedRecord[] = [];
+  let head: Record<string, unknown> | undefined;
+  let last: string | undefined;
+  let nth = 0;
+  const take = (text: string): void => {
+    nth += 1;
+    hash.update(`${text}\n`);
+    const content = parsed(text, nth);
+    if (head === undefined) head = content;
+    else records.push(recordOf(content, nth));
+  };
+  for await (const text of lines) {
+    if (last !== undefined) take(last);
+    last = text;
+  }
+  const digest = hash.digest("hex");
+  const end = parsed(last ?? "", nth + 1);
+  if (head?.["holdfast_export"] !== exportFormat)
+    throw damaged(
+      `its first line says format ${String(head?.["holdfast_export"])}, this version reads ${exportFormat}`,
+    );
+  if (end["sha256"] !== digest || end["records"] !== records.length)
+    throw damaged("its last line, with the number of records and their checksum, does not fit what stands before");
+  return { head: head as unknown as ExportHead, records, digest };
+};

@@ -1,0 +1,203 @@
+/** A backup and its way back, over both stores. */
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { systemClock } from "@holdfast/shared/async/clock";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type RedisServer, startRedisServer } from "../../../../test/support/redis-server.ts";
+import type { PlacedRecord, RecordWrite } from "../domain/store-types.ts";
+import type { Ids, Store } from "../ports.ts";
+import { openExportSource } from "../store/open-export-source.ts";
+import { openStore } from "../store/open-store.ts";
+import { commitOf } from "../store/test-commits.ts";
+import { runOffline } from "./offline.ts";
+
+const ids: Ids = { uuid: randomUUID, random: Math.random };
+const log = createMemoryLogger();
+let dir: string;
+let redis: RedisServer;
+let serial = 0;
+
+beforeAll(async () => {
+  dir = mkdtempSync(path.join(tmpdir(), "hf-backup-"));
+  redis = await startRedisServer();
+});
+afterAll(async () => {
+  await redis?.stop();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+/** A store that nobody has used, with a state directory of its own. */
+const freshPlace = (kind: "redis" | "sqlite") => {
+  serial += 1;
+  const stateDir = path.join(dir, `state-${serial}`);
+  const store = kind === "redis" ? redis.url : `sqlite://${path.join(dir, `store-${serial}.db`)}`;
+  return {
+    store,
+    storeMigrate: undefined,
+    storeDurable: false,
+    allowVolatileStore: false,
+    cell: `c${serial}`,
+    stateDir,
+  };
+};
+type Place = ReturnType<typeof freshPlace>;
+
+const opened = async <T>(place: Place, use: (store: Store) => Promise<T>): Promise<T> => {
+  const ending = new AbortController();
+  const store = await openStore({
+    url: place.store,
+    cell: place.cell,
+    stateDir: place.stateDir,
+    allowVolatile: false,
+    declaredDurable: false,
+    log,
+    clock: systemClock,
+    ids,
+    signal: ending.signal,
+  });
+  try {
+    return await use(store);
+  } finally {
+    ending.abort();
+    await store.close();
+  }
+};
+
+const offline = async (place: Place, ...[command, file]: readonly ["export" | "import" | "migrate", string?]) => {
+  const said: string[] = [];
+  const signal = new AbortController().signal;
+  await runOffline(command, file, { settings: place, ids, log, say: (line) => said.push(line), signal });
+  return said.join("\n");
+};
+
+/** All of a store, in an order of its own; what is left of a life differs by the time that has passed. */
+const contents = async (place: Place): Promise<readonly PlacedRecord[]> => {
+  const source = await openExportSource({
+    url: place.store,
+    cell: place.cell,
+    log,
+    clock: systemClock,
+    random: Math.random,
+  });
+  const all: PlacedRecord[] = [];
+  for await (const record of source.records()) all.push(record);
+  await source.close();
+  return all
+    .map(({ ttlMs, indexes, due, ...rest }) => ({
+      ...rest,
+      indexes: [...indexes].sort((a, b) => (`${a.index}:${a.value}` < `${b.index}:${b.value}` ? -1 : 1)),
+      due: [...due].sort((a, b) => (a.queue < b.queue ? -1 : 1)),
+      ...(ttlMs === undefined ? {} : { ttlMs: ttlMs > 0 ? 1 : 0 }),
+    }))
+    .sort((a, b) => (`${a.ref.kind}/${a.ref.key}` < `${b.ref.kind}/${b.ref.key}` ? -1 : 1));
+};
+
+const writes: readonly RecordWrite[] = Array.from({ length: 130 }, (_, i) => ({
+  ref: { kind: i % 3 === 0 ? "volume" : i % 3 === 1 ? "node" : "tombstone", key: `ns/k-${i}` },
+  expectedRev: 0,
+  body: JSON.stringify({ i, text: 'ä\n\t"' }),
+  indexes: [
+    { index: "of", value: `a:b-${i % 7}` },
+    { index: "all", value: "" },
+  ],
+  due: i % 2 === 0 ? [{ queue: "work", at: 1_000 + i }] : [],
+  ...(i % 3 === 2 ? { ttlMs: 3_600_000 } : {}),
+}));
+
+const filled = async (kind: "redis" | "sqlite"): Promise<Place> => {
+  const place = freshPlace(kind);
+  await opened(place, async (store) => {
+    const { runId } = await store.identity();
+    await store.markVetted(runId, 5);
+    for (let at = 0; at < writes.length; at += 20) await store.commit(commitOf(writes.slice(at, at + 20)));
+    // What was removed is in no backup.
+    await store.commit(
+      commitOf([{ ref: { kind: "volume", key: "gone" }, expectedRev: 0, body: "x", indexes: [], due: [] }]),
+    );
+    await store.commit(
+      commitOf([{ ref: { kind: "volume", key: "gone" }, expectedRev: 1, body: null, indexes: [], due: [] }]),
+    );
+  });
+  return place;
+};
+
+const kinds = ["redis", "sqlite"] as const;
+
+describe("an export", () => {
+  it.each(kinds.flatMap((from) => kinds.map((to) => ({ from, to }))))(
+    "[I8] from $from into $to brings every record with its places, and nothing is granted from it before it was vetted",
+    async ({ from, to }) => {
+      const source = await filled(from);
+      const file = path.join(dir, `${from}-${to}.export`);
+      expect(await offline(source, "export", file)).toContain(`${writes.length} records`);
+      const target = freshPlace(to);
+      expect(await offline(target, "import", file)).toContain(`${writes.length} of them written now`);
+      expect(await contents(target)).toEqual(await contents(source));
+      expect((await contents(target)).length).toBe(writes.length);
+      const before = await opened(source, (store) => store.identity());
+      const after = await opened(target, (store) => store.identity());
+      expect([after.clusterUid, after.gen]).toEqual([before.clusterUid, 5]);
+      expect(after.vettedRunId).not.toBe(after.runId);
+    },
+  );
+
+  it.each(kinds)("into %s goes on where it was cut, and changes nothing when it is repeated", async (to) => {
+    const source = await filled("sqlite");
+    const file = path.join(dir, `cut-${to}.export`);
+    await offline(source, "export", file);
+    const target = freshPlace(to);
+    await offline(target, "import", file);
+    expect(await offline(target, "import", file)).toContain("0 of them written now");
+    await opened(target, (store) =>
+      store.commit(
+        commitOf([{ ref: { kind: "volume", key: "ns/k-0" }, expectedRev: 1, body: null, indexes: [], due: [] }]),
+      ),
+    );
+    expect(await offline(target, "import", file)).toContain("1 of them written now");
+  });
+
+  it.each(kinds)("never goes into a %s store that holds something else", async (to) => {
+    const source = await filled("sqlite");
+    const file = path.join(dir, `full-${to}.export`);
+    await offline(source, "export", file);
+    const other = await filled(to);
+    const before = await contents(other);
+    await expect(offline(other, "import", file)).rejects.toThrow(/installation/);
+    expect(await contents(other)).toEqual(before);
+    const changed = freshPlace(to);
+    await offline(changed, "import", file);
+    await opened(changed, (store) =>
+      store.commit(
+        commitOf([{ ref: { kind: "volume", key: "ns/k-0" }, expectedRev: 1, body: "else", indexes: [], due: [] }]),
+      ),
+    );
+    await expect(offline(changed, "import", file)).rejects.toMatchObject({ reason: "STORE_NOT_EMPTY" });
+  });
+
+  it("that was cut, or changed in one byte, is refused before anything is written", async () => {
+    const source = await filled("sqlite");
+    const file = path.join(dir, "whole.export");
+    await offline(source, "export", file);
+    const whole = readFileSync(file);
+    const target = freshPlace("sqlite");
+    for (let nth = 0; nth < 40; nth += 1) {
+      const at = Math.floor((whole.length * nth) / 40);
+      const bad = path.join(dir, "bad.export");
+      const flipped = Buffer.from(whole);
+      flipped[at] = (flipped[at] ?? 0) ^ 1;
+      for (const text of [whole.subarray(0, at), flipped]) {
+        writeFileSync(bad, text);
+        await expect(offline(target, "import", bad), `byte ${at}`).rejects.toMatchObject({ reason: "EXPORT_DAMAGED" });
+      }
+    }
+  });
+});
+
+it("migrate makes a Redis ready, and says so again", async () => {
+  const place = freshPlace("redis");
+  expect(await offline(place, "migrate")).toContain(`the redis store of cell ${place.cell} is ready`);
+  expect(await offline(place, "migrate")).toContain("generation 1");
+});

@@ -1,0 +1,47 @@
+/** What holds on to a volume or a snapshot because something is being made from it. */
+import type { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { IndexEntry } from "../domain/store-types.ts";
+import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
+import { type CutIndex, cutPins } from "../records/snapshot-codec.ts";
+import { sourcePin, type VolumeIndex } from "../records/volume-codec.ts";
+import type { CommandDeps } from "./command-deps.ts";
+import { volumeInUse } from "./errors.ts";
+
+type Deps = Pick<CommandDeps, "records" | "cuts">;
+
+/** Entries that a commit which takes volumes away has to be alone with. */
+export const volumePins = (volumes: readonly Pick<VolumeRecord, "uid">[]): readonly IndexEntry[] =>
+  volumes.flatMap(({ uid }) => [...cutPins(uid), sourcePin(uid)]);
+
+const most = 20;
+
+/** Volumes that are being made from it, by name. */
+export const restoresFrom = async ({ records }: Pick<Deps, "records">, uid: string): Promise<readonly string[]> => {
+  const { index, value } = sourcePin(uid);
+  const { volumes } = await records.list(index as VolumeIndex, value, { limit: most });
+  return volumes.map(({ volume }) => volumeKey(volume));
+};
+
+const holdersOf = async (deps: Deps, uid: string): Promise<readonly string[]> => {
+  const cuts = await Promise.all(
+    cutPins(uid).map(({ index, value }) => deps.cuts.list(index as CutIndex, value, { limit: most })),
+  );
+  return [
+    ...cuts.flatMap((page) =>
+      page.cuts.map(
+        ({ record }) => `${record.kind} ${volumeKey(record)}, which is being cut from it (${record.state})`,
+      ),
+    ),
+    ...(await restoresFrom(deps, uid)).map((key) => `volume ${key}, which is being made from it`),
+  ];
+};
+
+/** Who holds on to it, named as well as can be: whoever let go since then leaves the caller a repeat. */
+export const volumePinned = async (deps: Deps, ref: VolumeRef): Promise<HoldfastError> => {
+  const found = await deps.records.get(ref);
+  const holders = found === undefined ? [] : await holdersOf(deps, found.volume.uid);
+  return volumeInUse(ref, holders.length === 0 ? ["what was being made from it a moment ago"] : holders, {
+    workload: "",
+    node: "",
+  });
+};

@@ -1,0 +1,75 @@
+import type { Blocked, Failure } from "./outcome.ts";
+import type { CutRecord } from "./snapshot.ts";
+import { volumeKey } from "./volume.ts";
+
+export type CutBlockedReason =
+  | "INCOMPATIBLE"
+  | "CREDENTIALS_REFUSED"
+  | "PLUGIN_REFUSED"
+  | "CREATE_UNCERTAIN"
+  | "BACKEND_GROUP";
+
+interface Remedy {
+  readonly missingProof: (record: CutRecord) => string;
+  readonly clearWith: (record: CutRecord) => string;
+}
+
+const command = ({ kind }: CutRecord, verb: string): string =>
+  `holdfast ${kind === "group" ? "snapshot-group" : "snapshot"} ${verb}`;
+
+/** Total: a new reason does not compile until somebody said what clears it. */
+const remedies: Readonly<Record<CutBlockedReason, Remedy>> = {
+  INCOMPATIBLE: {
+    missingProof: (r) =>
+      `that what plugin ${r.plugin} has under the name ${r.name} is ${volumeKey(r)} and nothing else`,
+    clearWith: (r) => `remove or rename the other one at the backend; then: ${command(r, "get")} ${volumeKey(r)}`,
+  },
+  CREDENTIALS_REFUSED: {
+    missingProof: (r) => `that plugin ${r.plugin} accepts the secrets of this call`,
+    clearWith: (r) => `correct the secret that it refers to; then: ${command(r, "get")} ${volumeKey(r)}`,
+  },
+  PLUGIN_REFUSED: {
+    missingProof: (r) => `that plugin ${r.plugin} can do this for ${volumeKey(r)}`,
+    clearWith: (r) =>
+      r.state === "DELETING"
+        ? `do what the plugin's message asks for; then: ${command(r, "get")} ${volumeKey(r)}`
+        : `do what the plugin's message asks for, or: ${command(r, "delete")} ${volumeKey(r)}`,
+  },
+  BACKEND_GROUP: {
+    missingProof: (r) =>
+      `that the group at the backend of plugin ${r.plugin}, with which ${volumeKey(r)} goes, is gone`,
+    clearWith: (r) => `delete that group at the backend; then: ${command(r, "delete --forget")} ${volumeKey(r)}`,
+  },
+  CREATE_UNCERTAIN: {
+    missingProof: (r) => `that the backend of plugin ${r.plugin} has nothing under the name ${r.name}`,
+    clearWith: (r) =>
+      `look with: holdfast snapshot list-external ${r.plugin}; then: ${command(r, "delete --forget")} ${volumeKey(r)}`,
+  },
+};
+
+const byCode: Readonly<Record<string, CutBlockedReason>> = {
+  UNAUTHENTICATED: "CREDENTIALS_REFUSED",
+  PERMISSION_DENIED: "CREDENTIALS_REFUSED",
+  ALREADY_EXISTS: "INCOMPATIBLE",
+};
+
+const byReason: Readonly<Record<string, CutBlockedReason>> = {
+  INCOMPATIBLE: "INCOMPATIBLE",
+  BACKEND_GROUP: "BACKEND_GROUP",
+  SECRET_NOT_FOUND: "CREDENTIALS_REFUSED",
+};
+
+/** Why it cannot go on by itself, what nobody has shown yet, and the command for this very case. */
+export const cutBlocked = (record: CutRecord, failure: Failure, now: number, inDoubt = false): Blocked => {
+  const reason = inDoubt
+    ? "CREATE_UNCERTAIN"
+    : (byReason[failure.reason] ?? byCode[failure.code ?? ""] ?? "PLUGIN_REFUSED");
+  const remedy = remedies[reason];
+  return {
+    since: record.blocked?.reason === reason ? record.blocked.since : now,
+    reason,
+    message: failure.message,
+    missingProof: remedy.missingProof(record),
+    clearWith: remedy.clearWith(record),
+  };
+};

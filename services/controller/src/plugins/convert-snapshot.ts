@@ -1,0 +1,29 @@
+/** Snapshots: domain ↔ CSI. */
+import type { ResponseOf } from "@holdfast/csi/messages";
+import { BlockMetadataType } from "@holdfast/shared/gen/csi/v1/csi";
+import type { MadeSnapshot } from "../domain/snapshot-answer.ts";
+import type { BlockMetadata } from "../domain/snapshot-types.ts";
+
+type CsiSnapshot = NonNullable<ResponseOf<"CreateSnapshot">["snapshot"]>;
+
+export const snapshotFrom = (snapshot: CsiSnapshot): MadeSnapshot => ({
+  externalId: snapshot.snapshotId,
+  externalVolumeId: snapshot.sourceVolumeId,
+  externalGroupId: snapshot.groupSnapshotId,
+  sizeBytes: Number(snapshot.sizeBytes),
+  cutAt: snapshot.creationTime?.getTime() ?? 0,
+  ready: snapshot.readyToUse,
+});
+
+export const blocksFrom = (
+  message: ResponseOf<"GetMetadataAllocated"> | ResponseOf<"GetMetadataDelta">,
+): BlockMetadata => ({
+  fixedLength:
+    message.blockMetadataType === BlockMetadataType.FIXED_LENGTH
+      ? true
+      : message.blockMetadataType === BlockMetadataType.VARIABLE_LENGTH
+        ? false
+        : undefined,
+  capacity: message.volumeCapacityBytes,
+  blocks: message.blockMetadata.map(({ byteOffset, sizeBytes }) => ({ offset: byteOffset, size: sizeBytes })),
+});

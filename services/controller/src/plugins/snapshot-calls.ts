@@ -1,0 +1,160 @@
+/** CreateSnapshot, DeleteSnapshot and their group forms, ListSnapshots, and the streams of changed blocks. */
+
+import type { PluginFacts } from "@holdfast/csi/capabilities";
+import type { CallSubject } from "@holdfast/csi/csi-exchange";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { Outcome } from "../domain/outcome.ts";
+import { type CutRecord, type GroupRecord, type SnapshotRecord, secretFor } from "../domain/snapshot.ts";
+import type { CutAnswer } from "../domain/snapshot-answer.ts";
+import type { SnapshotFacts } from "../domain/snapshot-types.ts";
+import { volumeKey } from "../domain/volume.ts";
+import type { CallContext, SnapshotPlugins } from "../ports.ts";
+import type { Secrets } from "../secrets/secrets.ts";
+import { blocksFrom, snapshotFrom } from "./convert-snapshot.ts";
+import { outcomeFromCall } from "./outcome-from-call.ts";
+import { done, nothing, notSent, type PluginCalls, type PluginInstance } from "./plugin-calls.ts";
+
+export interface SnapshotCallsOptions {
+  readonly calls: PluginCalls;
+  readonly secrets: Secrets;
+  /** As it was last seen, and whether it can be called. */
+  readonly standing: (plugin: string) => {
+    readonly ready: boolean;
+    readonly reason: string;
+    readonly facts: PluginFacts | undefined;
+  };
+}
+
+type Values = Readonly<Record<string, string>>;
+
+const subjectOf = (record: CutRecord, { attempt }: Pick<CallContext, "attempt">): CallSubject => ({
+  namespace: record.namespace,
+  attempt,
+  ...(record.kind === "snapshot" ? { volume: record.volume } : {}),
+});
+
+const cutOne = async (
+  instance: PluginInstance,
+  record: SnapshotRecord,
+  values: Values,
+  call: CallContext,
+): Promise<Outcome<CutAnswer>> => {
+  const { name, externalVolumeId: sourceVolumeId, parameters } = record;
+  const request = { name, sourceVolumeId, parameters: { ...parameters }, secrets: { ...values } };
+  const answer = await instance.call("CreateSnapshot", request, {
+    signal: call.signal,
+    subject: subjectOf(record, call),
+  });
+  return outcomeFromCall(answer, call.attempt, ({ snapshot }): Outcome<CutAnswer> => {
+    if (snapshot === undefined) return notSent("INTERNAL", "CreateSnapshot was answered without a snapshot");
+    const made = snapshotFrom(snapshot);
+    const { externalId, cutAt, ready } = made;
+    return done({ externalId, cutAt, ready, pluginVersion: instance.facts.version, snapshots: [made] });
+  });
+};
+
+const cutGroup = async (
+  instance: PluginInstance,
+  record: GroupRecord,
+  values: Values,
+  call: CallContext,
+): Promise<Outcome<CutAnswer>> => {
+  const sourceVolumeIds = record.members.map(({ externalVolumeId }) => externalVolumeId);
+  const request = {
+    name: record.name,
+    sourceVolumeIds,
+    parameters: { ...record.parameters },
+    secrets: { ...values },
+  };
+  const answer = await instance.call("CreateVolumeGroupSnapshot", request, {
+    signal: call.signal,
+    subject: subjectOf(record, call),
+  });
+  return outcomeFromCall(answer, call.attempt, ({ groupSnapshot: group }): Outcome<CutAnswer> => {
+    if (group === undefined) return notSent("INTERNAL", "CreateVolumeGroupSnapshot was answered without a group");
+    return done({
+      externalId: group.groupSnapshotId,
+      cutAt: group.creationTime?.getTime() ?? 0,
+      ready: group.readyToUse,
+      pluginVersion: instance.facts.version,
+      snapshots: group.snapshots.map(snapshotFrom),
+    });
+  });
+};
+
+export const createSnapshotCalls = ({ calls, secrets, standing }: SnapshotCallsOptions): SnapshotPlugins => ({
+  snapshotFacts(plugin): SnapshotFacts {
+    const { ready, reason, facts } = standing(plugin);
+    return {
+      ready,
+      reason,
+      snapshots: facts?.controller.CREATE_DELETE_SNAPSHOT ?? "unknown",
+      lists: facts?.controller.LIST_SNAPSHOTS ?? "unknown",
+      clones: facts?.controller.CLONE_VOLUME ?? "unknown",
+      groups: facts?.group.CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT ?? "unknown",
+      metadata: facts?.plugin.SNAPSHOT_METADATA_SERVICE ?? "unknown",
+    };
+  },
+
+  cut: (record, call) =>
+    calls.run(record.plugin, secretFor(record.secretRefs, "create"), (instance, values) =>
+      record.kind === "group" ? cutGroup(instance, record, values, call) : cutOne(instance, record, values, call),
+    ),
+
+  deleteCut: (record, call) =>
+    calls.run(record.plugin, secretFor(record.secretRefs, "delete"), async (instance, values) => {
+      const options = { signal: call.signal, subject: subjectOf(record, call) };
+      const answer =
+        record.kind === "group"
+          ? await instance.call(
+              "DeleteVolumeGroupSnapshot",
+              {
+                groupSnapshotId: record.externalId,
+                snapshotIds: [...record.answeredIds],
+                secrets: { ...values },
+              },
+              options,
+            )
+          : await instance.call("DeleteSnapshot", { snapshotId: record.externalId, secrets: { ...values } }, options);
+      return outcomeFromCall<unknown, void>(answer, call.attempt, nothing);
+    }),
+
+  listSnapshots: (plugin, { externalVolumeId, secretRef, size, token }, signal) =>
+    calls.run(plugin, secretRef, async (instance, values) => {
+      const request = {
+        sourceVolumeId: externalVolumeId,
+        maxEntries: size,
+        startingToken: token,
+        secrets: { ...values },
+      };
+      const answer = await instance.call("ListSnapshots", request, { signal });
+      return outcomeFromCall(answer, 1, ({ entries, nextToken }) =>
+        done({ snapshots: entries.flatMap(({ snapshot }) => (snapshot ? [snapshotFrom(snapshot)] : [])), nextToken }),
+      );
+    }),
+
+  async *blocks({ base, target, startingOffset, maxResults, totalMs }, signal) {
+    const instance = calls.instance(target.plugin);
+    if (instance === undefined) throw away(target, standing(target.plugin).reason);
+    const values = { ...(await secrets.resolve(secretFor(target.secretRefs, "metadata"))) };
+    const options = { signal, totalMs, subject: subjectOf(target, { attempt: 1 }) };
+    const window = { startingOffset, maxResults, secrets: values };
+    const messages =
+      base === undefined
+        ? instance.stream("GetMetadataAllocated", { snapshotId: target.externalId, ...window }, options)
+        : instance.stream(
+            "GetMetadataDelta",
+            { baseSnapshotId: base.externalId, targetSnapshotId: target.externalId, ...window },
+            options,
+          );
+    for await (const message of messages) yield blocksFrom(message);
+  },
+});
+
+const away = (snapshot: SnapshotRecord, why: string): HoldfastError =>
+  new HoldfastError({
+    kind: "unavailable",
+    reason: "PLUGIN_NOT_READY",
+    message: `plugin ${snapshot.plugin} of snapshot ${volumeKey(snapshot)} cannot be asked now: ${why}; go on from the end of the last block`,
+    metadata: { plugin: snapshot.plugin, node: "" },
+  });

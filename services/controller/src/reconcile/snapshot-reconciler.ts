@@ -1,0 +1,133 @@
+import type { Clock } from "@holdfast/shared/async/clock";
+import type { Logger } from "@holdfast/shared/log/logger";
+import { createTracing, type SpanOptions, type Tracing } from "@holdfast/shared/tracing";
+import { type CutRecord, cutKey } from "../domain/snapshot.ts";
+import type { CutStep } from "../domain/snapshot-steps.ts";
+import type { ControllerPlugins, Ids, SnapshotPlugins, StoreGate } from "../ports.ts";
+import type { CutRecords } from "../records/snapshot-records.ts";
+import type { CallSlots } from "./call-slots.ts";
+import { runDueLoop } from "./due-loop.ts";
+import type { SnapshotFailpoint } from "./snapshot-failpoints.ts";
+import { createSnapshotWork } from "./snapshot-work.ts";
+import { runCutStep } from "./steps-snapshot.ts";
+
+export interface SnapshotReconcilerDeps {
+  readonly cuts: CutRecords;
+  readonly plugins: Pick<ControllerPlugins, "onChange"> & SnapshotPlugins;
+  readonly gate: StoreGate;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  /** Shared with the volumes' own work: a plugin has one bound for all its calls. */
+  readonly slots: CallSlots;
+  readonly tracing?: Tracing;
+  readonly failpoint?: (name: SnapshotFailpoint) => void | Promise<void>;
+}
+
+export interface SnapshotReconciler {
+  /** Resolves when everything that is owed has been taken up; runs until the signal. */
+  start(): Promise<void>;
+  /** Resolves when nothing runs and nothing is ready. */
+  idle(): Promise<void>;
+  /** Snapshots and groups that are being worked on. */
+  size(): number;
+}
+
+const pageSize = 500;
+const unsettled = ["snapshot-unsettled", "group-unsettled"] as const;
+
+/** Work that follows a request within this time belongs to its trace; later work is a trace of its own that links to it. */
+const sameTraceMs = 10 * 60_000;
+const noTrace = /^0+$/;
+
+const traced = (
+  tracing: Tracing,
+  record: CutRecord,
+  step: CutStep,
+  now: number,
+  fn: (traceId: string | undefined) => Promise<boolean>,
+): Promise<boolean> => {
+  const { trace } = record;
+  const recent = trace !== undefined && now - trace.at < sameTraceMs;
+  const options: SpanOptions = {
+    attributes: {
+      [`holdfast.${record.kind}`]: `${record.namespace}/${record.id}`,
+      "holdfast.plugin": record.plugin,
+      "holdfast.step": step.do,
+      "holdfast.attempt": record.attempts.count + 1,
+    },
+    ...(trace === undefined ? {} : recent ? { parent: trace.parent } : { links: [trace.parent] }),
+  };
+  return tracing.span(`reconcile ${record.kind} ${step.do}`, options, async (span) => {
+    const { traceId } = span.spanContext();
+    const changed = await fn(noTrace.test(traceId) ? undefined : traceId);
+    span.setAttribute("holdfast.changed", changed);
+    return changed;
+  });
+};
+
+/** Acts for snapshots and groups, as the reconciler does for volumes: stores before it calls, and again what was answered. */
+export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): SnapshotReconciler => {
+  const { cuts, plugins, gate, clock, ids, log, signal } = deps;
+  const tracing = deps.tracing ?? createTracing("@holdfast/controller");
+  const stepDeps = { ...deps, failpoint: deps.failpoint ?? (() => undefined), unstored: new Map<string, string>() };
+  const work = createSnapshotWork({
+    cuts,
+    clock,
+    random: ids.random,
+    log,
+    signal,
+    run: (record, step) =>
+      traced(tracing, record, step, clock.now(), (traceId) => runCutStep(stepDeps, record, step, traceId)),
+  });
+
+  const wakeUnsettled = async (plugin?: string): Promise<void> => {
+    for (const index of unsettled) {
+      let after: string | undefined;
+      do {
+        const page = await cuts.list(index, "all", { after, limit: pageSize });
+        for (const { record } of page.cuts)
+          if (plugin === undefined || record.plugin === plugin) work.wake(cutKey(record), true);
+        after = page.next;
+      } while (after !== undefined);
+    }
+  };
+
+  const inBackground = (what: string, task: Promise<unknown>): void => {
+    task.catch((error: unknown) => {
+      if (!signal.aborted) log.error(`${what} ended`, { error });
+    });
+  };
+
+  let open = gate.state().open;
+  const gateChanged = (): void => {
+    const was = open;
+    open = gate.state().open;
+    if (open && !was) inBackground("taking up snapshots that waited for the store", wakeUnsettled());
+  };
+
+  return {
+    async start() {
+      signal.throwIfAborted();
+      const releases = [
+        cuts.onCommit(({ key }) => work.wake(key)),
+        plugins.onChange((plugin) => inBackground("taking up snapshots of a plugin", wakeUnsettled(plugin))),
+        gate.onChange(gateChanged),
+      ];
+      signal.addEventListener(
+        "abort",
+        () => {
+          for (const release of releases) release();
+        },
+        { once: true },
+      );
+      const wakeAll = (): void => inBackground("taking up every snapshot", wakeUnsettled());
+      const loop = runDueLoop({ records: cuts, clock, log, signal, wake: work.wake, wakeAll });
+      inBackground("the due queue of snapshots", loop);
+      await wakeUnsettled();
+    },
+    idle: work.idle,
+    size: work.size,
+  };
+};

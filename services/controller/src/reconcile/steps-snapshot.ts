@@ -1,0 +1,130 @@
+import type { Clock } from "@holdfast/shared/async/clock";
+import type { Failure, Outcome } from "../domain/outcome.ts";
+import { type CutRecord, cutKey } from "../domain/snapshot.ts";
+import type { CutAnswer } from "../domain/snapshot-answer.ts";
+import { backendGroupOf, cutAttempted, cutDeleteAttempted, cutDoubted } from "../domain/snapshot-change.ts";
+import type { CutStep } from "../domain/snapshot-steps.ts";
+import { volumeKey } from "../domain/volume.ts";
+import type { SnapshotPlugins, StoreGate } from "../ports.ts";
+import type { CutRecords } from "../records/snapshot-records.ts";
+import type { CallSlots, SlotRequest } from "./call-slots.ts";
+import type { SnapshotFailpoint } from "./snapshot-failpoints.ts";
+import { failureOf } from "./step-run.ts";
+
+/** What the steps of snapshots and groups work with. */
+export interface CutStepDeps {
+  readonly cuts: CutRecords;
+  readonly plugins: SnapshotPlugins;
+  readonly gate: StoreGate;
+  readonly slots: CallSlots;
+  readonly clock: Clock;
+  readonly failpoint: (name: SnapshotFailpoint) => void | Promise<void>;
+  /** Calls that left and whose answers are not stored yet: by record, the id of the intent that they were made for. */
+  readonly unstored: Map<string, string>;
+  readonly signal: AbortSignal;
+}
+
+/** The call with its failpoints; one that throws instead of answering leaves its outcome unknown, unless this process stops. */
+const settle = async <T>(
+  { failpoint, signal }: CutStepDeps,
+  name: "cut" | "uncut",
+  call: () => Promise<Outcome<T>>,
+): Promise<Outcome<T>> => {
+  await failpoint(`controller.${name}.after-commit`);
+  signal.throwIfAborted();
+  const outcome = await call().catch((error: unknown): Outcome<T> => {
+    signal.throwIfAborted();
+    return { kind: "unknown", failure: failureOf(error, name) };
+  });
+  signal.throwIfAborted();
+  await failpoint(`controller.${name}.after-call`);
+  return outcome;
+};
+
+/** The id that the plugin answered stands for another record: to believe it would let one delete the other's snapshot. */
+const idTaken = (record: CutRecord, { externalId }: CutAnswer): Outcome<CutAnswer> => ({
+  kind: "refused",
+  failure: {
+    reason: "INCOMPATIBLE",
+    message: `plugin ${record.plugin} answered for ${record.kind} ${volumeKey(record)} with ${externalId}, of which a snapshot is on record for another`,
+    advice: "block",
+  },
+});
+
+/**
+ * CreateSnapshot, or its group form, under the stored name: a repeat finds what an attempt without answer may have made, and tells
+ * whether it is ready.
+ */
+const cut = async (deps: CutStepDeps, record: CutRecord, traceId: string | undefined): Promise<boolean> => {
+  const { cuts, plugins, slots, signal, unstored } = deps;
+  const key = cutKey(record);
+  let before = false;
+  const request = {
+    plugin: record.plugin,
+    kind: "make",
+    method: record.kind === "group" ? "CreateVolumeGroupSnapshot" : "CreateSnapshot",
+    repeat: record.attempts.count > 0,
+  } as const;
+  const outcome = await slots.run(request, signal, () => {
+    // An earlier call of this life was answered, and nobody could store what: a refusal now proves nothing (I5).
+    before = record.intent !== undefined && unstored.get(key) === record.intent.opId;
+    if (record.intent !== undefined) unstored.set(key, record.intent.opId);
+    return settle(deps, "cut", () => plugins.cut(record, { signal, attempt: record.attempts.count + 1 }));
+  });
+  const store = (result: Outcome<CutAnswer>) =>
+    cuts.change(
+      record,
+      (r, at) => (r.uid === record.uid ? cutAttempted(before ? cutDoubted(r, at) : r, result, at) : r),
+      { traceId },
+    );
+  const stored = await store(outcome);
+  const { changed } = stored.crowded && outcome.kind === "done" ? await store(idTaken(record, outcome.value)) : stored;
+  unstored.delete(key);
+  return changed;
+};
+
+const removal = (record: CutRecord): SlotRequest => ({
+  plugin: record.plugin,
+  kind: "remove",
+  method: record.kind === "group" ? "DeleteVolumeGroupSnapshot" : "DeleteSnapshot",
+  repeat: record.attempts.count > 0,
+});
+
+const besideGroup = (record: CutRecord, group: string): Failure => ({
+  reason: "BACKEND_GROUP",
+  message: `plugin ${record.plugin} says that snapshot ${record.externalId} can be deleted only together with its group ${group}, which Holdfast did not make`,
+  advice: "block",
+});
+
+/**
+ * DeleteSnapshot, or its group form with the exact ids, until it is known to be gone. Not while the store is unvetted: the record may
+ * be older than a wish that the store has lost, and a deletion cannot be taken back.
+ */
+const uncut = async (deps: CutStepDeps, record: CutRecord, traceId: string | undefined): Promise<boolean> => {
+  const { cuts, plugins, slots, gate, signal } = deps;
+  if (!gate.state().open) return false;
+  const group = backendGroupOf(record);
+  const outcome =
+    group !== ""
+      ? ({ kind: "refused", failure: besideGroup(record, group) } as const)
+      : await slots.run(removal(record), signal, () =>
+          settle(deps, "uncut", () => plugins.deleteCut(record, { signal, attempt: record.attempts.count + 1 })),
+        );
+  const { changed } = await cuts.change(
+    record,
+    (r, at) => (r.uid === record.uid ? cutDeleteAttempted(r, outcome, at) : r),
+    { traceId },
+  );
+  return changed;
+};
+
+/** True = something was stored, so that the record is planned anew; false = it has to wait for something to change. */
+export const runCutStep = async (
+  deps: CutStepDeps,
+  record: CutRecord,
+  step: CutStep,
+  traceId: string | undefined,
+): Promise<boolean> => {
+  if (!deps.plugins.snapshotFacts(record.plugin).ready) return false;
+  return step.do === "create" ? cut(deps, record, traceId) : uncut(deps, record, traceId);
+};

@@ -1,0 +1,135 @@
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { secretUsers } from "../domain/secret.ts";
+import {
+  type CutKind,
+  type CutRecord,
+  type CutRef,
+  type GroupRecord,
+  pinsSource,
+  type SnapshotRecord,
+} from "../domain/snapshot.ts";
+import { planCut } from "../domain/snapshot-steps.ts";
+import type { AggregateRef, IndexEntry, RecordWrite, StoredRecord } from "../domain/store-types.ts";
+import { volumeKey } from "../domain/volume.ts";
+import { safetyMs, tombstoneTtlMs } from "./volume-codec.ts";
+
+/** How snapshots and groups stand in the store: keys, indexes, due times, JSON. */
+
+export type CutIndex = `${CutKind}-${"all" | "namespace" | "volume" | "plugin" | "unsettled" | "source"}` | OwnIndex;
+type OwnIndex = "snapshot-group" | "snapshot-external";
+
+export const cutQueue = "snapshots";
+
+export const cutRef = (ref: CutRef): AggregateRef => ({ kind: ref.kind, key: volumeKey(ref) });
+
+export const cutTombstoneRef = (ref: CutRef): AggregateRef => ({
+  kind: "tombstone",
+  key: `${ref.kind}/${volumeKey(ref)}`,
+});
+
+/** What is left of one that is gone, for seven days. */
+export interface CutTombstone extends CutRef {
+  readonly uid: string;
+  readonly deletedAt: number;
+}
+
+/** By this a backend's snapshot belongs to one record: to delete one never deletes another's. */
+export const externalEntry = (plugin: string, externalId: string): IndexEntry => ({
+  index: "snapshot-external" satisfies CutIndex,
+  value: `${plugin}/${externalId}`,
+});
+
+/** Carried while a snapshot or a group may still need the volume: who deletes the volume has to be alone with these. */
+export const cutPins = (volumeUid: string): readonly IndexEntry[] =>
+  (["snapshot-source", "group-source"] satisfies CutIndex[]).map((index) => ({ index, value: volumeUid }));
+
+const entry = (index: CutIndex, value: string): IndexEntry => ({ index, value });
+
+const snapshotIndexes = (record: SnapshotRecord, unsettled: boolean): readonly IndexEntry[] => [
+  entry("snapshot-all", "all"),
+  entry("snapshot-namespace", record.namespace),
+  entry("snapshot-volume", `${record.namespace}/${record.volume}`),
+  entry("snapshot-plugin", record.plugin),
+  ...(record.group === "" ? [] : [entry("snapshot-group", `${record.namespace}/${record.group}`)]),
+  ...(record.externalId === "" ? [] : [externalEntry(record.plugin, record.externalId)]),
+  // Of a group it is the group that holds on to the volumes, until all of it is ready.
+  ...(record.group === "" && pinsSource[record.state] ? [entry("snapshot-source", record.volumeUid)] : []),
+  ...(unsettled ? [entry("snapshot-unsettled", "all")] : []),
+  ...secretUsers(Object.values(record.secretRefs)),
+];
+
+const groupIndexes = (record: GroupRecord, unsettled: boolean): readonly IndexEntry[] => [
+  entry("group-all", "all"),
+  entry("group-namespace", record.namespace),
+  entry("group-plugin", record.plugin),
+  ...record.members.map(({ volume }) => entry("group-volume", `${record.namespace}/${volume}`)),
+  ...(pinsSource[record.state] ? record.members.map(({ volumeUid }) => entry("group-source", volumeUid)) : []),
+  ...(unsettled ? [entry("group-unsettled", "all")] : []),
+  ...secretUsers(Object.values(record.secretRefs)),
+];
+
+/** When the record should be looked at next; undefined = nothing is owed. */
+const dueAt = (record: CutRecord, now: number): number | undefined => {
+  const step = planCut(record, now);
+  if (step === undefined) return undefined;
+  return step.at > now ? step.at : now + safetyMs;
+};
+
+export interface EncodedCut {
+  readonly write: RecordWrite;
+  readonly due: number | undefined;
+}
+
+export const encodeCut = (record: CutRecord, expectedRev: number, now: number): EncodedCut => {
+  const at = dueAt(record, now);
+  const unsettled = at !== undefined;
+  return {
+    write: {
+      ref: cutRef(record),
+      expectedRev,
+      body: JSON.stringify(record),
+      indexes: record.kind === "snapshot" ? snapshotIndexes(record, unsettled) : groupIndexes(record, unsettled),
+      due: at === undefined ? [] : [{ queue: cutQueue, at }],
+    },
+    due: at,
+  };
+};
+
+export const encodeCutRemoval = (ref: CutRef, expectedRev: number): RecordWrite => ({
+  ref: cutRef(ref),
+  expectedRev,
+  body: null,
+  indexes: [],
+  due: [],
+});
+
+export const encodeCutTombstone = (record: CutRecord, expectedRev: number, now: number): RecordWrite => {
+  const { kind, namespace, id, uid } = record;
+  const tombstone: CutTombstone = { kind, namespace, id, uid, deletedAt: now };
+  return {
+    ref: cutTombstoneRef(record),
+    expectedRev,
+    body: JSON.stringify(tombstone),
+    indexes: [],
+    due: [],
+    ttlMs: tombstoneTtlMs,
+  };
+};
+
+const decode = (stored: StoredRecord): unknown => {
+  try {
+    return JSON.parse(stored.body);
+  } catch (cause) {
+    throw new HoldfastError({
+      kind: "data_loss",
+      reason: "INTERNAL",
+      message: `record ${stored.ref.kind} ${stored.ref.key} in the store is not readable; restore it from a backup`,
+      metadata: { key: stored.ref.key },
+      cause,
+    });
+  }
+};
+
+// Only this file writes these records, so that what parses has the type that was written.
+export const decodeCut = (stored: StoredRecord): CutRecord => decode(stored) as CutRecord;
+export const decodeCutTombstone = (stored: StoredRecord): CutTombstone => decode(stored) as CutTombstone;

@@ -1,0 +1,87 @@
+import type { Clock } from "@holdfast/shared/async/clock";
+import type { Logger } from "@holdfast/shared/log/logger";
+import type { PlacedRecord } from "../../domain/store-types.ts";
+import type { ExportSource } from "../export-source.ts";
+import { storeUnavailable } from "../store-errors.ts";
+import { libraryFunctions } from "./library.ts";
+import { readLibraryState } from "./migrate.ts";
+import { parseRedisAddress } from "./redis-address.ts";
+import { createRedisConnection } from "./redis-connection.ts";
+import { createRedisKeys, refOfMember } from "./redis-keys.ts";
+
+export interface RedisExportOptions {
+  /** Of a user that may SCAN: the migrator, where there are two. */
+  readonly url: string;
+  readonly cell: string;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly random: () => number;
+}
+
+const scanned = 500;
+
+const partsOf = (text: string): readonly string[] => (text === "" ? [] : text.split("\t"));
+
+const placedRecords = (reply: readonly string[]): readonly PlacedRecord[] =>
+  Array.from({ length: reply.length / 6 }, (_, i) => {
+    const [member = "", rest = "0", queues = "", times = "", entries = "", body = ""] = reply.slice(i * 6, i * 6 + 6);
+    const at = partsOf(times);
+    return {
+      ref: refOfMember(member),
+      body,
+      indexes: partsOf(entries).map((entry) => {
+        const colon = entry.indexOf(":");
+        return { index: entry.slice(0, colon), value: entry.slice(colon + 1) };
+      }),
+      due: partsOf(queues).map((queue, n) => ({ queue, at: Number(at[n]) })),
+      ...(rest === "0" ? {} : { ttlMs: Number(rest) }),
+    };
+  });
+
+/** Each record once, as it is at the moment when it is reached; controllers may go on meanwhile. */
+export const openRedisExportSource = async (options: RedisExportOptions): Promise<ExportSource> => {
+  const { cell, log, clock, random } = options;
+  const address = parseRedisAddress(options.url);
+  const connection = createRedisConnection({
+    address,
+    name: "holdfast-export",
+    commandTimeoutMs: 10_000,
+    log,
+    clock,
+    random,
+  });
+  const keys = createRedisKeys(cell);
+  const recordKeys = keys.record({ kind: "volume", key: "" }).slice(0, -2);
+  try {
+    const { identity } = await readLibraryState(connection, keys);
+    if (identity === undefined || identity.clusterUid === "") {
+      throw storeUnavailable(connection.shown, "export", new Error(`no controller of cell ${cell} has ever used it`));
+    }
+    const { clusterUid, schema, gen } = identity;
+    return {
+      identity: { clusterUid, schema, gen },
+      async *records() {
+        const seen = new Set<string>();
+        let cursor = "0";
+        do {
+          const pattern = `${recordKeys.replace(/[*?[\]\\]/g, "\\$&")}*`;
+          const reply = await connection.call("SCAN", cursor, "MATCH", pattern, "COUNT", scanned);
+          const [next, found] = reply as readonly [string, readonly string[]];
+          const fresh = found.filter((key) => !seen.has(key));
+          for (const key of fresh) seen.add(key);
+          cursor = next;
+          if (fresh.length === 0) continue;
+          const members = fresh.map((key) => key.slice(recordKeys.length));
+          const args = [fresh.length, ...fresh, keys.prefix, ...members];
+          yield* placedRecords(
+            (await connection.call("FCALL_RO", libraryFunctions.placed, ...args)) as readonly string[],
+          );
+        } while (cursor !== "0");
+      },
+      close: async () => connection.close(),
+    };
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+};

@@ -1,0 +1,49 @@
+import { existsSync } from "node:fs";
+import type { AggregateKind } from "../../domain/store-types.ts";
+import type { ExportSource } from "../export-source.ts";
+import { StoreUnfitError } from "../store-unfit-error.ts";
+import { openSqliteDatabase } from "./sqlite-database.ts";
+
+interface RecordRow {
+  readonly kind: AggregateKind;
+  readonly key: string;
+  readonly body: string;
+  readonly expires: number | null;
+}
+
+/** All records of a file that no controller has open. */
+export const openSqliteExportSource = (file: string, now: () => number): ExportSource => {
+  // Opened, it would be made.
+  if (!existsSync(file))
+    throw new StoreUnfitError("CONFIG_INVALID", file, [
+      { field: "file", description: "does not exist: correct its path" },
+    ]);
+  const db = openSqliteDatabase(file);
+  return {
+    identity: {
+      clusterUid: db.meta("clusterUid") ?? "",
+      schema: Number(db.meta("schema") ?? 0),
+      gen: Number(db.meta("gen") ?? 0),
+    },
+    async *records() {
+      const at = now();
+      const rows = db.all<RecordRow>(
+        "SELECT kind, key, body, expires FROM records WHERE body IS NOT NULL AND (expires IS NULL OR expires > ?) ORDER BY kind, key",
+        at,
+      );
+      for (const { kind, key, body, expires } of rows)
+        yield {
+          ref: { kind, key },
+          body,
+          indexes: db.all<{ index: string; value: string }>(
+            'SELECT name AS "index", value FROM entries WHERE kind = ? AND key = ? ORDER BY name, value',
+            kind,
+            key,
+          ),
+          due: db.all<{ queue: string; at: number }>("SELECT queue, at FROM due WHERE kind = ? AND key = ?", kind, key),
+          ...(expires === null ? {} : { ttlMs: expires - at }),
+        };
+    },
+    close: async () => db.close(),
+  };
+};

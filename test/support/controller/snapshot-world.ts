@@ -1,0 +1,341 @@
+/**
+ * One controller over a real store and the simulated storage, which police it and outlive it, with the real client side of CSI
+ * between them and a clock that the test moves. There are no nodes: volumes are made, cut, copied and deleted here.
+ */
+import { createCommands } from "@holdfast/controller/commands/commands";
+import type { CreateVolumeInput } from "@holdfast/controller/commands/model";
+import { createSecretCommands } from "@holdfast/controller/commands/secret-commands";
+import { createSnapshotCommands } from "@holdfast/controller/commands/snapshot-commands";
+import type { CreateGroupInput, CreateSnapshotInput } from "@holdfast/controller/commands/snapshot-types";
+import { noLimit } from "@holdfast/controller/domain/slots";
+import type { CutKind, CutRecord } from "@holdfast/controller/domain/snapshot";
+import type { VolumeRecord } from "@holdfast/controller/domain/volume";
+import type { FailpointName } from "@holdfast/controller/failpoints";
+import { createControllerPlugins } from "@holdfast/controller/plugins/controller-plugins";
+import type { AgentGateway, Store } from "@holdfast/controller/ports";
+import type { SlotGuard } from "@holdfast/controller/reconcile/call-slots";
+import { createReconciler } from "@holdfast/controller/reconcile/reconciler";
+import { createSnapshotReconciler } from "@holdfast/controller/reconcile/snapshot-reconciler";
+import { createChanges } from "@holdfast/controller/records/changes";
+import { createLearnedLimits } from "@holdfast/controller/records/learned-limits";
+import { createCutRecords } from "@holdfast/controller/records/snapshot-records";
+import { createVolumeRecords } from "@holdfast/controller/records/volume-records";
+import { createSealer } from "@holdfast/controller/secrets/sealer";
+import { createSecretRecords } from "@holdfast/controller/secrets/secret-records";
+import { createSecrets } from "@holdfast/controller/secrets/secrets";
+import { createSqliteStore } from "@holdfast/controller/store/sqlite/sqlite-store";
+import { allCaps, controllerCaps, groupCaps, nodeCaps, type PluginFacts, pluginCaps } from "@holdfast/csi/capabilities";
+import { createCsiCaller } from "@holdfast/csi/csi-caller";
+import { createCsiExchange } from "@holdfast/csi/csi-exchange";
+import { createManualClock } from "@holdfast/shared/async/manual-clock";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { createTracing } from "@holdfast/shared/tracing";
+import { createBackend } from "@holdfast/sim-plugin/backend/backend";
+import { type BackendSettings, defaultName } from "@holdfast/sim-plugin/backend/settings";
+import { createSimTransport } from "./sim-transport.ts";
+import { caller, secretKeys, volumeInput } from "./world.ts";
+
+export const simPlugin = defaultName;
+
+export const snapshotInput = (
+  id: string,
+  volume: string,
+  change: Partial<CreateSnapshotInput> = {},
+): CreateSnapshotInput => ({
+  namespace: "default",
+  id,
+  volume,
+  parameters: {},
+  secretRefs: undefined,
+  labels: {},
+  requestId: "",
+  ...change,
+});
+
+export const groupInput = (
+  id: string,
+  members: Readonly<Record<string, string>>,
+  change: Partial<CreateGroupInput> = {},
+): CreateGroupInput => ({
+  namespace: "default",
+  id,
+  members: Object.entries(members).map(([snapshot, volume]) => ({ snapshot, volume })),
+  parameters: {},
+  secretRefs: undefined,
+  labels: {},
+  requestId: "",
+  ...change,
+});
+
+export const allYes = (): PluginFacts => ({
+  name: simPlugin,
+  version: "1.0.0",
+  manifest: {},
+  role: "controller",
+  plugin: { ...allCaps(pluginCaps, "yes"), VOLUME_ACCESSIBILITY_CONSTRAINTS: "no" },
+  controller: allCaps(controllerCaps, "yes"),
+  node: allCaps(nodeCaps, "yes"),
+  group: allCaps(groupCaps, "yes"),
+});
+
+const unbounded: SlotGuard = {
+  allows: () => true,
+  repeatsAtOnce: () => 64,
+  perNode: () => 1,
+  exclusive: () => false,
+  overdueMs: () => Number.POSITIVE_INFINITY,
+  started: () => undefined,
+  ended: () => undefined,
+  onChange: () => () => undefined,
+};
+
+const noAgents: AgentGateway = new Proxy({} as AgentGateway, {
+  get: () => () => Promise.reject(new Error("there are no agents here")),
+});
+
+/** Passes everything on and loses answers as told. */
+const losing = (inner: Store) => {
+  const lose: ("before" | "after")[] = [];
+  let away = 0;
+  const store: Store = {
+    ...inner,
+    async commit(commit) {
+      if (away > 0) {
+        away -= 1;
+        throw new HoldfastError({ kind: "unavailable", reason: "STORE_UNAVAILABLE", message: "the store is away" });
+      }
+      const how = lose.shift();
+      if (how === undefined) return await inner.commit(commit);
+      if (how === "after") await inner.commit(commit);
+      throw new HoldfastError({ kind: "unavailable", reason: "STORE_OUTCOME_UNKNOWN", message: "the answer was lost" });
+    },
+  };
+  return {
+    store,
+    loseCommits: (...how: readonly ("before" | "after")[]) => void lose.push(...how),
+    failCommits(count: number) {
+      away = count;
+    },
+  };
+};
+
+export type SnapshotWorld = Awaited<ReturnType<typeof createSnapshotWorld>>;
+
+export const createSnapshotWorld = async (
+  options: {
+    readonly storage?: BackendSettings;
+    readonly random?: () => number;
+    readonly env?: Record<string, string>;
+  } = {},
+) => {
+  const clock = createManualClock();
+  let uuids = 0;
+  const ids = {
+    uuid: () => {
+      uuids += 1;
+      return `00000000-0000-4000-8000-${uuids.toString(16).padStart(12, "0")}`;
+    },
+    random: options.random ?? (() => 0.5),
+  };
+  const sqlite = createSqliteStore({ file: ":memory:", now: clock.now, uuid: ids.uuid });
+  await sqlite.markVetted((await sqlite.identity()).runId, 1);
+  const { store, loseCommits, failCommits } = losing(sqlite);
+  const backend = createBackend({ ...options.storage, clock: () => new Date(clock.now()) });
+  const transport = createSimTransport(backend);
+  const log = createMemoryLogger();
+  const tracing = createTracing("test");
+  let facts = allYes();
+  let ready = true;
+  const listeners = new Set<(plugin: string) => void>();
+  const gate = { open: true, listeners: new Set<() => void>() };
+  const learned = createLearnedLimits({ store, ids, now: clock.now });
+  let lives = 0;
+  let killAt: { readonly name: FailpointName; skip: number } | undefined;
+
+  const exchange = createCsiExchange({ plugin: () => simPlugin, tracing, clock });
+  const csi = createCsiCaller({
+    plugin: () => simPlugin,
+    exchange,
+    clock,
+    random: ids.random,
+    access: () => (ready ? { facts, transport } : { closed: "the plugin is away" }),
+    whenReady: () => Promise.resolve(),
+  });
+  const instance = () => ({ id: "sim", at: { node: "", socket: "sim" }, facts, call: csi.call, stream: csi.stream });
+
+  const start = async () => {
+    lives += 1;
+    const life = new AbortController();
+    const { signal } = life;
+    const deps = { store, clock, ids, issuer: `c1/${lives}`, changes: createChanges(), signal };
+    const records = createVolumeRecords({ ...deps, attachLimit: () => noLimit, log });
+    const cuts = createCutRecords(deps);
+    const plugins = createControllerPlugins({
+      instances: {
+        current: (plugin) => (plugin === simPlugin && ready ? instance() : undefined),
+        another: () => false,
+        absent: (plugin) => ({ facts: plugin === simPlugin ? facts : undefined, why: "it is away" }),
+        names: () => [simPlugin, "other.plugin"],
+        onChange(listener) {
+          listeners.add(listener);
+          return () => listeners.delete(listener);
+        },
+      },
+      guide: { held: () => undefined },
+      secrets: createSecrets({ env: options.env ?? {} }),
+      log,
+      ownerOf: async (storage) => (await records.owner(storage))?.volume,
+      announcedByNodes: () => "unknown",
+    });
+    const nodes = { get: () => undefined, list: () => [], onChange: () => () => undefined } as never;
+    const storeGate = {
+      state: () => ({ open: gate.open, gen: 1, reason: gate.open ? "" : "not vetted" }),
+      onChange(listener: () => void) {
+        gate.listeners.add(listener);
+        return () => gate.listeners.delete(listener);
+      },
+    };
+    const failpoint = (name: FailpointName): void => {
+      if (killAt?.name !== name) return;
+      killAt.skip -= 1;
+      if (killAt.skip >= 0) return;
+      killAt = undefined;
+      life.abort(new DOMException("killed", "AbortError"));
+      signal.throwIfAborted();
+    };
+    const secrets = createSecretCommands({
+      records: createSecretRecords({ store, ids }),
+      sealer: createSealer({ keyFile: { keys: async () => secretKeys }, clusterUid: async () => "world" }),
+      clock,
+      changed: () => undefined,
+    });
+    const command = { records, cuts, nodes, plugins, gate: storeGate, secrets, feed: store, clock, ids };
+    const work = { ...command, agents: noAgents, guard: unbounded, learned, log, signal, failpoint, tracing };
+    const reconciler = createReconciler(work);
+    const snapshots = createSnapshotReconciler({ ...work, slots: reconciler.slots });
+    await Promise.all([reconciler.start(), snapshots.start()]);
+    return {
+      life,
+      records,
+      cuts,
+      plugins,
+      changes: deps.changes,
+      commands: createCommands(command),
+      snapshots: createSnapshotCommands(command),
+      rest: () => Promise.all([reconciler.idle(), snapshots.idle()]),
+      size: () => reconciler.size() + snapshots.size(),
+    };
+  };
+
+  let controller = await start();
+
+  const idle = async (): Promise<void> => {
+    for (let n = 0; n < 3; n += 1) {
+      let done = false;
+      const settled = controller.rest().then(() => {
+        done = true;
+      });
+      for (let turn = 0; turn < 200 && !done; turn += 1) await clock.advance(turn < 5 ? 0 : 5);
+      if (!done) throw new Error("the controller never comes to rest");
+      await settled;
+    }
+  };
+
+  const ref = (id: string) => ({ namespace: "default", id });
+
+  return {
+    clock,
+    backend,
+    transport,
+    log,
+    loseCommits,
+    failCommits,
+    idle,
+    caller,
+    get commands() {
+      return controller.commands;
+    },
+    get snapshots() {
+      return controller.snapshots;
+    },
+    get changes() {
+      return controller.changes;
+    },
+    get cuts() {
+      return controller.cuts;
+    },
+    get records() {
+      return controller.records;
+    },
+    get alive() {
+      return !controller.life.signal.aborted;
+    },
+    size: () => controller.size(),
+    setFacts(change: (facts: PluginFacts) => PluginFacts, isReady = true) {
+      facts = change(facts);
+      ready = isReady;
+      for (const listener of [...listeners]) listener(simPlugin);
+    },
+    setGate(open: boolean) {
+      gate.open = open;
+      for (const listener of [...gate.listeners]) listener();
+    },
+    killAt(name: FailpointName, skip = 0) {
+      killAt = { name, skip };
+    },
+    spare() {
+      killAt = undefined;
+    },
+    async restart() {
+      controller.life.abort(new DOMException("killed", "AbortError"));
+      controller = await start();
+      await idle();
+    },
+    /** Lets time pass in small steps, so that retries and polls happen. */
+    async pass(ms: number, step = 1_000) {
+      for (let left = ms; left > 0; left -= step) {
+        await clock.advance(Math.min(step, left));
+        await idle();
+      }
+    },
+    async makeVolume(id: string, change: Partial<CreateVolumeInput> = {}): Promise<VolumeRecord> {
+      await controller.commands.createVolume(volumeInput(id, { plugin: simPlugin, ...change }), caller);
+      await idle();
+      return (await controller.commands.getVolume(ref(id))).volume;
+    },
+    deleteVolume: (id: string) => controller.commands.deleteVolume({ ...ref(id), uid: "", requestId: "" }, caller),
+    async snapshot(id: string, volume: string, change: Partial<CreateSnapshotInput> = {}): Promise<CutRecord> {
+      await controller.snapshots.createSnapshot(snapshotInput(id, volume, change), caller);
+      await idle();
+      return (await controller.snapshots.getSnapshot(ref(id))).record;
+    },
+    async group(id: string, members: Readonly<Record<string, string>>): Promise<CutRecord> {
+      await controller.snapshots.createGroup(groupInput(id, members), caller);
+      await idle();
+      return (await controller.snapshots.getGroup(ref(id))).record;
+    },
+    async remove(kind: CutKind, id: string, forget = false): Promise<boolean> {
+      const gone = await controller.snapshots.deleteCut({ kind, ...ref(id), uid: "", requestId: "", forget }, caller);
+      await idle();
+      return gone;
+    },
+    /** As it stands; undefined = there is none. */
+    async now(kind: CutKind, id: string): Promise<CutRecord | undefined> {
+      return (await controller.cuts.get({ kind, ...ref(id) }))?.record;
+    },
+    async volumeNow(id: string): Promise<VolumeRecord | undefined> {
+      return (await controller.records.get(ref(id)))?.volume;
+    },
+    /** Calls that reached the plugin, by method. */
+    calls: (...methods: readonly string[]): readonly string[] =>
+      backend
+        .record()
+        .map(({ method }) => method)
+        .filter((method) => methods.length === 0 || methods.includes(method)),
+    async close() {
+      controller.life.abort(new DOMException("over", "AbortError"));
+      await sqlite.close();
+    },
+  };
+};
