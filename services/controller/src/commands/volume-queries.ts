@@ -1,6 +1,6 @@
 import { isBlocked } from "../domain/growth.ts";
 import { limits } from "../domain/limits.ts";
-import type { VolumeRecord } from "../domain/volume.ts";
+import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import type { VolumeIndex } from "../records/volume-codec.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import { volumeNotFound } from "./errors.ts";
@@ -20,6 +20,26 @@ export const volumeIndexFor = (filter: {
   if (filter.plugin !== "") return ["volume-plugin", filter.plugin];
   if (filter.namespace !== "") return ["volume-namespace", filter.namespace];
   return ["volume-all", "all"];
+};
+
+/** What few volumes are, goes before what many have in common. */
+const narrowestFor = (filter: VolumeFilter): readonly [index: VolumeIndex, value: string] => {
+  const [state] = filter.states;
+  if (filter.node !== "") return ["claim-node", filter.node];
+  if (filter.blocked) return ["volume-blocked", "all"];
+  if (filter.states.length === 1 && state !== undefined && state !== "AVAILABLE") return ["volume-state", state];
+  return volumeIndexFor(filter);
+};
+
+/**
+ * Lists are in the order of the keys, `namespace/id`: within one namespace those with a prefix stand together, and a list of them begins
+ * there and ends with them. Ids hold nothing that sorts behind "~".
+ */
+const rangeOf = ({ namespace, idPrefix }: VolumeFilter) => {
+  if (namespace === "" || idPrefix === "") return undefined;
+  const prefix = `${namespace}/${idPrefix}`;
+  const last = prefix.length - 1;
+  return { prefix, before: `${prefix.slice(0, last)}${String.fromCharCode(prefix.charCodeAt(last) - 1)}~` };
 };
 
 const matches =
@@ -44,16 +64,19 @@ export const createVolumeQueries = ({ records }: CommandDeps): Pick<Commands, "g
 
   async listVolumes(filter, { size: asked, after }) {
     const size = clampSize(asked);
-    const [index, value] = volumeIndexFor(filter);
+    const [index, value] = narrowestFor(filter);
+    const range = rangeOf(filter);
     const fits = matches(filter);
     const items: VolumeView[] = [];
-    let next: string | undefined = after;
+    let next: string | undefined = after ?? range?.before;
     let scanned = 0;
     do {
       const page = await records.list(index, value, { after: next, limit: size - items.length });
       items.push(...page.volumes.filter((v) => fits(v.volume)));
       scanned += page.volumes.length;
-      next = page.next;
+      const last = page.volumes.at(-1);
+      const past = range !== undefined && last !== undefined && volumeKey(last.volume) > range.prefix;
+      next = past && !volumeKey(last.volume).startsWith(range.prefix) ? undefined : page.next;
     } while (next !== undefined && items.length < size && scanned < maxScanned);
     return { items, next };
   },

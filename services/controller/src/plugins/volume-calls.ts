@@ -47,8 +47,8 @@ export const createVolumeCalls = (
   };
 
   /**
-   * A volume of the wrong size or in the wrong place is deleted again, under the intent to create that is still stored: until the delete is known to
-   * have happened the create is owed as before and finds the same volume by its name, so that it is never lost.
+   * A volume of the wrong size or in the wrong place is deleted again, under the intent to create that is still stored: until the
+   * delete is known to have happened the create is owed as before and finds the same volume by its name, so that it is never lost.
    */
   const undo = async (
     instance: PluginInstance,
@@ -83,7 +83,7 @@ export const createVolumeCalls = (
           signal: call.signal,
           subject: subjectOf(volume, call),
         });
-        if (answer.outcome !== "done") return failedFromCall(answer, call.attempt);
+        if (answer.outcome !== "done") return waitingForSecrets(failedFromCall(answer, call.attempt));
         const made = createdFrom(answer.value, version);
         if (made === undefined) return notSent("INTERNAL", "CreateVolume was answered without a volume");
         const mistake = sizeMistake(volume, made.capacity) ?? placeMistake(volume, made.accessible);
@@ -99,6 +99,14 @@ export const createVolumeCalls = (
       ),
   };
 };
+
+/** Secrets may be corrected: a volume that is wanted waits for better ones instead of failing for good. */
+const waitingForSecrets = (
+  failed: Exclude<Outcome<CreatedVolume>, { readonly kind: "done" }>,
+): Outcome<CreatedVolume> =>
+  failed.failure.reason === "CREDENTIALS_REFUSED"
+    ? { ...failed, failure: { ...failed.failure, advice: "block" } }
+    : failed;
 
 /** The content source in the plugin's own words, as they were when the volume was asked for. */
 const sourceIn = ({ contentSource, source }: VolumeRecord): ContentSource | undefined => {

@@ -16,6 +16,7 @@ export type VolumeIndex =
   | "volume-unsettled"
   | "volume-external"
   | "volume-blocked"
+  | "volume-state"
   | "volume-abnormal"
   | "claim-namespace"
   | "volume-source"
@@ -124,6 +125,8 @@ const indexesOf = (volume: VolumeRecord, unsettled: boolean): readonly IndexEntr
     ...secretUsers(secretRefsOf(volume)),
     ...(volume.condition === undefined ? [] : [entry("volume-abnormal", "all")]),
     ...(isBlocked(volume) ? [entry("volume-blocked", "all")] : []),
+    // Most volumes are AVAILABLE most of the time: who asks for the others finds them without looking at those.
+    ...(volume.state === "AVAILABLE" ? [] : [entry("volume-state", volume.state)]),
     ...(volume.state === "CREATING" && volume.source !== undefined ? [sourcePin(volume.source.uid)] : []),
   ];
 };
