@@ -259,11 +259,15 @@ export interface ReleaseOrder {
 export interface NodeView {
   readonly record: NodeRecord;
   readonly live: "alive" | "suspect" | "unknown";
+  /** Of the record; what is decided by it may be tied to it. */
+  readonly rev?: number;
 }
 
 export interface Nodes {
   get(name: string): NodeView | undefined;
   list(): readonly NodeView[];
+  /** Reads what other controllers may have written since. */
+  refresh?(name: string): Promise<void>;
   /** Registered, changed, came back or went silent. */
   onChange(listener: (node: string) => void): () => void;
 }

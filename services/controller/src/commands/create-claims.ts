@@ -5,7 +5,8 @@ import type { VolumeRecord, VolumeRef } from "../domain/volume.ts";
 import { volumeKey } from "../domain/volume.ts";
 import type { NodeView } from "../ports.ts";
 import { createGrantFacts } from "../records/grant-facts.ts";
-import type { ChangeResult, DecideMany, VersionedVolume } from "../records/volume-decisions.ts";
+import { judgedByNode } from "../records/judged-by-node.ts";
+import type { ChangeOptions, ChangeResult, DecideMany, VersionedVolume } from "../records/volume-decisions.ts";
 import { livingView, volumesOfWorkload } from "./claim-views.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import { type ClaimOrder, decideClaims, type WantedClaim } from "./decide-claims.ts";
@@ -38,16 +39,16 @@ const storeOrder = async (
   order: ClaimOrder,
   refs: readonly VolumeRef[],
   decide: DecideMany,
-  by: Caller,
+  options: ChangeOptions,
 ): Promise<readonly ChangeResult[]> => {
   const { workload } = order;
   const wanted = new Set(refs.map(volumeKey));
   const others = records.knownOf(namespace, workload).some(({ volume }) => !wanted.has(volumeKey(volume)));
-  const results = others ? undefined : await records.changeAlone({ namespace, workload }, refs, decide, { by });
+  const results = others ? undefined : await records.changeAlone({ namespace, workload }, refs, decide, options);
   if (results?.some(({ changed }) => changed)) return results;
   const taken = takenAlias(order, await volumesOfWorkload(records, namespace, workload));
   if (taken !== undefined) throw claimExists(taken.claim, taken.volume, "volume");
-  return results ?? (await records.changeMany(refs, decide, { by }));
+  return results ?? (await records.changeMany(refs, decide, options));
 };
 
 const stateOfNode = ({ record, live }: NodeView): string => {
@@ -68,14 +69,17 @@ export const placeOrder = async (
   const factsOf = createGrantFacts(deps);
   const refs: readonly VolumeRef[] = [...new Map(order.wanted.map((w) => [volumeKey(w.ref), w.ref])).values()];
   let uids: readonly string[] = [];
+  const judged = judgedByNode(nodes, order.node);
+  const options = { by: { who: caller.who, why: caller.why }, expects: judged.expects };
   const decide: DecideMany = (volumes, at) => {
+    judged.look();
     const byKey = new Map<string, VolumeRecord | undefined>(refs.map((ref, i) => [volumeKey(ref), volumes[i]]));
     const decision = decideClaims(
       byKey,
       order,
       {
         facts: (plugin) => factsOf(plugin, order.node),
-        nodeState: stateOfNode(node),
+        nodeState: stateOfNode(nodes.get(order.node) ?? node),
         finding: gate.state().reason,
       },
       at,
@@ -83,11 +87,11 @@ export const placeOrder = async (
     uids = decision.uids;
     return refs.map((ref) => decision.changes.get(volumeKey(ref)));
   };
-  const results = await storeOrder(deps, namespace, order, refs, decide, caller).catch(async (error: unknown) => {
+  const results = await storeOrder(deps, namespace, order, refs, decide, options).catch(async (error: unknown) => {
     if (!isHoldfastError(error) || error.reason !== "ATTACH_LIMIT") throw error;
     // Another controller may have freed a slot that is not known of here yet.
     await deps.records.slots.recount([slotKey(error.metadata["plugin"] ?? "", order.node)]);
-    return await storeOrder(deps, namespace, order, refs, decide, caller);
+    return await storeOrder(deps, namespace, order, refs, decide, options);
   });
   const living = new Map(
     results.flatMap((result) => {

@@ -106,7 +106,7 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
 
   const { change } = createNodeChanges({ nodes, known, keep });
 
-  const viewOf = ({ record }: StoredNode): NodeView => ({ record, live: liveness.live(record.name) });
+  const viewOf = ({ record, rev }: StoredNode): NodeView => ({ record, rev, live: liveness.live(record.name) });
 
   const speaks = (name: string, instance: string): boolean =>
     liveness.present(name) && liveness.last(name)?.instance === instance;
@@ -271,6 +271,7 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
       };
     },
     learnOf,
+    refresh: learnOf,
     watchSilence: (until) =>
       every(heartbeatMs / 2, lookForSilence, {
         signal: until,

@@ -10,7 +10,9 @@ import {
 import { obstacleTo, queueOf } from "../domain/grant.ts";
 import type { Moment } from "../domain/moment.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
+import { judgedByNode } from "../records/judged-by-node.ts";
 import { refOfKey } from "../records/volume-codec.ts";
+import type { Expects } from "../records/volume-decisions.ts";
 import type { StepDeps, StepHandler } from "./step-run.ts";
 
 /** Decides over all volumes of a claim's set and stores it in one commit. */
@@ -20,6 +22,7 @@ const changeSet = async (
   claim: Claim,
   traceId: string | undefined,
   decide: (volumes: VolumesByKey, at: Moment) => SetChange,
+  expects?: Expects,
 ): Promise<boolean> => {
   const refs = [...new Set([volumeKey(volume), ...claim.set.map(memberKey)])].map(refOfKey);
   const results = await records.changeMany(
@@ -29,7 +32,7 @@ const changeSet = async (
       const changes = decide(byKey, at);
       return refs.map((ref) => changes.get(volumeKey(ref)));
     },
-    { traceId },
+    { traceId, expects },
   );
   return results.some((r) => r.changed);
 };
@@ -49,14 +52,17 @@ export const grantStep: StepHandler<"grant"> = async (deps, _step, { volume, tra
       slots.leave(claim.ticket);
       continue;
     }
-    const granted = await changeSet(deps, volume, claim, traceId, (volumes, at) => {
+    const judged = judgedByNode(deps.nodes, claim.node);
+    const decide = (volumes: VolumesByKey, at: Moment): SetChange => {
+      judged.look();
       const grant = grantSet(volumes, claim.set, deps.factsOf, at);
       // In the turn in which it was decided, so that no room that is made meanwhile is missed.
       if (lacksOnlySlots(grant))
         slots.wait({ ticket: claim.ticket, volumes: claim.set.map(memberKey), needs: grant.needs });
       else if (grant.blocking.length > 0) slots.leave(claim.ticket);
       return grant.changes;
-    });
+    };
+    const granted = await changeSet(deps, volume, claim, traceId, decide, judged.expects);
     if (granted) return true;
   }
   return false;
