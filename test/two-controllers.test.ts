@@ -104,3 +104,31 @@ test("the same requests at both make each volume once, and a watch at one tells 
   until.abort();
   await watching;
 });
+
+test("while both are at work one of them makes the calls of a plugin, also for what the other was asked for", async () => {
+  const [one, two] = [await start("one"), await start("two")];
+  let made = 0;
+  const make = async (at: typeof one): Promise<string> => {
+    made += 1;
+    const id = `shared-${made}`;
+    expect((await at.createVolume(wanted(id))).volume?.state).toBe(VolumeState.VOLUME_STATE_AVAILABLE);
+    return id;
+  };
+  const creator = (nth: number): string | undefined =>
+    backend.record().filter(({ method }) => method === "CreateVolume")[nth]?.instance;
+  // Both have to have seen each other's work before they settle who of them it is.
+  const settled = async (): Promise<boolean> => {
+    const before = backend.record().filter(({ method }) => method === "CreateVolume").length;
+    await make(one);
+    await make(two);
+    const [first, second] = [creator(before), creator(before + 1)];
+    return first !== undefined && first === second;
+  };
+  await expect.poll(settled, { timeout: 60_000, interval: 200 }).toBe(true);
+  // And when that one ends, the other does it all by itself.
+  const leader = creator(backend.record().filter(({ method }) => method === "CreateVolume").length - 1);
+  const rest = leader === "one" ? two : one;
+  await apps[leader === "one" ? 0 : 1]?.stop();
+  await make(rest);
+  expect(backend.violations()).toEqual([]);
+}, 120_000);

@@ -159,12 +159,13 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       log,
       wakeVolume: (key) => wakeVolume(key),
     });
-    const feed = wireFeed({ records, registry, pluginRecords, learnedLimits, secrets: kept, changes, inBackground });
     const agents = createAgentGateway({ secrets, identity: { role: "controller", name: id }, log });
     await lifecycle.start("agents", () => () => agents.close());
     const pluginParts = await wirePlugins({
       lifecycle,
       controllerId: id,
+      issuer,
+      store,
       dir: config.pluginDir,
       nodes: registry,
       profiles: pluginRecords,
@@ -201,23 +202,25 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       learned: learnedLimits,
       gate,
       guard: pluginParts.governor,
+      drivers: pluginParts.drivers,
       tracing,
       failpoint,
     });
     wakeVolume = (key) => reconciler.wake(key, true);
-    const callsOf = (plugin: string) => ({
-      ...pluginParts.callsOf(plugin),
-      waiting: reconciler.callsWaiting(plugin),
+    const { learned, size: working } = reconciler;
+    const feed = wireFeed({
+      records,
+      registry,
+      pluginRecords,
+      learnedLimits,
+      secrets: kept,
+      changes,
+      inBackground,
+      learned,
     });
+    const callsOf = pluginParts.callsOf(reconciler.callsWaiting);
     const { commits } = records;
-    measureParts(metrics, {
-      nodes: registry,
-      gate,
-      commits,
-      working: reconciler.size,
-      plugins: plugins.names,
-      callsOf,
-    });
+    measureParts(metrics, { nodes: registry, gate, commits, working, plugins: plugins.names, callsOf });
 
     const standing = createStanding({ records, clock });
     measureStanding(metrics, { standing, slotsWaiting: records.slots.waiting, now: clock.now });
@@ -275,6 +278,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     });
 
     await lifecycle.start("reconciler", async () => {
+      inBackground("settling who calls which plugin", pluginParts.drivers.run());
       inBackground("looking after stored secrets", kept.upkeep.run(work.signal));
       for (const [what, task] of nodeParts.background()) inBackground(what, task);
       inBackground("following the store", runChangeFeed({ ...feed, store, clock, log, signal: work.signal }));

@@ -13,6 +13,8 @@ export interface FeedParts {
   readonly secrets: { readonly changed: ChangeFeedDeps["secretChanged"]; readonly forgetAll: () => void };
   readonly learnedLimits: LearnedLimits;
   readonly changes: Changes;
+  /** Another controller committed something of the volume. */
+  readonly learned: (key: string) => void;
   readonly inBackground: (what: string, task: Promise<unknown>) => void;
 }
 
@@ -25,7 +27,10 @@ export const wireFeed = (
   const { records, registry, pluginRecords, learnedLimits, secrets, changes, inBackground } = deps;
   return {
     records: {
-      learnOf: records.learnOf,
+      async learnOf(key, rev, node) {
+        await records.learnOf(key, rev, node);
+        deps.learned(key);
+      },
       forgetAll() {
         records.forgetAll();
         secrets.forgetAll();

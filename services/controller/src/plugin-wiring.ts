@@ -14,16 +14,19 @@ import { createHalvesOnNodes } from "./plugins/halves-on-nodes.ts";
 import { createPluginInstances } from "./plugins/plugin-instances.ts";
 import { pluginsSettled } from "./plugins/plugins-settled.ts";
 import { createRelayLines } from "./plugins/relay-transport.ts";
-import type { Ids, Nodes, PluginCatalogue, PluginProfiles, StoreGate } from "./ports.ts";
+import type { Ids, Nodes, PluginCatalogue, PluginProfiles, Store, StoreGate } from "./ports.ts";
+import { createPluginDrivers, type PluginDrivers } from "./reconcile/plugin-drivers.ts";
 import { createPluginGovernor, type PluginGovernor } from "./reconcile/plugin-governor.ts";
 
 export interface PluginParts {
   readonly directory: PluginDirectory;
   readonly plugins: ReturnType<typeof createControllerPlugins>;
   readonly governor: PluginGovernor;
+  readonly drivers: PluginDrivers;
   /** Resolves when those that are there have told who they are, or soon. */
   settled(signal: AbortSignal): Promise<void>;
-  callsOf(plugin: string): Omit<PluginCallsView, "waiting">;
+  /** `waiting`: calls that wait for their turn, which the reconciler knows. */
+  callsOf(waiting: (plugin: string) => number): (plugin: string) => PluginCallsView;
   readonly catalogue: PluginCatalogue;
 }
 
@@ -31,6 +34,9 @@ export interface PluginPartsDeps
   extends Omit<ControllerPluginsOptions, "instances" | "announcedByNodes" | "remembered" | "guide" | "log"> {
   readonly lifecycle: Pick<Lifecycle, "start">;
   readonly controllerId: string;
+  /** This controller, in this life. */
+  readonly issuer: string;
+  readonly store: Pick<Store, "get" | "commit">;
   /** Where controller plugins show their sockets. */
   readonly dir: string;
   readonly nodes: Nodes;
@@ -95,14 +101,25 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
   };
   instances.onChange(look);
   profiles.onChange(governor.renewed);
+  const drivers = createPluginDrivers({
+    store: deps.store,
+    ids,
+    holder: deps.issuer,
+    reachable: () => instances.names().filter((plugin) => instances.current(plugin) !== undefined),
+    clock,
+    log,
+    signal,
+  });
   return {
+    drivers,
     directory,
     settled: (until) => pluginsSettled(directory, clock, until),
     plugins,
     governor,
     catalogue,
-    callsOf: (plugin) => ({
+    callsOf: (waiting) => (plugin) => ({
       ...governor.load(plugin),
+      waiting: waiting(plugin),
       held: governor.held(plugin) ?? "",
       at: instances.current(plugin)?.at,
     }),

@@ -11,6 +11,7 @@ import { type CallSlots, createCallSlots, type SlotGuard } from "./call-slots.ts
 import { type DueSource, runDueLoop } from "./due-loop.ts";
 import type { Failpoint } from "./failpoints.ts";
 import { createNodeWatch } from "./node-watch.ts";
+import { deferral, type PluginDrivers } from "./plugin-drivers.ts";
 import { tracedStep } from "./step-trace.ts";
 import { runStep } from "./steps.ts";
 import { createVolumeWork } from "./volume-work.ts";
@@ -28,6 +29,8 @@ export interface ReconcilerDeps {
   readonly signal: AbortSignal;
   readonly tracing?: Tracing;
   readonly failpoint?: Failpoint;
+  /** Who of several controllers calls which plugin; without it this one calls them all. */
+  readonly drivers?: PluginDrivers | undefined;
   /** What bounds the calls of each plugin. */
   readonly guard: SlotGuard;
 }
@@ -35,6 +38,8 @@ export interface ReconcilerDeps {
 export interface Reconciler {
   /** Something may have to be done for the volume. Commits of this process wake by themselves. */
   wake(key: string, hurry?: boolean): void;
+  /** Another controller committed something of the volume. */
+  learned(key: string): void;
   /** Resolves when everything that is owed has been taken up; runs until the signal. */
   start(): Promise<void>;
   /** Resolves when nothing runs and nothing is ready. */
@@ -54,7 +59,7 @@ const pageSize = 500;
  * the effect and the outcome after it. Events only wake it; starting is taking up everything that is not settled.
  */
 export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
-  const { records, plugins, nodes, gate, guard, clock, ids, log, signal } = deps;
+  const { records, plugins, nodes, gate, guard, drivers, clock, ids, log, signal } = deps;
   const slots = createCallSlots(guard, clock);
   const tracing = deps.tracing ?? createTracing("@holdfast/controller");
   const stepDeps = {
@@ -71,9 +76,24 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     random: ids.random,
     log,
     signal,
-    run: (volume, step) =>
-      tracedStep(tracing, volume, step, clock.now(), (traceId) => runStep(stepDeps, step, { volume, traceId })),
+    run: async (volume, step) => {
+      const defer = step.lane === "controller" ? deferral(drivers, volume, clock.now()) : 0;
+      if (defer === 0)
+        return await tracedStep(tracing, volume, step, clock.now(), (traceId) =>
+          runStep(stepDeps, step, { volume, traceId }),
+        );
+      later(defer, volumeKey(volume));
+      return false;
+    },
   });
+  const timers = new Set<() => void>();
+  const later = (ms: number, key: string): void => {
+    const stop = clock.timer(ms, () => {
+      timers.delete(stop);
+      wake(key);
+    });
+    timers.add(stop);
+  };
   const wake = work.wake;
   const watch = createNodeWatch({ ...deps, wake });
 
@@ -105,12 +125,22 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     watch.all();
   };
 
+  const learned = async (key: string): Promise<void> => {
+    const found = await records.recent(refOfKey(key));
+    if (found !== undefined && drivers?.holds(found.volume.plugin) === true) wake(key);
+  };
+
   return {
     wake,
+    learned(key) {
+      drivers?.note("other");
+      if (drivers?.holdsAny() === true) inBackground("taking up what another controller owes", learned(key));
+    },
     async start() {
       signal.throwIfAborted();
       const releases = [
         records.onCommit(({ keys, related, reminded }) => {
+          if (reminded !== true) drivers?.note("own");
           for (const key of keys) {
             slots.recheck(key);
             wake(key, reminded);
@@ -121,6 +151,8 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
           for (const key of keys) wake(key, refusedBefore);
         }),
         nodes.onChange(watch.changed),
+        drivers?.onTaken((plugin) => inBackground("taking up the calls of a plugin", wakeUnsettled(plugin))) ??
+          (() => undefined),
         plugins.onChange((plugin) => inBackground("taking up what waited for a plugin", wakeUnsettled(plugin))),
         gate.onChange(gateChanged),
       ];
@@ -128,6 +160,7 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
         "abort",
         () => {
           for (const release of releases) release();
+          for (const stop of timers) stop();
         },
         { once: true },
       );

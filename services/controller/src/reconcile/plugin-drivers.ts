@@ -1,0 +1,147 @@
+/**
+ * Which of several controllers normally makes the calls of a plugin: for speed alone, so that not all of them ask the same. Who has
+ * a volume is decided by the compare-and-set of its record, whoever calls.
+ *
+ * V1 It never decides ownership, and nobody waits for it for long: a call that lies for `helpAfterMs` is made by whoever owes it.
+ * V2 A controller that sees no commits of others keeps no lease and reads none: alone it costs nothing. V3 Time is this process's
+ * own monotonic time: another's lease is over when its revision did not move for `expiryMs` of it. V4 Only a controller that can
+ * reach the plugin holds its lease.
+ */
+import type { Clock } from "@holdfast/shared/async/clock";
+import { every } from "@holdfast/shared/async/every";
+import type { Logger } from "@holdfast/shared/log/logger";
+import type { AggregateRef } from "../domain/store-types.ts";
+import type { Ids, Store } from "../ports.ts";
+
+export interface PluginDrivers {
+  /** Whether this controller is to make the calls of the plugin now. */
+  drives(plugin: string): boolean;
+  /** It holds the plugin's lease: what others owe is its to do. */
+  holds(plugin: string): boolean;
+  holdsAny(): boolean;
+  /** Commits of volumes: by this controller, and by another. */
+  note(whose: "own" | "other"): void;
+  /** This controller makes the plugin's calls from now on. */
+  onTaken(listener: (plugin: string) => void): () => void;
+  /** Until the signal; rejects then. */
+  run(): Promise<never>;
+}
+
+export interface PluginDriversDeps {
+  readonly store: Pick<Store, "get" | "commit">;
+  readonly ids: Pick<Ids, "uuid">;
+  /** Controller and life. */
+  readonly holder: string;
+  /** Plugins that this controller can call now. */
+  readonly reachable: () => readonly string[];
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+/** For so long after a commit somebody counts as at work. */
+export const atWorkMs = 60_000;
+export const renewMs = 2_000;
+export const expiryMs = 6_000;
+export const helpAfterMs = 5_000;
+
+/** How long a call of the volume's plugin is left to the one who drives it; 0: it is made here, now. */
+export const deferral = (
+  drivers: Pick<PluginDrivers, "drives"> | undefined,
+  { plugin, updatedAt }: { readonly plugin: string; readonly updatedAt: number },
+  now: number,
+): number => {
+  if (drivers === undefined || drivers.drives(plugin)) return 0;
+  // Written by another's clock: not even a wrong one makes anybody wait for longer.
+  return Math.min(helpAfterMs, Math.max(0, updatedAt + helpAfterMs - now)); // V1
+};
+
+interface Lease {
+  readonly rev: number;
+  readonly mine: boolean;
+  /** When its revision was last seen to move. */
+  readonly movedAt: number;
+}
+
+const refOf = (plugin: string): AggregateRef => ({ kind: "meta", key: `driver/${plugin}` });
+
+export const createPluginDrivers = (deps: PluginDriversDeps): PluginDrivers => {
+  const { store, ids, holder, reachable, clock, log, signal } = deps;
+  const leases = new Map<string, Lease>();
+  const listeners = new Set<(plugin: string) => void>();
+  const lastCommit = { own: Number.NEGATIVE_INFINITY, other: Number.NEGATIVE_INFINITY };
+
+  /** V2 */
+  const contested = (): boolean => {
+    const since = clock.monotonic() - atWorkMs;
+    return lastCommit.own >= since && lastCommit.other >= since;
+  };
+  const over = ({ movedAt }: Lease): boolean => clock.monotonic() - movedAt > expiryMs; // V3
+
+  const write = async (plugin: string, expectedRev: number, body: string | null): Promise<boolean> => {
+    const ref = refOf(plugin);
+    const result = await store.commit({
+      opId: ids.uuid(),
+      writes: [{ ref, expectedRev, body, indexes: [], due: [] }],
+      events: [],
+      requiresVetted: false,
+    });
+    const rev = result.ok ? (result.revs[0] ?? 0) : (result.conflicts[0]?.rev ?? 0);
+    leases.set(plugin, { rev, mine: result.ok && body !== null, movedAt: clock.monotonic() });
+    return result.ok;
+  };
+
+  const take = async (plugin: string, rev: number): Promise<void> => {
+    if (!(await write(plugin, rev, JSON.stringify({ holder })))) return;
+    log.info("this controller makes the calls of a plugin now", { plugin });
+    for (const listener of [...listeners]) listener(plugin);
+  };
+
+  const giveUp = async (plugin: string, { rev, mine }: Lease): Promise<void> => {
+    leases.delete(plugin);
+    if (!mine) return;
+    await write(plugin, rev, null);
+    leases.delete(plugin);
+  };
+
+  const look = async (plugin: string): Promise<void> => {
+    const known = leases.get(plugin);
+    if (known?.mine === true) {
+      await write(plugin, known.rev, JSON.stringify({ holder }));
+      return;
+    }
+    const found = await store.get(refOf(plugin));
+    if (found === undefined) await take(plugin, 0);
+    else if (known?.rev !== found.rev) leases.set(plugin, { rev: found.rev, mine: false, movedAt: clock.monotonic() });
+    else if (over(known)) await take(plugin, found.rev);
+  };
+
+  const tick = async (): Promise<void> => {
+    const wanted = new Set(contested() ? reachable() : []); // V4
+    for (const [plugin, lease] of [...leases]) if (!wanted.has(plugin)) await giveUp(plugin, lease);
+    for (const plugin of wanted) await look(plugin);
+  };
+
+  return {
+    drives(plugin) {
+      const lease = leases.get(plugin);
+      return lease === undefined || lease.mine || over(lease) || !contested();
+    },
+    holds: (plugin) => leases.get(plugin)?.mine === true,
+    holdsAny: () => [...leases.values()].some(({ mine }) => mine),
+    note(whose) {
+      lastCommit[whose] = clock.monotonic();
+    },
+    onTaken(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    run: () =>
+      every(renewMs, tick, {
+        signal,
+        clock,
+        // V1: without the store nothing can be committed either; the calls of others are made after a while.
+        onError: (error) => log.warn("who calls which plugin cannot be settled now", { error }),
+      }),
+  };
+};
