@@ -18,10 +18,13 @@ import {
 } from "./errors.ts";
 import { withKnownInline, withStoredInline } from "./inline-secrets.ts";
 import type { Caller, Commands, CreateVolumeInput, VolumeView } from "./model.ts";
-import { type Content, commonContent, firstDifference, sorted } from "./same-content.ts";
+import { type Content, commonContent, digestOf, firstDifference, sorted } from "./same-content.ts";
 import { validateCreateVolume } from "./validate-volume.ts";
 
-/** What makes two requests for one id the same, in the order in which a difference is named. */
+/**
+ * What makes two requests for one id the same, in the order in which a difference is named. The volume may have been changed since: the
+ * request that made it is the same for ever, and so is one for what the volume is now.
+ */
 const content = (v: CreateVolumeInput | VolumeRecord): Content => [
   ...commonContent(v),
   ["topology.required", v.topology.required.map(sorted)],
@@ -31,7 +34,11 @@ const content = (v: CreateVolumeInput | VolumeRecord): Content => [
 ];
 
 const differs = (input: CreateVolumeInput, volume: VolumeRecord): string | undefined =>
-  isRegistered(volume) ? "external_id" : firstDifference(content(input), content(volume));
+  isRegistered(volume)
+    ? "external_id"
+    : volume.asked === digestOf(content(input))
+      ? undefined
+      : firstDifference(content(input), content(volume));
 
 /** What the plugin is known not to do is refused before anything is written; what is not known yet waits. */
 const checkPlugin = (input: CreateVolumeInput, plugins: ControllerPlugins): void => {
@@ -60,6 +67,7 @@ const newVolume = (
   contentSource: input.contentSource,
   ...(made.source === undefined ? {} : { source: made.source }),
   context: {},
+  asked: digestOf(content(input)),
   ...(input.lateBinding === true
     ? { binding: { node: "", place: {} } }
     : { intent: { op: "create", epoch: zeroEpoch, issuer: at.issuer, opId: at.opId } }),

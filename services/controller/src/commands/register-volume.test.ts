@@ -92,6 +92,17 @@ describe("RegisterVolume", () => {
       await expect(register("data", change)).rejects.toMatchObject({ reason: "VOLUME_EXISTS", metadata: { field } });
   });
 
+  it("knows the request again after the volume was changed", async () => {
+    world.backend.keep("theirs", "disk-7");
+    const { uid } = await registered("data");
+    await world.commands.updateVolume(
+      { namespace: "default", id: "data", expectedRevision: 0, update: { labels: { a: "1" } } },
+      caller,
+      new AbortController().signal,
+    );
+    expect((await register("data")).volume.uid).toBe(uid);
+  });
+
   it("keeps one record for one storage, and says whose it is", async () => {
     world.backend.keep("theirs", "disk-7");
     await registered("data");

@@ -17,7 +17,7 @@ import {
 } from "./errors.ts";
 import { withKnownInline, withStoredInline } from "./inline-secrets.ts";
 import type { Caller, Commands, RegisterVolumeInput, VolumeView } from "./model.ts";
-import { type Content, commonContent, firstDifference, sorted } from "./same-content.ts";
+import { type Content, commonContent, digestOf, firstDifference, sorted } from "./same-content.ts";
 import { validateRegisterVolume } from "./validate-volume.ts";
 
 const content = (v: RegisterVolumeInput, context: RegisterVolumeInput["context"]): Content => [
@@ -26,6 +26,9 @@ const content = (v: RegisterVolumeInput, context: RegisterVolumeInput["context"]
   ["context", sorted(context)],
 ];
 
+const askedOf = (input: RegisterVolumeInput): string =>
+  digestOf([...content(input, input.context), ["accessible_topology", input.accessible.map(sorted)]]);
+
 /** What the plugin tells of the places is kept when the caller named none: then it is no difference. */
 const placesDiffer = ({ accessible }: RegisterVolumeInput, volume: VolumeRecord): boolean =>
   accessible.length > 0 &&
@@ -33,6 +36,7 @@ const placesDiffer = ({ accessible }: RegisterVolumeInput, volume: VolumeRecord)
 
 const differs = (input: RegisterVolumeInput, volume: VolumeRecord): string | undefined => {
   if (!isRegistered(volume)) return "external_id";
+  if (volume.asked === askedOf(input)) return undefined;
   const known = { ...volume, accessible: volume.topology.accessible };
   const field = firstDifference(content(input, input.context), content(known, volume.context));
   return field ?? (placesDiffer(input, volume) ? "accessible_topology" : undefined);
@@ -45,6 +49,7 @@ const newVolume = (input: RegisterVolumeInput, caller: Caller, uid: string, at: 
   topology: { required: [], preferred: [], accessible: input.accessible },
   contentSource: { kind: "none" },
   context: input.context,
+  asked: askedOf(input),
   intent: { op: "validate", epoch: zeroEpoch, issuer: at.issuer, opId: at.opId },
 });
 

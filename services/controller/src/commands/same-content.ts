@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { CreateVolumeInput } from "./model.ts";
 
 /** Fields with their values, in the order in which a difference is named. */
@@ -22,6 +23,10 @@ export const commonContent = (v: Common): Content => [
   ["labels", sorted(v.labels)],
   ["policy", v.policy],
 ];
+
+/** Told from another request's by this; short, as every volume carries one. */
+export const digestOf = (asked: Content): string =>
+  createHash("sha256").update(JSON.stringify(asked)).digest("base64url").slice(0, 16);
 
 /** The field that makes a repeated request another one. */
 export const firstDifference = (asked: Content, has: Content): string | undefined =>

@@ -28,6 +28,19 @@ const changedMeanwhile = (volume: VolumeRecord): HoldfastError =>
     metadata: { namespace: volume.namespace, volume: volume.id, revision: "" },
   });
 
+const volumeBusy = (volume: VolumeRecord): HoldfastError =>
+  new HoldfastError({
+    kind: "aborted",
+    reason: "VOLUME_BUSY",
+    message: `volume ${volumeKey(volume)} has a call in progress (${volume.intent?.op ?? ""}), and its plugin ${volume.plugin} is asked about new capabilities after that; repeat after a pause`,
+    metadata: {
+      namespace: volume.namespace,
+      volume: volume.id,
+      operation: volume.intent?.op ?? "",
+      node: volume.intent?.node ?? "",
+    },
+  });
+
 /** New capabilities are asked about first, so that nothing is promised that the plugin denies; asking changes nothing. */
 const askAbout = async (
   { plugins }: CommandDeps,
@@ -39,7 +52,11 @@ const askAbout = async (
   const { ready, reason, controllerService } = plugins.facts(plugin);
   if (addedCapabilities(volume, update).length === 0 || controllerService === "no") return;
   if (!ready) throw pluginNotReady(plugin, reason);
-  const asked = { ...volume, capabilities: update.capabilities ?? volume.capabilities };
+  // Whoever is using the controller plugin for it goes first: one call for a volume at a time.
+  if (volume.intent !== undefined) throw volumeBusy(volume);
+  // Its size was judged when it came, and may have been changed since.
+  const capacity = { required: 0, limit: 0, actual: volume.capacity.actual };
+  const asked = { ...volume, capacity, capabilities: update.capabilities ?? volume.capabilities };
   const outcome = await plugins.validateVolume(asked, { signal, attempt: 1 });
   if (outcome.kind === "done") return;
   const { failure } = outcome;

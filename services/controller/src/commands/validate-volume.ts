@@ -14,7 +14,7 @@ import {
   limits,
   type Violation,
 } from "../domain/limits.ts";
-import { secretFamilies, type VolumeCapability, type VolumeRef } from "../domain/volume.ts";
+import { type Segments, secretFamilies, type VolumeCapability, type VolumeRef } from "../domain/volume.ts";
 import type {
   CreateVolumeInput,
   DeleteVolumeInput,
@@ -51,12 +51,26 @@ export const checkCapabilities = (capabilities: readonly VolumeCapability[]): re
   ];
 };
 
+/** Keys of places are compared without regard to case. */
+const placeKey = (segments: Segments): string =>
+  JSON.stringify(
+    Object.entries(segments)
+      .map(([key, value]) => [key.toLowerCase(), value])
+      .sort(),
+  );
+
 const checkTopology = ({ required, preferred }: CreateVolumeInput["topology"]): readonly Violation[] => [
   ...(required.length + preferred.length > limits.topologies
     ? [{ field: "topology", description: `more than ${limits.topologies} places` }]
     : []),
   ...required.flatMap((segments, i) => checkSegments(`topology.required[${i}].segments`, segments)),
   ...preferred.flatMap((segments, i) => checkSegments(`topology.preferred[${i}].segments`, segments)),
+  // "If requisite is specified, all topologies in the preferred list MUST also be present in the list of requisite topologies."
+  ...preferred.flatMap((segments, i) =>
+    required.length === 0 || required.some((one) => placeKey(one) === placeKey(segments))
+      ? []
+      : [{ field: `topology.preferred[${i}]`, description: "is not among the required places" }],
+  ),
 ];
 
 const fieldOf = (family: string): string => family.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`);

@@ -48,6 +48,32 @@ describe("CreateVolume", () => {
     expect(world.backend.volumes()).toHaveLength(1);
   });
 
+  it("knows the request that made it again, whatever was changed since, and so one for what it is now", async () => {
+    const { uid } = await world.makeVolume("data");
+    const { volume } = await world.commands.updateVolume(
+      { namespace: "default", id: "data", expectedRevision: 0, update: { labels: { a: "1" } } },
+      caller,
+      new AbortController().signal,
+    );
+    expect(volume.labels).toEqual({ a: "1" });
+    for (const labels of [{}, { a: "1" }])
+      expect((await world.commands.createVolume(volumeInput("data", { labels }), caller)).volume.uid).toBe(uid);
+    await expect(
+      world.commands.createVolume(volumeInput("data", { labels: { a: "2" } }), caller),
+    ).rejects.toMatchObject({
+      reason: "VOLUME_EXISTS",
+      metadata: { field: "labels" },
+    });
+  });
+
+  it("C35: prefers no place outside of those that are required", async () => {
+    const places = { required: [{ Zone: "a" }], preferred: [{ zone: "a" }, { zone: "b" }] };
+    await expect(world.commands.createVolume(volumeInput("data", { topology: places }), caller)).rejects.toMatchObject({
+      violations: [{ field: "topology.preferred[1]" }],
+    });
+    expect(world.backend.calls).toEqual([]);
+  });
+
   it("makes one volume of many requests for one id at once", async () => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => world.commands.createVolume(volumeInput("data"), caller)),
