@@ -57,21 +57,31 @@ describe.skipIf(!root)("orphans over real processes", () => {
     const claim = await claimVolume(cluster, "kept");
     expect(stateName(claim)).toBe("ACTIVE");
     await client.addVolume({ id: "leaked" });
+    await client.addSnapshot({ id: "old", source: "leaked" });
     const external = await cluster.volumes.listExternalVolumes({ plugin });
     expect(external.volumes.map((v) => [v.knownId, v.externalId === "leaked"]).sort()).toEqual([
       ["", true],
       ["kept", false],
     ]);
     const found = await scan();
-    expect(found.map((o) => [o.kind, o.externalId])).toEqual([[OrphanKind.ORPHAN_KIND_STORAGE, "leaked"]]);
-    await remove(found[0]);
+    expect(found.map((o) => [o.kind, o.externalId]).sort()).toEqual([
+      [OrphanKind.ORPHAN_KIND_STORAGE, "leaked"],
+      [OrphanKind.ORPHAN_KIND_SNAPSHOT, "old"],
+    ]);
+    await remove(found.find((o) => o.kind === OrphanKind.ORPHAN_KIND_SNAPSHOT));
+    await until("the leaked snapshot is gone", async () => !(await client.state()).snapshots.has("old"));
+    await remove(found.find((o) => o.kind === OrphanKind.ORPHAN_KIND_STORAGE));
     await until("the leaked storage is gone", async () => !(await client.state()).volumes.has("leaked"));
     await until("nothing is found any more", async () => (await scan()).length === 0);
     const { records } = await repair().listAudit({ verb: "RemoveOrphan" });
-    expect(records).toMatchObject([{ externalId: "leaked", evidence: "planted by this test", reason: "test" }]);
+    expect(records).toMatchObject([
+      { externalId: "leaked", evidence: "planted by this test", reason: "test" },
+      { externalId: "old", evidence: "planted by this test", reason: "test" },
+    ]);
     expect(records[0]?.who).toContain("o1");
     // Nothing but what was approved was touched.
-    expect((await client.record()).filter((call) => call.method === "DeleteVolume")).toHaveLength(1);
+    const deletes = (await client.record()).filter(({ method }) => method.startsWith("Delete"));
+    expect(deletes.map(({ method }) => method)).toEqual(["DeleteSnapshot", "DeleteVolume"]);
     await releaseWorkload(cluster, "w-kept");
     await removeVolume(cluster, "kept");
     await expectClean(cluster);

@@ -23,6 +23,7 @@ export const backendOperations = [
   "reboot",
   "addVolume",
   "dropVolume",
+  "addSnapshot",
   "attachBehind",
   "detachBehind",
   "setCondition",

@@ -8,6 +8,7 @@ import { createRepairCommands } from "./commands/repair/repair-commands.ts";
 import type { AgentGateway, BackendListings, Store, StoreGate } from "./ports.ts";
 import { createSweep } from "./reconcile/sweep.ts";
 import { createTwoWayPass } from "./reconcile/two-way-pass.ts";
+import { beingCut, snapshotOwner } from "./reconcile/two-way-snapshots.ts";
 import { createAuditRecords } from "./records/audit-records.ts";
 import { createOrphanRecords } from "./records/orphan-records.ts";
 import { createVolumeScan } from "./records/volume-scan.ts";
@@ -28,8 +29,12 @@ export const wireRepair = (parts: RepairParts) => {
   const audit = createAuditRecords({ store, ids });
   const orphans = createOrphanRecords({ store, clock, ids });
   const scan = createVolumeScan(store);
+  const snapshotFacts = {
+    owner: (plugin: string, externalId: string) => snapshotOwner(parts, plugin, externalId),
+    beingCut: (plugin: string) => beingCut(parts, plugin),
+  };
   const pass = createTwoWayPass({ ...parts, orphans, scan });
-  const commands = createRepairCommands({ ...parts, audit, orphans, scan, pass });
+  const commands = createRepairCommands({ ...parts, audit, orphans, scan, pass, snapshotFacts });
   return {
     service: createRepairService({ gate, audit, clock, tracing, commands }),
     sweep: createSweep({ ...parts, pass, random: ids.random, intervalMs: sweepIntervalMs }),

@@ -25,6 +25,7 @@ import type { ReconcileFailpoint } from "@holdfast/controller/reconcile/failpoin
 import { createPluginGovernor } from "@holdfast/controller/reconcile/plugin-governor";
 import { createReconciler } from "@holdfast/controller/reconcile/reconciler";
 import { createTwoWayPass } from "@holdfast/controller/reconcile/two-way-pass";
+import { beingCut, snapshotOwner } from "@holdfast/controller/reconcile/two-way-snapshots";
 import { createAttachLimits } from "@holdfast/controller/records/attach-limits";
 import { createAuditRecords } from "@holdfast/controller/records/audit-records";
 import { createChanges } from "@holdfast/controller/records/changes";
@@ -299,7 +300,11 @@ export const createWorld = async (
     const audit = createAuditRecords({ store, ids });
     const orphans = createOrphanRecords({ store, clock, ids });
     const scan = createVolumeScan(store);
-    const twoWay = createTwoWayPass({ records, scan, orphans, listings, nodes, gate, clock, log, signal });
+    const snapshotFacts = {
+      owner: (name: string, externalId: string) => snapshotOwner({ cuts }, name, externalId),
+      beingCut: (name: string) => beingCut({ cuts }, name),
+    };
+    const twoWay = createTwoWayPass({ cuts, records, scan, orphans, listings, nodes, gate, clock, log, signal });
     const repair = createRepairCommands({
       ...commandDeps,
       agents,
@@ -308,6 +313,7 @@ export const createWorld = async (
       scan,
       listings,
       pass: twoWay,
+      snapshotFacts,
       signal,
     });
     const failpoint = (name: ReconcileFailpoint): void => {

@@ -1,5 +1,5 @@
 import { VolumeCapability } from "@holdfast/shared/gen/csi/v1/csi";
-import { dropUses, putUse, type SimNode, type SimState, type SimVolume } from "./model.ts";
+import { dropUses, putUse, type SimNode, type SimSnapshot, type SimState, type SimVolume } from "./model.ts";
 import type { NodeSettings } from "./settings.ts";
 
 /** What befalls the storage and its hosts without a CSI call. */
@@ -12,6 +12,8 @@ export interface StorageControls {
   /** A volume made without the orchestrator, or one changed behind its back. */
   addVolume(volume: Pick<SimVolume, "id"> & Partial<SimVolume>): void;
   dropVolume(id: string): void;
+  /** A snapshot cut without the orchestrator. */
+  addSnapshot(snapshot: Pick<SimSnapshot, "id" | "source">): void;
   /** Attached, or detached, by somebody else than the orchestrator. */
   attachBehind(volume: string, node: string): void;
   detachBehind(volume: string, node: string): void;
@@ -62,6 +64,10 @@ export const createStorageControls = (state: SimState, changed: () => void): Sto
     }),
     addVolume: change((volume) => {
       state.volumes.set(volume.id, { ...blankVolume, name: volume.id, ...state.volumes.get(volume.id), ...volume });
+    }),
+    addSnapshot: change(({ id, source }) => {
+      const cut = { id, name: id, source, size: blankVolume.capacity, createdAt: new Date(0), argumentsHash: "" };
+      state.snapshots.set(id, { ...cut, pollsLeft: 0 });
     }),
     dropVolume: change((id) => {
       state.volumes.delete(id);

@@ -1,4 +1,4 @@
-import type { ListedVolume } from "./listing.ts";
+import type { ListedSnapshot, ListedVolume } from "./listing.ts";
 import { volumeCommand } from "./operator-command.ts";
 import { type VolumeRecord, volumeKey } from "./volume.ts";
 
@@ -78,6 +78,19 @@ export const storageOrphan = (plugin: string, listed: ListedVolume, detail: stri
   sizeBytes: listed.capacity,
   detail,
 });
+
+export const snapshotOrphan = (plugin: string, listed: ListedSnapshot, maybe: string): OrphanFinding => {
+  const cut = listed.createdAt === 0 ? "" : ` at ${new Date(listed.createdAt).toISOString()}`;
+  const group = listed.group === "" ? "" : `, with group ${listed.group}`;
+  return {
+    ...blank,
+    kind: "snapshot",
+    plugin,
+    externalId: listed.externalId,
+    sizeBytes: listed.size,
+    detail: `cut of ${listed.sourceVolume}${cut}${group}; no record stands for it${maybe}`,
+  };
+};
 
 export const recordOrphan = ({ plugin, externalId, namespace, id }: VolumeRecord): OrphanFinding => ({
   ...blank,

@@ -7,6 +7,7 @@ import { type OrphanFinding, storageOrphan } from "../domain/orphan.ts";
 import { type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { BackendListings, Nodes, StoreGate } from "../ports.ts";
 import type { OrphanRecords } from "../records/orphan-records.ts";
+import type { CutRecords } from "../records/snapshot-records.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
 import type { VolumeScan } from "../records/volume-scan.ts";
 
@@ -14,6 +15,7 @@ export interface TwoWayDeps {
   readonly records: Pick<VolumeRecords, "owner" | "change" | "get">;
   readonly scan: VolumeScan;
   readonly orphans: OrphanRecords;
+  readonly cuts: Pick<CutRecords, "list">;
   readonly listings: BackendListings;
   readonly nodes: Pick<Nodes, "list">;
   readonly gate: Pick<StoreGate, "state">;

@@ -12,6 +12,7 @@ import { judgeListed } from "../domain/orphan.ts";
 import { reattachNotWanted } from "../domain/owed-change.ts";
 import { type Gathered, mark, maxSuspects, pairKey, settleMs, type TwoWayDeps } from "./two-way-facts.ts";
 import { type ListingStep, readListing } from "./two-way-listing.ts";
+import { compareSnapshots } from "./two-way-snapshots.ts";
 import { settleSuspects } from "./two-way-suspects.ts";
 
 export interface PassProgress {
@@ -138,6 +139,26 @@ export const createTwoWayPass = (deps: TwoWayDeps): TwoWayPass => {
     gap: { reason, message },
   });
 
+  const snapshotsSuspected = new Map<string, ReadonlySet<string>>();
+
+  /** Volumes and snapshots are two lists: what one cannot tell does not spoil the other. */
+  const both = async (plugin: string, options: PassOptions): Promise<PassResult> => {
+    const volumes = await pass(plugin, options);
+    const can = listings.can(plugin);
+    if (!gate.state().open || !can.ready || can.snapshots !== "yes") return volumes;
+    const signal = options.signal === undefined ? life : AbortSignal.any([life, options.signal]);
+    const before = snapshotsSuspected.get(plugin) ?? new Set<string>();
+    const { suspects, orphans, gap } = await compareSnapshots(deps, plugin, before, signal);
+    snapshotsSuspected.set(plugin, suspects);
+    const unproven = [...suspects].filter((key) => !before.has(key)).length;
+    return {
+      ...volumes,
+      ...(gap === undefined || volumes.gap !== undefined ? {} : { gap }),
+      orphans: volumes.orphans + orphans,
+      unproven: volumes.unproven + unproven,
+    };
+  };
+
   const pass = async (plugin: string, options: PassOptions): Promise<PassResult> => {
     const signal = options.signal === undefined ? life : AbortSignal.any([life, options.signal]);
     const can = listings.can(plugin);
@@ -160,5 +181,5 @@ export const createTwoWayPass = (deps: TwoWayDeps): TwoWayPass => {
     return { ...progress, orphans: settled.orphans, redriven: settled.redriven, unproven: settled.suspects.size };
   };
 
-  return { run: (plugin, options = {}) => lanes.run(plugin, options.signal ?? life, () => pass(plugin, options)) };
+  return { run: (plugin, options = {}) => lanes.run(plugin, options.signal ?? life, () => both(plugin, options)) };
 };

@@ -4,6 +4,7 @@ import type { OrphanRecords } from "../../records/orphan-records.ts";
 import type { Caller } from "../model.ts";
 import { refuse } from "../validate-volume.ts";
 import { type RemoveAttachmentDeps, removeAttachment } from "./remove-attachment.ts";
+import { type RemoveSnapshotDeps, removeSnapshot } from "./remove-snapshot.ts";
 import { type RemoveStorageDeps, removalId, removeStorage } from "./remove-storage.ts";
 import { orphanNotFound, repairNotApplicable } from "./repair-errors.ts";
 import type { RemoveOrphanInput, RepairOutcome } from "./repair-model.ts";
@@ -19,9 +20,13 @@ export interface OrphanRemoval {
 
 export type RemoveOrphan = (input: RemoveOrphanInput, caller: Caller) => Promise<OrphanRemoval>;
 
-export interface RemoveOrphanDeps extends RemoveAttachmentDeps, RemoveStorageDeps {
+export interface RemoveOrphanDeps extends RemoveAttachmentDeps, RemoveStorageDeps, RemoveSnapshotDeps {
   readonly records: RemoveAttachmentDeps["records"];
   readonly clock: RemoveAttachmentDeps["clock"] & RemoveStorageDeps["clock"];
+  readonly gate: RemoveStorageDeps["gate"];
+  readonly secrets: RemoveStorageDeps["secrets"];
+  readonly ids: RemoveStorageDeps["ids"];
+  readonly audit: RemoveStorageDeps["audit"];
   readonly orphans: Pick<OrphanRecords, "get">;
 }
 
@@ -41,9 +46,14 @@ export const removeOrphanCommand = (deps: RemoveOrphanDeps): RemoveOrphan => {
           namespace: input.namespace,
           volume: removalId(orphan),
         };
+      case "snapshot":
+        return {
+          outcome: await removeSnapshot(deps, input, orphan, caller),
+          namespace: input.namespace,
+          volume: removalId(orphan),
+        };
       case "mount":
       case "record":
-      case "snapshot":
         throw repairNotApplicable(
           `orphan ${orphan.id}`,
           `a ${orphan.kind}`,

@@ -12,6 +12,7 @@ import { forgetVolumeCommand } from "./forget-volume.ts";
 import { listAuditQuery } from "./list-audit.ts";
 import { listStuckQuery, type Stuck, type StuckFilter } from "./list-stuck.ts";
 import { type RemoveOrphan, removeOrphanCommand } from "./remove-orphan.ts";
+import type { RemoveSnapshotDeps } from "./remove-snapshot.ts";
 import type {
   AbandonClaimInput,
   AdoptVolumeInput,
@@ -43,6 +44,7 @@ export interface RepairDeps extends CommandDeps {
   readonly scan: VolumeScan;
   readonly listings: BackendListings;
   readonly pass: ScanOrphansDeps["pass"];
+  readonly snapshotFacts: RemoveSnapshotDeps["snapshotFacts"];
   readonly signal: AbortSignal;
 }
 
