@@ -102,6 +102,7 @@ export const auditMessage = (record: AuditRecord): WireAudit => ({
 });
 
 export const stuckMessage = ({
+  of,
   volume,
   workload,
   alias,
@@ -112,7 +113,9 @@ export const stuckMessage = ({
   attempts,
 }: Stuck): WireStuck => ({
   namespace: volume.namespace,
-  volume: volume.id,
+  volume: of === "volume" ? volume.id : "",
+  snapshot: of === "snapshot" ? volume.id : "",
+  snapshotGroup: of === "group" ? volume.id : "",
   plugin: volume.plugin,
   workload,
   alias,

@@ -15,7 +15,9 @@ import { safetyMs, tombstoneTtlMs } from "./volume-codec.ts";
 
 /** How snapshots and groups stand in the store: keys, indexes, due times, JSON. */
 
-export type CutIndex = `${CutKind}-${"all" | "namespace" | "volume" | "plugin" | "unsettled" | "source"}` | OwnIndex;
+export type CutIndex =
+  | `${CutKind}-${"all" | "namespace" | "volume" | "plugin" | "unsettled" | "blocked" | "source"}`
+  | OwnIndex;
 type OwnIndex = "snapshot-group" | "snapshot-external";
 
 export const cutQueue = "snapshots";
@@ -55,6 +57,8 @@ const snapshotIndexes = (record: SnapshotRecord, unsettled: boolean): readonly I
   // Of a group it is the group that holds on to the volumes, until all of it is ready.
   ...(record.group === "" && pinsSource[record.state] ? [entry("snapshot-source", record.volumeUid)] : []),
   ...(unsettled ? [entry("snapshot-unsettled", "all")] : []),
+  // Of a group it is the group that is blocked.
+  ...(record.group === "" && record.blocked !== undefined ? [entry("snapshot-blocked", "all")] : []),
   ...secretUsers(Object.values(record.secretRefs)),
 ];
 
@@ -65,6 +69,7 @@ const groupIndexes = (record: GroupRecord, unsettled: boolean): readonly IndexEn
   ...record.members.map(({ volume }) => entry("group-volume", `${record.namespace}/${volume}`)),
   ...(pinsSource[record.state] ? record.members.map(({ volumeUid }) => entry("group-source", volumeUid)) : []),
   ...(unsettled ? [entry("group-unsettled", "all")] : []),
+  ...(record.blocked === undefined ? [] : [entry("group-blocked", "all")]),
   ...secretUsers(Object.values(record.secretRefs)),
 ];
 

@@ -1,0 +1,70 @@
+import { expect, test } from "vitest";
+import type { CutRecord } from "../../domain/snapshot.ts";
+import { volumeRecord } from "../../domain/testing/record-fixtures.ts";
+import type { VolumeRecord } from "../../domain/volume.ts";
+import { type ListStuckDeps, listStuckQuery } from "./list-stuck.ts";
+
+const blocked = (reason: string) => ({ since: 5, reason, message: "m", missingProof: "p", clearWith: "c" });
+const attempts = { count: 1, nextTry: 9 };
+
+const volumes: readonly VolumeRecord[] = ["a", "b", "c"].map((id) =>
+  volumeRecord([], [], { id, blocked: blocked("PLUGIN_REFUSED") }),
+);
+const cut = (kind: CutRecord["kind"], id: string): CutRecord =>
+  ({
+    kind,
+    namespace: "ns",
+    id,
+    plugin: "model",
+    state: "DELETING",
+    blocked: blocked("CUT_REFUSED"),
+    attempts,
+  }) as CutRecord;
+
+/** Pages as the store gives them: by key, with a `next` as long as there may be more. */
+const paged = <T extends { readonly id: string }>(
+  all: readonly T[],
+  { after, limit }: { after?: string; limit: number },
+) => {
+  const left = all.filter(({ id }) => after === undefined || id > after);
+  const taken = left.slice(0, limit);
+  return { taken, next: left.length > taken.length ? taken.at(-1)?.id : undefined };
+};
+
+const deps = {
+  records: {
+    list: async (_index: string, _value: string, page: { after?: string; limit: number }) => {
+      const { taken, next } = paged(volumes, page);
+      return { volumes: taken.map((volume) => ({ volume, rev: 1 })), next };
+    },
+  },
+  cuts: {
+    list: async (index: string, _value: string, page: { after?: string; limit: number }) => {
+      const all = index === "snapshot-blocked" ? [cut("snapshot", "s1"), cut("snapshot", "s2")] : [cut("group", "g1")];
+      const { taken, next } = paged(all, page);
+      return { cuts: taken.map((record) => ({ record, rev: 1 })), next };
+    },
+  },
+} as unknown as ListStuckDeps;
+
+const list = listStuckQuery(deps);
+const none = { namespace: "", plugin: "", node: "", reasons: [] };
+
+test.each([1, 2, 3, 4, 100])("by pages of %d everything is told once: volumes, snapshots, groups", async (size) => {
+  const seen: string[] = [];
+  let after: string | undefined;
+  do {
+    const page = await list(none, { size, after });
+    expect(page.items.length).toBeLessThanOrEqual(size);
+    seen.push(...page.items.map(({ of, volume }) => `${of} ${volume.id}`));
+    after = page.next;
+  } while (after !== undefined);
+  expect(seen).toEqual(["volume a", "volume b", "volume c", "snapshot s1", "snapshot s2", "group g1"]);
+});
+
+test("filters leave out what they do not name", async () => {
+  const page = await list({ ...none, reasons: ["CUT_REFUSED"] }, { size: 100, after: undefined });
+  expect(page.items.map(({ of }) => of)).toEqual(["snapshot", "snapshot", "group"]);
+  expect((await list({ ...none, namespace: "other" }, { size: 100, after: undefined })).items).toEqual([]);
+  expect((await list({ ...none, plugin: "other" }, { size: 100, after: undefined })).items).toEqual([]);
+});
