@@ -1,3 +1,4 @@
+import { volumeCommand } from "./operator-command.ts";
 import type { Blocked, Failure } from "./outcome.ts";
 import type { CutRecord } from "./snapshot.ts";
 import { volumeKey } from "./volume.ts";
@@ -14,36 +15,38 @@ interface Remedy {
   readonly clearWith: (record: CutRecord) => string;
 }
 
-const command = ({ kind }: CutRecord, verb: string): string =>
-  `holdfast ${kind === "group" ? "snapshot-group" : "snapshot"} ${verb}`;
+const command = (record: CutRecord, verb: "status" | "delete", ...options: readonly string[]): string => {
+  const words = record.kind === "group" ? { status: "group-status", delete: "delete-group" } : undefined;
+  return volumeCommand(`snapshot ${words?.[verb] ?? verb}`, record, ...options);
+};
 
 /** Total: a new reason does not compile until somebody said what clears it. */
 const remedies: Readonly<Record<CutBlockedReason, Remedy>> = {
   INCOMPATIBLE: {
     missingProof: (r) =>
       `that what plugin ${r.plugin} has under the name ${r.name} is ${volumeKey(r)} and nothing else`,
-    clearWith: (r) => `remove or rename the other one at the backend; then: ${command(r, "get")} ${volumeKey(r)}`,
+    clearWith: (r) => `remove or rename the other one at the backend; then: ${command(r, "status")}`,
   },
   CREDENTIALS_REFUSED: {
     missingProof: (r) => `that plugin ${r.plugin} accepts the secrets of this call`,
-    clearWith: (r) => `correct the secret that it refers to; then: ${command(r, "get")} ${volumeKey(r)}`,
+    clearWith: (r) => `correct the secret that it refers to; then: ${command(r, "status")}`,
   },
   PLUGIN_REFUSED: {
     missingProof: (r) => `that plugin ${r.plugin} can do this for ${volumeKey(r)}`,
     clearWith: (r) =>
       r.state === "DELETING"
-        ? `do what the plugin's message asks for; then: ${command(r, "get")} ${volumeKey(r)}`
-        : `do what the plugin's message asks for, or: ${command(r, "delete")} ${volumeKey(r)}`,
+        ? `do what the plugin's message asks for; then: ${command(r, "status")}`
+        : `do what the plugin's message asks for, or: ${command(r, "delete")}`,
   },
   BACKEND_GROUP: {
     missingProof: (r) =>
       `that the group at the backend of plugin ${r.plugin}, with which ${volumeKey(r)} goes, is gone`,
-    clearWith: (r) => `delete that group at the backend; then: ${command(r, "delete --forget")} ${volumeKey(r)}`,
+    clearWith: (r) => `delete that group at the backend; then: ${command(r, "delete", "--forget")}`,
   },
   CREATE_UNCERTAIN: {
     missingProof: (r) => `that the backend of plugin ${r.plugin} has nothing under the name ${r.name}`,
     clearWith: (r) =>
-      `look with: holdfast snapshot list-external ${r.plugin}; then: ${command(r, "delete --forget")} ${volumeKey(r)}`,
+      `look with: holdfast repair scan --kind snapshot --plugin ${r.plugin}; then: ${command(r, "delete", "--forget")}`,
   },
 };
 
