@@ -88,7 +88,7 @@ describe("a snapshot", () => {
       state: "CREATING",
       blocked: {
         reason: "CREATE_UNCERTAIN",
-        clearWith: expect.stringContaining("holdfast snapshot delete --forget default/s2"),
+        clearWith: expect.stringContaining("holdfast snapshot delete s2 --forget --namespace default"),
       },
     });
     await world.remove("snapshot", "s2");
