@@ -48,15 +48,27 @@ const numbers = (letter: string, from: number, to: number): readonly string[] =>
 describe(page, () => {
   const rows = rowsOf(readFileSync(path.join(root, page), "utf8"));
 
-  test("has every fact and every weakness that a node can have, once", () => {
+  test("has every fact and every weakness of node and controller, once", () => {
     expect(rows.map(({ id }) => id)).toEqual([
-      ...numbers("X", 1, 20),
-      ...numbers("W", 1, 5),
-      ...numbers("W", 12, 16),
-      ...numbers("W", 19, 23),
-      "W40",
-      ...numbers("W", 46, 49),
+      ...numbers("X", 1, 52),
+      ...numbers("W", 1, 17),
+      ...numbers("W", 19, 49),
+      ...numbers("W", 51, 54),
     ]);
+  });
+
+  test("names, for each weakness of the controller, a test that is named after it", () => {
+    const ofController = [
+      ...numbers("W", 6, 11),
+      "W17",
+      ...numbers("W", 24, 39),
+      ...numbers("W", 41, 45),
+      ...numbers("W", 51, 54),
+    ];
+    const nameless = rows.filter(
+      ({ id, tests }) => ofController.includes(id) && !tests.some(({ title }) => new RegExp(`\\b${id}\\b`).test(title)),
+    );
+    expect(nameless.map(({ id }) => id)).toEqual([]);
   });
 
   test("names only tests that exist", () => {

@@ -2,7 +2,7 @@ import { createMetrics } from "@holdfast/shared/metrics";
 import { expect, test } from "vitest";
 import { createCallMetric } from "./call-metrics.ts";
 
-test("a call is counted under the name and the labels that dashboards for CSI know", async () => {
+test("W45 a call is counted under the name and the labels that dashboards for CSI know", async () => {
   const metrics = createMetrics();
   const onCall = createCallMetric(metrics);
   onCall({ plugin: "csi.example", method: "ControllerPublishVolume", code: "OK", seconds: 0.2 });

@@ -19,7 +19,7 @@ const measured = (most?: number) => {
     (await metrics.text()).split("\n").filter((line) => line.startsWith(name) && !line.endsWith(" 0"));
 };
 
-test("what is owed and what is blocked is counted from its index, with the age of the oldest", async () => {
+test("W45 what is owed and what is blocked is counted from its index, with the age of the oldest", async () => {
   const lines = measured();
   for (const id of ["a", "b", "c"]) await world.makeVolume(id);
   await world.claim("db", "n1", ["b"]);
