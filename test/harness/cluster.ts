@@ -5,6 +5,7 @@ import path from "node:path";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PluginHealth } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { createGrpcChannel, createGrpcClient, type GrpcChannel, type GrpcClient } from "@holdfast/shared/grpc/client";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
@@ -72,6 +73,7 @@ export interface ClusterClients {
   readonly volumes: GrpcClient<typeof VolumeServiceDefinition>;
   readonly claims: GrpcClient<typeof ClaimServiceDefinition>;
   readonly nodes: GrpcClient<typeof NodeServiceDefinition>;
+  readonly snapshots: GrpcClient<typeof SnapshotServiceDefinition>;
 }
 
 export interface Cluster extends ClusterClients {
@@ -321,6 +323,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
     volumes: createGrpcClient(VolumeServiceDefinition, channel, client),
     claims: createGrpcClient(ClaimServiceDefinition, channel, client),
     nodes: nodeClient,
+    snapshots: createGrpcClient(SnapshotServiceDefinition, channel, client),
     node: (name) => {
       const found = nodes.get(name);
       if (found === undefined) throw new Error(`the cluster has no node ${name}`);

@@ -1,7 +1,7 @@
 /** Volumes that come, change and go. Handlers check all of the input, store what is wanted and hold the answer if asked to. */
 import type { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { CallContext, Implementation } from "@holdfast/shared/grpc/call-context";
-import type { CreateVolumeInput, VolumeView } from "../commands/model.ts";
+import type { VolumeView } from "../commands/model.ts";
 import {
   validateCreateVolume,
   validateDeleteVolume,
@@ -16,7 +16,6 @@ import { createChecks, durationMs, refuseAll } from "./check-request.ts";
 import { volumeMessage } from "./convert-volume.ts";
 import { createVolumeInput, registerVolumeInput, updateVolumeInput } from "./convert-volume-request.ts";
 import { holdUntil } from "./hold-until.ts";
-import { notImplemented } from "./unimplemented.ts";
 
 type VolumeService = Implementation<typeof VolumeServiceDefinition>;
 
@@ -72,7 +71,6 @@ export const createVolumeLifecycle = (
       const input = createVolumeInput(request, checks);
       const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
       refuseAll(checks, () => validateCreateVolume(input));
-      refuseLater(input);
       const caller = callerOf(deps, context, "CreateVolume");
       return await made(input, waitMs, context, () => commands.createVolume(input, caller));
     },
@@ -114,10 +112,4 @@ export const createVolumeLifecycle = (
       return answer?.last === undefined ? {} : { volume: volumeMessage(answer.last) };
     },
   };
-};
-
-/** Fields that the API has and this version does not: said so, before anything is written. */
-const refuseLater = (input: Pick<CreateVolumeInput, "contentSource">): void => {
-  if (input.contentSource.kind === "snapshot")
-    throw notImplemented("/holdfast.v1.VolumeService/CreateVolume: content_source.snapshot");
 };

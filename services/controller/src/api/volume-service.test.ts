@@ -119,14 +119,11 @@ describe("bad input", () => {
     ]);
   });
 
-  test.each([["a snapshot as source", { contentSource: { snapshot: "s1" } }]])(
-    "%s are said to be not there yet, and nothing is written",
-    async (_what, change) => {
-      const error = await failure(api.volumes.createVolume(wanted(change)));
-      expect(error).toMatchObject({ kind: "unimplemented", reason: "NOT_IMPLEMENTED" });
-      expect(world.store.commits()).toBe(0);
-    },
-  );
+  test("a source that is not there is said to be so, and nothing is written", async () => {
+    const error = await failure(api.volumes.createVolume(wanted({ contentSource: { snapshot: "s1" } })));
+    expect(error).toMatchObject({ kind: "not_found", reason: "SNAPSHOT_NOT_FOUND", metadata: { snapshot: "s1" } });
+    expect(world.store.commits()).toBe(0);
+  });
 });
 
 describe("CreateVolume and DeleteVolume", () => {
