@@ -21,7 +21,7 @@ import {
 import type { Expansion } from "./expansion.ts";
 import { growthTo, sizeOf } from "./growth.ts";
 import type { Moment } from "./moment.ts";
-import { type Failure, noAttempts } from "./outcome.ts";
+import { type Failure, neverSent, noAttempts } from "./outcome.ts";
 import { failedAttempt } from "./retry.ts";
 import type { VolumeRecord } from "./volume.ts";
 
@@ -87,11 +87,27 @@ export const expandRefused = (
   return refusedWith(freed, { ...expansion, attempts: failedAttempt(expansion.attempts, failure, at) }, failure, at);
 };
 
+/** The plugin could not be called: as it was before the attempt. */
+const unsent = (volume: VolumeRecord, expansion: Expansion, failure: Failure, at: Moment): Change => {
+  const doubt = isInDoubt(volume, expansion, at);
+  const state = cellOf(volume, doubt ? "refused_in_doubt" : "held_off");
+  if (state !== "WANTED" && state !== "UNCERTAIN") return noChange(volume);
+  const next: Expansion = {
+    ...expansion,
+    state,
+    ...(doubt ? { uncertainSince: expansion.uncertainSince ?? at.now } : {}),
+    attempts: failedAttempt(expansion.attempts, failure, at),
+  };
+  const after = { ...volume, expansion: withNext(volume, next) };
+  return told(doubt && expansion.onlyUnused ? after : withoutExpandIntent(after), at);
+};
+
 /** No certain answer: the same call again. A call that may still run keeps the volume unused where it has to be (E2). */
 export const expandUnknown = (volume: VolumeRecord, failure: Failure, at: Moment): Change => {
   const { expansion } = volume;
   if (expansion === undefined || volume.intent?.op !== "expand") return noChange(volume);
   if (failure.advice === "block") return heldOff(volume, expansion, failure, isInDoubt(volume, expansion, at), at);
+  if (neverSent(failure)) return unsent(volume, expansion, failure, at);
   if (cellOf(volume, "unknown") !== "UNCERTAIN") return noChange(volume);
   const uncertain: Expansion = {
     ...withoutBlock(expansion),

@@ -9,7 +9,7 @@ import type { Modification } from "./modification.ts";
 import { type ModifyEvent, type ModifyPlace, modifyMachine } from "./modify-machine.ts";
 import type { Moment } from "./moment.ts";
 import type { Tri } from "./node.ts";
-import { type Failure, noAttempts } from "./outcome.ts";
+import { type Failure, neverSent, noAttempts } from "./outcome.ts";
 import { failedAttempt } from "./retry.ts";
 import type { VolumeRecord } from "./volume.ts";
 
@@ -149,12 +149,27 @@ const heldOff = (
   return told(withoutModifyIntent({ ...volume, modification: next }), at);
 };
 
+/** The plugin could not be called: as it was before the attempt. */
+const unsent = (volume: VolumeRecord, modification: Modification, failure: Failure, at: Moment): Change => {
+  const doubt = isInDoubt(volume, modification, at);
+  const state = cellOf(volume, doubt ? "refused_in_doubt" : "held_off");
+  if (state !== "WANTED" && state !== "UNCERTAIN") return noChange(volume);
+  const next: Modification = {
+    ...modification,
+    state,
+    ...(doubt ? { uncertainSince: modification.uncertainSince ?? at.now } : {}),
+    attempts: failedAttempt(modification.attempts, failure, at),
+  };
+  return told(withoutModifyIntent({ ...volume, modification: next }), at);
+};
+
 /** No certain answer: the same call again. One that is known to run keeps others off the volume. */
 export const modifyUnknown = (volume: VolumeRecord, failure: Failure, at: Moment): Change => {
   const { modification } = volume;
   if (modification === undefined || volume.intent?.op !== "modify") return noChange(volume);
   if (failure.advice === "block")
     return heldOff(volume, modification, failure, isInDoubt(volume, modification, at), at);
+  if (neverSent(failure)) return unsent(volume, modification, failure, at);
   if (cellOf(volume, "unknown") !== "UNCERTAIN") return noChange(volume);
   const next: Modification = {
     ...withoutBlock(modification),

@@ -25,6 +25,9 @@ export interface Failure {
   readonly elsewhere?: boolean;
 }
 
+/** Nothing left this process, so that the attempt adds no doubt. */
+export const neverSent = ({ method, code }: Failure): boolean => method === undefined && code === undefined;
+
 /** Why something cannot go on by itself, and what a person can do about it. */
 export interface Blocked {
   readonly since: number;

@@ -120,7 +120,8 @@ export const createAgentGateway = (options: AgentGatewayOptions): ClosableAgentG
         const request = expandMessage(node.name, order, values);
         return growAnswer(await limiter.run(signal, () => client.expand(request, { signal })), sensitive);
       } catch (error) {
-        const advice = isHoldfastError(error) && error.reason === "SECRET_NOT_FOUND" ? "block" : "again";
+        const lacking = isHoldfastError(error) && /^SECRET(_NOT_FOUND|S_UNAVAILABLE)$/.test(error.reason);
+        const advice = lacking ? "block" : "again";
         return { kind: "unknown", failure: { ...unanswered(node, error, sensitive), advice } };
       }
     },
