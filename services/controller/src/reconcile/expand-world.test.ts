@@ -85,6 +85,17 @@ const ops = fc.oneof(
       if (fits) world.backend.script(method as "expand", fault);
     },
   ),
+  // The case in which what may have happened is forgotten most easily.
+  op(4, "lost, then refused", fc.constantFrom("expand", "modify"), async (world, method) => {
+    world.backend.script(
+      method as "expand",
+      { kind: "lost" },
+      { kind: "refused", advice: "fail", code: "OUT_OF_RANGE" },
+    );
+  }),
+  op(1, "lose commits", fc.subarray(["before", "after", "after"] as const, { minLength: 1 }), async (world, how) =>
+    world.store.loseCommits(...how),
+  ),
   op(3, "agent fault", agentFaults, async (world, fault) => world.agents.script("expand", fault)),
   op(6, "pass", fc.constantFrom(0, 400, 3_000, 70_000), (world, ms) => world.pass(ms, 1_000)),
   op(
@@ -180,7 +191,7 @@ describe("[I4] [I6] sizes and parameters", () => {
           await world.close();
         }
       }),
-      { seed, numRuns: sample(1_500, 40) },
+      { seed, numRuns: sample(2_000, 80) },
     );
   });
 });

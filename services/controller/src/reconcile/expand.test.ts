@@ -83,8 +83,11 @@ describe("a volume that grows", () => {
     expect(idle.growth).toMatchObject({ bytes: 5_000_000, done: [] });
     expect(growCalls()).toEqual([]);
     await world.restart();
+    const before = world.store.commits();
     await mounted("one", "n1");
     expect(growCalls()).toEqual(["expand default/data 5000000 on n1"]);
+    // The permit brings it along: no commit more than any claim needs.
+    expect(world.store.commits() - before).toBe(3);
     expect((await world.volume("data")).growth).toBeUndefined();
     await mounted("two", "n2");
     expect(growCalls()).toHaveLength(1);
