@@ -44,11 +44,17 @@ const answers = new Set(["CAPACITY_LIMIT", "VOLUME_BUSY", "CLAIM_EXISTS", "VOLUM
 
 /** A refusal is an answer; a controller that dies under a wish gives none. */
 const wish = async (world: World, promise: Promise<unknown>): Promise<void> => {
-  try {
-    await promise;
-  } catch (error) {
-    if (world.alive && !(isHoldfastError(error) && answers.has(error.reason))) throw error;
-  }
+  let settled = false;
+  const outcome = promise
+    .catch((error: unknown) => {
+      if (world.alive && !(isHoldfastError(error) && answers.has(error.reason))) throw error;
+    })
+    .finally(() => {
+      settled = true;
+    });
+  // Commits whose answers are lost are tried again after a pause.
+  for (let n = 0; n < 100 && !settled; n += 1) await world.clock.advance(100);
+  await outcome;
 };
 
 const ops = fc.oneof(
@@ -183,7 +189,7 @@ describe("[I4] [I6] sizes and parameters", () => {
           isSettled(world, left);
           expect(left.claims).toEqual({});
           expect(isPending(left.expansion)).toBe(false);
-          await world.commands.deleteVolume({ ...of, uid: "" }, caller);
+          await wish(world, world.commands.deleteVolume({ ...of, uid: "" }, caller));
           await world.pass(60_000, 10_000);
           expect(world.backend.volumes()).toEqual([]);
           expect(world.violations()).toEqual([]);
