@@ -1,5 +1,6 @@
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import path from "node:path";
+import { text as textOf } from "node:stream/consumers";
 import type { Sink } from "@holdfast/cli/frame/io";
 import { runCli } from "@holdfast/cli/run-cli";
 
@@ -9,6 +10,8 @@ export interface CliOptions {
   /** By path; `-` is standard input. */
   readonly files?: Readonly<Record<string, string>>;
   readonly terminal?: boolean;
+  /** A command around the program of a service that is checked, such as `unshare --mount`. */
+  readonly around?: (service: string) => readonly string[];
   /** Ctrl-C. */
   readonly signal?: AbortSignal;
   /** Called with all of standard error after each write to it. */
@@ -49,6 +52,20 @@ export const cliRun = async (args: readonly string[], options: CliOptions = {}):
       home: "/home/ada",
       user: "ada",
       now: () => Date.now(),
+      checkService: async (service, settings) => {
+        const main = path.resolve(import.meta.dirname, `../../services/${service}/src/main.ts`);
+        const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("HOLDFAST_"));
+        const env = { ...Object.fromEntries(inherited), ...settings };
+        const [program = "", ...before] = options.around?.(service) ?? [];
+        const command = program === "" ? [process.execPath] : [program, ...before, process.execPath];
+        const child = spawn(command[0] ?? "", [...command.slice(1), main, "check"], {
+          env,
+          stdio: ["ignore", "pipe", "pipe"],
+        });
+        const [printed, said] = await Promise.all([textOf(child.stdout), textOf(child.stderr)]);
+        text.err += said;
+        return printed;
+      },
       runController: async (given) => {
         const main = path.resolve(import.meta.dirname, "../../services/controller/src/main.ts");
         const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("HOLDFAST_"));

@@ -5,19 +5,38 @@ import { readFile } from "node:fs/promises";
 import os from "node:os";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
+import type { CheckedService } from "./frame/io.ts";
 import { configEnv, settingEnv } from "./frame/settings.ts";
 import { runCli } from "./run-cli.ts";
 
-const controllerMain = new URL("../../../services/controller/src/main.ts", import.meta.url);
+const mainOf = (service: string): string | undefined => {
+  const file = fileURLToPath(new URL(`../../../services/${service}/src/main.ts`, import.meta.url));
+  return existsSync(file) ? file : undefined;
+};
+
+/** The environment without what is not for the service: a setting that it does not know is a mistake to it. */
+const without = (isOther: (name: string) => boolean): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => !isOther(name)));
 
 const runController = async (args: readonly string[]): Promise<number | undefined> => {
-  if (!existsSync(controllerMain)) return undefined;
-  // A setting that is none of the controller's would be a mistake to it.
+  const main = mainOf("controller");
+  if (main === undefined) return undefined;
   const own: readonly string[] = [...Object.values(settingEnv), configEnv];
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !own.includes(name)));
-  const child = spawn(process.execPath, [fileURLToPath(controllerMain), ...args], { stdio: "inherit", env });
+  const env = without((name) => own.includes(name));
+  const child = spawn(process.execPath, [main, ...args], { stdio: "inherit", env });
   const [code] = (await once(child, "exit")) as [number | null];
   return code ?? 130;
+};
+
+const checkService = async (
+  service: CheckedService,
+  settings: Readonly<Record<string, string>>,
+): Promise<string | undefined> => {
+  const main = mainOf(service);
+  if (main === undefined) return undefined;
+  const env = { ...without((name) => name.startsWith("HOLDFAST_")), ...settings };
+  const child = spawn(process.execPath, [main, "check"], { stdio: ["ignore", "pipe", "inherit"], env });
+  return await text(child.stdout);
 };
 
 const interrupt = new AbortController();
@@ -50,6 +69,7 @@ process.exitCode = await runCli({
     user: os.userInfo().username,
     now: () => Date.now(),
     runController,
+    checkService,
     signal: interrupt.signal,
   },
 });

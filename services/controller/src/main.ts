@@ -2,12 +2,14 @@ import { randomUUID } from "node:crypto";
 import path from "node:path";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { ConfigError } from "@holdfast/shared/config/config-error";
+import { printFindings } from "@holdfast/shared/doctor/print-findings";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { runUntilSignal } from "@holdfast/shared/lifecycle";
 import { createLogger } from "@holdfast/shared/log/logger";
 import { createApp } from "./app.ts";
 import { isOfflineCommand, offlineCommands, runOffline } from "./backup/offline.ts";
 import { configSchema } from "./config.ts";
+import { examineController } from "./doctor/examine-controller.ts";
 
 /** What is wrong with the world as a setting describes it: whoever starts the service has to act, and no restart will help. */
 const settingBehind: Readonly<Record<string, string>> = {
@@ -26,7 +28,15 @@ const asConfigError = (error: unknown): unknown => {
 
 const [word, file] = process.argv.slice(2);
 
-if (isOfflineCommand(word)) {
+if (word === "check") {
+  const examine = () => examineController(loadConfig(configSchema, process.env));
+  process.exit(
+    await printFindings(
+      async () => await examine(),
+      (line) => process.stdout.write(line),
+    ),
+  );
+} else if (isOfflineCommand(word)) {
   const interrupt = new AbortController();
   process.once("SIGINT", () => interrupt.abort());
   try {
@@ -45,7 +55,9 @@ if (isOfflineCommand(word)) {
     process.exit(error instanceof ConfigError ? 78 : 1);
   }
 } else if (word !== undefined) {
-  process.stderr.write(`there is no ${word}: without a word the controller serves, or ${offlineCommands.join(", ")}\n`);
+  process.stderr.write(
+    `there is no ${word}: without a word the controller serves, or check, ${offlineCommands.join(", ")}\n`,
+  );
   process.exit(64);
 } else {
   await runUntilSignal(async (_signal, run) => {

@@ -1,19 +1,44 @@
 import { loadConfig } from "@holdfast/shared/config/config";
+import { printFindings } from "@holdfast/shared/doctor/print-findings";
 import { exitCodes, runUntilSignal } from "@holdfast/shared/lifecycle";
+import { createLogger } from "@holdfast/shared/log/logger";
 import { createApp } from "./app.ts";
 import { configSchema } from "./config.ts";
+import { askController } from "./controller-link-client.ts";
+import { examineAgent } from "./doctor/examine-agent.ts";
 
-await runUntilSignal(async (signal, run) => {
-  const config = loadConfig(configSchema, process.env);
-  const app = createApp(config, {
-    kill: () => process.kill(process.pid, "SIGKILL"),
-    // What is on disk is not known any more: end, and read it again.
-    fatal: (error) => {
-      app.log.error("the journal cannot be written", { error });
-      process.exit(exitCodes.software);
+const check = async (): Promise<number> => {
+  const log = createLogger({ level: "error", destination: { write: () => undefined } });
+  return await printFindings(
+    () => {
+      const config = loadConfig(configSchema, process.env);
+      const ask = (address: string) => askController(address, config.node, log);
+      return examineAgent({ config, ask, now: Date.now(), searchPath: process.env["PATH"] ?? "" });
     },
+    (line) => process.stdout.write(line),
+  );
+};
+
+const [word] = process.argv.slice(2);
+
+if (word === "check") {
+  process.exit(await check());
+} else if (word !== undefined) {
+  process.stderr.write(`there is no ${word}: without a word the agent serves, or check\n`);
+  process.exit(64);
+} else {
+  await runUntilSignal(async (signal, run) => {
+    const config = loadConfig(configSchema, process.env);
+    const app = createApp(config, {
+      kill: () => process.kill(process.pid, "SIGKILL"),
+      // What is on disk is not known any more: end, and read it again.
+      fatal: (error) => {
+        app.log.error("the journal cannot be written", { error });
+        process.exit(exitCodes.software);
+      },
+    });
+    run.setLogger(app.log);
+    await app.start(signal);
+    return app;
   });
-  run.setLogger(app.log);
-  await app.start(signal);
-  return app;
-});
+}

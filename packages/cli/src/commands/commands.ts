@@ -8,6 +8,7 @@ import { drainNode, forgetNode, listNodes, statsNode, statusNode, undrainNode } 
 import { deletePlugin, listPlugins, profilePlugin, statusPlugin } from "./plugin/plugin-commands.ts";
 import { overrideCommands } from "./repair/override-commands.ts";
 import { reportCommands } from "./repair/report-commands.ts";
+import { runDoctor } from "./run-doctor.ts";
 import { deleteSecret, listSecrets, putSecret } from "./secret-commands.ts";
 import { createGroup, deleteGroup, listGroups, statusGroup } from "./snapshot/group-commands.ts";
 import { createSnapshot, deleteSnapshot, listSnapshots, statusSnapshot } from "./snapshot/snapshot-commands.ts";
@@ -73,6 +74,7 @@ const subjects: readonly Command[] = [
   ...reportCommands,
   ...overrideCommands,
   watchEvents,
+  runDoctor,
   ...backupCommands,
 ];
 

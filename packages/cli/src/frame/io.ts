@@ -5,6 +5,8 @@ export interface Sink {
   readonly columns: number;
 }
 
+export type CheckedService = "controller" | "node-agent";
+
 export interface Io {
   readonly stdout: Sink;
   readonly stderr: Sink;
@@ -16,6 +18,8 @@ export interface Io {
   now(): number;
   /** Runs the controller's program beside this one, on this very terminal; undefined where there is none. */
   runController(args: readonly string[]): Promise<number | undefined>;
+  /** What the `check` of a service's program prints with these settings; undefined where the program is not. */
+  checkService(service: CheckedService, env: Readonly<Record<string, string>>): Promise<string | undefined>;
   /** Aborted by Ctrl-C. */
   readonly signal: AbortSignal;
 }

@@ -1,0 +1,104 @@
+/** What a controller tells of its cell, looked through for what somebody should know. */
+import { type Finding, fault, fine, warning } from "@holdfast/shared/doctor/finding";
+import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { VerificationScope } from "@holdfast/shared/gen/holdfast/v1/common";
+import { type Node, NodeState } from "@holdfast/shared/gen/holdfast/v1/node";
+import { type Plugin, PluginHealth } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { allPages, pageSize } from "../commands/all-pages.ts";
+import type { Clients } from "../frame/clients.ts";
+import { durationWords } from "../words/duration.ts";
+
+const skewMs = 5_000;
+const shownStuck = 20;
+
+const ofNode = (node: Node, now: number): readonly Finding[] => {
+  const found: Finding[] = [];
+  if (node.state === NodeState.NODE_STATE_SUSPECT)
+    found.push(
+      fault(
+        "node-silent",
+        node.name,
+        `its agent at ${node.address} is silent: ${node.stateMessage}`,
+        "look at the agent on that host (systemctl status holdfast-node-agent) and at the network between; its claims stay",
+      ),
+    );
+  if (node.blocked !== undefined)
+    found.push(fault("node-blocked", node.name, node.blocked.message, node.blocked.clearWith));
+  if (node.verificationScope === VerificationScope.VERIFICATION_SCOPE_OWN_NAMESPACE)
+    found.push(
+      warning(
+        "node-own-namespace",
+        node.name,
+        "its agent does not see the mounts of the host's other processes",
+        "run the agent as root in the host's PID namespace (compose: pid: host)",
+      ),
+    );
+  if (node.lastHeartbeat !== undefined && node.lastHeartbeat.getTime() - now > skewMs)
+    found.push(
+      warning(
+        "clock-skew",
+        node.name,
+        `was heard ${durationWords(node.lastHeartbeat.getTime() - now)} in the future of this machine: its clock and the controller's differ`,
+        "set both clocks by NTP (timedatectl set-ntp true)",
+      ),
+    );
+  for (const { plugin, health, healthMessage, blocked } of node.plugins) {
+    if (blocked !== undefined)
+      found.push(fault("plugin-quarantined", `${plugin} on ${node.name}`, blocked.message, blocked.clearWith));
+    else if (health === PluginHealth.PLUGIN_HEALTH_UNHEALTHY)
+      found.push(
+        fault(
+          "plugin-unhealthy",
+          `${plugin} on ${node.name}`,
+          healthMessage,
+          "look at the log of the plugin, and restart it",
+        ),
+      );
+  }
+  return found;
+};
+
+const ofPlugin = ({ name, schedulable, unschedulableBecause }: Plugin): readonly Finding[] =>
+  schedulable ? [] : [fault("plugin-unusable", name, unschedulableBecause, `holdfast plugin status ${name}`)];
+
+export const examineCell = async (clients: Clients, address: string, now: number): Promise<readonly Finding[]> => {
+  try {
+    const vet = await clients.repair.vet({ accept: false });
+    const found: Finding[] = vet.open
+      ? []
+      : [
+          fault(
+            "store-shut",
+            address,
+            `the store is not trusted, nothing is granted: ${vet.findings.map(({ message }) => message).join("; ")}`,
+            "holdfast repair vet shows what is missing; bring it back, or take it on you with --accept",
+          ),
+        ];
+    for await (const { nodes } of allPages((pageToken) => clients.nodes.listNodes({ pageSize, pageToken })))
+      found.push(...nodes.flatMap((node) => ofNode(node, now)));
+    for await (const { plugins } of allPages((pageToken) => clients.plugins.listPlugins({ pageSize, pageToken })))
+      found.push(...plugins.flatMap(ofPlugin));
+    const { stuck } = await clients.repair.listStuck({ pageSize: shownStuck, pageToken: "" });
+    for (const { namespace, volume, workload, blocked } of stuck)
+      found.push(
+        fault(
+          "stuck",
+          `${namespace}/${volume}${workload === "" ? "" : ` of ${workload}`}`,
+          `${blocked?.reason ?? ""}: ${blocked?.message ?? ""}`,
+          blocked?.clearWith || `holdfast volume explain ${volume} --namespace ${namespace}`,
+        ),
+      );
+    return [fine("controller", address, "answers"), ...found];
+  } catch (error) {
+    if (!isHoldfastError(error) || !["unavailable", "deadline", "unknown", "cancelled"].includes(error.kind))
+      throw error;
+    return [
+      fault(
+        "controller-unreachable",
+        address,
+        `does not answer: ${error.message}`,
+        "start the controller, or set --address, HOLDFAST_ADDRESS; beyond its own host it is reached only where HOLDFAST_LISTEN says so",
+      ),
+    ];
+  }
+};

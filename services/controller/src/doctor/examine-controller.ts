@@ -1,0 +1,84 @@
+/** `main.ts check`: what would keep a controller with these settings from its work. Changes nothing, and may run beside it. */
+import { existsSync } from "node:fs";
+import path from "node:path";
+import { systemClock } from "@holdfast/shared/async/clock";
+import { examineSockets } from "@holdfast/shared/doctor/examine-sockets";
+import { examineStateDir } from "@holdfast/shared/doctor/examine-state-dir";
+import { type Finding, fault, fine, warning } from "@holdfast/shared/doctor/finding";
+import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { isLoopback, parseAddress } from "@holdfast/shared/grpc/listen-address";
+import { createLogger } from "@holdfast/shared/log/logger";
+import type { ControllerConfig } from "../config.ts";
+import { createKeyFile } from "../secrets/key-file.ts";
+import { createStateFile } from "../store/state-file.ts";
+import { examineRedis } from "./examine-redis.ts";
+
+const examineStore = async (config: ControllerConfig): Promise<readonly Finding[]> => {
+  const url = config.store ?? `sqlite://${path.join(config.stateDir, "store.db")}`;
+  if (!url.startsWith("sqlite://"))
+    return await examineRedis({
+      url,
+      cell: config.cell,
+      declaredDurable: config.storeDurable,
+      clusterUid: createStateFile(config.stateDir, "store-cluster-uid").read(),
+      log: createLogger({ level: "error", destination: { write: () => undefined } }),
+      clock: systemClock,
+      random: Math.random,
+    });
+  const file = url.slice("sqlite://".length);
+  const place = await examineStateDir(path.dirname(file), "HOLDFAST_STORE");
+  if (place.some(({ level }) => level === "fault"))
+    return place.map((finding) => ({
+      ...finding,
+      id: finding.level === "fault" ? "store-file" : finding.id,
+      subject: file,
+    }));
+  return [fine("store", file, existsSync(file) ? "is there" : "will be made")];
+};
+
+const examineKeys = async ({ secretKeys }: ControllerConfig): Promise<readonly Finding[]> => {
+  if (secretKeys === undefined) return [];
+  try {
+    const { byId } = await createKeyFile(secretKeys).keys();
+    return [fine("secret-keys", secretKeys, `holds ${byId.size} keys`)];
+  } catch (error) {
+    return [
+      fault(
+        "secret-keys",
+        secretKeys,
+        isHoldfastError(error) ? error.message : String(error),
+        `make it with: echo "k1 $(openssl rand -base64 32)" > ${secretKeys} && chmod 600 ${secretKeys}`,
+      ),
+    ];
+  }
+};
+
+const examineListening = ({ listen, insecure }: ControllerConfig): readonly Finding[] => {
+  const address = parseAddress(listen);
+  if (address.kind === "unix" || isLoopback(address.host)) return [];
+  return insecure
+    ? [
+        warning(
+          "insecure",
+          listen,
+          "listens beyond this host without TLS: whoever reaches it is believed",
+          "keep that network to itself",
+        ),
+      ]
+    : [
+        fault(
+          "insecure",
+          listen,
+          "is no loopback address, and there is no TLS",
+          "listen on 127.0.0.1, or set HOLDFAST_INSECURE=1 on a network that you trust",
+        ),
+      ];
+};
+
+export const examineController = async (config: ControllerConfig): Promise<readonly Finding[]> => [
+  ...examineListening(config),
+  ...(await examineStateDir(config.stateDir, "HOLDFAST_STATE_DIR")),
+  ...(await examineStore(config)),
+  ...(await examineSockets(config.pluginDir, "HOLDFAST_PLUGIN_DIR")),
+  ...(await examineKeys(config)),
+];
