@@ -9,7 +9,7 @@ import { createLogger } from "@holdfast/shared/log/logger";
 import { createApp } from "./app.ts";
 import { isOfflineCommand, offlineCommands, runOffline } from "./backup/offline.ts";
 import { configSchema } from "./config.ts";
-import { examineController } from "./doctor/examine-controller.ts";
+import { doctorFindings } from "./doctor-wiring.ts";
 
 /** What is wrong with the world as a setting describes it: whoever starts the service has to act, and no restart will help. */
 const settingBehind: Readonly<Record<string, string>> = {
@@ -29,7 +29,7 @@ const asConfigError = (error: unknown): unknown => {
 const [word, file] = process.argv.slice(2);
 
 if (word === "check") {
-  const examine = () => examineController(loadConfig(configSchema, process.env));
+  const examine = () => doctorFindings(loadConfig(configSchema, process.env));
   process.exit(
     await printFindings(
       async () => await examine(),

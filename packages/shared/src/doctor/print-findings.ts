@@ -11,7 +11,7 @@ export const printFindings = async (
     findings = await examine();
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    findings = error.mistakes.map(({ field, description }) =>
+    findings = error.violations.map(({ field, description }) =>
       fault("settings", field, description, "docs/settings.md has every setting with its values"),
     );
   }

@@ -93,8 +93,9 @@ const examinePropagation = async ({ proc }: HostFacts, rootDir: string): Promise
 /** The path that a scheduler is told is one of the host. */
 const examineHostPath = async ({ proc }: HostFacts, rootDir: string): Promise<readonly Finding[]> => {
   const there = await nearestThere(rootDir);
-  const [own, hosts] = await Promise.all([stat(there), stat(path.join(proc, "1/root", there)).catch(() => undefined)]);
-  if (hosts === undefined)
+  const hostsRoot = path.join(proc, "1/root");
+  const [own, hosts] = await Promise.all([stat(there), stat(path.join(hostsRoot, there)).catch(() => undefined)]);
+  if (hosts === undefined && (await stat(`${hostsRoot}/`).catch(() => undefined)) === undefined)
     return [
       warning(
         "host-view",
@@ -103,7 +104,7 @@ const examineHostPath = async ({ proc }: HostFacts, rootDir: string): Promise<re
         "run the agent in the host's PID namespace (compose: pid: host)",
       ),
     ];
-  if (own.dev === hosts.dev && own.ino === hosts.ino)
+  if (own.dev === hosts?.dev && own.ino === hosts.ino)
     return [fine("host-path", rootDir, "is the same directory to the host")];
   return [
     fault(

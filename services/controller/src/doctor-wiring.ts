@@ -8,10 +8,10 @@ import { type Finding, fault, fine, warning } from "@holdfast/shared/doctor/find
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { isLoopback, parseAddress } from "@holdfast/shared/grpc/listen-address";
 import { createLogger } from "@holdfast/shared/log/logger";
-import type { ControllerConfig } from "../config.ts";
-import { createKeyFile } from "../secrets/key-file.ts";
-import { createStateFile } from "../store/state-file.ts";
-import { examineRedis } from "./examine-redis.ts";
+import type { ControllerConfig } from "./config.ts";
+import { examineRedis } from "./doctor/examine-redis.ts";
+import { createKeyFile } from "./secrets/key-file.ts";
+import { createStateFile } from "./store/state-file.ts";
 
 const examineStore = async (config: ControllerConfig): Promise<readonly Finding[]> => {
   const url = config.store ?? `sqlite://${path.join(config.stateDir, "store.db")}`;
@@ -75,7 +75,7 @@ const examineListening = ({ listen, insecure }: ControllerConfig): readonly Find
       ];
 };
 
-export const examineController = async (config: ControllerConfig): Promise<readonly Finding[]> => [
+export const doctorFindings = async (config: ControllerConfig): Promise<readonly Finding[]> => [
   ...examineListening(config),
   ...(await examineStateDir(config.stateDir, "HOLDFAST_STATE_DIR")),
   ...(await examineStore(config)),

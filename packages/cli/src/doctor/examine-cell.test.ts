@@ -1,0 +1,50 @@
+/** What a controller may tell that no cell of a test can be brought to quickly. */
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { expect, test } from "vitest";
+import type { Clients } from "../frame/clients.ts";
+import { examineCell } from "./examine-cell.ts";
+
+const now = Date.parse("2030-01-01T00:00:00Z");
+const blocked = { since: undefined, reason: "X", message: "it waits", missingProof: "", clearWith: "do this" };
+const node = {
+  name: "n",
+  address: "a:1",
+  state: 1,
+  stateMessage: "",
+  verificationScope: 1,
+  blocked: undefined,
+  lastHeartbeat: undefined,
+  plugins: [],
+};
+
+const cell = (over: { readonly open?: boolean; readonly nodes?: readonly object[] }): Clients =>
+  ({
+    repair: {
+      vet: async () => ({ open: over.open ?? true, findings: [{ message: "node n did not tell" }] }),
+      listStuck: async () => ({ stuck: [] }),
+    },
+    nodes: { listNodes: async () => ({ nodes: over.nodes ?? [], nextPageToken: "" }) },
+    plugins: { listPlugins: async () => ({ plugins: [], nextPageToken: "" }) },
+  }) as unknown as Clients;
+
+const ids = async (clients: Clients) =>
+  (await examineCell(clients, "c:1", now)).filter(({ level }) => level !== "ok").map(({ id }) => id);
+
+test("a store that is shut", async () => {
+  expect(await ids(cell({ open: false }))).toEqual(["store-shut"]);
+});
+
+test("nodes: blocked, in the future, without a view of the host; plugins: unhealthy, quarantined", async () => {
+  const plugin = { plugin: "p", health: 2, healthMessage: "no", blocked: undefined };
+  expect(await ids(cell({ nodes: [{ ...node, blocked }] }))).toEqual(["node-blocked"]);
+  expect(await ids(cell({ nodes: [{ ...node, lastHeartbeat: new Date(now + 60_000) }] }))).toEqual(["clock-skew"]);
+  expect(await ids(cell({ nodes: [{ ...node, verificationScope: 2 }] }))).toEqual(["node-own-namespace"]);
+  expect(await ids(cell({ nodes: [{ ...node, plugins: [plugin] }] }))).toEqual(["plugin-unhealthy"]);
+  expect(await ids(cell({ nodes: [{ ...node, plugins: [{ ...plugin, blocked }] }] }))).toEqual(["plugin-quarantined"]);
+});
+
+test("what is no silence of the controller is not taken for one", async () => {
+  const refused = new HoldfastError({ kind: "permission", reason: "PERMISSION_DENIED", message: "no" });
+  const clients = { repair: { vet: () => Promise.reject(refused) } } as unknown as Clients;
+  await expect(examineCell(clients, "c:1", now)).rejects.toBe(refused);
+});
