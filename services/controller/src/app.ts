@@ -160,6 +160,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       wakeVolume: (key) => wakeVolume(key),
     });
     const agents = createAgentGateway({ secrets, identity: { role: "controller", name: id }, log });
+    registry.onChange((node) => void (registry.get(node) ?? agents.forget(node)));
     await lifecycle.start("agents", () => () => agents.close());
     const pluginParts = await wirePlugins({
       lifecycle,

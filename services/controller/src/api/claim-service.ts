@@ -59,7 +59,7 @@ const createClaimWrites = (deps: ApiDeps): ClaimWrites => {
       const input = { position, node, namespace, live, noneLive, dryRun, reason };
       refuseAll(checks, () => validateReconcileWorkloads(input));
       const why = reason === "" ? "ReconcileWorkloads" : `ReconcileWorkloads: ${reason}`;
-      const found = await commands.reconcileWorkloads(input, callerOf(deps, context, why));
+      const found = await commands.reconcileWorkloads(input, callerOf(deps, context, why), context.signal);
       return reconciledMessage(found, dryRun);
     },
 

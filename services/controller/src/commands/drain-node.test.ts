@@ -109,7 +109,7 @@ describe("a drain", () => {
     expect(world.nodes.get("n1")?.record).toBe(open);
   });
 
-  it("of a node that died says so, and takes nothing from it", async () => {
+  it("[W10] [W11] of a node that died says so, and takes nothing from it", async () => {
     await world.claim("web", "n1", ["data"]);
     await world.idle();
     await drain({ mode: "release", deadlineMs: 60_000 });
@@ -225,6 +225,15 @@ describe("forgetting a node", () => {
     await expect(
       world.nodeCommands.forgetNode({ name: "n3", reason: "", dryRun: false }, caller),
     ).rejects.toMatchObject({ reason: "NODE_IN_USE" });
+  });
+
+  it("[I8] is refused from a store that may have lost what is on the node", async () => {
+    world.nodes.set("n1", {}, "suspect");
+    world.gate.set(false);
+    await expect(forget()).rejects.toMatchObject({ reason: "STORE_UNVETTED" });
+    await expect(forget(true)).rejects.toMatchObject({ reason: "STORE_UNVETTED" });
+    world.gate.set(true);
+    expect((await forget()).effects).not.toEqual([]);
   });
 
   it("says what it would do, does it, and again is no error", async () => {

@@ -2,6 +2,7 @@ import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast
 import { checkId } from "../domain/limits.ts";
 import type { NodeView } from "../ports.ts";
 import { checkReason, drainViewOf, type NodeCommandDeps, nodeInUse } from "./drain-node.ts";
+import { storeUnvetted } from "./errors.ts";
 import type { Consequence, ForgetNodeInput, NodeCommands } from "./node-model.ts";
 
 export const validateForget = ({ name, reason }: ForgetNodeInput): void => {
@@ -31,16 +32,19 @@ const consequenceOf = ({ record: { name, machineId, nodeEpoch, plugins, drain } 
 
 /**
  * Takes a node out of the records that holds nothing. That nothing has a claim, an attachment or a bar there is compared by the very
- * commit, so that no claim which is granted meanwhile is ever on a node that nobody knows.
+ * commit, so that no claim which is granted meanwhile is ever on a node that nobody knows; and only in a store that is vetted, since one
+ * that lost writes may have lost what is on the node (I8).
  */
 export const forgetNodeCommand =
   (deps: NodeCommandDeps): NodeCommands["forgetNode"] =>
   async (input, { who, why }) => {
     validateForget(input);
     const { name, dryRun, reason } = input;
-    const { nodes, clock } = deps;
+    const { nodes, clock, gate } = deps;
     const node = nodes.get(name);
     if (node === undefined) return gone(name);
+    // Records that may be older than what the node was given prove nothing about it.
+    if (!gate.state().open) throw storeUnvetted(gate.state().reason);
     if (node.live !== "suspect") throw notSuspect(node);
     const view = await drainViewOf(deps, node);
     if (view.remainingCount + view.queuedCount > 0) throw nodeInUse(view);

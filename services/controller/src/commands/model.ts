@@ -279,7 +279,7 @@ export interface Commands {
   releaseClaims(input: ReleaseClaimsInput, caller: Caller): Promise<readonly ClaimView[]>;
   /** Now, in the order of all claims. */
   listPosition(): Promise<string>;
-  reconcileWorkloads(input: ReconcileWorkloadsInput, caller: Caller): Promise<ReconciledWorkloads>;
+  reconcileWorkloads(input: ReconcileWorkloadsInput, caller: Caller, signal: AbortSignal): Promise<ReconciledWorkloads>;
   handOver(input: HandOverInput, caller: Caller): Promise<readonly ClaimView[]>;
   getClaim(input: GetClaimInput): Promise<ClaimView>;
   listClaims(filter: ClaimFilter, page: PageInput): Promise<Page<ClaimView>>;

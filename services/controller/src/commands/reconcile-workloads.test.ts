@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type ServedApi, serveApi } from "../../../../test/support/controller/served-api.ts";
 import { caller, capability, createWorld, type World } from "../../../../test/support/controller/world.ts";
 import { sample } from "../../../../test/support/full.ts";
@@ -15,6 +15,7 @@ afterEach(async () => {
   await world.close();
 });
 
+const never = new AbortController().signal;
 const shared = { capabilities: [capability("MULTI_NODE_MULTI_WRITER")] };
 
 const reconcile = async (change: Partial<ReconcileWorkloadsInput> & Pick<ReconcileWorkloadsInput, "position">) =>
@@ -29,6 +30,7 @@ const reconcile = async (change: Partial<ReconcileWorkloadsInput> & Pick<Reconci
       ...change,
     },
     caller,
+    never,
   );
 
 const alive = (...workloads: readonly string[]) => workloads.map((workload) => ({ namespace: "", workload }));
@@ -163,6 +165,28 @@ describe("reconciling workloads", () => {
     expect(await world.states("gone")).toEqual(["ACTIVE"]);
   });
 
+  it("ends with the caller who gives up while the store's history cannot be read, and releases nothing", async () => {
+    await world.claim("gone", "n1", ["shared"]);
+    await world.idle();
+    const position = await world.commands.listPosition();
+    await world.claim("young", "n2", ["shared"]);
+    await world.idle();
+    const gaveUp = new AbortController();
+    vi.spyOn(world.store, "watch").mockImplementation(async function* (_after, signal) {
+      gaveUp.abort(new Error("enough"));
+      await new Promise((_, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+        if (signal.aborted) reject(signal.reason);
+      });
+      yield* [];
+    });
+    const input = { node: "", namespace: "default", live: [], noneLive: true, dryRun: false, reason: "" };
+    await expect(world.commands.reconcileWorkloads({ ...input, position }, caller, gaveUp.signal)).rejects.toThrow(
+      "enough",
+    );
+    expect(await world.states("gone")).toEqual(["ACTIVE"]);
+  });
+
   it("reads what has claims, and never all volumes", async () => {
     for (let n = 0; n < 30; n += 1) await world.makeVolume(`idle-${n}`);
     await world.claim("gone", "n1", ["shared"]);
@@ -262,6 +286,7 @@ describe("in any order of claims, releases, lists and reconciliations", () => {
             const found = await own.commands.reconcileWorkloads(
               { ...input, position: text, live, noneLive: live.length === 0 },
               caller,
+              never,
             );
             const stale = [...wanted].filter(
               ([, claim]) =>

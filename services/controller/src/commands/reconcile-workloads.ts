@@ -7,6 +7,7 @@
  * R1 The claims are read before the position up to which events are read: the creation of each that is younger is among those. R2 Only
  * lives that were read are released, by their uid. R3 Without the whole history since the token nothing is released.
  */
+import { linkSignals } from "@holdfast/shared/async/signals";
 import { HoldfastError, invalidArgument, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { type Change, foldClaims, noChange } from "../domain/change.ts";
 import type { Claim } from "../domain/claim.ts";
@@ -77,11 +78,13 @@ const expired = (cause: unknown): HoldfastError =>
 export const createdSince = async (
   feed: Pick<Store, "head" | "watch">,
   position: string,
+  signal: AbortSignal,
 ): Promise<ReadonlySet<string>> => {
   const uids = new Set<string>();
   const head = await feed.head();
   if (head === position) return uids;
-  const done = new AbortController();
+  // Whoever gave up waits no longer for a store that is away.
+  const done = linkSignals(signal);
   try {
     for await (const event of feed.watch(position, done.signal)) {
       const uid = createdBy(event);
@@ -93,7 +96,9 @@ export const createdSince = async (
     throw error;
   } finally {
     done.abort(new DOMException("read", "AbortError"));
+    done.dispose();
   }
+  signal.throwIfAborted();
   throw expired(undefined);
 };
 
@@ -168,11 +173,11 @@ export const createWorkloadReconciliation = (
 ): Pick<Commands, "listPosition" | "reconcileWorkloads"> => ({
   listPosition: () => deps.feed.head(),
 
-  async reconcileWorkloads(input, caller) {
+  async reconcileWorkloads(input, caller, signal) {
     validateReconcileWorkloads(input);
     const { records, feed, clock } = deps;
     const { stale: found, live, releasing } = await sortClaims(records, input);
-    const young = found.length === 0 ? new Set<string>() : await createdSince(feed, input.position); // R1
+    const young = found.length === 0 ? new Set<string>() : await createdSince(feed, input.position, signal); // R1
     const stale = found.filter(({ claim }) => !young.has(claim.uid));
     const uids = new Set(stale.map(({ claim }) => claim.uid));
     const trace = traceOf(caller, clock.now());

@@ -32,6 +32,8 @@ export interface AgentGatewayOptions {
 }
 
 export interface ClosableAgentGateway extends AgentGateway {
+  /** It is no node any more: nothing is kept open for it. */
+  forget(node: string): void;
   close(): void;
 }
 
@@ -136,6 +138,11 @@ export const createAgentGateway = (options: AgentGatewayOptions): ClosableAgentG
     async inventory(node, signal) {
       const { client } = lineTo(node);
       return await readInventory(node, client.inventory({}, { signal, deadlineMs: inventoryDeadlineMs }));
+    },
+
+    forget(node) {
+      lines.get(node)?.channel.close();
+      lines.delete(node);
     },
 
     close() {

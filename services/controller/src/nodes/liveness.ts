@@ -18,6 +18,8 @@ export interface Heard {
 
 export interface Liveness {
   heard(node: string, beat: Heard): void;
+  /** It is no node any more. */
+  forget(node: string): void;
   last(node: string): (Heard & { readonly wall: number }) | undefined;
   live(node: string): Live;
   /** Whether the node was heard of within three periods, accepting or not. */
@@ -35,6 +37,7 @@ export const createLiveness = ({ clock, periodMs }: { readonly clock: Clock; rea
     heard(node, beat) {
       beats.set(node, { ...beat, at: clock.monotonic(), wall: clock.now() });
     },
+    forget: (node) => void beats.delete(node),
     last: (node) => beats.get(node),
     present(node) {
       const beat = beats.get(node);

@@ -349,13 +349,14 @@ describe("decisions of operators", () => {
     expect(lost).toBe(1);
   });
 
-  test("a node is forgotten only while nothing is on it, whatever this controller believes", async () => {
+  test("[I8] a node is forgotten only from a vetted store, and while nothing is on it, whatever this controller believes", async () => {
     await registry.register(header(), []);
     await occupy(0, true);
     expect(await registry.forget("n1", forget, nothing)).toBe("in use");
     expect(registry.get("n1")).toBeDefined();
     await occupy(1, false);
     expect(await registry.forget("n1", forget, nothing)).toBe("forgotten");
+    expect(commits.at(-1)).toMatchObject({ requiresVetted: true, alone: nothing });
     expect(registry.get("n1")).toBeUndefined();
     expect(registry.list()).toEqual([]);
     expect(heard.at(-1)).toBe("n1");
@@ -382,6 +383,17 @@ describe("decisions of operators", () => {
     const other = header({ machineId: "machine-2", journalUid: "journal-2", instance: "i9" });
     expect(await registry.register(other, [])).toMatchObject({ nodeEpoch: 5, registeredAt: clock.now() });
     expect(registry.get("n1")?.record.drain).toBeUndefined();
+  });
+
+  test("nothing is remembered here of the life of a node that was forgotten", async () => {
+    await registry.register(header(), []);
+    await registry.forget("n1", forget, nothing);
+    expect(registry.details("n1")).toBeUndefined();
+    expect(await registry.heartbeat(beat())).toEqual({ known: false, record: undefined });
+    // Nor does its silence make a noise.
+    const told = heard.length;
+    await clock.advance(period * 10);
+    expect(heard.length).toBe(told);
   });
 
   test("a forgotten node that comes back with its own journal is itself", async () => {

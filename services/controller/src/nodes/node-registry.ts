@@ -8,7 +8,6 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import { every } from "@holdfast/shared/async/every";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
-import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { NodePlugin, NodeRecord } from "../domain/node.ts";
 import type { NodeDecisions, Nodes, NodeView } from "../ports.ts";
@@ -18,6 +17,7 @@ import { createLiveness, type Live, missedBeats } from "./liveness.ts";
 import { createNameDisputes, type NameConflict } from "./name-disputes.ts";
 import { type ChangeOutcome, createNodeChanges } from "./node-changes.ts";
 import type { NodeStore, StoredNode } from "./node-store.ts";
+import { otherCluster } from "./other-cluster.ts";
 
 export interface AgentBeat {
   readonly node: string;
@@ -93,15 +93,21 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
   };
 
   const tell = (name: string): void => {
-    told.set(name, liveness.live(name));
+    if (known.has(name)) told.set(name, liveness.live(name));
     noteSince(name);
     for (const listener of [...listeners]) listener(name);
+  };
+
+  const drop = (name: string): void => {
+    known.delete(name);
+    liveness.forget(name);
+    told.delete(name);
   };
 
   const keep = (node: StoredNode): void => {
     const { name, forgottenAt } = node.record;
     if (forgottenAt === undefined) known.set(name, node);
-    else known.delete(name); // N5
+    else drop(name); // N5
   };
 
   const { change } = createNodeChanges({ nodes, known, keep });
@@ -241,7 +247,7 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
           unless,
         );
         if (stored === "crowded") return "in use";
-        if (stored === undefined) known.delete(name);
+        if (stored === undefined) drop(name);
         if (stored !== undefined)
           log.info("a node was forgotten", { node: name, who: stored.after.record.changedBy?.who });
         tell(name);
@@ -286,11 +292,3 @@ const outcomeOf = (stored: ChangeOutcome | "crowded" | undefined): ChangeOutcome
   if (stored === undefined || stored === "crowded") throw new Error("the decision about a node came to nothing");
   return stored;
 };
-
-const otherCluster = ({ name, clusterUid }: AgentHeader, wanted: string): HoldfastError =>
-  new HoldfastError({
-    kind: "precondition",
-    reason: "CLUSTER_MISMATCH",
-    message: `the agent of node ${name} belongs to installation ${clusterUid}, this is ${wanted}; point it at its own controllers, or empty the host and its state directory first`,
-    metadata: { cluster_uid: clusterUid, wanted },
-  });

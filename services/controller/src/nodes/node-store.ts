@@ -74,7 +74,8 @@ export const createNodeStore = ({ store, ids }: { readonly store: Store; readonl
         opId: ids.uuid(),
         writes: [{ ref, expectedRev, body: JSON.stringify(record), indexes, due: [] }],
         events: [{ type: "node", ref, body: JSON.stringify(noteOf(record)) }],
-        requiresVetted: false,
+        // What is proved by the absence of records is proved only by records that are all there (I8).
+        requiresVetted: alone !== undefined,
         ...(alone === undefined ? {} : { alone }),
       });
       if (!result.ok) return result.crowded === true ? "crowded" : undefined;
