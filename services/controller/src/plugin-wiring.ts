@@ -100,7 +100,10 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
     governor.renewed(plugin);
   };
   instances.onChange(look);
-  profiles.onChange(governor.renewed);
+  profiles.onChange((plugin) => {
+    governor.renewed(plugin);
+    instances.reconsider(plugin);
+  });
   const drivers = createPluginDrivers({
     store: deps.store,
     ids,

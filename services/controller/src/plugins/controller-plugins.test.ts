@@ -58,7 +58,13 @@ beforeEach(async () => {
   plugins = createControllerPlugins({
     instances: createPluginInstances({
       directory,
-      halves: { of: () => [], announced: () => announced, names: () => ["on-nodes"], onChange: () => () => true },
+      halves: {
+        of: () => [],
+        at: () => undefined,
+        announced: () => announced,
+        names: () => ["on-nodes"],
+        onChange: () => () => true,
+      },
       lines: { transportTo: () => expect.unreachable("no half is on a node"), forget: () => undefined },
       clock: systemClock,
       tracing: createTracing("test"),

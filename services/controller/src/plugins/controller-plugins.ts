@@ -30,7 +30,7 @@ import { createSnapshotCalls } from "./snapshot-calls.ts";
 import { createVolumeCalls } from "./volume-calls.ts";
 
 export interface ControllerPluginsOptions {
-  readonly instances: PluginInstances;
+  readonly instances: Omit<PluginInstances, "reconsider">;
   readonly guide: Pick<CallGuide, "held">;
   readonly secrets: Secrets;
   readonly log: Logger;

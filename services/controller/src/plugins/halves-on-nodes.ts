@@ -24,8 +24,9 @@ export interface HalfOnNode {
 }
 
 export interface HalvesOnNodes {
-  /** Ordered by the names of the nodes. */
+  /** All that are there, ordered by the names of the nodes. */
   of(plugin: string): readonly HalfOnNode[];
+  at(plugin: string, node: string): HalfOnNode | undefined;
   /**
    * What the node halves announce of the plugin's controller half. "no" only when every one that told says so: then there is no
    * ControllerPublish to wait for.
@@ -42,6 +43,8 @@ type Said = Tri | "silent";
 
 interface Known {
   readonly halves: Map<string, HalfOnNode>;
+  /** The same, in order: a plugin may have one on each of ten thousand nodes, and is asked for at every call. */
+  readonly ordered: HalfOnNode[];
   /** Nodes by what they say of the controller service. */
   readonly said: Record<Said, number>;
 }
@@ -99,6 +102,24 @@ const sameHalf = (a: HalfOnNode | undefined, b: HalfOnNode | undefined): boolean
     a.node.address === b.node.address &&
     JSON.stringify(a.facts) === JSON.stringify(b.facts));
 
+/** Where the node stands in the order, or would. */
+const placeOf = (ordered: readonly HalfOnNode[], name: string): number => {
+  let [from, to] = [0, ordered.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if ((ordered[middle]?.node.name ?? "") < name) from = middle + 1;
+    else to = middle;
+  }
+  return from;
+};
+
+const put = ({ halves, ordered }: Known, name: string, half: HalfOnNode | undefined): void => {
+  const replaced = halves.has(name) ? 1 : 0;
+  ordered.splice(placeOf(ordered, name), replaced, ...(half === undefined ? [] : [half]));
+  if (half === undefined) halves.delete(name);
+  else halves.set(name, half);
+};
+
 export const createHalvesOnNodes = (nodes: Pick<Nodes, "get" | "list" | "onChange">): HalvesOnNodes => {
   const plugins = new Map<string, Known>();
   /** What each node was counted with. */
@@ -113,7 +134,11 @@ export const createHalvesOnNodes = (nodes: Pick<Nodes, "get" | "list" | "onChang
   };
 
   const knownOf = (plugin: string): Known => {
-    const known = plugins.get(plugin) ?? { halves: new Map(), said: { yes: 0, no: 0, unknown: 0, silent: 0 } };
+    const known = plugins.get(plugin) ?? {
+      halves: new Map(),
+      ordered: [],
+      said: { yes: 0, no: 0, unknown: 0, silent: 0 },
+    };
     plugins.set(plugin, known);
     return known;
   };
@@ -139,8 +164,7 @@ export const createHalvesOnNodes = (nodes: Pick<Nodes, "get" | "list" | "onChang
       }
       const half = view === undefined || found === undefined ? undefined : halfOf(view, found);
       const same = sameHalf(known.halves.get(name), half);
-      if (half === undefined) known.halves.delete(name);
-      else if (!same) known.halves.set(name, half);
+      if (!same) put(known, name, half);
       if (!same || announced(plugin) !== said) changed.push(plugin);
       if (nobody(known)) plugins.delete(plugin);
     }
@@ -153,8 +177,8 @@ export const createHalvesOnNodes = (nodes: Pick<Nodes, "get" | "list" | "onChang
   nodes.onChange(look);
 
   return {
-    of: (plugin) =>
-      [...(plugins.get(plugin)?.halves.values() ?? [])].sort((a, b) => (a.node.name < b.node.name ? -1 : 1)),
+    of: (plugin) => plugins.get(plugin)?.ordered ?? [],
+    at: (plugin, node) => plugins.get(plugin)?.halves.get(node),
     announced,
     names: () => [...plugins.keys()],
     onChange(listener) {

@@ -47,12 +47,13 @@ let clock: ReturnType<typeof createManualClock>;
 const ok: WireReply = { bytes: new Uint8Array() };
 const gone: WireReply = { failure: { code: "UNAVAILABLE", message: "gone", sent: true } };
 
-const build = ({ local, besideOnly = false }: { local?: PluginConnection; besideOnly?: boolean } = {}) => {
+const build = ({ local, besideOnly = () => false }: { local?: PluginConnection; besideOnly?: () => boolean } = {}) => {
   clock = createManualClock();
   const instances = createPluginInstances({
     directory: { list: () => (local === undefined ? [] : [local]), onChange: () => () => undefined },
     halves: {
       of: () => halves,
+      at: (_plugin, node) => halves.find((one) => one.node.name === node),
       announced: () => "yes",
       names: () => ["p"],
       onChange(listener) {
@@ -75,7 +76,7 @@ const build = ({ local, besideOnly = false }: { local?: PluginConnection; beside
     random: () => 0.5,
     guide: trusting,
     reading: (_plugin, method, code) => readings[`${method} ${code}`] ?? code,
-    besideControllerOnly: () => besideOnly,
+    besideControllerOnly: besideOnly,
   });
   const plugins = createControllerPlugins({
     instances,
@@ -156,7 +157,7 @@ describe("a controller half on nodes", () => {
   });
 
   test("is not called when the profile keeps the plugin's secrets with the controllers", async () => {
-    const { detach, plugins } = build({ besideOnly: true });
+    const { detach, plugins } = build({ besideOnly: () => true });
     expect(await detach()).toMatchObject({ kind: "unknown", failure: { reason: "PLUGIN_NOT_READY" } });
     expect(plugins.facts("p").reason).toContain("beside the controller");
     expect(calls).toEqual([]);
@@ -171,6 +172,42 @@ describe("a controller half on nodes", () => {
     halves = [half("b")];
     changed();
     expect(forgotten).toEqual(["a"]);
+  });
+
+  test("is found among ten thousand without looking at them all, and changes of the others are nobody's news", async () => {
+    let looks = 0;
+    halves = Array.from({ length: 10_000 }, (_, n) => ({
+      ...half(`n${String(n).padStart(5, "0")}`),
+      get usable() {
+        looks += 1;
+        return true;
+      },
+    }));
+    const { detach, instances } = build();
+    const heard: string[] = [];
+    instances.onChange((plugin) => void heard.push(plugin));
+    changed();
+    for (let n = 0; n < 10; n += 1) await detach();
+    expect(new Set(calls)).toEqual(new Set(["ControllerUnpublishVolume at n00000"]));
+    expect(looks).toBeLessThan(100);
+    halves.splice(5_000, 1);
+    changed();
+    expect(heard).toEqual(["p"]);
+    halves.shift();
+    changed();
+    expect(heard).toEqual(["p", "p"]);
+  });
+
+  test("is called as soon as the profile allows it", () => {
+    let besideOnly = true;
+    const { instances } = build({ besideOnly: () => besideOnly });
+    const heard: string[] = [];
+    instances.onChange((plugin) => void heard.push(plugin));
+    expect(instances.current("p")).toBeUndefined();
+    instances.reconsider("p");
+    besideOnly = false;
+    instances.reconsider("p");
+    expect([heard.length, instances.current("p")?.at.node]).toEqual([2, "a"]);
   });
 
   test("a driver that answers NOT_FOUND to a detach for everything is believed only where its profile says so", async () => {

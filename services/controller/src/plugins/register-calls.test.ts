@@ -46,7 +46,13 @@ beforeEach(async () => {
   plugins = createControllerPlugins({
     instances: createPluginInstances({
       directory,
-      halves: { of: () => [], announced: () => "unknown", names: () => [], onChange: () => () => true },
+      halves: {
+        of: () => [],
+        at: () => undefined,
+        announced: () => "unknown",
+        names: () => [],
+        onChange: () => () => true,
+      },
       lines: { transportTo: () => expect.unreachable("no half is on a node"), forget: () => undefined },
       clock: systemClock,
       tracing,

@@ -46,6 +46,8 @@ interface Line {
   readonly client: GrpcClient<typeof AgentServiceDefinition>;
 }
 
+/** gRPC's connectivity state, by the number of its specification. */
+const READY = 2;
 /** T3 */
 const answerMs = 2_000;
 /** A host that vanished without a word is noticed within ten seconds. Sent only during calls. */
@@ -107,18 +109,21 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
     node: string,
     { signal, deadlineMs }: WireOptions,
   ): Promise<{ readonly failure: WireFailure } | undefined> => {
-    if (signal.aborted) return unsent("CANCELLED", "given up before it was sent");
-    const given = new Promise<"given up">((resolve) =>
-      signal.addEventListener("abort", () => resolve("given up"), { once: true }),
-    );
+    const givenUp = unsent("CANCELLED", "given up before it was sent");
+    if (signal.aborted) return givenUp;
+    if (line.channel.getConnectivityState(true) === READY) return undefined;
+    const given = Promise.withResolvers<"given up">();
+    const giveUp = (): void => given.resolve("given up");
+    signal.addEventListener("abort", giveUp, { once: true });
     const until = new Date(clock.now() + Math.min(connectMs, deadlineMs));
     const ready = waitForChannelReady(line.channel, until).then(
       () => "ready" as const,
       () => "away" as const,
     );
-    const state = await Promise.race([ready, given]);
+    const state = await Promise.race([ready, given.promise]);
+    signal.removeEventListener("abort", giveUp);
     if (state === "ready") return undefined;
-    if (state === "given up") return unsent("CANCELLED", "given up before it was sent");
+    if (state === "given up") return givenUp;
     return unsent("UNAVAILABLE", `the agent of node ${node} at ${line.address} cannot be reached`);
   };
 
