@@ -105,6 +105,33 @@ test("the same requests at both make each volume once, and a watch at one tells 
   await watching;
 });
 
+test("storage that both are asked to register at once, under several names, gets one record", async () => {
+  const [one, two] = [await start("one"), await start("two")];
+  const disks = Array.from({ length: 8 }, (_, i) => `disk-${i}`);
+  for (const id of disks) backend.addVolume({ id });
+  const register = (at: typeof one, id: string, externalId: string) =>
+    at.registerVolume({
+      namespace: "default",
+      id,
+      plugin: "sim.holdfast.dev",
+      externalId,
+      capabilities: [{ attachmentMode: 1, accessMode: 1 }],
+      waitFor,
+    });
+  for (const disk of disks) {
+    const answers = await Promise.allSettled(
+      [one, two, one, two].map((at, i) => register(at, `${disk}-as-${i}`, disk)),
+    );
+    const made = answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value.volume] : []));
+    expect(made.map((volume) => volume?.state)).toEqual([VolumeState.VOLUME_STATE_AVAILABLE]);
+    for (const answer of answers)
+      if (answer.status === "rejected") expect(answer.reason).toMatchObject({ reason: "VOLUME_EXISTS" });
+  }
+  expect((await one.listVolumes({})).volumes.map(({ externalId }) => externalId).sort()).toEqual(disks);
+  expect(backend.state().volumes.size).toBe(disks.length);
+  expect(backend.violations()).toEqual([]);
+});
+
 test("while both are at work one of them makes the calls of a plugin, also for what the other was asked for", async () => {
   const [one, two] = [await start("one"), await start("two")];
   let made = 0;

@@ -233,6 +233,30 @@ describe("RegisterVolume", () => {
     });
   });
 
+  it("finds the mark also when the record is forgotten between the look and the commit", async () => {
+    const { externalId } = await world.makeVolume("data");
+    world.backend.script("delete", { kind: "dropped" });
+    await remove("data");
+    await world.idle();
+    const { get } = world.store;
+    let looks = 0;
+    world.store.get = async (ref) => {
+      const found = await get(ref);
+      if (!ref.key.startsWith("~delete/")) return found;
+      looks += 1;
+      if (looks === 1)
+        await world.records.change({ namespace: "default", id: "data" }, () => ({
+          volume: null,
+          ended: [],
+          notes: [],
+        }));
+      return found;
+    };
+    await expect(register("other", { externalId })).rejects.toMatchObject({ reason: "EXTERNAL_VOLUME_LEAVING" });
+    expect(looks).toBeGreaterThan(1);
+    await expect(world.volume("other")).rejects.toMatchObject({ reason: "VOLUME_NOT_FOUND" });
+  });
+
   it("refuses storage that is deleted, after an attempt without answer, but not after a clean one", async () => {
     const doubtful = await world.makeVolume("a");
     const clean = await world.makeVolume("b");
