@@ -2,7 +2,9 @@ import { describe, expect, it } from "vitest";
 import { detached, detachUnknown } from "./attach-change.ts";
 import { noAttempts } from "./outcome.ts";
 import {
+  isOwnedSince,
   orphanDetachWanted,
+  orphanOwned,
   reattached,
   reattachFailed,
   reattachNotWanted,
@@ -34,6 +36,15 @@ describe("an orphan attachment whose removal was approved", () => {
     expect(orphanDetachWanted(before, orphan, at).volume).toBe(before);
   });
 
+  it("is given up, not detached, once the record owns an attachment to the same node of the backend", () => {
+    const unknown = { ...orphan, node: "driver:id-n2", state: "DETACHING" as const, owed: owed("orphan") };
+    const registered = attachmentRecord("n2");
+    const before = volumeRecord([claimRecord("a", { state: "ACTIVE", node: "n2", epoch })], [unknown, registered]);
+    expect(isOwnedSince(before, "driver:id-n2")).toBe(true);
+    expect(isOwnedSince(before, "n2")).toBe(false);
+    expect(orphanOwned(before, "driver:id-n2", at).volume?.attachments).toEqual({ n2: registered });
+  });
+
   it("waits for the call of the volume that is in progress", () => {
     const intent = { op: "attach", node: "n3", epoch, issuer: "c/1", opId: "op-1" } as const;
     expect(
@@ -63,6 +74,12 @@ describe("an attachment that the backend has lost", () => {
     const done = reattached(started, "n1", { device: "/dev/x" }, at).volume;
     expect(done?.attachments["n1"]).toEqual(attachmentRecord("n1", { publishContext: { device: "/dev/x" } }));
     expect(done?.intent).toBeUndefined();
+  });
+
+  it("is not made again for claims that are being released", () => {
+    const going = claimRecord("a", { state: "RELEASING", epoch, goal: "released" });
+    const before = volumeRecord([going], [attachmentRecord("n1")]);
+    expect(reattachWanted(before, "n1", at).volume).toBe(before);
   });
 
   it.each(["ATTACHING", "DETACHING"] as const)("is not made again while it is %s", (state) => {

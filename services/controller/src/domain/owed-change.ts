@@ -1,4 +1,5 @@
-import { type Change, noChange, volumeNote } from "./change.ts";
+import { type Change, noChange, volumeNote, withoutKey } from "./change.ts";
+import { holds } from "./claim-machine.ts";
 import type { Moment } from "./moment.ts";
 import { type Blocked, type Failure, noAttempts } from "./outcome.ts";
 import { failedAttempt } from "./retry.ts";
@@ -52,11 +53,39 @@ export const orphanDetachWanted = (volume: VolumeRecord, attachment: Attachment,
   return told(withAttachment(volume, orphan, at.now));
 };
 
+/**
+ * A node that nobody knew has registered since, and the record owns its attachment now: the approval was for another one, and its
+ * detach would take the volume from under its user (I2).
+ */
+export const isOwnedSince = (volume: VolumeRecord, node: string): boolean => {
+  const orphan = volume.attachments[node];
+  return (
+    orphan?.owed?.why === "orphan" &&
+    Object.values(volume.attachments).some((other) => other.node !== node && other.nodeId === orphan.nodeId)
+  );
+};
+
+export const orphanOwned = (volume: VolumeRecord, node: string, at: Moment): Change => {
+  if (!isOwnedSince(volume, node)) return noChange(volume);
+  const { intent, ...rest } = volume;
+  return told({
+    ...rest,
+    ...(intent === undefined || intent.node === node ? {} : { intent }),
+    attachments: withoutKey(volume.attachments, node),
+    updatedAt: at.now,
+  });
+};
+
+/** Somebody holds the volume there and wants to go on. */
+const isWantedOn = (volume: VolumeRecord, node: string): boolean =>
+  Object.values(volume.claims).some((c) => c.node === node && c.goal === "active" && holds[c.state]);
+
 /** The backend does not show an attachment that claims hold: it is made again. Nothing is taken from its users. */
 export const reattachWanted = (volume: VolumeRecord, node: string, at: Moment): Change => {
   const attachment = volume.attachments[node];
   if (attachment?.state !== "ATTACHED" || !attachment.needsCalls || attachment.owed !== undefined)
     return noChange(volume);
+  if (!isWantedOn(volume, node)) return noChange(volume);
   return told(withAttachment(volume, { ...attachment, owed: owing("missing", at.now) }, at.now));
 };
 

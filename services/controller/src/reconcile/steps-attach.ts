@@ -13,6 +13,7 @@ import { doubted } from "../domain/doubt.ts";
 import { isOfOtherMachine } from "../domain/grant.ts";
 import type { Moment } from "../domain/moment.ts";
 import type { Failure, Outcome } from "../domain/outcome.ts";
+import { isOwnedSince, orphanOwned } from "../domain/owed-change.ts";
 import { type Attachment, type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import { learnFromAttach } from "./learn-from-attach.ts";
 import { changeWithSets } from "./set-failure.ts";
@@ -145,6 +146,8 @@ const detachFailed = (volume: VolumeRecord, node: string, failure: Failure, at: 
 /** ControllerUnpublishVolume until it is known to be done. Only ever after a proof of release, which the state carries (I2). */
 export const detachStep: StepHandler<"detach"> = async (deps, { node, uid }, { volume, traceId }) => {
   const { plugins, slots, signal, records } = deps;
+  if (isOwnedSince(volume, node))
+    return (await records.change(volume, (v, at) => orphanOwned(v, node, at), { traceId })).changed;
   if (volume.intent === undefined)
     return (await records.change(volume, (v, at) => detachStarted(v, node, at), { traceId })).changed;
   if (!plugins.facts(volume.plugin).ready || !(await provedUnused(deps, volume, node))) return false;
@@ -159,6 +162,7 @@ export const detachStep: StepHandler<"detach"> = async (deps, { node, uid }, { v
     const now = await currentOf(deps, volume);
     const attachment = now?.attachments[node];
     if (now?.intent?.op !== "detach" || now.intent.node !== node || attachment?.state !== "DETACHING") return undefined;
+    if (isOwnedSince(now, node)) return undefined;
     const attempt = ((now.claims[uid] ?? attachment.owed)?.attempts.count ?? 0) + 1;
     const answer = await settle(deps, "detach", () =>
       plugins.unpublish(now, attachment, { signal, attempt, claim: uid }),

@@ -13,18 +13,21 @@ let names: string[];
 let starts: { readonly plugin: string; readonly at: number }[];
 let answer: (plugin: string, options: PassOptions | undefined) => Promise<PassResult>;
 let sweep: Sweep;
+let awaited: boolean;
 
 beforeEach(() => {
   clock = createManualClock();
   life = new AbortController();
   names = ["a"];
   starts = [];
+  awaited = false;
   answer = async () => clean;
   const pass: TwoWayPass = {
     run: (plugin, options) => {
       starts.push({ plugin, at: clock.now() });
       return answer(plugin, options);
     },
+    awaited: () => awaited,
   };
   sweep = createSweep({
     pass,
@@ -100,6 +103,10 @@ describe("the sweep", () => {
     await pass(3 * intervalMs);
     expect(pauses).toBeGreaterThan(intervalMs / 3);
     expect(pauses).toBeLessThanOrEqual(intervalMs);
+    // Somebody waits for a scan of his own: no pause is worth that.
+    awaited = true;
+    await pass(3 * intervalMs);
+    expect(pauses).toBe(0);
   });
 
   test("forgets a plugin that is gone", async () => {

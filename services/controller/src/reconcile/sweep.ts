@@ -43,6 +43,7 @@ interface Turn {
 const lookMs = 5_000;
 /** The share of the interval over which the pages of one pass are spread. */
 const spread = 0.5;
+const shortMs = 1_000;
 const longestPauseMs = 30_000;
 const slowest = 8;
 
@@ -76,7 +77,10 @@ export const createSweep = (deps: SweepDeps): Sweep => {
       const result = await pass.run(plugin, {
         afterPage: async (progress) => {
           turn.running = progress;
-          if (pauseMs > 0) await clock.sleep(pauseMs, signal);
+          // In short pauses, so that who waits for a scan does not wait for them.
+          const until = clock.monotonic() + pauseMs;
+          while (clock.monotonic() < until && !pass.awaited(plugin))
+            await clock.sleep(Math.min(shortMs, until - clock.monotonic()), signal);
         },
       });
       turn.last = { ...result, at: clock.now() };

@@ -39,6 +39,8 @@ export type PassResult = PassProgress & {
 export interface TwoWayPass {
   /** One at a time for each plugin. */
   run(plugin: string, options?: PassOptions): Promise<PassResult>;
+  /** Somebody waits for the one that runs to end. */
+  awaited(plugin: string): boolean;
 }
 
 const pageSize = 500;
@@ -50,7 +52,12 @@ export const createTwoWayPass = (deps: TwoWayDeps): TwoWayPass => {
   const { records, listings, nodes, gate, clock, signal: life } = deps;
   const lanes = createKeyedLanes();
   const suspectedBefore = new Map<string, ReadonlySet<string>>();
-  const redriven = new Map<string, number>();
+  const redrives = new Map<string, Map<string, number>>();
+  const redrivenOf = (plugin: string): Map<string, number> => {
+    const known = redrives.get(plugin) ?? new Map<string, number>();
+    redrives.set(plugin, known);
+    return known;
+  };
 
   const fresh = (plugin: string): Gathered => ({
     plugin,
@@ -90,7 +97,7 @@ export const createTwoWayPass = (deps: TwoWayDeps): TwoWayPass => {
     // Rows may come twice: one that shows the pair is enough.
     for (const node of verdict.shown) {
       all.missing.delete(pairKey(pairOf(node)));
-      redriven.delete(pairKey(pairOf(node)));
+      redrivenOf(all.plugin).delete(pairKey(pairOf(node)));
     }
     for (const node of verdict.back)
       await records.change(owner, (v, at) =>
@@ -172,6 +179,8 @@ export const createTwoWayPass = (deps: TwoWayDeps): TwoWayPass => {
       for (const finding of all.found.values()) await deps.orphans.found(finding);
       return { ...progress, orphans: all.found.size, redriven: 0, unproven: 0, gap };
     }
+    const redriven = redrivenOf(plugin);
+    for (const key of redriven.keys()) if (!all.missing.has(key)) redriven.delete(key); // T4
     const settled = await settleSuspects(deps, all, {
       before: suspectedBefore.get(plugin) ?? new Set(),
       redriven,
@@ -181,5 +190,8 @@ export const createTwoWayPass = (deps: TwoWayDeps): TwoWayPass => {
     return { ...progress, orphans: settled.orphans, redriven: settled.redriven, unproven: settled.suspects.size };
   };
 
-  return { run: (plugin, options = {}) => lanes.run(plugin, options.signal ?? life, () => both(plugin, options)) };
+  return {
+    run: (plugin, options = {}) => lanes.run(plugin, options.signal ?? life, () => both(plugin, options)),
+    awaited: (plugin) => lanes.waiting(plugin) > 0,
+  };
 };

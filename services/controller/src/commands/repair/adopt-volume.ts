@@ -63,6 +63,8 @@ export const adoptVolumeCommand = (deps: RepairVerbDeps & CommandDeps): Verb<Ado
     const id = audit.newId(clock.now());
     const entry = auditEntry("AdoptVolume", input, caller, judgement);
     await registerVolumeCommand(deps, true, { id, entry })(registration(input), caller);
+    const raced = await doneBefore(audit, "AdoptVolume", input.requestId, judgement.subject);
+    if (raced !== undefined) return raced;
     const { effects } = judgement;
     // Somebody may have registered the very same meanwhile: then nothing was done for this word.
     const stored = (await audit.get(id)) !== undefined;

@@ -198,6 +198,38 @@ describe("RemoveOrphan", () => {
     expect(world.backend.calls.filter((c) => c.startsWith("unpublish") || c.startsWith("delete"))).toHaveLength(2);
   });
 
+  test("of a node that registers and gets the volume before the detach, it is given up and takes nothing away", async () => {
+    const { externalId } = await world.makeVolume("data");
+    await settled();
+    world.backend.attach(externalId, "n4");
+    const orphan = kindOf(orphansIn(await scan()), OrphanKind.ORPHAN_KIND_ATTACHMENT);
+    expect(orphan.node).toBe("");
+    // No call is made yet: the plugin is away.
+    world.backend.setFacts({ ready: false });
+    await remove(orphan.id);
+    await world.idle();
+    const intent = (await world.volume("data")).intent;
+    expect(intent === undefined || intent.node === "driver:n4").toBe(true);
+    world.backend.setFacts({ ready: true });
+    world.nodes.set("n4", {});
+    await world.claim("job", "n4", ["data"], { queue: { enabled: true, deadlineMs: undefined } });
+    await world.pass(120_000, 5_000);
+    expect(await world.states("job")).toEqual(["ACTIVE"]);
+    expect(world.backend.attachments()).toEqual([`${externalId}@n4`]);
+    expect(Object.keys((await world.volume("data")).attachments)).toEqual(["n4"]);
+  });
+
+  test("two at once with one request id are one", async () => {
+    await planted();
+    const storage = kindOf(orphansIn(await scan()), OrphanKind.ORPHAN_KIND_STORAGE);
+    const { outcome } = await api.repair.removeOrphan({ orphanId: storage.id, ...words, dryRun: true });
+    const asked = { orphanId: storage.id, ...words, confirm: outcome?.confirmWith ?? "", requestId: "once" };
+    const [a, b] = await Promise.all([api.repair.removeOrphan(asked), api.repair.removeOrphan(asked)]);
+    expect(a?.outcome?.auditId).toBe(b?.outcome?.auditId);
+    await world.idle();
+    expect(world.backend.calls.filter((c) => c.startsWith("delete"))).toEqual(["delete ext-leaked"]);
+  });
+
   test("other words, no evidence, no reason: nothing is done", async () => {
     await planted();
     const orphan = kindOf(orphansIn(await scan()), OrphanKind.ORPHAN_KIND_STORAGE);

@@ -63,6 +63,11 @@ export const removeOrphanCommand = (deps: RemoveOrphanDeps): RemoveOrphan => {
     }
   };
 
+  const whereOf = async (auditId: string): Promise<Pick<OrphanRemoval, "namespace" | "volume">> => {
+    const subject = (await deps.audit.get(auditId))?.subject;
+    return { namespace: subject?.namespace ?? "", volume: subject?.volume ?? "" };
+  };
+
   return async (input, caller) => {
     refuse([
       ...(input.orphanId === "" ? [{ field: "orphan_id", description: "is required" }] : []),
@@ -74,12 +79,16 @@ export const removeOrphanCommand = (deps: RemoveOrphanDeps): RemoveOrphan => {
     const { audit } = deps;
     const asked = { orphan: input.orphanId };
     const before = input.dryRun ? undefined : await doneBefore(audit, "RemoveOrphan", input.requestId, asked);
-    if (before !== undefined) {
-      const subject = (await audit.get(before.auditId))?.subject;
-      return { outcome: before, namespace: subject?.namespace ?? "", volume: subject?.volume ?? "" };
-    }
+    if (before !== undefined) return { outcome: before, ...(await whereOf(before.auditId)) };
     const orphan = await deps.orphans.get(input.orphanId);
     if (orphan === undefined) throw orphanNotFound(input.orphanId);
-    return await remove(input, orphan, caller);
+    try {
+      return await remove(input, orphan, caller);
+    } catch (error) {
+      // The same request at the same time was faster: its record answers both.
+      const raced = input.dryRun ? undefined : await doneBefore(audit, "RemoveOrphan", input.requestId, asked);
+      if (raced === undefined) throw error;
+      return { outcome: raced, ...(await whereOf(raced.auditId)) };
+    }
   };
 };
