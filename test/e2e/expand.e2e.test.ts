@@ -163,6 +163,29 @@ describe.skipIf(!root)("[C59] [C61] [C62] sizes and parameters of the simulated 
     await expectClean(cluster);
   });
 
+  it("[W54] tells of figures on each node, and of a node whose agent does not answer", async () => {
+    await makeVolume(cluster, "v3");
+    const claim = await claimVolume(cluster, "v3");
+    const figures = async () => (await cluster.volumes.getVolumeStats({ namespace, id: "v3" })).nodes;
+    expect(await figures()).toMatchObject([{ node: "node-a", error: undefined, claimUids: [claim.uid] }]);
+    await cluster.node("node-a").agent().kill("SIGKILL");
+    const silent = await until(
+      "the silence to be told",
+      async () => {
+        const [one] = await figures();
+        return one?.error === undefined ? undefined : one;
+      },
+      60_000,
+    );
+    expect(silent).toMatchObject({ node: "node-a", error: { reason: "NODE_NOT_READY" } });
+    expect(silent.usage.length).toBeGreaterThan(0);
+    await cluster.node("node-a").startAgent();
+    await until("figures again", async () => (await figures())[0]?.error === undefined, 60_000);
+    await released(cluster, "w-v3");
+    await persistently("the deletion", () => removeVolume(cluster, "v3"));
+    await expectClean(cluster);
+  });
+
   it("[C62] modifies; a key that the plugin does not take leaves all as it was; lost answers are asked for again", async () => {
     await makeVolume(cluster, "v2");
     await cluster.backend.client.setFaults([

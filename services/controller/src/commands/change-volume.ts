@@ -11,15 +11,19 @@ export const traceOf = ({ clock }: Pick<CommandDeps, "clock">, { traceparent }: 
 export const changeVolume = async (
   { records }: Pick<CommandDeps, "records">,
   ref: VolumeRef,
-  { who, why }: Caller,
+  caller: Caller,
   decide: Decide,
 ): Promise<VolumeView> => {
-  const { volume, rev } = await records.change(ref, (found, at) => {
-    if (found.state !== "AVAILABLE" || found.goal !== "present") throw volumeNotAvailable(found);
-    const change = decide(found, at);
-    if (change.volume === null || change.volume === found) return change;
-    return { ...change, volume: { ...change.volume, changedBy: { who, why } } };
-  });
+  const { volume, rev } = await records.change(
+    ref,
+    (found, at) => {
+      if (found.state !== "AVAILABLE" || found.goal !== "present") throw volumeNotAvailable(found);
+      const change = decide(found, at);
+      if (change.volume === null || change.volume === found) return change;
+      return { ...change, volume: { ...change.volume, changedBy: { who: caller.who, why: caller.why } } };
+    },
+    { by: caller },
+  );
   if (volume === null) throw volumeNotFound(ref);
   return { volume, rev };
 };

@@ -1,5 +1,5 @@
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import type { Change } from "../domain/change.ts";
+import { type Change, noChange } from "../domain/change.ts";
 import { expansionDropped, expansionNudged, expansionStarted, expansionWanted } from "../domain/expand-change.ts";
 import { judgeWish } from "../domain/expand-wish.ts";
 import type { ExpandPlan, SizeRange } from "../domain/expansion.ts";
@@ -42,6 +42,18 @@ const wish = (volume: VolumeRecord, range: SizeRange, plan: ExpandPlan, trace: V
   return started.volume === wanted.volume ? wanted : started;
 };
 
+/**
+ * The same wish once more. One that waits for the volume to be unused is tried in use after all when the plugin's profile says by now
+ * that it may be; what is blocked is tried now.
+ */
+const again = (volume: VolumeRecord, plan: ExpandPlan, at: Moment): Change => {
+  const { expansion } = volume;
+  if (expansion?.state !== "WANTED" || !expansion.onlyUnused || plan !== "any-time") return expansionNudged(volume, at);
+  const attempts = { ...expansion.attempts, nextTry: at.now };
+  const started = expansionStarted({ ...volume, expansion: { ...expansion, onlyUnused: false, attempts } }, plan, at);
+  return started.volume?.expansion?.state === "CALLING" ? started : noChange(volume);
+};
+
 /** Writes down what size is wanted; the reconciler asks the plugin. */
 export const expandVolumeCommand = (deps: CommandDeps): Commands["expandVolume"] => {
   const decide = (volume: VolumeRecord, range: SizeRange, trace: VolumeRecord["trace"], at: Moment): Change => {
@@ -52,7 +64,7 @@ export const expandVolumeCommand = (deps: CommandDeps): Commands["expandVolume"]
       case "clashes":
         throw clashes(volume, range, verdict.standing);
       case "has":
-        return expansionNudged(volume, at);
+        return again(volume, expandPlanFor(volume.plugin, deps), at);
       case "give-up":
         return givenUp(volume, at);
       case "wish": {

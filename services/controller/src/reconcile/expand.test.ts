@@ -232,6 +232,20 @@ describe("[C59] [O55] a plugin that expands only what is not in use", () => {
     expect((await world.volume("data")).capacity.actual).toBe(5_000_000);
   });
 
+  it("is asked in use after all when its profile says so by now and somebody asks again", async () => {
+    world.backend.setFacts({ expandsOnline: "no", expandsOffline: "no" });
+    await world.makeVolume("data");
+    await mounted("one", "n1");
+    await expand(5_000_000);
+    await world.idle();
+    // The fake backend takes it in use only if it says so.
+    world.backend.setFacts({ expandsOnline: "yes", assumedExpansion: "online" });
+    expect((await expand(5_000_000)).expansion?.state).toBe("CALLING");
+    await world.idle();
+    expect((await world.volume("data")).capacity.actual).toBe(5_000_000);
+    expect((await world.volume("data")).growth).toBeUndefined();
+  });
+
   it("is spared a volume in use when nothing is known of it", async () => {
     world.backend.setFacts({ expandsOnline: "no", expandsOffline: "no" });
     await world.makeVolume("data");
