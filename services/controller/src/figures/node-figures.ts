@@ -2,7 +2,7 @@
  * What agents measured of volumes, kept for a while.
  *
  * N1 An agent is asked anew for a volume whose figures are older than `maxAgeMs`, or than a publication there; for the same publication
- * once. N2 Callers at the same time share one question. N3 A node that does not answer is an error beside what it told before, never
+ * once; what could not be measured, a fifth of that time later. N2 Callers at the same time share one question. N3 A node that does not answer is an error beside what it told before, never
  * a gap. N4 What is kept is bounded; the longest unasked goes first.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
@@ -82,7 +82,9 @@ export const createNodeFigures = (options: NodeFiguresOptions): Figures => {
   };
 
   const isFresh = (entry: Entry | undefined, since: number): boolean =>
-    entry !== undefined && clock.monotonic() - entry.takenAt < maxAgeMs && entry.since >= since; // N1
+    entry !== undefined &&
+    clock.monotonic() - entry.takenAt < (entry.sample.error === undefined ? maxAgeMs : maxAgeMs / 5) &&
+    entry.since >= since; // N1
 
   return {
     async of(node, wanted) {
