@@ -46,6 +46,9 @@ export interface NodeServices extends Pick<ControllerServices, "nodes" | "plugin
   background(): readonly (readonly [string, Promise<unknown>])[];
 }
 
+/** Between two messages of a watch about one plugin. */
+const restMs = 250;
+
 export const wireNodes = (deps: NodeWiring): NodeServices => {
   const { config, controllerId, registry, nodeStore, pluginRecords, command, api, log, signal } = deps;
   const { records } = command;
@@ -86,6 +89,7 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
       callsOf: deps.callsOf,
       tracing: api.tracing,
       log: pluginLog,
+      rest: (until) => api.clock.sleep(restMs, until),
     }),
     link: {
       ...createControllerLinkService({

@@ -175,6 +175,8 @@ export interface BackendListings {
 export interface PluginCatalogue {
   /** Those beside the controller first, then by node. */
   of(plugin: string): readonly PluginSighting[];
+  /** Those on the node; "" = beside the controller. */
+  at(plugin: string, node: string): readonly PluginSighting[];
   /** In order. */
   names(): readonly string[];
   /** Which versions of it run. */
@@ -182,7 +184,7 @@ export interface PluginCatalogue {
   /** Plugins with an instance on the node. */
   on(node: string): readonly string[];
   /** An instance came, went or changed, or its node fell silent. */
-  onChange(listener: (plugin: string) => void): () => void;
+  onChange(listener: (plugin: string, node: string) => void): () => void;
 }
 
 /** What is durable of plugins, from memory: asked on every call. */

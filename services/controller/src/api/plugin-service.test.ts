@@ -92,7 +92,7 @@ describe("plugins that are watched", () => {
     };
   };
 
-  it("tell what is there, what changes, what is gone, and from a token what was missed", async () => {
+  it("[W38] tell what is there, what changes, what is gone, and from a token what was missed", async () => {
     const first = watching();
     await expect.poll(() => first.messages.length, patient).toBe(2);
     expect(first.messages.map(({ kind }) => kind)).toEqual([

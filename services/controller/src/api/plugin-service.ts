@@ -21,6 +21,8 @@ export interface PluginServiceDeps {
   readonly tracing: ApiDeps["tracing"];
   /** What changed of plugins lately. */
   readonly log: MemoryLog;
+  /** While thousands of nodes register, a watch tells of a plugin so often and no oftener. */
+  readonly rest?: (signal: AbortSignal) => Promise<void>;
 }
 
 type PluginService = Implementation<typeof PluginServiceDefinition>;
@@ -68,6 +70,7 @@ export const createPluginService = (deps: PluginServiceDeps): PluginService => {
         keys: () => deps.commands.names(""),
         get: seen,
         remains: (name, last) => last ?? Plugin.fromPartial({ name }),
+        rest: deps.rest,
         signal,
       });
       for await (const { kind, resource, resumeToken } of messages) yield { kind, plugin: resource, resumeToken };

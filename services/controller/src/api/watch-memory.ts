@@ -20,6 +20,8 @@ export interface WatchedMemory<R> {
   readonly get: (key: string) => R | undefined;
   /** What is told of one that is gone: its last known state, if it was sent here. */
   readonly remains: (key: string, last: R | undefined) => R;
+  /** Between two looks at what changed, for resources that are dear to put together and change often. */
+  readonly rest?: ((signal: AbortSignal) => Promise<void>) | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -100,5 +102,6 @@ export async function* watchMemory<R>(watched: WatchedMemory<R>): AsyncGenerator
       yield { kind: WatchKind.WATCH_KIND_REMOVED, resource: remains(key, last), resumeToken };
     }
     await log.wait(at, signal);
+    await watched.rest?.(signal);
   }
 }

@@ -88,6 +88,15 @@ describe("a drain", () => {
     expect(world.nodes.get("n1")?.record.drain).toBeUndefined();
   });
 
+  it("[W26] bears who, why and the server's own time", async () => {
+    await drain();
+    const at = world.clock.now();
+    expect(world.nodes.get("n1")?.record).toMatchObject({
+      drain: { since: at },
+      changedBy: { who: caller.who, why: caller.why, at },
+    });
+  });
+
   it("the same again puts nothing off, and other words replace it", async () => {
     await drain({ deadlineMs: 60_000 });
     const first = world.nodes.get("n1")?.record;
@@ -148,7 +157,7 @@ describe("a drain that releases", () => {
     for (const workload of ["web", "cache", "late"]) expect(await world.states(workload)).toEqual(["RELEASED"]);
   });
 
-  it("goes on after a restart of the controller, from what is stored alone", async () => {
+  it("[X44] goes on after a restart of the controller, from what is stored alone", async () => {
     await world.claim("web", "n1", ["data", "more"]);
     await world.idle();
     world.kill();

@@ -23,13 +23,13 @@ export const createPluginCatalogue = (deps: PluginCatalogueDeps): PluginCatalogu
   const { nodes, controllerId, beside, onChangeBeside } = deps;
   const byPlugin = new Map<string, Map<string, Instances>>();
   const seen = new Map<string, { readonly plugins: Instances; readonly silent: boolean }>();
-  const listeners = new Set<(plugin: string) => void>();
+  const listeners = new Set<(plugin: string, node: string) => void>();
   /** Asked on every call of a plugin that is away: found once per change. */
   const versions = new Map<string, readonly string[]>();
 
-  const tell = (plugin: string): void => {
+  const tell = (plugin: string, node: string): void => {
     versions.delete(plugin);
-    for (const listener of [...listeners]) listener(plugin);
+    for (const listener of [...listeners]) listener(plugin, node);
   };
 
   const place = (plugin: string, node: string, instances: Instances): void => {
@@ -54,7 +54,7 @@ export const createPluginCatalogue = (deps: PluginCatalogueDeps): PluginCatalogu
       const instances = is.get(plugin) ?? none;
       const same = JSON.stringify(instances) === JSON.stringify(was.get(plugin) ?? none);
       if (!same) place(plugin, name, instances);
-      if (!same || now.silent !== before.silent) tell(plugin);
+      if (!same || now.silent !== before.silent) tell(plugin, name);
     }
   };
 
@@ -64,7 +64,7 @@ export const createPluginCatalogue = (deps: PluginCatalogueDeps): PluginCatalogu
   onChangeBeside(() => {
     const before = there;
     there = new Set(beside().map(({ plugin }) => plugin.name));
-    for (const plugin of new Set([...before, ...there])) tell(plugin);
+    for (const plugin of new Set([...before, ...there])) tell(plugin, "");
   });
 
   const besideOf = (plugin: string): readonly PluginSighting[] =>
@@ -72,27 +72,27 @@ export const createPluginCatalogue = (deps: PluginCatalogueDeps): PluginCatalogu
       .filter((one) => one.plugin.name === plugin)
       .map((one) => ({ node: "", controllerId, socket: one.socket, plugin: one.plugin, silent: false }));
 
+  const onNode = (node: string, instances: Instances): readonly PluginSighting[] =>
+    instances.map((one) => ({
+      node,
+      controllerId: "",
+      socket: "",
+      plugin: one,
+      silent: seen.get(node)?.silent ?? true,
+    }));
+
   return {
     of(plugin) {
       const there = [...(byPlugin.get(plugin) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1));
-      const onNodes = there.flatMap(([node, instances]) =>
-        instances.map(
-          (one): PluginSighting => ({
-            node,
-            controllerId: "",
-            socket: "",
-            plugin: one,
-            silent: seen.get(node)?.silent ?? true,
-          }),
-        ),
-      );
-      return [...besideOf(plugin), ...onNodes];
+      return [...besideOf(plugin), ...there.flatMap(([node, instances]) => onNode(node, instances))];
     },
+    at: (plugin, node) => (node === "" ? besideOf(plugin) : onNode(node, byPlugin.get(plugin)?.get(node) ?? none)),
     versions(plugin) {
       const known = versions.get(plugin);
       if (known !== undefined) return known;
-      const onNodes = [...(byPlugin.get(plugin)?.values() ?? [])].flat();
-      const found = [...new Set([...besideOf(plugin).map((one) => one.plugin), ...onNodes].map((one) => one.version))];
+      const everywhere = [...(byPlugin.get(plugin)?.values() ?? [])].flat();
+      const beside = besideOf(plugin).map((one) => one.plugin);
+      const found = [...new Set([...beside, ...everywhere].map((one) => one.version))];
       versions.set(plugin, found.sort());
       return found;
     },

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { caller, createWorld, plugin, type World } from "../../../../test/support/controller/world.ts";
 import { createPluginCommands } from "../commands/plugin-commands.ts";
 import { defaultProfile } from "../domain/plugin-profile.ts";
@@ -53,7 +53,7 @@ afterEach(async () => {
 });
 
 describe("what is kept of plugins", () => {
-  it("[W8] [C02] is what each version told, over a failed fingerprint, its end, and a restart of the controller", async () => {
+  it("[W8] [O20] [C02] is what each version told, over a failed fingerprint, its end, and a restart of the controller", async () => {
     runs("m", { role: "MONOLITH", version: "1", capabilities: { [attach]: "yes" } });
     await settle();
     runs("m", { role: "MONOLITH", version: "1", health: "UNHEALTHY", capabilities: { [attach]: "no" } });
@@ -79,6 +79,20 @@ describe("what is kept of plugins", () => {
     expect(world.store.commits()).toBe(commits);
   });
 
+  it("[W24] a thousand nodes that tell the same make nobody look at all of them", async () => {
+    runs("m", { role: "MONOLITH", version: "1", capabilities: { [attach]: "yes" } });
+    await settle();
+    const all = vi.spyOn(world.catalogue, "of");
+    const commits = world.store.commits();
+    const like = world.nodes.get("n1")?.record.plugins.find((one) => one.name === "m");
+    if (like === undefined) throw new Error("no m");
+    for (let n = 0; n < 1_000; n += 1) world.nodes.set(`many-${n}`, { plugins: [{ ...like, nodeId: `many-${n}` }] });
+    await keeper.idle();
+    expect(all).not.toHaveBeenCalled();
+    expect(world.store.commits()).toBe(commits);
+    expect(commands().view("m")?.summary.node).toEqual({ healthy: 1_001, expected: 1_001 });
+  });
+
   it("where instances differ is what was known before, and two of them never write in turns", async () => {
     runs("m", { role: "MONOLITH", version: "1", capabilities: { [attach]: "yes" } });
     await settle();
@@ -92,7 +106,7 @@ describe("what is kept of plugins", () => {
     expect(commands().view("m")?.summary.capabilities[attach]).toBe("unknown");
   });
 
-  it("[X39] [W38] stays visible and unschedulable when its instances vanish, and goes by itself after a day", async () => {
+  it("[X39] stays visible and unschedulable when its instances vanish, and goes by itself after a day", async () => {
     runs("m", { role: "MONOLITH", version: "1", capabilities: { [attach]: "yes" } });
     await settle();
     expect(commands().view("m")?.summary.node).toEqual({ healthy: 1, expected: 1 });

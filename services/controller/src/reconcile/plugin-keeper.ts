@@ -2,7 +2,8 @@
  * Keeps what is durable of plugins true: what their versions told, and that nothing is kept of plugins that are gone.
  *
  * Q1 Only what healthy instances agree on is kept, and a failed fingerprint takes nothing away. Q2 A record without instances, volumes
- * and profile goes after a day, compared with the store in the commit that removes it.
+ * and profile goes after a day, compared with the store in the commit that removes it. Q3 A change of one node looks at that node's own
+ * instances, and at the others only when it tells something new.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { every } from "@holdfast/shared/async/every";
@@ -50,11 +51,23 @@ export const createPluginKeeper = (deps: PluginKeeperDeps): PluginKeeper => {
     }, record);
   };
 
+  /** Whether the instances of one node tell what is not kept yet. Most never do, and then nobody looks at the other nodes. */
+  const tellsNews = (plugin: string, node: string): boolean => {
+    const known = records.get(plugin)?.record;
+    return catalogue
+      .at(plugin, node)
+      .some(
+        ({ plugin: one, silent }) =>
+          one.health === "HEALTHY" &&
+          !silent &&
+          (known === undefined || withTold(known, one.version, toldBy(one), 0) !== known),
+      );
+  };
+
   const remember = async (plugin: string): Promise<void> => {
     const known = records.get(plugin)?.record;
     // Nothing to ask the store: what is known here has all of it. It was stored before it was known.
     if (known !== undefined && withWords(known) === known) return;
-    if (known === undefined && catalogue.of(plugin).every(({ plugin: { health } }) => health !== "HEALTHY")) return;
     await records.change(plugin, withWords);
   };
 
@@ -97,18 +110,24 @@ export const createPluginKeeper = (deps: PluginKeeperDeps): PluginKeeper => {
     if (!signal.aborted && lanes.waiting(plugin) === 0) inLane(plugin, () => remember(plugin));
   };
 
+  /** Q3 */
+  const look = (plugin: string, node: string): void => {
+    if (tellsNews(plugin, node)) follow(plugin);
+  };
+
   const idle = async (): Promise<void> => {
     while (running.size > 0) await Promise.all(running);
   };
 
-  catalogue.onChange(follow);
+  catalogue.onChange(look);
 
   return {
     async run() {
       return await every(
         sweepMs,
         async () => {
-          for (const plugin of catalogue.names()) follow(plugin);
+          for (const plugin of catalogue.names())
+            if (catalogue.of(plugin).some(({ plugin: { health } }) => health === "HEALTHY")) follow(plugin);
           for (const found of records.list()) inLane(found.record.name, () => sweep(found));
           await idle();
         },
