@@ -102,6 +102,7 @@ const openOnly = ({ gate }: CommandDeps): void => {
 /** Stores the intent over the very revisions that the sources were found fit at; looks again when somebody was faster. */
 const insertOver = async <V>(
   deps: CommandDeps,
+  by: Caller,
   standing: () => Promise<V | undefined>,
   make: () => Promise<{ readonly record: (at: Moment) => CutRecord; readonly expects: readonly CutExpectation[] }>,
 ): Promise<V | "taken"> => {
@@ -110,7 +111,7 @@ const insertOver = async <V>(
     if (there !== undefined) return there;
     openOnly(deps);
     const { record, expects } = await make();
-    if ((await deps.cuts.insert(record, expects)) === "moved") continue;
+    if ((await deps.cuts.insert(record, expects, { by })) === "moved") continue;
     return (await standing()) ?? "taken";
   }
   throw new HoldfastError({
@@ -128,6 +129,7 @@ export const createSnapshotCommand =
     const [uid, name] = [ids.uuid(), ids.uuid()];
     const made = await insertOver(
       deps,
+      caller,
       async () => {
         const view = await findSnapshot(cuts, input);
         if (view === undefined) return undefined;
@@ -169,6 +171,7 @@ export const createGroupCommand =
     const uids = input.members.map(() => ids.uuid());
     const made = await insertOver(
       deps,
+      caller,
       async () => {
         const view = await findGroup(cuts, input);
         if (view === undefined) return undefined;

@@ -58,7 +58,7 @@ export const deleteCutCommand =
           : { ...after, changedBy: { who: caller.who, why: caller.why } };
       },
       // No volume may be being made from it at this moment, and who comes later finds it leaving.
-      { alone: (record) => snapshotsIn(record).map(({ uid }) => sourcePin(uid)) },
+      { by: caller, alone: (record) => snapshotsIn(record).map(({ uid }) => sourcePin(uid)) },
     );
     if (result.crowded && result.now !== undefined) throw await restoring(deps, result.now.record);
     if (result.now !== undefined && !otherLife) return false;

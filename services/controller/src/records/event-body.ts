@@ -2,7 +2,7 @@ import type { Note } from "../domain/change.ts";
 import type { Moment } from "../domain/moment.ts";
 
 /** What every event of a change carries besides its own: when, by whom and why, in which trace. */
-export const eventBody = (note: Note, rev: number, { now, issuer, by, traceId }: Moment): string =>
+export const eventBody = (note: Pick<Note, "body">, rev: number, { now, issuer, by, traceId }: Moment): string =>
   JSON.stringify({
     ...note.body,
     rev,

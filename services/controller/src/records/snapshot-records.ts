@@ -15,6 +15,7 @@ import type { CutChange } from "../domain/snapshot-change.ts";
 import type { AggregateRef, Commit, IndexEntry, RecordWrite } from "../domain/store-types.ts";
 import type { Ids, Store } from "../ports.ts";
 import type { Changes } from "./changes.ts";
+import { type Cause, causeOf, eventBody } from "./event-body.ts";
 import {
   type CutIndex,
   type CutTombstone,
@@ -53,12 +54,16 @@ export interface CutRecords {
   ): Promise<{ readonly cuts: readonly VersionedCut[]; readonly next: string | undefined }>;
   deleted(ref: CutRef): Promise<CutTombstone | undefined>;
   /** `moved`: what it relies on is no longer as expected; `exists`: there is one already. Nothing was written then. */
-  insert(make: (at: Moment) => CutRecord, expects: readonly CutExpectation[]): Promise<"stored" | "exists" | "moved">;
+  insert(
+    make: (at: Moment) => CutRecord,
+    expects: readonly CutExpectation[],
+    cause?: Cause,
+  ): Promise<"stored" | "exists" | "moved">;
   /** `alone`: entries that nobody else may carry for it to be stored. */
   change(
     ref: CutRef,
     decide: (record: CutRecord, at: Moment) => CutChange,
-    options?: { readonly traceId?: string | undefined; readonly alone?: (record: CutRecord) => readonly IndexEntry[] },
+    options?: Cause & { readonly alone?: (record: CutRecord) => readonly IndexEntry[] },
   ): Promise<CutResult>;
   due(limit: number): Promise<readonly string[]>;
   nextDue(): Promise<number | undefined>;
@@ -78,19 +83,24 @@ export interface CutRecordsDeps {
 
 const maxRounds = 12;
 
-const noteOf = (record: CutRecord, rev: number, state: string = record.state) => ({
+const noteOf = (record: CutRecord, rev: number, at: Moment, state: string = record.state) => ({
   type: record.kind,
   ref: cutRef(record),
-  body: JSON.stringify({
-    namespace: record.namespace,
-    [record.kind]: record.id,
-    uid: record.uid,
-    plugin: record.plugin,
-    state,
-    ...(record.blocked === undefined ? {} : { blocked: record.blocked.reason }),
-    ...(record.failure === undefined ? {} : { failure: record.failure.reason }),
+  body: eventBody(
+    {
+      body: {
+        namespace: record.namespace,
+        [record.kind]: record.id,
+        uid: record.uid,
+        plugin: record.plugin,
+        state,
+        ...(record.blocked === undefined ? {} : { blocked: record.blocked.reason }),
+        ...(record.failure === undefined ? {} : { failure: record.failure.reason }),
+      },
+    },
     rev,
-  }),
+    at,
+  ),
 });
 
 const partsOf = (record: CutRecord): readonly CutRecord[] =>
@@ -113,13 +123,13 @@ export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
   const lanes = createKeyedLanes();
   const listeners = new Set<(notice: { readonly key: string; readonly due: number | undefined }) => void>();
 
-  const moment = (traceId?: string): Moment => ({
+  const moment = (cause?: Cause): Moment => ({
     now: clock.now(),
     issuer,
     opId: ids.uuid(),
     random: ids.random(),
     retry: defaultRetry,
-    ...(traceId === undefined ? {} : { traceId }),
+    ...causeOf(cause),
   });
 
   const read = async (ref: CutRef): Promise<VersionedCut | undefined> => {
@@ -169,7 +179,7 @@ export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
   ): Promise<CutResult | undefined> => {
     const before = await read(ref);
     if (before === undefined) return { now: undefined, changed: false };
-    const at = moment(options?.traceId);
+    const at = moment(options);
     const after = decide(before.record, at);
     if (after === before.record) return { now: before, changed: false };
     const rev = before.rev + 1;
@@ -177,7 +187,7 @@ export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
     const stored = await attempt({
       opId: at.opId,
       writes: await writesOf(before, after, at),
-      events: [after === null ? noteOf(before.record, rev, "DELETED") : noteOf(after, rev)],
+      events: [after === null ? noteOf(before.record, rev, at, "DELETED") : noteOf(after, rev, at)],
       requiresVetted: false,
       ...(alone.length === 0 ? {} : { alone }),
     });
@@ -198,15 +208,15 @@ export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
       const stored = await store.get(cutTombstoneRef(ref));
       return stored && decodeCutTombstone(stored);
     },
-    async insert(make, expects) {
-      const at = moment();
+    async insert(make, expects, cause) {
+      const at = moment(cause);
       const record = make(at);
       const parts = partsOf(record);
       const { due } = encodeCut(record, 0, at.now);
       const commit: Commit = {
         opId: at.opId,
         writes: parts.map((part) => encodeCut(part, 0, at.now).write),
-        events: [noteOf(record, 1)],
+        events: [noteOf(record, 1, at)],
         requiresVetted: true, // I8: nothing is made out of a store that may have forgotten what it has.
         expects,
       };
