@@ -85,8 +85,7 @@ const unbounded: SlotGuard = {
   perNode: () => 1,
   exclusive: () => false,
   overdueMs: () => Number.POSITIVE_INFINITY,
-  started: () => undefined,
-  ended: () => undefined,
+  started: () => () => undefined,
   onChange: () => () => undefined,
 };
 

@@ -2,7 +2,7 @@
  * CSI calls to a plugin on another host, as bytes through the agent there. One connection a host, apart from that of permits and
  * inventories: a plugin's calls never stand in the way of those.
  *
- * T1 Nothing is sent before the agent is connected, so that a host that is away is "not sent" and no doubt is left behind.
+ * T1 Nothing is sent before the agent is connected, so that of a host that is away it is known that it got nothing.
  * T2 What the agent itself says is not the plugin's word: a call that it turned away never reached the plugin.
  * T3 The plugin is told the time of the call; the agent has a little more, so that its own answer can still arrive.
  */

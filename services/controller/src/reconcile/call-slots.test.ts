@@ -25,8 +25,10 @@ const bounds = (limit = 64, change: Partial<SlotGuard> = {}) => {
     perNode: () => 1,
     exclusive: () => false,
     overdueMs: () => Number.POSITIVE_INFINITY,
-    started: (plugin) => void running.set(plugin, (running.get(plugin) ?? 0) + 1),
-    ended: (plugin) => void running.set(plugin, (running.get(plugin) ?? 0) - 1),
+    started(plugin) {
+      running.set(plugin, (running.get(plugin) ?? 0) + 1);
+      return () => void running.set(plugin, (running.get(plugin) ?? 0) - 1);
+    },
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

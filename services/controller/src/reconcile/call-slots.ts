@@ -33,8 +33,8 @@ export interface SlotGuard {
   exclusive(plugin: string, method: string): boolean;
   /** A call that has run so long holds its node no more. */
   overdueMs(plugin: string, method: string): number;
-  started(plugin: string): void;
-  ended(plugin: string): void;
+  /** A call starts; what comes back is to be told its end. */
+  started(plugin: string): () => void;
   /** More may be allowed now than before. */
   onChange(listener: (plugin: string) => void): () => void;
 }
@@ -77,6 +77,7 @@ interface PluginSlots {
 interface Held {
   readonly request: SlotRequest;
   readonly exclusive: boolean;
+  readonly ended: () => void;
   overdue: boolean;
 }
 
@@ -125,8 +126,7 @@ export const createCallSlots = (guard: SlotGuard, clock: Clock): CallSlots => {
     if (repeat === true) slots.repeats += 1;
     if (node !== undefined) add(slots.nodes, node, 1);
     if (exclusive) slots.exclusive.add(method);
-    guard.started(plugin);
-    return { request, exclusive, overdue: false };
+    return { request, exclusive, ended: guard.started(plugin), overdue: false };
   };
 
   const admit = (plugin: string, slots: PluginSlots): void => {
@@ -164,13 +164,13 @@ export const createCallSlots = (guard: SlotGuard, clock: Clock): CallSlots => {
     });
   };
 
-  const leave = (slots: PluginSlots, { request, exclusive, overdue }: Held): void => {
+  const leave = (slots: PluginSlots, { request, exclusive, ended, overdue }: Held): void => {
     const { plugin, node, method, repeat } = request;
     slots.running -= 1;
     if (repeat === true) slots.repeats -= 1;
     if (node !== undefined) add(overdue ? slots.overdue : slots.nodes, node, -1);
     if (exclusive && method !== undefined) slots.exclusive.delete(method);
-    guard.ended(plugin);
+    ended();
     admit(plugin, slots);
     tidy(plugin, slots);
   };

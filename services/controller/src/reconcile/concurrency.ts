@@ -2,7 +2,7 @@
  * How many calls one plugin gets at once: additive increase, multiplicative decrease, within what its profile allows. Pure.
  *
  * C1 Never below 1, never above `most`. C2 Pushback that was sent before the last decrease is of the same overload, and counts no
- * second time. C3 It grows only while it is what holds calls back. C4 One volume that is slow, or whose calls hang, changes nothing:
+ * second time. C3 It grows only while most of it is used. C4 One volume that is slow, or whose calls hang, changes nothing:
  * only answers that say "too much", and calls that are slower all together, lower it.
  */
 import type { CallTimes } from "./call-times.ts";
@@ -50,7 +50,8 @@ export const concurrencyStep = (
       const pressed = times.samples >= enoughSamples && times.medianMs > slower * times.calmMs; // C4
       if (pressed && limit > easeAbove && running > limit / 2 && startedAt >= loweredAt)
         return lowered(limit * ease, now);
-      if (running < Math.floor(limit)) return before; // C3
+      // Calls that are made again get half of it at most, and have to be able to bring it back.
+      if (running < Math.floor(limit / 2)) return before; // C3
       return { ...before, limit: Math.min(most, limit + 1 / limit) };
     }
   }

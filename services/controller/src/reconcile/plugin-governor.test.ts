@@ -96,6 +96,32 @@ describe("the governor of a plugin's calls", () => {
     expect(governor.begin("q", "ControllerPublishVolume", "a", 60_000).deadlineMs).toBe(60_000);
   });
 
+  it("[K2] a call of before that ends without a word does not let a second one through beside the trial", async () => {
+    const { clock, governor, call, all } = build();
+    const old = call("old", "INTERNAL", { took: 1_500 });
+    await all("UNAVAILABLE", ["a", "b", "c"]);
+    const waiting = ["d", "e"].map((subject) => call(subject, "OK", { took: 1_000 }));
+    await clock.advance(1_100);
+    expect(governor.load("p")).toMatchObject({ breaker: "half-open", running: 2 });
+    await clock.advance(500);
+    await old;
+    expect(governor.load("p")).toMatchObject({ breaker: "half-open", running: 1 });
+    await clock.advance(5_000);
+    await Promise.all(waiting);
+    expect(governor.load("p").breaker).toBe("closed");
+  });
+
+  it("[K4] a timer that comes a moment early is no reason never to try again", async () => {
+    const { clock, governor, all } = build();
+    const timer = clock.timer;
+    let early = 1;
+    clock.timer = (ms, fn) => timer(early-- > 0 && ms > 500 ? ms - 1 : ms, fn);
+    await all("UNAVAILABLE", ["a", "b", "c"]);
+    expect(governor.load("p").breaker).toBe("open");
+    await clock.advance(2_000);
+    expect(governor.load("p").breaker).toBe("half-open");
+  });
+
   it("ends with the controller: no timer stays", async () => {
     const { clock, stop, governor, all } = build();
     await all("UNAVAILABLE", ["a", "b", "c"]);

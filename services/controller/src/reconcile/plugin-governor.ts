@@ -91,10 +91,18 @@ export const createPluginGovernor = ({ allowed, clock, random, log, signal }: Pl
     learned.breaker = next;
     learned.stopTimer();
     if (next.state === "open") {
-      learned.stopTimer = clock.timer(Math.max(0, next.until - now), () => turn(plugin, { type: "time" }));
+      arm(plugin, learned, next.until);
       log.warn("a plugin does not answer; its calls wait", { plugin, because: next.because, times: next.times });
     } else if (before.state !== "closed" && next.state === "closed") log.info("a plugin answers again", { plugin });
     if (next.state !== before.state || letsThrough(next)) tell(plugin);
+  };
+
+  /** A timer may be a moment early by the clock that it is compared with: then it is set again, or nobody ever tried again. */
+  const arm = (plugin: string, learned: Learned, until: number): void => {
+    learned.stopTimer = clock.timer(Math.max(1, until - clock.monotonic()), () => {
+      turn(plugin, { type: "time" });
+      if (learned.breaker.state === "open" && learned.breaker.until === until) arm(plugin, learned, until);
+    });
   };
 
   const adapt = (plugin: string, learned: Learned, event: Parameters<typeof concurrencyStep>[1]): void => {
@@ -189,12 +197,15 @@ export const createPluginGovernor = ({ allowed, clock, random, log, signal }: Pl
       return Math.max(leastOverdueMs, medianMs * overdueAfter);
     },
     started(plugin) {
-      of(plugin).running += 1;
+      const learned = of(plugin);
+      learned.running += 1;
       turn(plugin, { type: "started" });
-    },
-    ended(plugin) {
-      of(plugin).running -= 1;
-      turn(plugin, { type: "ended" });
+      // Of the calls that run beside it, none ends the trial but the one that is it.
+      const trial = learned.breaker;
+      return () => {
+        learned.running -= 1;
+        if (trial.state === "half-open" && learned.breaker === trial) turn(plugin, { type: "ended" });
+      };
     },
     onChange(listener) {
       listeners.add(listener);
