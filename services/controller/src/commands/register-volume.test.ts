@@ -197,6 +197,23 @@ describe("RegisterVolume", () => {
     expect(volume).not.toHaveProperty("blocked");
   });
 
+  it("hands it out all the same once a person has said, on record, that it is nobody else's", async () => {
+    world.backend.keep("theirs", "disk-7");
+    world.backend.attach("disk-7", "vm-that-was-scrapped");
+    const { blocked } = await registered("data");
+    expect(blocked?.clearWith).toContain("holdfast volume deregister data --namespace default");
+    await world.commands.deregisterVolume({ namespace: "default", id: "data", uid: "", requestId: "" }, caller);
+    const asked = {
+      ...input("data"),
+      reason: "ticket 4711",
+      dryRun: false,
+      confirm: "storage disk-7 of plugin csi.example is volume default/data, and no other's",
+    };
+    expect((await world.repair.adoptVolume(asked, caller)).auditId).not.toBe("");
+    await world.idle();
+    expect(await world.volume("data")).toMatchObject({ state: "AVAILABLE", vouched: true });
+  });
+
   it("takes storage for many nodes that is attached elsewhere, and says so in its event", async () => {
     world.backend.keep("theirs", "disk-7");
     world.backend.attach("disk-7", "vm-of-somebody");

@@ -42,7 +42,13 @@ const differs = (input: RegisterVolumeInput, volume: VolumeRecord): string | und
   return field ?? (placesDiffer(input, volume) ? "accessible_topology" : undefined);
 };
 
-const newVolume = (input: RegisterVolumeInput, caller: Caller, uid: string, at: Moment): VolumeRecord => ({
+const newVolume = (
+  input: RegisterVolumeInput,
+  caller: Caller,
+  uid: string,
+  vouched: boolean,
+  at: Moment,
+): VolumeRecord => ({
   ...bornVolume(input, caller, uid, at),
   name: "",
   externalId: input.externalId,
@@ -50,6 +56,7 @@ const newVolume = (input: RegisterVolumeInput, caller: Caller, uid: string, at: 
   contentSource: { kind: "none" },
   context: input.context,
   asked: askedOf(input),
+  ...(vouched ? { vouched: true } : {}),
   intent: { op: "validate", epoch: zeroEpoch, issuer: at.issuer, opId: at.opId },
 });
 
@@ -68,11 +75,11 @@ const existing = async (
 
 /**
  * Stores the record of storage that exists, which the reconciler then asks the plugin about. One record for each storage: that no other
- * has it, and that no delete of it can still arrive, is compared by the commit that stores it. `inSpiteOfDelete` is an operator's word
- * that no such call can come any more.
+ * has it, and that no delete of it can still arrive, is compared by the commit that stores it. `vouched` is an operator's word that the
+ * storage is nobody else's: that no such call can come any more, and that whatever the backend has it attached to does not use it.
  */
 export const registerVolumeCommand =
-  (deps: CommandDeps, inSpiteOfDelete = false, audit?: AuditedAs): Commands["registerVolume"] =>
+  (deps: CommandDeps, vouched = false, audit?: AuditedAs): Commands["registerVolume"] =>
   async (asked, caller) => {
     const { records, ids, gate, plugins, secrets } = deps;
     validateRegisterVolume(asked);
@@ -84,11 +91,11 @@ export const registerVolumeCommand =
     const input = await withStoredInline(secrets, asked, caller);
     const uid = ids.uuid();
     const make = (at: Moment) => {
-      const volume = newVolume(input, caller, uid, at);
+      const volume = newVolume(input, caller, uid, vouched, at);
       return { volume, ended: [], notes: [volumeNote(volume)], ...(audit === undefined ? {} : { audit }) };
     };
     const adopted = await records.adopt(make, {
-      inSpite: inSpiteOfDelete,
+      inSpite: vouched,
       expects: () => secrets.expected(Object.values(input.secretRefs)),
     });
     if (adopted.kind === "leaving") throw storageLeaving(input, input, adopted.mark);

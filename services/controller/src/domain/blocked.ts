@@ -167,7 +167,7 @@ export const foreignAttachment = (
   now: number,
 ): Blocked => ({
   ...blockedFor("FOREIGN_ATTACHMENT", subject, message, previous, now),
-  clearWith: `detach it there; it is looked at again by itself, and: ${explain(subject)}`,
+  clearWith: `detach it there, and it goes on by itself; or, if nothing uses it there: holdfast volume deregister ${subject.id} --namespace ${subject.namespace}, and then holdfast repair adopt-volume`,
 });
 
 /** CreateVolume was answered with the storage of another record. */

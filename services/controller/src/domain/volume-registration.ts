@@ -39,12 +39,13 @@ const oneNodeOnly = (volume: VolumeRecord): boolean =>
 
 /**
  * The plugin has nothing against it. Attached to nodes that no record explains it waits, blocked, as long as one of its access modes
- * is for a single node: whoever has it there may be writing (I1). Modes for many nodes allow for users that we do not know.
+ * is for a single node: whoever has it there may be writing (I1). Modes for many nodes allow for users that we do not know, and whoever
+ * adopted it has said that there are none.
  */
 export const validated = (volume: VolumeRecord, result: ValidatedVolume, at: Moment): Change => {
   if (volume.state !== "CREATING" || !isRegistered(volume)) return noChange(volume);
   const nodes = result.publishedNodes ?? [];
-  if (nodes.length > 0 && oneNodeOnly(volume)) {
+  if (nodes.length > 0 && oneNodeOnly(volume) && volume.vouched === undefined) {
     const message = `the backend has ${volume.externalId} attached to ${nodes.join(", ")}, which no record explains`;
     const failure: Failure = { reason: "FOREIGN_ATTACHMENT", message, advice: "block" };
     return validationUnknown(volume, failure, foreignAttachment(volume, message, volume.blocked, at.now), at);

@@ -164,6 +164,8 @@ export interface VolumeRecord extends VolumeRef {
   /** Mutable parameters that are to change. */
   readonly modification?: Modification;
   readonly requestId: string;
+  /** A person's word, at its adoption, that the storage is nobody else's, wherever the backend shows it. */
+  readonly vouched?: true;
   /** Digest of what it was asked for, so that the same request is known again after the volume was changed. */
   readonly asked?: string;
   readonly trace?: { readonly parent: string; readonly at: number };

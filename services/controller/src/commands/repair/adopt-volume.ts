@@ -38,6 +38,7 @@ const registration = (input: AdoptVolumeInput): RegisterVolumeInput => ({
 const risks = [
   "if the storage is another volume's, both write to it",
   "a DeleteVolume that an older record left under way may still destroy it",
+  "a node that the backend still has it attached to may write to it",
 ];
 
 /** A record for storage that a scan found, also where RegisterVolume waits for a delete that can no longer come. */
