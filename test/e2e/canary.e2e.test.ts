@@ -1,4 +1,6 @@
-import { readdir, readFile } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
@@ -39,8 +41,12 @@ const asText = (value: unknown): string =>
 describe.skipIf(!root)("secrets", () => {
   let cluster: Cluster;
   let traces: OtlpReceiver;
+  let keys: string;
 
   beforeAll(async () => {
+    keys = await mkdtemp(path.join(tmpdir(), "hf-canary-keys-"));
+    const keyFile = path.join(keys, "keys");
+    await writeFile(keyFile, `first ${randomBytes(32).toString("base64")}\n`, { mode: 0o600 });
     traces = await startOtlpReceiver();
     const secrets = { token: canary };
     cluster = await startCluster({
@@ -48,7 +54,7 @@ describe.skipIf(!root)("secrets", () => {
       realMounts: true,
       otlpEndpoint: traces.endpoint,
       logLevel: "debug",
-      controllerEnv: { CANARY_SECRET: JSON.stringify(secrets) },
+      controllerEnv: { CANARY_SECRET: JSON.stringify(secrets), HOLDFAST_SECRET_KEYS: keyFile },
       backend: {
         secrets: {
           CreateVolume: secrets,
@@ -64,7 +70,29 @@ describe.skipIf(!root)("secrets", () => {
   afterAll(async () => {
     await cluster.stop();
     await traces.close();
+    await rm(keys, { recursive: true, force: true });
   });
+
+  /** Everything that anybody but the plugin could read. */
+  const expectNowhere = async (answers: readonly unknown[]): Promise<void> => {
+    const metrics = await Promise.all(
+      [cluster.controller(), cluster.node("node-a").agent()].map(async (service) => {
+        const line = await service.line((l) => l["message"] === "admin listening", "its admin address");
+        return (await fetch(`http://${String(line["address"])}/metrics`)).text();
+      }),
+    );
+    const places: [string, string][] = [
+      ["logs", cluster.output()],
+      ["spans", traces.raw()],
+      ["metrics", metrics.join("\n")],
+      ["answers", asText(answers)],
+    ];
+    for (const file of await everyFile(cluster.dir)) places.push([file, await readFile(file, "latin1")]);
+    expect(places.length).toBeGreaterThan(6);
+    expect(metrics.every((text) => text.includes("# HELP"))).toBe(true);
+    for (const [where, text] of places)
+      for (const form of forms) expect(text.includes(form), `${form} in ${where}`).toBe(false);
+  };
 
   it("[I10] reach the plugin, and appear in no log, span, error, metric, store or journal, also when the plugin repeats them", async () => {
     const ref = "env:CANARY_SECRET";
@@ -118,22 +146,55 @@ describe.skipIf(!root)("secrets", () => {
       ).toBe(true);
     await traces.until((all) => all.some((s) => s.name.endsWith("DeleteVolume")), "DeleteVolume");
 
-    const metrics = await Promise.all(
-      [cluster.controller(), cluster.node("node-a").agent()].map(async (service) => {
-        const line = await service.line((l) => l["message"] === "admin listening", "its admin address");
-        return (await fetch(`http://${String(line["address"])}/metrics`)).text();
-      }),
-    );
-    const places: [string, string][] = [
-      ["logs", cluster.output()],
-      ["spans", traces.raw()],
-      ["metrics", metrics.join("\n")],
-      ["answers", asText([created, claim, listed, explained])],
-    ];
-    for (const file of await everyFile(cluster.dir)) places.push([file, await readFile(file, "latin1")]);
-    expect(places.length).toBeGreaterThan(6);
-    expect(metrics.every((text) => text.includes("# HELP"))).toBe(true);
-    for (const [where, text] of places)
-      for (const form of forms) expect(text.includes(form), `${form} in ${where}`).toBe(false);
+    await expectNowhere([created, claim, listed, explained]);
+  });
+
+  it("[I10] that are stored, or came with a request, are ciphertext alone wherever they rest, and in no event", async () => {
+    const values = { token: canary };
+    const from = await cluster.events.watchEvents({})[Symbol.asyncIterator]().next();
+    const put = await cluster.secrets.putSecret({ namespace, name: "array", values });
+    expect(put.version).toBe(1n);
+    const ref = "secret:array";
+    const spec = {
+      namespace,
+      plugin,
+      capacity: { requiredBytes: 1n << 20n },
+      capabilities: [fileWriter],
+      waitFor: { seconds: 30n, nanos: 0 },
+    };
+    const all = {
+      create: { ref },
+      delete: { ref },
+      controllerPublish: { ref },
+      nodeStage: { ref },
+      nodePublish: { ref },
+    };
+    const stored = await cluster.volumes.createVolume({ ...spec, id: "stored", secrets: all });
+    const inline = await cluster.volumes.createVolume({ ...spec, id: "inline", inlineSecrets: values });
+    for (const { volume } of [stored, inline]) expect(volume?.externalId).not.toBe("");
+    expect(inline.volume?.secrets?.nodeStage?.ref).toBe("secret:volume.inline@1");
+    const claims = [await claimVolume(cluster, "stored"), await claimVolume(cluster, "inline")];
+    expect(claims.map(stateName)).toEqual(["ACTIVE", "ACTIVE"]);
+    const refused = await cluster.secrets.deleteSecret({ namespace, name: "array" }).catch((error: unknown) => error);
+    expect(String(refused)).toContain("is referred to by volume");
+    const tooLong = await cluster.secrets
+      .putSecret({ namespace, name: "array", values: { token: canary.repeat(300) } })
+      .catch((error: unknown) => error);
+    expect(String(tooLong)).toContain("values");
+    for (const id of ["stored", "inline"]) {
+      await releaseWorkload(cluster, `w-${id}`);
+      await removeVolume(cluster, id);
+    }
+    await cluster.secrets.deleteSecret({ namespace, name: "array" });
+    await expectClean(cluster);
+    const told: unknown[] = [];
+    for await (const message of cluster.events.watchEvents({ resumeToken: from.value?.resumeToken ?? "" })) {
+      told.push(message);
+      if (message.event?.reason === "SECRET_DELETED") break;
+    }
+    expect(told.length).toBeGreaterThan(10);
+    const listed = await cluster.secrets.listSecrets({ namespace });
+    expect(listed.secrets.map(({ name }) => name)).toEqual(["volume.inline"]);
+    await expectNowhere([put, stored, inline, claims, listed, told, String(refused), String(tooLong)]);
   });
 });

@@ -3,8 +3,10 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PluginHealth } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
 import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { createGrpcChannel, createGrpcClient, type GrpcChannel, type GrpcClient } from "@holdfast/shared/grpc/client";
@@ -74,6 +76,8 @@ export interface ClusterClients {
   readonly claims: GrpcClient<typeof ClaimServiceDefinition>;
   readonly nodes: GrpcClient<typeof NodeServiceDefinition>;
   readonly snapshots: GrpcClient<typeof SnapshotServiceDefinition>;
+  readonly secrets: GrpcClient<typeof SecretServiceDefinition>;
+  readonly events: GrpcClient<typeof EventServiceDefinition>;
 }
 
 export interface Cluster extends ClusterClients {
@@ -321,6 +325,8 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
     },
     address,
     volumes: createGrpcClient(VolumeServiceDefinition, channel, client),
+    secrets: createGrpcClient(SecretServiceDefinition, channel, client),
+    events: createGrpcClient(EventServiceDefinition, channel, client),
     claims: createGrpcClient(ClaimServiceDefinition, channel, client),
     nodes: nodeClient,
     snapshots: createGrpcClient(SnapshotServiceDefinition, channel, client),

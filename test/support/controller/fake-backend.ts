@@ -283,6 +283,7 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
     },
     keep(name, externalId) {
       byName.set(name, externalId);
+      sizes.set(externalId, sizes.get(externalId) ?? 1_000_000);
     },
     drop(externalId) {
       for (const [name, id] of byName) if (id === externalId) byName.delete(name);
