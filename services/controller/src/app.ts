@@ -233,6 +233,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       agents,
       listings: plugins.listings,
       sweepIntervalMs: config.sweepInterval,
+      metrics,
       tracing,
       log,
       signal: work.signal,

@@ -1,5 +1,6 @@
 /** The part of the controller that finds what is nobody's and does what a person decides. */
 import type { Logger } from "@holdfast/shared/log/logger";
+import type { Metrics } from "@holdfast/shared/metrics";
 import type { Tracing } from "@holdfast/shared/tracing";
 import { createRepairService } from "./api/repair-service.ts";
 import type { VetGate } from "./api/repair-vet.ts";
@@ -12,6 +13,7 @@ import { beingCut, snapshotOwner } from "./reconcile/two-way-snapshots.ts";
 import { createAuditRecords } from "./records/audit-records.ts";
 import { createOrphanRecords } from "./records/orphan-records.ts";
 import { createVolumeScan } from "./records/volume-scan.ts";
+import { measureSweep } from "./sweep-metrics.ts";
 
 export interface RepairParts extends CommandDeps {
   readonly store: Store;
@@ -19,6 +21,7 @@ export interface RepairParts extends CommandDeps {
   readonly listings: BackendListings;
   readonly gate: StoreGate & VetGate;
   readonly sweepIntervalMs: number;
+  readonly metrics: Metrics;
   readonly tracing: Tracing;
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -35,8 +38,7 @@ export const wireRepair = (parts: RepairParts) => {
   };
   const pass = createTwoWayPass({ ...parts, orphans, scan });
   const commands = createRepairCommands({ ...parts, audit, orphans, scan, pass, snapshotFacts });
-  return {
-    service: createRepairService({ gate, audit, clock, tracing, commands }),
-    sweep: createSweep({ ...parts, pass, random: ids.random, intervalMs: sweepIntervalMs }),
-  };
+  const sweep = createSweep({ ...parts, pass, random: ids.random, intervalMs: sweepIntervalMs });
+  measureSweep(parts.metrics, sweep, clock.now);
+  return { service: createRepairService({ gate, audit, clock, tracing, commands }), sweep };
 };

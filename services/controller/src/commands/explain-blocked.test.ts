@@ -3,6 +3,8 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { caller, createWorld, type World } from "../../../../test/support/controller/world.ts";
 import type { BlockedReason } from "../domain/blocked.ts";
 import type { Blocked } from "../domain/outcome.ts";
+import type { CutRecord } from "../domain/snapshot.ts";
+import { explainCuts } from "./explain-cuts.ts";
 
 let world: World;
 beforeEach(async () => {
@@ -209,6 +211,31 @@ describe("what waits", () => {
     expect(waiting?.attempts).toBeGreaterThan(0);
     expect(waiting?.nextTry).toBeGreaterThanOrEqual(world.clock.now() - 1_000);
     expect(findings.join("\n")).toContain("attempts ended with INTERNAL: publish answered INTERNAL");
+  });
+
+  test("a snapshot in flight is told with the volume that it holds on to, and with its last error", async () => {
+    const { uid } = await world.makeVolume("data");
+    const record = {
+      kind: "snapshot",
+      namespace: "default",
+      id: "monday",
+      state: "CREATING",
+      blocked: { since: 1, reason: "PLUGIN_REFUSED", message: "no room", missingProof: "room", clearWith: "make room" },
+      attempts: { count: 3, nextTry: 9, lastError: { reason: "OUT_OF_RANGE", message: "no room", at: 1 } },
+    } as unknown as CutRecord;
+    const cuts = {
+      list: async (index: string, value: string) => ({
+        cuts: index === "snapshot-source" && value === uid ? [{ record, rev: 1 }] : [],
+        next: undefined,
+      }),
+    };
+    const { findings, actions } = await explainCuts(cuts, await world.volume("data"));
+    expect(findings).toEqual([
+      "Snapshot default/monday is blocked (PLUGIN_REFUSED): no room; missing: room.",
+      "Snapshot default/monday is CREATING and holds on to the volume: CreateSnapshot.",
+      "Snapshot default/monday: the last of 3 attempts ended with OUT_OF_RANGE: no room.",
+    ]);
+    expect(actions).toEqual(["make room"]);
   });
 
   test("an expansion that is refused for now says which step and which node", async () => {

@@ -8,6 +8,7 @@ import type { CommandDeps } from "./command-deps.ts";
 import { volumeNotFound } from "./errors.ts";
 import { attachmentActions, attachmentCallsOwed, attachmentFindings, explainAttachment } from "./explain-attachment.ts";
 import { changeActions, changeFindings, changeOwed } from "./explain-change.ts";
+import { explainCuts } from "./explain-cuts.ts";
 import type { ClaimExplanation, Commands } from "./model.ts";
 import { validateRef } from "./validate-volume.ts";
 import { besideIn, waitingFor } from "./waiting-for.ts";
@@ -136,13 +137,14 @@ export const explainVolumeQuery =
     const attachments = Object.values(volume.attachments).map((a) =>
       explainAttachment(volume, a, deps.nodes.get(a.node)?.record.verificationScope),
     );
+    const cuts = await explainCuts(deps.cuts, volume);
     const blockedFirst = [...claims].sort((a, b) => Number(b.blocked !== undefined) - Number(a.blocked !== undefined));
     return {
       volume,
       rev,
       claims,
       attachments,
-      findings: [...volumeFindings(volume, trouble), ...blockedFirst.flatMap(claimFindings)],
-      nextActions: actionsFor(volume, claims, trouble),
+      findings: [...volumeFindings(volume, trouble), ...cuts.findings, ...blockedFirst.flatMap(claimFindings)],
+      nextActions: [...new Set([...actionsFor(volume, claims, trouble), ...cuts.actions])],
     };
   };

@@ -151,7 +151,7 @@ describe("an attachment that claims hold and the backend has lost", () => {
     expect((await world.volume("data")).intent).toBeUndefined();
   });
 
-  test("[C65] is not believed from one row, one page or one listing", async () => {
+  test("[C65] [T1] is not believed from one row, one page or one listing", async () => {
     const externalId = await used();
     world.listings.setSkills({ single: "no" });
     const calls = published().length;
@@ -248,7 +248,7 @@ describe("a listing", () => {
     expect(world.listings.calls.filter((c) => c.startsWith("volumes"))).toEqual([...pages, ...pages]);
   });
 
-  test("that is aborted again and again, never ends or goes round is given up, and proves nothing", async () => {
+  test("[T1] that is aborted again and again, never ends or goes round is given up, and proves nothing", async () => {
     const externalId = await used();
     world.backend.detach(externalId, "n1");
     const calls = world.backend.calls.length;
@@ -260,7 +260,7 @@ describe("a listing", () => {
     expect(await orphans()).toEqual([]);
   });
 
-  test("judges no record that changed after it began, or a little before", async () => {
+  test("[T2] judges no record that changed after it began, or a little before", async () => {
     const volume = await world.makeVolume("data");
     await world.claim("job-data", "n1", ["data"]);
     await world.idle();
@@ -319,7 +319,7 @@ const lies = fc.array(
   { minLength: 1, maxLength: 12 },
 );
 
-test("whatever a plugin lists, nothing is detached or deleted for it and no user loses a mount", async () => {
+test("[T3] whatever a plugin lists, nothing is detached or deleted for it and no user loses a mount", async () => {
   await fc.assert(
     fc.asyncProperty(lies, fc.boolean(), async (script, single) => {
       const w = await createWorld();
