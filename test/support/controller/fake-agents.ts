@@ -54,6 +54,8 @@ export interface FakeAgents extends AgentGateway {
   leaveMount(node: string, path: string): void;
   /** The agent holds the volume, whatever the records say. */
   holdFor(node: string, externalId: string, volumeUid: string): void;
+  /** Stats are answered when it resolves. */
+  hangStats(until: Promise<void> | undefined): void;
   /** No answer comes from it any more. */
   silence(node: string, silent: boolean): void;
 }
@@ -77,6 +79,7 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
   const calls: string[] = [];
   const violations: string[] = [];
   const sizes = new Map<string, number>();
+  let statsHang: Promise<void> | undefined;
   let measured: ((node: string, volumeUid: string) => Partial<VolumeSample>) | undefined;
   const scripts = new Map<string, AgentFault[]>();
   let pick: ((method: AgentMethod) => AgentFault | undefined) | undefined;
@@ -209,6 +212,7 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
     },
     stats: async ({ name }, uids) => {
       calls.push(`stats ${name} ${uids.length}`);
+      await statsHang;
       if (silent.has(name)) throw new Error(`agent ${name} does not answer`);
       const asked = uids.length > 0 ? uids : [...on(name).values()].map((h) => h.volumeUid);
       return [...new Set(asked)].map((volumeUid) =>
@@ -261,6 +265,9 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
     grown: () => Object.fromEntries(sizes),
     measure(make) {
       measured = make;
+    },
+    hangStats(until) {
+      statsHang = until;
     },
     leaveMount(node, path) {
       left.set(node, [...(left.get(node) ?? []), path]);

@@ -16,7 +16,7 @@ export const isUnused = (volume: Pick<VolumeRecord, "attachments">): boolean =>
 /** It waits for its turn at a volume that no node has now: grants wait for it, or it would never come. */
 export const expandsBeforeGrants = (volume: VolumeRecord): boolean => {
   const { expansion } = volume;
-  return expansion?.state === "WANTED" && expansion.onlyUnused && expansion.attempts.count === 0 && isUnused(volume);
+  return expansion?.state === "WANTED" && expansion.onlyUnused && expansion.attempts.count < 3 && isUnused(volume);
 };
 
 const stays: Readonly<Partial<Record<Claim["state"], true>>> = { ATTACHING: true, OFFERED: true, ACTIVE: true };

@@ -124,9 +124,11 @@ export const createConditionMonitor = (options: ConditionMonitorOptions): Condit
     }
   };
 
-  const lookAtBackend = async (volume: VolumeRecord): Promise<void> => {
+  /** False: no answer. */
+  const lookAtBackend = async (volume: VolumeRecord): Promise<boolean> => {
     const found = await plugins.lookAt(volume, { signal, attempt: 1 });
     if (found?.condition !== undefined) await said(volume, "backend", found.condition);
+    return found !== undefined;
   };
 
   const quietly = async (what: string, subject: string, work: () => Promise<void>): Promise<void> => {
@@ -150,12 +152,18 @@ export const createConditionMonitor = (options: ConditionMonitorOptions): Condit
   /** Those that are watched, and the next few of the plugin. */
   const pluginRound = async (plugin: string): Promise<void> => {
     const facts = plugins.facts(plugin);
-    if (!facts.ready || facts.getsVolumes !== "yes" || facts.tellsCondition !== "yes") return;
+    if (!facts.ready || facts.callsHeld !== undefined) return;
+    if (facts.getsVolumes !== "yes" || facts.tellsCondition !== "yes") return;
     const seen = new Set<string>();
+    let answers = true;
+    /** One that does not answer is left alone for this round: a hung plugin would cost each look its deadline. */
     const look = async (volume: VolumeRecord): Promise<void> => {
-      if (seen.has(volume.uid) || volume.state !== "AVAILABLE") return;
+      if (!answers || seen.has(volume.uid) || volume.state !== "AVAILABLE") return;
       seen.add(volume.uid);
-      await quietly("a volume", volumeKey(volume), () => lookAtBackend(volume));
+      answers = false;
+      await quietly("a volume", volumeKey(volume), async () => {
+        answers = await lookAtBackend(volume);
+      });
     };
     for (const { ref } of [...watched.values()].filter((entry) => entry.plugin === plugin).slice(0, looksPerRound)) {
       const found = await records.recent(ref);
@@ -178,8 +186,8 @@ export const createConditionMonitor = (options: ConditionMonitorOptions): Condit
 
   const round = async (): Promise<void> => {
     await remember();
-    await nodeRound();
-    for (const plugin of plugins.names()) await quietly("a plugin", plugin, () => pluginRound(plugin));
+    const looks = plugins.names().map((plugin) => quietly("a plugin", plugin, () => pluginRound(plugin)));
+    await Promise.all([nodeRound(), ...looks]);
     // A source that is gone tells nothing any more: the record says which nodes still have the volume.
     for (const [uid, entry] of [...watched]) await quietly("a volume", volumeKey(entry.ref), () => store(uid, entry));
   };

@@ -72,6 +72,26 @@ describe("[W54] how full a volume is", () => {
     expect(questions()).toHaveLength(before);
   });
 
+  it("is not waited for when an agent hangs: what it told before, with an error", async () => {
+    await world.makeVolume("data", shared);
+    await mounted("one", "n1");
+    world.agents.measure(() => ({ usage: [bytes(7n)] }));
+    await stats();
+    await world.clock.advance(20_000);
+    let answer = () => {};
+    world.agents.hangStats(new Promise((resolve) => (answer = resolve)));
+    const asked = stats();
+    await world.clock.advance(5_000);
+    expect((await asked).nodes[0]?.sample).toMatchObject({
+      usage: [{ used: 7n }],
+      error: { reason: "NODE_NOT_READY" },
+    });
+    answer();
+    world.agents.hangStats(undefined);
+    await world.clock.advance(0);
+    expect((await stats()).nodes[0]?.sample.error).toBeUndefined();
+  });
+
   it("says so where nothing is published", async () => {
     await world.makeVolume("data");
     expect((await stats()).nodes).toEqual([]);

@@ -1,9 +1,10 @@
 /**
  * What agents measured of volumes, kept for a while.
  *
- * N1 An agent is asked anew for a volume whose figures are older than `maxAgeMs`, or than a publication there; for the same publication
- * once; what could not be measured, a fifth of that time later. N2 Callers at the same time share one question. N3 A node that does not answer is an error beside what it told before, never
- * a gap. N4 What is kept is bounded; the longest unasked goes first.
+ * N1 An agent is asked anew for a volume whose figures are older than `maxAgeMs`, or than a publication there; for the same
+ * publication once; what could not be measured, a fifth of that time later. N2 Callers at the same time share one question. N3 A node
+ * that does not answer, or takes long, is an error beside what it told before: never a gap, and no longer a wait than `patienceMs`.
+ * N4 What is kept is bounded; the longest unasked goes first.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { VolumeSample } from "../domain/volume-sample.ts";
@@ -12,10 +13,11 @@ import type { AgentGateway, Figures, FiguresWanted, Nodes } from "../ports.ts";
 export interface NodeFiguresOptions {
   readonly agents: Pick<AgentGateway, "stats">;
   readonly nodes: Pick<Nodes, "get">;
-  readonly clock: Pick<Clock, "now" | "monotonic">;
+  readonly clock: Pick<Clock, "now" | "monotonic" | "timer">;
   readonly signal: AbortSignal;
   readonly maxAgeMs?: number;
   readonly kept?: number;
+  readonly patienceMs?: number;
 }
 
 interface Entry {
@@ -29,7 +31,7 @@ interface Entry {
 const maxUids = 500;
 
 export const createNodeFigures = (options: NodeFiguresOptions): Figures => {
-  const { agents, nodes, clock, signal, maxAgeMs = 10_000, kept = 20_000 } = options;
+  const { agents, nodes, clock, signal, maxAgeMs = 10_000, kept = 20_000, patienceMs = 5_000 } = options;
   const entries = new Map<string, Entry>();
   const asking = new Map<string, Promise<void>>();
   const keyOf = (node: string, volumeUid: string): string => `${node}/${volumeUid}`;
@@ -81,6 +83,17 @@ export const createNodeFigures = (options: NodeFiguresOptions): Figures => {
     }
   };
 
+  /** False: it goes on, and nobody waits for it here any longer. */
+  const patiently = (work: Promise<unknown>): Promise<boolean> =>
+    new Promise((resolve) => {
+      const cancel = clock.timer(patienceMs, () => resolve(false));
+      const done = (): void => {
+        cancel();
+        resolve(true);
+      };
+      work.then(done, done);
+    });
+
   const isFresh = (entry: Entry | undefined, since: number): boolean =>
     entry !== undefined &&
     clock.monotonic() - entry.takenAt < (entry.sample.error === undefined ? maxAgeMs : maxAgeMs / 5) &&
@@ -106,11 +119,13 @@ export const createNodeFigures = (options: NodeFiguresOptions): Figures => {
         for (const key of keys) asking.set(key, asked);
         waiting.add(asked);
       }
-      await Promise.all(waiting);
-      return wanted.map(
-        (one) =>
-          known(one)?.sample ?? failed(one.volumeUid, undefined, "NODE_NOT_READY", `node ${node} did not answer`),
-      );
+      const inTime = await patiently(Promise.all(waiting));
+      const late = (one: FiguresWanted): boolean => !inTime && asking.has(keyOf(node, one.volumeUid));
+      const message = `the agent of node ${node} has not answered within ${patienceMs} ms; ask again`;
+      return wanted.map((one) => {
+        const sample = known(one)?.sample;
+        return late(one) || sample === undefined ? failed(one.volumeUid, sample, "NODE_NOT_READY", message) : sample;
+      });
     },
   };
 };
