@@ -3,6 +3,7 @@ import type { HotPath, Verb } from "./hot-path.ts";
 import type { Lanes } from "./lanes.ts";
 import type { AgentMemory, VolumeMemory } from "./memory.ts";
 import type { Reactions } from "./reactions.ts";
+import type { Scale } from "./scale.ts";
 import type { Throughput } from "./throughput.ts";
 
 type PerVerb<T> = Readonly<Record<Verb, T>>;
@@ -25,4 +26,5 @@ export interface Figures {
   readonly agentMemory?: AgentMemory;
   readonly publications?: PublicationMemory;
   readonly longMountTable?: LongMountTable;
+  readonly scale?: Scale;
 }

@@ -4,7 +4,7 @@
  * where the ratio is judged. Ratios and counts mean the same on every machine, milliseconds do not.
  *
  *   --quick    less of everything, under a minute       --json     the figures as JSON
- *   --strict   a ratio that is missed fails the run     --only     sections: hot-path,traced,throughput,reactions,lanes,volumes,agents,host
+ *   --strict   a ratio that is missed fails the run     --only     sections: hot-path,traced,throughput,reactions,lanes,volumes,agents,host,scale
  *   --profile  a directory for CPU profiles of the services
  */
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
@@ -22,12 +22,23 @@ import { type Plan, plans } from "./plan.ts";
 import { type Product, startProduct } from "./product.ts";
 import { measureReactions } from "./reactions.ts";
 import { reportOf } from "./report.ts";
+import { measureScale } from "./scale.ts";
 import { type BenchRedis, startBenchRedis } from "./support/redis.ts";
 import type { Subject } from "./support/subject.ts";
 import { measureThroughput } from "./throughput.ts";
 import { fails, verdictsOf } from "./verdicts.ts";
 
-const sections = ["hot-path", "traced", "throughput", "reactions", "lanes", "volumes", "agents", "host"] as const;
+const sections = [
+  "hot-path",
+  "traced",
+  "throughput",
+  "reactions",
+  "lanes",
+  "volumes",
+  "agents",
+  "host",
+  "scale",
+] as const;
 type Section = (typeof sections)[number];
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -132,6 +143,9 @@ const measure = async (wanted: ReadonlySet<Section>, plan: Plan, dir: string): P
         figures.publications = await measurePublications(product, plan.publications);
         figures.longMountTable = await measureLongTable(product, plan.tableRounds);
       });
+    });
+    await section("scale", async () => {
+      figures.scale = await measureScale(plan.scale, startedRedis);
     });
     return figures;
   } finally {

@@ -1,5 +1,6 @@
 import type { HotPathPlan } from "./hot-path.ts";
 import type { LanesPlan } from "./lanes.ts";
+import type { ScalePlan } from "./scale.ts";
 import type { ThroughputPlan } from "./throughput.ts";
 
 /** How much of everything is done. */
@@ -17,6 +18,7 @@ export interface Plan {
   readonly publications: number;
   /** Claims and releases beside a short and beside a long mount table. */
   readonly tableRounds: number;
+  readonly scale: ScalePlan;
 }
 
 const inFlight = (volumes: readonly [number, number, number], rounds: number): readonly ThroughputPlan[] =>
@@ -34,6 +36,7 @@ export const plans: Readonly<Record<"full" | "quick", Plan>> = {
     agents: 1000,
     publications: 1000,
     tableRounds: 40,
+    scale: { small: { volumes: 1_000, nodes: 100 }, large: { volumes: 100_000, nodes: 10_000 }, calls: 2_400 },
   },
   quick: {
     hotPath: { volumes: 25, rounds: 2 },
@@ -46,5 +49,6 @@ export const plans: Readonly<Record<"full" | "quick", Plan>> = {
     agents: 200,
     publications: 100,
     tableRounds: 15,
+    scale: { small: { volumes: 200, nodes: 20 }, large: { volumes: 2_000, nodes: 200 }, calls: 60 },
   },
 };

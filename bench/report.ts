@@ -4,6 +4,7 @@ import type { HotPath } from "./hot-path.ts";
 import type { Lanes } from "./lanes.ts";
 import type { AgentMemory, VolumeMemory } from "./memory.ts";
 import type { Reactions } from "./reactions.ts";
+import { type Scale, scaleCalls } from "./scale.ts";
 import type { Spread } from "./support/spread.ts";
 import type { Throughput } from "./throughput.ts";
 import { type Verdict, verdictsOf } from "./verdicts.ts";
@@ -168,6 +169,19 @@ const longTable = ({ lines, claim, release }: LongMountTable): readonly string[]
   ];
 };
 
+const scale = ({ small, large }: Scale): readonly string[] => [
+  "A small installation and a large one, the same calls by turns",
+  row("milliseconds", "p50", "p99", "p50", "p99", "p99 ratio"),
+  row("", `${small.volumes}`, "volumes", `${large.volumes}`, "volumes", ""),
+  ...scaleCalls.map((call) => {
+    const [one, many] = [small.ms[call], large.ms[call]];
+    return row(call === "claim" ? "claim and release" : call, one.p50, one.p99, many.p50, many.p99, many.p99 / one.p99);
+  }),
+  row("start", small.startMs, "", large.startMs, "", ""),
+  row("Redis, each volume", kib(small.bytesPerVolume), "", kib(large.bytesPerVolume), "", ""),
+  "",
+];
+
 const verdictLine = ({ holds, kind, text }: Verdict): string =>
   `  ${holds ? "pass" : "FAIL"}  ${text}${!holds && kind === "ratio" ? " (fails the run with --strict)" : ""}`;
 
@@ -192,6 +206,7 @@ export const reportOf = (figures: Figures): string => {
     ...(volumeMemory === undefined && agentMemory === undefined ? [] : memory(volumeMemory ?? [], agentMemory)),
     ...(figures.publications === undefined ? [] : publications(figures.publications)),
     ...(figures.longMountTable === undefined ? [] : longTable(figures.longMountTable)),
+    ...(figures.scale === undefined ? [] : scale(figures.scale)),
     "Verdicts",
     ...verdictsOf(figures).map(verdictLine),
     ...figures.failed.map((section) => `  FAIL  ${section}: ended with an error, see above`),

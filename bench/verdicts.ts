@@ -1,6 +1,7 @@
 import type { Figures } from "./figures.ts";
 import type { HotPath } from "./hot-path.ts";
 import type { Lanes } from "./lanes.ts";
+import { type Scale, scaleCalls } from "./scale.ts";
 
 /** A statement that holds on any machine: counts and ratios, never milliseconds. */
 export interface Verdict {
@@ -15,6 +16,10 @@ const stray = 0.1;
 const mostOverhead = 1.5;
 /** What counts as the same, of two runs on one machine. */
 const unchanged = 1.25;
+/** Of a small installation, whatever the size. */
+const flat = 1.3;
+const mostBytes = Math.floor(2.2 * 1024);
+const mostStartMs = 3_000;
 const wanted = { commits: 3, syncs: 3, calls: 3 } as const;
 
 const two = (value: number): string => value.toFixed(2);
@@ -56,17 +61,37 @@ const besideOf = ({ attaches: { count, seconds, leastSeconds }, beside }: Lanes)
   },
 ];
 
+const flatnessOf = ({ small, large }: Scale): readonly Verdict[] => [
+  {
+    kind: "count",
+    holds: large.bytesPerVolume <= mostBytes,
+    text: `at most ${mostBytes} bytes of Redis for a claimed volume: ${Math.round(large.bytesPerVolume)}`,
+  },
+  {
+    kind: "ratio",
+    holds: large.startMs <= mostStartMs,
+    text: `${large.volumes} volumes and ${large.nodes} nodes taken up within ${mostStartMs} ms: ${Math.round(large.startMs)}`,
+  },
+  ...scaleCalls.map((call): Verdict => {
+    const ratio = large.ms[call].p99 / small.ms[call].p99;
+    const text = `p99 of a ${call} among ${large.volumes} volumes at most ${flat} x that among ${small.volumes}: ${two(ratio)} x`;
+    return { kind: "ratio", holds: ratio <= flat, text };
+  }),
+];
+
 /** Counts are of the path with nothing beside it; the ratio is of both sides with everything on. */
 export const verdictsOf = ({
   hotPath,
   tracedHotPath,
   lanes,
-}: Pick<Figures, "hotPath" | "tracedHotPath" | "lanes">): readonly Verdict[] => [
+  scale,
+}: Pick<Figures, "hotPath" | "tracedHotPath" | "lanes" | "scale">): readonly Verdict[] => [
   ...(hotPath === undefined ? [] : [...countsOf("claim", hotPath.claim), ...countsOf("release", hotPath.release)]),
   ...(tracedHotPath === undefined
     ? []
     : [ratioOf("claim", tracedHotPath.claim), ratioOf("release", tracedHotPath.release)]),
   ...(lanes === undefined ? [] : besideOf(lanes)),
+  ...(scale === undefined ? [] : flatnessOf(scale)),
 ];
 
 export const fails = (verdicts: readonly Verdict[], strict: boolean): boolean =>

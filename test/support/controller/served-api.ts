@@ -100,6 +100,7 @@ export const serveApi = async (world: World) => {
     placement: createGrpcClient(PlacementServiceDefinition, channel, options),
     plugins: createGrpcClient(PluginServiceDefinition, channel, options),
     repair: createGrpcClient(RepairServiceDefinition, channel, options),
+    address: socket.address,
     /** In which trace the next requests arrive. */
     trace(next: string | undefined) {
       traceparent = next;

@@ -237,7 +237,7 @@ const createWatchedStore = (inner: Store) => {
 export type World = Awaited<ReturnType<typeof createWorld>>;
 
 export const createWorld = async (
-  options: { readonly nodes?: readonly string[]; readonly random?: () => number } = {},
+  options: { readonly nodes?: readonly string[]; readonly store?: Store; readonly random?: () => number } = {},
 ) => {
   const names = options.nodes ?? ["n1", "n2", "n3"];
   const clock = createManualClock();
@@ -249,11 +249,11 @@ export const createWorld = async (
     },
     random: options.random ?? (() => 0.5),
   };
-  const sqlite = createSqliteStore({ file: ":memory:", now: clock.now, uuid: ids.uuid });
-  const identity = await sqlite.identity();
-  await sqlite.markVetted(identity.runId, 1);
-  const store = createWatchedStore(sqlite);
-  const nodes = createFakeNodes(names, sqlite.count);
+  const inner: Store = options.store ?? createSqliteStore({ file: ":memory:", now: clock.now, uuid: ids.uuid });
+  const identity = await inner.identity();
+  await inner.markVetted(identity.runId, 1);
+  const store = createWatchedStore(inner);
+  const nodes = createFakeNodes(names, inner.count);
   const gate = createFakeGate();
   const backend = createFakeBackend({ plugin, mounted: (external, node) => agents.mounted(external, node) });
   const agents = createFakeAgents({
@@ -527,7 +527,7 @@ export const createWorld = async (
     violations: () => [...backend.violations, ...agents.violations],
     async close() {
       controller.life.abort(new DOMException("over", "AbortError"));
-      await sqlite.close();
+      await inner.close();
     },
   };
 };

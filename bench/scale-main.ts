@@ -1,0 +1,22 @@
+/**
+ * node scale-main.ts REDIS STATE_DIR NODES: one controller over what stands in that Redis, with so many nodes and a plugin that answers at
+ * once, so that what is measured is the controller alone.
+ */
+import { createNodeStore } from "@holdfast/controller/nodes/node-store";
+import { serveApi } from "../test/support/controller/served-api.ts";
+import { createWorld } from "../test/support/controller/world.ts";
+import { nodeName } from "./scale-load.ts";
+import { openScaleStore } from "./scale-store.ts";
+
+const [url = "", stateDir = "", nodes = "0"] = process.argv.slice(2);
+const names = Array.from({ length: Number(nodes) }, (_, i) => nodeName(i));
+const store = await openScaleStore(url, stateDir);
+const begun = performance.now();
+const records = await createNodeStore({ store, ids: { uuid: () => "", random: Math.random } }).all();
+const world = await createWorld({ nodes: names, store });
+const startMs = performance.now() - begun;
+const api = await serveApi(world);
+process.stdout.write(
+  `${JSON.stringify({ message: "ready", address: api.address, startMs, nodesRead: records.length })}\n`,
+);
+process.once("SIGTERM", () => process.exit(0));

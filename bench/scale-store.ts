@@ -1,0 +1,22 @@
+import { randomUUID } from "node:crypto";
+import type { Store } from "@holdfast/controller/ports";
+import { openStore } from "@holdfast/controller/store/open-store";
+import { systemClock } from "@holdfast/shared/async/clock";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+
+export const openScaleStore = async (url: string, stateDir: string): Promise<Store> => {
+  const store = await openStore({
+    url,
+    cell: "bench",
+    stateDir,
+    allowVolatile: false,
+    declaredDurable: false,
+    log: createMemoryLogger(),
+    clock: systemClock,
+    ids: { uuid: randomUUID, random: Math.random },
+    signal: new AbortController().signal,
+  });
+  const { runId, gen } = await store.identity();
+  await store.markVetted(runId, gen);
+  return store;
+};
