@@ -13,6 +13,7 @@ const config: KnipConfig = {
         "test/**/*.test.ts",
         "test/harness/fuse-daemon.ts",
         "bench/main.ts",
+        "bench/scale-main.ts",
         "bench/store-main.ts",
         "bench/floor/*-main.ts",
         "demo/main.ts",

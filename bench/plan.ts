@@ -49,6 +49,6 @@ export const plans: Readonly<Record<"full" | "quick", Plan>> = {
     agents: 200,
     publications: 100,
     tableRounds: 15,
-    scale: { small: { volumes: 200, nodes: 20 }, large: { volumes: 2_000, nodes: 200 }, calls: 60 },
+    scale: { small: { volumes: 500, nodes: 20 }, large: { volumes: 10_000, nodes: 1_000 }, calls: 60 },
   },
 };

@@ -6,6 +6,7 @@ import { slotKey } from "../domain/slots.ts";
 import { planSteps } from "../domain/steps.ts";
 import type { AggregateRef, IndexEntry, RecordWrite, StoredRecord } from "../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
+import { readVolumeBody, writeVolumeBody } from "./volume-body.ts";
 
 /** How volumes and what is left of them stand in the store: keys, indexes, due times, JSON. */
 
@@ -151,7 +152,7 @@ export const encodeVolume = (volume: VolumeRecord, expectedRev: number, now: num
     write: {
       ref: volumeRef(volume),
       expectedRev,
-      body: JSON.stringify(volume),
+      body: writeVolumeBody(volume),
       indexes: indexesOf(volume, at !== undefined),
       due: at === undefined ? [] : [{ queue: dueQueue, at }],
     },
@@ -234,9 +235,9 @@ export const encodeDeleteMark = (volume: VolumeRecord, expectedRev: number, now:
   };
 };
 
-const decode = (stored: StoredRecord): unknown => {
+const readable = <T>(stored: StoredRecord, read: (body: string) => T): T => {
   try {
-    return JSON.parse(stored.body);
+    return read(stored.body);
   } catch (cause) {
     throw new HoldfastError({
       kind: "data_loss",
@@ -248,8 +249,10 @@ const decode = (stored: StoredRecord): unknown => {
   }
 };
 
+const decode = (stored: StoredRecord): unknown => readable<unknown>(stored, JSON.parse);
+
 // Only this file writes these records, so that what parses has the type that was written.
-export const decodeVolume = (stored: StoredRecord): VolumeRecord => decode(stored) as VolumeRecord;
+export const decodeVolume = (stored: StoredRecord): VolumeRecord => readable(stored, readVolumeBody);
 export const decodeClaimTombstone = (stored: StoredRecord): ClaimTombstone => decode(stored) as ClaimTombstone;
 export const decodeDeleteMark = (stored: StoredRecord): DeleteMark => decode(stored) as DeleteMark;
 export const decodeVolumeTombstone = (stored: StoredRecord): VolumeTombstone => decode(stored) as VolumeTombstone;
