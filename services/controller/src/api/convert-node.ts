@@ -63,7 +63,7 @@ const overdueMessage = ({ record }: NodeView, overdue: NodeRemarks["overdue"]): 
         reason: "DRAIN_OVERDUE",
         message: `its drain should be over, and ${overdue.remaining} claims are still there, the first: ${overdue.first}`,
         missingProof: "that the workloads of these claims have stopped: their release",
-        clearWith: `holdfast claim list --node ${record.name}`,
+        clearWith: `holdfast claim list -A --node ${record.name}`,
       };
 
 const drainModes: Readonly<Record<NodeDrain["mode"], DrainMode>> = {

@@ -135,4 +135,33 @@ describe("the feed of other controllers' changes", () => {
     life.abort(new Error("over"));
     await expect(feed).rejects.toThrow("over");
   });
+
+  it("[W39] pauses after each failure, however often in a row the store is away", async () => {
+    const clock = createManualClock();
+    const life = new AbortController();
+    let tries = 0;
+    const store = {
+      head: async () => {
+        tries += 1;
+        throw away;
+      },
+    } as unknown as Store;
+    const feed = runChangeFeed({
+      store,
+      records: { learnOf: async () => undefined, forgetAll: () => undefined },
+      learnOfPlugin: async () => undefined,
+      changes: createChanges(),
+      clock,
+      log: createMemoryLogger(),
+      signal: life.signal,
+    } as unknown as Parameters<typeof runChangeFeed>[0]);
+    feed.catch(() => undefined);
+    await clock.advance(0);
+    const before = tries;
+    for (let n = 0; n < 10; n += 1) await clock.advance(1_000);
+    expect(tries - before).toBeGreaterThanOrEqual(5);
+    expect(tries - before).toBeLessThanOrEqual(10);
+    life.abort(new Error("over"));
+    await expect(feed).rejects.toThrow("over");
+  });
 });

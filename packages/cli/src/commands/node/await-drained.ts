@@ -1,10 +1,18 @@
-import type { DrainNodeResponse } from "@holdfast/shared/gen/holdfast/v1/node";
+import type { DrainMode, DrainNodeResponse } from "@holdfast/shared/gen/holdfast/v1/node";
 import type { Context } from "../../frame/context.ts";
 
 const roundSeconds = 10n;
 
+/** The same in every round: other words would replace those before. */
+export interface DrainRequest {
+  readonly name: string;
+  readonly reason: string;
+  readonly mode: DrainMode;
+  readonly deadline?: { readonly seconds: bigint; readonly nanos: number };
+}
+
 /** Draining is idempotent: each round holds the answer until the node is empty or the round is over. */
-async function* rounds(context: Context, request: { name: string; reason: string }, signal: AbortSignal) {
+async function* rounds(context: Context, request: DrainRequest, signal: AbortSignal) {
   while (!signal.aborted)
     yield await context.clients.nodes.drainNode(
       { ...request, waitFor: { seconds: roundSeconds, nanos: 0 } },
@@ -12,13 +20,10 @@ async function* rounds(context: Context, request: { name: string; reason: string
     );
 }
 
-export const awaitDrained = (
-  context: Context,
-  request: { readonly name: string; readonly reason: string },
-): Promise<DrainNodeResponse> =>
+export const awaitDrained = (context: Context, request: DrainRequest): Promise<DrainNodeResponse> =>
   context.wait({
     what: `node ${request.name} to be empty`,
-    watch: (signal) => rounds(context, { ...request }, signal),
+    watch: (signal) => rounds(context, request, signal),
     line: ({ remainingCount, remaining }) =>
       `${remainingCount} claims are left on ${request.name}: ${remaining
         .slice(0, 3)

@@ -1,4 +1,5 @@
 import {
+  DrainMode,
   DrainNodeResponse,
   ForgetNodeResponse,
   GetNodeResponse,
@@ -15,12 +16,12 @@ import { detailsText, tableText } from "../../frame/tables.ts";
 import { enumWords } from "../../words/enum-words.ts";
 import { ago, moment } from "../../words/moment.ts";
 import { allPages, pageSize } from "../all-pages.ts";
-import { optionWords } from "../option-words.ts";
+import { durationOf, optionWords } from "../option-words.ts";
 import { pluginHealths } from "../plugin/plugin-words.ts";
 import { blockedDetails, consequenceText, lastErrorText } from "../resource-words.ts";
 import { usageWords } from "../volume/volume-words.ts";
 import { noWaitOption } from "../wait-options.ts";
-import { awaitDrained } from "./await-drained.ts";
+import { awaitDrained, type DrainRequest } from "./await-drained.ts";
 
 const nodeStates = enumWords<NodeState>(NodeState, "NODE_STATE_");
 const nodeArg = { name: "node", help: "the node's name", completes: "node" } as const;
@@ -154,6 +155,8 @@ const remainingText = (answer: DrainNodeResponse): string =>
           { title: "WORKLOAD", of: ({ workload }) => workload },
           { title: "ALIAS", of: ({ alias }) => alias },
           { title: "VOLUME", of: ({ namespace, volume }) => `${namespace}/${volume}` },
+          { title: "STATE", of: ({ state }) => state },
+          { title: "WAITS FOR", of: ({ waitingFor, blocked }) => blocked?.message ?? (waitingFor || "-") },
         ],
         answer.remaining,
       );
@@ -161,15 +164,28 @@ const remainingText = (answer: DrainNodeResponse): string =>
 export const drainNode: Command = {
   path: ["node", "drain"],
   summary: "grant nothing more on a node, and wait until nothing is claimed there",
-  description: "Moving the workloads is the scheduler's work. A drained node stays drained until `node undrain`.",
+  description:
+    "Moving the workloads is the scheduler's work. A drained node stays drained until `node undrain`. Nothing is taken from a running workload, also not at the deadline: it only makes the alarm louder.",
   args: [nodeArg],
-  options: [reasonOption, noWaitOption],
+  options: [
+    reasonOption,
+    { flags: "--stopped", help: "its workloads have been stopped: release what they had" },
+    { flags: "--deadline <duration>", help: "when it should be over; past it the node is BLOCKED" },
+    noWaitOption,
+  ],
   examples: [
     { line: 'holdfast node drain node-a --reason "kernel update"', says: "close it and wait until it is empty" },
+    { line: "holdfast node drain node-a --stopped", says: "its runner is gone: give back what its workloads had" },
   ],
   async run(context, input) {
     const name = input.arg("node");
-    const request = { name, reason: input.text("reason") ?? "" };
+    const deadline = input.text("deadline");
+    const request: DrainRequest = {
+      name,
+      reason: input.text("reason") ?? "",
+      mode: input.flag("stopped") ? DrainMode.DRAIN_MODE_RELEASE : DrainMode.DRAIN_MODE_UNSPECIFIED,
+      ...(deadline === undefined ? {} : { deadline: durationOf("--deadline", deadline) }),
+    };
     let answer = await context.clients.nodes.drainNode(request);
     if (answer.remainingCount > 0n && input.flag("wait")) answer = await awaitDrained(context, request);
     context.out.answer(shown("holdfast.v1.DrainNodeResponse", DrainNodeResponse, answer), () =>
