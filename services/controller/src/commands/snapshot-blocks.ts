@@ -48,8 +48,7 @@ const questionOf = async (deps: Deps, input: BlocksInput): Promise<BlockQuestion
 
 /** Whether the plugin went away under the stream; anything else it said is its answer. */
 const wentAway = (error: unknown): boolean =>
-  isHoldfastError(error) &&
-  (error.reason === "PLUGIN_NOT_READY" || (error.reason === "STREAM_BROKEN" && error.kind === "unavailable"));
+  isHoldfastError(error) && error.reason === "STREAM_BROKEN" && error.kind === "unavailable";
 
 const broken = (snapshot: SnapshotRecord, offset: bigint, why: string): HoldfastError =>
   new HoldfastError({

@@ -116,6 +116,15 @@ export const cutDoubted = (record: CutRecord, at: Moment): CutRecord =>
     ? record
     : { ...record, intent: { ...record.intent, uncertainSince: at.now } };
 
+/** Nothing can be asked now: what it waits for is shown, and nothing else changes, least of all the doubt. */
+export const cutWaits = (record: CutRecord, why: string, at: Moment): CutRecord =>
+  record.attempts.lastError?.message === why
+    ? record
+    : {
+        ...record,
+        attempts: { ...record.attempts, lastError: { reason: "PLUGIN_NOT_READY", message: why, at: at.now } },
+      };
+
 /** Somebody wants it gone. Whether others still need it is compared in the commit itself. */
 export const cutDeleteWanted = (record: CutRecord, trace: CutRecord["trace"], at: Moment): CutChange => {
   const wanted: CutRecord = { ...record, goal: "absent", ...(trace === undefined ? {} : { trace }) };

@@ -154,7 +154,7 @@ export const createSnapshotCalls = ({ calls, secrets, standing }: SnapshotCallsO
 const away = (snapshot: SnapshotRecord, why: string): HoldfastError =>
   new HoldfastError({
     kind: "unavailable",
-    reason: "PLUGIN_NOT_READY",
-    message: `plugin ${snapshot.plugin} of snapshot ${volumeKey(snapshot)} cannot be asked now: ${why}; go on from the end of the last block`,
-    metadata: { plugin: snapshot.plugin, node: "" },
+    reason: "STREAM_BROKEN",
+    message: `plugin ${snapshot.plugin} of snapshot ${volumeKey(snapshot)} cannot be asked now: ${why}; ask again from the end of the last block`,
+    metadata: { plugin: snapshot.plugin, code: "UNAVAILABLE" },
   });

@@ -267,3 +267,18 @@ it("is refused before anything is written when the plugin is known to cut none",
   await world.pass(2 * minute);
   expect(await world.now("snapshot", "s1")).toMatchObject({ state: "READY" });
 });
+
+it("says what it waits for while its plugin is away, and is in no doubt for that", async () => {
+  world.setFacts((facts) => facts, false);
+  const waiting = await world.snapshot("s1", "data");
+  expect(waiting).toMatchObject({
+    state: "CREATING",
+    attempts: { count: 0, lastError: { reason: "PLUGIN_NOT_READY", message: expect.stringContaining(simPlugin) } },
+  });
+  expect(waiting.intent).not.toHaveProperty("uncertainSince");
+  world.backend.addFault({ method: "CreateSnapshot", code: "OUT_OF_RANGE" });
+  world.setFacts((facts) => facts, true);
+  await world.idle();
+  // Refused at the first call that was made: certainly nothing is there.
+  expect(await world.now("snapshot", "s1")).toMatchObject({ state: "FAILED" });
+});

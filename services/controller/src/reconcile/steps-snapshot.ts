@@ -2,7 +2,7 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import type { Failure, Outcome } from "../domain/outcome.ts";
 import { type CutRecord, cutKey } from "../domain/snapshot.ts";
 import type { CutAnswer } from "../domain/snapshot-answer.ts";
-import { backendGroupOf, cutAttempted, cutDeleteAttempted, cutDoubted } from "../domain/snapshot-change.ts";
+import { backendGroupOf, cutAttempted, cutDeleteAttempted, cutDoubted, cutWaits } from "../domain/snapshot-change.ts";
 import type { CutStep } from "../domain/snapshot-steps.ts";
 import { volumeKey } from "../domain/volume.ts";
 import type { SnapshotPlugins, StoreGate } from "../ports.ts";
@@ -118,6 +118,15 @@ const uncut = async (deps: CutStepDeps, record: CutRecord, traceId: string | und
   return changed;
 };
 
+/** Why the plugin cannot be asked now; empty when it can. What it has not told yet is waited for, and never taken for "no". */
+const obstacleTo = ({ plugins }: CutStepDeps, { kind, plugin }: CutRecord): string => {
+  const facts = plugins.snapshotFacts(plugin);
+  if (!facts.ready) return facts.reason;
+  return (kind === "group" ? facts.groups : facts.snapshots) === "unknown"
+    ? `plugin ${plugin} has not told yet whether it cuts ${kind}s`
+    : "";
+};
+
 /** True = something was stored, so that the record is planned anew; false = it has to wait for something to change. */
 export const runCutStep = async (
   deps: CutStepDeps,
@@ -125,6 +134,11 @@ export const runCutStep = async (
   step: CutStep,
   traceId: string | undefined,
 ): Promise<boolean> => {
-  if (!deps.plugins.snapshotFacts(record.plugin).ready) return false;
+  const obstacle = obstacleTo(deps, record);
+  if (obstacle !== "") {
+    // Shown once: a wait stores nothing again, and what it waits for wakes it.
+    await deps.cuts.change(record, (r, at) => (r.uid === record.uid ? cutWaits(r, obstacle, at) : r));
+    return false;
+  }
   return step.do === "create" ? cut(deps, record, traceId) : uncut(deps, record, traceId);
 };
