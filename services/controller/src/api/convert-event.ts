@@ -21,6 +21,7 @@ const severities = {
   FENCED: EventSeverity.EVENT_SEVERITY_WARNING,
   DEGRADED: EventSeverity.EVENT_SEVERITY_WARNING,
   SUSPECT: EventSeverity.EVENT_SEVERITY_WARNING,
+  FOUND: EventSeverity.EVENT_SEVERITY_WARNING,
 } satisfies Record<string, EventSeverity>;
 
 const severityOf = (type: string, word: string): EventSeverity => {
@@ -31,7 +32,9 @@ const severityOf = (type: string, word: string): EventSeverity => {
 };
 
 /** What an event says first: that it is stuck, then that it is hurt, then where it is. */
-const wordOf = (body: Body): string => {
+const wordOf = (type: string, body: Body): string => {
+  if (type === "orphan") return "FOUND";
+  if (type === "attach-limit") return "LEARNED";
   if (text(body, "blocked") !== "") return "BLOCKED";
   if (body["degraded"] === true) return "DEGRADED";
   if (body["forgotten"] === true) return "FORGOTTEN";
@@ -71,12 +74,13 @@ const upperSnake = (word: string): string => word.replace(/([a-z])([A-Z])/g, "$1
 export const eventMessage = (event: StoredEvent, resumeToken: string): Event => {
   const body = bodyOf(event);
   const { type, ref } = event;
-  const word = wordOf(body);
+  const word = wordOf(type, body);
   const about = subjectOf(body);
   const subject = type === "claim" ? { ...about, claimUid: text(body, "uid") } : about;
   const at = typeof body["at"] === "number" ? dateOf(body["at"]) : undefined;
   const failure = text(body, "failure");
-  const reason = type === "audit" ? `AUDIT_${upperSnake(text(body, "verb"))}` : `${type}_${word}`.toUpperCase();
+  const reason =
+    type === "audit" ? `AUDIT_${upperSnake(text(body, "verb"))}` : `${type}_${word}`.replaceAll("-", "_").toUpperCase();
   return {
     resumeToken,
     at,

@@ -3,6 +3,7 @@ import type { CallContext } from "@holdfast/shared/grpc/call-context";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { caller, createWorld, plugin, type World } from "../../../../test/support/controller/world.ts";
 import { eventsTrimmed } from "../store/store-errors.ts";
+import { eventMessage } from "./convert-event.ts";
 import { createEventService } from "./event-service.ts";
 
 let world: World;
@@ -104,6 +105,31 @@ describe("WatchEvents", () => {
     expect(
       (await eventsUntil(messages({ resumeToken }), "VOLUME_AVAILABLE")).map(({ subject }) => subject?.volume),
     ).toEqual(["after", "after"]);
+  });
+
+  test("of what is no volume or claim has a reason of its own, and an override is told by whom and why", () => {
+    const told = (type: string, kind: "orphan" | "audit" | "node" | "meta", body: object) => {
+      const event = eventMessage({ token: "t", type, ref: { kind, key: "k" }, body: JSON.stringify(body) }, "t");
+      return [event.reason, event.severity, event.message];
+    };
+    const { EVENT_SEVERITY_INFO: info, EVENT_SEVERITY_WARNING: warning, EVENT_SEVERITY_AUDIT: audit } = EventSeverity;
+    expect(told("orphan", "orphan", { plugin: "p" })).toEqual(["ORPHAN_FOUND", warning, "orphan k is FOUND"]);
+    expect(told("attach-limit", "meta", { limit: 3 })).toEqual([
+      "ATTACH_LIMIT_LEARNED",
+      info,
+      "attach-limit k is LEARNED",
+    ]);
+    expect(told("node", "node", { node: "n1", state: "READY", drained: true })).toEqual([
+      "NODE_DRAINED",
+      info,
+      "node k is DRAINED",
+    ]);
+    const body = { verb: "AbandonClaim", who: "operator/eve", reason: "the host is gone", namespace: "d", volume: "v" };
+    expect(told("audit", "audit", body)).toEqual([
+      "AUDIT_ABANDON_CLAIM",
+      audit,
+      "operator/eve used AbandonClaim on volume d/v: the host is gone",
+    ]);
   });
 
   test("of a secret names it and nothing in it", async () => {

@@ -42,6 +42,7 @@ const decode = ({ ref, rev, body }: StoredRecord): StoredNode => {
 
 const noteOf = (record: NodeRecord) => ({
   node: record.name,
+  at: record.updatedAt,
   state: record.state,
   epoch: record.nodeEpoch,
   instance: record.instance,

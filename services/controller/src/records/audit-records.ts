@@ -56,8 +56,9 @@ const encodeAudit = (record: AuditRecord): RecordWrite => ({
 });
 
 /** What watchers are told of it. */
-const auditNote = ({ id, verb, who, reason, subject }: AuditRecord): Readonly<Record<string, string>> => ({
+const auditNote = ({ id, at, verb, who, reason, subject }: AuditRecord): Readonly<Record<string, string | number>> => ({
   audit: id,
+  at,
   verb,
   who,
   reason,

@@ -80,7 +80,13 @@ export const createOrphanRecords = ({
         writes: [write(orphan, stored?.rev ?? 0)],
         events:
           before === undefined
-            ? [{ type: "orphan", ref: refOf(id), body: JSON.stringify({ kind: finding.kind, plugin: finding.plugin }) }]
+            ? [
+                {
+                  type: "orphan",
+                  ref: refOf(id),
+                  body: JSON.stringify({ at: now, kind: finding.kind, plugin: finding.plugin }),
+                },
+              ]
             : [],
         requiresVetted: false,
       });

@@ -93,7 +93,11 @@ export const createPluginRecords = ({ store, clock, ids, signal }: PluginRecords
     alone?: IndexEntry,
   ): Promise<number | "crowded" | undefined> => {
     const ref = refOf(plugin);
-    const note = { plugin, change: record === null ? "removed" : expectedRev === 0 ? "added" : "changed" };
+    const note = {
+      plugin,
+      at: clock.now(),
+      change: record === null ? "removed" : expectedRev === 0 ? "added" : "changed",
+    };
     const body = record === null ? null : JSON.stringify(record);
     try {
       const result = await store.commit({
