@@ -152,8 +152,16 @@ describe("CreateVolume", () => {
     const volume = await world.volume("data");
     expect(volume).toMatchObject({ state: "FAILED", blocked: { reason: "CREATE_UNCERTAIN" } });
     expect(volume.blocked?.missingProof).toContain(volume.name);
-    expect((await remove("data"))?.volume.state).toBe("FAILED");
     expect(world.backend.volumes()).toHaveLength(1);
+    // Asked to go, it is looked for by its name once more; refused again it is blocked again, and found it is deleted.
+    world.backend.script("create", { kind: "refused", advice: "fail", code: "OUT_OF_RANGE" });
+    expect((await remove("data"))?.volume).toMatchObject({ state: "CREATING", goal: "absent" });
+    await world.idle();
+    expect(await world.volume("data")).toMatchObject({ state: "FAILED", blocked: { reason: "CREATE_UNCERTAIN" } });
+    await remove("data");
+    await world.pass(5_000);
+    expect(world.backend.volumes()).toEqual([]);
+    await expect(world.volume("data")).rejects.toMatchObject({ reason: "VOLUME_NOT_FOUND" });
   });
 
   it("waits, blocked, for what only a person can remove, and goes on by itself", async () => {

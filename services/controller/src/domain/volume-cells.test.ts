@@ -137,7 +137,7 @@ const cells: Record<State, Partial<Record<Event, string>>> = {
     "delete blocked": "DELETING?!-+",
   },
   failed: { "delete wanted": "gone", deregistered: "gone" },
-  "failed in doubt": { "delete wanted": "FAILED?-" },
+  "failed in doubt": { "delete wanted": "CREATING?-" },
   "failed, registered": { "delete wanted": "gone", deregistered: "gone" },
 };
 

@@ -125,6 +125,11 @@ const unchanging = (volume: VolumeRecord): VolumeRecord => {
   return rest;
 };
 
+const soughtAgain = (volume: VolumeRecord, at: Moment): VolumeRecord => {
+  const { blocked: _b, failure: _f, ...rest } = volume;
+  return { ...rest, ...entering(volume, "CREATING", at.now) };
+};
+
 /** A caller wants it gone. The caller has seen that usersOf is empty; it is checked again here, in the same record. */
 export const deleteWanted = (volume: VolumeRecord, trace: VolumeRecord["trace"], at: Moment): Change => {
   if (volume.goal === "absent" && volume.state !== "FAILED") return noChange(volume);
@@ -143,8 +148,8 @@ export const deleteWanted = (volume: VolumeRecord, trace: VolumeRecord["trace"],
     case "DELETING":
       return noChange(volume);
     case "FAILED":
-      // Deletable without a call if it never was uncertain; a doubtful one stays blocked until somebody proves its absence.
-      return volume.intent?.uncertainSince === undefined ? gone(plain(wanted)) : told(wanted);
+      // Deletable without a call if it never was uncertain; a doubtful one is looked for once more by its name, to be deleted then.
+      return volume.intent?.uncertainSince === undefined ? gone(plain(wanted)) : told(soughtAgain(wanted, at));
     case "AVAILABLE":
       // RETAIN: the record goes, the storage stays, and nothing has to be called for that.
       return volume.policy.reclaim === "retain"

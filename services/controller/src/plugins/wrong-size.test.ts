@@ -12,13 +12,22 @@ import type { PluginInstance } from "./plugin-calls.ts";
 /** What the backend has, by name, as a plugin that makes the wrong sizes would have it. */
 let made: Map<string, string>;
 let calls: string[];
+let sourceGone: boolean;
 let actual: bigint;
 /** Other volumes, by the storage that they stand for. */
 let owners: Map<string, VolumeRef>;
 let deleteAnswers: (Code | "done")[];
 
-const answer = (method: string, request: { readonly name?: string; readonly volumeId?: string }) => {
+const answer = (
+  method: string,
+  request: { readonly name?: string; readonly volumeId?: string; readonly volumeContentSource?: unknown },
+) => {
   calls.push(method);
+  if (method === "CreateVolume" && sourceGone && request.volumeContentSource !== undefined) {
+    const verdict = verdictOf("create", "NOT_FOUND");
+    const failure = { method, plugin: "p", code: "NOT_FOUND", verdict, message: "no such snapshot", sent: true };
+    return { outcome: verdict.outcome, failure };
+  }
   if (method === "CreateVolume") {
     const volumeId = `ext-of-${request.name}`;
     made.set(request.name ?? "", volumeId);
@@ -66,6 +75,7 @@ const create = (capacity: { readonly required: number; readonly limit: number })
 beforeEach(() => {
   made = new Map();
   calls = [];
+  sourceGone = false;
   deleteAnswers = [];
   owners = new Map();
 });
@@ -108,5 +118,34 @@ describe("a plugin that makes another size than was asked for", () => {
     actual = 0n;
     expect(await create({ required: 10, limit: 20 })).toMatchObject({ kind: "done", value: { capacity: 0 } });
     expect(calls).toEqual(["CreateVolume"]);
+  });
+});
+
+describe("a source that vanished at the backend", () => {
+  const copy = (goal: "present" | "absent") =>
+    plugins.createVolume(
+      volumeRecord([], [], {
+        plugin: "p",
+        name: "n",
+        externalId: "",
+        goal,
+        contentSource: { kind: "snapshot", id: "s" },
+        source: { uid: "s-1", externalId: "ext-s", sizeBytes: 1 },
+        capacity: { required: 0, limit: 0, actual: 0 },
+      }),
+      { signal: new AbortController().signal, attempt: 2 },
+    );
+
+  test("C34: ends the create of a volume that is wanted", async () => {
+    sourceGone = true;
+    expect(await copy("present")).toMatchObject({ kind: "refused", failure: { advice: "fail", code: "NOT_FOUND" } });
+    expect(calls).toEqual(["CreateVolume"]);
+  });
+
+  test("C30: does not block the clean-up: what may have been made is found by its name alone", async () => {
+    sourceGone = true;
+    actual = 0n;
+    expect(await copy("absent")).toMatchObject({ kind: "done", value: { externalId: "ext-of-n" } });
+    expect(calls).toEqual(["CreateVolume", "CreateVolume"]);
   });
 });
