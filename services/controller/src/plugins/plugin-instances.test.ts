@@ -174,6 +174,31 @@ describe("a controller half on nodes", () => {
     expect(forgotten).toEqual(["a"]);
   });
 
+  test("C24: one UNIMPLEMENTED is one call, until the capabilities were read anew", async () => {
+    const { detach } = build();
+    answers = { a: { failure: { code: "UNIMPLEMENTED", message: "no", sent: true } } };
+    expect(await detach()).toMatchObject({ failure: { code: "UNIMPLEMENTED" } });
+    expect(await detach()).toMatchObject({ failure: { code: "UNIMPLEMENTED" } });
+    expect(calls).toHaveLength(1);
+    halves = [{ ...half("a"), facts: { ...facts } }];
+    answers = {};
+    expect(await detach()).toMatchObject({ kind: "done" });
+    expect(calls).toHaveLength(2);
+  });
+
+  test("C08: a call is never relayed whose capability the plugin did not announce; unknown waits and is no refusal", async () => {
+    const { detach } = build();
+    const without = (standing: "no" | "unknown") => ({
+      ...facts,
+      controller: { ...facts.controller, PUBLISH_UNPUBLISH_VOLUME: standing },
+    });
+    halves = [{ ...half("a"), facts: without("no") }];
+    expect(await detach()).toMatchObject({ kind: "refused", failure: { code: "UNIMPLEMENTED" } });
+    halves = [{ ...half("a"), facts: without("unknown") }];
+    expect(await detach()).toMatchObject({ kind: "unknown", failure: { code: "UNAVAILABLE" } });
+    expect(calls).toEqual([]);
+  });
+
   test("is found among ten thousand without looking at them all, and changes of the others are nobody's news", async () => {
     let looks = 0;
     halves = Array.from({ length: 10_000 }, (_, n) => ({

@@ -48,7 +48,7 @@ const make = (node?: string): SlotRequest => ({ plugin: "p", kind: "make", node 
 const remove = (node?: string): SlotRequest => ({ plugin: "p", kind: "remove", node });
 
 describe("call slots", () => {
-  it("let one attach or detach of a pair run, and others of the plugin beside it", async () => {
+  it("X36: let one attach or detach of a pair run, and others of the plugin beside it; other plugins are none of its business", async () => {
     const slots = slotsWith();
     const gate = held();
     const started: string[] = [];

@@ -95,3 +95,25 @@ describe("a volume that is given back", () => {
     expect(world.store.commits() - commits).toBe(6);
   });
 });
+
+describe("a plugin that answers ABORTED", () => {
+  it("C23: is asked the same again with growing gaps, and nothing else about the volume meanwhile", async () => {
+    world = await createWorld({ nodes: ["n1"] });
+    await world.makeVolume("data");
+    const aborted = { kind: "unknown", advice: "wait", code: "ABORTED" } as const;
+    world.backend.script("publish", aborted, aborted, aborted, aborted);
+    const before = world.backend.calls.length;
+    const asked: number[] = [];
+    world.backend.chance(() => undefined);
+    await world.claim("web", "n1", ["data"]);
+    for (let n = 0; n < 600 && (await world.states("web"))[0] !== "ACTIVE"; n += 1) {
+      await world.pass(50);
+      while (asked.length < world.backend.calls.length - before) asked.push(world.clock.now());
+    }
+    const calls = world.backend.calls.slice(before);
+    expect(new Set(calls).size).toBe(1);
+    expect(calls).toHaveLength(5);
+    const gaps = asked.slice(1).map((at, n) => at - (asked[n] ?? 0));
+    for (const [n, gap] of gaps.entries()) if (n > 0) expect(gap).toBeGreaterThan(gaps[n - 1] ?? 0);
+  });
+});

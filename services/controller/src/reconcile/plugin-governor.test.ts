@@ -67,7 +67,7 @@ describe("the governor of a plugin's calls", () => {
     expect(governor.load("p")).toMatchObject({ breaker: "closed", limit: 8 });
   });
 
-  it("lowers the calls at once when the backend pushes back, and trusts a new process at once", async () => {
+  it("C33: lowers the calls at once when the backend pushes back, and trusts a new process at once", async () => {
     const { governor, all } = build();
     await all("RESOURCE_EXHAUSTED", ["a", "b", "c"]);
     expect(governor.load("p")).toMatchObject({ breaker: "closed", limit: 4 });
