@@ -1,0 +1,150 @@
+/** The commands of operators, end to end against live services: nodes, plugins, secrets, placement, repair, events, completion. */
+import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Cluster, startCluster } from "../harness/cluster.ts";
+import { type CliOptions, cliRun } from "./cli-run.ts";
+import { createGolden } from "./golden.ts";
+
+const root = process.getuid?.() === 0;
+if (!root) console.warn("SKIPPED: real mounts need root");
+
+let cluster: Cluster;
+let dir: string;
+beforeAll(async () => {
+  if (!root) return;
+  dir = await mkdtemp(path.join(tmpdir(), "hf-keys-"));
+  const keys = path.join(dir, "keys");
+  writeFileSync(keys, `k1 ${randomBytes(32).toString("base64")}\n`, { mode: 0o600 });
+  cluster = await startCluster({
+    nodes: ["node-a", "node-b"],
+    realMounts: true,
+    controllerEnv: { HOLDFAST_SECRET_KEYS: keys },
+  });
+});
+afterAll(async () => {
+  await cluster?.stop();
+  await rm(dir ?? "/nonexistent", { recursive: true, force: true });
+});
+
+const files = {
+  "data.yaml": `
+id: data
+plugin: sim.holdfast.dev
+capacity: { required_bytes: 10MiB }
+capabilities: [{ attachment_mode: file-system, access_mode: single-node-writer, fs_type: ext4 }]
+`,
+  "profile.yaml": "max_concurrent_calls: 8\nallowed_fs_types: [ext4, xfs]\n",
+  "login.yaml": "user: admin\npassword: hunter2-canary\n",
+  "bad-login.yaml": "user: admin\nport: 5432\n",
+};
+const run = (args: string, options: CliOptions = {}) =>
+  cliRun(
+    [...args.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? ""),
+    { address: cluster.address, files, ...options },
+  );
+const golden = createGolden(run);
+
+test.skipIf(!root)("node list, status, drain, undrain, forget", async () => {
+  await golden("node-list", "node list --plugin sim.holdfast.dev");
+  await golden("node-status", "node status node-a");
+  await golden("node-status-missing", "node status nothing", 3);
+  await run("volume create data.yaml");
+  await run("claim create web-1 data --node node-a");
+  await golden("node-drain-no-wait", 'node drain node-a --reason "kernel update" --no-wait');
+  await golden("node-drain-time-up", "node drain node-a --timeout 1s", 6);
+  await golden("node-forget-in-use", "node forget node-a --dry-run", 4);
+  await run("claim release web-1");
+  await golden("node-drain", "node drain node-a");
+  await golden("node-undrain", "node undrain node-a");
+  await run("volume delete data");
+});
+
+test.skipIf(!root)("plugin list, status, profile, delete", async () => {
+  await golden("plugin-list", "plugin list");
+  await golden("plugin-status", "plugin status sim.holdfast.dev");
+  await golden("plugin-profile", "plugin profile sim.holdfast.dev profile.yaml");
+  await golden("plugin-delete-in-use", "plugin delete sim.holdfast.dev", 4);
+});
+
+test.skipIf(!root)("secret put, list, delete; a value is never shown", async () => {
+  const put = await run("secret put login login.yaml");
+  expect([put.code, put.out]).toEqual([0, "default/login has version 1\n"]);
+  await golden("secret-put", "secret put login login.yaml");
+  await golden("secret-list", "secret list");
+  await golden("secret-put-bad", "secret put login bad-login.yaml", 2);
+  await golden("secret-delete", "secret delete login");
+  expect((await run("secret put login -", { files: { "-": "user: [hunter2-canary\n" } })).err).not.toContain("hunter2");
+});
+
+test.skipIf(!root)("placement check", async () => {
+  await run("volume create data.yaml");
+  await golden("placement-check", "placement check data");
+  await golden("placement-check-missing", "placement check nothing --feasible");
+});
+
+test.skipIf(!root)(
+  "repair: what is stuck, what was overridden, and verbs that say first what they would mean",
+  async () => {
+    await golden("repair-stuck", "repair stuck -A");
+    await golden("repair-audit", "repair audit");
+    await golden("repair-vet", "repair vet");
+    const { volume } = JSON.parse((await run("volume status data --json")).out) as { volume: { uid: string } };
+    const forget = `repair forget-volume data ${volume.uid} --reason "array scrapped"`;
+    const dry = await golden("repair-forget-volume", forget);
+    expect(dry.out).toContain("nothing was done");
+    const words = /--confirm "(.*)"$/m.exec(dry.out)?.[1] ?? "";
+    expect(words).not.toBe("");
+    const done = await run(`${forget} --confirm "${words}"`);
+    expect(done.out).toMatch(/^done; audit record /);
+    await golden("repair-audit-one", "repair audit --volume data");
+    await golden(
+      "repair-abandon-claim",
+      "repair abandon-claim data web-1 00000000-0000-4000-8000-000000000000 --evidence x --reason y",
+      3,
+    );
+    await golden("repair-assert-detached", "repair assert-detached data node-a --evidence x --reason y", 3);
+    await golden("repair-adopt", 'repair adopt other sim.holdfast.dev vol-nothing --reason "found by scan"', 3);
+    await golden("repair-remove-orphan", "repair remove-orphan nothing --evidence x --reason y", 3);
+  },
+);
+
+test.skipIf(!root)("repair scan finds the storage that was just forgotten", async () => {
+  await golden("repair-scan", "repair scan --kind storage");
+});
+
+test.skipIf(!root)("snapshot create, list, status, delete; groups", async () => {
+  await run("volume create data.yaml --id db");
+  await run("volume create data.yaml --id wal");
+  await golden("snapshot-create", "snapshot create db db-monday --label day=monday");
+  await golden("snapshot-list", "snapshot list --volume db");
+  await golden("snapshot-status", "snapshot status db-monday");
+  await golden("snapshot-create-missing", "snapshot create nothing nothing-monday", 3);
+  expect((await run("snapshot delete db-monday")).out).toBe("default/db-monday is gone\n");
+  await golden("snapshot-delete", "snapshot delete db-monday");
+  await golden("snapshot-create-group", "snapshot create-group shop db=db-1 wal=wal-1");
+  await golden("snapshot-list-groups", "snapshot list-groups");
+  await golden("snapshot-group-status", "snapshot group-status shop");
+  expect((await run("snapshot delete-group shop")).out).toBe("default/shop is gone\n");
+  await golden("snapshot-delete-group", "snapshot delete-group shop");
+});
+
+test.skipIf(!root)("events, from a token on, and completion", async () => {
+  const ctrlC = new AbortController();
+  const watching = run("events -f --volume late", {
+    signal: ctrlC.signal,
+    onOutput: (text) => text.includes("late") && ctrlC.abort(),
+  });
+  for (let i = 0; !ctrlC.signal.aborted && i < 100; i += 1)
+    await run(`volume create data.yaml --id late`).then(() => run("volume delete late"));
+  const seen = await watching;
+  expect(seen.code).toBe(0);
+  expect(seen.out).toContain("late");
+  await golden("events", "events --volume nothing --for 100ms");
+  await golden("completion", "completion bash");
+  await golden("complete-line", "complete-line -- node status node-");
+  await golden("complete-line-volume", "complete-line -- volume st");
+});

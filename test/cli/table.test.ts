@@ -1,0 +1,93 @@
+/** The table of commands itself: each has help, an example that parses, a golden answer, and its place in docs/cli.md. */
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { commands, groups } from "@holdfast/cli/commands/commands";
+import type { Command } from "@holdfast/cli/frame/command";
+import { buildProgram } from "@holdfast/cli/frame/program";
+import { describe, expect, test } from "vitest";
+import { cliRun } from "./cli-run.ts";
+
+const folder = path.resolve(import.meta.dirname, "golden");
+const page = readFileSync(path.resolve(import.meta.dirname, "../../docs/cli.md"), "utf8");
+const goldens = readdirSync(folder)
+  .filter((name) => name.endsWith(".txt"))
+  .map((name) => readFileSync(path.join(folder, name), "utf8").split("\n")[0] ?? "");
+const named = commands.map((command) => [command.path.join(" "), command] as const);
+
+/** As a shell would part it. */
+const wordsOf = (line: string): readonly string[] =>
+  [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? "");
+
+const parsed = async (words: readonly string[]): Promise<Command | undefined> => {
+  let found: Command | undefined;
+  const io = {
+    stdout: { write: () => undefined, terminal: false, columns: 80 },
+    stderr: { write: () => undefined, terminal: false, columns: 80 },
+    stdin: async () => "",
+    readFile: async () => new Uint8Array(),
+    env: {},
+    home: "/",
+    user: "ada",
+    now: () => 0,
+    runController: async () => undefined,
+    signal: new AbortController().signal,
+  };
+  const run = async (command: Command): Promise<void> => {
+    found = command;
+  };
+  await buildProgram({ io, version: "0", groups, commands, run }).parseAsync([...words], { from: "user" });
+  return found;
+};
+
+describe("every command", () => {
+  test.each(named)("%s: its examples are lines that mean it", async (_, command) => {
+    expect(command.examples.length).toBeGreaterThan(0);
+    for (const { line } of command.examples) {
+      const start = line.indexOf("holdfast ");
+      expect(await parsed(wordsOf(line.slice(start).replace(/\)$/, "")).slice(1)), line).toBe(command);
+    }
+  });
+
+  test.each(named)("%s: has help with its summary and an example", async (_, command) => {
+    const { code, out } = await cliRun([...command.path, "--help"]);
+    expect(code).toBe(0);
+    expect(out).toContain(command.summary);
+    expect(out).toContain(command.examples[0]?.line);
+    for (const { name } of command.args ?? []) expect(out).toContain(name);
+  });
+
+  test.each(named)("%s: has a golden answer", (name) => {
+    expect(goldens.filter((line) => line.startsWith(`$ holdfast ${name}`))).not.toEqual([]);
+  });
+
+  test.each(named)("%s: stands in docs/cli.md", (name) => {
+    expect(page).toContain(`### ${name}\n`);
+  });
+});
+
+test("a word that is no command is a usage error that names what is near", async () => {
+  const { code, err } = await cliRun(["volume", "lst"]);
+  expect([code, err.includes("Did you mean list?")]).toEqual([2, true]);
+});
+
+test("nothing listens: said with the address and how to change it, exit 5", async () => {
+  const { code, err } = await cliRun(["volume", "list", "--timeout", "2s"], { address: "127.0.0.1:1" });
+  expect(code).toBeGreaterThanOrEqual(5);
+  expect(err).toContain("Is a controller listening on 127.0.0.1:1? Set --address, HOLDFAST_ADDRESS");
+});
+
+test("settings: option before environment before file, and every mistake at once", async () => {
+  const files = {
+    "/home/ada/.config/holdfast/config.yaml": "address: nowhere\nnamespace: x\ncolor: never\ntimeout: 3\n",
+  };
+  const wrong = await cliRun(["volume", "list"], { files });
+  expect(wrong.code).toBe(2);
+  expect(wrong.err).toContain("color: there is no such setting");
+  expect(wrong.err).toContain("timeout: has to be a string");
+  const worse = await cliRun(["volume", "list", "--colour", "green"], {
+    env: { HOLDFAST_ADDRESS: "nowhere", HOLDFAST_TIMEOUT: "3" },
+  });
+  expect(worse.err).toContain('timeout "3"');
+  expect(worse.err).toContain('colour "green"');
+  expect(worse.err).toContain("nowhere");
+});
