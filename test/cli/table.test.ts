@@ -30,6 +30,7 @@ const parsed = async (words: readonly string[]): Promise<Command | undefined> =>
     user: "ada",
     now: () => 0,
     runController: async () => undefined,
+    checkService: async () => undefined,
     signal: new AbortController().signal,
   };
   const run = async (command: Command): Promise<void> => {

@@ -29,7 +29,8 @@ export const checkPlacement: Command = {
     }));
     const request = {
       namespace: settings.namespace,
-      workload: input.text("workload") ?? "",
+      // Nobody has claims under this name: what others hold counts.
+      workload: input.text("workload") ?? "placement-check",
       claims,
       nodes: [...input.list("node")],
       feasibleOnly: input.flag("feasible"),
