@@ -141,6 +141,24 @@ describe("storage that is registered", () => {
     expect(sim?.backend.state().volumes.size).toBe(1);
   });
 
+  test("W33: every field that is on record is in the question, mount options and all", async () => {
+    const fields = { ...fileSystem, mountFlags: ["noatime"], volumeMountGroup: "7" };
+    const volume = await standing(
+      {},
+      { capabilities: [fields], parameters: { tier: "fast" }, mutableParameters: { iops: "1" } },
+    );
+    await plugins.validateVolume(volume, call());
+    const asked = sim?.backend.record().find(({ method }) => method === "ValidateVolumeCapabilities")?.request;
+    expect(asked).toMatchObject({
+      volumeId: volume.externalId,
+      // C37: byte for byte what CreateVolume answered.
+      volumeContext: volume.context,
+      volumeCapabilities: [{ mount: { fsType: "ext4", mountFlags: ["noatime"], volumeMountGroup: "7" } }],
+      parameters: { tier: "fast" },
+      mutableParameters: { iops: "1" },
+    });
+  });
+
   test("its users are found in the listing when the plugin has no ControllerGetVolume, and stay unknown without either", async () => {
     const volume = await standing({ capabilities: { without: ["controller.GET_VOLUME"] } });
     await plugins.publish(
