@@ -68,7 +68,14 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
     log,
     signal,
   });
-  const drains = createDrainKeeper({ nodes: registry, records, clock: api.clock, log, signal });
+  const drains = createDrainKeeper({
+    nodes: registry,
+    records,
+    clock: api.clock,
+    log,
+    signal,
+    changed: nodeLog.note,
+  });
 
   return {
     nodes: createNodeService({

@@ -363,7 +363,7 @@ export const createWorld = async (
     catalogue.onChange(pluginLog.note);
     pluginRecords.onChange(pluginLog.note);
     const logs = { nodeLog, pluginLog };
-    const drains = createDrainKeeper({ nodes, records, clock, log, signal });
+    const drains = createDrainKeeper({ nodes, records, clock, log, signal, changed: nodeLog.note });
     return {
       life,
       changes,

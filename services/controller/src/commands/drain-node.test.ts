@@ -191,12 +191,17 @@ describe("a drain that releases", () => {
     await drain({ deadlineMs: 60_000 });
     await world.pass(50_000, 5_000);
     expect(world.drains.overdue("n1")).toBeUndefined();
+    const watched = world.nodeLog.version();
     await world.pass(20_000, 5_000);
     expect(world.drains.overdue("n1")).toMatchObject({ remaining: 1, first: expect.stringContaining("default/data") });
     expect(world.agents.mounts()).toHaveLength(1);
+    expect(world.nodeLog.since(watched)?.map(({ key }) => key)).toEqual(["n1"]);
+    const told = world.nodeLog.version();
     await world.release("web");
     await world.pass(10_000, 5_000);
     expect(world.drains.overdue("n1")).toBeUndefined();
+    // Who watches nodes sees that it is blocked, and that it no longer is.
+    expect(world.nodeLog.since(told)?.map(({ key }) => key)).toEqual(["n1"]);
   });
 });
 

@@ -257,7 +257,7 @@ describe("in any order of claims, releases, lists and reconciliations", () => {
     fc.record({ do: fc.constant("settle" as const) }),
   );
 
-  it(`exactly the others that are older than the list are released (${sample(400, 25)} sequences)`, {
+  it(`exactly the others that are older than the list are released (${sample(5_000, 60)} sequences)`, {
     timeout: 300_000,
   }, async () => {
     await fc.assert(
@@ -309,7 +309,7 @@ describe("in any order of claims, releases, lists and reconciliations", () => {
         expect(own.violations()).toEqual([]);
         await own.close();
       }),
-      { numRuns: sample(400, 25) },
+      { numRuns: sample(5_000, 60) },
     );
   });
 });

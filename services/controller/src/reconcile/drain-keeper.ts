@@ -23,6 +23,8 @@ export interface DrainKeeperDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly signal: AbortSignal;
+  /** A drain is overdue now, or is no longer. */
+  readonly changed?: (node: string) => void;
 }
 
 /** A drain past its time with something still there. */
@@ -44,11 +46,15 @@ export interface DrainKeeper {
 /** What only a lost event or a claim of a controller that had not heard of the drain would leave behind. */
 const againMs = 5_000;
 
-export const createDrainKeeper = ({ nodes, records, clock, log, signal }: DrainKeeperDeps): DrainKeeper => {
+export const createDrainKeeper = ({ nodes, records, clock, log, signal, changed }: DrainKeeperDeps): DrainKeeper => {
   const drained = new Set<string>();
   const late = new Map<string, OverdueDrain>();
   const lanes = createKeyedLanes();
   const running = new Set<Promise<void>>();
+
+  const inTime = (node: string): void => {
+    if (late.delete(node)) changed?.(node);
+  };
 
   const drainOf = (name: string): NodeDrain | undefined => nodes.get(name)?.record.drain;
 
@@ -68,7 +74,7 @@ export const createDrainKeeper = ({ nodes, records, clock, log, signal }: DrainK
 
   const judge = async (node: string, { deadline }: NodeDrain): Promise<void> => {
     if (deadline === undefined || clock.now() < deadline) {
-      late.delete(node);
+      inTime(node);
       return;
     }
     let remaining = 0;
@@ -80,7 +86,7 @@ export const createDrainKeeper = ({ nodes, records, clock, log, signal }: DrainK
         first = `volume ${volume.namespace}/${volume.id} of workload ${here[0].workload} (${here[0].state})`;
     }
     if (remaining === 0) {
-      late.delete(node);
+      inTime(node);
       return;
     }
     if (!late.has(node))
@@ -89,14 +95,16 @@ export const createDrainKeeper = ({ nodes, records, clock, log, signal }: DrainK
         remaining,
         first,
       });
+    const news = !late.has(node);
     late.set(node, { since: late.get(node)?.since ?? deadline, remaining, first });
+    if (news) changed?.(node);
   };
 
   const look = async (node: string): Promise<void> => {
     const drain = drainOf(node);
     if (drain === undefined) {
       drained.delete(node);
-      late.delete(node);
+      inTime(node);
       return;
     }
     drained.add(node);
