@@ -167,7 +167,7 @@ export const foreignAttachment = (
   now: number,
 ): Blocked => ({
   ...blockedFor("FOREIGN_ATTACHMENT", subject, message, previous, now),
-  clearWith: `detach it there, and it goes on by itself; or, if nothing uses it there: holdfast volume deregister ${subject.id} --namespace ${subject.namespace}, and then holdfast repair adopt-volume`,
+  clearWith: `detach it there, and it goes on by itself; or give it up: ${volumeCommand("volume deregister", subject)}`,
 });
 
 /** CreateVolume was answered with the storage of another record. */
