@@ -161,6 +161,43 @@ describe("snapshots of the simulated storage, over real processes", () => {
   });
 });
 
+describe("snapshots of a plugin that runs on a node only", () => {
+  let cluster: Cluster;
+
+  beforeAll(async () => {
+    cluster = await startCluster({ nodes: ["node-a"], controllerHalvesOn: ["node-a"], backend: { snapshotPolls: 1 } });
+    await cluster.node("node-a").startControllerHalf();
+  });
+  afterAll(() => cluster?.stop());
+
+  it("are cut, told of block by block and deleted through the agent there", { timeout: 180_000 }, async () => {
+    const of = { bytes: 64n << 20n };
+    await persistently("the volume", async () =>
+      demand(volumeStateName(await makeVolume(cluster, "far", fileWriter, of)) === "AVAILABLE", "not available yet"),
+    );
+    await cut(cluster, "far-1", "far");
+    await cutTogether(cluster, "far-g", ["far"]);
+    const blocks = async (startingOffset: bigint): Promise<bigint[]> => {
+      const seen: bigint[] = [];
+      const question = { namespace, snapshot: "far-1", startingOffset, maxResults: 2 };
+      for await (const message of cluster.snapshots.getMetadataAllocated(question))
+        seen.push(...message.blocks.map(({ byteOffset }) => byteOffset));
+      return seen;
+    };
+    const all = await blocks(0n);
+    expect(all.length).toBeGreaterThan(4);
+    expect(await blocks(all[3] ?? 0n)).toEqual(all.slice(3));
+    const listed = await cluster.snapshots.listExternalSnapshots({ plugin: "sim.holdfast.dev" });
+    expect(listed.snapshots.map(({ knownId }) => knownId).sort()).toEqual(["far-1", "far-g-far"]);
+    await uncutTogether(cluster, "far-g");
+    await uncut(cluster, "far-1");
+    await persistently("removing far", () => removeVolume(cluster, "far"));
+    const { state, violations } = await cluster.backend.client.snapshot();
+    expect(violations).toEqual([]);
+    expect([state.volumes.size, state.snapshots.size, state.groups.size]).toEqual([0, 0, 0]);
+  });
+});
+
 const root = process.getuid?.() === 0;
 if (!root) console.warn("SKIPPED: loop devices and real mounts need root");
 
