@@ -1,0 +1,73 @@
+/** What alerts and dashboards ask for is what the services tell: names and labels, by docs/metrics.md, which is held against the code. */
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+
+const root = path.resolve(import.meta.dirname, "../..");
+const read = (file: string): string => readFileSync(path.join(root, file), "utf8");
+
+const documented = new Map(
+  [...read("docs/metrics.md").matchAll(/^\| `([a-z_]+)` \|([^|]*)\|/gm)].map(([, name = "", labels = ""]) => [
+    name,
+    [...labels.matchAll(/`([a-z_]+)`/g)].map(([, label]) => label ?? ""),
+  ]),
+);
+/** Prometheus adds these itself. */
+const fromScraping = ["instance", "job", "le"];
+const ofProcess = /^(process|nodejs)_/;
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+const { groups } = parse(read("deploy/prometheus/alerts.yml")) as {
+  readonly groups: readonly { readonly rules: readonly Rule[] }[];
+};
+const rules = groups.flatMap((group) => group.rules);
+const { panels } = JSON.parse(read("deploy/grafana/dashboards/holdfast.json")) as {
+  readonly panels: readonly {
+    readonly title: string;
+    readonly targets: readonly { readonly expr: string; readonly legendFormat: string }[];
+  }[];
+};
+const asked = [
+  ...rules.map(({ alert, expr, annotations }) => ({ by: alert, expr, text: Object.values(annotations).join(" ") })),
+  ...panels.flatMap(({ title, targets }) =>
+    targets.map(({ expr, legendFormat }) => ({ by: title, expr, text: legendFormat.replaceAll("{{", "{{ $labels.") })),
+  ),
+];
+
+const metricsIn = (expr: string): readonly string[] =>
+  [...expr.matchAll(/\b((?:holdfast|csi|process|nodejs)_[a-z_]+)/g)].map(([, name]) =>
+    (name ?? "").replace(/_(bucket|count|sum)$/, ""),
+  );
+const labelsIn = (expr: string, text: string): readonly string[] => [
+  ...[...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = ""]) => list.split(",").map((label) => label.trim())),
+  ...[...expr.matchAll(/[{,]([a-z_]+)[!=~]+"/g)].map(([, label]) => label ?? ""),
+  ...[...text.matchAll(/\$labels\.([a-z_]+)/g)].map(([, label]) => label ?? ""),
+];
+
+test("there is something to hold them against", () => {
+  expect(documented.size).toBeGreaterThan(20);
+  expect(rules.length).toBeGreaterThan(5);
+  expect(panels.length).toBeGreaterThan(10);
+});
+
+describe.each(asked)("$by", ({ expr, text }) => {
+  test("asks for metrics and labels that there are", () => {
+    const names = metricsIn(expr);
+    expect(names.length).toBeGreaterThan(0);
+    for (const name of names) if (!ofProcess.test(name)) expect(documented.has(name), name).toBe(true);
+    const known = [...fromScraping, ...names.flatMap((name) => documented.get(name) ?? [])];
+    for (const label of labelsIn(expr, text)) expect(known, `${label} of ${names.join(", ")}`).toContain(label);
+  });
+});
+
+test("every alert says what to do, and its commands are commands", () => {
+  for (const { alert, annotations } of rules) {
+    expect(annotations["do"], alert).toBeTruthy();
+    expect(annotations["summary"], alert).toBeTruthy();
+  }
+});
