@@ -205,6 +205,24 @@ describe("who waits for a slot", () => {
     expect(await world.states("set")).toEqual(["QUEUED", "QUEUED"]);
   });
 
+  it("is not lost when everything that was remembered is forgotten, or another controller wrote its volume", async () => {
+    limitTo(world, "n1", 1);
+    await world.claim("w1", "n1", ["a"]);
+    await world.claim("w2", "n1", ["b"], queued);
+    await world.claim("w3", "n1", ["c"], queued);
+    await world.idle();
+    world.records.forgetAll();
+    await world.records.learnOf("default/b", undefined, "n1");
+    await world.idle();
+    expect(world.records.slots.waiting()).toBe(2);
+    await world.release("w1");
+    await world.idle();
+    await active("w2");
+    await world.release("w2");
+    await world.idle();
+    await active("w3");
+  });
+
   it("goes on after the controller was started again", async () => {
     limitTo(world, "n1", 1);
     await world.claim("w1", "n1", ["a"]);

@@ -205,7 +205,9 @@ export const createAttachSlots = ({ store, onError, signal }: AttachSlotsDeps): 
       for (let n = 0; n < slots.length; n += batch) await read(slots.slice(n, n + batch));
     },
     learnOf(volume, node) {
-      for (const ticket of [...(byVolume.get(volume) ?? [])]) leave(ticket);
+      const waited = [...(byVolume.get(volume) ?? [])];
+      for (const ticket of waited) leave(ticket);
+      if (waited.length > 0) tell([volume], false);
       for (const slots of onNode.get(node ?? "") ?? []) readSoon(slots);
     },
     forgetAll() {
@@ -213,7 +215,10 @@ export const createAttachSlots = ({ store, onError, signal }: AttachSlotsDeps): 
         at.version += 1;
         if (at.used !== undefined) readSoon(slots);
       }
+      // Nobody is lost by it: whoever waited is looked at anew, and waits again if it has to.
+      const waited = [...sets.values()].flatMap(({ volumes }) => volumes.slice(0, 1));
       for (const ticket of [...sets.keys()]) leave(ticket);
+      tell(waited, false);
     },
     wait(set) {
       const known = sets.get(set.ticket);
