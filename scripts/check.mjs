@@ -13,6 +13,18 @@ const steps = [
   },
   { name: "dead code and dependencies", command: "knip", args: [] },
   { name: "architecture", command: "vitest", args: ["run", "test/architecture.test.ts"] },
+  {
+    // Pages that name tests and metrics: a title that is changed, or a metric that is added, is found before it is committed.
+    name: "pages that name tests",
+    command: "vitest",
+    args: [
+      "run",
+      "test/node/differences.test.ts",
+      "test/controller/conformance-page.test.ts",
+      "test/metrics-page.test.ts",
+      "test/error-reasons.test.ts",
+    ],
+  },
   { name: "pages made from the code", command: "node", args: ["scripts/docs/main.ts", "--check"] },
   { name: "protocol style", command: "buf", args: ["lint"] },
   { name: "protocol compatibility", command: "buf", args: ["breaking", "--against", "proto/baseline.binpb"] },
