@@ -35,9 +35,16 @@ const givenUp = (volume: VolumeRecord, at: Moment): Change => ({
 });
 
 /** The wish, and the first step towards it in the same commit when nothing stands in its way: a call needs no second one then. */
-const wish = (volume: VolumeRecord, range: SizeRange, plan: ExpandPlan, trace: VolumeRecord["trace"], at: Moment) => {
+const wish = (
+  volume: VolumeRecord,
+  range: SizeRange,
+  plan: ExpandPlan,
+  ready: boolean,
+  trace: VolumeRecord["trace"],
+  at: Moment,
+) => {
   const wanted = expansionWanted(volume, range, trace, at);
-  if (wanted.volume === null || wanted.volume.expansion?.state !== "WANTED") return wanted;
+  if (wanted.volume === null || wanted.volume.expansion?.state !== "WANTED" || !ready) return wanted;
   const started = expansionStarted(wanted.volume, plan, at);
   return started.volume === wanted.volume ? wanted : started;
 };
@@ -70,7 +77,8 @@ export const expandVolumeCommand = (deps: CommandDeps): Commands["expandVolume"]
       case "wish": {
         const plan = expandPlanFor(volume.plugin, deps);
         if (plan === "cannot") throw pluginCannot(volume, volume.plugin, "plugin", "expand volumes");
-        return wish(volume, verdict.range, plan, trace, at);
+        const ready = deps.plugins.facts(volume.plugin).ready || plan === "by-nodes";
+        return wish(volume, verdict.range, plan, ready, trace, at);
       }
     }
   };

@@ -49,11 +49,11 @@ export const modifyVolumeCommand = (deps: CommandDeps): Commands["modifyVolume"]
       case "frozen":
         throw frozen(volume, verdict.target);
       case "wish": {
-        const { modifiesVolumes } = deps.plugins.facts(volume.plugin);
+        const { ready, modifiesVolumes } = deps.plugins.facts(volume.plugin);
         if (modifiesVolumes === "no") throw pluginCannot(volume, volume.plugin, "plugin", "modify volumes");
         // What is set in the end has to fit into what CSI takes, not only what is sent now.
         refuse(checkMap("mutable_parameters", { ...mutableParameters, ...modification?.target, ...verdict.target }));
-        return wish(volume, verdict.target, modifiesVolumes, trace, at);
+        return wish(volume, verdict.target, ready ? modifiesVolumes : "unknown", trace, at);
       }
     }
   };

@@ -192,3 +192,39 @@ describe("what is blocked and asked for again", () => {
     },
   );
 });
+
+describe("a plugin that is away", () => {
+  it.each(["modify", "expand"] as const)("[I6] keeps no other call of the volume waiting for its %s", async (op) => {
+    await made();
+    const ask = () =>
+      op === "modify"
+        ? modify({ tier: "gold" })
+        : world.commands
+            .expandVolume(
+              { namespace: "default", id: "data", capacity: { required: 2_000_000, limit: 0 }, requestId: "" },
+              caller,
+            )
+            .then(({ volume }) => volume);
+    world.backend.setFacts({ ready: false });
+    expect((await ask()).intent).toBeUndefined();
+    await world.idle();
+    expect((await world.volume("data")).intent).toBeUndefined();
+    world.backend.setFacts({ ready: true });
+    // It goes away between the intent and the call.
+    world.killAt(`controller.${op}.after-commit`);
+    world.backend.setFacts({ ready: true });
+    await world.idle();
+    if (!world.alive) {
+      world.backend.setFacts({ ready: false });
+      await world.restart();
+    }
+    await world.pass(2_000);
+    expect((await world.volume("data")).intent).toBeUndefined();
+    world.backend.setFacts({ ready: true });
+    await world.pass(minute);
+    const volume = await world.volume("data");
+    expect(op === "modify" ? volume.mutableParameters["tier"] : volume.capacity.actual).toBe(
+      op === "modify" ? "gold" : 2_000_000,
+    );
+  });
+});

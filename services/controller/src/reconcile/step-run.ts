@@ -64,6 +64,13 @@ export const leaving = ({ unstored }: StepDeps, volume: VolumeRecord): boolean =
 
 export const stored = ({ unstored }: StepDeps, volume: VolumeRecord): void => void unstored.delete(volumeKey(volume));
 
+/** A plugin that cannot be called: nothing was sent, and the volume's one call is not held for it. */
+export const awayFailure = (reason: string): Failure => ({
+  reason: "PLUGIN_NOT_READY",
+  message: reason,
+  advice: "again",
+});
+
 /** The record as it is when the call leaves; waiting for a slot may have taken long. */
 export const currentOf = async (
   { records }: Pick<StepDeps, "records">,

@@ -9,6 +9,7 @@ import type { VolumeRecord } from "../domain/volume.ts";
 import { expandPlanFor } from "../records/expand-facts.ts";
 import { takesWork } from "../records/grant-facts.ts";
 import {
+  awayFailure,
   currentOf,
   failureOf,
   leaving,
@@ -41,9 +42,17 @@ export const expandStep: StepHandler<"expand"> = async (deps, _step, { volume, t
   const { plugins, slots, signal, gate, records } = deps;
   const plan = expandPlanFor(volume.plugin, deps);
   if (!gate.state().open) return false;
-  if (volume.intent === undefined)
+  const { ready, reason } = plugins.facts(volume.plugin);
+  const { intent, expansion: wish } = volume;
+  if (intent === undefined) {
+    if (!ready && (plan === "any-time" || plan === "only-unused")) return false;
     return (await records.change(volume, (v, at) => expansionStarted(v, plan, at), { traceId })).changed;
-  if (!plugins.facts(volume.plugin).ready) return false;
+  }
+  if (!ready) {
+    if (wish?.state !== "CALLING") return false;
+    const away = ofIntent(intent.opId, (v, at) => expandUnknown(v, awayFailure(reason), at));
+    return (await records.change(volume, away, { traceId })).changed;
+  }
   const repeat = (volume.expansion?.attempts.count ?? 0) > 0;
   const request = { plugin: volume.plugin, kind: "make", method: "ControllerExpandVolume", repeat } as const;
   const answer = await slots.run(request, signal, async () => {

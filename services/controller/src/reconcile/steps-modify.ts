@@ -1,14 +1,21 @@
 import { modificationStarted, modified, modifyDoubted, modifyRefused, modifyUnknown } from "../domain/modify-change.ts";
-import { currentOf, leaving, ofIntent, type StepHandler, settle, stored } from "./step-run.ts";
+import { awayFailure, currentOf, leaving, ofIntent, type StepHandler, settle, stored } from "./step-run.ts";
 
 /** ControllerModifyVolume with the keys that change, the same call until its answer is certain. */
 export const modifyStep: StepHandler<"modify"> = async (deps, _step, { volume, traceId }) => {
   const { plugins, slots, signal, gate, records } = deps;
   if (!gate.state().open) return false;
-  const { ready, modifiesVolumes } = plugins.facts(volume.plugin);
-  if (volume.intent === undefined)
+  const { ready, reason, modifiesVolumes } = plugins.facts(volume.plugin);
+  const { intent, modification: wish } = volume;
+  if (intent === undefined) {
+    if (!ready && modifiesVolumes === "yes") return false;
     return (await records.change(volume, (v, at) => modificationStarted(v, modifiesVolumes, at), { traceId })).changed;
-  if (!ready) return false;
+  }
+  if (!ready) {
+    if (wish?.state !== "CALLING") return false;
+    const away = ofIntent(intent.opId, (v, at) => modifyUnknown(v, awayFailure(reason), at));
+    return (await records.change(volume, away, { traceId })).changed;
+  }
   const repeat = (volume.modification?.attempts.count ?? 0) > 0;
   const request = { plugin: volume.plugin, kind: "make", method: "ControllerModifyVolume", repeat } as const;
   const answer = await slots.run(request, signal, async () => {
