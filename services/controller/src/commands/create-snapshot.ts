@@ -102,6 +102,7 @@ const openOnly = ({ gate }: CommandDeps): void => {
 /** Stores the intent over the very revisions that the sources were found fit at; looks again when somebody was faster. */
 const insertOver = async <V>(
   deps: CommandDeps,
+  ref: VolumeRef,
   by: Caller,
   standing: () => Promise<V | undefined>,
   make: () => Promise<{ readonly record: (at: Moment) => CutRecord; readonly expects: readonly CutExpectation[] }>,
@@ -117,7 +118,8 @@ const insertOver = async <V>(
   throw new HoldfastError({
     kind: "aborted",
     reason: "REVISION_CONFLICT",
-    message: "a volume that is to be cut is being changed by others all the time; repeat the request",
+    message: `a volume that ${volumeKey(ref)} is to be cut from is being changed by others all the time; repeat the request`,
+    metadata: { namespace: ref.namespace, snapshot: ref.id },
   });
 };
 
@@ -129,6 +131,7 @@ export const createSnapshotCommand =
     const [uid, name] = [ids.uuid(), ids.uuid()];
     const made = await insertOver(
       deps,
+      input,
       caller,
       async () => {
         const view = await findSnapshot(cuts, input);
@@ -171,6 +174,7 @@ export const createGroupCommand =
     const uids = input.members.map(() => ids.uuid());
     const made = await insertOver(
       deps,
+      input,
       caller,
       async () => {
         const view = await findGroup(cuts, input);

@@ -94,7 +94,7 @@ export const createVolumeCommand =
     await records.insert(make, async () => [
       ...(await secrets.expected(Object.values(input.secretRefs))),
       // The volume holds on to its source from the very commit on that finds the source fit.
-      ...(found === undefined ? [] : sameSource(found.source, await findContentSource(deps, input))),
+      ...(found === undefined ? [] : sameSource(input, found.source, await findContentSource(deps, input))),
     ]);
     // Ours, or that of somebody who asked for the same id at the same time.
     const made = await existing(deps, input, true);
@@ -104,11 +104,12 @@ export const createVolumeCommand =
 
 /** Another life of the source's id is another source: what was decided for the first one is not stored. */
 const sameSource = (
+  input: CreateVolumeInput,
   decided: VolumeSource,
   now: Awaited<ReturnType<typeof findContentSource>>,
 ): NonNullable<typeof now>["expects"] => {
   if (now?.source.uid === decided.uid && now.source.sizeBytes === decided.sizeBytes) return now.expects;
-  throw sourceChanged();
+  throw sourceChanged(input);
 };
 
 const existing = async (

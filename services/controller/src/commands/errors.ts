@@ -77,11 +77,12 @@ export const volumeNotAvailable = (volume: VolumeRecord): HoldfastError =>
   });
 
 /** What a volume is to be made from was replaced, or grew, between the look at it and the commit. */
-export const sourceChanged = (): HoldfastError =>
+export const sourceChanged = (ref: VolumeRef): HoldfastError =>
   new HoldfastError({
     kind: "aborted",
     reason: "REVISION_CONFLICT",
-    message: "the content source was changed by somebody else meanwhile; repeat the request",
+    message: `what volume ${volumeKey(ref)} is to be made from was changed by somebody else meanwhile; repeat the request`,
+    metadata: named(ref),
   });
 
 export const pluginNotFound = (plugin: string): HoldfastError =>
