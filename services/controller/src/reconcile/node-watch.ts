@@ -1,5 +1,6 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
+import { createLimiter } from "@holdfast/shared/async/limiter";
 import { isAbort } from "@holdfast/shared/async/signals";
 import { publicationLost } from "../domain/claim-change.ts";
 import { settled } from "../domain/steps.ts";
@@ -24,6 +25,8 @@ export interface NodeWatch {
 
 const tries = 5;
 const pauseMs = 2_000;
+/** Nodes whose volumes are read at once: a start looks at thousands of them, and everybody else's reads stand behind. */
+const readsAtOnce = 16;
 
 /** Which life of an agent an inventory belongs to. */
 const lifeOf = ({ record }: NodeView): string =>
@@ -36,6 +39,7 @@ const lifeOf = ({ record }: NodeView): string =>
 export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
   const { nodes, records, clock, log, signal, wake } = deps;
   const lanes = createKeyedLanes();
+  const reads = createLimiter({ name: "nodes", limit: readsAtOnce, maxQueued: Number.POSITIVE_INFINITY });
   const compared = new Map<string, string>();
   const silent = new Set<string>();
   const running = new Set<Promise<void>>();
@@ -80,7 +84,7 @@ export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
     const view = nodes.get(name);
     if (view === undefined) return;
     try {
-      await wakeVolumes(view);
+      await reads.run(signal, () => wakeVolumes(view));
       await compare(name);
     } catch (error) {
       if (!signal.aborted) log.warn("a change of a node was not followed up", { node: name, error });
