@@ -9,6 +9,8 @@ import { expect, test } from "vitest";
 const root = path.resolve(import.meta.dirname, "..");
 
 const reviewed: Readonly<Record<string, string>> = {
+  "doctor/examine-host.ts": "/proc, the search path and the root directory itself; in a process of its own (`check`)",
+  "doctor/examine-journal.ts": "the journal, read; in a process of its own (`check`)",
   "host-identity.ts": "/etc/machine-id and the boot id",
   "local-server.ts": "the agent's own socket",
   "plugins/host/socket-dirs.ts": "directories of plugin sockets",
