@@ -1,8 +1,9 @@
 /**
  * Puts an export into an empty store.
  *
- * M1 A store that holds anything which is not in the file is left as it is. M2 An import that was cut goes on with the same file.
- * M3 Nothing is granted from what was imported before it was vetted: a backup may have forgotten grants.
+ * M1 A store that holds another record than the file, or that has granted, is left as it is: all of it is compared before anything is
+ * written. M2 An import that was cut goes on with the same file. M3 Nothing is granted from what was imported before it was vetted: a
+ * backup may have forgotten grants.
  */
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Commit, PlacedRecord } from "../domain/store-types.ts";
@@ -39,26 +40,52 @@ const commitOf = (digest: string, nth: number, records: readonly PlacedRecord[])
   requiresVetted: false,
 });
 
+/** What was removed since the export would come back to life in it, beside grants that the file knows nothing of. */
+const inUse = (clusterUid: string): HoldfastError =>
+  new HoldfastError({
+    kind: "precondition",
+    reason: "STORE_NOT_EMPTY",
+    message: `the store is that of installation ${clusterUid} itself, whose controllers have granted from it: an export goes into an empty store only; nothing of it was changed. Use another cell or an empty Redis`,
+    metadata: { kind: "meta", key: "" },
+  });
+
 export interface ImportOptions {
-  readonly store: Pick<Store, "getMany" | "commit">;
+  readonly store: Pick<Store, "identity" | "getMany" | "commit">;
   readonly file: ReadExport;
   readonly progress: (done: number, all: number) => void;
 }
 
-export const importRecords = async ({ store, file, progress }: ImportOptions): Promise<ImportSummary> => {
-  const { records, digest } = file;
-  let written = 0;
+interface Batch {
+  readonly at: number;
+  readonly missing: readonly PlacedRecord[];
+}
+
+/** What of each part of the file is not there yet. M1 */
+const compared = async ({ store, file: { records } }: ImportOptions): Promise<readonly Batch[]> => {
+  const batches: Batch[] = [];
   for (let at = 0; at < records.length; at += batchSize) {
     const batch = records.slice(at, at + batchSize);
     const there = await store.getMany(batch.map(({ ref }) => ref));
     const missing = batch.filter((record, i) => {
       const found = there[i];
-      if (found !== undefined && found.body !== record.body) throw notEmpty(record.ref); // M1
+      if (found !== undefined && found.body !== record.body) throw notEmpty(record.ref);
       return found === undefined;
     });
+    batches.push({ at, missing });
+  }
+  return batches;
+};
+
+export const importRecords = async (options: ImportOptions): Promise<ImportSummary> => {
+  const { store, file, progress } = options;
+  const { records, digest } = file;
+  const { clusterUid, vettedRunId } = await store.identity();
+  if (vettedRunId !== "") throw inUse(clusterUid); // M1, M3
+  let written = 0;
+  for (const { at, missing } of await compared(options)) {
     if (missing.length > 0) {
       const result = await store.commit(commitOf(digest, at, missing)); // M2
-      if (!result.ok) throw notEmpty(result.conflicts[0]?.ref ?? batch[0]?.ref ?? { kind: "meta", key: "" });
+      if (!result.ok) throw notEmpty(result.conflicts[0]?.ref ?? missing[0]?.ref ?? { kind: "meta", key: "" });
       written += missing.length;
     }
     progress(Math.min(at + batchSize, records.length), records.length);

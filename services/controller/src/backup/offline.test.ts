@@ -177,6 +177,55 @@ describe("an export", () => {
     await expect(offline(changed, "import", file)).rejects.toMatchObject({ reason: "STORE_NOT_EMPTY" });
   });
 
+  it.each(kinds)(
+    "[M1 I8] never goes back into the %s store that it was taken of: what was removed since stays removed, whatever else agrees",
+    async (kind) => {
+      const source = await filled(kind);
+      const file = path.join(dir, `own-${kind}.export`);
+      await offline(source, "export", file);
+      await opened(source, (store) =>
+        store.commit(
+          commitOf([{ ref: { kind: "volume", key: "ns/k-0" }, expectedRev: 1, body: null, indexes: [], due: [] }]),
+        ),
+      );
+      const before = await contents(source);
+      await expect(offline(source, "import", file)).rejects.toMatchObject({ reason: "STORE_NOT_EMPTY" });
+      expect(await contents(source)).toEqual(before);
+    },
+  );
+
+  it.each(kinds)(
+    "[M1] into a %s store with another record writes nothing, wherever in the file that one is",
+    async (to) => {
+      const source = await filled("sqlite");
+      const file = path.join(dir, `last-${to}.export`);
+      await offline(source, "export", file);
+      const target = freshPlace(to);
+      await offline(target, "import", file);
+      const [first, last] = await opened(target, async (store) => {
+        const all = await contents(source);
+        const refs = [all[0]?.ref, all.at(-1)?.ref].flatMap((ref) => ref ?? []);
+        const found = (await store.getMany(refs)).flatMap((one) => one ?? []);
+        await store.commit(
+          commitOf(
+            found.map(({ ref, rev, body }, i) => ({
+              ref,
+              expectedRev: rev,
+              body: i === 0 ? null : `${body} `,
+              indexes: [],
+              due: [],
+            })),
+          ),
+        );
+        return refs;
+      });
+      expect(first).not.toEqual(last);
+      const before = await contents(target);
+      await expect(offline(target, "import", file)).rejects.toMatchObject({ reason: "STORE_NOT_EMPTY" });
+      expect(await contents(target)).toEqual(before);
+    },
+  );
+
   it("that was cut, or changed in one byte, is refused before anything is written", async () => {
     const source = await filled("sqlite");
     const file = path.join(dir, "whole.export");
