@@ -1,9 +1,10 @@
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 
 const marker = "HOLDFAST_DEMO_IN_NAMESPACE";
 
 /** Without root the same program runs as root of a user namespace with its own mounts. Answers its exit code. */
-export const enterUserNamespace = (args: readonly string[]): number => {
+export const enterUserNamespace = async (args: readonly string[]): Promise<number> => {
   const refused = (why: string): number => {
     console.error(
       [
@@ -19,9 +20,14 @@ export const enterUserNamespace = (args: readonly string[]): number => {
   const probe = spawnSync("unshare", [...namespace, "true"], { encoding: "utf8" });
   if (probe.error !== undefined) return refused(probe.error.message);
   if (probe.status !== 0) return refused(probe.stderr.trim());
-  const run = spawnSync("unshare", [...namespace, process.execPath, ...args], {
+  // unshare becomes the program: what it is sent, the program is sent.
+  const run = spawn("unshare", [...namespace, process.execPath, ...args], {
     stdio: "inherit",
     env: { ...process.env, [marker]: "1" },
   });
-  return run.status ?? 1;
+  // A terminal sends Ctrl-C to both; this one has to stay until the other has cleaned up.
+  process.on("SIGINT", () => undefined);
+  process.on("SIGTERM", () => run.kill("SIGTERM"));
+  const [code] = (await once(run, "exit")) as [number | null];
+  return code ?? 1;
 };

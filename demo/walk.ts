@@ -1,126 +1,111 @@
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { type Claim, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
-import { AccessMode, AttachmentMode } from "@holdfast/shared/gen/holdfast/v1/common";
-import { type Volume, VolumeState } from "@holdfast/shared/gen/holdfast/v1/volume";
+import type { Claim } from "@holdfast/shared/gen/holdfast/v1/claim";
 import type { Cluster } from "../test/harness/cluster.ts";
-import type { OtlpReceiver } from "../test/harness/otlp-receiver.ts";
-import { traceTree } from "../test/harness/trace-tree.ts";
+import { mountedAt } from "./look-at-host.ts";
+import { createScheduler } from "./scheduler.ts";
 
-export const plugin = "local.holdfast.dev";
+const mib = 1024n * 1024n;
 
-const where = { namespace: "demo" };
-const wait = { waitFor: { seconds: 30n, nanos: 0 } };
-const capability = {
-  attachmentMode: AttachmentMode.ATTACHMENT_MODE_FILE_SYSTEM,
-  accessMode: AccessMode.ACCESS_MODE_SINGLE_NODE_WRITER,
+const inMib = (bytes: number | bigint): string => `${Math.round(Number(bytes) / 2 ** 20)} MiB`;
+
+const read = async (claim: Claim, file: string): Promise<string> =>
+  (await readFile(path.join(claim.hostPath, file), "utf8")).trim();
+
+const expectEqual = (found: unknown, wanted: unknown, what: string): void => {
+  if (found !== wanted) throw new Error(`${what}: expected ${JSON.stringify(wanted)}, found ${JSON.stringify(found)}`);
 };
 
-const only = <T>(list: readonly T[], what: string): T => {
-  const [first, second] = list;
-  if (first === undefined || second !== undefined) throw new Error(`expected one ${what}, got ${list.length}`);
+const only = <T>([first]: readonly T[]): T => {
+  if (first === undefined) throw new Error("an empty answer");
   return first;
 };
 
-const must = <T>(value: T | undefined, what: string): T => {
-  if (value === undefined) throw new Error(`the answer has no ${what}`);
-  return value;
-};
-
-const expectState = (
-  names: Readonly<Record<string, number | string>>,
-  wanted: number,
-  record: Pick<Volume | Claim, "state" | "lastError">,
-): void => {
-  if (record.state === wanted) return;
-  const name = (state: number): string => Object.keys(names).find((key) => names[key] === state) ?? String(state);
-  throw new Error(`expected ${name(wanted)}, found ${name(record.state)}: ${record.lastError?.message ?? ""}`);
-};
-
-/** The line of the mount table that a workload's path has, for people. */
-const mountedAs = async (mountPoint: string): Promise<string> => {
-  const table = await readFile("/proc/self/mountinfo", "utf8");
-  const line = table.split("\n").find((one) => one.split(" ")[4] === mountPoint);
-  if (line === undefined) throw new Error(`nothing is mounted at ${mountPoint}`);
-  const [type, source] = (line.split(" - ")[1] ?? "").split(" ");
-  return `(the mount table: ${type} on ${source})`;
-};
-
-/** The steps of the demo, each printed as it is done. */
-export const walk = async (cluster: Cluster, traces: OtlpReceiver, say: (text: string) => void): Promise<void> => {
-  const { volumes, claims } = cluster;
+/**
+ * The steps of the demo, each printed when it is done. Answers the trace of the claim of two volumes.
+ */
+export const walk = async (cluster: Cluster, say: (text: string) => void): Promise<string> => {
+  const scheduler = createScheduler(cluster, "node-a");
   let step = 0;
   const done = (text: string): void => {
     step += 1;
-    say(`  ${step}. ${text}`);
+    say(`${String(step).padStart(4)}. ${text}`);
   };
+  const note = (text: string): void => say(`        ${text}`);
   say("");
 
-  const created = await volumes.createVolume({
-    ...where,
-    id: "data",
-    plugin,
-    capacity: { requiredBytes: 64n * 1024n * 1024n, limitBytes: 0n },
-    capabilities: [capability],
-    ...wait,
-  });
-  const volume = must(created.volume, "volume");
-  expectState(VolumeState, VolumeState.VOLUME_STATE_AVAILABLE, volume);
-  done(`created volume demo/data; the plugin calls it ${volume.externalId}`);
+  done(
+    `created volume demo/data, 64 MiB; the plugin calls it ${await scheduler.create({ id: "data", bytes: 64n * mib })}`,
+  );
 
-  const claimFor = async (workload: string): Promise<Claim> => {
-    const asked = await claims.createClaims({
-      ...where,
-      workload,
-      node: "node-a",
-      claims: [{ volume: "data", alias: "data", capability }],
-      ...wait,
-    });
-    const claim = only(asked.claims, "claim");
-    expectState(ClaimState, ClaimState.CLAIM_STATE_ACTIVE, claim);
-    return claim;
-  };
-  const releaseOf = async (workload: string): Promise<void> => {
-    const released = await claims.releaseClaims({ ...where, workload, ...wait });
-    expectState(ClaimState, ClaimState.CLAIM_STATE_RELEASED, only(released.claims, "claim"));
-  };
+  const data = only(await scheduler.claim("web-1", "data"));
+  const small = await mountedAt(data.hostPath);
+  done(`claimed it for workload web-1 on node-a: attached, staged, published at ${data.hostPath}`);
+  note(`(the mount table: ${small.type} on ${small.source})`);
+  // Where no loop device can be made volumes are directories, which can do less.
+  const image = small.source.startsWith("/dev/loop");
 
-  const claim = await claimFor("web-1");
-  done(`claimed it for workload web-1 on node-a: attached, staged, published at ${claim.hostPath}`);
-  say(`       ${await mountedAs(claim.hostPath)}`);
+  const early = "written through the mount";
+  await writeFile(path.join(data.hostPath, "early.txt"), `${early}\n`);
+  done("wrote early.txt through the mount");
 
-  const written = "written through the mount";
-  await writeFile(path.join(claim.hostPath, "hello.txt"), `${written}\n`);
-  done(`wrote ${path.join(claim.hostPath, "hello.txt")}`);
+  await scheduler.snapshot("data", "monday", !image);
+  done(
+    image
+      ? "cut snapshot demo/monday while the volume is mounted: the filesystem is synced and held still for it"
+      : "cut snapshot demo/monday while the volume is mounted (of a directory: its files, copied one after another)",
+  );
 
-  const explained = await volumes.explainVolume({ ...where, id: "data" });
+  const late = "written after the snapshot";
+  await writeFile(path.join(data.hostPath, "late.txt"), `${late}\n`);
+  done("wrote late.txt, which the snapshot does not have");
+
   done("asked why it is as it is:");
-  for (const finding of explained.findings) say(`       ${finding}`);
+  for (const finding of await scheduler.explain("data")) note(finding);
 
-  await releaseOf("web-1");
+  const { bytes, owed } = await scheduler.expand("data", 128n * mib);
+  expectEqual(bytes, 128n * mib, "the expanded volume's size");
+  done(`expanded it to ${inMib(bytes)}, in use`);
+  const expectGrown = async ({ hostPath }: Claim): Promise<void> => {
+    const { size } = await mountedAt(hostPath);
+    if (size < small.size + Number(32n * mib)) throw new Error(`the filesystem did not grow: ${inMib(size)}`);
+    note(`(the filesystem: ${inMib(small.size)} before, ${inMib(size)} now)`);
+  };
+  if (!image) note("(of a directory the size is a number that nothing enforces)");
+  else if (owed === undefined) await expectGrown(data);
+  else if (!owed.includes("CAP_SYS_RESOURCE")) throw new Error(`the filesystem does not grow: ${owed}`);
+  else
+    note("(here the driver has no CAP_SYS_RESOURCE: a mounted ext4 stays as it is, and grows when it is mounted next)");
+
+  await scheduler.create({ id: "restored", bytes: 64n * mib, from: "monday" });
+  done("restored the snapshot into a second volume, demo/restored, while the first is still written to");
+
+  await scheduler.release("web-1");
   done("released the claim: unpublished, unstaged, verified in the mount table, detached");
 
-  const next = await claimFor("web-2");
-  const found = (await readFile(path.join(next.hostPath, "hello.txt"), "utf8")).trim();
-  if (found !== written) throw new Error(`the next workload reads ${JSON.stringify(found)}`);
-  done(`claimed it for workload web-2, which reads: ${found}`);
+  const [now, then] = await scheduler.claim("web-2", "data", "restored");
+  if (now === undefined || then === undefined) throw new Error("the set does not have two claims");
+  done("claimed both for workload web-2 as one set: all or none");
+  for (const { volume, hostPath } of [now, then]) {
+    const { type, source } = await mountedAt(hostPath);
+    note(`(the mount table: ${volume} is ${type} on ${source})`);
+  }
+  if (image && owed !== undefined) await expectGrown(now);
 
-  await releaseOf("web-2");
-  done("released that claim too");
+  expectEqual(await read(now, "early.txt"), early, "early.txt of data");
+  expectEqual(await read(now, "late.txt"), late, "late.txt of data");
+  expectEqual(await read(then, "early.txt"), early, "early.txt of restored");
+  expectEqual(await read(then, "late.txt").catch(() => undefined), undefined, "late.txt of restored");
+  done("compared: data has both files, restored has what the snapshot had");
+  note(`early.txt in both: ${early}`);
+  note(`late.txt only in data: ${late}`);
 
-  await volumes.deleteVolume({ ...where, id: "data", ...wait });
-  done("deleted the volume");
+  await scheduler.release("web-2");
+  done("released both");
 
-  const wanted = ["ClaimService/CreateClaims", "ControllerPublishVolume", "NodeStageVolume", "NodePublishVolume"];
-  const spans = await traces.until(
-    (all) => wanted.every((name) => all.some((s) => s.traceId === claim.traceId && s.name.endsWith(name))),
-    `${wanted.join(", ")} of the claim`,
-  );
-  say(`\nThe claim as one trace (${claim.traceId}), from the request to each call of the plugin:\n`);
-  say(
-    traceTree(spans, claim.traceId)
-      .split("\n")
-      .map((line) => `  ${line}`)
-      .join("\n"),
-  );
+  await scheduler.deleteVolume("restored");
+  await scheduler.deleteSnapshot("monday");
+  await scheduler.deleteVolume("data");
+  done("deleted both volumes and the snapshot");
+  return now.traceId;
 };
