@@ -190,8 +190,14 @@ const createWatchedStore = (inner: Store) => {
   let commits = 0;
   let reads = 0;
   let counts = 0;
+  let failingLists = 0;
   return {
     ...inner,
+    list: async (page: Parameters<Store["list"]>[0]) => {
+      if (failingLists-- > 0)
+        throw new HoldfastError({ kind: "unavailable", reason: "STORE_UNAVAILABLE", message: "the store is away" });
+      return await inner.list(page);
+    },
     get: (ref: Parameters<Store["get"]>[0]) => {
       reads += 1;
       return inner.get(ref);
@@ -223,6 +229,10 @@ const createWatchedStore = (inner: Store) => {
     /** After `skip` more commits the next `count` find no store. */
     failCommits: (count: number, skip: number) => {
       failing = { count, skip };
+    },
+    /** The next lists find no store. */
+    failLists: (count: number) => {
+      failingLists = count;
     },
     /** Another process answers than the one that was vetted, and the controller has not noticed yet. */
     refuseGrants: (refuse: boolean) => {

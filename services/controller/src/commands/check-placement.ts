@@ -1,3 +1,4 @@
+import { followed } from "../domain/grant.ts";
 import type { Tri } from "../domain/node.ts";
 import { type ClassVerdict, judgeClass, type PlacementQuestion, placeOn, questionOf } from "../domain/placement.ts";
 import { type AskedClaim, askOf } from "../domain/placement-ask.ts";
@@ -29,7 +30,8 @@ export const checkPlacementQuery = ({ records, plugins, gate, index }: CheckPlac
     const found = await records.recentMany(refs);
     const volumes = new Map(refs.map((ref, i) => [volumeKey(ref), found[i]?.volume]));
     const gone = new Set([input.workload, ...input.after]);
-    const asks = asked.map((each) => askOf(each, volumes.get(volumeKey(each.ref)), input.workload, gone));
+    const after = followed([...volumes.values()], input.after);
+    const asks = asked.map((each) => askOf(each, volumes.get(volumeKey(each.ref)), input.workload, gone, after));
     const { open, reason } = gate.state();
     return questionOf(asks, open ? undefined : `nothing is granted before the store is vetted: ${reason}`);
   };

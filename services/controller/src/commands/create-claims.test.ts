@@ -52,6 +52,20 @@ describe("CreateClaims", () => {
     expect(world.agents.mounts()).toEqual([`default/data@${holder?.node}`]);
   });
 
+  it("never lets a successor and an older set wait for each other, when its set is larger than what it takes over", async () => {
+    for (const id of ["a", "b"]) await world.makeVolume(id);
+    await world.claim("old", "n1", ["b"]);
+    await world.idle();
+    await world.claim("older", "n2", ["a", "b"], queue);
+    await world.claim("new", "n3", ["a", "b"], { ...queue, after: ["old"] });
+    await world.release("old");
+    await world.idle();
+    expect(await world.states("new")).toEqual(["ACTIVE", "ACTIVE"]);
+    await world.release("new");
+    await world.idle();
+    expect(await world.states("older")).toEqual(["ACTIVE", "ACTIVE"]);
+  });
+
   it("grants a set of three all or not at all", async () => {
     for (const id of ["a", "b", "c"]) await world.makeVolume(id);
     await world.claim("other", "n2", ["b"]);

@@ -4,7 +4,7 @@ import { type Change, claimNote, type Note, withClaim } from "../domain/change.t
 import type { Claim, SetMember } from "../domain/claim.ts";
 import { type Blocking, grantSet } from "../domain/claim-set-change.ts";
 import { takesEarlyClaims } from "../domain/early-claims.ts";
-import { type GrantFacts, nodeReaches } from "../domain/grant.ts";
+import { followed, type GrantFacts, nodeReaches } from "../domain/grant.ts";
 import { byteLength, limits } from "../domain/limits.ts";
 import type { Moment } from "../domain/moment.ts";
 import { noAttempts } from "../domain/outcome.ts";
@@ -38,7 +38,7 @@ export interface ClaimOrder {
   /** Wait for what passes with time, instead of being refused. */
   readonly queue: boolean;
   readonly queueDeadline: number;
-  /** Workloads whose claims these follow: on a volume that one of them has, it is granted first once that is released. */
+  /** Workloads whose claims these follow: when one of them has any of the volumes, these are granted first once that is released. */
   readonly after: readonly string[];
   readonly trace: Claim["trace"];
 }
@@ -73,11 +73,16 @@ const differing = (claim: Claim, wanted: Claim): string | undefined => {
   return fields.find(([, has, wants]) => has !== wants)?.[0];
 };
 
-const newClaim = (order: ClaimOrder, wanted: WantedClaim, volume: VolumeRecord, at: Moment): Claim => {
+const newClaim = (
+  order: ClaimOrder,
+  wanted: WantedClaim,
+  volume: VolumeRecord,
+  after: string | undefined,
+  at: Moment,
+): Claim => {
   const choice = chooseCapability(volume.capabilities, wanted.capability, wanted.readOnly);
   if (!choice.ok) throw capabilityMismatch(volume, volume.plugin, choice.mismatch);
   const { accessMode, attachmentMode, fsType, mountFlags, volumeMountGroup } = choice.capability;
-  const after = order.after.find((workload) => Object.values(volume.claims).some((c) => c.workload === workload));
   return {
     uid: wanted.uid,
     workload: order.workload,
@@ -156,10 +161,14 @@ export const decideClaims = (
   view: GrantView,
   at: Moment,
 ): ClaimDecision => {
+  const after = followed(
+    order.wanted.map(({ ref }) => volumes.get(volumeKey(ref))),
+    order.after,
+  );
   const answers = order.wanted.map((wanted) => {
     const volume = volumes.get(volumeKey(wanted.ref));
     if (volume === undefined) throw volumeNotFound(wanted.ref);
-    const claim = newClaim(order, wanted, volume, at);
+    const claim = newClaim(order, wanted, volume, after, at);
     const known = standing(volume, order.workload, wanted.alias);
     const field = known === undefined ? undefined : differing(known, claim);
     if (known !== undefined && field !== undefined) throw claimExists(known, volume, field);

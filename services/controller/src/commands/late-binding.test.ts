@@ -70,6 +70,17 @@ describe("a volume that is made for the node of its first claim", () => {
     expect(await world.states("web")).toEqual(["ACTIVE"]);
   });
 
+  it("is not made for a node that is drained, whoever waits there", async () => {
+    await make();
+    world.nodes.set("n3", { drain: { since: 1, reason: "disks", mode: "wait" } });
+    await world.claim("gone", "n3", ["data"], { queue: { enabled: true, deadlineMs: undefined } });
+    await world.idle();
+    expect(creates()).toEqual([]);
+    await world.claim("web", "n1", ["data"], { queue: { enabled: true, deadlineMs: undefined } });
+    await world.idle();
+    expect(await world.volume("data")).toMatchObject({ state: "AVAILABLE", binding: { node: "n1" } });
+  });
+
   it("a claim from another place is refused once it is being made", async () => {
     await make();
     world.backend.script("create", { kind: "dropped" });

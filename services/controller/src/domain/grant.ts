@@ -65,6 +65,18 @@ export const queueBefore = (a: Claim, b: Claim): number =>
   Number(b.after !== undefined) - Number(a.after !== undefined) ||
   (a.ticket < b.ticket ? -1 : a.ticket > b.ticket ? 1 : 0);
 
+/**
+ * Whom claims on these volumes follow: all of them alike, so that a set has one place in every queue. With a better one on some of its
+ * volumes only, it and an older set could each stand before the other, and both would wait until their time is over.
+ */
+export const followed = (
+  volumes: readonly (VolumeRecord | undefined)[],
+  after: readonly string[],
+): string | undefined => {
+  const holders = new Set(volumes.flatMap((v) => Object.values(v?.claims ?? {}).map((c) => c.workload)));
+  return after.find((workload) => holders.has(workload));
+};
+
 export const queueOf = (volume: VolumeRecord): readonly Claim[] =>
   Object.values(volume.claims)
     .filter((c) => c.state === "QUEUED")

@@ -140,12 +140,13 @@ const unusable = (asked: AskedClaim, plugin: string, reason: PlacementReason): V
 const usable = ({ state, goal, externalId }: VolumeRecord): boolean =>
   state === "AVAILABLE" && goal === "present" && externalId !== "";
 
-/** Claims of `gone` do not count; `workload` is who asks. */
+/** Claims of `gone` do not count; `workload` is who asks, `after` whom its claims would follow. */
 export const askOf = (
   asked: AskedClaim,
   stored: VolumeRecord | undefined,
   workload: string,
   gone: ReadonlySet<string>,
+  after?: string,
 ): VolumeAsk => {
   const { id } = asked.ref;
   const name = `volume ${volumeKey(asked.ref)}`;
@@ -166,7 +167,6 @@ export const askOf = (
     return unusable(asked, plugin, placementReason("CAPABILITY_MISMATCH", differs, of));
   }
   const { volume, freed } = without(stored, gone);
-  const after = Object.values(stored.claims).find((c) => gone.has(c.workload) && c.workload !== workload)?.workload;
   const claim = hypothetical(asked, workload, choice.capability, after);
   const verdict = (node: string): PairVerdict => {
     const standing = volume.attachments[node];

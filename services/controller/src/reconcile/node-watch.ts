@@ -27,6 +27,7 @@ const tries = 5;
 const pauseMs = 2_000;
 /** Nodes whose volumes are read at once: a start looks at thousands of them, and everybody else's reads stand behind. */
 const readsAtOnce = 16;
+const longestPauseMs = 30_000;
 
 /** Which life of an agent an inventory belongs to. */
 const lifeOf = ({ record }: NodeView): string =>
@@ -43,6 +44,8 @@ export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
   const compared = new Map<string, string>();
   const silent = new Set<string>();
   const running = new Set<Promise<void>>();
+  /** Nodes that could not be looked at, and their next try. */
+  const again = new Map<string, { readonly failures: number; readonly stop: () => void }>();
 
   /** A mount does not outlive its boot, nor a permit its journal: such claims are degraded and get the same permit again. */
   const wakeVolumes = async (view: NodeView): Promise<void> => {
@@ -50,7 +53,6 @@ export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
     // What was tried in vain while its agent was away is tried again at once.
     const back = compared.get(name) !== lifeOf(view) || (silent.has(name) && view.live !== "suspect");
     if (view.live === "suspect") silent.add(name);
-    else silent.delete(name);
     for await (const { volume } of volumesOnNode(records, name)) {
       const lost = Object.values(volume.claims).filter(
         ({ node, state, degradedSince, publication: p }) =>
@@ -63,6 +65,7 @@ export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
       for (const claim of lost) await records.change(volume, (v, at) => publicationLost(v, claim.uid, at));
       if (!settled(volume)) wake(volumeKey(volume), back);
     }
+    if (view.live !== "suspect") silent.delete(name);
   };
 
   const compare = async (name: string): Promise<void> => {
@@ -80,14 +83,27 @@ export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
     }
   };
 
+  /** A boot that nobody followed up would leave claims ACTIVE without a mount until the node changes again. */
+  const lookAgain = (name: string): void => {
+    const { failures } = again.get(name) ?? { failures: 0 };
+    again.get(name)?.stop();
+    const stop = clock.timer(Math.min(pauseMs * (failures + 1), longestPauseMs), () => changed(name));
+    again.set(name, { failures: failures + 1, stop });
+  };
+
   const look = async (name: string): Promise<void> => {
     const view = nodes.get(name);
-    if (view === undefined) return;
     try {
-      await reads.run(signal, () => wakeVolumes(view));
-      await compare(name);
+      if (view !== undefined) {
+        await reads.run(signal, () => wakeVolumes(view));
+        await compare(name);
+      }
+      again.get(name)?.stop();
+      again.delete(name);
     } catch (error) {
-      if (!signal.aborted) log.warn("a change of a node was not followed up", { node: name, error });
+      if (signal.aborted) return;
+      log.warn("a change of a node was not followed up; it is tried again", { node: name, error });
+      lookAgain(name);
     }
   };
 
@@ -97,6 +113,14 @@ export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
     running.add(task);
     void task.finally(() => running.delete(task));
   };
+
+  signal.addEventListener(
+    "abort",
+    () => {
+      for (const { stop } of again.values()) stop();
+    },
+    { once: true },
+  );
 
   return {
     changed,

@@ -152,6 +152,34 @@ describe("the life of a volume and its claim", () => {
     await clean();
   });
 
+  it("asks it at once for every claim of a volume, not only for the first", async () => {
+    await world.makeVolume("data", { capabilities: [capability("MULTI_NODE_MULTI_WRITER")] });
+    const workloads = ["one", "two", "three"];
+    for (const workload of workloads) await world.claim(workload, "n1", ["data"]);
+    await world.idle();
+    world.agents.silence("n1", true);
+    world.nodes.set("n1", {}, "suspect");
+    for (const workload of workloads) await world.release(workload);
+    await world.pass(60_000);
+    world.agents.silence("n1", false);
+    world.nodes.set("n1", {}, "alive");
+    await world.idle();
+    for (const workload of workloads) expect(await world.states(workload)).toEqual(["RELEASED"]);
+    await clean();
+  });
+
+  it("notices that a node came back in another boot although the store was away in that moment", async () => {
+    await world.makeVolume("data");
+    await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    world.agents.reboot("n1");
+    world.store.failLists(2);
+    world.nodes.set("n1", { bootId: "boot-n1-2" });
+    await world.pass(60_000);
+    expect(await world.states("web")).toEqual(["ACTIVE"]);
+    expect(world.agents.mounts()).toEqual(["default/data@n1"]);
+  });
+
   it("lets one slow volume delay no other", async () => {
     await world.makeVolume("slow");
     await world.makeVolume("fast");

@@ -1,18 +1,33 @@
 import { noChange } from "../domain/change.ts";
 import { bound, mayBeMadeFor } from "../domain/early-claims.ts";
 import { queueOf } from "../domain/grant.ts";
+import type { Segments } from "../domain/volume.ts";
+import { judgedByNode } from "../records/judged-by-node.ts";
 import type { StepHandler } from "./step-run.ts";
 
-/** Chooses the place of a volume by the first claim in its queue whose node can take it now; the others wait, or find it out of reach. */
+/**
+ * Chooses the place of a volume by the first claim in its queue whose node can take it now; the others wait, or find it out of reach.
+ * A node that is drained, here or by another controller, gets no volume that could never leave it.
+ */
 export const bindStep: StepHandler<"bind"> = async (deps, _step, { volume, traceId }) => {
   if (!deps.gate.state().open) return false;
   for (const claim of queueOf(volume)) {
-    const facts = deps.factsOf(volume.plugin, claim.node);
-    if (!facts.nodeReady || facts.nodeId === "" || !mayBeMadeFor(volume, facts.topology)) continue;
+    const judged = judgedByNode(deps.nodes, claim.node);
+    const place = (): Segments | undefined => {
+      const { nodeReady, nodeClosed, nodeId, topology } = deps.factsOf(volume.plugin, claim.node);
+      return nodeReady && nodeClosed === undefined && nodeId !== "" && mayBeMadeFor(volume, topology)
+        ? topology
+        : undefined;
+    };
+    if (place() === undefined) continue;
     const result = await deps.records.change(
       volume,
-      (v, at) => (v.uid === volume.uid ? bound(v, claim.uid, facts.topology, at) : noChange(v)),
-      { traceId },
+      (v, at) => {
+        judged.look();
+        const chosen = place();
+        return v.uid === volume.uid && chosen !== undefined ? bound(v, claim.uid, chosen, at) : noChange(v);
+      },
+      { traceId, expects: judged.expects },
     );
     if (result.changed) return true;
   }

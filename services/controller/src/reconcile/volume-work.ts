@@ -4,6 +4,7 @@
  * W1 Two steps of one lane of a volume never run at once, however long a step takes. W2 A step that stored nothing is not tried again
  * until the volume is woken, so that waiting costs nothing. W3 A wake-up during a step is never lost. W4 A volume with nothing to do
  * takes no memory. W5 A step that failed by our own fault (the store is away) is tried again after a pause.
+ * W6 A hurry is for every step that had to pause, each once: also for those whose lane is busy when it comes.
  */
 import { backoffDelay } from "@holdfast/shared/async/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
@@ -41,6 +42,8 @@ interface Work {
   wakes: number;
   dirty: boolean;
   hurry: boolean;
+  /** Steps whose pause a hurry has cut short, and whose lane was not free yet: each has its one try when it is. */
+  readonly hurried: Set<string>;
   planning: boolean;
   failures: number;
   retry: (() => void) | undefined;
@@ -92,13 +95,27 @@ export const createVolumeWork = ({ records, run, clock, random, log, signal }: V
   const plan = async (key: string, work: Work): Promise<void> => {
     const found = await records.recent(refOfKey(key));
     if (found === undefined) return;
-    const { hurry } = work;
+    const { hurry, hurried } = work;
     work.hurry = false;
-    for (const step of planSteps(found.volume, clock.now(), hurry).ready) {
-      if (work.lanes.has(step.lane) || work.waiting.has(stepId(step))) continue; // W1
+    const now = clock.now();
+    const planned = new Set<string>();
+    const due = hurry ? new Set<string>() : new Set(planSteps(found.volume, now).ready.map(stepId));
+    const all = hurry || hurried.size > 0;
+    for (const step of planSteps(found.volume, now, all).ready) {
+      const id = stepId(step);
+      planned.add(id);
+      if (!hurry && !due.has(id) && !hurried.has(id)) continue;
+      if (work.waiting.has(id)) continue;
+      // W1, W6
+      if (work.lanes.has(step.lane)) {
+        if (hurry) hurried.add(id);
+        continue;
+      }
+      hurried.delete(id);
       work.lanes.add(step.lane);
       void start(key, work, found.volume, step);
     }
+    for (const id of hurried) if (!planned.has(id)) hurried.delete(id);
   };
 
   const loop = async (key: string, work: Work): Promise<void> => {
@@ -129,6 +146,7 @@ export const createVolumeWork = ({ records, run, clock, random, log, signal }: V
       wakes: 0,
       dirty: false,
       hurry: false,
+      hurried: new Set<string>(),
       planning: false,
       failures: 0,
       retry: undefined,
