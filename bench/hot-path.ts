@@ -59,6 +59,8 @@ const syncsOf = async ({ agentAdmins }: Product): Promise<number | undefined> =>
 };
 
 /** Turns of the floor and of the product alternate, so that a busy moment of the machine hits both. */
+const looks = 3;
+
 export const measureHotPath = async (
   floor: Subject,
   product: Product,
@@ -102,15 +104,21 @@ export const measureHotPath = async (
         collected[verb].product.push({ total: millisecondsOf(sample), plugin: ms, calls });
       }
   }
-  // Apart, since watching Redis costs time.
-  for (const verb of verbs) {
-    const act = async (): Promise<void> => void (await run(indexes, 1, product[verb]));
-    for (const [name, count] of await redis.commandsDuring(act)) collected[verb].commands.set(name, count / volumes);
-  }
+  // Apart, since watching Redis costs time. What goes on in the background adds now and then: the look with the fewest counts.
+  for (let look = 0; look < looks; look += 1)
+    for (const verb of verbs) {
+      const act = async (): Promise<void> => void (await run(indexes, 1, product[verb]));
+      const seen = new Map([...(await redis.commandsDuring(act))].map(([name, count]) => [name, count / volumes]));
+      const { commands } = collected[verb];
+      if (commands.size === 0 || commitsIn(seen) < commitsIn(commands)) {
+        commands.clear();
+        for (const [name, count] of seen) commands.set(name, count);
+      }
+    }
   return { claim: summaryOf(collected.claim), release: summaryOf(collected.release) };
 };
 
-/** Whatever record they write: one of a node may be among them, and counts as background work. */
+/** Whatever record they write. */
 const commitsIn = (commands: ReadonlyMap<string, number>): number =>
   [...commands].reduce((sum, [name, count]) => (name.endsWith("_commit") ? sum + count : sum), 0);
 
