@@ -8,12 +8,14 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import { HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { AuditedAs } from "../domain/audit.ts";
 import type { Moment } from "../domain/moment.ts";
 import { defaultRetry } from "../domain/retry.ts";
 import { type CutRecord, type CutRef, cutKey, membersOf, refOfCutKey } from "../domain/snapshot.ts";
 import type { CutChange } from "../domain/snapshot-change.ts";
 import type { AggregateRef, Commit, IndexEntry, RecordWrite } from "../domain/store-types.ts";
 import type { Ids, Store } from "../ports.ts";
+import { auditOf } from "./audit-records.ts";
 import type { Changes } from "./changes.ts";
 import { type Cause, causeOf, eventBody } from "./event-body.ts";
 import {
@@ -53,12 +55,15 @@ export interface CutRecords {
     page: { readonly after?: string | undefined; readonly limit: number },
   ): Promise<{ readonly cuts: readonly VersionedCut[]; readonly next: string | undefined }>;
   deleted(ref: CutRef): Promise<CutTombstone | undefined>;
-  /** `moved`: what it relies on is no longer as expected; `exists`: there is one already. Nothing was written then. */
+  /**
+   * `moved`: what it relies on is no longer as expected; `exists`: there is one already; `owned`: another record stands for what it
+   * names at the backend. Nothing was written then. `audit`: the word that it rests on, stored with it or not at all.
+   */
   insert(
     make: (at: Moment) => CutRecord,
     expects: readonly CutExpectation[],
-    cause?: Cause,
-  ): Promise<"stored" | "exists" | "moved">;
+    options?: Cause & { readonly audit?: AuditedAs },
+  ): Promise<"stored" | "exists" | "moved" | "owned">;
   /** `alone`: entries that nobody else may carry for it to be stored. */
   change(
     ref: CutRef,
@@ -208,20 +213,24 @@ export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
       const stored = await store.get(cutTombstoneRef(ref));
       return stored && decodeCutTombstone(stored);
     },
-    async insert(make, expects, cause) {
-      const at = moment(cause);
+    async insert(make, expects, options) {
+      const at = moment(options);
       const record = make(at);
       const parts = partsOf(record);
       const { due } = encodeCut(record, 0, at.now);
+      const audited = auditOf(options?.audit, { now: at.now, revisionBefore: 0 }, cutRef(record), 1);
+      const alone = externalIdsOf(record).map((id) => externalEntry(record.plugin, id)); // R2
       const commit: Commit = {
         opId: at.opId,
-        writes: parts.map((part) => encodeCut(part, 0, at.now).write),
-        events: [noteOf(record, 1, at)],
+        writes: [...parts.map((part) => encodeCut(part, 0, at.now).write), ...audited.writes],
+        events: [noteOf(record, 1, at), ...audited.events],
         requiresVetted: true, // I8: nothing is made out of a store that may have forgotten what it has.
         expects,
+        ...(alone.length === 0 ? {} : { alone }),
       };
       return await lanes.run(cutKey(record), signal, async () => {
         const stored = await attempt(commit);
+        if (stored === "crowded") return "owned";
         // A conflict or a lost answer: what stands there now tells whose it is.
         const standing = stored === "stored" ? undefined : await store.getMany(parts.map(cutRef));
         const ours = standing?.[0] && decodeCut(standing[0]).uid === record.uid;

@@ -83,7 +83,10 @@ const refuseUnlessNobodys = async (deps: RemoveSnapshotDeps, orphan: Orphan, wha
     );
 };
 
-/** The approved deletion of a snapshot that no record stands for. What was approved is on record before the deletion begins. */
+/**
+ * The approved deletion of a snapshot that no record stands for: the commit that begins it compares that once more, and carries what was
+ * approved. What is asked first may be over by then.
+ */
 export const removeSnapshot = async (
   deps: RemoveSnapshotDeps,
   input: RemoveOrphanInput,
@@ -115,11 +118,14 @@ export const removeSnapshot = async (
   requireConfirmed(judgement, input);
   const uid = ids.uuid();
   const auditId = audit.newId(clock.now());
-  await audit.write(auditId, auditEntry("RemoveOrphan", input, caller, judgement), clock.now());
+  const subject = { ...judgement.subject, volumeUid: uid };
+  const entry = auditEntry("RemoveOrphan", input, caller, { ...judgement, subject });
   const expects = input.secretRef === undefined ? [] : await deps.secrets.expected([input.secretRef]);
-  const stored = await cuts.insert((at) => leaving(input, orphan, caller, uid, at), expects);
+  const stored = await cuts.insert((at) => leaving(input, orphan, caller, uid, at), expects, {
+    audit: { id: auditId, entry },
+  });
   if (stored !== "stored")
-    throw repairNotApplicable(what, "owned", `it is being removed already: ${key}`, {
+    throw repairNotApplicable(what, "owned", `it is being removed already, or a record stands for it by now: ${key}`, {
       plugin: orphan.plugin,
       external_id: orphan.externalId,
     });
