@@ -21,6 +21,8 @@ export interface Failure {
   readonly code?: string;
   /** Placement should know that the node has no attach slot left. */
   readonly nodeFull?: boolean;
+  /** The call was answered, and what it made stands at the backend: no later refusal proves that nothing does. */
+  readonly leaves?: true;
   /** Another instance of the plugin could take the same call now: no pause before the next try. */
   readonly elsewhere?: boolean;
 }

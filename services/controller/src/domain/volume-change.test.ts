@@ -114,6 +114,12 @@ describe("createRefused", () => {
 });
 
 describe("createUnknown", () => {
+  it("[I5] of a call that was answered, and left something, is in doubt although it is blocked: no refusal ends it", () => {
+    const { volume } = createUnknown(making(), { ...failureWith("block"), leaves: true }, blocked, at);
+    expect(volume?.intent?.uncertainSince).toBe(at.now);
+    expect(createRefused(volume ?? making(), failureWith("fail"), at).volume?.blocked?.reason).toBe("CREATE_UNCERTAIN");
+  });
+
   it.each([
     ["again", 5_000],
     ["wait", 5_000],

@@ -96,7 +96,7 @@ export const createUnknown = (
   if (volume.state !== "CREATING" || isRegistered(volume)) return noChange(volume);
   const intent = volume.intent;
   const { blocked: _old, ...rest } = volume;
-  const doubtful = failure.advice === "again" || failure.advice === "wait";
+  const doubtful = failure.advice === "again" || failure.advice === "wait" || failure.leaves === true;
   return told({
     ...rest,
     ...(intent === undefined || !doubtful

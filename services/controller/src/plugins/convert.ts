@@ -65,7 +65,8 @@ export const capabilityOf = (usage: Usage, mode: number): CsiCapability => ({
 const copy = (map: Readonly<Record<string, string>>): Record<string, string> => ({ ...map });
 
 /** A copy needs the room of what it is made from, whether or not somebody said so. */
-const leastBytes = ({ capacity, source }: VolumeRecord): number => Math.max(capacity.required, source?.sizeBytes ?? 0);
+export const leastBytes = ({ capacity, source }: VolumeRecord): number =>
+  Math.max(capacity.required, source?.sizeBytes ?? 0);
 
 const capacityRange = (volume: VolumeRecord): RequestInput<"CreateVolume">["capacityRange"] => {
   const { limit } = volume.capacity;

@@ -1,12 +1,13 @@
 /** CreateVolume and DeleteVolume. */
 import type { CallOutcome } from "@holdfast/csi/outcome";
 import type { Logger } from "@holdfast/shared/log/logger";
+import { volumeCommand } from "../domain/operator-command.ts";
 import type { Outcome } from "../domain/outcome.ts";
 import type { ContentSource, VolumeRecord, VolumeRef } from "../domain/volume.ts";
 import type { CreatedVolume } from "../domain/volume-change.ts";
 import type { CallContext, ControllerPlugins } from "../ports.ts";
 import type { Secrets } from "../secrets/secrets.ts";
-import { createdFrom, createRequest, placeMistake, sizeMistake } from "./convert.ts";
+import { createdFrom, createRequest, leastBytes, placeMistake, sizeMistake } from "./convert.ts";
 import { failedFromCall, failureFrom, outcomeFromCall } from "./outcome-from-call.ts";
 import {
   done,
@@ -47,8 +48,8 @@ export const createVolumeCalls = (
   };
 
   /**
-   * A volume of the wrong size or in the wrong place is deleted again, under the intent to create that is still stored: until the
-   * delete is known to have happened the create is owed as before and finds the same volume by its name, so that it is never lost.
+   * A volume that is too small is deleted again, under the intent to create that is still stored: until the delete is known to have
+   * happened the create is owed as before and finds the same volume by its name, so that it is never lost.
    */
   const undo = async (
     instance: PluginInstance,
@@ -67,7 +68,10 @@ export const createVolumeCalls = (
     const gone = await deleteAt(instance, volume, made.externalId, call);
     if (gone.outcome === "done") return refusedHere(`${message}; it was deleted again`);
     const failure = failureFrom(gone.failure);
-    return { kind: "unknown", failure: { ...failure, message: `${message}; deleting it again: ${failure.message}` } };
+    return {
+      kind: "unknown",
+      failure: { ...failure, message: `${message}; deleting it again: ${failure.message}`, leaves: true },
+    };
   };
 
   return {
@@ -88,11 +92,16 @@ export const createVolumeCalls = (
         if (answer.outcome !== "done") return waitingForSecrets(failedFromCall(answer, call.attempt));
         const made = createdFrom(answer.value, version);
         if (made === undefined) return notSent("INTERNAL", "CreateVolume was answered without a volume");
+        // What nobody wants any more is taken as it is, and deleted under an intent of its own.
+        if (volume.goal === "absent") return done(made);
         const mistake = sizeMistake(volume, made.capacity) ?? placeMistake(volume, made.accessible);
         if (mistake === undefined) return done(made);
         // What another record stands for is not deleted for that; whoever stores the answer finds that out.
         const owner = await ownerOf({ plugin: volume.plugin, externalId: made.externalId });
-        return owner === undefined ? undo(instance, volume, made, mistake, call) : done(made);
+        if (owner !== undefined) return done(made);
+        return isTooSmall(volume, made)
+          ? undo(instance, volume, made, mistake, call)
+          : kept(volume, made.externalId, mistake);
       }),
 
     deleteVolume: (volume, call) =>
@@ -101,6 +110,25 @@ export const createVolumeCalls = (
       ),
   };
 };
+
+/** No volume ever shrinks, so that one which is too small was made so. */
+const isTooSmall = (volume: VolumeRecord, { capacity }: CreatedVolume): boolean =>
+  capacity > 0 && capacity < leastBytes(volume);
+
+/**
+ * A volume that is bigger than asked for, or elsewhere, may have been made as asked, used and grown or moved since, and the record may
+ * be from before that: out of a backup, or of a store that went back. So it is never deleted for that without somebody's word.
+ */
+const kept = (volume: VolumeRecord, externalId: string, mistake: string): Outcome<CreatedVolume> => ({
+  kind: "unknown",
+  failure: {
+    reason: "PLUGIN_REFUSED",
+    message: `plugin ${volume.plugin} ${mistake}; storage ${externalId} is kept, as it may have been in use and grown since; if nobody needs it: ${volumeCommand("volume delete", volume)}`,
+    advice: "block",
+    method: "CreateVolume",
+    leaves: true,
+  },
+});
 
 const lacksSource = (answer: CallOutcome<unknown>): boolean =>
   answer.outcome !== "done" && answer.failure.code === "NOT_FOUND";

@@ -8,6 +8,7 @@ import { type AuditRecords, createAuditRecords } from "../../records/audit-recor
 import { createChanges } from "../../records/changes.ts";
 import { type CutRecords, createCutRecords } from "../../records/snapshot-records.ts";
 import { type RemoveSnapshotDeps, removeSnapshot } from "./remove-snapshot.ts";
+import type { RemoveOrphanInput } from "./repair-model.ts";
 
 let world: World;
 let audit: AuditRecords;
@@ -84,17 +85,20 @@ const deps = (change: Partial<RemoveSnapshotDeps> = {}): RemoveSnapshotDeps => (
   ...change,
 });
 
-const asked = {
+const asked: RemoveOrphanInput = {
   orphanId: "o1",
   namespace: "default",
+  secretRef: undefined,
   evidence: "nobody needs it",
   reason: "ticket 1",
   requestId: "r1",
+  confirm: "",
+  dryRun: true,
 };
 
-const remove = async (parts: RemoveSnapshotDeps, change: { readonly secretRef?: string } = {}) => {
-  const dry = await removeSnapshot(parts, { ...asked, ...change, confirm: "", dryRun: true }, orphan, caller);
-  return await removeSnapshot(parts, { ...asked, ...change, confirm: dry.confirmWith, dryRun: false }, orphan, caller);
+const remove = async (parts: RemoveSnapshotDeps, secretRef?: string) => {
+  const dry = await removeSnapshot(parts, { ...asked, secretRef }, orphan, caller);
+  return await removeSnapshot(parts, { ...asked, secretRef, confirm: dry.confirmWith, dryRun: false }, orphan, caller);
 };
 
 describe("the removal of a snapshot that nobody owns", () => {
@@ -122,7 +126,7 @@ describe("the removal of a snapshot that nobody owns", () => {
   });
 
   test("is not in the audit when it could not begin, so that its repeat is no success", async () => {
-    await expect(remove(deps(), { secretRef: "secret:default/nobody-put-it" })).rejects.toMatchObject({
+    await expect(remove(deps(), "secret:default/nobody-put-it")).rejects.toMatchObject({
       reason: "SECRET_NOT_FOUND",
     });
     expect(await audit.ofRequest("r1")).toEqual([]);
