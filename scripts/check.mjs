@@ -23,6 +23,7 @@ const steps = [
       "test/controller/conformance-page.test.ts",
       "test/metrics-page.test.ts",
       "test/error-reasons.test.ts",
+      "test/documents/pages.test.ts",
     ],
   },
   { name: "pages made from the code", command: "node", args: ["scripts/docs/main.ts", "--check"] },

@@ -1,0 +1,102 @@
+/**
+ * The guides as a newcomer follows them: the blocks marked `walk` of the scheduler's guide, the plugin guide and operations, in this
+ * order, in one bash, with a Node on the path that is too old; and the output that the pages show. Blocks that are not marked (the
+ * clone, production settings) are not run: their links and command lines are looked at as all others are.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { aclCommand, controllerRules, migratorRules } from "@holdfast/controller/store/redis/acl";
+import { afterAll, describe, expect, test } from "vitest";
+import { detachLoopsUnder } from "../harness/local-driver.ts";
+import { unmountUnder } from "./clean-up.ts";
+import { missingLine, outputOf, sessionOf, stepsOf } from "./guide-walk.ts";
+
+const repo = path.resolve(import.meta.dirname, "../..");
+const page = (name: string): Promise<string> => readFile(path.join(repo, "docs", name), "utf8");
+const root = process.getuid?.() === 0;
+if (!root) console.warn("SKIPPED: the guides' walk mounts volumes and needs root");
+
+let dir: string | undefined;
+let endSession: (() => Promise<void>) | undefined;
+afterAll(async () => {
+  await endSession?.();
+  if (dir === undefined) return;
+  await unmountUnder(dir);
+  await detachLoopsUnder(dir);
+  await rm(dir, { recursive: true, force: true });
+});
+
+/** The path of somebody who has just cloned: what the repository brings is not on it, and its Node runs no TypeScript. */
+const newcomersPath = async (folder: string): Promise<string> => {
+  const bin = path.join(repo, "node_modules/.bin");
+  const others = (process.env["PATH"] ?? "").split(path.delimiter).filter((each) => path.resolve(each) !== bin);
+  if (!existsSync(path.join(bin, "node"))) return others.join(path.delimiter);
+  const old = path.join(folder, "node");
+  await writeFile(old, "#!/bin/sh\necho 'this Node is too old to run TypeScript'\nexit 9\n");
+  await chmod(old, 0o755);
+  return [folder, ...others].join(path.delimiter);
+};
+
+test.skipIf(!root)(
+  "the walk of the guides: every block, and what is shown of its output",
+  { timeout: 600_000 },
+  async () => {
+    dir = await mkdtemp(path.join(tmpdir(), "hfg-"));
+    const names = ["scheduler-guide.md", "plugin-guide.md", "operations.md"];
+    const all = (await Promise.all(names.map(async (name) => stepsOf(name, await page(name))))).flat();
+    const steps = [...all.filter(({ last }) => !last), ...all.filter(({ last }) => last)];
+    const session = path.join(dir, "session.sh");
+    await writeFile(session, sessionOf(steps));
+
+    const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("HOLDFAST_"));
+    const shell = spawn("bash", [session], {
+      cwd: repo,
+      env: { ...Object.fromEntries(inherited), PATH: await newcomersPath(dir), TMPDIR: dir },
+      stdio: ["ignore", "pipe", "ignore"],
+      // A process group of its own, so that all that it started can be ended.
+      detached: true,
+    });
+    const ended = once(shell, "exit");
+    endSession = async () => {
+      const group = shell.pid;
+      try {
+        if (group !== undefined) process.kill(-group, "SIGKILL");
+      } catch {
+        // Nobody is left of it.
+      }
+      await ended;
+    };
+    let output = "";
+    shell.stdout.on("data", (chunk: Buffer) => {
+      output += chunk.toString("utf8");
+    });
+    const [code] = (await ended) as [number | null];
+
+    const told = `${output.slice(-6_000)}\n(the session ended with ${code})`;
+    for (const [nth, step] of steps.entries()) {
+      const printed = outputOf(output, nth);
+      const where = `docs/${step.page}:${step.line}`;
+      if (printed === undefined) throw new Error(`${where} failed:\n${step.script}\n${told}`);
+      expect(
+        missingLine(step.shown, printed),
+        `${where} shows a line that was not printed:\n${printed}`,
+      ).toBeUndefined();
+    }
+    expect(code, told).toBe(0);
+    expect(steps.length).toBeGreaterThan(10);
+    const table = await readFile("/proc/self/mountinfo", "utf8");
+    expect(table.split("\n").filter((line) => line.includes(` ${dir}/`))).toEqual([]);
+  },
+);
+
+describe("what operations says", () => {
+  test("the rules of both Redis users are those that the store's tests run with", async () => {
+    const text = await page("operations.md");
+    expect(text).toContain(aclCommand("holdfast", controllerRules("default")));
+    expect(text).toContain(aclCommand("holdfast-migrate", migratorRules("default")));
+  });
+});
