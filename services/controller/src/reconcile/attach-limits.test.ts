@@ -171,6 +171,27 @@ describe("who waits for a slot", () => {
     await active("late");
   });
 
+  it("keeps its place when something else of its volume changes, or is told of late", async () => {
+    limitTo(world, "n1", 2);
+    await world.claim("w1", "n1", ["a"]);
+    await world.claim("w2", "n1", ["b"]);
+    await world.idle();
+    await world.claim("first", "n1", ["c", "d"], queued);
+    await world.idle();
+    await world.release("w1");
+    await world.idle();
+    await world.claim("second", "n1", ["e"], queued);
+    await world.idle();
+    await world.records.learnOf("default/c", undefined, "n1");
+    await world.idle();
+    await world.records.learnOf("default/d", undefined, "n2");
+    await world.idle();
+    expect(await world.states("second")).toEqual(["QUEUED"]);
+    await world.release("w2");
+    await world.idle();
+    await active("first");
+  });
+
   it("leaves its place to the next when it is released, or its time is over", async () => {
     limitTo(world, "n1", 2);
     await world.claim("w1", "n1", ["a"]);
@@ -314,6 +335,21 @@ describe("two controllers", () => {
       commands: createCommands({ records, cuts, nodes, plugins: backend, gate, secrets, feed: store, clock, ids }),
     };
   };
+
+  it("a set gives its place up when the other one has ended it", async () => {
+    limitTo(world, "n1", 2);
+    await world.claim("w1", "n1", ["a"]);
+    await world.idle();
+    await world.claim("first", "n1", ["c", "d"], queued);
+    await world.claim("second", "n1", ["e"], queued);
+    await world.idle();
+    const { commands } = second(world);
+    await commands.releaseClaims({ namespace: "default", workload: "first", aliases: [], claimUids: [] }, caller);
+    await world.records.learnOf("default/c", undefined, undefined);
+    await world.idle();
+    await active("second");
+    expect(world.records.slots.waiting()).toBe(0);
+  });
 
   it("a slot that the other one freed is found before a claim is refused", async () => {
     limitTo(world, "n1", 1);

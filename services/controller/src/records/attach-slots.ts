@@ -5,7 +5,8 @@
  * A1 The store's index of attachments is the truth: a grant is compared with it in its own commit. What is kept here is only a copy,
  * read again whenever it may be behind. A2 A number that was read while one of our own commits changed it is read again. A3 Sets wait
  * in the order of their tickets, and one that does not wait for slots alone keeps none from others. A4 Whatever gives room wakes those
- * that fit into it, first come first.
+ * that fit into it, first come first. A5 A set keeps its place until its volume's record shows that it waits no more: a doubt alone
+ * would let those behind it pass.
  */
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { AttachLimit, SlotState, SlotWaiter } from "../domain/slots.ts";
@@ -34,7 +35,9 @@ export interface AttachSlots {
   doubt(volumes: readonly (VolumeRecord | null | undefined)[]): void;
   /** Counts again. */
   recount(slots: readonly string[]): Promise<void>;
-  /** Somebody else changed a volume: whatever waits for that one is looked at anew, and the node is counted again. */
+  /** The record of a volume was read; null = there is none. */
+  saw(volume: string, record: VolumeRecord | null): void;
+  /** Somebody else changed a volume: whatever waits for that one is to be read anew, and the node is counted again. */
   learnOf(volume: string, node: string | undefined): void;
   forgetAll(): void;
   /** In place of whatever the set waited for before. */
@@ -179,6 +182,13 @@ export const createAttachSlots = ({ store, onError, signal }: AttachSlotsDeps): 
   const stillQueued = (volume: VolumeRecord | null, ticket: string): boolean =>
     Object.values(volume?.claims ?? {}).some((c) => c.ticket === ticket && c.state === "QUEUED");
 
+  const saw = (key: string, record: VolumeRecord | null): void => {
+    const over = [...(byVolume.get(key) ?? [])].filter((ticket) => !stillQueued(record, ticket));
+    for (const ticket of over) leave(ticket); // A3, A5
+    // A read that was overtaken may have shown the past: then it waits again.
+    if (over.length > 0) tell([key], false);
+  };
+
   return {
     state(slots, limit) {
       if (limit.limit === Number.POSITIVE_INFINITY) return undefined;
@@ -189,11 +199,11 @@ export const createAttachSlots = ({ store, onError, signal }: AttachSlotsDeps): 
     used: (slots) => places.get(slots)?.used,
     stored(before, after) {
       const [had, has] = [new Set(slotsOf(before)), new Set(after === null ? [] : slotsOf(after))];
-      const key = volumeKey(before);
-      for (const ticket of [...(byVolume.get(key) ?? [])]) if (!stillQueued(after, ticket)) leave(ticket); // A3
+      saw(volumeKey(before), after);
       for (const slots of has) if (!had.has(slots)) change(slots, 1);
       for (const slots of had) if (!has.has(slots)) change(slots, -1);
     },
+    saw,
     doubt(volumes) {
       for (const volume of volumes)
         for (const slots of volume === null || volume === undefined ? [] : slotsOf(volume)) {
@@ -205,9 +215,7 @@ export const createAttachSlots = ({ store, onError, signal }: AttachSlotsDeps): 
       for (let n = 0; n < slots.length; n += batch) await read(slots.slice(n, n + batch));
     },
     learnOf(volume, node) {
-      const waited = [...(byVolume.get(volume) ?? [])];
-      for (const ticket of waited) leave(ticket);
-      if (waited.length > 0) tell([volume], false);
+      if (byVolume.has(volume)) tell([volume], false); // A5
       for (const slots of onNode.get(node ?? "") ?? []) readSoon(slots);
     },
     forgetAll() {
@@ -215,10 +223,7 @@ export const createAttachSlots = ({ store, onError, signal }: AttachSlotsDeps): 
         at.version += 1;
         if (at.used !== undefined) readSoon(slots);
       }
-      // Nobody is lost by it: whoever waited is looked at anew, and waits again if it has to.
-      const waited = [...sets.values()].flatMap(({ volumes }) => volumes.slice(0, 1));
-      for (const ticket of [...sets.keys()]) leave(ticket);
-      tell(waited, false);
+      tell([...byVolume.keys()], false); // A5
     },
     wait(set) {
       const known = sets.get(set.ticket);

@@ -128,10 +128,13 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
       if (ref === undefined) return undefined;
       if (record === undefined) {
         cache.drop(volumeKey(ref));
+        slots.saw(volumeKey(ref), null);
         return undefined;
       }
       const found = { volume: decodeVolume(record), rev: record.rev };
-      return cache.keep(volumeKey(ref), found);
+      const kept = cache.keep(volumeKey(ref), found);
+      slots.saw(volumeKey(ref), (cache.get(volumeKey(ref)) ?? kept).volume);
+      return kept;
     });
   };
 

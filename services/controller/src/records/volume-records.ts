@@ -215,17 +215,18 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
         if (Array.isArray(revs)) cache.keep(volumeKey(ref), { volume: held.volume, rev: held.rev + 1 });
       }),
     async learnOf(key, rev, node) {
-      // Whatever is remembered of the volume: it may have been read since, and the slots not counted.
-      slots.learnOf(key, node);
       const nothingNew = (): boolean => rev !== undefined && (cache.get(key)?.rev ?? 0) >= rev;
-      if (nothingNew()) return;
       const ref = refOfKey(key);
       // The event of our own commit may come before that commit's answer: behind it, it tells nothing new.
-      await decisions.exclusively([ref], async () => {
-        if (nothingNew()) return;
-        cache.drop(key);
-        changes.publish(volumeKey(ref));
-      });
+      if (!nothingNew())
+        await decisions.exclusively([ref], async () => {
+          if (nothingNew()) return;
+          cache.drop(key);
+          changes.publish(volumeKey(ref));
+        });
+      // Whatever is remembered of the volume: it may have been read since, and the slots not counted. Behind the forgetting, so that
+      // who waits for it reads it anew.
+      slots.learnOf(key, node);
     },
     forgetAll() {
       cache.clear();
