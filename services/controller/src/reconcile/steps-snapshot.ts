@@ -41,6 +41,12 @@ const settle = async <T>(
   return outcome;
 };
 
+/** The record as it is when its call leaves: waiting for a slot may have taken long, and somebody may have given it up meanwhile. */
+const currentOf = async ({ cuts }: CutStepDeps, record: CutRecord): Promise<CutRecord | undefined> => {
+  const now = (await cuts.get(record))?.record;
+  return now?.uid === record.uid && now.state === record.state ? now : undefined;
+};
+
 /** The id that the plugin answered stands for another record: to believe it would let one delete the other's snapshot. */
 const idTaken = (record: CutRecord, { externalId }: CutAnswer): Outcome<CutAnswer> => ({
   kind: "refused",
@@ -65,12 +71,16 @@ const cut = async (deps: CutStepDeps, record: CutRecord, traceId: string | undef
     method: record.kind === "group" ? "CreateVolumeGroupSnapshot" : "CreateSnapshot",
     repeat: record.attempts.count > 0,
   } as const;
-  const outcome = await slots.run(request, signal, () => {
+  const outcome = await slots.run(request, signal, async () => {
+    const now = await currentOf(deps, record);
+    // What it would cut now is nobody's.
+    if (now === undefined) return undefined;
     // An earlier call of this life was answered, and nobody could store what: a refusal now proves nothing (I5).
-    before = record.intent !== undefined && unstored.get(key) === record.intent.opId;
-    if (record.intent !== undefined) unstored.set(key, record.intent.opId);
-    return settle(deps, "cut", () => plugins.cut(record, { signal, attempt: record.attempts.count + 1 }));
+    before = now.intent !== undefined && unstored.get(key) === now.intent.opId;
+    if (now.intent !== undefined) unstored.set(key, now.intent.opId);
+    return settle(deps, "cut", () => plugins.cut(now, { signal, attempt: now.attempts.count + 1 }));
   });
+  if (outcome === undefined) return false;
   const store = (result: Outcome<CutAnswer>) =>
     cuts.change(
       record,
@@ -107,9 +117,12 @@ const uncut = async (deps: CutStepDeps, record: CutRecord, traceId: string | und
   const outcome =
     group !== ""
       ? ({ kind: "refused", failure: besideGroup(record, group) } as const)
-      : await slots.run(removal(record), signal, () =>
-          settle(deps, "uncut", () => plugins.deleteCut(record, { signal, attempt: record.attempts.count + 1 })),
-        );
+      : await slots.run(removal(record), signal, async () => {
+          const now = await currentOf(deps, record);
+          if (now === undefined || !gate.state().open) return undefined;
+          return settle(deps, "uncut", () => plugins.deleteCut(now, { signal, attempt: now.attempts.count + 1 }));
+        });
+  if (outcome === undefined) return false;
   const { changed } = await cuts.change(
     record,
     (r, at) => (r.uid === record.uid ? cutDeleteAttempted(r, outcome, at) : r),

@@ -16,7 +16,7 @@ import {
 } from "../domain/volume-change.ts";
 import type { Decide } from "../records/volume-decisions.ts";
 import { changeWithSets } from "./set-failure.ts";
-import { leaving, type StepDeps, type StepHandler, settle, stored } from "./step-run.ts";
+import { currentOf, leaving, type StepDeps, type StepHandler, settle, stored } from "./step-run.ts";
 
 const blocking = (step: "create" | "delete", volume: VolumeRecord, failure: Failure, at: Moment) =>
   failure.advice === "block" || failure.advice === "check-absence"
@@ -68,10 +68,14 @@ export const createStep: StepHandler<"create"> = async (deps, _step, { volume, t
     method: "CreateVolume",
     repeat: volume.attempts.count > 0,
   } as const;
-  const outcome = await slots.run(request, signal, () => {
-    unstored = leaving(deps, volume);
-    return settle(deps, "create", () => plugins.createVolume(volume, { signal, attempt: volume.attempts.count + 1 }));
+  const outcome = await slots.run(request, signal, async () => {
+    const now = await currentOf(deps, volume);
+    // Forgotten, or given other storage, while the call waited for its turn: what it would make is nobody's.
+    if (now?.state !== "CREATING" || now.intent?.opId !== volume.intent?.opId) return undefined;
+    unstored = leaving(deps, now);
+    return settle(deps, "create", () => plugins.createVolume(now, { signal, attempt: now.attempts.count + 1 }));
   });
+  if (outcome === undefined) return false;
   const decide: Decide = (v, at) => {
     if (v.uid !== volume.uid) return noChange(v);
     return outcome.kind === "done"
@@ -98,10 +102,14 @@ export const deleteStep: StepHandler<"delete"> = async (deps, _step, { volume, t
   let unstored = false;
   const repeat = volume.attempts.count > 0;
   const request = { plugin: volume.plugin, kind: "remove", method: "DeleteVolume", repeat } as const;
-  const outcome = await slots.run(request, signal, () => {
-    unstored = leaving(deps, volume);
-    return settle(deps, "delete", () => plugins.deleteVolume(volume, { signal, attempt: volume.attempts.count + 1 }));
+  const outcome = await slots.run(request, signal, async () => {
+    const now = await currentOf(deps, volume);
+    // Forgotten while the call waited for its turn: by now the storage may be somebody else's.
+    if (now?.state !== "DELETING" || !gate.state().open) return undefined;
+    unstored = leaving(deps, now);
+    return settle(deps, "delete", () => plugins.deleteVolume(now, { signal, attempt: now.attempts.count + 1 }));
   });
+  if (outcome === undefined) return false;
   const result = await records.change(
     volume,
     (v, at) => {

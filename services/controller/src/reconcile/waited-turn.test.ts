@@ -1,0 +1,187 @@
+/** Calls that had to wait for their turn, while what they were for went away. */
+import { randomUUID } from "node:crypto";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { caller, createWorld, plugin, volumeInput, type World } from "../../../../test/support/controller/world.ts";
+import type { Outcome } from "../domain/outcome.ts";
+import type { CutState, SnapshotRecord } from "../domain/snapshot.ts";
+import { createChanges } from "../records/changes.ts";
+import { type CutRecords, createCutRecords } from "../records/snapshot-records.ts";
+import type { StepDeps } from "./step-run.ts";
+import { type CutStepDeps, runCutStep } from "./steps-snapshot.ts";
+import { createStep, deleteStep } from "./steps-volume.ts";
+
+let world: World;
+let calls: string[];
+let open: boolean;
+const data = { namespace: "default", id: "data" };
+const never = new AbortController().signal;
+
+const noAnswer = (method: string) => async (): Promise<Outcome<never>> => {
+  calls.push(method);
+  return { kind: "unknown", failure: { reason: "UNAVAILABLE", message: "away", advice: "again", method } };
+};
+
+beforeEach(async () => {
+  world = await createWorld();
+  calls = [];
+  open = true;
+  world.backend.createVolume = noAnswer("create");
+  world.backend.deleteVolume = noAnswer("delete");
+});
+afterEach(async () => {
+  await world.close();
+});
+
+/** Everything a step needs, with slots that are free only after `meanwhile`. */
+const waiting = (meanwhile: () => Promise<unknown>) => ({
+  clock: world.clock,
+  gate: { state: () => ({ open, gen: 1, reason: "" }), onChange: () => () => undefined },
+  slots: {
+    async run(_request: unknown, _signal: AbortSignal, call: () => Promise<unknown>) {
+      await meanwhile();
+      return await call();
+    },
+  },
+  failpoint: () => undefined,
+  unstored: new Map<string, string>(),
+  log: world.log,
+  signal: never,
+});
+
+describe("a call of a volume that waited for its turn", () => {
+  const stepDeps = (meanwhile: () => Promise<unknown>) =>
+    ({ ...waiting(meanwhile), records: world.records, plugins: world.backend }) as unknown as StepDeps;
+  const forget = () => world.records.change(data, () => ({ volume: null, ended: [], notes: [] }));
+  const made = async () => {
+    await world.commands.createVolume(volumeInput("data"), caller);
+    await world.idle();
+    calls = [];
+    return await world.volume("data");
+  };
+  const leaving = async () => {
+    await made();
+    await world.records.change(data, (volume) => ({
+      volume: { ...volume, state: "DELETING", goal: "absent", externalId: "ext-1" },
+      ended: [],
+      notes: [],
+    }));
+    await world.idle();
+    calls = [];
+    return await world.volume("data");
+  };
+
+  test("is made when it is still owed", async () => {
+    const volume = await leaving();
+    const run = { volume, traceId: undefined };
+    await deleteStep(
+      stepDeps(async () => undefined),
+      { do: "delete", lane: "controller" },
+      run,
+    );
+    expect(calls).toContain("delete");
+  });
+
+  test("does not delete storage whose record was forgotten: it may be another volume's by now", async () => {
+    const volume = await leaving();
+    const run = { volume, traceId: undefined };
+    expect(await deleteStep(stepDeps(forget), { do: "delete", lane: "controller" }, run)).toBe(false);
+    expect(calls).toEqual([]);
+  });
+
+  test("does not delete once the store is not vetted any more", async () => {
+    const volume = await leaving();
+    const run = { volume, traceId: undefined };
+    const shut = async () => {
+      open = false;
+    };
+    expect(await deleteStep(stepDeps(shut), { do: "delete", lane: "controller" }, run)).toBe(false);
+    expect(calls).toEqual([]);
+  });
+
+  test("[I5] does not make storage whose record was forgotten: nobody would know of it", async () => {
+    const volume = await made();
+    const run = { volume, traceId: undefined };
+    expect(await createStep(stepDeps(forget), { do: "create", lane: "controller" }, run)).toBe(false);
+    expect(calls).toEqual([]);
+  });
+});
+
+describe("a call of a snapshot that waited for its turn", () => {
+  let cuts: CutRecords;
+  const ids = { uuid: () => randomUUID(), random: () => 0.5 };
+  const ref = { kind: "snapshot", namespace: "default", id: "snap" } as const;
+
+  const stored = async (state: CutState): Promise<SnapshotRecord> => {
+    const { store, clock } = world;
+    cuts = createCutRecords({ store, clock, ids, issuer: "c9/1", changes: createChanges(), signal: never });
+    await cuts.insert(
+      ({ now }): SnapshotRecord => ({
+        ...ref,
+        uid: ids.uuid(),
+        name: ids.uuid(),
+        externalId: state === "CREATING" ? "" : "snap-1",
+        plugin,
+        pluginVersion: "",
+        parameters: {},
+        secretRefs: {},
+        labels: {},
+        cutAt: 0,
+        state,
+        goal: "present",
+        attempts: { count: 0, nextTry: 0 },
+        polls: 0,
+        requestId: "",
+        createdAt: now,
+        updatedAt: now,
+        stateSince: now,
+        changedBy: caller,
+        volume: "data",
+        volumeUid: "u1",
+        externalVolumeId: "ext-1",
+        group: "",
+        externalGroupId: "",
+        sizeBytes: 0,
+      }),
+      [],
+    );
+    return (await cuts.get(ref))?.record as SnapshotRecord;
+  };
+
+  const stepDeps = (meanwhile: () => Promise<unknown>) =>
+    ({
+      ...waiting(meanwhile),
+      cuts,
+      plugins: {
+        snapshotFacts: () => ({ ready: true, reason: "", snapshots: "yes", groups: "yes" }),
+        cut: noAnswer("cut"),
+        deleteCut: noAnswer("uncut"),
+      },
+    }) as unknown as CutStepDeps;
+
+  test.each([
+    ["CREATING", "create"],
+    ["CUT", "create"],
+    ["DELETING", "delete"],
+  ] as const)("is not made for one that was %s and is gone", async (state, step) => {
+    const record = await stored(state);
+    const gone = () => cuts.change(ref, () => null);
+    expect(await runCutStep(stepDeps(gone), record, { do: step, at: 0 }, undefined)).toBe(false);
+    expect(calls).toEqual([]);
+  });
+
+  test("[I5] is not made for one that is being deleted by now: it would be cut anew, for nobody", async () => {
+    const record = await stored("CUT");
+    const wanted = () => cuts.change(ref, (r) => ({ ...r, state: "DELETING", goal: "absent" }));
+    expect(await runCutStep(stepDeps(wanted), record, { do: "create", at: 0 }, undefined)).toBe(false);
+    expect(calls).toEqual([]);
+  });
+
+  test("does not delete once the store is not vetted any more", async () => {
+    const record = await stored("DELETING");
+    const shut = async () => {
+      open = false;
+    };
+    expect(await runCutStep(stepDeps(shut), record, { do: "delete", at: 0 }, undefined)).toBe(false);
+    expect(calls).toEqual([]);
+  });
+});
