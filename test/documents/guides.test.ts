@@ -6,14 +6,17 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { configSchema as controllerSchema } from "@holdfast/controller/config";
 import { aclCommand, controllerRules, migratorRules } from "@holdfast/controller/store/redis/acl";
+import { configSchema as agentSchema } from "@holdfast/node-agent/config";
+import { loadConfig } from "@holdfast/shared/config/config";
 import { afterAll, describe, expect, test } from "vitest";
 import { detachLoopsUnder } from "../harness/local-driver.ts";
 import { unmountUnder } from "./clean-up.ts";
-import { missingLine, outputOf, sessionOf, stepsOf } from "./guide-walk.ts";
+import { blocksOf, missingLine, outputOf, sessionOf, stepsOf } from "./guide-walk.ts";
 
 const repo = path.resolve(import.meta.dirname, "../..");
 const page = (name: string): Promise<string> => readFile(path.join(repo, "docs", name), "utf8");
@@ -39,6 +42,14 @@ const newcomersPath = async (folder: string): Promise<string> => {
   await writeFile(old, "#!/bin/sh\necho 'this Node is too old to run TypeScript'\nexit 9\n");
   await chmod(old, 0o755);
   return [folder, ...others].join(path.delimiter);
+};
+
+/** The last lines of what the services logged, unless the walk came to its end and removed them. */
+const logsOf = async (folder: string): Promise<string> => {
+  const names = await readdir(folder, { recursive: true }).catch(() => []);
+  const logs = names.filter((name) => name.endsWith(".log"));
+  const texts = await Promise.all(logs.map((name) => readFile(path.join(folder, name), "utf8").catch(() => "")));
+  return logs.map((name, nth) => `${name}:\n${texts[nth]?.split("\n").slice(-15).join("\n")}`).join("\n");
 };
 
 test.skipIf(!root)(
@@ -74,9 +85,12 @@ test.skipIf(!root)(
     shell.stdout.on("data", (chunk: Buffer) => {
       output += chunk.toString("utf8");
     });
+    // A loop of the page that never ends is told with its output, before the test's own limit would hide that.
+    const patience = setTimeout(() => void endSession?.(), 500_000);
     const [code] = (await ended) as [number | null];
+    clearTimeout(patience);
 
-    const told = `${output.slice(-6_000)}\n(the session ended with ${code})`;
+    const told = `${output.slice(-6_000)}\n(the session ended with ${code})\n${await logsOf(dir)}`;
     for (const [nth, step] of steps.entries()) {
       const printed = outputOf(output, nth);
       const where = `docs/${step.page}:${step.line}`;
@@ -98,5 +112,16 @@ describe("what operations says", () => {
     const text = await page("operations.md");
     expect(text).toContain(aclCommand("holdfast", controllerRules("default")));
     expect(text).toContain(aclCommand("holdfast-migrate", migratorRules("default")));
+  });
+
+  test("the settings of the units are settings, and valid", async () => {
+    const [block] = blocksOf(await page("operations.md")).filter(({ text }) => text.startsWith("# /etc/holdfast/"));
+    const files = (block?.text ?? "").split(/^# \/etc\/holdfast\//m).slice(1);
+    expect(files.map((file) => file.split("\n")[0])).toEqual(["controller.env", "node-agent.env"]);
+    for (const file of files) {
+      const [name, ...lines] = file.split("\n").filter((line) => line !== "");
+      const settings = Object.fromEntries(lines.map((line) => /^([A-Z_]+)=(.*)$/.exec(line)?.slice(1) ?? [line, ""]));
+      expect(() => loadConfig(name === "controller.env" ? controllerSchema : agentSchema, settings)).not.toThrow();
+    }
   });
 });
