@@ -1,6 +1,6 @@
 /** What happens to a whole set of claims, over the records of all its volumes, in one step or not at all. */
-import type { Change, Note } from "./change.ts";
-import type { Claim, ClaimTombstone, SetMember } from "./claim.ts";
+import type { Change } from "./change.ts";
+import type { Claim, SetMember } from "./claim.ts";
 import { memberFailed, queueTimedOut } from "./claim-change.ts";
 import { type GrantFacts, grant, inTheWay, type Obstacle, obstacleTo } from "./grant.ts";
 import type { Moment } from "./moment.ts";
@@ -21,15 +21,9 @@ export interface Blocking {
 
 export const memberKey = (member: SetMember): string => volumeKey({ namespace: member.namespace, id: member.volume });
 
-interface Draft {
-  volume: VolumeRecord | null;
-  readonly ended: readonly ClaimTombstone[];
-  readonly notes: readonly Note[];
-}
-
 /** Changes of several claims, one after the other, gathered by volume. */
 const createDrafts = (volumes: VolumesByKey) => {
-  const drafts = new Map<string, Draft>();
+  const drafts = new Map<string, Change>();
   return {
     volume: (key: string): VolumeRecord | undefined => {
       const draft = drafts.get(key);
@@ -38,7 +32,8 @@ const createDrafts = (volumes: VolumesByKey) => {
     apply(key: string, change: Change): void {
       const before = drafts.get(key);
       drafts.set(key, {
-        volume: change.volume,
+        ...before,
+        ...change,
         ended: [...(before?.ended ?? []), ...change.ended],
         notes: [...(before?.notes ?? []), ...change.notes],
       });

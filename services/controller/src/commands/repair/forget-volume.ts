@@ -1,6 +1,9 @@
+import { memberKey, spreadFailure } from "../../domain/claim-set-change.ts";
 import { volumeForgotten } from "../../domain/repair-change.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume.ts";
 import { takesWork } from "../../records/grant-facts.ts";
+import { refOfKey } from "../../records/volume-codec.ts";
+import type { ChangeResult, Decide } from "../../records/volume-decisions.ts";
 import { volumeInUse } from "../errors.ts";
 import { checkRef, refuse } from "../validate-volume.ts";
 import { type AgentWordDeps, agentEffect, askAgent } from "./agent-word.ts";
@@ -12,6 +15,34 @@ import { checkRepair } from "./validate-repair.ts";
 const nodesOf = (volume: VolumeRecord): readonly string[] => [
   ...new Set([...Object.keys(volume.attachments), ...Object.values(volume.claims).map((c) => c.node)]),
 ];
+
+const setsOf = (volume: VolumeRecord): readonly string[] =>
+  Object.values(volume.claims)
+    .filter(({ activeAt }) => activeAt === undefined)
+    .flatMap(({ set }) => set.map(memberKey));
+
+/** All or nothing holds here too: what waits together with a claim that ends, and was never active, ends in the same commit. */
+const storeWithSets = async (
+  { records }: RepairVerbDeps,
+  volume: VolumeRecord,
+  act: Decide,
+): Promise<ChangeResult | undefined> => {
+  const primary = volumeKey(volume);
+  const keys = [...new Set([primary, ...setsOf(volume)])];
+  const [result] = await records.changeMany(keys.map(refOfKey), ([main, ...others], at) => {
+    if (main === undefined) return [];
+    const joined = setsOf(main).find((key) => !keys.includes(key));
+    if (joined !== undefined)
+      throw repairNotApplicable(`volume ${primary}`, "changing", `a claim came to it with ${joined}; look again`, {
+        namespace: main.namespace,
+        volume: main.id,
+      });
+    const byKey = new Map([main, ...others].flatMap((v) => (v === undefined ? [] : [[volumeKey(v), v] as const])));
+    const changes = spreadFailure(byKey, primary, act(main, at), at);
+    return keys.map((key) => changes.get(key));
+  });
+  return result;
+};
 
 /** Drops a record whose backend is gone. What is left of it for seven days is a tombstone that the sweep still watches. */
 export const forgetVolumeCommand =
@@ -25,6 +56,7 @@ export const forgetVolumeCommand =
       ...checkRepair(input),
     ]);
     const what = `volume ${volumeKey(ref)}`;
+    let seen: VolumeRecord | undefined;
     return await runVolumeVerb(deps, {
       verb: "ForgetVolume",
       ref,
@@ -33,6 +65,7 @@ export const forgetVolumeCommand =
       subject: { namespace, volume: id, volumeUid: uid },
 
       async look(volume) {
+        seen = volume;
         const words = await Promise.all(
           nodesOf(volume).map(async (node) => [node, await askAgent(deps, node, volume)] as const),
         );
@@ -83,5 +116,7 @@ export const forgetVolumeCommand =
           },
         };
       },
+
+      store: async (act) => (seen === undefined ? undefined : await storeWithSets(deps, seen, act)),
     });
   };

@@ -291,6 +291,18 @@ describe("ForgetVolume", () => {
     expect(effects.join("\n")).toContain("ends FAILED");
     expect(await world.states("job")).toEqual(["FAILED"]);
   });
+
+  test("[I6] ends the whole set of a claim that waits for it, so that no part of one is ever granted", async () => {
+    const { uid } = await world.makeVolume("data");
+    await world.makeVolume("other");
+    world.nodes.set("n1", {}, "suspect");
+    await world.claim("job", "n1", ["data", "other"], { queue: { enabled: true, deadlineMs: undefined } });
+    await twice(forget(uid));
+    world.nodes.set("n1", {}, "alive");
+    await world.idle();
+    expect(await world.states("job")).toEqual(["FAILED", "FAILED"]);
+    expect(world.backend.attachments()).toEqual([]);
+  });
 });
 
 describe("ListStuck", () => {
