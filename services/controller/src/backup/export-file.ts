@@ -2,11 +2,14 @@
  * The file of a backup: JSON, a line each. First what it is, then every record with its places, last how many there were and the
  * SHA-256 of all lines before. Secrets are in it as the store has them, as ciphertext; plugins' own parameters are not hidden.
  *
- * E1 A file that was cut, or changed in one byte, is refused before anything is written.
+ * E1 A file that was cut, or changed in one byte, is refused before anything is written. E2 No two records of a file stand for the
+ * same storage, although controllers may go on while it is written: what is put back from it has one owner for each (I1).
  */
 import { createHash } from "node:crypto";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { AggregateKind, PlacedRecord } from "../domain/store-types.ts";
+import type { CutIndex } from "../records/snapshot-codec.ts";
+import type { VolumeIndex } from "../records/volume-codec.ts";
 
 export const exportFormat = 1;
 
@@ -33,6 +36,32 @@ export interface ExportSummary {
   readonly bytes: number;
 }
 
+/** Entries that one record alone carries. */
+const owning: ReadonlySet<string> = new Set(["volume-external", "snapshot-external"] satisfies (
+  | VolumeIndex
+  | CutIndex
+)[]);
+
+/** E2: storage was given up by a record that was read already, and taken by one that was read later. */
+const ownersIn = () => {
+  const owners = new Map<string, string>();
+  return ({ ref, indexes }: PlacedRecord): void => {
+    for (const { index, value } of indexes) {
+      if (!owning.has(index)) continue;
+      const key = `${index}:${value}`;
+      const before = owners.get(key);
+      if (before !== undefined)
+        throw new HoldfastError({
+          kind: "aborted",
+          reason: "EXPORT_MOVED",
+          message: `while it was being exported, ${value} went from ${before} to ${ref.kind} ${ref.key}; no file was made, repeat it`,
+          metadata: { kind: ref.kind, key: ref.key },
+        });
+      owners.set(key, `${ref.kind} ${ref.key}`);
+    }
+  };
+};
+
 export const writeExport = async (
   head: ExportHead,
   records: AsyncIterable<PlacedRecord>,
@@ -48,7 +77,10 @@ export const writeExport = async (
   };
   await line({ holdfast_export: exportFormat, ...head }, true);
   let count = 0;
-  for await (const { ref, body, indexes, due, ttlMs } of records) {
+  const own = ownersIn();
+  for await (const record of records) {
+    own(record);
+    const { ref, body, indexes, due, ttlMs } = record;
     const content: Line = {
       k: ref.kind,
       id: ref.key,

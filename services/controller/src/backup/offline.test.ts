@@ -1,6 +1,6 @@
 /** A backup and its way back, over both stores. */
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { systemClock } from "@holdfast/shared/async/clock";
@@ -225,6 +225,27 @@ describe("an export", () => {
       expect(await contents(target)).toEqual(before);
     },
   );
+
+  it.each(kinds)("[E2 I1] of a %s store in which storage seems to have two owners makes no file", async (kind) => {
+    const source = await filled(kind);
+    const file = path.join(dir, `moved-${kind}.export`);
+    // As they are read when storage is deregistered and registered anew between the two.
+    await opened(source, (store) =>
+      store.commit(
+        commitOf(
+          ["ns/old", "ns/new"].map((key) => ({
+            ref: { kind: "volume" as const, key },
+            expectedRev: 0,
+            body: key,
+            indexes: [{ index: "volume-external", value: "p/ext-1" }],
+            due: [],
+          })),
+        ),
+      ),
+    );
+    await expect(offline(source, "export", file)).rejects.toMatchObject({ reason: "EXPORT_MOVED" });
+    expect(existsSync(file)).toBe(false);
+  });
 
   it("that was cut, or changed in one byte, is refused before anything is written", async () => {
     const source = await filled("sqlite");

@@ -36,7 +36,11 @@ export const snapshotOwner = async (
 ): Promise<CutRecord | undefined> =>
   (await cuts.list(external, `${plugin}/${externalId}`, { limit: 1 })).cuts[0]?.record;
 
-/** A snapshot or a group of the plugin that may have been cut, and has no id on record yet. */
+/** It may have been cut, and not all that it has at the backend is on record: its own id, or those of a group's snapshots. */
+const isUnnamed = (record: CutRecord): boolean =>
+  record.externalId === "" || (record.kind === "group" && record.members.some(({ externalId }) => externalId === ""));
+
+/** A snapshot or a group of the plugin of which something may be at the backend that no record names yet. */
 export const beingCut = async (
   { cuts }: Pick<SnapshotPassDeps, "cuts">,
   plugin: string,
@@ -45,7 +49,7 @@ export const beingCut = async (
     let after: string | undefined;
     do {
       const page = await cuts.list(index, "all", { after, limit: 200 });
-      const found = page.cuts.find(({ record: r }) => r.plugin === plugin && r.externalId === "");
+      const found = page.cuts.find(({ record: r }) => r.plugin === plugin && isUnnamed(r));
       if (found !== undefined) return found.record;
       after = page.next;
     } while (after !== undefined);

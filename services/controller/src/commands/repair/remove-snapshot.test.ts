@@ -3,7 +3,8 @@ import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { caller, createWorld, plugin, type World } from "../../../../../test/support/controller/world.ts";
 import type { Orphan } from "../../domain/orphan.ts";
-import type { SnapshotRecord } from "../../domain/snapshot.ts";
+import type { GroupRecord, SnapshotRecord } from "../../domain/snapshot.ts";
+import { beingCut } from "../../reconcile/two-way-snapshots.ts";
 import { type AuditRecords, createAuditRecords } from "../../records/audit-records.ts";
 import { createChanges } from "../../records/changes.ts";
 import { type CutRecords, createCutRecords } from "../../records/snapshot-records.ts";
@@ -137,5 +138,29 @@ describe("the removal of a snapshot that nobody owns", () => {
     const begun = await cuts.get({ kind: "snapshot", namespace: "default", id: "orphan-o1" });
     expect(begun?.record).toMatchObject({ state: "DELETING", goal: "absent", externalId: "snap-1" });
     expect(await audit.get(auditId)).toMatchObject({ verb: "RemoveOrphan", subject: { orphan: "o1" } });
+  });
+
+  test("waits for a group of which some snapshots have no id on record: it may be one of those", async () => {
+    await cuts.insert(({ now }): GroupRecord => {
+      const {
+        kind: _k,
+        volume,
+        volumeUid,
+        externalVolumeId,
+        group: _g,
+        externalGroupId: _e,
+        sizeBytes,
+        ...shared
+      } = record("group", now, { externalId: "group-1" });
+      const member = { snapshot: "member", uid: ids.uuid(), volume, volumeUid, externalVolumeId };
+      return {
+        ...shared,
+        kind: "group",
+        members: [{ ...member, externalId: "", sizeBytes, cutAt: 0, ready: false }],
+        answeredIds: ["snap-1"],
+      };
+    }, []);
+    const facts = { owner: async () => undefined, beingCut: (name: string) => beingCut({ cuts }, name) };
+    await expect(remove(deps({ snapshotFacts: facts }))).rejects.toMatchObject({ reason: "REPAIR_NOT_APPLICABLE" });
   });
 });
