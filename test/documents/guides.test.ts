@@ -12,6 +12,7 @@ import path from "node:path";
 import { configSchema as controllerSchema } from "@holdfast/controller/config";
 import { aclCommand, controllerRules, migratorRules } from "@holdfast/controller/store/redis/acl";
 import { configSchema as agentSchema } from "@holdfast/node-agent/config";
+import { parseStaticPlugins } from "@holdfast/node-agent/plugins/host/static-plugins";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { afterAll, describe, expect, test } from "vitest";
 import { detachLoopsUnder } from "../harness/local-driver.ts";
@@ -124,4 +125,12 @@ describe("what operations says", () => {
       expect(() => loadConfig(name === "controller.env" ? controllerSchema : agentSchema, settings)).not.toThrow();
     }
   });
+});
+
+test("the plugins.json that the pages show is one that the agent reads", async () => {
+  const shown = (await Promise.all(["plugin-guide.md", "plugin-host.md"].map(page))).flatMap((text) =>
+    blocksOf(text).filter(({ language }) => language === "json"),
+  );
+  expect(shown.length).toBe(2);
+  for (const { text } of shown) expect(parseStaticPlugins(text, "/run/holdfast/node-plugins")).toHaveLength(1);
 });
