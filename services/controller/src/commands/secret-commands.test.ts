@@ -106,6 +106,15 @@ describe("deleting a secret", () => {
     expect(await world.store.get({ kind: "secret", key: "default/array" })).toBeUndefined();
   });
 
+  test("[K3] of the newest version never gives its number to another: whoever was told of it may still name it", async () => {
+    for (const token of ["a", "b", "c"]) await put({ token });
+    await remove(3);
+    await put({ token: "d" });
+    await remove(1);
+    await put({ token: "e" });
+    expect(await versions()).toEqual([2, 4, 5]);
+  });
+
   test("and a volume that begins to refer to it: one of the two is refused, always", async () => {
     let refused = 0;
     for (let round = 0; round < 30; round += 1) {

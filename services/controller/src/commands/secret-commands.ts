@@ -9,6 +9,7 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import type { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { limits } from "../domain/limits.ts";
 import {
+  lastVersion,
   maxSecretVersions,
   newestVersion,
   nextVersion,
@@ -113,6 +114,7 @@ export const createSecretCommands = (deps: SecretCommandDeps): SecretCommands & 
     const without = {
       ...record,
       versions,
+      last: lastVersion(record), // K3
       updatedAt: clock.now(),
       changedBy: { who: caller.who, why: caller.why },
     };

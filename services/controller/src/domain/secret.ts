@@ -104,6 +104,8 @@ export interface SecretVersionRecord {
 export interface SecretRecord extends SecretName {
   /** Oldest first; never empty. */
   readonly versions: readonly SecretVersionRecord[];
+  /** The highest number that was ever given, where its version is not there any more. */
+  readonly last?: number;
   /** Came with a volume or snapshot and goes with it. */
   readonly inline: boolean;
   readonly createdAt: number;
@@ -130,11 +132,16 @@ export const withVersion = (
   namespace: name.namespace,
   name: name.name,
   versions: [...(record?.versions ?? []), made],
+  ...(record?.last === undefined ? {} : { last: record.last }),
   inline: record?.inline ?? inline,
   createdAt: record?.createdAt ?? made.createdAt,
   updatedAt: made.createdAt,
   changedBy: by,
 });
 
+/** The highest number that was given, whether its version is still there or not. */
+export const lastVersion = (record: SecretRecord): number =>
+  Math.max(newestVersion(record)?.version ?? 0, record.last ?? 0);
+
 export const nextVersion = (record: SecretRecord | undefined): number =>
-  record === undefined ? 1 : (newestVersion(record)?.version ?? 0) + 1;
+  record === undefined ? 1 : lastVersion(record) + 1;
