@@ -156,7 +156,7 @@ export const detachStep: StepHandler<"detach"> = async (deps, { node, uid }, { v
     node,
     kind: "remove",
     method: "ControllerUnpublishVolume",
-    repeat: (volume.claims[uid]?.attempts.count ?? 0) > 0,
+    repeat: ((volume.claims[uid] ?? volume.attachments[node]?.owed)?.attempts.count ?? 0) > 0,
   } as const;
   const proved = await slots.run(request, signal, async () => {
     const now = await currentOf(deps, volume);

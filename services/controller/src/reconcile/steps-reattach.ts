@@ -12,7 +12,14 @@ export const reattachStep: StepHandler<"reattach"> = async (deps, { node }, { vo
   if (!gate.state().open || !plugins.facts(volume.plugin).ready) return false;
   if (volume.intent === undefined)
     return (await records.change(volume, (v, at) => reattachStarted(v, node, at), { traceId })).changed;
-  const answer = await slots.run({ plugin: volume.plugin, node, kind: "make" }, signal, async () => {
+  const request = {
+    plugin: volume.plugin,
+    node,
+    kind: "make",
+    method: "ControllerPublishVolume",
+    repeat: (volume.attachments[node]?.owed?.attempts.count ?? 0) > 0,
+  } as const;
+  const answer = await slots.run(request, signal, async () => {
     const now = (await records.recent(volume))?.volume;
     const attachment = now?.attachments[node];
     if (now?.uid !== volume.uid || attachment?.state !== "ATTACHED" || attachment.owed?.why !== "missing")
