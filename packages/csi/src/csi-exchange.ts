@@ -3,10 +3,11 @@
  * It decides nothing about who may be called or when to ask again.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
+import { isBackgroundCall } from "@holdfast/shared/grpc/background-calls";
 import type { Tracing } from "@holdfast/shared/tracing";
 import { type Attributes, type Span, SpanStatusCode } from "@opentelemetry/api";
 import { codecOf, type RequestOf, type ResponseOf } from "./messages.ts";
-import { type CsiMethod, methods, type StreamMethod, type UnaryMethod } from "./methods.ts";
+import { type CsiMethod, methods, pathOf, type StreamMethod, type UnaryMethod } from "./methods.ts";
 import { type CallFailure, type CallOutcome, type Code, codes, verdictOf } from "./outcome.ts";
 import { cleanPluginText } from "./plugin-text.ts";
 import type { CsiTransport, WireFailure } from "./transport.ts";
@@ -117,11 +118,16 @@ export function createCsiExchange({ plugin, tracing, clock, hop = "direct", onCa
     return failed({ code: "INTERNAL", message: `malformed reply: ${result.malformed}`, sent: true });
   };
 
-  const span = <T>(method: CsiMethod, subject: CallSubject | undefined, fn: (span: Span) => Promise<T>): Promise<T> => {
+  const span = <T>(
+    method: CsiMethod,
+    subject: CallSubject | undefined,
+    fn: (span: Span) => Promise<T>,
+    startTime?: number,
+  ): Promise<T> => {
     const service = `csi.v1.${methods[method].service}`;
     const name = hop === "relay" ? `relay ${service}/${method}` : `${service}/${method}`;
     const kind = hop === "relay" ? "internal" : "client";
-    return tracing.span(name, { attributes: attributesOf(plugin(), service, method, subject), kind }, fn);
+    return tracing.span(name, { attributes: attributesOf(plugin(), service, method, subject), kind, startTime }, fn);
   };
 
   const traced = <T>(
@@ -130,12 +136,30 @@ export function createCsiExchange({ plugin, tracing, clock, hop = "direct", onCa
     request: Uint8Array,
     options: ExchangeOptions,
     reader: Reader<T>,
-  ): Promise<CallOutcome<T>> =>
-    span(method, options.subject, async (active) => {
+  ): Promise<CallOutcome<T>> => {
+    if (isBackgroundCall(pathOf(method)) && tracing.currentTraceparent() === undefined)
+      return unasked(transport, method, request, options, reader);
+    return span(method, options.subject, async (active) => {
       const answered = await send(transport, method, request, options, reader);
       endOf(active, answered);
       return answered.outcome;
     });
+  };
+
+  /** A span only of a failure, and then afterwards. */
+  const unasked = async <T>(
+    transport: CsiTransport,
+    method: UnaryMethod,
+    request: Uint8Array,
+    options: ExchangeOptions,
+    reader: Reader<T>,
+  ): Promise<CallOutcome<T>> => {
+    const startTime = clock.now();
+    const answered = await send(transport, method, request, options, reader);
+    if (answered.outcome.outcome !== "done" && !options.signal.aborted)
+      await span(method, options.subject, async (active) => endOf(active, answered), startTime);
+    return answered.outcome;
+  };
 
   async function* streamed(
     transport: CsiTransport,
@@ -228,5 +252,7 @@ function endOf(span: Span, { outcome, code }: Answered<unknown>): void {
   span.setAttribute("rpc.grpc.status_code", codes.indexOf(code));
   span.setAttribute("holdfast.outcome", outcome.outcome);
   // The text stays out: it may hold what a plugin said.
-  if (outcome.outcome !== "done") span.setStatus({ code: SpanStatusCode.ERROR, message: code });
+  if (outcome.outcome === "done") return;
+  span.setAttribute("error.type", code);
+  span.setStatus({ code: SpanStatusCode.ERROR, message: code });
 }

@@ -462,7 +462,7 @@ describe("traces", () => {
     expect(JSON.stringify(recorder.spans)).not.toContain("secret words");
   });
 
-  it("have a span for each attempt of a question, and none for a call that was not sent", async () => {
+  it("outside of any trace have a span only for the attempt of a question that failed, and none for a call that was not sent", async () => {
     let answers = 0;
     const { connection } = await serving({
       listVolumes: async () => {
@@ -474,8 +474,33 @@ describe("traces", () => {
     await connection.call("ListVolumes", { maxEntries: 1 }, { signal: signal() });
     expect(
       recorder.named("csi.v1.Controller/ListVolumes").map(({ attributes }) => attributes["holdfast.outcome"]),
-    ).toEqual(["unknown", "done"]);
+    ).toEqual(["unknown"]);
+    await connection.call("ListVolumes", { maxEntries: 1 }, { signal: signal() });
+    expect(recorder.named("csi.v1.Controller/ListVolumes")).toHaveLength(1);
     await connection.call("GetCapacity", {}, { signal: signal() });
     expect(recorder.named("csi.v1.Controller/GetCapacity")).toEqual([]);
+  });
+
+  it("within a trace have a span for each attempt of a question", async () => {
+    let answers = 0;
+    const { connection } = await serving({
+      listVolumes: async () => {
+        answers += 1;
+        if (answers === 1) throw new ServerError(Status.UNAVAILABLE, "");
+        return {};
+      },
+    });
+    await createTracing("test").span("above", {}, async () =>
+      connection.call("ListVolumes", { maxEntries: 1 }, { signal: signal() }),
+    );
+    const [above] = recorder.named("above");
+    expect(
+      recorder
+        .named("csi.v1.Controller/ListVolumes")
+        .map(({ attributes, parentSpanId }) => [attributes["holdfast.outcome"], parentSpanId]),
+    ).toEqual([
+      ["unknown", above?.spanId],
+      ["done", above?.spanId],
+    ]);
   });
 });

@@ -21,6 +21,8 @@ export interface SpanOptions {
   readonly parent?: string | undefined;
   /** traceparents of spans that led here without being the parent. */
   readonly links?: readonly string[] | undefined;
+  /** Milliseconds of the wall clock, for what is told afterwards; now if not given. */
+  readonly startTime?: number | undefined;
 }
 
 export interface Tracing {
@@ -41,11 +43,12 @@ const kinds: Readonly<Record<NonNullable<SpanOptions["kind"]>, SpanKind>> = {
 export function createTracing(tracerName: string): Tracing {
   const tracer = trace.getTracer(tracerName);
   return {
-    async span(name, { attributes, kind = "internal", parent, links = [] }, fn) {
+    async span(name, { attributes, kind = "internal", parent, links = [], startTime }, fn) {
       const within = contextOf(parent);
       const options = {
         kind: kinds[kind],
         ...(attributes === undefined ? {} : { attributes }),
+        ...(startTime === undefined ? {} : { startTime }),
         ...(links.length === 0 ? {} : { links: links.flatMap(linkOf) }),
       };
       const span = tracer.startSpan(name, options, within);

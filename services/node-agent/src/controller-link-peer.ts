@@ -14,6 +14,7 @@ import type {
 } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import type { NodeState } from "@holdfast/shared/gen/holdfast/v1/node";
 import type { Logger } from "@holdfast/shared/log/logger";
+import { createTracing } from "@holdfast/shared/tracing";
 import {
   type AgentSelf,
   acknowledgeMessage,
@@ -60,6 +61,7 @@ export function createControllerPeer(options: ControllerPeerOptions): { run(): P
   const { address, self, ledger, dial, clock, random, signal, reconnectMaxMs, onRegistered, onState } = options;
   const log = options.log.child({ controller: address });
   const client = dial(address);
+  const tracing = createTracing("holdfast-node-agent");
   const call: PeerCall = { signal, deadlineMs: callMs };
   let period = options.heartbeatMs;
   let failures = 0;
@@ -100,7 +102,12 @@ export function createControllerPeer(options: ControllerPeerOptions): { run(): P
   const heartbeat = async (): Promise<boolean> => {
     const beat = heartbeatMessage(self, ledger, told);
     if (beat === undefined) return false;
-    const { known, nodeEpoch, state } = await client.heartbeat(beat.message, call);
+    const beatOnce = () => client.heartbeat(beat.message, call);
+    // A beat that only says "I am here" is part of no trace.
+    const news = (beat.message.changed?.length ?? 0) + (beat.message.removed?.length ?? 0);
+    const { known, nodeEpoch, state } = await (news === 0
+      ? beatOnce()
+      : tracing.span("tell what plugins changed", { attributes: { "holdfast.node": self.node } }, beatOnce));
     failures = 0;
     if (!known || Number(nodeEpoch) !== ledger.agent().nodeEpoch) return false;
     onState(state);

@@ -109,14 +109,20 @@ export interface MountOrder {
   readonly stagingPath: string;
 }
 
+/** On whose behalf something is undone, for traces. */
+export interface UndoCause {
+  readonly claim: string;
+  readonly attempt?: number;
+}
+
 export interface NodePlugin {
   readonly name: string;
   /** STAGE_UNSTAGE_VOLUME; "unknown" stops a call without refusing it. */
   stages(): "yes" | "no" | "unknown";
   stage(order: MountOrder, signal: AbortSignal): Promise<CallResult>;
   publish(order: MountOrder, signal: AbortSignal): Promise<CallResult>;
-  unpublish(ref: VolumeRef, target: string, signal: AbortSignal): Promise<CallResult>;
-  unstage(ref: VolumeRef, stagingPath: string, signal: AbortSignal): Promise<CallResult>;
+  unpublish(ref: VolumeRef, target: string, signal: AbortSignal, cause?: UndoCause): Promise<CallResult>;
+  unstage(ref: VolumeRef, stagingPath: string, signal: AbortSignal, cause?: UndoCause): Promise<CallResult>;
   expand(order: ExpandOrder, place: VolumePlace, signal: AbortSignal): Promise<CallAnswer<{ capacityBytes: bigint }>>;
   stats(place: VolumePlace, deadlineMs: number, signal: AbortSignal): Promise<CallAnswer<VolumeFigures>>;
 }
@@ -167,6 +173,8 @@ export interface PermitOrder {
 }
 
 export interface ReleaseOrder {
+  /** Which push of the order this is, for traces; none when no controller asked. */
+  readonly attempt?: number;
   /** No controller asked for it: one is told, until it has the release on record. */
   readonly unasked?: boolean;
   readonly ref: VolumeRef;

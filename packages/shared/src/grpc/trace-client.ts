@@ -2,6 +2,7 @@
 import { type Context, context, propagation, SpanKind, type TextMapSetter, trace } from "@opentelemetry/api";
 import type { Metadata } from "nice-grpc-common";
 import { fromClientError } from "../errors/grpc-status.ts";
+import { isBackgroundCall } from "./background-calls.ts";
 import { createMethodAttributes, endSpan, isTraced } from "./trace-attributes.ts";
 
 const setter: TextMapSetter<Metadata> = {
@@ -24,6 +25,17 @@ export function createClientSpans(): ClientSpans {
   return (path, metadata) => {
     const { name, attributes } = describe(path);
     const parent = context.active();
+    if (isBackgroundCall(path) && trace.getSpanContext(parent) === undefined) {
+      const startTime = Date.now();
+      return {
+        context: parent,
+        end: (failure) => {
+          if (failure === undefined) return;
+          const late = tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes, startTime }, parent);
+          endSpan(late, fromClientError(failure.error));
+        },
+      };
+    }
     const span = tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes }, parent);
     if (!isTraced(span)) return undefined;
     const active = trace.setSpan(parent, span);

@@ -1,6 +1,7 @@
 /** One span a call on the server, child of the caller's by the W3C traceparent in the metadata. */
 import { context, propagation, SpanKind, type TextMapGetter, trace } from "@opentelemetry/api";
 import type { Metadata } from "nice-grpc-common";
+import { isBackgroundCall } from "./background-calls.ts";
 import type { ServerSpans } from "./call-stage.ts";
 import { createMethodAttributes, endSpan, isTraced } from "./trace-attributes.ts";
 
@@ -22,6 +23,7 @@ export function createServerSpans(): ServerSpans {
     if (untraced.test(path)) return undefined;
     const { name, attributes } = describe(path);
     const parent = propagation.extract(context.active(), metadata, getter);
+    if (isBackgroundCall(path) && trace.getSpanContext(parent) === undefined) return undefined;
     const span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, parent);
     if (!isTraced(span)) return undefined;
     return { context: trace.setSpan(parent, span), end: (failure) => endSpan(span, failure?.error) };

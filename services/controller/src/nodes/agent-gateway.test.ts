@@ -264,7 +264,7 @@ describe("a release", () => {
       return { released: { epoch: wire } };
     };
     expect(await gateway.release(node(), order, call())).toEqual({ kind: "released" });
-    expect(seen[0]).toEqual({ ...order, node: "n1", nodeEpoch: 3n, epoch: wire });
+    expect(seen[0]).toEqual({ ...order, node: "n1", nodeEpoch: 3n, attempt: 4, epoch: wire });
     script.release = async () => ({ released: { epoch: { gen: 2n, ctr: 8n } } });
     expect(await gateway.release(node(), order, call())).toMatchObject({ kind: "pending", reason: "INTERNAL" });
   });

@@ -102,10 +102,10 @@ export const createAgentGateway = (options: AgentGatewayOptions): ClosableAgentG
       }
     },
 
-    async release(node, order, { signal }) {
+    async release(node, order, { signal, attempt }) {
       try {
         const { client, limiter } = lineTo(node);
-        const request = releaseMessage(node.name, order);
+        const request = releaseMessage(node.name, order, attempt);
         const response = await limiter.run(signal, () => client.release(request, { signal }));
         return releaseAnswer(order.epoch, response);
       } catch (error) {

@@ -78,7 +78,7 @@ export const permitMessage = (permit: Permit, secrets: PermitSecrets, attempt: n
   };
 };
 
-export const releaseMessage = (node: string, order: ReleaseOrder): DeepPartial<ReleaseRequest> => ({
+export const releaseMessage = (node: string, order: ReleaseOrder, attempt: number): DeepPartial<ReleaseRequest> => ({
   namespace: order.namespace,
   volume: order.volume,
   volumeUid: order.volumeUid,
@@ -88,6 +88,7 @@ export const releaseMessage = (node: string, order: ReleaseOrder): DeepPartial<R
   node,
   nodeEpoch: BigInt(order.nodeEpoch),
   epoch: wireEpoch(order.epoch),
+  attempt,
 });
 
 const refused = ({ reason, message, holderClaimUid }: Refused, sensitive: readonly string[]) => {

@@ -79,8 +79,13 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     run: async (volume, step) => {
       const defer = step.lane === "controller" ? deferral(drivers, volume, clock.now()) : 0;
       if (defer === 0)
-        return await tracedStep(tracing, volume, step, clock.now(), (traceId) =>
-          runStep(stepDeps, step, { volume, traceId }),
+        return await tracedStep(
+          tracing,
+          volume,
+          step,
+          clock.now(),
+          (traceId) => runStep(stepDeps, step, { volume, traceId }),
+          async () => (await records.recent(refOfKey(volumeKey(volume))))?.volume,
         );
       later(defer, volumeKey(volume));
       return false;

@@ -12,7 +12,11 @@ const recording = () => {
     span: async (name, options, fn) => {
       spans.push({ name, options });
       const traceId = options.parent === undefined ? "00000000000000000000000000000000" : options.parent.slice(3, 35);
-      return await fn({ spanContext: () => ({ traceId }), setAttribute: () => undefined } as never);
+      return await fn({
+        spanContext: () => ({ traceId }),
+        setAttribute: () => undefined,
+        isRecording: () => false,
+      } as never);
     },
     currentTraceparent: () => undefined,
   };
@@ -33,10 +37,17 @@ describe("a step's span", () => {
     const { spans, tracing } = recording();
     const ids: (string | undefined)[] = [];
     const run = (later: number) =>
-      tracedStep(tracing, volume, step, world.clock.now() + later, async (traceId) => {
-        ids.push(traceId);
-        return true;
-      });
+      tracedStep(
+        tracing,
+        volume,
+        step,
+        world.clock.now() + later,
+        async (traceId) => {
+          ids.push(traceId);
+          return true;
+        },
+        () => world.volume("data"),
+      );
     await run(0);
     await run(599_000);
     await run(601_000);

@@ -87,7 +87,7 @@ export function releaseFrom(request: ReleaseRequest): { readonly node: string; r
   const checks = createChecks();
   const { ref, nodeEpoch, epoch } = checkSubject(checks, "", request);
   checks.end();
-  return { node: request.node, order: { ref, claimUid: request.claimUid, nodeEpoch, epoch } };
+  return { node: request.node, order: { ref, claimUid: request.claimUid, nodeEpoch, epoch, attempt: request.attempt } };
 }
 
 type Subject = Pick<

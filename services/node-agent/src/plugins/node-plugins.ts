@@ -7,7 +7,7 @@ import { VolumeCapability_AccessMode_Mode as CsiMode } from "@holdfast/shared/ge
 import { type PathMap, sameTree } from "../domain/path-map.ts";
 import type { VolumeRef } from "../domain/types.ts";
 import type { UsedAs } from "../domain/volume-figures.ts";
-import type { MountOrder, NodePlugin, NodePlugins } from "../ports.ts";
+import type { MountOrder, NodePlugin, NodePlugins, UndoCause } from "../ports.ts";
 import { answered, settled } from "./call-answer.ts";
 import { figuresOf } from "./figures.ts";
 import type { HostedPlugins } from "./host/hosted-plugins.ts";
@@ -38,7 +38,12 @@ export function nodePlugin(
     }
     return inside;
   };
-  const undoOf = (ref: VolumeRef): CallSubject => ({ namespace: ref.namespace, volume: ref.volume, node });
+  const undoOf = (ref: VolumeRef, cause?: UndoCause): CallSubject => ({
+    namespace: ref.namespace,
+    volume: ref.volume,
+    node,
+    ...cause,
+  });
   const subjectOf = ({ ref, facts, contents }: MountOrder): CallSubject => ({
     ...undoOf(ref),
     claim: facts.claimUid,
@@ -82,20 +87,20 @@ export function nodePlugin(
           { signal, subject: subjectOf(order) },
         ),
       ),
-    unpublish: (ref, targetPath, signal) =>
+    unpublish: (ref, targetPath, signal, cause) =>
       settled("NodeUnpublishVolume", () =>
         connection.call(
           "NodeUnpublishVolume",
           { volumeId: ref.externalId, targetPath: seen(targetPath) },
-          { signal, subject: undoOf(ref) },
+          { signal, subject: undoOf(ref, cause) },
         ),
       ),
-    unstage: (ref, stagingTargetPath, signal) =>
+    unstage: (ref, stagingTargetPath, signal, cause) =>
       settled("NodeUnstageVolume", () =>
         connection.call(
           "NodeUnstageVolume",
           { volumeId: ref.externalId, stagingTargetPath: seen(stagingTargetPath) },
-          { signal, subject: undoOf(ref) },
+          { signal, subject: undoOf(ref, cause) },
         ),
       ),
     expand: ({ ref, capacity, usedAs: used, secrets }, { target, stagingPath }, signal) =>

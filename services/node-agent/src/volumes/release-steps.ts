@@ -4,22 +4,25 @@ import type { Epoch } from "../domain/epoch.ts";
 import { leftovers, type MountView } from "../domain/mounts.ts";
 import { isLast } from "../domain/next-step.ts";
 import type { VolumePaths } from "../domain/paths.ts";
-import type { MountTable, NodePlugin } from "../ports.ts";
+import type { MountTable, NodePlugin, UndoCause } from "../ports.ts";
 import { callHalt, leftoverHalt, orphanHalt, stillMountedHalt } from "./halts.ts";
 import type { StepEnd, StepTools } from "./mount-steps.ts";
 import type { VolumeRun } from "./volume-run.ts";
 
-type UndoTools = Pick<StepTools, "dirs" | "failpoint" | "mounts" | "signal"> & { readonly plugin: NodePlugin };
+type UndoTools = Pick<StepTools, "dirs" | "failpoint" | "mounts" | "signal"> & {
+  readonly plugin: NodePlugin;
+  readonly cause: UndoCause;
+};
 
 export async function unpublishStep(run: VolumeRun, claimUid: string, tools: UndoTools): StepEnd {
-  const { plugin, dirs, failpoint, mounts, signal } = tools;
+  const { plugin, dirs, failpoint, mounts, signal, cause } = tools;
   failpoint("agent.unpublish.before-journal");
   await run.commit({ type: "unpublish-intent", claimUid }); // I4
   failpoint("agent.unpublish.after-journal");
   const { ref, claims } = run.volume();
   const target = claims[claimUid]?.facts.target ?? "";
   run.staleView();
-  const result = await plugin.unpublish(ref, target, signal);
+  const result = await plugin.unpublish(ref, target, signal, cause);
   failpoint("agent.unpublish.after-call");
   if (result.kind !== "done" && result.failure.advice !== "check-mounts") {
     run.see({ type: "unpublish-unknown", claimUid });
@@ -39,7 +42,7 @@ export async function unpublishStep(run: VolumeRun, claimUid: string, tools: Und
 }
 
 export async function unstageStep(run: VolumeRun, volumePaths: VolumePaths, tools: UndoTools): StepEnd {
-  const { plugin, failpoint, mounts, signal } = tools;
+  const { plugin, failpoint, mounts, signal, cause } = tools;
   // "NodeUnstageVolume comes after every NodeUnpublishVolume": those of a lost journal too.
   const [stray] = (await viewOf(run, mounts, false)).under(volumePaths.publish);
   if (stray !== undefined) return orphanHalt(run.volume().ref, stray.path);
@@ -48,7 +51,7 @@ export async function unstageStep(run: VolumeRun, volumePaths: VolumePaths, tool
   failpoint("agent.unstage.after-journal");
   const { ref, stage } = run.volume();
   run.staleView();
-  const result = await plugin.unstage(ref, stage.path, signal);
+  const result = await plugin.unstage(ref, stage.path, signal, cause);
   failpoint("agent.unstage.after-call");
   if (result.kind !== "done" && result.failure.advice !== "check-mounts") {
     run.see({ type: "unstage-unknown" });
@@ -69,6 +72,8 @@ export interface ReleaseContext {
   readonly paths: VolumePaths;
   /** The epoch asked for. */
   readonly epoch: Epoch;
+  /** Which push of the order, for traces. */
+  readonly attempt?: number | undefined;
   /** Nobody is left to hear the answer. */
   readonly late: () => boolean;
 }

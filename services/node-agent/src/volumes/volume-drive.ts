@@ -63,13 +63,16 @@ export function createVolumeDrive(options: VolumeDriveOptions): VolumeDrive {
       return step(run, way.claimUid, forward.contents, { plugin, mounts, dirs, failpoint, signal, secure, ...forward });
     });
 
+  const undoTools = (plugin: NodePlugin, { claimUid: claim, context: { attempt } }: Way) => {
+    const cause = attempt === undefined ? { claim } : { claim, attempt };
+    return { plugin, mounts, dirs, failpoint, signal, cause };
+  };
+
   const steps: Record<Exclude<Step, "verify">, (run: VolumeRun, way: Way) => Promise<Halt | undefined>> = {
     stage: (run, way) => going(run, way, stageStep),
     publish: (run, way) => going(run, way, publishStep),
-    unpublish: (run, way) =>
-      withPlugin(run, (plugin) => unpublishStep(run, way.claimUid, { plugin, mounts, dirs, failpoint, signal })),
-    unstage: (run, way) =>
-      withPlugin(run, (plugin) => unstageStep(run, way.context.paths, { plugin, mounts, dirs, failpoint, signal })),
+    unpublish: (run, way) => withPlugin(run, (plugin) => unpublishStep(run, way.claimUid, undoTools(plugin, way))),
+    unstage: (run, way) => withPlugin(run, (plugin) => unstageStep(run, way.context.paths, undoTools(plugin, way))),
     release: (run, way) => releaseStep(run, way.claimUid, way.context, { mounts, dirs, failpoint }),
     none: (run) => Promise.reject(new Error(`${nameVolume(run.volume().ref)}: no step leads on`)),
   };

@@ -187,6 +187,7 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
     const { ref } = run.volume();
     const context = {
       paths: paths.of(ref.plugin, ref.externalId),
+      attempt: contents.attempt,
       epoch: facts.epoch,
       late: () => caller.aborted,
     };
@@ -211,7 +212,7 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
       if (answer !== undefined) return answer;
     } else if (run.volume().claims[claimUid]?.goal === "mounted") run.note({ type: "release-intent", claimUid });
     const late = () => caller.aborted || order.unasked === true;
-    const context = { paths: paths.of(ref.plugin, ref.externalId), epoch, late };
+    const context = { paths: paths.of(ref.plugin, ref.externalId), epoch, late, attempt: order.attempt };
     const halt = await guarded(run, async () => {
       const end = await drive.release(run, claimUid, context);
       await settle(run, ref, end);

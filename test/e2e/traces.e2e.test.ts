@@ -1,0 +1,80 @@
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import { ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Cluster, startCluster } from "../harness/cluster.ts";
+import { type OtlpReceiver, startOtlpReceiver } from "../harness/otlp-receiver.ts";
+import { claimVolume, makeVolume, releaseWorkload, removeVolume } from "../harness/scenario.ts";
+import { shapeOnceComplete, traceShape } from "../harness/trace-shape.ts";
+
+const page = path.resolve(import.meta.dirname, "../../docs/tracing.md");
+
+/** The text blocks of the page, by the heading that each stands under. */
+const pictures = async (): Promise<ReadonlyMap<string, string>> => {
+  const text = await readFile(page, "utf8");
+  return new Map(
+    [...text.matchAll(/^### (.+)\n[^`]*?```text\n([\s\S]*?)\n```/gm)].map(([, heading = "", picture = ""]) => [
+      heading,
+      picture,
+    ]),
+  );
+};
+
+const root = process.getuid?.() === 0;
+if (!root) console.warn("SKIPPED: real mounts need root");
+
+describe.skipIf(!root)("traces are as docs/tracing.md shows them", () => {
+  let cluster: Cluster;
+  let traces: OtlpReceiver;
+  let shown: ReadonlyMap<string, string>;
+
+  beforeAll(async () => {
+    shown = await pictures();
+    traces = await startOtlpReceiver();
+    cluster = await startCluster({ nodes: ["node-a"], realMounts: true, otlpEndpoint: traces.endpoint });
+  });
+  afterAll(async () => {
+    await cluster?.stop();
+    await traces?.close();
+  });
+
+  const expectAsShown = async (heading: string, traceId: string): Promise<void> => {
+    const wanted = shown.get(heading) ?? "";
+    expect(await shapeOnceComplete(traces.spans, traceId, wanted), heading).toBe(wanted);
+  };
+
+  /** Of the last request of that name. */
+  const traceOf = async (request: string): Promise<string> => {
+    const ofRequest = (name: string): boolean => name.endsWith(request);
+    const spans = await traces.until((all) => all.some((span) => ofRequest(span.name)), request);
+    return spans.findLast((span) => ofRequest(span.name))?.traceId ?? "";
+  };
+
+  it("a claim and its release", async () => {
+    await makeVolume(cluster, "calm");
+    const claim = await claimVolume(cluster, "calm");
+    expect(claim.state).toBe(ClaimState.CLAIM_STATE_ACTIVE);
+    await expectAsShown("A claim", claim.traceId);
+    await releaseWorkload(cluster, "w-calm");
+    await expectAsShown("A release", await traceOf("ClaimService/ReleaseClaims"));
+    await removeVolume(cluster, "calm");
+  });
+
+  it("a claim whose plugin fails twice and then works", async () => {
+    await makeVolume(cluster, "rough");
+    await cluster.backend.client.setFaults([{ method: "NodeStageVolume", code: "UNAVAILABLE", times: 2 }]);
+    const claim = await claimVolume(cluster, "rough");
+    expect(claim.state).toBe(ClaimState.CLAIM_STATE_ACTIVE);
+    await expectAsShown("A claim whose plugin fails twice and then works", claim.traceId);
+    await releaseWorkload(cluster, "w-rough");
+    await removeVolume(cluster, "rough");
+  });
+
+  it("what comes on a clock begins no trace", () => {
+    const roots = traces.spans().filter((span) => span.parentSpanId === "" && span.status !== 2);
+    const ticks = /Heartbeat|AgentService\/(Stats|Inventory|Relay)|Probe|Capabilities|GetPluginInfo|NodeGetInfo/;
+    expect(roots.filter((span) => ticks.test(span.name)).map((span) => traceShape([span], span.traceId))).toEqual([]);
+    // None within the traces that are shown either: nothing asks a plugin what it can do on the way.
+    expect(traces.spans().filter((span) => ticks.test(span.name) && span.parentSpanId === "")).toEqual([]);
+  });
+});
