@@ -25,7 +25,7 @@ test("W45 what is owed and what is blocked is counted from its index, with the a
   await world.claim("db", "n1", ["b"]);
   await world.idle();
   world.backend.chance((method) =>
-    method === "publish" ? { kind: "unknown", advice: "block", code: "FAILED_PRECONDITION" } : undefined,
+    method === "publish" ? { kind: "refused", advice: "block", code: "FAILED_PRECONDITION" } : undefined,
   );
   await world.claim("web", "n1", ["a"]);
   await world.idle();
@@ -48,7 +48,7 @@ test("W45 what is owed and what is blocked is counted from its index, with the a
 test("[N1] a count is bounded and says so; [N2] all gauges of a scrape share it", async () => {
   for (const id of ["a", "b"]) {
     await world.makeVolume(id);
-    world.backend.script("publish", { kind: "unknown", advice: "block", code: "FAILED_PRECONDITION" });
+    world.backend.script("publish", { kind: "refused", advice: "block", code: "FAILED_PRECONDITION" });
     await world.claim(`w-${id}`, "n1", [id]);
     await world.idle();
   }

@@ -54,6 +54,8 @@ export interface FakeBackend extends ControllerPlugins, SnapshotPlugins {
   /** Somebody removed it at the backend. */
   drop(externalId: string): void;
   setFacts(facts: Partial<ControllerPluginFacts>): void;
+  /** It takes one node at a time, whatever the mode says. */
+  setOneNode(only: boolean): void;
   setAbsence(absent: "yes" | "no" | "unknown"): void;
   /** As the backend has it, by external id. */
   sizes(): Readonly<Record<string, number>>;
@@ -106,6 +108,7 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
   const busy = new Set<string>();
   const listeners = new Set<(plugin: string) => void>();
   let pick: ((method: BackendMethod) => BackendFault | undefined) | undefined;
+  let oneNode = false;
   let absent: "yes" | "no" | "unknown" | undefined;
   let facts: ControllerPluginFacts = {
     ready: true,
@@ -250,7 +253,7 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
           `attach of a volume that is not there: ${volume.externalId}`,
         );
         const elsewhere = attachmentsOf(volume.externalId).filter(([key]) => !key.endsWith(`@${attachment.nodeId}`));
-        if (elsewhere.length > 0 && !accessRules[attachment.accessMode].manyNodes)
+        if (elsewhere.length > 0 && (oneNode || !accessRules[attachment.accessMode].manyNodes))
           return refused("publish", "block", "FAILED_PRECONDITION");
         attached.set(`${volume.externalId}@${attachment.nodeId}`, attachment);
         return { kind: "done", value: { device: `/dev/${volume.externalId}` } };
@@ -291,6 +294,9 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
     setFacts(change) {
       facts = { ...facts, ...change };
       for (const listener of listeners) listener(plugin);
+    },
+    setOneNode(only) {
+      oneNode = only;
     },
     setAbsence(value) {
       absent = value;

@@ -1,6 +1,6 @@
 /** Every way to be blocked: reached, explained with its proof and its command, listed among what is stuck, and gone once it is cleared. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { caller, createWorld, type World } from "../../../../test/support/controller/world.ts";
+import { caller, capability, createWorld, type World } from "../../../../test/support/controller/world.ts";
 import type { BlockedReason } from "../domain/blocked.ts";
 import type { Blocked } from "../domain/outcome.ts";
 import type { CutRecord } from "../domain/snapshot.ts";
@@ -66,6 +66,14 @@ const ways: Record<BlockedReason | "CREATE_UNCERTAIN", () => Promise<string>> = 
     await world.makeVolume("data");
     refuse("publish", "FAILED_PRECONDITION");
     await world.claim("job", "n1", ["data"]);
+    return "data";
+  },
+  async ATTACHED_ELSEWHERE() {
+    await world.makeVolume("data", { capabilities: [capability("MULTI_NODE_MULTI_WRITER")] });
+    world.backend.setOneNode(true);
+    await world.claim("first", "n1", ["data"]);
+    await world.idle();
+    await world.claim("job", "n2", ["data"]);
     return "data";
   },
   async STORAGE_TAKEN() {

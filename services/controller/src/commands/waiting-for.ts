@@ -1,3 +1,4 @@
+import { pausedFor } from "../domain/attach-pause.ts";
 import type { Claim } from "../domain/claim.ts";
 import { type GrantFacts, obstacleTo } from "../domain/grant.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
@@ -18,7 +19,12 @@ export const waitingFor = (volume: VolumeRecord, claim: Claim, facts: GrantFacts
     case "QUEUED":
       return obstacleTo(volume, claim, facts, besideIn(claim, facts))?.message ?? "the other members of its set";
     case "ATTACHING":
-      return unvetted || (facts.pluginTrouble ?? facts.callsHeld ?? "") || refusedSlot(volume, claim);
+      return (
+        unvetted ||
+        (facts.pluginTrouble ?? facts.callsHeld ?? "") ||
+        pausedFor(volume, claim.node) ||
+        refusedSlot(volume, claim)
+      );
     case "OFFERED":
       return unvetted || (facts.nodeReady ? "" : `node ${claim.node} is not ready`);
     case "ACTIVE":

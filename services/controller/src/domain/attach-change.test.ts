@@ -114,9 +114,9 @@ describe("attachUnknown", () => {
   it.each([
     ["again", 5_000],
     ["wait", 5_000],
-    ["block", undefined],
+    ["check-absence", 5_000],
   ] as const)("advice %s: in doubt since %s, and the same call again", (advice, since) => {
-    const change = attachUnknown(attaching([waiting("a")]), "n1", failureWith(advice), undefined, at);
+    const change = attachUnknown(attaching([waiting("a")]), "n1", failureWith(advice), at);
     expect(told(change)).toMatchObject({ claims: ["a ATTACHING"], intent: "attach n1", ended: [] });
     expect(change.volume?.intent?.uncertainSince).toBe(since);
     expect(change.volume?.claims["a"]?.attempts).toMatchObject({ count: 1 });
@@ -125,15 +125,13 @@ describe("attachUnknown", () => {
 
   it("keeps the first doubt, also when a later attempt is refused for now", () => {
     const before = attaching([waiting("a")], { uncertainSince: 1_000 });
-    for (const advice of ["again", "block"] as const)
-      expect(attachUnknown(before, "n1", failureWith(advice), undefined, at).volume?.intent?.uncertainSince).toBe(
-        1_000,
-      );
+    for (const advice of ["again", "check-absence"] as const)
+      expect(attachUnknown(before, "n1", failureWith(advice), at).volume?.intent?.uncertainSince).toBe(1_000);
   });
 
   it("[I5] nobody wants it: the undo is owed", () => {
     const volume = attaching([waiting("a", { goal: "released" })]);
-    expect(told(attachUnknown(volume, "n1", failureWith("again"), undefined, at))).toEqual(allDetaching("a"));
+    expect(told(attachUnknown(volume, "n1", failureWith("again"), at))).toEqual(allDetaching("a"));
   });
 });
 

@@ -1,3 +1,4 @@
+import { attachTrouble, pauseAttach } from "./attach-pause.ts";
 import { type Change, endClaim, foldClaims, noChange, volumeNote, withoutKey } from "./change.ts";
 import type { Claim } from "./claim.ts";
 import {
@@ -61,26 +62,29 @@ export const attachRefused = (volume: VolumeRecord, node: string, failure: Failu
   );
 };
 
+/** Refused for as long as the backend is as it is: the same call later, or its undo when nobody wants it any more. */
+export const attachPaused = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
+  const attachment = volume.attachments[node];
+  if (attachment?.state !== "ATTACHING" || volume.intent?.op !== "attach" || volume.intent.node !== node)
+    return noChange(volume);
+  const free = pauseAttach(volume, attachment, failure, at);
+  return foldClaims(free, claimsIn(free, node, "ATTACHING"), (v, claim) => {
+    if (claim.goal === "released") return giveUpAttach(v, claim.uid, at);
+    const trouble = attachTrouble(v, node, failure, claim.blocked, at.now);
+    return step(v, claim.uid, "attach_unknown", at, retrying(trouble.failure, at, trouble.blocked));
+  });
+};
+
 /** No certain answer: the same call again, or its undo when nobody wants it any more. */
-export const attachUnknown = (
-  volume: VolumeRecord,
-  node: string,
-  failure: Failure,
-  blocked: Blocked | undefined,
-  at: Moment,
-): Change => {
+export const attachUnknown = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
   const intent = volume.intent;
   if (intent?.op !== "attach" || intent.node !== node) return noChange(volume);
-  // A call that is still running, or blocked on somebody else's attachment, was answered; only a lost answer is uncertain.
-  const doubtful = failure.advice === "again" || failure.advice === "wait";
   const marked: VolumeRecord =
-    doubtful && intent.uncertainSince === undefined
-      ? { ...volume, intent: { ...intent, uncertainSince: at.now } }
-      : volume;
+    intent.uncertainSince === undefined ? { ...volume, intent: { ...intent, uncertainSince: at.now } } : volume;
   return foldClaims(marked, claimsIn(marked, node, "ATTACHING"), (v, claim) =>
     claim.goal === "released"
       ? giveUpAttach(v, claim.uid, at)
-      : step(v, claim.uid, "attach_unknown", at, retrying(failure, at, blocked)),
+      : step(v, claim.uid, "attach_unknown", at, retrying(failure, at)),
   );
 };
 

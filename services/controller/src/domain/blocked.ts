@@ -1,4 +1,5 @@
-import { explainCommand, volumeCommand } from "./operator-command.ts";
+import type { Claim } from "./claim.ts";
+import { explainCommand, releaseCommand, volumeCommand } from "./operator-command.ts";
 import type { Blocked, Failure } from "./outcome.ts";
 import { type VolumeRef, volumeKey } from "./volume.ts";
 
@@ -18,6 +19,7 @@ export type BlockedReason =
   | "INCOMPATIBLE"
   | "NOT_AT_BACKEND"
   | "FOREIGN_ATTACHMENT"
+  | "ATTACHED_ELSEWHERE"
   | "STORAGE_TAKEN"
   | "DETACH_UNPROVEN"
   | "CREDENTIALS_REFUSED"
@@ -35,6 +37,7 @@ interface Subject extends VolumeRef {
   readonly node?: string;
   readonly machineId?: string;
   readonly workload?: string;
+  readonly alias?: string;
   readonly claimUid?: string;
 }
 
@@ -60,6 +63,11 @@ const remedies: Record<BlockedReason, Remedy> = {
     missingProof: (s) => `that ${volumeKey(s)} is not attached to a node that no record explains`,
     clearWith: (s) =>
       `holdfast repair scan --kind attachment --plugin ${s.plugin}, and remove what is nobody's; it is tried again by itself`,
+  },
+  ATTACHED_ELSEWHERE: {
+    missingProof: (s) => `that ${volumeKey(s)} is detached from node ${s.node ?? "?"}`,
+    clearWith: (s) =>
+      releaseCommand(s.namespace, { workload: s.workload ?? "<workload>", alias: s.alias ?? "<alias>" }),
   },
   STORAGE_TAKEN: {
     missingProof: (s) => `that plugin ${s.plugin} keeps storage of its own for ${volumeKey(s)}`,
@@ -169,6 +177,19 @@ export const foreignAttachment = (
   ...blockedFor("FOREIGN_ATTACHMENT", subject, message, previous, now),
   clearWith: `detach it there, and it goes on by itself; or give it up: ${volumeCommand("volume deregister", subject)}`,
 });
+
+/** The backend takes no second node, and the first is in use. */
+export const heldElsewhere = (
+  subject: Subject,
+  holder: Claim,
+  message: string,
+  previous: Blocked | undefined,
+  now: number,
+): Blocked => {
+  const { node, workload, alias, state } = holder;
+  const why = `plugin ${subject.plugin} does not attach ${volumeKey(subject)} to node ${subject.node ?? "?"} while node ${node} has it, for workload ${workload} (${state}); it is tried again once that one is released and detached: ${message}`;
+  return blockedFor("ATTACHED_ELSEWHERE", { ...subject, node, workload, alias }, why, previous, now);
+};
 
 /** CreateVolume was answered with the storage of another record. */
 export const storageTaken = (subject: Subject, message: string, previous: Blocked | undefined, now: number): Blocked =>

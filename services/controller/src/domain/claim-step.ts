@@ -1,3 +1,4 @@
+import { toldOfDetach } from "./attach-pause.ts";
 import { type Change, claimNote, endClaim, noChange, withClaim, withoutKey } from "./change.ts";
 import type { Claim } from "./claim.ts";
 import { type ClaimEvent, claimMachine, holds } from "./claim-machine.ts";
@@ -19,13 +20,18 @@ export const detachIntent = (volume: VolumeRecord, node: string, at: Moment): In
 });
 
 /** The pair starts to be detached: attachment and, when no other call is in progress, the intent, in one step (I4). */
-export const startDetach = (volume: VolumeRecord, attachment: Attachment, at: Moment): VolumeRecord => ({
-  ...volume,
-  attachments: { ...volume.attachments, [attachment.node]: { ...attachment, state: "DETACHING" } },
-  ...(volume.intent === undefined || volume.intent.node === attachment.node
-    ? { intent: detachIntent(volume, attachment.node, at) }
-    : {}),
-});
+export const startDetach = (volume: VolumeRecord, attachment: Attachment, at: Moment): VolumeRecord => {
+  // Whatever was in doubt of a paused attach, its undo makes certain.
+  const { paused: _p, ...rest } = attachment;
+  return {
+    ...volume,
+    claims: toldOfDetach(volume, attachment.node),
+    attachments: { ...volume.attachments, [attachment.node]: { ...rest, state: "DETACHING" } },
+    ...(volume.intent === undefined || volume.intent.node === attachment.node
+      ? { intent: detachIntent(volume, attachment.node, at) }
+      : {}),
+  };
+};
 
 export const withoutIntent = (volume: VolumeRecord, node: string): VolumeRecord => {
   if (volume.intent?.node !== node) return volume;

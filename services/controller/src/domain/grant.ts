@@ -1,4 +1,5 @@
 import { accessConflict, accessRules } from "./access.ts";
+import { nodeThatWaits, pausedFor } from "./attach-pause.ts";
 import type { Change } from "./change.ts";
 import { claimNote, noChange, withClaim } from "./change.ts";
 import type { Claim } from "./claim.ts";
@@ -120,6 +121,10 @@ const joins = (volume: VolumeRecord, claim: Claim): boolean =>
 export const isOfOtherMachine = ({ machineId }: Pick<Attachment, "machineId">, now: string | undefined): boolean =>
   machineId !== undefined && now !== undefined && machineId !== now;
 
+/** An attach that waits for a detach is not overtaken: each newcomer would be attached where it is to go. */
+export const attachGoesFirst = (volume: VolumeRecord, node: string): string =>
+  `volume ${volume.namespace}/${volume.id} is to be attached to node ${node} first, which waits for ${pausedFor(volume, node) || "its next try"}`;
+
 /** Rule G1. undefined = it may be granted now, beside so many slots that other members of its set take. */
 export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts, taken = 0): Obstacle | undefined => {
   const name = `volume ${volume.namespace}/${volume.id}`;
@@ -148,6 +153,8 @@ export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts
   if (expandsBeforeGrants(volume))
     return obstacle("VOLUME_BUSY", `${name} is to be expanded first, while no node has it`);
   const standing = volume.attachments[claim.node];
+  const waits = standing === undefined && facts.attaches === "yes" ? nodeThatWaits(volume, claim.node) : undefined;
+  if (waits !== undefined) return obstacle("VOLUME_BUSY", attachGoesFirst(volume, waits));
   if (standing !== undefined && isOfOtherMachine(standing, facts.machineId))
     return obstacle(
       "NODE_NOT_READY",

@@ -2,11 +2,13 @@
  * One volume of a question about placement: what speaks for and against it whatever the node is like. Nearly all nodes are alike to a
  * volume; those that are not are those that its record names.
  */
+
 import { accessConflict } from "./access.ts";
+import { nodeThatWaits } from "./attach-pause.ts";
 import { chooseCapability } from "./capability-match.ts";
 import type { Claim } from "./claim.ts";
 import { holds } from "./claim-machine.ts";
-import { inTheWay } from "./grant.ts";
+import { attachGoesFirst, inTheWay } from "./grant.ts";
 import { expandsBeforeGrants } from "./growth.ts";
 import { foldKeys } from "./node-class.ts";
 import { noAttempts } from "./outcome.ts";
@@ -110,6 +112,8 @@ const pairReasons = (volume: VolumeRecord, claim: Claim, node: string): readonly
   const joins = volume.intent?.op === "attach" && volume.intent.node === node;
   if (volume.intent !== undefined && !joins)
     reasons.push(placementReason("VOLUME_BUSY", `${name} has a call in progress (${volume.intent.op})`, of));
+  const waits = volume.attachments[node] === undefined ? nodeThatWaits(volume, node) : undefined;
+  if (waits !== undefined) reasons.push(placementReason("VOLUME_BUSY", attachGoesFirst(volume, waits), of));
   if (expandsBeforeGrants(volume))
     reasons.push(placementReason("VOLUME_BUSY", `${name} is to be expanded first, while no node has it`, of));
   if (volume.attachments[node]?.state === "DETACHING")

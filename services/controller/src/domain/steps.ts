@@ -1,3 +1,4 @@
+import { attachTriesAt } from "./attach-pause.ts";
 import type { Claim } from "./claim.ts";
 import { isUnbound } from "./early-claims.ts";
 import { isPending } from "./expansion.ts";
@@ -46,10 +47,11 @@ const claimSteps = (volume: VolumeRecord, claim: Claim, now: number, hurry: bool
   switch (claim.state) {
     case "QUEUED":
       return [{ step: { do: "expire", lane: "grant", uid }, at: claim.queueDeadline }];
-    case "ATTACHING":
-      return claim.goal === "released"
-        ? [{ step: { do: "abandon", lane: "controller", node, uid }, at: 0 }]
-        : [{ step: { do: "attach", lane: "controller", node, uid }, at }];
+    case "ATTACHING": {
+      if (claim.goal === "released") return [{ step: { do: "abandon", lane: "controller", node, uid }, at: 0 }];
+      const tries = attachTriesAt(volume, node, at);
+      return tries === undefined ? [] : [{ step: { do: "attach", lane: "controller", node, uid }, at: tries }];
+    }
     case "OFFERED":
       return [{ step: { do: "offer", lane, node, uid }, at }];
     // A lost publication is offered again under the same permit.

@@ -34,6 +34,8 @@ const troubles: fc.Arbitrary<Trouble> = fc.record({
     fc.subarray([...callFates], { minLength: 1, maxLength: 3 }),
     // A refusal after an answer that was lost: the case in which the undo is forgotten most easily.
     fc.constantFrom(["answer-lost", "refused"] as const, ["slow-done", "refused"] as const),
+    // And after one that was lost before the attach had to wait.
+    fc.constant(["answer-lost", "blocked", "refused"] as const),
   ),
   publish: fc.subarray([...publishFates], { minLength: 1, maxLength: 3 }),
   release: fc.subarray([...releaseFates], { minLength: 1, maxLength: 2 }),
@@ -117,6 +119,8 @@ const expectedCells = [
   "ATTACHING × attach_refused",
   "ATTACHING × attach_owed",
   "ATTACHING × attach_unknown",
+  "ATTACHING × attach_paused",
+  "ATTACHING × attach_resumed",
   "ATTACHING × attach_abandoned",
   "ATTACHING × release_wanted",
   "OFFERED × published",
@@ -147,6 +151,7 @@ const expectedCells = [
 interface Script {
   readonly modes: readonly AccessMode[];
   readonly attaches: boolean;
+  readonly oneNode: boolean;
   readonly reclaim: "retain" | "delete";
   readonly commands: readonly Command[];
 }
@@ -159,6 +164,7 @@ const scripts: fc.Arbitrary<Script> = fc
       { weight: 1, arbitrary: fc.tuple(fc.constantFrom(...accessModes), fc.constantFrom(...accessModes)) },
     ),
     attaches: mostly(true, [true, false], 3),
+    oneNode: mostly(false, [true], 2),
     reclaim: fc.constantFrom("delete" as const, "retain" as const),
     fresh: fc.boolean(),
     trouble: troubles,
@@ -177,7 +183,7 @@ const made: Command = [
 ];
 
 const run = (script: Script, rules: Rules): VolumeWorld => {
-  const { modes, attaches, reclaim } = script;
+  const { modes, attaches, oneNode, reclaim } = script;
   const capabilities = modes.map((accessMode) => ({
     accessMode,
     attachmentMode: "FILE_SYSTEM" as const,
@@ -185,7 +191,7 @@ const run = (script: Script, rules: Rules): VolumeWorld => {
     mountFlags: [],
     volumeMountGroup: "",
   }));
-  const world = createVolumeWorld({ rules, nodes, capabilities, attaches, reclaim });
+  const world = createVolumeWorld({ rules, nodes, capabilities, attaches, oneNode, reclaim });
   for (const [name, act] of script.commands) {
     try {
       act(world);
@@ -201,7 +207,7 @@ const run = (script: Script, rules: Rules): VolumeWorld => {
 
 const explain = (script: Script): string =>
   [
-    `modes ${script.modes.join(", ")}; attaches ${script.attaches}; ${script.reclaim}`,
+    `modes ${script.modes.join(", ")}; attaches ${script.attaches}; one node ${script.oneNode}; ${script.reclaim}`,
     ...script.commands.map(([name]) => name),
   ].join("\n  ");
 

@@ -92,6 +92,15 @@ export interface Attachment {
   /** The machine that was the node at the grant: it alone can show that it let go. */
   readonly machineId?: string;
   readonly owed?: OwedCall;
+  readonly paused?: PausedAttach;
+}
+
+/** ATTACHING, refused for now and without the volume's one call until its next try; everything else ATTACHING has the intent. */
+export interface PausedAttach {
+  /** Nodes whose attachments the refusal is about, as the record had them: tried again as soon as one of them is gone. */
+  readonly behind: readonly string[];
+  /** As of an intent: an attempt had no certain answer, and a later refusal does not prove that nothing happened. */
+  readonly uncertainSince?: number;
 }
 
 /**

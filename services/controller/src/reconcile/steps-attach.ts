@@ -1,12 +1,14 @@
 import {
   attachAbandoned,
   attached,
+  attachPaused,
   attachRefused,
   attachUnknown,
   detached,
   detachStarted,
   detachUnknown,
 } from "../domain/attach-change.ts";
+import { attachResumed } from "../domain/attach-pause.ts";
 import { blockedBy } from "../domain/blocked.ts";
 import type { Change } from "../domain/change.ts";
 import { doubted } from "../domain/doubt.ts";
@@ -26,11 +28,10 @@ const attachFailed = (
   at: Moment,
 ): Change => {
   const { failure } = outcome;
-  if (outcome.kind === "refused" && failure.advice !== "block") return attachRefused(volume, node, failure, at);
-  const known = Object.values(volume.claims).find((c) => c.node === node && c.state === "ATTACHING")?.blocked;
-  const blocked =
-    failure.advice === "block" ? blockedBy("attach", failure, { ...volume, node }, known, at.now) : undefined;
-  return attachUnknown(volume, node, failure, blocked, at);
+  if (outcome.kind === "unknown") return attachUnknown(volume, node, failure, at);
+  return failure.advice === "block"
+    ? attachPaused(volume, node, failure, at)
+    : attachRefused(volume, node, failure, at);
 };
 
 /**
@@ -40,6 +41,8 @@ const attachFailed = (
 export const attachStep: StepHandler<"attach"> = async (deps, { node, uid }, { volume, traceId }) => {
   const { plugins, slots, signal, gate, records } = deps;
   if (!gate.state().open || !plugins.facts(volume.plugin).ready) return false;
+  if (volume.attachments[node]?.paused !== undefined)
+    return (await records.change(volume, (v, at) => attachResumed(v, node, at), { traceId })).changed;
   const wanted = async () => {
     const now = await currentOf(deps, volume);
     const claim = now?.claims[uid];

@@ -1,4 +1,4 @@
-import { blockedBy } from "../domain/blocked.ts";
+import { attachTrouble } from "../domain/attach-pause.ts";
 import { noChange } from "../domain/change.ts";
 import { reattached, reattachFailed, reattachStarted } from "../domain/owed-change.ts";
 import { type StepHandler, settle } from "./step-run.ts";
@@ -38,12 +38,9 @@ export const reattachStep: StepHandler<"reattach"> = async (deps, { node }, { vo
       if (outcome.kind === "done") return reattached(v, node, outcome.value, at);
       const { failure } = outcome;
       const known = v.attachments[node]?.owed?.blocked;
-      const blocked =
-        outcome.kind === "refused" || failure.advice === "block"
-          ? blockedBy("attach", failure, { ...v, node }, known, at.now)
-          : undefined;
-      const slow = outcome.kind === "refused" ? { ...failure, advice: "block" as const } : failure;
-      return reattachFailed(v, node, slow, blocked, outcome.kind === "refused", at);
+      if (outcome.kind === "unknown") return reattachFailed(v, node, failure, undefined, false, at);
+      const trouble = attachTrouble(v, node, { ...failure, advice: "block" }, known, at.now);
+      return reattachFailed(v, node, trouble.failure, trouble.blocked, true, at);
     },
     { traceId },
   );

@@ -67,6 +67,12 @@ export const createStanding = ({ records, clock, most = 20_000 }: StandingDeps):
     let uncertain = 0;
     const whole = await each("volume-unsettled", (volume) => {
       for (const { state } of Object.values(volume.claims)) claims.set(state, (claims.get(state) ?? 0) + 1);
+      // A paused attach is owed like any other, without the intent until its next try.
+      for (const { paused } of Object.values(volume.attachments)) {
+        if (paused === undefined) continue;
+        add(intents, "attach");
+        if (paused.uncertainSince !== undefined) uncertain += 1;
+      }
       if (volume.intent === undefined) return;
       add(intents, volume.intent.op);
       if (volume.intent.uncertainSince !== undefined) uncertain += 1;

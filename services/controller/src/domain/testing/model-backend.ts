@@ -67,9 +67,10 @@ const effective: Record<CallFate, boolean> = {
 
 /**
  * The storage behind the plugin: idempotent as CSI asks, and without any opinion. It attaches a single-node volume twice when it
- * is told to, so that nothing but the rules under test keeps the volume safe. `watch` sees each effect before it happens.
+ * is told to, so that nothing but the rules under test keeps the volume safe; unless it is for one node at a time, whatever the mode
+ * says. `watch` sees each effect before it happens.
  */
-export const createModelBackend = (watch: (call: BackendCall) => void): ModelBackend => {
+export const createModelBackend = (watch: (call: BackendCall) => void, oneNode = false): ModelBackend => {
   const stored = new Map<string, string>();
   const attached = new Map<string, Set<string>>();
   let running: { readonly call: BackendCall; readonly effective: boolean } | undefined;
@@ -98,17 +99,24 @@ export const createModelBackend = (watch: (call: BackendCall) => void): ModelBac
     }
   };
 
+  /** Nothing else happens to the volume while a call runs, so that this stays true until it ends. */
+  const elsewhere = (call: BackendCall): boolean =>
+    oneNode && call.op === "attach" && [...(attached.get(call.externalId) ?? [])].some((node) => node !== call.node);
+
   return {
     begin(call, fate, late) {
       if (running !== undefined) return { finish: () => answers.busy, abandon: () => undefined };
+      const refused = elsewhere(call);
+      const works = effective[fate] && !refused;
       const slow = fate === "slow-done" || fate === "slow-nothing";
-      if (slow) running = { call, effective: effective[fate] };
+      if (slow) running = { call, effective: works };
       let effect: string | undefined;
-      if (effective[fate] && !slow && !late) effect = apply(call);
-      const owed = effective[fate] && !slow && late;
+      if (works && !slow && !late) effect = apply(call);
+      const owed = works && !slow && late;
       return {
         finish() {
           if (owed) effect = apply(call);
+          if (refused && fate === "done") return answers.blocked;
           return fate === "done" ? { kind: "done", value: effect ?? "" } : answers[fate];
         },
         abandon() {

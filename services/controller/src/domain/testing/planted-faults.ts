@@ -1,6 +1,7 @@
 import { type Change, endClaim, noChange, withoutKey } from "../change.ts";
 import type { Claim } from "../claim.ts";
 import type { VolumesByKey } from "../claim-set-change.ts";
+import { startDetach } from "../claim-step.ts";
 import type { Moment } from "../moment.ts";
 import type { Step } from "../steps.ts";
 import type { Intent, VolumeRecord } from "../volume.ts";
@@ -191,9 +192,32 @@ export const plantedFaults: readonly PlantedFault[] = [
     fault: "an attach without certain answer leaves no doubt",
     breaks: ["I5"],
     rules: {
-      attachUnknown: (volume, node, failure, blocked, at) => {
-        const change = domainRules.attachUnknown(volume, node, failure, blocked, at);
+      attachUnknown: (volume, node, failure, at) => {
+        const change = domainRules.attachUnknown(volume, node, failure, at);
         return change.volume === null ? change : { ...change, volume: certain(change.volume, withoutDoubt) };
+      },
+    },
+  },
+  {
+    fault: "an attach that is refused for now keeps the volume's one call",
+    breaks: ["I6"],
+    rules: { attachPaused: domainRules.attachUnknown },
+  },
+  {
+    fault: "an attach that waits for a detach is not tried again",
+    breaks: ["I6"],
+    rules: { attachResumed: (volume) => noChange(volume) },
+  },
+  {
+    fault: "a refused attach detaches the node that is in its way",
+    breaks: ["I2", "I6"],
+    rules: {
+      attachPaused: (volume, node, failure, at) => {
+        const change = domainRules.attachPaused(volume, node, failure, at);
+        const other = Object.values(volume.attachments).find((a) => a.node !== node && a.state === "ATTACHED");
+        return change.volume === null || other === undefined
+          ? change
+          : { ...change, volume: startDetach(change.volume, other, at) };
       },
     },
   },

@@ -1,7 +1,9 @@
 import { noChange } from "../change.ts";
+import type { Claim } from "../claim.ts";
 import { compareEpochs } from "../epoch.ts";
 import { type GrantFacts, obstacleTo } from "../grant.ts";
-import type { VolumeCapability } from "../volume.ts";
+import type { Step } from "../steps.ts";
+import type { VolumeCapability, VolumeRecord } from "../volume.ts";
 import { createClaimBirth } from "./claim-birth.ts";
 import { type BackendCall, createModelBackend } from "./model-backend.ts";
 import { createModelNode, type ReleaseFate, type ReleaseOrder } from "./model-node.ts";
@@ -17,6 +19,8 @@ export interface VolumeWorldOptions {
   readonly capabilities: readonly VolumeCapability[];
   /** Does the plugin need ControllerPublish? */
   readonly attaches: boolean;
+  /** Does the backend take one node at a time, whatever the mode? */
+  readonly oneNode?: boolean;
   readonly reclaim: "retain" | "delete";
 }
 
@@ -28,7 +32,8 @@ const pick = <T>(list: readonly T[], at: number): T | undefined => list[at % Mat
  * fail as they like. Every command ends with a look at the whole (`checkWorld`); `recover` lets everything be well and shows that
  * nothing is stuck or left behind.
  */
-export const createVolumeWorld = ({ rules, nodes: names, capabilities, attaches, reclaim }: VolumeWorldOptions) => {
+export const createVolumeWorld = (options: VolumeWorldOptions) => {
+  const { rules, nodes: names, capabilities, attaches, oneNode = false, reclaim } = options;
   const record = createWorldRecord({ rules, capabilities, reclaim });
   const isAttached = (volumeUid: string, node: string): boolean => {
     const volume = record.current();
@@ -50,7 +55,7 @@ export const createVolumeWorld = ({ rules, nodes: names, capabilities, attaches,
     if (call.op === "delete" && backend.attachedTo(call.externalId).length > 0)
       throw violated("I5", "deleted while attached");
   };
-  const backend = createModelBackend(watch);
+  const backend = createModelBackend(watch, oneNode);
   const ready = new Map<string, boolean>();
   let gateOpen = true;
   const underway: Message[] = [];
@@ -135,12 +140,32 @@ export const createVolumeWorld = ({ rules, nodes: names, capabilities, attaches,
     nodeOf(node).forget(order);
   };
 
+  /** The backend has it at another node, for a claim that is to stay there: there is nothing to do but to wait. */
+  const isKeptOut = (volume: VolumeRecord, { uid, state, node }: Claim): boolean =>
+    oneNode &&
+    state === "ATTACHING" &&
+    volume.intent === undefined &&
+    Object.values(volume.claims).some(
+      (c) =>
+        c.uid !== uid &&
+        c.node !== node &&
+        c.state === "ACTIVE" &&
+        c.goal === "active" &&
+        backend.attachedTo(volume.externalId).includes(c.node),
+    );
+
+  const inVain = (step: Step): boolean => {
+    const volume = record.current();
+    const known = step.do === "attach" ? volume?.claims[step.uid] : undefined;
+    return volume !== undefined && known !== undefined && isKeptOut(volume, known);
+  };
+
   /** Runs what is owed, with nothing going wrong any more, until nothing moves. */
   const calm = (): void => {
     for (let round = 0; round < 400; round += 1) {
       let moved = false;
       for (const step of readySteps()) {
-        if (!readySteps().some((s) => JSON.stringify(s) === JSON.stringify(step))) continue;
+        if (!readySteps().some((s) => JSON.stringify(s) === JSON.stringify(step)) || inVain(step)) continue;
         const started = steps.start(step, goodLuck);
         moved = (typeof started === "boolean" ? started : started.finish()) || moved;
         check();
@@ -226,9 +251,11 @@ export const createVolumeWorld = ({ rules, nodes: names, capabilities, attaches,
         const mounted = nodeOf(c.node)
           .mounts()
           .some((m) => m.claimUid === c.uid);
-        const waits =
-          volume !== undefined && obstacleTo(volume, c, factsOf(volume.plugin, c.node))?.reason === "CLAIM_CONFLICT";
-        const settled = c.goal === "active" && (c.state === "QUEUED" ? waits : c.state === "ACTIVE" && mounted);
+        const kept = Object.values(volume?.claims ?? {}).filter((k) => volume !== undefined && isKeptOut(volume, k));
+        const obstacle = volume === undefined ? undefined : obstacleTo(volume, c, factsOf(volume.plugin, c.node));
+        const waits = obstacle?.reason === "CLAIM_CONFLICT" || (kept.length > 0 && obstacle?.reason === "VOLUME_BUSY");
+        const is = c.state === "ACTIVE" ? mounted : kept.includes(c);
+        const settled = c.goal === "active" && (c.state === "QUEUED" ? waits : is);
         if (!settled || c.degradedSince !== undefined) throw violated("I6", `${c.uid} stays ${c.state} for ${c.goal}`);
       }
     },

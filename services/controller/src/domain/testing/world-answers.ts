@@ -23,7 +23,7 @@ const failureOf = (
 /** What each answer of the plugin and the agents decides, as the reconciler reads them. */
 export const createAnswers = (rules: Rules) => {
   const blocked = (
-    step: "create" | "delete" | "attach" | "detach",
+    step: "create" | "delete" | "detach",
     volume: VolumeRecord,
     failure: Failure,
     at: Moment,
@@ -58,9 +58,10 @@ export const createAnswers = (rules: Rules) => {
       (volume, at) => {
         if (outcome.kind === "done") return rules.attached(volume, node, { lun: "1" }, at);
         const { failure } = outcome;
-        return outcome.kind === "refused" && failure.advice !== "block"
-          ? rules.attachRefused(volume, node, failure, at)
-          : rules.attachUnknown(volume, node, failure, blocked("attach", volume, failure, at, node), at);
+        if (outcome.kind === "unknown") return rules.attachUnknown(volume, node, failure, at);
+        return failure.advice === "block"
+          ? rules.attachPaused(volume, node, failure, at)
+          : rules.attachRefused(volume, node, failure, at);
       },
     /** `absent` = the backend's own listing does not show the attachment. */
     detached:

@@ -140,10 +140,12 @@ const checkRecord = (volume: VolumeRecord): void => {
   }
   const epochs = claims.flatMap((c) => (c.epoch === undefined ? [] : [`${c.epoch.gen}.${c.epoch.ctr}`]));
   if (new Set(epochs).size !== epochs.length) throw violated("I3", "two grants have one epoch");
-  for (const { node, state } of Object.values(volume.attachments)) {
+  for (const { node, state, paused } of Object.values(volume.attachments)) {
     if (!claims.some((c) => c.node === node && attachmentFor[c.state] !== undefined))
       throw violated("I5", `the attachment to ${node} has no claim`);
-    if (state === "ATTACHING" && (intent?.op !== "attach" || intent.node !== node))
+    if (paused !== undefined && (state !== "ATTACHING" || intent?.node === node))
+      throw violated("I4", `the attach of ${node} is paused while it is ${state}, or has its intent`);
+    if (state === "ATTACHING" && paused === undefined && (intent?.op !== "attach" || intent.node !== node))
       throw violated("I4", `${node} is being attached without an intent`);
   }
   if (intent?.op === "attach" || intent?.op === "detach") {

@@ -1,12 +1,14 @@
 import {
   attachAbandoned,
   attached,
+  attachPaused,
   attachRefused,
   attachUnknown,
   detached,
   detachStarted,
   detachUnknown,
 } from "../attach-change.ts";
+import { attachResumed } from "../attach-pause.ts";
 import {
   notMounted,
   offerAgain,
@@ -27,7 +29,9 @@ import { created, createRefused, createUnknown, deleted, deleteUnknown, deleteWa
 export const domainRules = {
   attachAbandoned,
   attached,
+  attachPaused,
   attachRefused,
+  attachResumed,
   attachUnknown,
   created,
   createRefused,

@@ -81,6 +81,8 @@ export const createWorldSteps = (deps: WorldStepsDeps) => {
   const attach = (step: Step & { do: "attach" }, volume: VolumeRecord, luck: Luck): InFlight | boolean => {
     const { node, uid } = step;
     if (!deps.gateOpen() || volume.claims[uid]?.goal !== "active") return false;
+    if (volume.attachments[node]?.paused !== undefined)
+      return record.change("attach_resumed", [uid], (v, at) => rules.attachResumed(v, node, at));
     requireIntent(volume, "attach", node);
     if (volume.attachments[node]?.state !== "ATTACHING") throw violated("I4", `no attachment for ${node} is recorded`);
     const call = backend.begin({ op: "attach", externalId: volume.externalId, node }, luck.call, luck.late);
@@ -88,10 +90,16 @@ export const createWorldSteps = (deps: WorldStepsDeps) => {
       step,
       () => {
         const outcome = call.finish();
-        const certain = outcome.kind === "refused" && outcome.failure.advice !== "block";
         const doubt = volume.intent !== undefined && isDoubtful(volume.intent, record.moment());
+        const refusal = doubt ? "attach_owed" : "attach_refused";
         const event =
-          outcome.kind === "done" ? "attached" : !certain ? "attach_unknown" : doubt ? "attach_owed" : "attach_refused";
+          outcome.kind === "done"
+            ? "attached"
+            : outcome.kind === "unknown"
+              ? "attach_unknown"
+              : outcome.failure.advice === "block"
+                ? "attach_paused"
+                : refusal;
         const waiting = uidsIn(record.current() ?? volume, node, "ATTACHING");
         return record.changeWithSet(event, waiting, answers.ofLife(volume.uid, answers.attached(node, outcome)));
       },
