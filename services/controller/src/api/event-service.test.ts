@@ -86,7 +86,7 @@ describe("WatchEvents", () => {
     const { resumeToken } = await next(messages({}));
     await world.makeVolume("quiet");
     await world.makeVolume("stuck");
-    world.backend.script("publish", { kind: "unknown", advice: "block", code: "FAILED_PRECONDITION" });
+    world.backend.script("publish", { kind: "refused", advice: "block", code: "FAILED_PRECONDITION" });
     await world.claim("web", "n1", ["stuck"]);
     await world.idle();
     const minimumSeverity = EventSeverity.EVENT_SEVERITY_BLOCKED;
