@@ -210,7 +210,8 @@ const windDown = async (world: World): Promise<void> => {
   await world.pass(200_000, 5_000);
 };
 
-const faults = fc.record({ seed: fc.integer(), rate: fc.constantFrom(0, 0.1, 0.4) });
+/** `oneNode` = a backend that takes one node at a time, whatever the mode says. */
+const faults = fc.record({ seed: fc.integer(), rate: fc.constantFrom(0, 0.1, 0.4), oneNode: fc.boolean() });
 
 /** A small generator of its own, so that one number stands for all faults of a run. */
 const chanceFrom = (seed: number) => {
@@ -232,12 +233,13 @@ describe("a random world", () => {
         fc.array(opOf, { minLength: 5, maxLength: 40 }),
         fc.tuple(...volumes.map(() => fc.constantFrom(...modes))),
         faults,
-        async (ops, chosen, { seed, rate }) => {
+        async (ops, chosen, { seed, rate, oneNode }) => {
           const random = chanceFrom(seed);
           const world = await createWorld({ nodes, random });
           try {
             const modeOf = new Map<string, AccessMode>(volumes.map((v, i) => [v, chosen[i] ?? "SINGLE_NODE_WRITER"]));
             for (const id of volumes) await world.makeVolume(id, { capabilities: [capability(modeOf.get(id))] });
+            world.backend.setOneNode(oneNode);
             world.backend.chance(() =>
               random() >= rate
                 ? undefined
