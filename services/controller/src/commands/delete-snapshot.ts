@@ -3,7 +3,7 @@ import { cutDeleteWanted, cutGivenUp, mayBeGivenUp } from "../domain/snapshot-ch
 import { volumeKey } from "../domain/volume.ts";
 import { sourcePin } from "../records/volume-codec.ts";
 import type { CommandDeps } from "./command-deps.ts";
-import { restoresFrom } from "./pins.ts";
+import { restoresFrom, whyRestoring } from "./pins.ts";
 import { cutNotFound, notGivenUp, snapshotInUse } from "./snapshot-errors.ts";
 import type { SnapshotCommands } from "./snapshot-types.ts";
 import { validateDeleteCut } from "./validate-snapshot.ts";
@@ -20,15 +20,15 @@ const guardMember = (record: CutRecord): void => {
   );
 };
 
-/** Names a volume that is being made from it, as well as can be: whoever let go since then leaves the caller a repeat. */
+/** Names a volume that needs it to be made, as well as can be: whoever let go since then leaves the caller a repeat. */
 const restoring = async (deps: CommandDeps, record: CutRecord): Promise<Error> => {
   for (const snapshot of snapshotsIn(record)) {
     const [volume] = await restoresFrom(deps, snapshot.uid);
     if (volume !== undefined)
       return snapshotInUse(
         snapshot,
-        { kind: "volume", id: volume.slice(volume.indexOf("/") + 1) },
-        `volume ${volume} is being made from snapshot ${volumeKey(snapshot)}; delete it when that is done`,
+        { kind: "volume", id: volume.id },
+        `snapshot ${volumeKey(snapshot)} is held by ${whyRestoring(volume)}; delete the snapshot when that is over`,
       );
   }
   return snapshotInUse(

@@ -1,5 +1,6 @@
 /** What holds on to a volume or a snapshot because something is being made from it. */
 import type { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { volumeCommand } from "../domain/operator-command.ts";
 import type { IndexEntry } from "../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
 import { type CutIndex, cutPins } from "../records/snapshot-codec.ts";
@@ -15,12 +16,21 @@ export const volumePins = (volumes: readonly Pick<VolumeRecord, "uid">[]): reado
 
 const most = 20;
 
-/** Volumes that are being made from it, by name. */
-export const restoresFrom = async ({ records }: Pick<Deps, "records">, uid: string): Promise<readonly string[]> => {
+/** Volumes that are being made from it, or whose create from it is in doubt. */
+export const restoresFrom = async (
+  { records }: Pick<Deps, "records">,
+  uid: string,
+): Promise<readonly VolumeRecord[]> => {
   const { index, value } = sourcePin(uid);
   const { volumes } = await records.list(index as VolumeIndex, value, { limit: most });
-  return volumes.map(({ volume }) => volumeKey(volume));
+  return volumes.map(({ volume }) => volume);
 };
+
+/** Why it holds on to its source, and what ends that. */
+export const whyRestoring = (volume: VolumeRecord): string =>
+  volume.state === "CREATING"
+    ? `volume ${volumeKey(volume)}, which is being made from it`
+    : `volume ${volumeKey(volume)}, whose create from it is in doubt and is repeated with it when that volume is deleted: ${volumeCommand("volume delete", volume)}`;
 
 const holdersOf = async (deps: Deps, uid: string): Promise<readonly string[]> => {
   const cuts = await Promise.all(
@@ -32,7 +42,7 @@ const holdersOf = async (deps: Deps, uid: string): Promise<readonly string[]> =>
         ({ record }) => `${record.kind} ${volumeKey(record)}, which is being cut from it (${record.state})`,
       ),
     ),
-    ...(await restoresFrom(deps, uid)).map((key) => `volume ${key}, which is being made from it`),
+    ...(await restoresFrom(deps, uid)).map(whyRestoring),
   ];
 };
 

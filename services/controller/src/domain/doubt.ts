@@ -14,3 +14,10 @@ export const doubted = (volume: VolumeRecord, at: Moment): VolumeRecord =>
   volume.intent === undefined || volume.intent.uncertainSince !== undefined
     ? volume
     : { ...volume, intent: { ...volume.intent, uncertainSince: at.now } };
+
+/**
+ * What it is made from is needed until no call of the create can follow: one in doubt is repeated word for word before its volume goes,
+ * and a plugin that no longer finds the source says so before it looks for the volume.
+ */
+export const needsSource = ({ state, intent }: VolumeRecord): boolean =>
+  state === "CREATING" || (state === "FAILED" && intent?.op === "create");

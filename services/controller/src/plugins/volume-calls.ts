@@ -83,12 +83,12 @@ export const createVolumeCalls = (
         const { version, controller } = instance.facts;
         const request = createRequest(volume, source, controller.SINGLE_NODE_MULTI_WRITER, values);
         if ("because" in request) return unsayable(volume.plugin, request);
-        const ask = (asked: typeof request) =>
-          instance.call("CreateVolume", asked, { signal: call.signal, subject: subjectOf(volume, call) });
-        const first = await ask(request);
-        // Of a volume that nobody wants any more the name is all that matters: without its source it is found, or made, and then deleted.
-        const sourceless = volume.goal === "absent" && source.kind !== "none" && lacksSource(first);
-        const answer = sourceless ? await ask({ ...request, volumeContentSource: undefined }) : first;
+        // A repeat says exactly what was said first, also of what nobody wants any more and of a source that is gone: a plugin would take
+        // anything else for a volume of its own, and lose what it had begun.
+        const answer = await instance.call("CreateVolume", request, {
+          signal: call.signal,
+          subject: subjectOf(volume, call),
+        });
         if (answer.outcome !== "done") return waitingForSecrets(failedFromCall(answer, call.attempt));
         const made = createdFrom(answer.value, version);
         if (made === undefined) return notSent("INTERNAL", "CreateVolume was answered without a volume");
@@ -129,9 +129,6 @@ const kept = (volume: VolumeRecord, externalId: string, mistake: string): Outcom
     leaves: true,
   },
 });
-
-const lacksSource = (answer: CallOutcome<unknown>): boolean =>
-  answer.outcome !== "done" && answer.failure.code === "NOT_FOUND";
 
 /** Secrets may be corrected: a volume that is wanted waits for better ones instead of failing for good. */
 const waitingForSecrets = (

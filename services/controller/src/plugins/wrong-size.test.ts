@@ -174,10 +174,10 @@ describe("a source that vanished at the backend", () => {
     expect(calls).toEqual(["CreateVolume"]);
   });
 
-  test("C30: does not block the clean-up: what may have been made is found by its name alone", async () => {
+  test("C30: is never left out of a repeat, also when nobody wants the volume any more", async () => {
     sourceGone = true;
-    actual = 0n;
-    expect(await copy("absent")).toMatchObject({ kind: "done", value: { externalId: "ext-of-n" } });
-    expect(calls).toEqual(["CreateVolume", "CreateVolume"]);
+    expect(await copy("absent")).toMatchObject({ kind: "refused", failure: { advice: "fail", code: "NOT_FOUND" } });
+    expect(calls).toEqual(["CreateVolume"]);
+    expect(made.size).toBe(0);
   });
 });

@@ -218,6 +218,59 @@ describe("a volume that is made from something", () => {
     expect(counts()).toEqual([2, 0, 0]);
   });
 
+  it.each(["snapshot", "volume"] as const)(
+    "C30 holds on to its %s while its create is in doubt, so that each repeat says what the first call said",
+    async (kind) => {
+      const id = kind === "snapshot" ? "s" : "a";
+      if (kind === "snapshot") {
+        await world.snapshot("s", "a");
+        await world.pass(minute);
+      }
+      const faults = [{ kind: "lost" }, { kind: "code", code: "INVALID_ARGUMENT", when: "before" }] as const;
+      const left = [...faults];
+      world.transport.chance((method) => (method === "CreateVolume" ? left.shift() : undefined));
+      await world.makeVolume("copy", from(kind, id));
+      await world.pass(minute);
+      expect(await world.volumeNow("copy")).toMatchObject({
+        state: "FAILED",
+        blocked: { reason: "CREATE_UNCERTAIN" },
+      });
+      const remove = async () => {
+        if (kind === "snapshot") await world.remove("snapshot", id);
+        else await world.deleteVolume(id);
+        await world.idle();
+      };
+      await expect(remove()).rejects.toMatchObject({
+        reason: kind === "snapshot" ? "SNAPSHOT_IN_USE" : "VOLUME_IN_USE",
+        message: expect.stringMatching(
+          /volume default\/copy, whose create from it is in doubt.*holdfast volume delete copy/,
+        ),
+      });
+      await world.deleteVolume("copy");
+      await world.pass(minute);
+      expect(await world.volumeNow("copy")).toBeUndefined();
+      await remove();
+      expect(counts()).toEqual(kind === "snapshot" ? [2, 0, 0] : [1, 0, 0]);
+    },
+  );
+
+  it("C30 whose source is gone at the backend while its create is in doubt is never asked for without it", async () => {
+    world.transport.chance((method) => (method === "CreateVolume" ? { kind: "lost" } : undefined));
+    await world.makeVolume("copy", from("volume", "a"));
+    world.transport.chance(undefined);
+    const source = (await world.volumeNow("a"))?.externalId ?? "";
+    world.backend.state().volumes.delete(source);
+    await world.pass(minute);
+    await world.deleteVolume("copy");
+    await world.pass(minute);
+    expect(await world.volumeNow("copy")).toMatchObject({
+      goal: "absent",
+      blocked: { reason: "CREATE_UNCERTAIN", clearWith: expect.stringContaining("repair forget-volume copy") },
+    });
+    const asked = world.backend.record().filter(({ method }) => method === "CreateVolume");
+    expect(asked.length).toBeGreaterThan(1);
+  });
+
   it("and the deletion of its source, asked for together: one of the two succeeds", async () => {
     for (let n = 0; n < 20; n += 1) {
       await world.makeVolume(`src-${n}`);

@@ -1,5 +1,6 @@
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Claim, ClaimTombstone } from "../domain/claim.ts";
+import { needsSource } from "../domain/doubt.ts";
 import { isBlocked } from "../domain/growth.ts";
 import { secretUsers } from "../domain/secret.ts";
 import { slotKey } from "../domain/slots.ts";
@@ -51,7 +52,7 @@ export const refOfKey = (key: string): VolumeRef => {
 /** One piece of storage, however many records may want to stand for it. */
 export const externalValue = (plugin: string, externalId: string): string => `${plugin}/${externalId}`;
 
-/** Carried by a volume while it is being made from a snapshot or from another volume: who deletes that has to be alone with it. */
+/** Carried by a volume while a create from a snapshot or from another volume is owed: who deletes that has to be alone with it. */
 export const sourcePin = (uid: string): IndexEntry => ({ index: "volume-source" satisfies VolumeIndex, value: uid });
 
 export const workloadValue = (namespace: string, workload: string): string => `${namespace}/${workload}`;
@@ -128,7 +129,7 @@ const indexesOf = (volume: VolumeRecord, unsettled: boolean): readonly IndexEntr
     ...(isBlocked(volume) ? [entry("volume-blocked", "all")] : []),
     // Most volumes are AVAILABLE most of the time: who asks for the others finds them without looking at those.
     ...(volume.state === "AVAILABLE" ? [] : [entry("volume-state", volume.state)]),
-    ...(volume.state === "CREATING" && volume.source !== undefined ? [sourcePin(volume.source.uid)] : []),
+    ...(volume.source !== undefined && needsSource(volume) ? [sourcePin(volume.source.uid)] : []),
   ];
 };
 
