@@ -58,9 +58,9 @@ const syncsOf = async ({ agentAdmins }: Product): Promise<number | undefined> =>
   return counts.reduce((sum, count) => (sum === undefined || count === undefined ? undefined : sum + count), 0);
 };
 
-/** Turns of the floor and of the product alternate, so that a busy moment of the machine hits both. */
 const looks = 3;
 
+/** Turns of the floor and of the product alternate, so that a busy moment of the machine hits both. */
 export const measureHotPath = async (
   floor: Subject,
   product: Product,
