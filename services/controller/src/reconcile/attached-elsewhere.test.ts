@@ -165,9 +165,20 @@ describe("an attach that the backend refuses while another node has the volume",
     await nothingLeft();
   });
 
-  it("is not overtaken by a third node, which is told for whom it waits", async () => {
-    await waiting();
+  it("is not overtaken by a third node, which is told for whom it waits; the node that has it takes more claims", async () => {
+    await used("a", "n1");
+    await used("b", "n2");
     await world.claim("c", "n3", ["data"], { queue: { enabled: true, deadlineMs: undefined } });
+    await used("beside", "n1");
+    expect(await world.states("beside")).toEqual(["ACTIVE"]);
+    expect((await explained("c")).told).toMatchObject({
+      claim: { state: "QUEUED" },
+      obstacle: "VOLUME_BUSY",
+      waitingFor: "volume default/data is to be attached to node n2 first, which waits for the detach from node n1",
+    });
+    await world.release("beside");
+    world.backend.chance((method) => (method === "unpublish" ? { kind: "dropped" } : undefined));
+    await world.release("a");
     await world.idle();
     expect(await world.states("c")).toEqual(["QUEUED"]);
     detachWorks();
