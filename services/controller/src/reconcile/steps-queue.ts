@@ -37,6 +37,10 @@ const changeSet = async (
   return results.some((r) => r.changed);
 };
 
+/** A member that was released meanwhile says nothing of the others, and its volume does not end their wait. */
+const stillWaiting = (volumes: VolumesByKey, { set }: Claim): readonly string[] =>
+  set.filter((m) => volumes.get(memberKey(m))?.claims[m.uid]?.state === "QUEUED").map(memberKey);
+
 /**
  * Grants the first claim of the queue that can be, with its whole set: hand-overs first, then by ticket. What stands in the way of a claim
  * wakes the volume when it goes, so that a wait costs nothing; nothing is granted while the store is unvetted (I8).
@@ -58,7 +62,7 @@ export const grantStep: StepHandler<"grant"> = async (deps, _step, { volume, tra
       const grant = grantSet(volumes, claim.set, deps.factsOf, at);
       // In the turn in which it was decided, so that no room that is made meanwhile is missed.
       if (lacksOnlySlots(grant))
-        slots.wait({ ticket: claim.ticket, volumes: claim.set.map(memberKey), needs: grant.needs });
+        slots.wait({ ticket: claim.ticket, volumes: stillWaiting(volumes, claim), needs: grant.needs });
       else if (grant.blocking.length > 0) slots.leave(claim.ticket);
       return grant.changes;
     };

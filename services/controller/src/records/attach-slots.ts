@@ -35,7 +35,7 @@ export interface AttachSlots {
   doubt(volumes: readonly (VolumeRecord | null | undefined)[]): void;
   /** Counts again. */
   recount(slots: readonly string[]): Promise<void>;
-  /** The record of a volume was read; null = there is none. */
+  /** The record of a volume was read, or what is remembered of it was looked at; null = there is none. */
   saw(volume: string, record: VolumeRecord | null): void;
   /** Somebody else changed a volume: whatever waits for that one is to be read anew, and the node is counted again. */
   learnOf(volume: string, node: string | undefined): void;

@@ -140,6 +140,8 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
 
   const known = async (refs: readonly VolumeRef[], fresh: boolean) => {
     const held = fresh ? refs.map(() => undefined) : refs.map((ref) => cache.get(volumeKey(ref)));
+    // It may be remembered from a list, which tells nobody who waits.
+    for (const found of held) if (found !== undefined) slots.saw(volumeKey(found.volume), found.volume);
     const missing = refs.filter((_, i) => held[i] === undefined);
     if (missing.length === 0) return { found: held, remembered: true };
     const fetched = [...(await read(missing))];
