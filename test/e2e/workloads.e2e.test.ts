@@ -199,6 +199,12 @@ describe.skipIf(!root)("a runner that talks to its own host", { timeout: 120_000
   });
 
   it("a watch begins with what there is, goes on with what changes, and can be resumed", async () => {
+    await until("nothing of an earlier test to be known", () =>
+      runner.getWorkload({ namespace, workload: "other" }).then(
+        () => false,
+        () => true,
+      ),
+    );
     await makeVolume(cluster, "a");
     await prepare("web", "a");
     const stop = new AbortController();

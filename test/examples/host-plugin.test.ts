@@ -1,4 +1,4 @@
-/** examples/host-plugin.ts hosts the local driver for a live agent: registered, restarted when it was killed, stopped in order. */
+/** examples/host-plugin.ts hosts the local driver for a live agent: registered, and stopped in order. */
 import path from "node:path";
 import { PluginHealth } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { expect, onTestFinished, test } from "vitest";
@@ -10,7 +10,7 @@ const root = process.getuid?.() === 0;
 if (!root) console.warn("SKIPPED: the local driver needs root");
 const repo = path.resolve(import.meta.dirname, "../..");
 
-test.skipIf(!root)("a plugin is hosted, restarted after its death, and stopped", async () => {
+test.skipIf(!root)("a plugin is hosted, and stopped", async () => {
   const cluster = await startCluster({ nodes: ["node-a"] });
   onTestFinished(() => cluster.stop());
   const said: string[] = [];
@@ -36,12 +36,7 @@ test.skipIf(!root)("a plugin is hosted, restarted after its death, and stopped",
   };
   await until("the controller to know it", async () => (await health()) === PluginHealth.PLUGIN_HEALTH_HEALTHY);
 
-  const first = hosted.pid();
-  expect(first).toBeDefined();
-  process.kill(first ?? 0, "SIGKILL");
-  await until("another process", async () => hosted.pid() !== first);
-  await until("it to be healthy again", async () => (await health()) === PluginHealth.PLUGIN_HEALTH_HEALTHY);
-
+  expect(hosted.pid()).toBeDefined();
   await hosted.stop();
   expect(said.at(-1)).toBe(`${plugin}: stopped`);
   await until("it to be forgotten", async () => (await health()) !== PluginHealth.PLUGIN_HEALTH_HEALTHY);
