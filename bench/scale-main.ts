@@ -6,11 +6,11 @@ import { createNodeStore } from "@holdfast/controller/nodes/node-store";
 import { serveApi } from "../test/support/controller/served-api.ts";
 import { createWorld } from "../test/support/controller/world.ts";
 import { nodeName } from "./scale-load.ts";
-import { openScaleStore } from "./scale-store.ts";
+import { openBenchStore } from "./support/bench-store.ts";
 
 const [url = "", stateDir = "", nodes = "0"] = process.argv.slice(2);
 const names = Array.from({ length: Number(nodes) }, (_, i) => nodeName(i));
-const store = await openScaleStore(url, stateDir);
+const store = await openBenchStore(url, stateDir);
 const begun = performance.now();
 const records = await createNodeStore({ store, ids: { uuid: () => "", random: Math.random } }).all();
 const world = await createWorld({ nodes: names, store });

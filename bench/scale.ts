@@ -9,7 +9,7 @@ import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume
 import { createChannel, createClient } from "nice-grpc";
 import { type ManagedProcess, startProcess } from "../test/harness/managed-process.ts";
 import { freeName, loadVolumes, nodeName, type ScaleSize, scalePlugin, takenName } from "./scale-load.ts";
-import { openScaleStore } from "./scale-store.ts";
+import { openBenchStore } from "./support/bench-store.ts";
 import type { BenchRedis } from "./support/redis.ts";
 import { type Spread, spreadOf } from "./support/spread.ts";
 
@@ -78,7 +78,7 @@ const askedVolumes = 10;
 
 const sideOf = async (dir: string, redis: BenchRedis, size: ScaleSize): Promise<Side> => {
   const stateDir = path.join(dir, String(size.volumes));
-  const store = await openScaleStore(redis.url, stateDir);
+  const store = await openBenchStore(redis.url, stateDir);
   const nodeStore = createNodeStore({ store, ids: { uuid: () => crypto.randomUUID(), random: Math.random } });
   for (let index = 0; index < size.nodes; index += 1) await nodeStore.write(nodeRecord(index), 0);
   const before = await redis.usedBytes();

@@ -8,11 +8,9 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import type { Commit } from "@holdfast/controller/domain/store-types";
 import type { Store } from "@holdfast/controller/ports";
-import { openStore } from "@holdfast/controller/store/open-store";
-import { systemClock } from "@holdfast/shared/async/clock";
-import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import type { Redis } from "ioredis";
 import { type RedisServer, startRedisServer } from "../test/support/redis-server.ts";
+import { openBenchStore } from "./support/bench-store.ts";
 
 /** As in docs: a record of 1.5 KB, in the indexes that a claimed volume has. */
 const body = JSON.stringify({ id: "x", filler: "v".repeat(1536 - 22) });
@@ -62,23 +60,6 @@ const rate = async (inFlight: number, ms: number, act: (subject: number, turn: n
   };
   await Promise.all(Array.from({ length: inFlight }, (_, subject) => worker(subject)));
   return calls / ((performance.now() - begun) / 1000);
-};
-
-const open = async (url: string, stateDir: string): Promise<Store> => {
-  const store = await openStore({
-    url,
-    cell: "bench",
-    stateDir,
-    allowVolatile: false,
-    declaredDurable: false,
-    log: createMemoryLogger(),
-    clock: systemClock,
-    ids: { uuid: randomUUID, random: Math.random },
-    signal: new AbortController().signal,
-  });
-  const { runId, gen } = await store.identity();
-  await store.markVetted(runId, gen);
-  return store;
 };
 
 /** A grant as the hot path writes it: compared with the vetted process, and with an event. */
@@ -157,7 +138,7 @@ const row = (name: string, cells: readonly (number | string)[]): void => {
 
 const benchRedis = async (server: RedisServer, stateDir: string, volumes: number): Promise<boolean> => {
   const client = await server.admin();
-  const store = await open(server.url, stateDir);
+  const store = await openBenchStore(server.url, stateDir);
   try {
     const table: (readonly number[])[] = [];
     const acts: readonly Act[] = [
@@ -194,7 +175,7 @@ const benchRedis = async (server: RedisServer, stateDir: string, volumes: number
 };
 
 const benchSqlite = async (dir: string): Promise<void> => {
-  const store = await open(`sqlite://${path.join(dir, "store.db")}`, dir);
+  const store = await openBenchStore(`sqlite://${path.join(dir, "store.db")}`, dir);
   row("SQLite, calls/s in flight:", [1]);
   row("  commit of a grant, with an event", [
     await rate(1, sliceMs * slices, (subject, turn) => store.commit(volumeCommit(subject, turn, grant))),

@@ -1,14 +1,9 @@
 import { constants } from "node:fs";
 import { access, stat, statfs } from "node:fs/promises";
-import path from "node:path";
 import { type Finding, fault, fine, warning } from "./finding.ts";
+import { nearestThere } from "./nearest-there.ts";
 
 const tmpfsMagic = 0x01021994;
-
-const nearestThere = async (dir: string): Promise<string> => {
-  const found = await stat(dir).catch(() => undefined);
-  return found === undefined && dir !== "/" ? nearestThere(path.dirname(dir)) : dir;
-};
 
 /** Whether a directory can hold what must survive a restart. */
 export const examineStateDir = async (dir: string, setting: string): Promise<readonly Finding[]> => {

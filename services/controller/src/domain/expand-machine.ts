@@ -1,18 +1,5 @@
 import type { ExpansionState } from "./expansion.ts";
-
-/** What can happen to an expansion. `wanted` comes from a caller, `dropped` from a deletion, all others from facts and answers. */
-export const expandEvents = [
-  "wanted",
-  "not_possible",
-  "started",
-  "done",
-  "refused",
-  "held_off",
-  "refused_in_doubt",
-  "unknown",
-  "dropped",
-] as const;
-export type ExpandEvent = (typeof expandEvents)[number];
+import { type OwedEvent, stillRow } from "./owed-events.ts";
 
 /** NONE = no expansion in the record. */
 export type ExpandPlace = ExpansionState | "NONE";
@@ -27,29 +14,17 @@ export const expandPlaces: readonly ExpandPlace[] = ["NONE", "WANTED", "CALLING"
  */
 export type ExpandCell = ExpandPlace | "merge" | "settle" | "refuse" | "ignore";
 
-type Row = Record<ExpandEvent, ExpandCell>;
-
-const still: Row = {
-  wanted: "ignore",
-  not_possible: "ignore",
-  started: "ignore",
-  done: "ignore",
-  refused: "ignore",
-  held_off: "ignore",
-  refused_in_doubt: "ignore",
-  unknown: "ignore",
-  dropped: "ignore",
-};
+type Row = Record<OwedEvent, ExpandCell>;
 
 /**
  * `refused`: certain, and for good. `held_off`: certain for this call, and worth another one once something has changed (the volume is
  * used, or not known to the backend). Total: a new state or event does not compile until every cell is placed.
  */
 export const expandMachine: Record<ExpandPlace, Row> = {
-  NONE: { ...still, wanted: "WANTED" },
-  WANTED: { ...still, wanted: "merge", not_possible: "REFUSED", started: "CALLING", dropped: "NONE" },
+  NONE: { ...stillRow, wanted: "WANTED" },
+  WANTED: { ...stillRow, wanted: "merge", not_possible: "REFUSED", started: "CALLING", dropped: "NONE" },
   CALLING: {
-    ...still,
+    ...stillRow,
     wanted: "merge",
     done: "settle",
     refused: "refuse",
@@ -60,7 +35,7 @@ export const expandMachine: Record<ExpandPlace, Row> = {
   // Only an answer that tells what the backend has leads out of here: what may have happened stays owed. `refused` and
   // `held_off` are such here: they come only when the backend itself has said that it is as small as before.
   UNCERTAIN: {
-    ...still,
+    ...stillRow,
     wanted: "merge",
     not_possible: "UNCERTAIN",
     started: "CALLING",
@@ -71,5 +46,5 @@ export const expandMachine: Record<ExpandPlace, Row> = {
     unknown: "UNCERTAIN",
     dropped: "NONE",
   },
-  REFUSED: { ...still, wanted: "WANTED", dropped: "NONE" },
+  REFUSED: { ...stillRow, wanted: "WANTED", dropped: "NONE" },
 };

@@ -1,17 +1,18 @@
 /** What all changes of an expansion are made of. Where it goes is read from `expandMachine` alone. */
 import { blockedBy, blockedFor } from "./blocked.ts";
 import { type Change, noChange, volumeNote } from "./change.ts";
-import { type ExpandEvent, type ExpandPlace, expandMachine } from "./expand-machine.ts";
+import { type ExpandPlace, expandMachine } from "./expand-machine.ts";
 import type { Expansion } from "./expansion.ts";
 import { isUnused, sizeOf } from "./growth.ts";
 import type { Moment } from "./moment.ts";
 import { type Blocked, type Failure, noAttempts } from "./outcome.ts";
+import type { OwedEvent } from "./owed-events.ts";
 import { failedAttempt } from "./retry.ts";
 import type { VolumeRecord } from "./volume.ts";
 
 export const expandPlace = ({ expansion }: VolumeRecord): ExpandPlace => expansion?.state ?? "NONE";
 
-export const cellOf = (volume: VolumeRecord, event: ExpandEvent) => expandMachine[expandPlace(volume)][event];
+export const cellOf = (volume: VolumeRecord, event: OwedEvent) => expandMachine[expandPlace(volume)][event];
 
 export const told = (volume: VolumeRecord, at: Moment): Change => {
   const after = { ...volume, updatedAt: at.now };

@@ -6,16 +6,17 @@ import { blockedBy, blockedFor } from "./blocked.ts";
 import { type Change, noChange, volumeNote } from "./change.ts";
 import { isDoubtful } from "./doubt.ts";
 import type { Modification } from "./modification.ts";
-import { type ModifyEvent, type ModifyPlace, modifyMachine } from "./modify-machine.ts";
+import { type ModifyPlace, modifyMachine } from "./modify-machine.ts";
 import type { Moment } from "./moment.ts";
 import type { Tri } from "./node.ts";
 import { type Failure, neverSent, noAttempts } from "./outcome.ts";
+import type { OwedEvent } from "./owed-events.ts";
 import { failedAttempt } from "./retry.ts";
 import type { VolumeRecord } from "./volume.ts";
 
 export const modifyPlace = ({ modification }: VolumeRecord): ModifyPlace => modification?.state ?? "NONE";
 
-const cellOf = (volume: VolumeRecord, event: ModifyEvent) => modifyMachine[modifyPlace(volume)][event];
+const cellOf = (volume: VolumeRecord, event: OwedEvent) => modifyMachine[modifyPlace(volume)][event];
 
 const told = (volume: VolumeRecord, at: Moment): Change => {
   const after = { ...volume, updatedAt: at.now };

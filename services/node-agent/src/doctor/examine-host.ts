@@ -3,6 +3,7 @@ import { constants } from "node:fs";
 import { access, readFile, readlink, stat } from "node:fs/promises";
 import path from "node:path";
 import { type Finding, fault, fine, warning } from "@holdfast/shared/doctor/finding";
+import { nearestThere } from "@holdfast/shared/doctor/nearest-there";
 
 /** CAP_SYS_ADMIN mounts; CAP_DAC_READ_SEARCH and CAP_SYS_PTRACE look into other mount namespaces. */
 const needed: readonly (readonly [name: string, bit: bigint])[] = [
@@ -68,11 +69,6 @@ const mountOf = (mountinfo: string, dir: string) =>
     })
     .filter(({ point }) => point === "/" || dir === point || dir.startsWith(`${point}/`))
     .reduce((best, each) => (each.point.length >= best.point.length ? each : best), { point: "", shared: false });
-
-const nearestThere = async (dir: string): Promise<string> => {
-  const found = await stat(dir).catch(() => undefined);
-  return found === undefined && dir !== "/" ? nearestThere(path.dirname(dir)) : dir;
-};
 
 const examinePropagation = async ({ proc }: HostFacts, rootDir: string): Promise<readonly Finding[]> => {
   const [own, host] = [await namespaceOf(proc, "self"), await namespaceOf(proc, "1")];

@@ -4,7 +4,8 @@ import { openStore } from "@holdfast/controller/store/open-store";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 
-export const openScaleStore = async (url: string, stateDir: string): Promise<Store> => {
+/** A store of the bench, vetted: what is measured begins where a controller may grant. */
+export const openBenchStore = async (url: string, stateDir: string): Promise<Store> => {
   const store = await openStore({
     url,
     cell: "bench",
