@@ -19,6 +19,9 @@ const drain = (change: Partial<Parameters<World["nodeCommands"]["drainNode"]>[0]
     caller,
   );
 
+/** Of a set of three: what has ended is not shown beside what lives. */
+const allAlike = (states: readonly string[]): boolean => states.length === 3 && new Set(states).size === 1;
+
 const queue = { queue: { enabled: true, deadlineMs: undefined } };
 
 describe("a drain", () => {
@@ -169,6 +172,43 @@ describe("a drain that releases", () => {
     await world.idle();
     expect(world.agents.heldOn("n1")).toEqual([]);
     expect(await world.states("web")).toEqual(["RELEASED", "RELEASED"]);
+  });
+
+  it("parts no set, wherever its controller dies, also when the node is opened again", async () => {
+    for (let skip = 0; skip < 4; skip += 1) {
+      await world.claim(`holder-${skip}`, "n2", ["data"]);
+      await world.idle();
+      const waiting = `set-${skip}`;
+      await world.claim(waiting, "n1", ["data", "more", "shared"], queue);
+      world.store.failCommits(1, skip);
+      await drain({ mode: "release" });
+      await world.drains.idle();
+      world.kill();
+      await world.nodeCommands.undrainNode({ name: "n1", reason: "" }, caller);
+      world.store.failCommits(0, 0);
+      await world.restart();
+      expect(await world.states(waiting), `queued, ${skip}`).toSatisfy(allAlike);
+      await world.release(`holder-${skip}`);
+      await world.idle();
+      expect(await world.states(waiting), `granted, ${skip}`).toSatisfy(allAlike);
+      await world.release(waiting);
+      await world.idle();
+    }
+  });
+
+  it("goes on with the rest of a set of which a member was released by its own caller", async () => {
+    await world.claim("holder", "n2", ["data"]);
+    await world.idle();
+    await world.claim("web", "n1", ["data", "more"], queue);
+    await world.commands.releaseClaims(
+      { namespace: "default", workload: "web", aliases: ["more"], claimUids: [] },
+      caller,
+    );
+    await drain({ mode: "release" });
+    await world.drains.idle();
+    await world.idle();
+    expect(await world.states("web")).toEqual(["RELEASED", "RELEASED"]);
+    expect(world.agents.heldOn("n1")).toEqual([]);
   });
 
   it("pulls nothing away that is in use: the claim stays, blocked, and the drain says why", async () => {

@@ -133,6 +133,29 @@ describe("reconciling workloads", () => {
     expect(await world.states("waits")).toEqual(["RELEASED"]);
   });
 
+  it("parts no set, wherever it is interrupted: all of it is released, or none of it", async () => {
+    for (const id of ["a", "b"]) await world.makeVolume(id);
+    for (let skip = 0; skip < 3; skip += 1) {
+      await world.claim("holder", "n2", ["a"]);
+      await world.idle();
+      const waiting = `set-${skip}`;
+      await world.claim(waiting, "n1", ["a", "b", "shared"], { queue: { enabled: true, deadlineMs: undefined } });
+      const position = await world.commands.listPosition();
+      world.store.failCommits(1, skip);
+      const first = await reconcile({ position, live: alive("holder") }).catch(() => undefined);
+      world.store.failCommits(0, 0);
+      await world.restart();
+      await world.release("holder");
+      await world.idle();
+      const states = await world.states(waiting);
+      expect(states, `interrupted at ${skip}`).toEqual(
+        first === undefined ? ["ACTIVE", "ACTIVE", "ACTIVE"] : ["RELEASED", "RELEASED", "RELEASED"],
+      );
+      await world.release(waiting);
+      await world.idle();
+    }
+  });
+
   it("keeps to its node, and to its namespace", async () => {
     await world.claim("a", "n1", ["shared"]);
     await world.claim("b", "n2", ["shared"]);

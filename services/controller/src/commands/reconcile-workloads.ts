@@ -5,17 +5,17 @@
  * token is a position in the one order of all commits, taken before the list, and each claim's creation is an event in that order.
  *
  * R1 The claims are read before the position up to which events are read: the creation of each that is younger is among those. R2 Only
- * lives that were read are released, by their uid. R3 Without the whole history since the token nothing is released.
+ * lives that were read are released, by their uid. R3 Without the whole history since the token nothing is released. R4 A set of claims is
+ * released in one commit: whoever is interrupted leaves none of which a part still waits.
  */
 import { linkSignals } from "@holdfast/shared/async/signals";
 import { HoldfastError, invalidArgument, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import { type Change, foldClaims, noChange } from "../domain/change.ts";
 import type { Claim } from "../domain/claim.ts";
-import { releaseWanted } from "../domain/claim-change.ts";
 import { checkId, checkOptionalId, type Violation } from "../domain/limits.ts";
 import type { StoredEvent } from "../domain/store-types.ts";
-import type { VolumeRecord } from "../domain/volume.ts";
+import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import type { Store } from "../ports.ts";
+import { releaseWholeSets } from "../records/release-whole-sets.ts";
 import type { VersionedVolume } from "../records/volume-decisions.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
 import type { CommandDeps } from "./command-deps.ts";
@@ -156,18 +156,6 @@ const staleClaim = ({ volume, claim }: Found): StaleClaim => ({
   createdAt: claim.createdAt,
 });
 
-const releaseThese = (
-  volume: VolumeRecord,
-  uids: ReadonlySet<string>,
-  trace: Claim["trace"],
-  at: Parameters<typeof releaseWanted>[3],
-): Change =>
-  foldClaims(
-    volume,
-    Object.values(volume.claims).filter(({ uid, goal }) => uids.has(uid) && goal === "active"), // R2
-    (found, { uid }) => releaseWanted(found, uid, trace, at),
-  );
-
 export const createWorkloadReconciliation = (
   deps: CommandDeps,
 ): Pick<Commands, "listPosition" | "reconcileWorkloads"> => ({
@@ -182,13 +170,8 @@ export const createWorkloadReconciliation = (
     const uids = new Set(stale.map(({ claim }) => claim.uid));
     const trace = traceOf(caller, clock.now());
     if (!input.dryRun) {
-      const volumes = [...new Map(stale.map(({ volume }) => [`${volume.namespace}/${volume.id}`, volume])).values()];
-      for (const volume of volumes)
-        await records.change(
-          volume,
-          (now, at) => (now.uid === volume.uid ? releaseThese(now, uids, trace, at) : noChange(now)),
-          { by: caller },
-        );
+      const volumes = new Map(stale.map(({ volume }) => [volumeKey(volume), volume])).values();
+      await releaseWholeSets(records, volumes, ({ uid }) => uids.has(uid), trace, { by: caller }); // R2, R4
     }
     return {
       released: stale.slice(0, shown).map(staleClaim),

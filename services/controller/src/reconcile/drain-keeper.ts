@@ -2,24 +2,25 @@
  * Follows drains: releases what a node had whose workloads were stopped, and tells of drains that take too long.
  *
  * K1 Only the stored drain is followed, so that a restart goes on where it was. K2 A claim that waits for the node is ended before any
- * that is there is released. K3 Nothing is forced: a release is only asked for, and time only makes the alarm louder.
+ * that is there is released. K3 Nothing is forced: a release is only asked for, and time only makes the alarm louder. K4 A set of
+ * claims is let go in one commit, so that whoever opens the node again between two finds none of which a part is left.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { every } from "@holdfast/shared/async/every";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import { isAbort } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
-import { foldClaims, noChange } from "../domain/change.ts";
 import type { Claim } from "../domain/claim.ts";
-import { releaseWanted } from "../domain/claim-change.ts";
 import type { NodeDrain } from "../domain/node.ts";
+import type { VolumeRecord } from "../domain/volume.ts";
 import type { Nodes } from "../ports.ts";
+import { releaseWholeSets } from "../records/release-whole-sets.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
 import { volumesOnNode } from "../records/volumes-on-node.ts";
 
 export interface DrainKeeperDeps {
   readonly nodes: Nodes;
-  readonly records: Pick<VolumeRecords, "list" | "change">;
+  readonly records: Pick<VolumeRecords, "list" | "changeMany">;
   readonly clock: Clock;
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -58,19 +59,17 @@ export const createDrainKeeper = ({ nodes, records, clock, log, signal, changed 
 
   const drainOf = (name: string): NodeDrain | undefined => nodes.get(name)?.record.drain;
 
-  const releaseThose = async (node: string, meant: (claim: Claim) => boolean): Promise<void> => {
-    for await (const { volume } of volumesOnNode(records, node)) {
-      const wanted = (claim: Claim): boolean => claim.node === node && claim.goal === "active" && meant(claim);
-      if (!Object.values(volume.claims).some(wanted)) continue;
-      await records.change(volume, (found, at) =>
-        drainOf(node)?.mode === "release"
-          ? foldClaims(found, Object.values(found.claims).filter(wanted), (next, claim) =>
-              releaseWanted(next, claim.uid, undefined, at),
-            )
-          : noChange(found),
-      );
-    }
+  const volumesOf = async function* (node: string): AsyncGenerator<VolumeRecord> {
+    for await (const { volume } of volumesOnNode(records, node)) yield volume;
   };
+
+  const releaseThose = async (node: string, meant: (claim: Claim) => boolean): Promise<void> =>
+    releaseWholeSets(
+      records,
+      volumesOf(node),
+      (claim) => claim.node === node && drainOf(node)?.mode === "release" && meant(claim), // K4
+      undefined,
+    );
 
   const judge = async (node: string, { deadline }: NodeDrain): Promise<void> => {
     if (deadline === undefined || clock.now() < deadline) {
