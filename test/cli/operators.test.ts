@@ -38,6 +38,8 @@ capacity: { required_bytes: 10MiB }
 capabilities: [{ attachment_mode: file-system, access_mode: single-node-writer, fs_type: ext4 }]
 `,
   "profile.yaml": "max_concurrent_calls: 8\nallowed_fs_types: [ext4, xfs]\n",
+  "place.yaml":
+    "capabilities: [{ attachment_mode: file-system, access_mode: single-node-writer }]\ntopology: { segments: { zone: a } }\n",
   "login.yaml": "user: admin\npassword: hunter2-canary\n",
   "bad-login.yaml": "user: admin\nport: 5432\n",
 };
@@ -69,6 +71,20 @@ test.skipIf(!root)("plugin list, status, profile, delete", async () => {
   await golden("plugin-status", "plugin status sim.holdfast.dev");
   await golden("plugin-profile", "plugin profile sim.holdfast.dev profile.yaml");
   await golden("plugin-delete-in-use", "plugin delete sim.holdfast.dev", 4);
+});
+
+test.skipIf(!root)("plugin list-volumes, list-snapshots, capacity: what the backend itself says", async () => {
+  await run("volume create data.yaml --id known");
+  await run("snapshot create known known-monday");
+  await golden("plugin-list-volumes", "plugin list-volumes sim.holdfast.dev");
+  await golden("plugin-list-snapshots", "plugin list-snapshots sim.holdfast.dev");
+  await golden("plugin-list-snapshots-none", "plugin list-snapshots sim.holdfast.dev --of vol-nothing");
+  await golden("plugin-capacity", "plugin capacity sim.holdfast.dev");
+  await golden("plugin-capacity-spec", "plugin capacity sim.holdfast.dev place.yaml");
+  await golden("plugin-capacity-missing", "plugin capacity nothing.example.com", 3);
+  await run("snapshot delete known-monday");
+  expect((await run("volume delete known")).code).toBe(0);
+  await golden("plugin-list-volumes-none", "plugin list-volumes sim.holdfast.dev");
 });
 
 test.skipIf(!root)("secret put, list, delete; a value is never shown", async () => {

@@ -48,6 +48,8 @@ test.skipIf(!root)("volume create, list, status, explain, label, and the same fi
 
 test.skipIf(!root)("claim create, list, status, release; a conflict names its holder", async () => {
   await run("volume create data.yaml");
+  const waited = await run("claim create web-1 data --node node-a");
+  expect([waited.code, waited.err.endsWith("… data ACTIVE\n")], waited.err).toEqual([0, true]);
   await golden("claim-create", "claim create web-1 data --node node-a");
   await golden("claim-list", "claim list --node node-a");
   await golden("claim-status", "claim status web-1 data");
@@ -77,6 +79,62 @@ test.skipIf(!root)("volume stats and detach, deregister and register", async () 
   const found = `${spec.replace("id: data", "id: found")}external_id: ${volume.external_id}\n`;
   await golden("volume-register", "volume register found.yaml", 0, { files: { "found.yaml": found } });
   expect((await run("volume delete found")).code).toBe(0);
+});
+
+test.skipIf(!root)("claim list-token and reconcile: what the scheduler still knows is left alone", async () => {
+  for (const [volume, workload] of [
+    ["one", "lost-1"],
+    ["two", "lost-2"],
+    ["three", "runs-1"],
+  ]) {
+    await run(`volume create data.yaml --id ${volume}`);
+    expect((await run(`claim create ${workload} ${volume} --node node-a`)).code).toBe(0);
+  }
+  await golden("claim-list-token", "claim list-token", 0, {}, [[/[\w-]{24,}/g, "<token>"]]);
+  const token = (await run("claim list-token")).out.trim();
+  await run("volume create data.yaml --id late");
+  expect((await run("claim create late-1 late --node node-a")).code).toBe(0);
+  const lists = {
+    "running.txt": "# what the scheduler still knows\n\nruns-1\n",
+    "elsewhere.txt": "other/runs-1\n",
+    "none.txt": "\n",
+    "bad.txt": "runs-1\nruns 2\n",
+    "worse.txt": "runs-1\nRUNS-2\n",
+  };
+  const at = { files: lists };
+  const line = (rest: string) => `claim reconcile --token ${token} ${rest}`;
+  const standing = async () => (await run("claim list --node node-a")).out;
+
+  expect((await run(line("--live none.txt"), at)).err).toContain("none.txt names no workload");
+  expect((await run(line("--node node-a"), at)).err).toContain("either --live with a list, or --none-live");
+  expect((await run(line("--live running.txt --none-live"), at)).code).toBe(2);
+  expect((await run(line("-A --live running.txt"), at)).err).toContain("--node says which");
+  expect((await run(line("--live bad.txt"), at)).err).toContain('bad.txt:2: "runs 2" has to be');
+  expect((await run(line("--live worse.txt"), at)).err).toContain('worse.txt:2: workload of "RUNS-2" must be');
+  expect((await run(line("--live elsewhere.txt"), at)).err).toContain("elsewhere.txt:1: namespace of");
+  const before = await standing();
+
+  const tokens = [[token, "<token>"]] as const;
+  await golden("claim-reconcile-dry-run", line("--node node-a --live running.txt --dry-run"), 0, at, tokens);
+  expect((await standing()).replaceAll(/\d+s ago/g, "")).toBe(before.replaceAll(/\d+s ago/g, ""));
+  const seen: string[] = [];
+  const done = await run(line("--live - --reason purged"), {
+    files: { "-": lists["running.txt"] },
+    onProgress: (text) => seen.push(text),
+  });
+  expect(done.code, done.err).toBe(0);
+  expect(done.out).toContain("claims released: 2\n");
+  expect(seen.at(-1)).toContain("of 2 workloads released");
+  const after = (await standing()).split("\n").flatMap((row) => /^(?:lost|runs|late)-\d/.exec(row)?.[0] ?? []);
+  expect(after.sort()).toEqual(["late-1", "runs-1"]);
+  await golden("claim-reconcile", line("--live running.txt"), 0, at, tokens);
+  await golden("claim-reconcile-bad-token", "claim reconcile --token nonsense --none-live", 2);
+
+  const rest = (await run("claim list-token")).out.trim();
+  const last = await run(`claim reconcile --token ${rest} --node node-a -A --none-live --json`);
+  expect(JSON.parse(last.out)).toMatchObject({ released_count: "2" });
+  expect(await standing()).toBe("no claim\n");
+  for (const volume of ["one", "two", "three", "late"]) expect((await run(`volume delete ${volume}`)).code).toBe(0);
 });
 
 test.skipIf(!root)("volume delete, and again", async () => {

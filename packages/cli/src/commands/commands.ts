@@ -4,7 +4,9 @@ import type { Command, Group } from "../frame/command.ts";
 import { backupCommands } from "./backup-commands.ts";
 import { checkPlacement } from "./check-placement.ts";
 import { createClaims, handOverClaims, listClaims, releaseClaims, statusClaim } from "./claim/claim-commands.ts";
+import { listTokenForReconcile, reconcileClaims } from "./claim/reconcile-commands.ts";
 import { drainNode, forgetNode, listNodes, statsNode, statusNode, undrainNode } from "./node/node-commands.ts";
+import { backendCapacity, listBackendSnapshots, listBackendVolumes } from "./plugin/backend-commands.ts";
 import { deletePlugin, listPlugins, profilePlugin, statusPlugin } from "./plugin/plugin-commands.ts";
 import { overrideCommands } from "./repair/override-commands.ts";
 import { reportCommands } from "./repair/report-commands.ts";
@@ -49,6 +51,8 @@ const subjects: readonly Command[] = [
   handOverClaims,
   listClaims,
   statusClaim,
+  listTokenForReconcile,
+  reconcileClaims,
   createSnapshot,
   listSnapshots,
   statusSnapshot,
@@ -67,6 +71,9 @@ const subjects: readonly Command[] = [
   statusPlugin,
   profilePlugin,
   deletePlugin,
+  listBackendVolumes,
+  listBackendSnapshots,
+  backendCapacity,
   checkPlacement,
   putSecret,
   listSecrets,

@@ -23,7 +23,8 @@ export const startProgress = (io: Io, quiet: boolean): Progress => {
   const timer = io.stderr.terminal ? setInterval(draw, tickMs) : undefined;
   return {
     say(text) {
-      if (text === last) return;
+      // A live line that nothing replaces stays until it is taken away.
+      if (text === "" || text === last) return;
       last = text;
       if (io.stderr.terminal) draw();
       else io.stderr.write(`… ${text}\n`);

@@ -39,7 +39,8 @@ const refusedSpec = (file: string, document: SpecDocument, violations: readonly 
     ),
   });
 
-const textOf = async ({ io }: Context, path: string): Promise<string> => {
+/** Of a file, or of standard input for `-`. */
+export const readText = async ({ io }: Context, path: string): Promise<string> => {
   try {
     return path === "-" ? await io.stdin() : new TextDecoder().decode(await io.readFile(path));
   } catch (error) {
@@ -59,7 +60,7 @@ export const readSpec = async <Request>(
   overrides: (json: Readonly<Record<string, JsonValue>>) => Readonly<Record<string, JsonValue>>,
 ): Promise<ReadSpec<Request>> => {
   const file = path === "-" ? "(standard input)" : path;
-  const document = readSpecDocument(await textOf(context, path));
+  const document = readSpecDocument(await readText(context, path));
   const { json, violations } = checkSpec(document, context.messages.describe(kind.type), kind.hidden);
   if (violations.length > 0) throw badSpec(file, violations);
   const request = kind.codec.decode(context.messages.toBytes(kind.type, { ...json, ...overrides(json) }));

@@ -22,7 +22,7 @@ const lineOf = (claims: readonly Claim[], goal: ClaimGoal): string => {
   const open = claims.filter(
     ({ state }) => state !== ClaimState.CLAIM_STATE_ACTIVE || goal === Goal.CLAIM_GOAL_RELEASED,
   );
-  return open
+  return (open.length === 0 ? claims : open)
     .map(
       (claim) =>
         `${claim.volume} ${claimStates.of(claim.state)}${claim.waitingFor === "" ? "" : `: ${claim.waitingFor}`}`,
@@ -88,3 +88,51 @@ export const awaitClaims = (context: Context, wanted: AwaitedClaims): Promise<re
     stop: `holdfast claim release ${wanted.workload} ${at}`,
   });
 };
+
+interface SeenOfMany extends Seen {
+  readonly before: readonly Claim[];
+  readonly over: boolean;
+  readonly line: string;
+}
+
+/** One workload after the other: all are on their way already, so whoever is looked at late is over at the first look. */
+async function* watchMany(
+  context: Context,
+  workloads: readonly ReleasedWorkload[],
+  signal: AbortSignal,
+): AsyncIterable<SeenOfMany> {
+  const before: Claim[] = [];
+  const goal = Goal.CLAIM_GOAL_RELEASED;
+  for (const [i, workload] of workloads.entries()) {
+    let last: Seen | undefined;
+    for await (const seen of watchClaims(context, { ...workload, goal }, signal)) {
+      last = seen;
+      const line = `${i} of ${workloads.length} workloads released; ${workload.workload}: ${lineOf(seen.claims, goal)}`;
+      yield { ...seen, before, over: i === workloads.length - 1, line };
+    }
+    before.push(...(last?.claims ?? []));
+  }
+}
+
+export type ReleasedWorkload = Omit<AwaitedClaims, "goal">;
+
+/** Until the claims of all these workloads are released, in the time of one wait. */
+export const awaitReleased = async (
+  context: Context,
+  what: string,
+  workloads: readonly ReleasedWorkload[],
+  look: string,
+): Promise<readonly Claim[]> =>
+  workloads.length === 0
+    ? []
+    : context.wait({
+        what,
+        watch: (signal) => watchMany(context, workloads, signal),
+        line: ({ line }) => line,
+        settled: ({ before, claims, settled, over }) => {
+          if (!settled) failIfBlocked(claims);
+          return settled && over ? [...before, ...claims] : undefined;
+        },
+        look,
+        stop: "",
+      });

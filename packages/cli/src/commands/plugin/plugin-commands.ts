@@ -13,7 +13,7 @@ import { readSpec } from "../../spec/read-spec.ts";
 import { allPages, pageSize } from "../all-pages.ts";
 import { pluginHealths, pluginRoles, supportWords } from "./plugin-words.ts";
 
-const pluginArg = { name: "plugin", help: "the plugin's name", completes: "plugin" } as const;
+export const pluginArg = { name: "plugin", help: "the plugin's name", completes: "plugin" } as const;
 
 const halfWords = (half: Plugin["controller"]): string =>
   half === undefined || half.expected === 0n ? "-" : `${half.healthy} of ${half.expected}`;

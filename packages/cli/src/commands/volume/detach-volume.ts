@@ -1,9 +1,9 @@
-import { type Claim, ClaimGoal, ReleaseClaimsResponse } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { type Claim, ReleaseClaimsResponse } from "@holdfast/shared/gen/holdfast/v1/claim";
 import type { Command } from "../../frame/command.ts";
 import { shown } from "../../frame/output.ts";
 import { tableText } from "../../frame/tables.ts";
 import { allPages, pageSize } from "../all-pages.ts";
-import { awaitClaims } from "../claim/await-claims.ts";
+import { awaitReleased } from "../claim/await-claims.ts";
 import { claimColumns } from "../claim/claim-words.ts";
 import { noWaitOption } from "../wait-options.ts";
 import { volumeArg } from "./show-volume.ts";
@@ -22,15 +22,13 @@ export const detachVolume: Command = {
     const held: Claim[] = [];
     for await (const page of allPages((pageToken) => clients.claims.listClaims({ filter, pageSize, pageToken })))
       held.push(...page.claims);
-    const released: Claim[] = [];
-    for (const { workload, uid } of held) {
-      const key = { namespace: settings.namespace, workload, claimUids: [uid] };
-      const { claims } = await clients.claims.releaseClaims({ ...key, aliases: [] });
-      released.push(
-        ...(input.flag("wait") ? await awaitClaims(context, { ...key, goal: ClaimGoal.CLAIM_GOAL_RELEASED }) : claims),
-      );
-    }
-    out.answer(shown("holdfast.v1.ReleaseClaimsResponse", ReleaseClaimsResponse, { claims: released }), () =>
+    const workloads = held.map(({ namespace, workload, uid }) => ({ namespace, workload, claimUids: [uid] }));
+    const asked: Claim[] = [];
+    for (const key of workloads) asked.push(...(await clients.claims.releaseClaims({ ...key, aliases: [] })).claims);
+    const what = `${filter.namespace}/${filter.volume} to be free on ${filter.node}`;
+    const look = `holdfast claim list --volume ${filter.volume} --node ${filter.node} --namespace ${filter.namespace}`;
+    const released = input.flag("wait") ? await awaitReleased(context, what, workloads, look) : asked;
+    out.answer(shown("holdfast.v1.ReleaseClaimsResponse", ReleaseClaimsResponse, { claims: [...released] }), () =>
       released.length === 0
         ? `nothing of ${settings.namespace}/${filter.volume} is claimed on ${filter.node}\n`
         : tableText(claimColumns(io.now()), released),
