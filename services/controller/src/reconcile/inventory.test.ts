@@ -67,7 +67,8 @@ describe("an agent that comes back", () => {
     expect(publishes()).toHaveLength(2);
   });
 
-  it("with a permit whose claim is over is told to let go", async () => {
+  /** A permit of the past reached an agent that had lost the journal of its release. */
+  const heldTooLong = async (): Promise<void> => {
     const uid = await active();
     const volume = await world.volume("data");
     const claim = volume.claims[uid];
@@ -77,18 +78,51 @@ describe("an agent that comes back", () => {
     await world.idle();
     const attachment = volume.attachments["n1"];
     if (attachment === undefined) throw new Error("no attachment");
-    // A permit of the past reached an agent that had lost the journal of its release.
     world.backend.attach(volume.externalId, "n1");
     world.agents.loseJournal("n1");
     world.agents.forgetReleases();
     const permit = { volume, claim, attachment, nodeEpoch: 1, epoch: claim.epoch, oldestLiveEpoch: claim.epoch };
     await world.agents.publish(node.record, permit, { signal: new AbortController().signal, attempt: 1 });
     expect(world.agents.mounts()).toEqual(["default/data@n1"]);
+  };
+
+  it("with a permit whose claim is over is told to let go", async () => {
+    await heldTooLong();
     world.gate.set(false);
     world.nodes.set("n1", { instance: "instance-2" });
     await world.idle();
     expect(world.agents.mounts(), "not while the store is unvetted").toEqual(["default/data@n1"]);
     world.gate.set(true);
+    await world.idle();
+    expect(world.agents.mounts()).toEqual([]);
+  });
+
+  it("[I5] with a permit whose claim is over is told again until it has let go, for no record owes it", async () => {
+    await heldTooLong();
+    const held = { kind: "pending", blocked: true } as const;
+    const told = () => world.agents.calls.filter((c) => c.startsWith("release ")).length;
+    const before = told();
+    world.agents.script("release", held, held, { kind: "dropped" });
+    world.nodes.set("n1", { instance: "instance-2" });
+    await world.idle();
+    expect(world.agents.mounts(), "something uses it").toEqual(["default/data@n1"]);
+    await world.pass(10 * 60_000);
+    expect(world.agents.mounts()).toEqual([]);
+    expect(told() - before).toBe(4);
+    const asked = () => world.agents.calls.filter((c) => c === "inventory n1").length;
+    const last = asked();
+    await world.pass(10 * 60_000);
+    expect(asked(), "and then it is left alone").toBe(last);
+  });
+
+  it("and does not tell what it holds for long is asked until it does", async () => {
+    await heldTooLong();
+    world.agents.silence("n1", true);
+    world.nodes.set("n1", { instance: "instance-2" });
+    for (let n = 0; n < 10; n += 1) await world.clock.advance(60_000);
+    expect(world.agents.mounts()).toEqual(["default/data@n1"]);
+    world.agents.silence("n1", false);
+    await world.clock.advance(60_000);
     await world.idle();
     expect(world.agents.mounts()).toEqual([]);
   });

@@ -52,13 +52,14 @@ const isOver = async (records: VolumeRecords, held: Held, uid: string, epoch: Ep
  * Compares what an agent holds with the records: what the records have ended is released there, what it should hold and does not is
  * offered again under the same permit. Only with a vetted store, because a store that has lost writes would end living claims.
  * Claims are read before the agent is asked and permits are compared with records read after it, so that neither a new grant nor
- * a release in progress is taken for a difference.
+ * a release in progress is taken for a difference. No record owes what the agent is told to let go: as long as it has not, it has to
+ * be told again (`owed`), for the agent repeats nothing by itself.
  */
 export const reconcileInventory = async (
   { records, agents, gate, log, signal }: InventoryDeps,
   node: NodeView,
-): Promise<boolean> => {
-  if (!gate.state().open) return false;
+): Promise<"shut" | "settled" | "owed"> => {
+  if (!gate.state().open) return "shut";
   const name = node.record.name;
   const expected = await expectedOn(records, name);
   const inventory = await agents.inventory(node.record, signal);
@@ -78,6 +79,7 @@ export const reconcileInventory = async (
     });
   }
 
+  let owed = 0;
   for (const { volume, uid, epoch } of held) {
     if (!(await isOver(records, volume, uid, epoch))) continue;
     const { namespace, volume: id, volumeUid, externalId, plugin } = volume;
@@ -92,12 +94,14 @@ export const reconcileInventory = async (
       epoch,
     };
     const answer = await agents.release(node.record, order, { signal, attempt: 1 });
+    if (answer.kind !== "released") owed += 1;
     log.warn("the agent held a claim that is over; it was told to let go", {
       node: name,
       volume: `${namespace}/${id}`,
       claim_uid: uid,
       answer: answer.kind,
+      ...(answer.kind === "released" ? {} : { reason: answer.reason, detail: answer.message }),
     });
   }
-  return true;
+  return owed > 0 ? "owed" : "settled";
 };

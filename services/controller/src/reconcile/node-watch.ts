@@ -35,13 +35,16 @@ const lifeOf = ({ record }: NodeView): string =>
 
 /**
  * Follows nodes: wakes what waits for one, notices publications that a reboot or a lost journal took away, and compares inventories once
- * per life of an agent. One node is looked at by one task at a time.
+ * per life of an agent; again only as long as it has not answered, or still holds what is over. One node is looked at by one task at a
+ * time.
  */
 export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
   const { nodes, records, clock, log, signal, wake } = deps;
   const lanes = createKeyedLanes();
   const reads = createLimiter({ name: "nodes", limit: readsAtOnce, maxQueued: Number.POSITIVE_INFINITY });
   const compared = new Map<string, string>();
+  /** Nodes that hold what is over, and were told to let go. */
+  const owing = new Set<string>();
   const silent = new Set<string>();
   const running = new Set<Promise<void>>();
   /** Nodes that could not be looked at, and their next try. */
@@ -68,22 +71,32 @@ export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
     if (view.live !== "suspect") silent.delete(name);
   };
 
-  const compare = async (name: string): Promise<void> => {
+  /** True: it has to be compared again, although nothing may change that tells so. */
+  const compare = async (name: string): Promise<boolean> => {
     for (let n = 1; n <= tries; n += 1) {
       const view = nodes.get(name);
-      if (view === undefined || view.live === "suspect" || compared.get(name) === lifeOf(view)) return;
+      if (view === undefined || view.live === "suspect") return false;
+      if (compared.get(name) === lifeOf(view) && !owing.has(name)) return false;
       try {
-        if (await reconcileInventory(deps, view)) compared.set(name, lifeOf(view));
-        return;
+        const found = await reconcileInventory(deps, view);
+        if (found === "shut") return false;
+        compared.set(name, lifeOf(view));
+        if (found === "owed") owing.add(name);
+        else owing.delete(name);
+        return found === "owed";
       } catch (error) {
-        if (signal.aborted || isAbort(error)) return;
+        if (signal.aborted || isAbort(error)) return false;
         log.warn("the inventory of a node could not be compared with the records", { node: name, attempt: n, error });
         if (n < tries) await clock.sleep(pauseMs * n, signal);
       }
     }
+    return true;
   };
 
-  /** A boot that nobody followed up would leave claims ACTIVE without a mount until the node changes again. */
+  /**
+   * A boot that nobody followed up would leave claims ACTIVE without a mount until the node changes again, and what is over mounted
+   * for ever.
+   */
   const lookAgain = (name: string): void => {
     const { failures } = again.get(name) ?? { failures: 0 };
     again.get(name)?.stop();
@@ -96,7 +109,10 @@ export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
     try {
       if (view !== undefined) {
         await reads.run(signal, () => wakeVolumes(view));
-        await compare(name);
+        if (await compare(name)) {
+          lookAgain(name);
+          return;
+        }
       }
       again.get(name)?.stop();
       again.delete(name);
