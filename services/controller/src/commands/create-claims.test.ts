@@ -325,6 +325,57 @@ describe("the queue", () => {
     expect(await allClaims("data")).toEqual(["data:stranger:QUEUED", "data:new:ACTIVE"]);
   });
 
+  it("is not handed over what the named holder only waits for itself", async () => {
+    for (const id of ["data", "more"]) await world.makeVolume(id);
+    await world.claim("holder", "n1", ["data"]);
+    await world.claim("waits", "n2", ["more"]);
+    await world.idle();
+    await world.claim("stranger", "n3", ["data"], queue);
+    await world.clock.advance(5);
+    await world.claim("waits", "n2", ["data"], queue);
+    const order = {
+      namespace: "default",
+      fromWorkload: "waits",
+      toWorkload: "heir",
+      toNode: "n3",
+      deadlineMs: undefined,
+      requestId: "",
+    };
+    for (const aliases of [[], ["data"], ["more", "data"]])
+      expect(await refusal(world.commands.handOver({ ...order, aliases }, caller))).toMatchObject({
+        kind: "precondition",
+        reason: "HOLDER_QUEUED",
+        metadata: { namespace: "default", volume: "data", workload: "waits", alias: "data" },
+      });
+    expect(await allClaims("data")).toEqual(["data:holder:ACTIVE", "data:stranger:QUEUED", "data:waits:QUEUED"]);
+    // What it has, it hands over.
+    const [heir] = await world.commands.handOver({ ...order, aliases: ["more"] }, caller);
+    expect(heir?.claim).toMatchObject({ workload: "heir", state: "QUEUED", after: "waits" });
+  });
+
+  it("does not follow who only waits: its place is by its own ticket", async () => {
+    await world.makeVolume("data");
+    await world.claim("holder", "n1", ["data"]);
+    await world.idle();
+    for (const [workload, node] of [
+      ["stranger", "n3"],
+      ["old", "n2"],
+    ] as const) {
+      await world.claim(workload, node, ["data"], queue);
+      await world.clock.advance(5);
+    }
+    const [next] = await world.claim("new", "n2", ["data"], { ...queue, after: ["old"] });
+    expect(next?.claim).not.toHaveProperty("after");
+    const granted: string[] = [];
+    for (const workload of ["holder", "stranger", "old"]) {
+      await world.release(workload);
+      await world.idle();
+      const [active] = (await allClaims("data")).filter((claim) => claim.endsWith("ACTIVE"));
+      granted.push(active ?? "");
+    }
+    expect(granted).toEqual(["data:stranger:ACTIVE", "data:old:ACTIVE", "data:new:ACTIVE"]);
+  });
+
   it("waits by itself only for the volume's own work", async () => {
     await world.makeVolume("data", shared);
     let letGo: () => void = () => undefined;

@@ -178,6 +178,17 @@ export const claimConflict = (
     },
   });
 
+export const holderQueued = (
+  ref: VolumeRef,
+  { workload, alias }: { readonly workload: string; readonly alias: string },
+): HoldfastError =>
+  new HoldfastError({
+    kind: "precondition",
+    reason: "HOLDER_QUEUED",
+    message: `workload ${workload} waits for volume ${volumeKey(ref)} itself (claim ${alias} is QUEUED) and has nothing to hand over there; name the aliases that it holds, or release that claim and ask with queue.enabled for the successor`,
+    metadata: { ...named(ref), workload, alias },
+  });
+
 /** Total: a new obstacle does not compile until its class is chosen. */
 const obstacleKinds: Record<Obstacle["reason"], ErrorKind> = {
   CLAIM_CONFLICT: "precondition",

@@ -1,14 +1,18 @@
+import { holds } from "../domain/claim-machine.ts";
 import { queueOf } from "../domain/grant.ts";
 import { limits } from "../domain/limits.ts";
 import { volumesOfWorkload } from "./claim-views.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import { newTicket, placeOrder, traceOf } from "./create-claims.ts";
 import type { WantedClaim } from "./decide-claims.ts";
-import { claimConflict, claimNotFound } from "./errors.ts";
+import { claimConflict, claimNotFound, holderQueued } from "./errors.ts";
 import type { Commands } from "./model.ts";
 import { validateHandOver } from "./validate-claims.ts";
 
-/** Reserves a workload's volumes for its successor: queued before all others, granted as soon as the holder is gone. */
+/**
+ * Reserves a workload's volumes for its successor: queued before all others, granted as soon as the holder is gone. Who only waits for a
+ * volume has nothing to hand over: its successor would stand before it, and before those who asked earlier.
+ */
 export const handOverCommand =
   (deps: CommandDeps): Commands["handOver"] =>
   async (input, caller) => {
@@ -17,9 +21,12 @@ export const handOverCommand =
     const now = clock.now();
     const wanted: WantedClaim[] = [];
     for (const { volume } of await volumesOfWorkload(records, input.namespace, input.fromWorkload)) {
-      const held = Object.values(volume.claims).filter(
+      const meant = Object.values(volume.claims).filter(
         (c) => c.workload === input.fromWorkload && (input.aliases.length === 0 || input.aliases.includes(c.alias)),
       );
+      const waits = meant.find((c) => c.state === "QUEUED");
+      if (waits !== undefined) throw holderQueued(volume, waits);
+      const held = meant.filter((c) => holds[c.state]);
       const reserved = queueOf(volume).find((c) => c.after !== undefined && c.workload !== input.toWorkload);
       if (held.length > 0 && reserved !== undefined)
         throw claimConflict(

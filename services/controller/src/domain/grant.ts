@@ -68,13 +68,15 @@ export const queueBefore = (a: Claim, b: Claim): number =>
 
 /**
  * Whom claims on these volumes follow: all of them alike, so that a set has one place in every queue. With a better one on some of its
- * volumes only, it and an older set could each stand before the other, and both would wait until their time is over.
+ * volumes only, it and an older set could each stand before the other, and both would wait until their time is over. Only who holds one
+ * of them is followed: with the place of a successor, who follows one that waits itself would stand before that one, and before all
+ * others that were there earlier.
  */
 export const followed = (
   volumes: readonly (VolumeRecord | undefined)[],
   after: readonly string[],
 ): string | undefined => {
-  const holders = new Set(volumes.flatMap((v) => Object.values(v?.claims ?? {}).map((c) => c.workload)));
+  const holders = new Set(volumes.flatMap((v) => (v === undefined ? [] : holdersOf(v).map((c) => c.workload))));
   return after.find((workload) => holders.has(workload));
 };
 
