@@ -1,7 +1,8 @@
 import { commands, groups } from "@holdfast/cli/commands/commands";
 import type { ArgumentSpec, Command } from "@holdfast/cli/frame/command";
 import { exitCodes } from "@holdfast/cli/frame/exit-code";
-import { defaultAddress, settingEnv } from "@holdfast/cli/frame/settings";
+import { defaultAddress } from "@holdfast/cli/frame/settings";
+import { cliEnvironment } from "@holdfast/shared/config/cli-environment";
 
 const exitWords: Readonly<Record<keyof typeof exitCodes, string>> = {
   ok: "done",
@@ -73,15 +74,15 @@ export const cliPage = (): string => {
     "## Settings",
     "",
     "An option wins over the environment, that over the file `~/.config/holdfast/config.yaml` (`--config`,",
-    "`HOLDFAST_CONFIG`), that over the default.",
+    "`HOLDFAST_CONFIG`), that over the default. The services pass these variables over: one shell may have them for both.",
     "",
     "| option | environment, and name in the file | default |",
     "|---|---|---|",
-    row(["`--address`", `\`${settingEnv.address}\`, \`address\``, `\`${defaultAddress}\``]),
-    row(["`-n, --namespace`", `\`${settingEnv.namespace}\`, \`namespace\``, "`default`"]),
-    row(["`--timeout`", `\`${settingEnv.timeout}\`, \`timeout\``, "`5m`"]),
-    row(["`--identity`", `\`${settingEnv.identity}\`, \`identity\``, "`operator/<user>`"]),
-    row(["`--colour`", `\`${settingEnv.colour}\`, \`colour\``, "`auto`; `NO_COLOR` is heeded"]),
+    row(["`--address`", `\`${cliEnvironment.address}\`, \`address\``, `\`${defaultAddress}\``]),
+    row(["`-n, --namespace`", `\`${cliEnvironment.namespace}\`, \`namespace\``, "`default`"]),
+    row(["`--timeout`", `\`${cliEnvironment.timeout}\`, \`timeout\``, "`5m`"]),
+    row(["`--identity`", `\`${cliEnvironment.identity}\`, \`identity\``, "`operator/<user>`"]),
+    row(["`--colour`", `\`${cliEnvironment.colour}\`, \`colour\``, "`auto`; `NO_COLOR` is heeded"]),
     row(["`--json`", "", "off"]),
     "",
     "## Spec files",

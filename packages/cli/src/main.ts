@@ -6,7 +6,6 @@ import os from "node:os";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import type { CheckedService } from "./frame/io.ts";
-import { configEnv, settingEnv } from "./frame/settings.ts";
 import { runCli } from "./run-cli.ts";
 
 const mainOf = (service: string): string | undefined => {
@@ -14,16 +13,10 @@ const mainOf = (service: string): string | undefined => {
   return existsSync(file) ? file : undefined;
 };
 
-/** The environment without what is not for the service: a setting that it does not know is a mistake to it. */
-const without = (isOther: (name: string) => boolean): NodeJS.ProcessEnv =>
-  Object.fromEntries(Object.entries(process.env).filter(([name]) => !isOther(name)));
-
 const runController = async (args: readonly string[]): Promise<number | undefined> => {
   const main = mainOf("controller");
   if (main === undefined) return undefined;
-  const own: readonly string[] = [...Object.values(settingEnv), configEnv];
-  const env = without((name) => own.includes(name));
-  const child = spawn(process.execPath, [main, ...args], { stdio: "inherit", env });
+  const child = spawn(process.execPath, [main, ...args], { stdio: "inherit" });
   const [code] = (await once(child, "exit")) as [number | null];
   return code ?? 130;
 };
@@ -34,7 +27,8 @@ const checkService = async (
 ): Promise<string | undefined> => {
   const main = mainOf(service);
   if (main === undefined) return undefined;
-  const env = { ...without((name) => name.startsWith("HOLDFAST_")), ...settings };
+  const others = Object.entries(process.env).filter(([name]) => !name.startsWith("HOLDFAST_"));
+  const env = { ...Object.fromEntries(others), ...settings };
   const child = spawn(process.execPath, [main, "check"], { stdio: ["ignore", "pipe", "inherit"], env });
   return await text(child.stdout);
 };

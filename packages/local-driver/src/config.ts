@@ -3,7 +3,6 @@ import { type ConfigOf, defineConfig } from "@holdfast/shared/config/config";
 import { ConfigError } from "@holdfast/shared/config/config-error";
 import { serviceSettings } from "@holdfast/shared/config/service-settings";
 import {
-  addressSetting,
   boolSetting,
   durationSetting,
   enumSetting,
@@ -13,6 +12,7 @@ import {
   pathSetting,
   type Setting,
   stringSetting,
+  tcpAddressSetting,
 } from "@holdfast/shared/config/setting";
 import type { FieldViolation } from "@holdfast/shared/errors/holdfast-error";
 import type { FsType, VolumeType } from "./domain/records.ts";
@@ -152,7 +152,7 @@ export const configSchema = defineConfig({
     default: 0,
   }),
   adminListen: optional(
-    addressSetting({
+    tcpAddressSetting({
       env: "HOLDFAST_ADMIN_LISTEN",
       doc: "Loopback address of /metrics, /healthz and /readyz; none without it.",
     }),

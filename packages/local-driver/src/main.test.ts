@@ -82,9 +82,10 @@ describe("the process", () => {
       HOLDFAST_LOCAL_SOCKET: "a.sock",
       HOLDFAST_LOCAL_NODE_ID: "",
       HOLDFAST_LOCAL_DEFAULT_FS: "zfs",
+      HOLDFAST_ADMIN_LISTEN: "unix:///run/admin.sock",
     });
     expect(await wrong.ended).toBe(78);
-    expect(wrong.output()).toContain("the settings have 3 mistakes");
+    expect(wrong.output()).toContain("the settings have 4 mistakes");
     expect(await readdir(dir)).toEqual([]);
   });
 

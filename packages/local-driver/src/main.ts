@@ -1,3 +1,4 @@
+import { warnOfCliConfig } from "@holdfast/shared/config/cli-environment";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { runUntilSignal } from "@holdfast/shared/lifecycle";
 import { createApp } from "./app.ts";
@@ -6,6 +7,7 @@ import { configSchema } from "./config.ts";
 await runUntilSignal(async (signal, run) => {
   const app = await createApp(loadConfig(configSchema, process.env));
   run.setLogger(app.log);
+  warnOfCliConfig(app.log, process.env);
   await app.start(signal);
   return app;
 });

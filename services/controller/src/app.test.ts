@@ -142,9 +142,16 @@ const startProcess = (change: Record<string, string>) => {
 
 describe("the process", () => {
   test("prints every wrong setting and ends with 78", async () => {
-    const run = startProcess({ HOLDFAST_CELL: "No!", HOLDFAST_LISTEN: "nowhere", HOLDFAST_STATEDIR: "/x" });
+    const wrong = {
+      HOLDFAST_CELL: "No!",
+      HOLDFAST_LISTEN: "nowhere",
+      HOLDFAST_STATEDIR: "/x",
+      HOLDFAST_ADMIN_LISTEN: "unix:///run/admin.sock",
+    };
+    const run = startProcess(wrong);
     expect(await run.ended).toBe(78);
-    for (const name of ["HOLDFAST_CELL", "HOLDFAST_LISTEN", "HOLDFAST_STATEDIR"]) expect(run.out()).toContain(name);
+    expect(run.out()).toContain("the settings have 4 mistakes");
+    for (const name of Object.keys(wrong)) expect(run.out()).toContain(name);
   });
 
   test("refuses an address that everybody reaches, and a state directory in use, with 78", async () => {
@@ -157,11 +164,12 @@ describe("the process", () => {
     expect(second.out()).toContain("HOLDFAST_STATE_DIR");
   });
 
-  test("is ready, and ends in order when it is asked to", async () => {
-    const run = startProcess({});
+  test("is ready, and ends in order when it is asked to, also with the command line's settings around it", async () => {
+    const run = startProcess({ HOLDFAST_ADDRESS: "127.0.0.1:1", HOLDFAST_CONFIG: "/etc/holdfast/config.yaml" });
     await expect.poll(run.out, { timeout: 20_000 }).toContain('"message":"ready"');
     run.child.kill("SIGTERM");
     expect(await run.ended).toBe(0);
     expect(run.out()).not.toContain('"level":"error"');
+    expect(run.out()).toContain("HOLDFAST_CONFIG is the command line's and was not read");
   });
 });

@@ -11,6 +11,7 @@ import {
   optional,
   pathSetting,
   stringSetting,
+  tcpAddressSetting,
 } from "@holdfast/shared/config/setting";
 import { failpointNames } from "./failpoints.ts";
 
@@ -39,7 +40,7 @@ export const configSchema = defineConfig({
     doc: "Addresses of the other controllers of this cell, which agents are told too.",
     default: [],
   }),
-  adminListen: addressSetting({
+  adminListen: tcpAddressSetting({
     env: "HOLDFAST_ADMIN_LISTEN",
     doc: "Address of /metrics, /healthz and /readyz.",
     default: "127.0.0.1:7601",

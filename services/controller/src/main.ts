@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import path from "node:path";
+import { warnOfCliConfig } from "@holdfast/shared/config/cli-environment";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { ConfigError } from "@holdfast/shared/config/config-error";
 import { printFindings } from "@holdfast/shared/doctor/print-findings";
@@ -67,6 +68,7 @@ if (word === "check") {
       kill: () => process.kill(process.pid, "SIGKILL"),
     });
     run.setLogger(app.log);
+    warnOfCliConfig(app.log, process.env);
     try {
       await app.start();
     } catch (error) {

@@ -37,6 +37,7 @@ test("every mistake is told at once", () => {
     HOLDFAST_FAILPOINTS: "agent.stage.after-journal=pause,agent.nothing=kill",
     HOLDFAST_CONTROLLERS: "here:1,nowhere",
     HOLDFAST_CONTROLERS: "a:1",
+    HOLDFAST_ADMIN_LISTEN: "unix:///run/admin.sock",
   };
   const error = (() => {
     try {
@@ -46,6 +47,7 @@ test("every mistake is told at once", () => {
     }
   })() as { violations: { field: string; description: string }[] };
   expect(error.violations.map(({ field }) => field).sort()).toEqual([
+    "HOLDFAST_ADMIN_LISTEN",
     "HOLDFAST_CONTROLERS",
     "HOLDFAST_CONTROLLERS",
     "HOLDFAST_FAILPOINTS",

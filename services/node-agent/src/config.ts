@@ -11,6 +11,7 @@ import {
   optional,
   pathSetting,
   stringSetting,
+  tcpAddressSetting,
 } from "@holdfast/shared/config/setting";
 import { defaultAllowedOptions, defaultForcedOptions } from "./domain/mount-options.ts";
 import { maxRootBytes } from "./domain/paths.ts";
@@ -137,7 +138,7 @@ export const configSchema = defineConfig({
     max: 600_000,
     default: 30_000,
   }),
-  adminListen: addressSetting({
+  adminListen: tcpAddressSetting({
     env: "HOLDFAST_ADMIN_LISTEN",
     doc: "Address of /metrics, /healthz and /readyz.",
     default: "127.0.0.1:7611",

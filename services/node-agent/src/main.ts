@@ -1,3 +1,4 @@
+import { warnOfCliConfig } from "@holdfast/shared/config/cli-environment";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { printFindings } from "@holdfast/shared/doctor/print-findings";
 import { exitCodes, runUntilSignal } from "@holdfast/shared/lifecycle";
@@ -38,6 +39,7 @@ if (word === "check") {
       },
     });
     run.setLogger(app.log);
+    warnOfCliConfig(app.log, process.env);
     await app.start(signal);
     return app;
   });

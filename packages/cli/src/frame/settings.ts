@@ -1,3 +1,4 @@
+import { cliEnvironment } from "@holdfast/shared/config/cli-environment";
 import { parseDuration } from "@holdfast/shared/config/setting";
 import { parseAddress } from "@holdfast/shared/grpc/listen-address";
 import { parse } from "yaml";
@@ -29,22 +30,13 @@ export interface GivenSettings {
 const fileKeys = ["address", "namespace", "identity", "timeout", "colour"] as const;
 type FileKey = (typeof fileKeys)[number];
 
-export const settingEnv: Readonly<Record<FileKey, string>> = {
-  address: "HOLDFAST_ADDRESS",
-  namespace: "HOLDFAST_NAMESPACE",
-  identity: "HOLDFAST_IDENTITY",
-  timeout: "HOLDFAST_TIMEOUT",
-  colour: "HOLDFAST_COLOUR",
-};
-
-export const configEnv = "HOLDFAST_CONFIG";
 export const defaultAddress = "127.0.0.1:7600";
 
 const wrong = (message: string, details: readonly string[] = []): CliFailure =>
   new CliFailure({ exitCode: exitCodes.usage, reason: "BAD_SETTING", message, details });
 
 const readConfig = async (io: Io, given: string | undefined): Promise<Partial<Record<FileKey, string>>> => {
-  const named = given ?? io.env[configEnv];
+  const named = given ?? io.env[cliEnvironment.config];
   const folder = io.env["XDG_CONFIG_HOME"] ?? `${io.home}/.config`;
   const path = named ?? `${folder}/holdfast/config.yaml`;
   let text: string;
@@ -77,7 +69,7 @@ const readConfig = async (io: Io, given: string | undefined): Promise<Partial<Re
 export const readSettings = async (io: Io, given: GivenSettings): Promise<Settings> => {
   const file = await readConfig(io, given.config);
   const of = (key: FileKey, otherwise: string): string => {
-    const env = io.env[settingEnv[key]];
+    const env = io.env[cliEnvironment[key]];
     return given[key] ?? (env === "" ? undefined : env) ?? file[key] ?? otherwise;
   };
   const mistakes: string[] = [];

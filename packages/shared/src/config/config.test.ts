@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isHoldfastError } from "../errors/holdfast-error.ts";
+import { cliEnvironment } from "./cli-environment.ts";
 import { defineConfig, loadConfig } from "./config.ts";
 import { ConfigError } from "./config-error.ts";
 import { describeConfig } from "./describe-config.ts";
@@ -22,7 +23,7 @@ import {
 const schema = defineConfig({
   listen: addressSetting({ env: "HOLDFAST_LISTEN", default: "127.0.0.1:7070", doc: "Where the API listens." }),
   maxVolumes: intSetting({ env: "HOLDFAST_MAX_VOLUMES", min: 1, max: 100, default: 10, doc: "How many." }),
-  timeout: durationSetting({ env: "HOLDFAST_TIMEOUT", min: 100, default: 30_000, doc: "How long." }),
+  timeout: durationSetting({ env: "HOLDFAST_PATIENCE", min: 100, default: 30_000, doc: "How long." }),
   store: enumSetting({ env: "HOLDFAST_STORE", values: ["redis", "sqlite"], default: "sqlite", doc: "Which | store." }),
   tracing: boolSetting({ env: "HOLDFAST_TRACING", default: false, doc: "Spans." }),
   seeds: listSetting({ env: "HOLDFAST_SEEDS", default: [], doc: "Controllers." }),
@@ -65,7 +66,7 @@ describe("loadConfig", () => {
     const config = loadConfig(schema, {
       HOLDFAST_LISTEN: "unix:/run/holdfast.sock",
       HOLDFAST_MAX_VOLUMES: "100",
-      HOLDFAST_TIMEOUT: "1m30s",
+      HOLDFAST_PATIENCE: "1m30s",
       HOLDFAST_STORE: "redis",
       HOLDFAST_TRACING: "On",
       HOLDFAST_SEEDS: "a:1, b:2,",
@@ -89,7 +90,7 @@ describe("loadConfig", () => {
     const found = mistakes({
       HOLDFAST_LISTEN: "nowhere",
       HOLDFAST_MAX_VOLUMES: "1000",
-      HOLDFAST_TIMEOUT: "30",
+      HOLDFAST_PATIENCE: "30",
       HOLDFAST_STORE: "postgres",
       HOLDFAST_TRACING: "maybe",
       HOLDFAST_MAX_VOLUME: "3",
@@ -102,9 +103,19 @@ describe("loadConfig", () => {
     expect(found).toContain('HOLDFAST_MAX_VOLUMES = "1000" may be at most 100');
     expect(found).toContain('HOLDFAST_STORE = "postgres" has to be one of redis, sqlite');
     expect(found.some((text) => text.startsWith("HOLDFAST_STATE_DIR is not set"))).toBe(true);
-    expect(found.some((text) => text.startsWith('HOLDFAST_TIMEOUT = "30" has to be a duration with a unit'))).toBe(
+    expect(found.some((text) => text.startsWith('HOLDFAST_PATIENCE = "30" has to be a duration with a unit'))).toBe(
       true,
     );
+  });
+
+  test("what is exported for the command line is no mistake; in a service's file, or misspelt, it is one", () => {
+    const exported = Object.fromEntries(Object.values(cliEnvironment).map((name) => [name, "whatever"]));
+    expect(mistakes({ ...enough, ...exported })).toEqual([]);
+    expect(mistakes({ ...enough, HOLDFAST_ADDRES: "x" })).toEqual(["HOLDFAST_ADDRES is not a setting"]);
+    const file = JSON.stringify({ HOLDFAST_ADDRESS: "127.0.0.1:7600" });
+    expect(mistakes({ ...enough, HOLDFAST_CONFIG_FILE: "/c" }, () => file)).toEqual([
+      "HOLDFAST_ADDRESS is not a setting",
+    ]);
   });
 
   test("an empty variable counts as not given", () => {
@@ -195,7 +206,7 @@ test("edit distance is a metric, and a far word has no nearest", () => {
 test("the settings describe themselves", () => {
   const table = describeConfig(schema);
   expect(table).toContain("| `HOLDFAST_MAX_VOLUMES` | integer, 1 to 100 | `10` | How many. |");
-  expect(table).toContain("| `HOLDFAST_TIMEOUT` | duration, at least 100ms | `30s` | How long. |");
+  expect(table).toContain("| `HOLDFAST_PATIENCE` | duration, at least 100ms | `30s` | How long. |");
   expect(table).toContain("| `HOLDFAST_STATE_DIR` | absolute path | **required** | Journal. |");
   expect(table).toContain("Which \\| store.");
 });
@@ -203,5 +214,7 @@ test("the settings describe themselves", () => {
 test("a schema with a foreign or doubled name does not load", () => {
   const one = boolSetting({ env: "HOLDFAST_A", default: true, doc: "" });
   expect(() => defineConfig({ a: one, b: one })).toThrow("HOLDFAST_A");
+  const ofTheCli = boolSetting({ env: "HOLDFAST_ADDRESS", default: true, doc: "" });
+  expect(() => defineConfig({ a: ofTheCli })).toThrow("HOLDFAST_ADDRESS: is the command line's");
   expect(() => defineConfig({ a: boolSetting({ env: "OTHER", default: true, doc: "" }) })).toThrow("OTHER");
 });

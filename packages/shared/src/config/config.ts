@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import type { FieldViolation } from "../errors/holdfast-error.ts";
+import { cliVariables } from "./cli-environment.ts";
 import { ConfigError } from "./config-error.ts";
 import { nearest } from "./nearest.ts";
 import type { Setting } from "./setting.ts";
@@ -29,6 +30,7 @@ export function defineConfig<const Schema extends ConfigSchema>(schema: Schema):
   const names = new Set<string>();
   for (const { env } of Object.values(schema)) {
     if (!env.startsWith(prefix) || names.has(env)) throw new Error(`${env}: has no ${prefix} or is there twice`);
+    if (cliVariables.has(env)) throw new Error(`${env}: is the command line's`);
     names.add(env);
   }
   return schema;
@@ -98,7 +100,9 @@ function refuseUnknown(
   complain: Complain,
 ): void {
   const accepted = new Set([...known, configFileName, ...settings.map((one) => one.env + fileSuffix)]);
-  const given = Object.keys(env).filter((name) => name.startsWith(prefix) && env[name] !== undefined);
+  const given = Object.keys(env).filter(
+    (name) => name.startsWith(prefix) && env[name] !== undefined && !cliVariables.has(name),
+  );
   for (const name of new Set([...given, ...Object.keys(fromFile)])) {
     if (accepted.has(name)) continue;
     const guess = nearest(name, [...accepted]);

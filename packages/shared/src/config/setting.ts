@@ -149,6 +149,14 @@ export function addressSetting(init: Common<string>): Setting<string> {
   });
 }
 
+/** For what cannot listen on a socket of the file system. */
+export function tcpAddressSetting(init: Common<string>): Setting<string> {
+  const base = addressSetting(init);
+  const parse: typeof base.parse = (text) =>
+    /^unix:/.test(text) ? { wrong: "has to be host:port; it does not listen on a unix socket" } : base.parse(text);
+  return { ...base, type: "host:port", parse };
+}
+
 function inRange(value: number, { min, max }: Range, show: (value: number) => string) {
   if (min !== undefined && value < min) return { wrong: `has to be at least ${show(min)}` };
   if (max !== undefined && value > max) return { wrong: `may be at most ${show(max)}` };
