@@ -98,6 +98,9 @@ export const cutAttempted = (record: CutRecord, outcome: Outcome<CutAnswer>, at:
   if (outcome.kind === "done") return answered(record, outcome.value, at);
   const event = eventOf(record, outcome, at);
   const { failure } = outcome;
+  // An answer has named what is there, although it could not be used: no refusal of a repeat makes it less so (I5).
+  if (record.state === "CREATING" && record.externalId !== "" && outcome.kind === "refused")
+    return record.goal === "absent" ? deleting(record, at) : held(record, failure, at, "blocked");
   switch (cellOf(record.state, event)) {
     case "stay":
       // One that is known by its id is not in doubt: the refusal is of the question, not of what was made.

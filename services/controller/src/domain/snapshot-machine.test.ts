@@ -274,6 +274,28 @@ describe("what a group's answer teaches", () => {
     expect(whole).toMatchObject({ state: "READY", answeredIds: ["snap-a", "snap-b"] });
   });
 
+  it.each([
+    ["refused for good", failing("refused", "fail")],
+    ["refused for now", failing("refused", "block")],
+  ])(
+    "[I5] and is %s afterwards, it is never forgotten: what was answered is deleted when nobody wants it",
+    (_, refusal) => {
+      const partial = cutAttempted(group, { kind: "done", value: { ...answer, snapshots: [first] } }, at) as CutRecord;
+      for (const before of [partial, cutDoubted(partial, at)]) {
+        const wanted = cutAttempted(before, refusal, at);
+        expect(wanted).toMatchObject({ state: "CREATING", externalId: "ext-x", blocked: { reason: "PLUGIN_REFUSED" } });
+        expect(mayBeGivenUp(wanted as CutRecord)).toBe(false);
+        const unwanted = cutDeleteWanted(wanted as CutRecord, undefined, at) as CutRecord;
+        expect(cutAttempted(unwanted, refusal, at)).toMatchObject({
+          state: "DELETING",
+          externalId: "ext-x",
+          answeredIds: ["snap-a"],
+          intent: { op: "delete" },
+        });
+      }
+    },
+  );
+
   it("once whole never changes: other members later are not believed", () => {
     const whole = cutAttempted(group, { kind: "done", value: answerFor(group, false) }, at) as CutRecord;
     const other = { ...answer, snapshots: [first, { ...second, externalId: "other" }] };
