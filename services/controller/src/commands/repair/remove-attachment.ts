@@ -1,3 +1,4 @@
+import { explainCommand } from "../../domain/operator-command.ts";
 import type { Orphan } from "../../domain/orphan.ts";
 import { orphanDetachWanted } from "../../domain/owed-change.ts";
 import { type Attachment, type VolumeRecord, volumeKey } from "../../domain/volume.ts";
@@ -89,6 +90,14 @@ export const removeAttachment = async (
         throw repairNotApplicable(what, "another one's", "the volume has other storage now; scan again", metadata);
       if (owns(volume, orphan))
         throw repairNotApplicable(what, "owned", "a record says that it is attached there", metadata);
+      // The call is repeated only for a volume that no node has, and the detach waits for the call: each would wait for the other.
+      if (volume.intent?.op === "expand" && volume.expansion?.onlyUnused === true)
+        throw repairNotApplicable(
+          what,
+          "being expanded",
+          `ControllerExpandVolume has no certain answer yet, and is asked only while no node has it; repeat this once it is answered (${explainCommand(volume)})`,
+          metadata,
+        );
       const nodeEpoch = deps.nodes.get(orphan.node)?.record.nodeEpoch ?? 0;
       return {
         change: orphanDetachWanted(volume, attachmentOf(volume, orphan, word, nodeEpoch), at),

@@ -4,7 +4,7 @@ import { type Orphan, OrphanKind, type ScanOrphansResponse } from "@holdfast/sha
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { codeOutcome } from "../../../../../test/support/controller/fake-listings.ts";
 import { type ServedApi, serveApi } from "../../../../../test/support/controller/served-api.ts";
-import { createWorld, plugin, type World } from "../../../../../test/support/controller/world.ts";
+import { caller, createWorld, plugin, type World } from "../../../../../test/support/controller/world.ts";
 
 let world: World;
 let api: ServedApi;
@@ -161,6 +161,36 @@ describe("RemoveOrphan", () => {
     world.backend.chance(undefined);
     await world.pass(120_000, 5_000);
     expect(Object.keys((await world.volume("data")).attachments)).toEqual(["n1"]);
+  });
+
+  test("[I6] an attachment of a volume that is expanded while unused waits for that call: neither waits for the other", async () => {
+    world.backend.setFacts({ expandsOnline: "no", expandsOffline: "yes" });
+    const { externalId } = await world.makeVolume("data");
+    await settled();
+    world.backend.attach(externalId, "n2");
+    const orphan = kindOf(orphansIn(await scan()), OrphanKind.ORPHAN_KIND_ATTACHMENT);
+    world.backend.chance((method) => (method === "expand" ? { kind: "dropped" } : undefined));
+    const capacity = { required: 5_000_000, limit: 0 };
+    await world.commands.expandVolume({ namespace: "default", id: "data", capacity, requestId: "" }, caller);
+    await world.idle();
+    expect((await world.volume("data")).intent).toMatchObject({ op: "expand" });
+    const busy = await refusal(api.repair.removeOrphan({ orphanId: orphan.id, ...words, dryRun: true }));
+    expect(busy).toMatchObject({ reason: "REPAIR_NOT_APPLICABLE", metadata: { state: "being expanded" } });
+    expect(busy.message).toContain("holdfast volume explain data");
+    // The backend knows better than the record who has it.
+    const inUse = { kind: "refused", advice: "block", code: "FAILED_PRECONDITION" } as const;
+    world.backend.chance((method) => (method === "expand" ? inUse : undefined));
+    await world.pass(120_000, 5_000);
+    await remove(orphan.id);
+    world.backend.chance(undefined);
+    await world.pass(300_000, 5_000);
+    const after = await world.volume("data");
+    expect(after).toMatchObject({ attachments: {}, capacity: { actual: 5_000_000 } });
+    expect(after.intent).toBeUndefined();
+    expect(world.backend.attachments()).toEqual([]);
+    await world.claim("job", "n1", ["data"]);
+    await world.idle();
+    expect(await world.states("job")).toEqual(["ACTIVE"]);
   });
 
   test("storage is deleted under a record of its own, whose deletion is repeated and explained like any other", async () => {
