@@ -29,7 +29,10 @@ export const createAttachCalls = (
       return outcomeFromCall(answer, call.attempt, ({ publishContext }) => done({ ...publishContext }));
     }),
 
-  /** With the secret of the publish; with its newest version where that one is refused or gone: a key may have been exchanged since. */
+  /**
+   * With the secret of the publish. Where that one is refused or gone, a key may have been exchanged since: with its newest version, and
+   * with the one that the volume refers to by now.
+   */
   async unpublish(volume, attachment, call) {
     const unpublish = (secretRef: string | undefined): Promise<Outcome<void>> =>
       calls.run(volume.plugin, secretRef, async (instance, values) => {
@@ -40,9 +43,13 @@ export const createAttachCalls = (
         });
         return outcomeFromCall(answer, call.attempt, nothing);
       });
-    const outcome = await unpublish(attachment.secretRef);
-    const newest = unpinned(attachment.secretRef);
-    return newest !== undefined && lacksSecret(outcome) ? await unpublish(newest) : outcome;
+    const { secretRef } = attachment;
+    const outcome = await unpublish(secretRef);
+    const later = new Set([unpinned(secretRef), volume.secretRefs.controllerPublish]);
+    let last = outcome;
+    for (const ref of later)
+      if (ref !== undefined && ref !== secretRef && lacksSecret(last)) last = await unpublish(ref);
+    return last;
   },
 
   async attachmentAbsent(volume, attachment, call) {

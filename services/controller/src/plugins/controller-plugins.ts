@@ -89,7 +89,7 @@ export const createControllerPlugins = (
     facts,
     names: instances.names,
     onChange: instances.onChange,
-    ...createVolumeCalls({ calls, secrets, log, ownerOf }),
+    ...createVolumeCalls({ calls, log, ownerOf }),
     ...createRegisterCalls(calls),
     ...createCapacityCalls(calls),
     ...createAttachCalls(calls),

@@ -4,12 +4,14 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import type { CallOutcome, Code } from "@holdfast/csi/outcome";
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { attachmentRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { createAttachCalls } from "./attach-calls.ts";
 import { createPluginCalls, type PluginInstance } from "./plugin-calls.ts";
 import { createRefusedCredentials } from "./refused-credentials.ts";
+import { createVolumeCalls } from "./volume-calls.ts";
 
 const clock = createManualClock();
 let dir: string;
@@ -57,24 +59,23 @@ const instance = {
 } as unknown as PluginInstance;
 
 const stored = new Map<number | undefined, string>();
-const calls = () =>
-  createAttachCalls(
-    createPluginCalls({
-      instance: () => instance,
-      another: () => false,
-      trouble: () => "",
-      secrets: createSecrets({
-        env: {},
-        stored: {
-          read: async (_name, version) => {
-            const token = stored.get(version);
-            return token === undefined ? undefined : { values: { token }, version: version ?? 2, createdAt: 0 };
-          },
+const pluginCalls = () =>
+  createPluginCalls({
+    instance: () => instance,
+    another: () => false,
+    trouble: () => "",
+    secrets: createSecrets({
+      env: {},
+      stored: {
+        read: async (_name, version) => {
+          const token = stored.get(version);
+          return token === undefined ? undefined : { values: { token }, version: version ?? 2, createdAt: 0 };
         },
-      }),
-      refused: createRefusedCredentials(clock),
+      },
     }),
-  );
+    refused: createRefusedCredentials(clock),
+  });
+const calls = () => createAttachCalls(pluginCalls());
 const signal = new AbortController().signal;
 const volume = volumeRecord([], [], { plugin: "p", externalId: "x" });
 const attachment = (secretRef?: string) =>
@@ -139,5 +140,44 @@ describe("the secret of a detach", () => {
       "ControllerUnpublishVolume new",
       "ControllerUnpublishVolume new",
     ]);
+  });
+
+  test("is the one that the volume refers to by now, where its own is refused: or nobody could ever correct it", async () => {
+    stored.set(undefined, "new").set(2, "new").set(1, "old");
+    const corrected = volumeRecord([], [], {
+      plugin: "p",
+      externalId: "x",
+      secretRefs: { controllerPublish: `file:${file}` },
+    });
+    await calls().unpublish(corrected, attachment("secret:default/s@1"), { signal, attempt: 1 });
+    await calls().unpublish(corrected, attachment("secret:default/gone@7"), { signal, attempt: 1 });
+    await calls().unpublish(corrected, attachment(`file:${file}`), { signal, attempt: 1 });
+    answer = "OK";
+    await calls().unpublish(corrected, attachment("secret:default/s@1"), { signal, attempt: 1 });
+    expect(made.map((call) => call.split(" ")[1])).toEqual(["old", "new", "first", "new", "first", "first", "old"]);
+  });
+
+  test("is sent once each of them, however often the detach is tried", async () => {
+    stored.set(undefined, "new").set(2, "new").set(1, "old");
+    const { unpublish } = calls();
+    for (const attempt of [1, 2, 3]) await unpublish(volume, attachment("secret:default/s@1"), { signal, attempt });
+    expect(made).toEqual(["ControllerUnpublishVolume old", "ControllerUnpublishVolume new"]);
+  });
+});
+
+describe("the secret of a delete", () => {
+  test("that was refused is sent again only once it is another one, as for every call", async () => {
+    const { deleteVolume } = createVolumeCalls({
+      calls: pluginCalls(),
+      log: createMemoryLogger(),
+      ownerOf: async () => undefined,
+    });
+    const leaving = volumeRecord([], [], { plugin: "p", externalId: "x", secretRefs: { delete: `file:${file}` } });
+    const first = await deleteVolume(leaving, { signal, attempt: 1 });
+    expect(first).toMatchObject({ kind: "refused", failure: { reason: "CREDENTIALS_REFUSED" } });
+    expect(await deleteVolume(leaving, { signal, attempt: 2 })).toEqual(first);
+    await put("second");
+    await deleteVolume(leaving, { signal, attempt: 3 });
+    expect(made).toEqual(["DeleteVolume first", "DeleteVolume second"]);
   });
 });

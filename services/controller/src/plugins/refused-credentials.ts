@@ -17,7 +17,6 @@ export interface RefusedCredentials {
 }
 
 interface Refusal {
-  readonly secret: string;
   readonly at: number;
   readonly outcome: CallOutcome<never>;
 }
@@ -29,15 +28,15 @@ const remembered = 10_000;
 export const createRefusedCredentials = (clock: Pick<Clock, "now">): RefusedCredentials => {
   const refusals = new Map<string, Refusal>();
 
-  const known = (key: string, secret: string): CallOutcome<never> | undefined => {
+  const known = (key: string): CallOutcome<never> | undefined => {
     const refusal = refusals.get(key);
-    return refusal?.secret === secret && clock.now() - refusal.at < patienceMs ? refusal.outcome : undefined;
+    return refusal !== undefined && clock.now() - refusal.at < patienceMs ? refusal.outcome : undefined;
   };
 
-  const learn = (key: string, secret: string, outcome: CallOutcome<unknown>): void => {
+  const learn = (key: string, outcome: CallOutcome<unknown>): void => {
     refusals.delete(key);
     if (outcome.outcome !== "refused" || !codes.has(outcome.failure.code)) return; // R1
-    refusals.set(key, { secret, at: clock.now(), outcome }); // R2
+    refusals.set(key, { at: clock.now(), outcome });
     const oldest = refusals.size > remembered ? refusals.keys().next().value : undefined;
     if (oldest !== undefined) refusals.delete(oldest); // R3
   };
@@ -50,11 +49,12 @@ export const createRefusedCredentials = (clock: Pick<Clock, "now">): RefusedCred
             ...instance,
             async call(method, request, options) {
               const { namespace = "", volume = "", node = "", attempt = 1 } = options.subject ?? {};
-              const key = JSON.stringify([plugin, method, namespace, volume, node]);
-              const before = attempt > 1 ? known(key, version) : undefined;
+              // R2: one call may be tried with several secrets in turn, and each is remembered for itself.
+              const key = JSON.stringify([plugin, method, namespace, volume, node, version]);
+              const before = attempt > 1 ? known(key) : undefined;
               if (before !== undefined) return before;
               const outcome = await instance.call(method, request, options);
-              learn(key, version, outcome);
+              learn(key, outcome);
               return outcome;
             },
           },

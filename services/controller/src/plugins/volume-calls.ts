@@ -1,28 +1,16 @@
 /** CreateVolume and DeleteVolume. */
-import type { CallOutcome } from "@holdfast/csi/outcome";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { volumeCommand } from "../domain/operator-command.ts";
 import type { Outcome } from "../domain/outcome.ts";
 import type { ContentSource, VolumeRecord, VolumeRef } from "../domain/volume.ts";
 import type { CreatedVolume } from "../domain/volume-change.ts";
 import type { CallContext, ControllerPlugins } from "../ports.ts";
-import type { Secrets } from "../secrets/secrets.ts";
 import { createdFrom, createRequest, leastBytes, placeMistake, sizeMistake } from "./convert.ts";
-import { failedFromCall, failureFrom, outcomeFromCall } from "./outcome-from-call.ts";
-import {
-  done,
-  nothing,
-  notSent,
-  type PluginCalls,
-  type PluginInstance,
-  refusedHere,
-  subjectOf,
-  unsayable,
-} from "./plugin-calls.ts";
+import { failedFromCall, outcomeFromCall } from "./outcome-from-call.ts";
+import { done, nothing, notSent, type PluginCalls, refusedHere, subjectOf, unsayable } from "./plugin-calls.ts";
 
 export interface VolumeCallsOptions {
   readonly calls: PluginCalls;
-  readonly secrets: Secrets;
   readonly log: Logger;
   /** The volume whose record stands for the storage, if any does. */
   readonly ownerOf: (storage: {
@@ -34,25 +22,25 @@ export interface VolumeCallsOptions {
 export const createVolumeCalls = (
   options: VolumeCallsOptions,
 ): Pick<ControllerPlugins, "createVolume" | "deleteVolume"> => {
-  const { calls, secrets, log, ownerOf } = options;
+  const { calls, log, ownerOf } = options;
 
-  const deleteAt = async (
-    instance: PluginInstance,
-    volume: VolumeRecord,
-    externalId: string,
-    call: CallContext,
-  ): Promise<CallOutcome<unknown>> => {
-    const values = await secrets.resolve(volume.secretRefs.delete ?? volume.secretRefs.create);
-    const request = { volumeId: externalId, secrets: { ...values } };
-    return instance.call("DeleteVolume", request, { signal: call.signal, subject: subjectOf(volume, call) });
-  };
+  const deleteAt = (volume: VolumeRecord, externalId: string, call: CallContext): Promise<Outcome<void>> =>
+    calls.run(volume.plugin, volume.secretRefs.delete ?? volume.secretRefs.create, async (instance, values) => {
+      const request = { volumeId: externalId, secrets: { ...values } };
+      const options = { signal: call.signal, subject: subjectOf(volume, call) };
+      return outcomeFromCall<unknown, void>(
+        await instance.call("DeleteVolume", request, options),
+        call.attempt,
+        nothing,
+      );
+    });
 
   /**
    * A volume that is too small is deleted again, under the intent to create that is still stored: until the delete is known to have
-   * happened the create is owed as before and finds the same volume by its name, so that it is never lost.
+   * happened the create is owed as before and finds the same volume by its name, so that it is never lost. That holds also where the
+   * delete could not be sent, for want of its secret perhaps: what was made is there (I5).
    */
   const undo = async (
-    instance: PluginInstance,
     volume: VolumeRecord,
     made: CreatedVolume,
     mistake: string,
@@ -65,9 +53,9 @@ export const createVolumeCalls = (
       external_id: made.externalId,
       mistake,
     });
-    const gone = await deleteAt(instance, volume, made.externalId, call);
-    if (gone.outcome === "done") return refusedHere(`${message}; it was deleted again`);
-    const failure = failureFrom(gone.failure);
+    const gone = await deleteAt(volume, made.externalId, call);
+    if (gone.kind === "done") return refusedHere(`${message}; it was deleted again`);
+    const { failure } = gone;
     return {
       kind: "unknown",
       failure: { ...failure, message: `${message}; deleting it again: ${failure.message}`, leaves: true },
@@ -99,15 +87,10 @@ export const createVolumeCalls = (
         // What another record stands for is not deleted for that; whoever stores the answer finds that out.
         const owner = await ownerOf({ plugin: volume.plugin, externalId: made.externalId });
         if (owner !== undefined) return done(made);
-        return isTooSmall(volume, made)
-          ? undo(instance, volume, made, mistake, call)
-          : kept(volume, made.externalId, mistake);
+        return isTooSmall(volume, made) ? undo(volume, made, mistake, call) : kept(volume, made.externalId, mistake);
       }),
 
-    deleteVolume: (volume, call) =>
-      calls.run(volume.plugin, undefined, async (instance) =>
-        outcomeFromCall(await deleteAt(instance, volume, volume.externalId, call), call.attempt, nothing),
-      ),
+    deleteVolume: (volume, call) => deleteAt(volume, volume.externalId, call),
   };
 };
 

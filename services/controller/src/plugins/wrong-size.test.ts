@@ -99,6 +99,25 @@ describe("a plugin that makes another size than was asked for", () => {
     expect(made.size).toBe(0);
   });
 
+  test("[I5] too small, and the secret to delete it cannot be had: the record knows that it left something behind", async () => {
+    actual = 9n;
+    const secretRefs = { delete: "env:HOLDFAST_NOWHERE" };
+    const capacity = { required: 10, limit: 0, actual: 0 };
+    const volume = volumeRecord([], [], { plugin: "p", name: "n", externalId: "", capacity, secretRefs });
+    const outcome = await plugins.createVolume(volume, { signal: new AbortController().signal, attempt: 1 });
+    expect(outcome).toMatchObject({
+      kind: "unknown",
+      failure: {
+        reason: "SECRET_NOT_FOUND",
+        advice: "block",
+        leaves: true,
+        message: expect.stringMatching(/made 9 bytes.*env:HOLDFAST_NOWHERE/),
+      },
+    });
+    expect(calls).toEqual(["CreateVolume"]);
+    expect([...made]).toEqual([["n", "ext-of-n"]]);
+  });
+
   test("too big: it is kept and waits for a person, as a record out of a backup may be older than its growth", async () => {
     actual = 21n;
     const outcome = await create({ required: 10, limit: 20 });
