@@ -204,6 +204,33 @@ describe("the event tail", () => {
       await expect.poll(() => seqs(tail, "aaaa", 6), { interval: 1 }).toEqual([6, 7, 8]);
     });
 
+    it("waits for the answer of a commit whose events were read first, and not for long", async () => {
+      const { redis, tail, time, read } = await started();
+      const [first, later] = [tail.sent(), tail.sent()];
+      const version = tail.arrived.version();
+      read.answer([entry(6), entry(7)]);
+      await expect.poll(() => time.pending(), { interval: 1 }).toBe(1);
+      tail.committed("aaaa", 6, own("6"));
+      first();
+      // The other is not answered in time: what was read is told as it is.
+      await time.advance(9);
+      expect(tail.recent("aaaa", 6).map(({ seq, own: ours }) => [seq, ours])).toEqual([[6, true]]);
+      await time.advance(1);
+      await expect.poll(() => tail.arrived.version(), { interval: 1 }).toBe(version + 2);
+      const told = [
+        [6, true],
+        [7, undefined],
+      ];
+      expect(tail.recent("aaaa", 6).map(({ seq, own: ours }) => [seq, ours])).toEqual(told);
+      later();
+      await expect.poll(() => time.pending(), { interval: 1 }).toBe(1);
+      await time.advance(10);
+      const next = await redis.read();
+      // Nothing of ours is on its way: nothing is waited for.
+      next.answer([entry(8)]);
+      await expect.poll(() => seqs(tail, "aaaa", 6), { interval: 1 }).toEqual([6, 7, 8]);
+    });
+
     it("takes none of another process, and ends its rest with the signal", async () => {
       const { tail, time, read } = await started();
       tail.committed("bbbb", 6, own("6"));

@@ -5,6 +5,8 @@
  * T2 The tail only wakes and caches: what it did not keep is read from the stream.
  * T3 Our own commits end a blocked read as those of others do, and teach nothing. Their events are kept as soon as they are answered,
  *    and after a read the next one waits until that has stopped for a moment, unless a number is missing: somebody else wrote.
+ * T4 The answer to a commit comes by another connection than its events, and often behind them. What was read while one of ours was
+ *    on its way is looked at once that is answered, or `restMs` later: our own would pass for somebody else's, and be learned of.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createNotifier, type Notifier } from "@holdfast/shared/async/notifier";
@@ -26,6 +28,8 @@ export interface EventTail {
   readonly arrived: Notifier;
   /** The events of this process from `seq` on, if they are among the newest; none = they have to be read, if there are any. */
   recent(runId: string, seq: number): readonly SequencedEvent[];
+  /** A commit of ours is sent. To be called when it was answered, after `committed`, or when no answer is waited for any more. */
+  sent(): () => void;
   /** A commit of ours was answered by this process; `last` is the number of its last event. */
   committed(runId: string, last: number, events: readonly EventWrite[]): void;
 }
@@ -68,6 +72,8 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
   /** When the last answer came behind which nothing was missing. */
   let heard = Number.NEGATIVE_INFINITY;
   let missing = false;
+  const unanswered = new Set<() => void>();
+  const answers = createNotifier();
 
   /** Where the stream ends now; asked for anew after each connect and each idle read, as the stream may have been replaced. */
   const restart = async ({ session, runId }: Connected): Promise<Ring> => {
@@ -99,6 +105,17 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
     }
   };
 
+  /** T4 */
+  const answered = async (): Promise<void> => {
+    const sent = [...unanswered];
+    const until = clock.monotonic() + restMs;
+    for (let left = restMs; left > 0 && sent.some((it) => unanswered.has(it)); left = until - clock.monotonic()) {
+      const version = answers.version();
+      const cancel = clock.timer(left, answers.notify);
+      await answers.wait(version, signal).finally(cancel);
+    }
+  };
+
   const readOnce = async (): Promise<void> => {
     const connected = await connection.connected();
     if (ring === undefined || ring.session !== connected.session) {
@@ -122,6 +139,7 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
     }
     const [[, entries]] = reply as [[string, unknown]];
     const events = decodeEvents(entries);
+    await answered();
     if (keep(events)) arrived.notify(); // T2
     if (restMs > 0 && events.length < mostRead) await rest(); // T3
   };
@@ -148,6 +166,13 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
       const first = ring?.events[0]?.seq;
       if (ring === undefined || first === undefined || ring.runId !== runId || seq < first) return [];
       return ring.events.slice(seq - first);
+    },
+    sent() {
+      const over = (): void => {
+        if (unanswered.delete(over)) answers.notify();
+      };
+      unanswered.add(over);
+      return over;
     },
     committed(runId, last, events) {
       if (ring === undefined || ring.runId !== runId || last <= ring.position) return;

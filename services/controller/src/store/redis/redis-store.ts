@@ -120,6 +120,7 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
     const until = clock.monotonic() + settleMs;
     let lost: CallFailure | undefined;
     for (let attempt = 1; ; attempt++) {
+      const answered = tail?.sent();
       try {
         const { runId, session } = await connection.connected();
         const args = encode({ clusterUid, runId, gen: highestGen, maxEvents });
@@ -134,6 +135,8 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
         else if (lost === undefined) throw storeUnavailable(shown, "commit", error);
         if (attempt >= maxAttempts || clock.monotonic() >= until || closing.signal.aborted)
           throw storeOutcomeUnknown(shown, wanted.opId, lost.message, lost); // R2
+      } finally {
+        answered?.();
       }
     }
   };
