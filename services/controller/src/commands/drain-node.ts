@@ -149,7 +149,7 @@ export const nodeInUse = ({ node, remaining, remainingCount, queuedCount }: Drai
   return new HoldfastError({
     kind: "precondition",
     reason: "NODE_IN_USE",
-    message: `node ${node.record.name} still has ${remainingCount} claims and attachments, and ${queuedCount} claims wait for it${what}; release them, or fence the node if it is off`,
+    message: `node ${node.record.name} still has ${remainingCount} claims and attachments, and ${queuedCount} claims wait for it${what}; release them; if the node is off: holdfast repair abandon-claim for each (fencing the node as a whole is not built yet)`,
     metadata: { node: node.record.name, namespace: first?.namespace ?? "", volume: first?.volume ?? "" },
   });
 };

@@ -49,6 +49,11 @@ interface Remedy {
 const explain = explainCommand;
 const forget = (s: Subject): string => volumeCommand("repair forget-volume", s, s.uid ?? "<uid>");
 
+const abandon = (s: Subject): string => {
+  const alias = s.alias === undefined || s.alias === s.id ? [] : [s.alias];
+  return volumeCommand("repair abandon-claim", s, s.workload ?? "<workload>", s.claimUid ?? "<uid>", ...alias);
+};
+
 /** Total: a new reason does not compile until somebody said what clears it. */
 const remedies: Record<BlockedReason, Remedy> = {
   INCOMPATIBLE: {
@@ -96,8 +101,7 @@ const remedies: Record<BlockedReason, Remedy> = {
   NODE_REPLACED: {
     missingProof: (s) =>
       `that machine ${s.machineId ?? "?"}, which was node ${s.node ?? "?"}, no longer mounts ${volumeKey(s)}`,
-    clearWith: (s) =>
-      `start that machine's agent again under its name; when it is off: ${volumeCommand("repair abandon-claim", s, s.workload ?? "<workload>", s.claimUid ?? "<uid>")}`,
+    clearWith: (s) => `start that machine's agent again under its name; when it is off: ${abandon(s)}`,
   },
   EXPAND_IN_USE: {
     missingProof: (s) =>

@@ -99,7 +99,14 @@ const replacedBlock = (
   const claim = volume.claims[uid];
   const node = claim?.node ?? "";
   const { machineId = "" } = volume.attachments[node] ?? {};
-  const subject = { ...volume, node, machineId, claimUid: uid, workload: claim?.workload ?? "" };
+  const subject = {
+    ...volume,
+    node,
+    machineId,
+    claimUid: uid,
+    workload: claim?.workload ?? "",
+    alias: claim?.alias ?? volume.id,
+  };
   return blockedBy(step, failure, subject, claim?.blocked, at.now);
 };
 

@@ -146,7 +146,7 @@ export function damagedHalt(ref: VolumeRef, damage: string): Halt {
     code: "",
     blocked: {
       missingProof: "what the agent had journalled of this volume",
-      clearWith: "restore the state directory, or fence the node",
+      clearWith: "restore the state directory (the other way out, fencing the node, is not built yet)",
     },
   };
 }

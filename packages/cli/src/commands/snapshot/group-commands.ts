@@ -13,7 +13,7 @@ import { allPages, pageSize } from "../all-pages.ts";
 import { usage } from "../option-words.ts";
 import { noWaitOption } from "../wait-options.ts";
 import { awaitSnapshot } from "./await-snapshot.ts";
-import { groupColumns, groupDetails, snapshotColumns } from "./snapshot-words.ts";
+import { forgetOption, groupColumns, groupDetails, snapshotColumns } from "./snapshot-words.ts";
 
 const groupArg = { name: "group", help: "the group's id" } as const;
 
@@ -58,12 +58,12 @@ export const deleteGroup: Command = {
   path: ["snapshot", "delete-group"],
   summary: "destroy a group with all its snapshots",
   args: [groupArg],
-  options: [noWaitOption],
+  options: [forgetOption, noWaitOption],
   examples: [{ line: "holdfast snapshot delete-group shop-monday", says: "delete it and wait until it is gone" }],
   async run(context, input) {
     const id = input.arg("group");
     const request = { namespace: context.settings.namespace, id };
-    let answer = await context.clients.snapshots.deleteSnapshotGroup(request);
+    let answer = await context.clients.snapshots.deleteSnapshotGroup({ ...request, forget: input.flag("forget") });
     if (answer.group !== undefined && input.flag("wait")) {
       const { uid } = answer.group;
       answer = await awaitSnapshot(context, {

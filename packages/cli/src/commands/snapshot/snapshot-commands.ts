@@ -13,7 +13,7 @@ import { allPages, pageSize } from "../all-pages.ts";
 import { labelsOf, optionWords } from "../option-words.ts";
 import { noWaitOption } from "../wait-options.ts";
 import { awaitSnapshot } from "./await-snapshot.ts";
-import { snapshotColumns, snapshotDetails, snapshotStates } from "./snapshot-words.ts";
+import { forgetOption, snapshotColumns, snapshotDetails, snapshotStates } from "./snapshot-words.ts";
 
 const snapshotArg = { name: "snapshot", help: "the snapshot's id", completes: "snapshot" } as const;
 
@@ -69,13 +69,13 @@ export const deleteSnapshot: Command = {
   path: ["snapshot", "delete"],
   summary: "destroy a snapshot",
   args: [snapshotArg],
-  options: [{ flags: "--uid <uid>", help: "only this life of the id" }, noWaitOption],
+  options: [{ flags: "--uid <uid>", help: "only this life of the id" }, forgetOption, noWaitOption],
   examples: [{ line: "holdfast snapshot delete data-monday", says: "delete it and wait until it is gone" }],
   async run(context, input) {
     const id = input.arg("snapshot");
     const request = { namespace: context.settings.namespace, id, uid: input.text("uid") ?? "" };
     const at = `--namespace ${request.namespace}`;
-    let answer = await context.clients.snapshots.deleteSnapshot(request);
+    let answer = await context.clients.snapshots.deleteSnapshot({ ...request, forget: input.flag("forget") });
     if (answer.snapshot !== undefined && input.flag("wait")) {
       const { uid } = answer.snapshot;
       answer = await awaitSnapshot(context, {

@@ -1,4 +1,5 @@
 import { type Snapshot, type SnapshotGroup, SnapshotState } from "@holdfast/shared/gen/holdfast/v1/snapshot";
+import type { OptionSpec } from "../../frame/command.ts";
 import type { Column, Detail } from "../../frame/tables.ts";
 import { enumWords } from "../../words/enum-words.ts";
 import { ago, ahead, moment } from "../../words/moment.ts";
@@ -6,6 +7,11 @@ import { sizeWords } from "../../words/size.ts";
 import { blockedDetails, lastErrorText, mapWords } from "../resource-words.ts";
 
 export const snapshotStates = enumWords<SnapshotState>(SnapshotState, "SNAPSHOT_STATE_");
+
+export const forgetOption: OptionSpec = {
+  flags: "--forget",
+  help: "of one that is blocked with CREATE_UNCERTAIN or BACKEND_GROUP: end its record, whatever the backend still has",
+};
 
 const stateWords = ({ state, blocked }: Snapshot | SnapshotGroup): string =>
   `${snapshotStates.of(state)}${blocked === undefined ? "" : " BLOCKED"}`;

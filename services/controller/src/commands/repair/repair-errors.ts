@@ -43,6 +43,6 @@ export const nodeBarred = (ref: VolumeRef, node: string, issuer: string): Holdfa
   new HoldfastError({
     kind: "precondition",
     reason: "NODE_BARRED",
-    message: `volume ${volumeKey(ref)} is barred on node ${node}: a call of controller ${issuer} may still arrive; holdfast repair clear-bar says that it cannot`,
+    message: `volume ${volumeKey(ref)} is barred on node ${node}: a call of controller ${issuer} may still arrive; it clears by itself when that controller is back (to say that the call cannot arrive any more is not built yet)`,
     metadata: { namespace: ref.namespace, volume: ref.id, node, issuer },
   });
