@@ -28,7 +28,7 @@ import type {
 import type { Attachment, VolumeRecord } from "./domain/volume.ts";
 import type { CreatedVolume } from "./domain/volume-change.ts";
 import type { ValidatedVolume } from "./domain/volume-registration.ts";
-import type { VolumeCondition, VolumeSample } from "./domain/volume-sample.ts";
+import type { BackendVolume, FiguresWanted, VolumeSample } from "./domain/volume-sample.ts";
 
 /**
  * The shared memory of all controllers. It compares and keeps; it decides nothing.
@@ -67,6 +67,8 @@ export interface CallContext {
   readonly attempt: number;
   /** The claim's uid, for traces; a call of the volume itself has none. */
   readonly claim?: string;
+  /** Asked last, when all else is at hand: no = it is not sent any more. */
+  readonly wanted?: () => Promise<boolean>;
   /** Told, of a publish that was done, the reference to the version of the secret that it was done with. */
   readonly usedSecret?: (pinned: string) => void;
 }
@@ -196,13 +198,6 @@ export interface PluginProfiles {
   onChange(listener: (plugin: string) => void): () => void;
 }
 
-export interface BackendVolume {
-  /** 0: it does not say. */
-  readonly capacity: number;
-  /** Absent: the plugin does not tell. */
-  readonly condition?: VolumeCondition;
-}
-
 /** The calls about snapshots, wherever the plugin runs. Secrets are resolved inside, per call, and never leave it. */
 export interface SnapshotPlugins {
   snapshotFacts(plugin: string): SnapshotFacts;
@@ -224,12 +219,6 @@ export interface AgentGateway {
   stats(node: NodeRecord, volumeUids: readonly string[], signal: AbortSignal): Promise<readonly VolumeSample[]>;
   /** Rejects when the agent does not answer. */
   inventory(node: NodeRecord, signal: AbortSignal): Promise<Inventory>;
-}
-
-export interface FiguresWanted {
-  readonly volumeUid: string;
-  /** Of a publication that the figures have to be newer than. */
-  readonly since: number;
 }
 
 /** What agents measured last of volumes on a node; asked anew when it is too old. */

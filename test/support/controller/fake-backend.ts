@@ -6,8 +6,8 @@ import type { Advice, Failure, Outcome } from "@holdfast/controller/domain/outco
 import type { Attachment, VolumeRecord } from "@holdfast/controller/domain/volume";
 import type { CreatedVolume } from "@holdfast/controller/domain/volume-change";
 import type { ValidatedVolume } from "@holdfast/controller/domain/volume-registration";
+import type { BackendVolume } from "@holdfast/controller/domain/volume-sample";
 import type {
-  BackendVolume,
   CallContext,
   ControllerPluginFacts,
   ControllerPlugins,

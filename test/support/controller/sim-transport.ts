@@ -15,7 +15,9 @@ export type WayFault =
   /** The answer is lost: the work is done. */
   | { readonly kind: "lost" }
   /** The call never arrives. */
-  | { readonly kind: "dropped" };
+  | { readonly kind: "dropped" }
+  /** It has no answer, and the plugin does the work later. */
+  | { readonly kind: "late"; readonly until: Promise<void> };
 
 export interface SimTransport extends CsiTransport {
   /** Asked before each call; for random faults. */
@@ -94,6 +96,10 @@ export const createSimTransport = (backend: Backend): SimTransport => {
       await Promise.resolve();
       if (held !== undefined) await held;
       if (how?.kind === "dropped") return failure("UNAVAILABLE", "the call never arrived");
+      if (how?.kind === "late") {
+        void how.until.then(() => begin(callOf(method, bytes)));
+        return failure("DEADLINE_EXCEEDED", "the plugin takes longer");
+      }
       if (how?.kind === "code" && how.when === "before") return failure(how.code, "as told, before the work");
       const reply = begin(callOf(method, bytes));
       if (how?.kind === "lost") return failure("DEADLINE_EXCEEDED", "the answer was lost");

@@ -22,7 +22,7 @@ import { createCutRecords } from "@holdfast/controller/records/snapshot-records"
 import { createVolumeRecords } from "@holdfast/controller/records/volume-records";
 import { createSealer } from "@holdfast/controller/secrets/sealer";
 import { createSecretRecords } from "@holdfast/controller/secrets/secret-records";
-import { createSecrets } from "@holdfast/controller/secrets/secrets";
+import { createSecrets, type Secrets } from "@holdfast/controller/secrets/secrets";
 import { createSqliteStore } from "@holdfast/controller/store/sqlite/sqlite-store";
 import { allCaps, controllerCaps, groupCaps, nodeCaps, type PluginFacts, pluginCaps } from "@holdfast/csi/capabilities";
 import { createCsiCaller } from "@holdfast/csi/csi-caller";
@@ -147,6 +147,19 @@ export const createSnapshotWorld = async (
   let facts = allYes();
   let ready = true;
   const listeners = new Set<(plugin: string) => void>();
+  let secretsHeld: Promise<void> | undefined;
+  let waitingForSecrets = 0;
+  const plainSecrets = createSecrets({ env: options.env ?? {} });
+  const slowSecrets: Secrets = {
+    ...plainSecrets,
+    async read(ref) {
+      if (secretsHeld !== undefined) {
+        waitingForSecrets += 1;
+        await secretsHeld;
+      }
+      return await plainSecrets.read(ref);
+    },
+  };
   const gate = { open: true, listeners: new Set<() => void>() };
   const learned = createLearnedLimits({ store, ids, now: clock.now });
   let lives = 0;
@@ -182,7 +195,7 @@ export const createSnapshotWorld = async (
         },
       },
       guide: { held: () => undefined },
-      secrets: createSecrets({ env: options.env ?? {} }),
+      secrets: slowSecrets,
       log,
       ownerOf: async (storage) => (await records.owner(storage))?.volume,
       announcedByNodes: () => "unknown",
@@ -276,6 +289,11 @@ export const createSnapshotWorld = async (
       ready = isReady;
       for (const listener of [...listeners]) listener(simPlugin);
     },
+    /** Whoever reads the secrets of a call waits for it. */
+    holdSecrets(until: Promise<void> | undefined) {
+      secretsHeld = until;
+    },
+    secretsHeld: () => waitingForSecrets,
     setGate(open: boolean) {
       gate.open = open;
       for (const listener of [...gate.listeners]) listener();

@@ -1,8 +1,8 @@
 import type { Claim } from "../domain/claim.ts";
 import { checkId, checkOptionalId } from "../domain/limits.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
-import type { VolumeSample } from "../domain/volume-sample.ts";
-import type { Figures, FiguresWanted } from "../ports.ts";
+import type { FiguresWanted, VolumeSample } from "../domain/volume-sample.ts";
+import type { Figures } from "../ports.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import { nodeNotFound, volumeNotFound } from "./errors.ts";
 import type { StatsQueries, VolumeFigures } from "./stats-model.ts";

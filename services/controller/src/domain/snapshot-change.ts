@@ -1,5 +1,5 @@
 import type { Moment } from "./moment.ts";
-import { type Failure, noAttempts, type Outcome } from "./outcome.ts";
+import { type Failure, neverSent, noAttempts, type Outcome } from "./outcome.ts";
 import { failedAttempt, type RetryRule, retryDelay } from "./retry.ts";
 import type { CutIntent, CutRecord, CutState } from "./snapshot.ts";
 import { type CutAnswer, readGroup, readSnapshot } from "./snapshot-answer.ts";
@@ -26,8 +26,21 @@ const entering = (record: CutRecord, state: CutState, at: Moment): CutRecord => 
   ...(record.state === state ? {} : { stateSince: at.now }),
 });
 
+/**
+ * A call that cuts and has no answer may arrive behind the delete and cut it anew: it is the backend's own matter then when. So long
+ * after one was given up, a delete that is answered is not the last one. The longest time that any call is given.
+ */
+const lateCutMs = 5 * 60_000;
+
+/** A cut that is not answered may be under way: of a life that is over, or of another controller. */
+const mayBeUnderWay = ({ intent }: CutRecord, at: Moment): boolean =>
+  intent?.op === "create" && intent.issuer !== at.issuer;
+
+const withDoubt = (record: CutRecord, at: Moment): CutRecord =>
+  mayBeUnderWay(record, at) ? { ...record, unansweredAt: at.now } : record;
+
 const deleting = (record: CutRecord, at: Moment): CutRecord => ({
-  ...entering(plain(record), "DELETING", at),
+  ...entering(plain(withDoubt(record, at)), "DELETING", at),
   goal: "absent",
   intent: intentOf("delete", at),
   attempts: noAttempts,
@@ -60,8 +73,9 @@ const failed = (record: CutRecord, { reason, message }: Failure, at: Moment): Cu
 const made = (record: CutRecord, state: "CUT" | "READY", at: Moment): CutRecord => {
   if (record.goal === "absent") return deleting(record, at);
   const polls = state === "CUT" ? record.polls + 1 : record.polls;
-  const nextTry = state === "CUT" ? at.now + retryDelay(record.polls, pollRule, at.random) : 0;
-  return { ...entering(plain(record), state, at), polls, attempts: { count: 0, nextTry } };
+  const attempts = { count: 0, nextTry: state === "CUT" ? at.now + retryDelay(record.polls, pollRule, at.random) : 0 };
+  const settled: CutRecord = { ...entering(plain(withDoubt(record, at)), state, at), polls, attempts };
+  return state === "CUT" ? { ...settled, intent: intentOf("create", at) } : settled;
 };
 
 const contradiction = (record: CutRecord, because: string): Failure => ({
@@ -94,7 +108,11 @@ const eventOf = (record: CutRecord, outcome: Exclude<Outcome<unknown>, { kind: "
 };
 
 /** The outcome of one attempt to cut, or to learn whether it is ready. */
-export const cutAttempted = (record: CutRecord, outcome: Outcome<CutAnswer>, at: Moment): CutChange => {
+export const cutAttempted = (before: CutRecord, outcome: Outcome<CutAnswer>, at: Moment): CutChange => {
+  const late = before.state === "DELETING" && before.attempts.count > 0;
+  // No answer, or one that came when a delete may have been answered already: it may be there again.
+  const inDoubt = outcome.kind === "done" ? late : outcome.kind === "unknown" && !neverSent(outcome.failure);
+  const record: CutRecord = inDoubt ? { ...before, unansweredAt: at.now } : before;
   if (outcome.kind === "done") return answered(record, outcome.value, at);
   const event = eventOf(record, outcome, at);
   const { failure } = outcome;
@@ -115,9 +133,13 @@ export const cutAttempted = (record: CutRecord, outcome: Outcome<CutAnswer>, at:
 
 /** An earlier attempt of the intent was answered, and nobody could store what: it counts as one without an answer. */
 export const cutDoubted = (record: CutRecord, at: Moment): CutRecord =>
-  record.intent === undefined || record.intent.uncertainSince !== undefined
+  record.intent === undefined
     ? record
-    : { ...record, intent: { ...record.intent, uncertainSince: at.now } };
+    : {
+        ...record,
+        unansweredAt: at.now,
+        intent: { ...record.intent, uncertainSince: record.intent.uncertainSince ?? at.now },
+      };
 
 /** Nothing can be asked now: what it waits for is shown, and nothing else changes, least of all the doubt. */
 export const cutWaits = (record: CutRecord, why: string, at: Moment): CutRecord =>
@@ -143,10 +165,26 @@ export const cutDeleteWanted = (record: CutRecord, trace: CutRecord["trace"], at
   }
 };
 
+/** Deleted, and once more when whatever may still cut it anew has had its time (I5). */
+const deletedOnce = (record: CutRecord, at: Moment): CutChange => {
+  if (record.unansweredAt === undefined || at.now >= record.unansweredAt + lateCutMs) return null;
+  // Of a wall clock that was set back since: it is waited for from now on.
+  const unansweredAt = Math.min(record.unansweredAt, at.now);
+  const message = `it was deleted, and is deleted once more: a call to plugin ${record.plugin} that cuts it had no answer and may still arrive`;
+  const lastError = { reason: "CUT_UNANSWERED", message, at: at.now };
+  const { blocked: _b, ...rest } = record;
+  return {
+    ...(rest as CutRecord),
+    unansweredAt,
+    attempts: { count: record.attempts.count + 1, nextTry: unansweredAt + lateCutMs, lastError },
+    updatedAt: at.now,
+  };
+};
+
 /** The outcome of one attempt to delete. Whatever is not known to be gone is still there. */
 export const cutDeleteAttempted = (record: CutRecord, outcome: Outcome<void>, at: Moment): CutChange => {
   const cell = cellOf(record.state, outcome.kind === "done" ? "deleted" : "not_deleted");
-  if (cell === "gone") return null;
+  if (cell === "gone") return deletedOnce(record, at);
   if (cell !== "stay" || outcome.kind === "done") return record;
   const blocked = outcome.kind === "refused" || outcome.failure.advice === "block";
   return held(record, outcome.failure, at, blocked ? "blocked" : "again");

@@ -39,7 +39,10 @@ interface CutBase extends VolumeRef {
   readonly cutAt: number;
   readonly state: CutState;
   readonly goal: "present" | "absent";
+  /** While it is CUT it is that of the next question whether it is ready, which cuts it anew where there is none. */
   readonly intent?: CutIntent;
+  /** When a call that cuts was last known to be without an answer: it may still arrive, also behind a delete. */
+  readonly unansweredAt?: number;
   readonly attempts: Attempts;
   /** How often the plugin answered that it is cut and not ready. */
   readonly polls: number;

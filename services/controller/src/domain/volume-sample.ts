@@ -23,3 +23,17 @@ export interface VolumeSample {
   /** Why it could not be measured anew; what was measured before stands beside it. */
   readonly error?: LastError & { readonly method?: string };
 }
+
+/** What the backend says of a volume. */
+export interface BackendVolume {
+  /** 0: it does not say. */
+  readonly capacity: number;
+  /** Absent: the plugin does not tell. */
+  readonly condition?: VolumeCondition;
+}
+
+export interface FiguresWanted {
+  readonly volumeUid: string;
+  /** Of a publication that the figures have to be newer than. */
+  readonly since: number;
+}

@@ -97,9 +97,17 @@ export const createSnapshotCalls = ({ calls, secrets, standing }: SnapshotCallsO
   },
 
   cut: (record, call) =>
-    calls.run(record.plugin, secretFor(record.secretRefs, "create"), (instance, values) =>
-      record.kind === "group" ? cutGroup(instance, record, values, call) : cutOne(instance, record, values, call),
-    ),
+    calls.run(record.plugin, secretFor(record.secretRefs, "create"), async (instance, values) => {
+      // Reading the secret may have taken long.
+      if ((await call.wanted?.()) === false)
+        return notSent(
+          "ABORTED",
+          `${record.kind} ${volumeKey(record)} was to be deleted before plugin ${record.plugin} was asked`,
+        );
+      return record.kind === "group"
+        ? await cutGroup(instance, record, values, call)
+        : await cutOne(instance, record, values, call);
+    }),
 
   deleteCut: (record, call) =>
     calls.run(record.plugin, secretFor(record.secretRefs, "delete"), async (instance, values) => {

@@ -178,10 +178,17 @@ const chanceFrom = (seed: number) => {
   };
 };
 
+const cutting: ReadonlySet<CsiMethod> = new Set(["CreateSnapshot", "CreateVolumeGroupSnapshot"]);
 const failing = codes.filter((code) => code !== "OK");
 
 /** Every code, as a plugin may answer it: work that was done is never refused, and nothing is called gone that is there. */
-const faultFor = (method: CsiMethod, random: () => number): WayFault | undefined => {
+const faultFor = (
+  method: CsiMethod,
+  random: () => number,
+  later: (ms: number) => Promise<void>,
+): WayFault | undefined => {
+  // Given up, and done at the backend all the same, whatever happened to the snapshot since.
+  if (cutting.has(method) && random() < 0.2) return { kind: "late", until: later(Math.round(random() * 200_000)) };
   const word = random();
   if (word < 0.25) return { kind: "lost" };
   if (word < 0.5) return { kind: "dropped" };
@@ -191,6 +198,7 @@ const faultFor = (method: CsiMethod, random: () => number): WayFault | undefined
   return { kind: "code", code, when: outcome === "unknown" && random() < 0.5 ? "after" : "before" };
 };
 
+const never = new Promise<void>(() => undefined);
 const all = { namespace: "default", volume: "", plugin: "", group: "", states: [], blocked: false, labels: {} };
 const cutsOf = async (world: SnapshotWorld) => {
   const singles = await world.snapshots.listSnapshots(all, { size: 100, after: undefined });
@@ -252,9 +260,11 @@ it("[I4] [I5] [I6] snapshots, groups and copies in any order, with every code an
       async (ops, { seed, rate }, snapshotPolls) => {
         const random = chanceFrom(seed);
         const world = await createSnapshotWorld({ storage: { snapshotPolls }, random });
+        const over = new AbortController();
+        const later = (ms: number) => world.clock.sleep(ms, over.signal).catch(() => never);
         try {
           for (const id of ["a", "b"]) await world.makeVolume(id, unsized);
-          world.transport.chance((method) => (random() < rate ? faultFor(method, random) : undefined));
+          world.transport.chance((method) => (random() < rate ? faultFor(method, random, later) : undefined));
           for (const op of ops) {
             await run(world, op);
             await world.idle();
@@ -275,6 +285,7 @@ it("[I4] [I5] [I6] snapshots, groups and copies in any order, with every code an
           expect([...made.values()].filter(({ name }) => !known.has(name))).toEqual([]);
           expect(world.size()).toBe(0);
         } finally {
+          over.abort();
           await world.close();
         }
       },

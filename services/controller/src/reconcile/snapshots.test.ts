@@ -1,9 +1,11 @@
+import type { CsiMethod } from "@holdfast/csi/methods";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   createSnapshotWorld,
   type SnapshotWorld,
   simPlugin,
 } from "../../../../test/support/controller/snapshot-world.ts";
+import { cutKinds } from "../domain/snapshot.ts";
 
 let world: SnapshotWorld;
 
@@ -66,8 +68,84 @@ describe("a snapshot", () => {
     expect(await world.remove("snapshot", "s1")).toBe(false);
     world.transport.chance(undefined);
     await world.pass(minute);
+    expect(snapshots()).toEqual([]);
+    // And once more, for the call that had no answer.
+    await world.pass(5 * minute, 5_000);
     expect(await world.now("snapshot", "s1")).toBeUndefined();
     expect(snapshots()).toEqual([]);
+  });
+
+  /** The next call of the method has no answer, and reaches the storage when it is told to. */
+  const lateOnce = (wanted: CsiMethod) => {
+    let arrive: () => void = () => undefined;
+    const until = new Promise<void>((resolve) => (arrive = resolve));
+    let used = false;
+    world.transport.chance((method) => {
+      if (method !== wanted || used) return undefined;
+      used = true;
+      return { kind: "late", until };
+    });
+    return { arrive, used: () => used };
+  };
+
+  it.each(cutKinds)(
+    "[I5] a question whether a %s is ready that arrives after its delete leaves nothing",
+    async (kind) => {
+      await (kind === "group" ? world.group("s1", { m1: "data" }) : world.snapshot("s1", "data"));
+      expect(await world.now(kind, "s1")).toMatchObject({ state: "CUT" });
+      const late = lateOnce(kind === "group" ? "CreateVolumeGroupSnapshot" : "CreateSnapshot");
+      for (let n = 0; n < 60 && !late.used(); n += 1) await world.pass(1_000);
+      expect(late.used()).toBe(true);
+      expect(await world.remove(kind, "s1")).toBe(false);
+      expect(snapshots()).toEqual([]);
+      late.arrive();
+      await world.idle();
+      expect(snapshots()).toHaveLength(1);
+      expect(await world.now(kind, "s1")).toMatchObject({
+        state: "DELETING",
+        attempts: { lastError: { reason: "CUT_UNANSWERED" } },
+      });
+      await world.pass(6 * minute, 5_000);
+      expect(snapshots()).toEqual([]);
+      expect(await world.now(kind, "s1")).toBeUndefined();
+      expect(world.size()).toBe(0);
+    },
+  );
+
+  it("[I5] so does one that was under way when its controller died", async () => {
+    await world.snapshot("s1", "data");
+    const late = lateOnce("CreateSnapshot");
+    world.killAt("controller.cut.after-call");
+    for (let n = 0; n < 60 && world.alive; n += 1) await world.pass(1_000);
+    expect([late.used(), world.alive]).toEqual([true, false]);
+    await world.restart();
+    await world.remove("snapshot", "s1");
+    expect(snapshots()).toEqual([]);
+    late.arrive();
+    await world.idle();
+    expect(snapshots()).toHaveLength(1);
+    await world.pass(6 * minute, 5_000);
+    expect(snapshots()).toEqual([]);
+    expect(await world.now("snapshot", "s1")).toBeUndefined();
+  });
+
+  it("is not asked whether it is ready once its delete is wanted, also when that is known only while the secret is read", async () => {
+    await world.snapshot("s1", "data");
+    const asked = world.calls("CreateSnapshot").length;
+    let read: () => void = () => undefined;
+    world.holdSecrets(new Promise<void>((resolve) => (read = resolve)));
+    for (let n = 0; n < 60 && world.secretsHeld() === 0; n += 1) await world.clock.advance(1_000);
+    expect(world.secretsHeld()).toBe(1);
+    void world.remove("snapshot", "s1");
+    await world.clock.advance(10);
+    expect(await world.now("snapshot", "s1")).toMatchObject({ state: "DELETING" });
+    world.holdSecrets(undefined);
+    read();
+    await world.idle();
+    expect(world.calls("CreateSnapshot")).toHaveLength(asked);
+    expect(snapshots()).toEqual([]);
+    // Nothing was sent, and nothing is in doubt for it.
+    expect(await world.now("snapshot", "s1")).toBeUndefined();
   });
 
   it("that was refused is FAILED and goes without a call; one in doubt is blocked until a person gives it up", async () => {

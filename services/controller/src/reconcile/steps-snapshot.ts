@@ -78,7 +78,8 @@ const cut = async (deps: CutStepDeps, record: CutRecord, traceId: string | undef
     // An earlier call of this life was answered, and nobody could store what: a refusal now proves nothing (I5).
     before = now.intent !== undefined && unstored.get(key) === now.intent.opId;
     if (now.intent !== undefined) unstored.set(key, now.intent.opId);
-    return settle(deps, "cut", () => plugins.cut(now, { signal, attempt: now.attempts.count + 1 }));
+    const wanted = async (): Promise<boolean> => (await currentOf(deps, record)) !== undefined;
+    return settle(deps, "cut", () => plugins.cut(now, { signal, attempt: now.attempts.count + 1, wanted }));
   });
   if (outcome === undefined) return false;
   const store = (result: Outcome<CutAnswer>) =>
