@@ -1,4 +1,5 @@
 import type { Attachment, OwedCall, VolumeRecord } from "../domain/volume.ts";
+import { attemptsFinding, blockedFinding } from "./blocked-finding.ts";
 import type { AttachmentExplanation } from "./model.ts";
 
 /** How the attachments of a volume stand, for people. */
@@ -41,15 +42,9 @@ export const attachmentFindings = (volume: VolumeRecord): readonly string[] =>
     const name = `The attachment to node ${attachment.node}`;
     const { blocked, attempts } = owed;
     return [
-      ...(blocked === undefined
-        ? []
-        : [`${name} is blocked (${blocked.reason}): ${blocked.message}; missing: ${blocked.missingProof}.`]),
+      ...blockedFinding(name, blocked),
       `${name} is ${attachment.state}: ${because(volume, attachment)}.`,
-      ...(attempts.lastError === undefined
-        ? []
-        : [
-            `${name}: the last of ${attempts.count} attempts ended with ${attempts.lastError.reason}: ${attempts.lastError.message}.`,
-          ]),
+      ...attemptsFinding(name, attempts, blocked),
     ];
   });
 

@@ -158,6 +158,7 @@ describe("what cannot go on by itself", () => {
     const told = findings.join("\n");
     expect(told).toContain(`is blocked (${reason}): ${blocked.message}`);
     expect(told).toContain(`missing: ${blocked.missingProof}`);
+    expect(told.split(blocked.message), "it is said once").toHaveLength(2);
     // Whose claims they are is known here, and said in place of where to find them.
     const release = "holdfast claim release job data --namespace default";
     expect(nextActions).toContain(reason === "EXPAND_IN_USE" ? release : blocked.clearWith);
@@ -241,9 +242,22 @@ describe("what waits", () => {
     expect(findings).toEqual([
       "Snapshot default/monday is blocked (PLUGIN_REFUSED): no room; missing: room.",
       "Snapshot default/monday is CREATING and holds on to the volume: CreateSnapshot.",
-      "Snapshot default/monday: the last of 3 attempts ended with OUT_OF_RANGE: no room.",
+      "Snapshot default/monday: the last of 3 attempts ended with OUT_OF_RANGE.",
     ]);
     expect(actions).toEqual(["make room"]);
+  });
+
+  test("a growth that a node refuses is told once, with the node and the number of attempts", async () => {
+    await used();
+    world.agents.script("expand", { kind: "code", code: "FAILED_PRECONDITION" });
+    await expand(5_000_000);
+    await world.pass(3_000);
+    const { findings } = await world.commands.explainVolume({ namespace: "default", id: "data" });
+    const { message = "?" } = (await world.volume("data")).growth?.nodes["n1"]?.blocked ?? {};
+    const about = findings.filter((line) => line.includes("growth"));
+    expect(about[0]).toContain(message);
+    expect(about.join("\n").split(message)).toHaveLength(2);
+    expect(about[1]).toMatch(/on node n1: the last of \d+ attempts ended with \w+\.$/);
   });
 
   test("an expansion that is refused for now says which step and which node", async () => {

@@ -4,6 +4,7 @@ import { isModifying } from "../domain/modification.ts";
 import { releaseCommand } from "../domain/operator-command.ts";
 import type { Attempts, Blocked } from "../domain/outcome.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
+import { attemptsFinding, blockedFinding } from "./blocked-finding.ts";
 
 /** How the changes of a volume stand that were asked for, for people. */
 
@@ -13,14 +14,8 @@ interface Part {
 }
 
 const trouble = (what: string, { attempts, blocked }: Part): readonly string[] => [
-  ...(blocked === undefined
-    ? []
-    : [`${what} is blocked (${blocked.reason}): ${blocked.message}; missing: ${blocked.missingProof}.`]),
-  ...(attempts.lastError === undefined
-    ? []
-    : [
-        `${what}: the last of ${attempts.count} attempts ended with ${attempts.lastError.reason}: ${attempts.lastError.message}.`,
-      ]),
+  ...blockedFinding(what, blocked),
+  ...attemptsFinding(what, attempts, blocked),
 ];
 
 const stepOf = (volume: VolumeRecord, state: "WANTED" | "CALLING" | "UNCERTAIN", op: "expand" | "modify"): string => {

@@ -1,6 +1,7 @@
 import type { CutRecord, CutState } from "../domain/snapshot.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import type { CutRecords } from "../records/snapshot-records.ts";
+import { attemptsFinding, blockedFinding } from "./blocked-finding.ts";
 
 /** How the snapshots stand that still need the volume, for people. */
 export interface CutsExplained {
@@ -23,15 +24,9 @@ const findingsOf = (record: CutRecord): readonly string[] => {
   const name = `${record.kind === "group" ? "Snapshot group" : "Snapshot"} ${volumeKey(record)}`;
   const { blocked, attempts } = record;
   return [
-    ...(blocked === undefined
-      ? []
-      : [`${name} is blocked (${blocked.reason}): ${blocked.message}; missing: ${blocked.missingProof}.`]),
+    ...blockedFinding(name, blocked),
     `${name} is ${record.state} and holds on to the volume: ${stepIn[record.state](record)}.`,
-    ...(attempts.lastError === undefined
-      ? []
-      : [
-          `${name}: the last of ${attempts.count} attempts ended with ${attempts.lastError.reason}: ${attempts.lastError.message}.`,
-        ]),
+    ...attemptsFinding(name, attempts, blocked),
   ];
 };
 

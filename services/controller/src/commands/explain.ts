@@ -4,6 +4,7 @@ import { type GrantFacts, inTheWay, obstacleTo } from "../domain/grant.ts";
 import { releaseCommand, volumeCommand } from "../domain/operator-command.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import { createGrantFacts, type GrantFactsOf } from "../records/grant-facts.ts";
+import { attemptsFinding, blockedFinding } from "./blocked-finding.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import { volumeNotFound } from "./errors.ts";
 import { attachmentActions, attachmentCallsOwed, attachmentFindings, explainAttachment } from "./explain-attachment.ts";
@@ -54,22 +55,15 @@ const callsOwed = (volume: VolumeRecord): boolean =>
 
 const volumeFindings = (volume: VolumeRecord, trouble: string): readonly string[] => {
   const name = `volume ${volumeKey(volume)}`;
-  const error = volume.attempts.lastError;
   return [
-    ...(volume.blocked === undefined
-      ? []
-      : [
-          `${name} is blocked (${volume.blocked.reason}): ${volume.blocked.message}; missing: ${volume.blocked.missingProof}.`,
-        ]),
+    ...blockedFinding(name, volume.blocked),
     ...(volume.failure === undefined ? [] : [`${name} failed (${volume.failure.reason}): ${volume.failure.message}.`]),
     `${name} is ${volume.state}${volume.goal === "absent" ? ", and its deletion is wanted" : ""}.`,
     ...(isUnbound(volume)
       ? [`${name} is made once a claim says for which node; nothing was asked of its plugin yet.`]
       : []),
     ...(trouble === "" ? [] : [`${name} waits for its plugin: ${trouble}.`]),
-    ...(error === undefined || volume.state === "AVAILABLE"
-      ? []
-      : [`The last of ${volume.attempts.count} attempts ended with ${error.reason}: ${error.message}.`]),
+    ...(volume.state === "AVAILABLE" ? [] : attemptsFinding(name, volume.attempts, volume.blocked)),
     ...changeFindings(volume),
     ...attachmentFindings(volume),
     ...volume.bars.map((b) => `Node ${b.node} is barred: an old call of controller ${b.issuer} may still arrive.`),
@@ -87,13 +81,9 @@ const claimFindings = ({
   const name = `Claim ${claim.alias} of workload ${claim.workload} on node ${claim.node}`;
   const tail = waits === "" ? step : `${step}; waits for: ${waits}`;
   return [
-    ...(blocked === undefined
-      ? []
-      : [`${name} is blocked (${blocked.reason}): ${blocked.message}; missing: ${blocked.missingProof}.`]),
+    ...blockedFinding(name, blocked),
     `${name} is ${claim.state}: ${tail}.`,
-    ...(lastError === undefined
-      ? []
-      : [`${name}: the last of ${attempts} attempts ended with ${lastError.reason}: ${lastError.message}.`]),
+    ...attemptsFinding(name, { count: attempts, lastError }, blocked),
   ];
 };
 
