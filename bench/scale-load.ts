@@ -37,7 +37,7 @@ const plain = (id: string): VolumeRecord => ({
 });
 
 /** Claimed, attached and mounted, as most volumes are. */
-const taken = (index: number, nodes: number): VolumeRecord => {
+export const takenVolume = (index: number, nodes: number): VolumeRecord => {
   const [id, node] = [takenName(index), nodeName(index % nodes)];
   const uid = `5e0d3c9a-6b77-4c1d-9e7a-${String(index).padStart(12, "0")}`;
   const claim = claimRecord(uid, {
@@ -48,7 +48,12 @@ const taken = (index: number, nodes: number): VolumeRecord => {
     state: "ACTIVE",
     epoch: { gen: 1, ctr: 1 },
     set: [{ namespace: "default", volume: id, uid }],
-    publication: { hostPath: `/var/lib/holdfast/mounts/${uid}`, mountId: 1000 + index, bootId: "b", journalUid: "j" },
+    publication: {
+      hostPath: `/var/lib/holdfast/mounts/${uid}`,
+      mountId: 1000 + index,
+      bootId: `boot-${node}-1`,
+      journalUid: `journal-${node}-1`,
+    },
   });
   const volume = plain(id);
   return {
@@ -74,7 +79,7 @@ const commitAll = async (store: Store, writes: readonly RecordWrite[]): Promise<
 export const loadVolumes = async (store: Store, { volumes, nodes }: ScaleSize): Promise<void> => {
   const group = 2_000;
   for (let from = 0; from < volumes; from += group) {
-    const some = Array.from({ length: Math.min(group, volumes - from) }, (_, i) => taken(from + i, nodes));
+    const some = Array.from({ length: Math.min(group, volumes - from) }, (_, i) => takenVolume(from + i, nodes));
     await commitAll(
       store,
       some.map((volume) => encodeVolume(volume, 0, 0).write),

@@ -87,7 +87,13 @@ const sideOf = async (dir: string, redis: BenchRedis, size: ScaleSize): Promise<
   await store.close();
 
   const file = path.join(import.meta.dirname, "scale-main.ts");
-  const command: readonly [string, ...string[]] = [process.execPath, file, redis.url, stateDir, String(size.nodes)];
+  const command: readonly [string, ...string[]] = [
+    process.execPath,
+    file,
+    redis.url,
+    stateDir,
+    ...[size.volumes, size.nodes].map(String),
+  ];
   const controller: ManagedProcess = startProcess({ name: `controller of ${size.volumes}`, command });
   const line = await controller.line((one) => one["message"] === "ready", "its line `ready`");
   const channel = createChannel(String(line["address"]));

@@ -4,7 +4,7 @@ import type { Claim } from "@holdfast/controller/domain/claim";
 import { compareEpochs, type Epoch } from "@holdfast/controller/domain/epoch";
 import type { GrowAnswer } from "@holdfast/controller/domain/growth-change";
 import type { Inventory, PublishAnswer, ReleaseAnswer } from "@holdfast/controller/domain/permit";
-import { volumeKey } from "@holdfast/controller/domain/volume";
+import { type VolumeRecord, volumeKey } from "@holdfast/controller/domain/volume";
 import type { VolumeSample } from "@holdfast/controller/domain/volume-sample";
 import type { AgentGateway } from "@holdfast/controller/ports";
 
@@ -52,6 +52,8 @@ export interface FakeAgents extends AgentGateway {
   measure(make: ((node: string, volumeUid: string) => Partial<VolumeSample>) | undefined): void;
   /** A mount that no journal explains. */
   leaveMount(node: string, path: string): void;
+  /** Every claim of the volume that is ACTIVE was granted and mounted before the test began. */
+  hold(volume: VolumeRecord): void;
   /** The agent holds the volume, whatever the records say. */
   holdFor(node: string, externalId: string, volumeUid: string): void;
   /** Stats are answered when it resolves. */
@@ -72,6 +74,8 @@ const epochText = (e: Epoch) => `${e.gen}.${e.ctr}`;
 
 export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents => {
   const held = new Map<string, Map<string, Held>>();
+  /** The same by volume: who else has it mounted is asked at every mount, however many nodes there are. */
+  const ofVolume = new Map<string, Set<Held>>();
   const floors = new Map<string, Epoch>();
   const dead = new Set<string>();
   const silent = new Set<string>();
@@ -93,11 +97,28 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
   };
 
   const all = () => [...held].flatMap(([node, claims]) => [...claims.values()].map((h) => ({ node, ...h })));
+
+  const drop = (node: string, uid: string): void => {
+    const known = on(node).get(uid);
+    if (known === undefined) return;
+    on(node).delete(uid);
+    const others = ofVolume.get(known.volumeUid);
+    others?.delete(known);
+    if (others?.size === 0) ofVolume.delete(known.volumeUid);
+  };
+
+  const put = (node: string, next: Held): void => {
+    drop(node, next.claim.uid);
+    on(node).set(next.claim.uid, next);
+    const others = ofVolume.get(next.volumeUid) ?? new Set();
+    ofVolume.set(next.volumeUid, others.add(next));
+  };
+
   const fault = (method: AgentMethod) => scripts.get(method)?.shift() ?? pick?.(method);
 
   const mount = (node: string, next: Held): void => {
-    for (const other of all())
-      if (other.mounted && other.volumeUid === next.volumeUid && other.claim.uid !== next.claim.uid) {
+    for (const other of ofVolume.get(next.volumeUid) ?? [])
+      if (other.mounted && other.claim.uid !== next.claim.uid) {
         const why = accessConflict(next.claim, other.claim);
         if (why !== undefined)
           violations.push(
@@ -107,7 +128,7 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
     if (attaches() && !attached(next.externalId, node))
       violations.push(`[I5] ${next.volume} mounted on ${node} without attachment`);
     next.mounted = true;
-    on(node).set(next.claim.uid, next);
+    put(node, next);
   };
 
   const publish: AgentGateway["publish"] = async ({ name }, permit, { signal }) => {
@@ -129,7 +150,7 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
     if (floor === undefined || compareEpochs(permit.oldestLiveEpoch, floor) > 0)
       floors.set(pair, permit.oldestLiveEpoch);
     if (how?.kind === "not-mounted") {
-      on(name).delete(uid);
+      drop(name, uid);
       dead.add(`${pair}/${epochText(permit.epoch)}`);
       return {
         kind: "not-mounted",
@@ -185,7 +206,7 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
   };
 
   const letGo = (node: string, uid: string, volumeUid: string, epoch: Epoch): void => {
-    on(node).delete(uid);
+    drop(node, uid);
     dead.add(`${volumeUid}@${node}/${epochText(epoch)}`);
   };
 
@@ -252,7 +273,7 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
       for (const h of on(node).values()) h.mounted = false;
     },
     loseJournal(node) {
-      held.delete(node);
+      for (const uid of [...on(node).keys()]) drop(node, uid);
     },
     forgetReleases() {
       dead.clear();
@@ -272,10 +293,23 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
     leaveMount(node, path) {
       left.set(node, [...(left.get(node) ?? []), path]);
     },
+    hold(volume) {
+      const { uid: volumeUid, externalId } = volume;
+      for (const claim of Object.values(volume.claims))
+        if (claim.state === "ACTIVE" && claim.epoch !== undefined)
+          put(claim.node, {
+            claim,
+            volume: volumeKey(volume),
+            volumeUid,
+            externalId,
+            epoch: claim.epoch,
+            mounted: true,
+          });
+    },
     holdFor(node, externalId, volumeUid) {
       const claim = { uid: "somebody", workload: "somebody" } as Claim;
       const epoch = { gen: 1, ctr: 1 };
-      on(node).set(claim.uid, { claim, volume: "other/other", volumeUid, externalId, epoch, mounted: true });
+      put(node, { claim, volume: "other/other", volumeUid, externalId, epoch, mounted: true });
     },
     silence(node, is) {
       if (is) silent.add(node);

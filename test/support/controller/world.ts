@@ -247,7 +247,13 @@ const createWatchedStore = (inner: Store) => {
 export type World = Awaited<ReturnType<typeof createWorld>>;
 
 export const createWorld = async (
-  options: { readonly nodes?: readonly string[]; readonly store?: Store; readonly random?: () => number } = {},
+  options: {
+    readonly nodes?: readonly string[];
+    readonly store?: Store;
+    readonly random?: () => number;
+    /** What the store has and the hosts have mounted, before the first controller starts. */
+    readonly mounted?: Iterable<VolumeRecord>;
+  } = {},
 ) => {
   const names = options.nodes ?? ["n1", "n2", "n3"];
   const clock = createManualClock();
@@ -270,6 +276,7 @@ export const createWorld = async (
     attached: (external, node) => backend.attachments().includes(`${external}@${node}`),
     attaches: () => backend.facts(plugin).attaches === "yes",
   });
+  for (const volume of options.mounted ?? []) agents.hold(volume);
   const listings = createFakeListings({ plugin, volumes: backend.volumes, attachments: backend.attachments });
   const log = createMemoryLogger();
   const learned = createLearnedLimits({ store, ids, now: clock.now });
