@@ -37,7 +37,7 @@ export const optionalId = (field: string, id: string | undefined, checks: Checks
 
 const maxSeconds = 315_576_000_000n;
 
-/** Milliseconds, undefined for none given. */
+/** Whole milliseconds, as the store takes its times; a part of one counts as one. undefined for none given. */
 export const durationMs = (field: string, duration: Duration | undefined, checks: Checks): number | undefined => {
   if (duration === undefined) return undefined;
   const { seconds, nanos } = duration;
@@ -45,5 +45,5 @@ export const durationMs = (field: string, duration: Duration | undefined, checks
     checks.complain(field, "has to be a duration of zero or more");
     return undefined;
   }
-  return Number(seconds) * 1000 + nanos / 1e6;
+  return Number(seconds) * 1000 + Math.ceil(nanos / 1e6);
 };

@@ -60,6 +60,27 @@ const holdAttach = (): (() => void) => {
   return resolve;
 };
 
+test("a deadline of a part of a millisecond is a time like any other, for the queue and for all else of the volume", async () => {
+  await world.makeVolume("data");
+  await api.claims.createClaims(wanted());
+  await world.idle();
+  const deadline = { seconds: 60n, nanos: 123_456_789 };
+  const { claims } = await api.claims.createClaims(wanted({ workload: "next", queue: { enabled: true, deadline } }));
+  expect(claims.map(({ state }) => state)).toEqual([ClaimState.CLAIM_STATE_QUEUED]);
+  await api.claims.handOver({
+    namespace: "default",
+    fromWorkload: "web",
+    toWorkload: "heir",
+    toNode: "n2",
+    deadline: { seconds: 1n, nanos: 1 },
+  });
+  await world.pass(2_000);
+  expect(await world.states("heir")).toEqual(["FAILED"]);
+  await api.claims.releaseClaims({ namespace: "default", workload: "web" });
+  await world.idle();
+  expect(await world.states("next")).toEqual(["ACTIVE"]);
+});
+
 test("bad input comes back with every violation at once", async () => {
   const error = await failure(
     api.claims.createClaims({
