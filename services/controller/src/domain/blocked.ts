@@ -27,6 +27,7 @@ export type BlockedReason =
   | "MOUNT_HELD"
   | "PERMIT_REFUSED"
   | "NODE_REPLACED"
+  | "NODE_SILENT"
   | "EXPAND_IN_USE"
   | "EXPAND_UNCERTAIN"
   | "MODIFY_UNCERTAIN";
@@ -102,6 +103,11 @@ const remedies: Record<BlockedReason, Remedy> = {
     missingProof: (s) =>
       `that machine ${s.machineId ?? "?"}, which was node ${s.node ?? "?"}, no longer mounts ${volumeKey(s)}`,
     clearWith: (s) => `start that machine's agent again under its name; when it is off: ${abandon(s)}`,
+  },
+  NODE_SILENT: {
+    missingProof: (s) => `that node ${s.node ?? "?"}, whose agent is silent, no longer mounts ${volumeKey(s)}`,
+    clearWith: (s) =>
+      `start the agent of node ${s.node ?? "?"} again, and it goes on by itself; when that machine is off for good: ${abandon(s)}`,
   },
   EXPAND_IN_USE: {
     missingProof: (s) =>
@@ -200,7 +206,7 @@ export const storageTaken = (subject: Subject, message: string, previous: Blocke
   blockedFor("STORAGE_TAKEN", subject, message, previous, now);
 
 const reasonFor = (step: BlockedStep, failure: Failure): BlockedReason => {
-  if (failure.reason === "NODE_REPLACED") return failure.reason;
+  if (failure.reason === "NODE_REPLACED" || failure.reason === "NODE_SILENT") return failure.reason;
   if (step === "publish") return "PERMIT_REFUSED";
   if (step === "release") return "MOUNT_HELD";
   return byCode[failure.code ?? ""]?.[step] ?? "PLUGIN_REFUSED";

@@ -61,6 +61,37 @@ describe("another machine under the name of a node that went silent", () => {
   });
 });
 
+describe("a node that is lost", () => {
+  it("[I6] [I7] blocks what is to be released there, with the proof that is missing and the way out, until it is back", async () => {
+    const [view] = await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    const uid = view?.claim.uid ?? "";
+    world.agents.silence("n1", true);
+    await world.release("web");
+    await world.pass(2_000);
+    const claim = async () => (await world.volume("data")).claims[uid];
+    expect((await claim())?.blocked, "an answer that was lost is no lost node").toBeUndefined();
+    world.nodes.set("n1", {}, "suspect");
+    await world.pass(2 * minute);
+    expect(await claim()).toMatchObject({
+      state: "RELEASING",
+      blocked: {
+        reason: "NODE_SILENT",
+        missingProof: "that node n1, whose agent is silent, no longer mounts default/data",
+        clearWith: expect.stringContaining(`holdfast repair abandon-claim data web ${uid} --namespace default`),
+      },
+    });
+    const { nextActions } = await world.commands.explainVolume({ namespace: "default", id: "data" });
+    expect(nextActions.join("\n")).toContain("holdfast repair abandon-claim data web");
+    expect(unpublishes()).toEqual([]);
+    world.agents.silence("n1", false);
+    world.nodes.set("n1", {}, "alive");
+    await world.idle();
+    expect(await world.states("web")).toEqual(["RELEASED"]);
+    expect(world.backend.attachments()).toEqual([]);
+  });
+});
+
 describe("an agent that cannot go on by itself", () => {
   it("[I6] blocks its claim with its own reason and remedy, until it can", async () => {
     const answer: PublishAnswer = {

@@ -89,13 +89,8 @@ const replacedNode = (volume: VolumeRecord, { name, machineId }: NodeRecord): Fa
   return { reason: "NODE_REPLACED", message, advice: "block" };
 };
 
-const replacedBlock = (
-  step: "publish" | "release",
-  volume: VolumeRecord,
-  uid: string,
-  failure: Failure,
-  at: Moment,
-) => {
+/** What only that very node, or a person's word about it, can show. */
+const nodeBlock = (step: "publish" | "release", volume: VolumeRecord, uid: string, failure: Failure, at: Moment) => {
   const claim = volume.claims[uid];
   const node = claim?.node ?? "";
   const { machineId = "" } = volume.attachments[node] ?? {};
@@ -119,9 +114,7 @@ export const offerStep: StepHandler<"offer"> = async (deps, { node: name, uid },
   const gone = replacedNode(volume, node.record);
   if (gone !== undefined)
     return (
-      await records.change(volume, (v, at) =>
-        publishUnknown(v, uid, gone, replacedBlock("publish", v, uid, gone, at), at),
-      )
+      await records.change(volume, (v, at) => publishUnknown(v, uid, gone, nodeBlock("publish", v, uid, gone, at), at))
     ).changed;
   const permit = permitFor(volume, claim, node.record.nodeEpoch);
   if (permit === undefined) return false;
@@ -138,8 +131,20 @@ export const offerStep: StepHandler<"offer"> = async (deps, { node: name, uid },
     : await changeWithSets(records, volume, name, decide, { traceId });
 };
 
-const releaseOutcome = (volume: VolumeRecord, uid: string, node: string, answer: ReleaseAnswer, at: Moment): Change => {
+const releaseOutcome = (
+  volume: VolumeRecord,
+  uid: string,
+  node: string,
+  answer: ReleaseAnswer,
+  silent: boolean,
+  at: Moment,
+): Change => {
   if (answer.kind === "released") return released(volume, uid, at);
+  // It may be back in a moment or never, and no clock tells which (I7): until then a person can.
+  if (silent && answer.kind === "pending" && !answer.blocked) {
+    const gone = failed({ ...answer, reason: "NODE_SILENT" }, "again", releaseMethod);
+    return releaseUnknown(volume, uid, gone, nodeBlock("release", volume, uid, gone, at), at);
+  }
   const stuck = answer.kind === "pending" && answer.blocked;
   const failure = failed(answer, stuck ? "block" : "again", releaseMethod);
   const known = volume.claims[uid]?.blocked;
@@ -156,9 +161,7 @@ export const releaseStep: StepHandler<"release"> = async (deps, { node: name, ui
   const gone = replacedNode(volume, node.record);
   if (gone !== undefined)
     return (
-      await records.change(volume, (v, at) =>
-        releaseUnknown(v, uid, gone, replacedBlock("release", v, uid, gone, at), at),
-      )
+      await records.change(volume, (v, at) => releaseUnknown(v, uid, gone, nodeBlock("release", v, uid, gone, at), at))
     ).changed;
   await failpoint("controller.release.after-commit");
   signal.throwIfAborted();
@@ -179,5 +182,7 @@ export const releaseStep: StepHandler<"release"> = async (deps, { node: name, ui
     );
   signal.throwIfAborted();
   await failpoint("controller.release.after-call");
-  return (await records.change(volume, (v, at) => releaseOutcome(v, uid, name, answer, at), { traceId })).changed;
+  const silent = nodes.get(name)?.live === "suspect";
+  const decide = (v: VolumeRecord, at: Moment) => releaseOutcome(v, uid, name, answer, silent, at);
+  return (await records.change(volume, decide, { traceId })).changed;
 };
