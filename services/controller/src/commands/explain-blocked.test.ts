@@ -117,6 +117,13 @@ const ways: Record<BlockedReason | "CREATE_UNCERTAIN", () => Promise<string>> = 
     await world.release("job");
     return "data";
   },
+  async NODE_SILENT() {
+    await used();
+    world.agents.silence("n1", true);
+    world.nodes.set("n1", {}, "suspect");
+    await world.release("job");
+    return "data";
+  },
   async EXPAND_IN_USE() {
     await used();
     world.backend.setFacts({ expandsOnline: "no", expandsOffline: "yes" });
@@ -191,6 +198,17 @@ describe("what cannot go on by itself", () => {
     expect(await stuck()).toEqual([]);
   });
 });
+
+test.each(["SECRET_NOT_FOUND", "SECRETS_UNAVAILABLE"])(
+  "%s: it is the secret that has to be corrected, not the plugin",
+  async (code) => {
+    world.backend.chance((method) => (method === "create" ? { kind: "unknown", advice: "block", code } : undefined));
+    await world.makeVolume("data");
+    expect((await stuck()).map(({ blocked }) => blocked)).toMatchObject([
+      { reason: "CREDENTIALS_REFUSED", clearWith: expect.stringContaining("correct the secret") },
+    ]);
+  },
+);
 
 describe("what waits", () => {
   test("a queued claim names its holder, what it waits for and the command", async () => {

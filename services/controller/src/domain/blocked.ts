@@ -205,8 +205,17 @@ export const heldElsewhere = (
 export const storageTaken = (subject: Subject, message: string, previous: Blocked | undefined, now: number): Blocked =>
   blockedFor("STORAGE_TAKEN", subject, message, previous, now);
 
+/** What was found out before anything was sent, whatever the step. */
+const byReason: Readonly<Record<string, BlockedReason>> = {
+  NODE_REPLACED: "NODE_REPLACED",
+  NODE_SILENT: "NODE_SILENT",
+  SECRET_NOT_FOUND: "CREDENTIALS_REFUSED",
+  SECRETS_UNAVAILABLE: "CREDENTIALS_REFUSED",
+};
+
 const reasonFor = (step: BlockedStep, failure: Failure): BlockedReason => {
-  if (failure.reason === "NODE_REPLACED" || failure.reason === "NODE_SILENT") return failure.reason;
+  const known = byReason[failure.reason];
+  if (known !== undefined) return known;
   if (step === "publish") return "PERMIT_REFUSED";
   if (step === "release") return "MOUNT_HELD";
   return byCode[failure.code ?? ""]?.[step] ?? "PLUGIN_REFUSED";

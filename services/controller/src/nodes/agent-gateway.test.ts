@@ -1,3 +1,4 @@
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import {
   AgentServiceDefinition,
   type DeepPartial,
@@ -66,6 +67,12 @@ beforeEach(async () => {
     secrets: {
       async resolve(ref) {
         if (ref === "file:/gone") throw new Error("secret file:/gone cannot be read");
+        if (ref === "file:/none")
+          throw new HoldfastError({
+            kind: "precondition",
+            reason: "SECRET_NOT_FOUND",
+            message: "secret file:/none is gone",
+          });
         return ref === undefined ? {} : (files[ref] ?? {});
       },
     },
@@ -209,6 +216,15 @@ describe("a permit", () => {
     };
     expect(await publish({ nodeStage: "file:/gone" })).toMatchObject({ kind: "uncertain" });
     expect(sent).toBe(false);
+  });
+
+  test("whose secret is not there is blocked until somebody puts it right, for no repeat brings it", async () => {
+    expect(await publish({ nodePublish: "file:/none" })).toMatchObject({
+      kind: "uncertain",
+      reason: "SECRET_NOT_FOUND",
+      message: "secret file:/none is gone",
+      blocked: { reason: "CREDENTIALS_REFUSED", clearWith: expect.stringContaining("correct the secret") },
+    });
   });
 
   test("what the agent says never repeats a secret of the push", async () => {

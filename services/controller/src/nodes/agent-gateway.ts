@@ -15,6 +15,7 @@ import { createGrpcChannel, createGrpcClient, type GrpcChannel, type GrpcClient 
 import type { Identity } from "@holdfast/shared/grpc/identity";
 import { scrub } from "@holdfast/shared/grpc/redact";
 import type { Logger } from "@holdfast/shared/log/logger";
+import { blockedFor } from "../domain/blocked.ts";
 import type { NodeRecord } from "../domain/node.ts";
 import type { Inventory } from "../domain/permit.ts";
 import type { AgentGateway } from "../ports.ts";
@@ -98,7 +99,11 @@ export const createAgentGateway = (options: AgentGatewayOptions): ClosableAgentG
         const response = await limiter.run(signal, () => client.publish(request, { signal }));
         return publishAnswer(permit.epoch, response, sensitive);
       } catch (error) {
-        return { kind: "uncertain", ...unanswered(node, error, sensitive) };
+        if (!lacksSecret(error)) return { kind: "uncertain", ...unanswered(node, error, sensitive) };
+        // Nothing was sent, and no repeat helps before somebody has put the secret right.
+        const { reason, message } = error;
+        const { since: _when, ...blocked } = blockedFor("CREDENTIALS_REFUSED", permit.volume, message, undefined, 0);
+        return { kind: "uncertain", reason, message, blocked };
       }
     },
 
@@ -122,8 +127,7 @@ export const createAgentGateway = (options: AgentGatewayOptions): ClosableAgentG
         const request = expandMessage(node.name, order, values);
         return growAnswer(await limiter.run(signal, () => client.expand(request, { signal })), sensitive);
       } catch (error) {
-        const lacking = isHoldfastError(error) && /^SECRET(_NOT_FOUND|S_UNAVAILABLE)$/.test(error.reason);
-        const advice = lacking ? "block" : "again";
+        const advice = lacksSecret(error) ? "block" : "again";
         return { kind: "unknown", failure: { ...unanswered(node, error, sensitive), advice } };
       }
     },
@@ -151,6 +155,9 @@ export const createAgentGateway = (options: AgentGatewayOptions): ClosableAgentG
     },
   };
 };
+
+const lacksSecret = (error: unknown): error is HoldfastError =>
+  isHoldfastError(error) && /^SECRET(_NOT_FOUND|S_UNAVAILABLE)$/.test(error.reason);
 
 const cancelled = (cause: unknown): HoldfastError =>
   new HoldfastError({ kind: "cancelled", reason: "CANCELLED", message: "the call was given up", cause });
