@@ -126,6 +126,7 @@ const ofVolumes = (): readonly string[] => {
     MOUNT_HELD: true,
     PERMIT_REFUSED: true,
     NODE_REPLACED: true,
+    NODE_SILENT: true,
     EXPAND_IN_USE: true,
     EXPAND_UNCERTAIN: true,
     MODIFY_UNCERTAIN: true,
