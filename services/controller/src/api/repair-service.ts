@@ -13,6 +13,7 @@ import {
   scanMessage,
   stuckMessage,
 } from "./convert-repair.ts";
+import { secretRefFrom } from "./convert-secret.ts";
 import { nextPageToken, pageFrom, questionOf } from "./page-token.ts";
 import { createVet, type VetDeps } from "./repair-vet.ts";
 import { unimplemented } from "./unimplemented.ts";
@@ -69,8 +70,8 @@ const createVerbs = (
 
     async removeOrphan(request, context) {
       const { orphanId, evidence } = request;
-      const secretRef = request.secrets?.ref;
       const namespace = request.namespace === "" ? "default" : request.namespace;
+      const secretRef = secretRefFrom(namespace, request.secrets);
       const input = { ...askedFrom(request), orphanId, evidence, namespace, secretRef };
       const removal = await commands.removeOrphan(input, callerOf(deps, context, "RemoveOrphan"));
       return {

@@ -210,6 +210,21 @@ describe("RemoveOrphan", () => {
     expect(orphansIn(await scan()).map((o) => o.kind)).not.toContain(OrphanKind.ORPHAN_KIND_STORAGE);
   });
 
+  test("names a stored secret as everybody does, of the namespace under which it is removed and of no other", async () => {
+    await planted();
+    const orphan = kindOf(orphansIn(await scan()), OrphanKind.ORPHAN_KIND_STORAGE);
+    for (const namespace of ["default", "other"])
+      await world.secrets.putSecret({ namespace, name: "backend", values: { key: "k" }, requestId: "" }, caller);
+    const asked = { orphanId: orphan.id, ...words, secrets: { ref: "secret:other/backend" }, dryRun: true };
+    expect((await refusal(api.repair.removeOrphan(asked))).violations.map((v) => v.field)).toEqual(["secrets.ref"]);
+    const secrets = { ref: "secret:backend" };
+    const { outcome } = await api.repair.removeOrphan({ ...asked, secrets });
+    world.backend.chance((method) => (method === "delete" ? { kind: "dropped" } : undefined));
+    const confirm = outcome?.confirmWith ?? "";
+    const { volume } = await api.repair.removeOrphan({ orphanId: orphan.id, ...words, secrets, confirm });
+    expect((await world.volume(volume)).secretRefs).toEqual({ delete: "secret:default/backend" });
+  });
+
   test("the same request again answers the first record and removes nothing more", async () => {
     await planted();
     const found = orphansIn(await scan());
