@@ -60,6 +60,22 @@ const holdAttach = (): (() => void) => {
   return resolve;
 };
 
+test("WaitClaims follows a workload of more claims than one request may name", async () => {
+  const claims = Array.from({ length: 66 }, (_, n) => ({ volume: `v${n}` }));
+  for (const { volume } of claims) await world.makeVolume(volume);
+  const letGo = holdAttach();
+  await api.claims.createClaims(wanted({ claims: claims.slice(0, 33) }));
+  await api.claims.createClaims(wanted({ claims: claims.slice(33) }));
+  const { messages, ended } = follow<WaitClaimsResponse>(
+    api.claims.waitClaims({ namespace: "default", workload: "web", goal: ClaimGoal.CLAIM_GOAL_ACTIVE }),
+  );
+  await expect.poll(() => messages.length, { timeout: 30_000 }).toBeGreaterThan(0);
+  letGo();
+  expect(await ended).toBe("ended");
+  expect(messages.at(-1)).toMatchObject({ settled: true, reached: true });
+  expect(messages.at(-1)?.claims).toHaveLength(66);
+});
+
 test("a deadline of a part of a millisecond is a time like any other, for the queue and for all else of the volume", async () => {
   await world.makeVolume("data");
   await api.claims.createClaims(wanted());

@@ -162,3 +162,15 @@ describe("how claims stand that are known by their uids", () => {
     expect(after.fields).toEqual(["after_workloads[0]", "after_workloads[1]"]);
   });
 });
+
+test("the claims of a workload are all given back, however many requests it took to get them", async () => {
+  const volumes = Array.from({ length: 66 }, (_, n) => ({ volume: `v${n}` }));
+  for (const { volume } of volumes) await world.makeVolume(volume);
+  await request({ claims: volumes.slice(0, 33) });
+  await request({ claims: volumes.slice(33) });
+  await world.idle();
+  expect(await release()).toHaveLength(66);
+  await world.idle();
+  expect(new Set(await world.states("web"))).toEqual(new Set(["RELEASED"]));
+  expect(world.agents.mounts()).toEqual([]);
+});

@@ -5,7 +5,7 @@ import type {
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import type { ClaimView } from "../commands/model.ts";
 import { validateCreateClaims, validateSelection } from "../commands/validate-claims.ts";
-import { checkId } from "../domain/limits.ts";
+import { checkId, limits } from "../domain/limits.ts";
 import { type ApiDeps, callerOf } from "./api-deps.ts";
 import { type Checks, createChecks, durationMs, refuseAll } from "./check-request.ts";
 import { createClaimHold } from "./claim-hold.ts";
@@ -65,8 +65,13 @@ export const createLinkClaims = (deps: LinkClaimsDeps): Pick<LinkService, "reque
       const release = async () => {
         // Claims of the workload on other nodes are not this node's to give back.
         const here = (await commands.selectClaims(selection)).filter(({ claim }) => claim.node === request.node);
-        const claimUids = here.map(({ claim }) => claim.uid);
-        return claimUids.length === 0 ? [] : commands.releaseClaims({ ...selection, aliases: [], claimUids }, caller);
+        const views: ClaimView[] = [];
+        // One request names no more; a workload may have more, by several of them.
+        for (let from = 0; from < here.length; from += limits.setMembers) {
+          const claimUids = here.slice(from, from + limits.setMembers).map(({ claim }) => claim.uid);
+          views.push(...(await commands.releaseClaims({ ...selection, aliases: [], claimUids }, caller)));
+        }
+        return views;
       };
       const views = await held.untilOver({ context, waitMs }, release);
       return { claims: views.map(claimMessage) };

@@ -56,7 +56,6 @@ export async function* waitClaims(
   let since = wakeups.version();
   let views = await commands.selectClaims(selection);
   refuseMissing(selection, views, goal);
-  const claimUids = views.map(({ claim }) => claim.uid);
   const keys = keysOf(views);
   for (let round = 0; ; round += 1) {
     if (views.every(settledFor[goal])) {
@@ -68,7 +67,7 @@ export async function* waitClaims(
     if (changed.length > 0) yield { claims: changed.map(claimMessage), settled: false, reached: false };
     await wakeups.wait(keys, since, signal);
     since = wakeups.version();
-    views = await commands.selectClaims({ ...selection, aliases: [], claimUids });
+    views = await commands.claimsNow(views);
   }
 }
 
