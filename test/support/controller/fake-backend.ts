@@ -30,6 +30,8 @@ export type BackendMethod =
  */
 export type BackendFault =
   | { readonly kind: "lost" }
+  /** As it answers when it is asked too much, or when the node takes no more; done all the same, or not. */
+  | { readonly kind: "full"; readonly done: boolean }
   | { readonly kind: "dropped" }
   | { readonly kind: "refused"; readonly advice: Advice; readonly code: string }
   | { readonly kind: "unknown"; readonly advice: Advice; readonly code: string; readonly nodeFull?: boolean }
@@ -158,6 +160,11 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
       if (fault.kind === "lost") {
         work();
         return { kind: "unknown", failure: failure(method, "again", "DEADLINE_EXCEEDED") };
+      }
+      if (fault.kind === "full") {
+        if (fault.done) work();
+        const failed = failure(method, "again", "RESOURCE_EXHAUSTED");
+        return { kind: "unknown", failure: method === "publish" ? { ...failed, nodeFull: true } : failed };
       }
       const full = fault.kind === "unknown" && fault.nodeFull === true ? { nodeFull: true } : {};
       return { kind: fault.kind, failure: { ...failure(method, fault.advice, fault.code), ...full } };

@@ -75,6 +75,22 @@ export const attachPaused = (volume: VolumeRecord, node: string, failure: Failur
   });
 };
 
+/**
+ * RESOURCE_EXHAUSTED: the node takes no more for now, or the plugin was asked too much. It may have attached it all the same, and it was
+ * answered: other nodes of the volume do not wait for its next try, and the doubt stays with the attachment (I5).
+ */
+export const attachExhausted = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
+  const attachment = volume.attachments[node];
+  if (attachment?.state !== "ATTACHING" || volume.intent?.op !== "attach" || volume.intent.node !== node)
+    return noChange(volume);
+  const free = pauseAttach(volume, attachment, failure, at, "in doubt");
+  return foldClaims(free, claimsIn(free, node, "ATTACHING"), (v, claim) =>
+    claim.goal === "released"
+      ? giveUpAttach(v, claim.uid, at)
+      : step(v, claim.uid, "attach_unknown", at, retrying(failure, at)),
+  );
+};
+
 /** No certain answer: the same call again, or its undo when nobody wants it any more. */
 export const attachUnknown = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
   const intent = volume.intent;

@@ -7,7 +7,8 @@ import { type Attachment, type VolumeRecord, volumeKey } from "./volume.ts";
 
 /**
  * An attach that the backend refuses for now. It was answered, so that nothing of it is under way: it gives the volume's one call back
- * and takes it again for its next try. Were it to keep it, the detach that it waits for could never start.
+ * and takes it again for its next try. Were it to keep it, the detach that it waits for could never start, and other nodes of the volume
+ * would wait for its pauses.
  */
 
 /** Other nodes that the backend may have the volume attached to, as the record has it. */
@@ -47,10 +48,17 @@ export const attachTrouble = (
   return { failure: told, blocked: heldElsewhere({ ...volume, node }, holder, failure.message, previous, now) };
 };
 
-/** Gives the call back, with what is in doubt of its attempts. */
-export const pauseAttach = (volume: VolumeRecord, attachment: Attachment, failure: Failure, at: Moment) => {
+/** Gives the call back, with what is in doubt of its attempts, this last one among them if it refused nothing for certain. */
+export const pauseAttach = (
+  volume: VolumeRecord,
+  attachment: Attachment,
+  failure: Failure,
+  at: Moment,
+  last: "certain" | "in doubt" = "certain",
+) => {
   const { intent, ...rest } = volume;
-  const uncertainSince = intent !== undefined && isDoubtful(intent, at) ? (intent.uncertainSince ?? at.now) : undefined;
+  const doubtful = intent !== undefined && (last === "in doubt" || isDoubtful(intent, at));
+  const uncertainSince = doubtful ? (intent.uncertainSince ?? at.now) : undefined;
   const paused = {
     behind: inTheWayOf(volume, attachment.node, failure).map((a) => a.node),
     ...(uncertainSince === undefined ? {} : { uncertainSince }),

@@ -6,15 +6,18 @@ import type { StepDeps } from "./step-run.ts";
 
 const pageSize = 500;
 
-/** Attachments of the plugin there that its answers proved: what is only being made may not be there. */
-const provenOn = async ({ records }: StepDeps, slots: string, node: string): Promise<number> => {
+/**
+ * Attachments of the plugin there that its answers proved: what is only being made may not be there, and what another machine had under
+ * the node's name is not there.
+ */
+const provenOn = async ({ records }: StepDeps, slots: string, node: string, nodeId: string): Promise<number> => {
   let proven = 0;
   let after: string | undefined;
   do {
     const page = await records.list("slot", slots, { after, limit: pageSize });
     for (const { volume } of page.volumes) {
-      const state = volume.attachments[node]?.state;
-      if (state !== undefined && state !== "ATTACHING") proven += 1;
+      const attachment = volume.attachments[node];
+      if (attachment?.nodeId === nodeId && attachment.state !== "ATTACHING") proven += 1;
     }
     after = page.next;
   } while (after !== undefined);
@@ -38,13 +41,14 @@ export const learnFromAttach = async (
   if (!full && (outcome.kind !== "done" || !known.learned)) return;
   const slots = slotKey(plugin, node);
   if (full) records.slots.refused(slots, volumeKey(volume));
-  const half = nodePluginOf(nodes.get(node), plugin);
-  if (half === undefined) return;
+  const view = nodes.get(node);
+  const half = nodePluginOf(view, plugin);
+  if (view === undefined || half === undefined) return;
   try {
-    const proven = await provenOn(deps, slots, node);
+    const proven = await provenOn(deps, slots, node, half.nodeId);
     if (full && proven < known.limit) {
       log.warn("a plugin takes no more volumes on a node than it has there", { plugin, node, attached: proven });
-      await learned.learn(half, node, proven);
+      await learned.learn(half, view.record, proven);
     }
     if (!full && proven > known.limit) await learned.forget(plugin, node);
   } catch (error) {

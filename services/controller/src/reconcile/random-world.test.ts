@@ -244,7 +244,9 @@ describe("a random world", () => {
               random() >= rate
                 ? undefined
                 : random() < 0.7
-                  ? { kind: random() < 0.5 ? "lost" : "dropped" }
+                  ? random() < 0.3
+                    ? { kind: "full", done: random() < 0.5 }
+                    : { kind: random() < 0.5 ? "lost" : "dropped" }
                   : { kind: "refused", advice: random() < 0.5 ? "fail" : "block", code: "INVALID_ARGUMENT" },
             );
             world.agents.chance((method) =>

@@ -1,5 +1,6 @@
 import {
   attachAbandoned,
+  attachExhausted,
   attached,
   attachPaused,
   attachRefused,
@@ -28,6 +29,7 @@ const attachFailed = (
   at: Moment,
 ): Change => {
   const { failure } = outcome;
+  if (failure.nodeFull === true) return attachExhausted(volume, node, failure, at);
   if (outcome.kind === "unknown") return attachUnknown(volume, node, failure, at);
   return failure.advice === "block"
     ? attachPaused(volume, node, failure, at)

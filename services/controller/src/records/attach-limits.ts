@@ -1,7 +1,7 @@
-import type { NodePlugin } from "../domain/node.ts";
 import type { PluginProfile } from "../domain/plugin-profile.ts";
 import { type AttachLimit, noLimit } from "../domain/slots.ts";
 import type { Nodes } from "../ports.ts";
+import type { LearnedLimits } from "./learned-limits.ts";
 import { nodePluginOf } from "./node-plugin.ts";
 import type { AttachLimitOf } from "./volume-commit.ts";
 
@@ -12,14 +12,15 @@ const bound = (said: number): number => (said === 0 ? Number.POSITIVE_INFINITY :
 export const createAttachLimits = (deps: {
   readonly nodes: Pick<Nodes, "get">;
   readonly profileOf: (plugin: string) => Pick<PluginProfile, "maxVolumesPerNode">;
-  readonly learned: (half: NodePlugin, node: string) => number | undefined;
+  readonly learned: LearnedLimits["of"];
 }): AttachLimitOf => {
   const { nodes, profileOf, learned } = deps;
   return (plugin, node): AttachLimit => {
-    const half = nodePluginOf(nodes.get(node), plugin);
-    if (half === undefined) return noLimit;
+    const view = nodes.get(node);
+    const half = nodePluginOf(view, plugin);
+    if (view === undefined || half === undefined) return noLimit;
     const limit = Math.min(bound(half.maxVolumes), bound(profileOf(plugin).maxVolumesPerNode));
-    const taught = learned(half, node) ?? Number.POSITIVE_INFINITY;
+    const taught = learned(half, view.record) ?? Number.POSITIVE_INFINITY;
     return taught < limit ? { limit: taught, learned: true } : { limit, learned: false };
   };
 };

@@ -1,22 +1,25 @@
 /**
  * What plugins taught about nodes: RESOURCE_EXHAUSTED of ControllerPublishVolume says that the node takes no more than it has, whatever
  * NodeGetInfo told. It is stored, so that every controller knows, and ends by itself, so that the plugin is asked again: after a
- * while, and as soon as another instance of it, or another limit, is seen on the node.
+ * while, and as soon as another instance of it, or another limit, is seen on the node. It is of one plugin on one machine, under the
+ * name that the plugin has for it: a machine that has the node's name since is asked anew.
  */
-import type { NodePlugin } from "../domain/node.ts";
+import type { NodePlugin, NodeRecord } from "../domain/node.ts";
 import { slotKey } from "../domain/slots.ts";
 import type { StoredRecord } from "../domain/store-types.ts";
 import type { Ids, Store } from "../ports.ts";
+
+export type NodeMachine = Pick<NodeRecord, "name" | "machineId">;
 
 export interface LearnedLimits {
   /** Reads all of them: at the start, and when changes may have been missed. */
   load(): Promise<void>;
   /** Another controller wrote it. */
   learnOf(slots: string): Promise<void>;
-  /** undefined = nothing was learned that still holds for this instance. */
-  of(half: NodePlugin, node: string): number | undefined;
+  /** undefined = nothing was learned that still holds for this instance on this machine. */
+  of(half: NodePlugin, node: NodeMachine): number | undefined;
   /** The plugin refused one more beside so many. */
-  learn(half: NodePlugin, node: string, limit: number): Promise<void>;
+  learn(half: NodePlugin, node: NodeMachine, limit: number): Promise<void>;
   /** It took more than was learned. */
   forget(plugin: string, node: string): Promise<void>;
 }
@@ -25,10 +28,18 @@ interface Learned {
   readonly slots: string;
   readonly limit: number;
   readonly until: number;
-  /** Who was asked: another instance, or another word of it, is asked anew. */
+  /** Who was asked: another instance, or another word of it, is asked anew. Of an older store without the machine: nobody. */
+  readonly machineId?: string;
+  readonly nodeId?: string;
   readonly instance: string;
   readonly maxVolumes: number;
 }
+
+const isOf = (learned: Learned, half: NodePlugin, { machineId }: NodeMachine): boolean =>
+  learned.machineId === machineId &&
+  learned.nodeId === half.nodeId &&
+  learned.instance === half.instance &&
+  learned.maxVolumes === half.maxVolumes;
 
 /** How long nothing more is tried there. Long enough not to fail one workload after another, short enough for a wrong word. */
 const heldMs = 10 * 60_000;
@@ -94,18 +105,18 @@ export const createLearnedLimits = (deps: {
       else take(decode(stored));
     },
     of(half, node) {
-      const slots = slotKey(half.name, node);
+      const slots = slotKey(half.name, node.name);
       const learned = known.get(slots);
       if (learned === undefined) return undefined;
-      if (learned.until > now() && learned.instance === half.instance && learned.maxVolumes === half.maxVolumes)
-        return learned.limit;
+      if (learned.until > now()) return isOf(learned, half, node) ? learned.limit : undefined;
       known.delete(slots);
       return undefined;
     },
     async learn(half, node, limit) {
-      const slots = slotKey(half.name, node);
-      const { instance, maxVolumes } = half;
-      await write(slots, { slots, limit, until: now() + heldMs, instance, maxVolumes });
+      const slots = slotKey(half.name, node.name);
+      const { nodeId, instance, maxVolumes } = half;
+      const { machineId } = node;
+      await write(slots, { slots, limit, until: now() + heldMs, machineId, nodeId, instance, maxVolumes });
     },
     async forget(plugin, node) {
       const slots = slotKey(plugin, node);

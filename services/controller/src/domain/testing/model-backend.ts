@@ -8,6 +8,8 @@ export const callFates = [
   "slow-done",
   "slow-nothing",
   "busy",
+  "full-done",
+  "full",
   "refused",
   "blocked",
   "not-found",
@@ -42,12 +44,25 @@ const failed = (kind: "refused" | "unknown", advice: Advice, code: string): Outc
   return { kind, failure };
 };
 
+const full: Outcome<string> = {
+  kind: "unknown",
+  failure: {
+    reason: "RESOURCE_EXHAUSTED",
+    message: "no more",
+    advice: "again",
+    code: "RESOURCE_EXHAUSTED",
+    nodeFull: true,
+  },
+};
+
 const answers: Record<Exclude<CallFate, "done">, Outcome<string>> = {
   "answer-lost": failed("unknown", "again", "DEADLINE_EXCEEDED"),
   "call-lost": failed("unknown", "again", "UNAVAILABLE"),
   "slow-done": failed("unknown", "again", "DEADLINE_EXCEEDED"),
   "slow-nothing": failed("unknown", "again", "DEADLINE_EXCEEDED"),
   busy: failed("unknown", "wait", "ABORTED"),
+  "full-done": full,
+  full,
   refused: failed("refused", "fail", "INVALID_ARGUMENT"),
   blocked: failed("refused", "block", "FAILED_PRECONDITION"),
   "not-found": failed("unknown", "check-absence", "NOT_FOUND"),
@@ -60,6 +75,8 @@ const effective: Record<CallFate, boolean> = {
   "slow-done": true,
   "slow-nothing": false,
   busy: false,
+  "full-done": true,
+  full: false,
   refused: false,
   blocked: false,
   "not-found": false,

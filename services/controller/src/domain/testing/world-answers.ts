@@ -58,6 +58,7 @@ export const createAnswers = (rules: Rules) => {
       (volume, at) => {
         if (outcome.kind === "done") return rules.attached(volume, node, { lun: "1" }, at);
         const { failure } = outcome;
+        if (failure.nodeFull === true) return rules.attachExhausted(volume, node, failure, at);
         if (outcome.kind === "unknown") return rules.attachUnknown(volume, node, failure, at);
         return failure.advice === "block"
           ? rules.attachPaused(volume, node, failure, at)

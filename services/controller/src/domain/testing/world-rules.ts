@@ -1,5 +1,6 @@
 import {
   attachAbandoned,
+  attachExhausted,
   attached,
   attachPaused,
   attachRefused,
@@ -29,6 +30,7 @@ import { created, createRefused, createUnknown, deleted, deleteUnknown, deleteWa
 export const domainRules = {
   attachAbandoned,
   attached,
+  attachExhausted,
   attachPaused,
   attachRefused,
   attachResumed,
