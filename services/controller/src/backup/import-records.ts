@@ -2,12 +2,14 @@
  * Puts an export into an empty store.
  *
  * M1 A store that holds another record than the file, or that has granted, is left as it is: all of it is compared before anything is
- * written. M2 An import that was cut goes on with the same file. M3 Nothing is granted from what was imported before it was vetted: a
+ * written. M2 An import that was cut goes on with the same file and with no other, and until it is over no controller starts over a part of
+ * it. M3 Nothing is granted from what was imported before it was vetted: a
  * backup may have forgotten grants.
  */
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Commit, PlacedRecord } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
+import type { ImportMark } from "../store/import-mark.ts";
 import type { ReadExport } from "./export-file.ts";
 
 export interface ImportSummary {
@@ -49,8 +51,17 @@ const inUse = (clusterUid: string): HoldfastError =>
     metadata: { kind: "meta", key: "" },
   });
 
+const otherFile = (): HoldfastError =>
+  new HoldfastError({
+    kind: "precondition",
+    reason: "STORE_HALF_IMPORTED",
+    message:
+      "the store holds a part of another export, whose import was cut: nothing of it was changed. Repeat the import with that file, or use another cell or an empty Redis for this one",
+  });
+
 export interface ImportOptions {
   readonly store: Pick<Store, "identity" | "getMany" | "commit">;
+  readonly mark: ImportMark;
   readonly file: ReadExport;
   readonly progress: (done: number, all: number) => void;
 }
@@ -77,12 +88,17 @@ const compared = async ({ store, file: { records } }: ImportOptions): Promise<re
 };
 
 export const importRecords = async (options: ImportOptions): Promise<ImportSummary> => {
-  const { store, file, progress } = options;
+  const { store, mark, file, progress } = options;
   const { records, digest } = file;
   const { clusterUid, vettedRunId } = await store.identity();
   if (vettedRunId !== "") throw inUse(clusterUid); // M1, M3
+  const begun = await mark.begun();
+  if (begun !== undefined && begun !== "" && begun !== digest) throw otherFile(); // M2
+  const batches = await compared(options);
+  const owed = begun !== undefined || batches.some(({ missing }) => missing.length > 0);
+  if (owed) await mark.begin(digest); // M2
   let written = 0;
-  for (const { at, missing } of await compared(options)) {
+  for (const { at, missing } of batches) {
     if (missing.length > 0) {
       const result = await store.commit(commitOf(digest, at, missing)); // M2
       if (!result.ok) throw notEmpty(result.conflicts[0]?.ref ?? missing[0]?.ref ?? { kind: "meta", key: "" });
@@ -90,5 +106,6 @@ export const importRecords = async (options: ImportOptions): Promise<ImportSumma
     }
     progress(Math.min(at + batchSize, records.length), records.length);
   }
+  if (owed) await mark.finish();
   return { written, records: records.length };
 };

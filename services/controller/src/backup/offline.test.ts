@@ -7,11 +7,13 @@ import { systemClock } from "@holdfast/shared/async/clock";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type RedisServer, startRedisServer } from "../../../../test/support/redis-server.ts";
-import type { PlacedRecord, RecordWrite } from "../domain/store-types.ts";
+import type { Commit, PlacedRecord, RecordWrite } from "../domain/store-types.ts";
 import type { Ids, Store } from "../ports.ts";
 import { openExportSource } from "../store/open-export-source.ts";
 import { openStore } from "../store/open-store.ts";
 import { commitOf } from "../store/test-commits.ts";
+import { readExport } from "./export-file.ts";
+import { importRecords } from "./import-records.ts";
 import { runOffline } from "./offline.ts";
 
 const ids: Ids = { uuid: randomUUID, random: Math.random };
@@ -72,6 +74,10 @@ const offline = async (place: Place, ...[command, file]: readonly ["export" | "i
   await runOffline(command, file, { settings: place, ids, log, say: (line) => said.push(line), signal });
   return said.join("\n");
 };
+
+async function* linesOf(file: string): AsyncGenerator<string> {
+  yield* readFileSync(file, "utf8").trimEnd().split("\n");
+}
 
 /** All of a store, in an order of its own; what is left of a life differs by the time that has passed. */
 const contents = async (place: Place): Promise<readonly PlacedRecord[]> => {
@@ -246,6 +252,84 @@ describe("an export", () => {
     await expect(offline(source, "export", file)).rejects.toMatchObject({ reason: "EXPORT_MOVED" });
     expect(existsSync(file)).toBe(false);
   });
+
+  /** As if the process had been killed at its nth commit. */
+  const killedAt = async (place: Place, file: string, nth: number): Promise<void> => {
+    const read = await readExport(linesOf(file));
+    const ending = new AbortController();
+    const store = await openStore({
+      url: place.store,
+      cell: place.cell,
+      stateDir: place.stateDir,
+      allowVolatile: false,
+      declaredDurable: false,
+      log,
+      clock: systemClock,
+      ids,
+      signal: ending.signal,
+      adopt: read.head,
+    });
+    let left = nth;
+    const dying = {
+      ...store,
+      commit: async (commit: Commit) => {
+        if (left === 0) throw new Error("killed");
+        left -= 1;
+        return await store.commit(commit);
+      },
+    };
+    try {
+      await expect(
+        importRecords({ store: dying, mark: store.importMark, file: read, progress: () => undefined }),
+      ).rejects.toThrow("killed");
+    } finally {
+      ending.abort();
+      await store.close();
+    }
+  };
+
+  it.each(kinds.flatMap((to) => [0, 1, 2].map((nth) => ({ to, nth }))))(
+    "[M2 I8] cut at commit $nth into $to: no controller starts over it, no backup is made of it, and the same file ends it",
+    async ({ to, nth }) => {
+      const source = await filled("sqlite");
+      const file = path.join(dir, `killed-${to}-${nth}.export`);
+      await offline(source, "export", file);
+      const target = freshPlace(to);
+      await killedAt(target, file, nth);
+      const start = () => opened(target, async () => "started");
+      for (let again = 0; again < 2; again += 1)
+        await expect(start()).rejects.toMatchObject({
+          reason: "STORE_HALF_IMPORTED",
+          message: expect.stringContaining("holdfast import FILE"),
+        });
+      await expect(offline(target, "migrate")).rejects.toMatchObject({ reason: "STORE_HALF_IMPORTED" });
+      const made = path.join(dir, `never-${to}-${nth}.export`);
+      await expect(offline(target, "export", made)).rejects.toMatchObject({ reason: "STORE_HALF_IMPORTED" });
+      expect(existsSync(made)).toBe(false);
+      // Another backup of the same installation would be mixed with what is there.
+      await opened(source, (store) =>
+        store.commit(
+          commitOf([{ ref: { kind: "volume", key: "ns/k-0" }, expectedRev: 1, body: null, indexes: [], due: [] }]),
+        ),
+      );
+      const later = path.join(dir, `later-${to}-${nth}.export`);
+      await offline(source, "export", later);
+      await expect(offline(target, "import", later)).rejects.toMatchObject({ reason: "STORE_HALF_IMPORTED" });
+      expect(await offline(target, "import", file)).toContain(`${writes.length} records are there`);
+      expect(await contents(target)).toHaveLength(writes.length);
+      expect(await start()).toBe("started");
+      // A part of what an import that is over had brought is gone: while it is put back, nobody starts either.
+      await opened(target, (store) =>
+        store.commit(
+          commitOf([{ ref: { kind: "node", key: "ns/k-1" }, expectedRev: 1, body: null, indexes: [], due: [] }]),
+        ),
+      );
+      await killedAt(target, file, 0);
+      await expect(start()).rejects.toMatchObject({ reason: "STORE_HALF_IMPORTED" });
+      expect(await offline(target, "import", file)).toContain("1 of them written now");
+      expect(await start()).toBe("started");
+    },
+  );
 
   it("that was cut, or changed in one byte, is refused before anything is written", async () => {
     const source = await filled("sqlite");

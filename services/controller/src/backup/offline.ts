@@ -95,6 +95,7 @@ const importFrom = async (options: OfflineOptions, path: string): Promise<void> 
     let told = 0;
     const { written, records } = await importRecords({
       store,
+      mark: store.importMark,
       file,
       progress: (done, all) => {
         if (done < all && done - told < 5_000) return;

@@ -3,6 +3,7 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import { ConfigError } from "@holdfast/shared/config/config-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Ids, Store } from "../ports.ts";
+import type { ImportMark } from "./import-mark.ts";
 import { type AdoptedLineage, openRedisStore, type RedisStoreTuning } from "./redis/open-redis-store.ts";
 import { createSqliteStore } from "./sqlite/sqlite-store.ts";
 import { createStateFile, type StateFile } from "./state-file.ts";
@@ -26,8 +27,10 @@ export interface OpenStoreOptions {
   readonly adopt?: AdoptedLineage;
 }
 
+type OpenedStore = Store & { readonly importMark: ImportMark };
+
 /** The store that the address names, checked and ready. A store that cannot be used as it is rejects with a ConfigError. */
-export const openStore = async (options: OpenStoreOptions): Promise<Store> => {
+export const openStore = async (options: OpenStoreOptions): Promise<OpenedStore> => {
   const scheme = /^(\w+):\/\//.exec(options.url)?.[1];
   if (scheme === "sqlite") return openSqlite(options);
   if (scheme === "redis" || scheme === "rediss")
@@ -45,7 +48,7 @@ const strangeMarks: StateFile = {
   write: () => undefined,
 };
 
-const openSqlite = ({ url, stateDir, clock, ids, log, adopt }: OpenStoreOptions): Store => {
+const openSqlite = ({ url, stateDir, clock, ids, log, adopt }: OpenStoreOptions): OpenedStore => {
   const file = url.slice("sqlite://".length);
   if (!path.isAbsolute(file))
     throw new ConfigError([{ field: "store", description: `needs an absolute path: sqlite:///${file}` }]);

@@ -7,6 +7,8 @@ export type UnfitReason =
   /** It holds the data of others, or nothing any more. */
   | "STORE_FOREIGN"
   | "STORE_SCHEMA_NEWER"
+  /** A backup was being put into it, and only a part of it is there. */
+  | "STORE_HALF_IMPORTED"
   /** It is not prepared, or cannot be opened. */
   | "CONFIG_INVALID";
 

@@ -25,15 +25,17 @@ export interface InspectServerOptions {
   readonly declaredDurable: boolean;
   /** False: it is known that the user may not CONFIG GET; each try would stand in the server's ACL LOG. */
   readonly askConfig: boolean;
+  /** A backup is being put into it. */
+  readonly importing?: boolean;
 }
 
 export const inspectServer = async (options: InspectServerOptions): Promise<ServerFindings> => {
-  const { connection, keys, clusterUid, declaredDurable, askConfig } = options;
+  const { connection, keys, clusterUid, declaredDurable, askConfig, importing } = options;
   const info = parseInfo(String(await connection.call("INFO")));
   const runId = info["run_id"] ?? "";
   const { state, identity } = await readLibraryState(connection, keys);
   const own = state === "current" ? identity : undefined;
-  if (own !== undefined) refuseNewerSchema(connection.shown, own.schema);
+  if (own !== undefined) refuseNewerSchema(connection.shown, own.schema, importing);
   const asked = askConfig ? await askDurability(connection, runId) : undefined;
   const durability = asked ?? decodeDurability(own?.durability ?? "", runId);
   return {

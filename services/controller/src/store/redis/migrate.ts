@@ -2,6 +2,7 @@
  * Brings a Redis to what this version needs: its function library, the identity of a new store, and the facts that only a user
  * with CONFIG GET can find out. Done as a user of its own (HOLDFAST_STORE_MIGRATE), or as the controller's where that one may.
  */
+import { halfImported, importingSchema } from "../import-mark.ts";
 import { schemaNewer } from "../store-unfit-error.ts";
 import { isForbidden, isMissingFunction } from "./call-failure.ts";
 import { libraryFunctions, libraryName, readLibrary } from "./library.ts";
@@ -12,7 +13,11 @@ import { type FoundIdentity, readIdentity } from "./store-identity.ts";
 
 export const schemaVersion = 1;
 
-export const refuseNewerSchema = (store: string, schema: number): void => {
+export const refuseNewerSchema = (store: string, schema: number, importing = false): void => {
+  if (schema === importingSchema) {
+    if (importing) return;
+    throw halfImported(store);
+  }
   if (schema > schemaVersion) throw schemaNewer(store, schema, schemaVersion);
 };
 
@@ -38,10 +43,14 @@ export interface MigrateOptions {
   readonly newClusterUid: string | undefined;
   /** The generation that such a store begins with. */
   readonly newGen?: number;
+  /** A backup is being put into it: a store without an identity is marked so with its first word. */
+  readonly importing?: boolean;
 }
 
 /** Does what is missing, as far as its user may; running it again changes nothing. What is still missing then, the gate tells. */
-export const migrate = async ({ connection, keys, newClusterUid, newGen = 1 }: MigrateOptions): Promise<void> => {
+export const migrate = async (options: MigrateOptions): Promise<void> => {
+  const { connection, keys, newClusterUid, newGen = 1, importing = false } = options;
+  const newSchema = importing ? importingSchema : schemaVersion;
   const ifAllowed = async (command: string, ...args: readonly (string | number)[]): Promise<void> => {
     try {
       await connection.call(command, ...args);
@@ -50,15 +59,15 @@ export const migrate = async ({ connection, keys, newClusterUid, newGen = 1 }: M
     }
   };
   let { state, identity } = await readLibraryState(connection, keys);
-  if (identity !== undefined) refuseNewerSchema(connection.shown, identity.schema);
+  if (identity !== undefined) refuseNewerSchema(connection.shown, identity.schema, importing);
   if (state !== "current") {
     await ifAllowed("FUNCTION", "LOAD", "REPLACE", readLibrary().code);
     ({ state, identity } = await readLibraryState(connection, keys));
   }
   if (state !== "current" || identity === undefined) return;
-  refuseNewerSchema(connection.shown, identity.schema);
+  refuseNewerSchema(connection.shown, identity.schema, importing);
   if (identity.clusterUid === "" && newClusterUid !== undefined)
-    await ifAllowed("FCALL", libraryFunctions.init, 2, keys.meta, keys.events, newClusterUid, schemaVersion, newGen);
+    await ifAllowed("FCALL", libraryFunctions.init, 2, keys.meta, keys.events, newClusterUid, newSchema, newGen);
   const durability = await askDurability(connection, identity.runId);
   if (durability !== undefined && identity.durability !== encodeDurability(durability))
     await ifAllowed("HSET", keys.meta, "durability", encodeDurability(durability));

@@ -69,9 +69,10 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
       random,
     });
   const connection = connect(options.url, "controller");
+  const importing = options.adopt !== undefined;
 
   const prepare = async (newClusterUid: string | undefined): Promise<void> => {
-    const wanted = { keys, newClusterUid, newGen: options.adopt?.gen ?? 1 };
+    const wanted = { keys, newClusterUid, newGen: options.adopt?.gen ?? 1, importing };
     if (options.migrateUrl === undefined) return void (await migrate({ connection, ...wanted }));
     const migrator = connect(options.migrateUrl, "migrator");
     try {
@@ -83,7 +84,7 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
   let askConfig = true;
   const inspect = async (clusterUid: string | undefined): Promise<ServerFindings> => {
     const { declaredDurable } = options;
-    const found = await inspectServer({ connection, keys, clusterUid, declaredDurable, askConfig });
+    const found = await inspectServer({ connection, keys, clusterUid, declaredDurable, askConfig, importing });
     askConfig = found.mayConfigure;
     return found;
   };
@@ -156,6 +157,7 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
     /** No answer is no finding: whoever needs the store then is told so by the call itself. */
     const unlessAway = (error: unknown): void => {
       if (error instanceof CallFailure || signal.aborted) return;
+      if (error instanceof StoreUnfitError) tell(error.message);
       log.error("the check of the store failed", { error });
     };
     const ended = AbortSignal.any([signal, store.closed]);

@@ -4,7 +4,7 @@ import type { PlacedRecord } from "../../domain/store-types.ts";
 import type { ExportSource } from "../export-source.ts";
 import { storeUnavailable } from "../store-errors.ts";
 import { libraryFunctions } from "./library.ts";
-import { readLibraryState } from "./migrate.ts";
+import { readLibraryState, refuseNewerSchema } from "./migrate.ts";
 import { parseRedisAddress } from "./redis-address.ts";
 import { createRedisConnection } from "./redis-connection.ts";
 import { createRedisKeys, refOfMember } from "./redis-keys.ts";
@@ -58,6 +58,7 @@ export const openRedisExportSource = async (options: RedisExportOptions): Promis
       throw storeUnavailable(connection.shown, "export", new Error(`no controller of cell ${cell} has ever used it`));
     }
     const { clusterUid, schema, gen } = identity;
+    refuseNewerSchema(connection.shown, schema);
     return {
       identity: { clusterUid, schema, gen },
       async *records() {

@@ -12,12 +12,14 @@ import type { AggregateRef, Commit, CommitResult, DueEntry, ListPage, StoredReco
 import type { Store } from "../../ports.ts";
 import { checkCommit } from "../check-commit.ts";
 import { eventToken, seqOfToken } from "../event-token.ts";
+import type { ImportMark } from "../import-mark.ts";
 import { storeForeign, storeOutcomeUnknown, storeUnavailable, storeUnvetted } from "../store-errors.ts";
 import { CallFailure } from "./call-failure.ts";
 import { decodeCommit, encodeCommit } from "./commit-call.ts";
 import { startEventTail } from "./event-tail.ts";
 import { libraryFunctions } from "./library.ts";
 import type { RedisConnection } from "./redis-connection.ts";
+import { createRedisImportMark } from "./redis-import-mark.ts";
 import { createRedisKeys, refOfMember } from "./redis-keys.ts";
 import { readIdentity } from "./store-identity.ts";
 import { watchEvents } from "./watch-events.ts";
@@ -44,6 +46,7 @@ export interface RedisStore extends Store {
   setUnfit(finding: string | undefined): void;
   suspect(reason: string): void;
   readonly closed: AbortSignal;
+  readonly importMark: ImportMark;
 }
 
 const maxAttempts = 5;
@@ -234,5 +237,6 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
     },
     suspect,
     closed: closing.signal,
+    importMark: createRedisImportMark(keys, (...command) => ask("import", ...command)),
   };
 };

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import type { AggregateKind } from "../../domain/store-types.ts";
 import type { ExportSource } from "../export-source.ts";
+import { halfImported, importingSchema } from "../import-mark.ts";
 import { StoreUnfitError } from "../store-unfit-error.ts";
 import { openSqliteDatabase } from "./sqlite-database.ts";
 
@@ -19,6 +20,10 @@ export const openSqliteExportSource = (file: string, now: () => number): ExportS
       { field: "file", description: "does not exist: correct its path" },
     ]);
   const db = openSqliteDatabase(file);
+  if (Number(db.meta("schema")) === importingSchema) {
+    db.close();
+    throw halfImported(file);
+  }
   return {
     identity: {
       clusterUid: db.meta("clusterUid") ?? "",

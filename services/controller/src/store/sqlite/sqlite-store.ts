@@ -17,6 +17,7 @@ import type {
 import type { Store } from "../../ports.ts";
 import { checkCommit } from "../check-commit.ts";
 import { eventToken } from "../event-token.ts";
+import { halfImported, type ImportMark, importingSchema } from "../import-mark.ts";
 import type { StateFile } from "../state-file.ts";
 import { storeUnvetted } from "../store-errors.ts";
 import { schemaNewer } from "../store-unfit-error.ts";
@@ -42,6 +43,7 @@ export interface SqliteStore extends Store {
   readonly kind: "sqlite";
   /** False: this is not the file that was left here, and nothing is granted from it before it is vetted. */
   readonly accepted: boolean;
+  readonly importMark: ImportMark;
 }
 
 interface RecordRow {
@@ -58,12 +60,15 @@ const recordOf = ({ kind, key, rev, body }: RecordRow): StoredRecord => ({ ref: 
 const prepared = (db: SqliteDatabase, { marks, uuid, adopt }: SqliteStoreOptions) => {
   try {
     const schema = Number(db.meta("schema") ?? schemaVersion);
-    if (schema > schemaVersion) throw schemaNewer(db.file, schema, schemaVersion);
+    const importing = schema === importingSchema;
+    if (importing && adopt === undefined) throw halfImported(db.file);
+    if (!importing && schema > schemaVersion) throw schemaNewer(db.file, schema, schemaVersion);
     const lineage = establishLineage(db, marks, uuid);
-    const clusterUid = db.meta("clusterUid") ?? adopt?.clusterUid ?? uuid();
+    const known = db.meta("clusterUid");
+    const clusterUid = known ?? adopt?.clusterUid ?? uuid();
     db.transaction(() => {
       db.setMeta("clusterUid", clusterUid);
-      db.setMeta("schema", String(schema));
+      db.setMeta("schema", String(known === undefined && adopt !== undefined ? importingSchema : schema));
       db.setMeta("gen", db.meta("gen") ?? String(adopt?.gen ?? 1));
     });
     return { ...lineage, clusterUid, schema };
@@ -89,6 +94,19 @@ export const createSqliteStore = (options: SqliteStoreOptions): SqliteStore => {
   return {
     kind: "sqlite",
     accepted,
+    importMark: {
+      begun: async () => (Number(db.meta("schema")) === importingSchema ? (db.meta("importing") ?? "") : undefined),
+      begin: async (digest) =>
+        db.transaction(() => {
+          db.setMeta("schema", String(importingSchema));
+          db.setMeta("importing", digest);
+        }),
+      finish: async () =>
+        db.transaction(() => {
+          db.setMeta("schema", String(schemaVersion));
+          db.setMeta("importing", "");
+        }),
+    },
     get: async (ref) => get(ref),
     getMany: async (refs) => refs.map(get),
     async list({ index, value, after = "", limit }: ListQuery): Promise<ListPage> {

@@ -1,0 +1,15 @@
+import { type ImportMark, importingSchema } from "../import-mark.ts";
+import { schemaVersion } from "./migrate.ts";
+import type { RedisKeys } from "./redis-keys.ts";
+
+type Ask = (command: string, ...args: readonly (string | number)[]) => Promise<unknown>;
+
+/** Fields of `meta`. */
+export const createRedisImportMark = ({ meta }: RedisKeys, ask: Ask): ImportMark => ({
+  async begun() {
+    const [schema, digest] = (await ask("HMGET", meta, "schema", "importing")) as readonly (string | null)[];
+    return Number(schema) === importingSchema ? (digest ?? "") : undefined;
+  },
+  begin: async (digest) => void (await ask("HSET", meta, "schema", importingSchema, "importing", digest)),
+  finish: async () => void (await ask("HSET", meta, "schema", schemaVersion, "importing", "")),
+});
