@@ -1,10 +1,11 @@
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { SnapshotState } from "@holdfast/shared/gen/holdfast/v1/snapshot";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { type OtlpReceiver, startOtlpReceiver } from "../harness/otlp-receiver.ts";
-import { claimVolume, makeVolume, releaseWorkload, removeVolume } from "../harness/scenario.ts";
+import { claimVolume, makeVolume, namespace, releaseWorkload, removeVolume } from "../harness/scenario.ts";
 import { shapeOnceComplete, traceShape } from "../harness/trace-shape.ts";
 
 const page = path.resolve(import.meta.dirname, "../../docs/tracing.md");
@@ -68,6 +69,29 @@ describe.skipIf(!root)("traces are as docs/tracing.md shows them", () => {
     await expectAsShown("A claim whose plugin fails twice and then works", claim.traceId);
     await releaseWorkload(cluster, "w-rough");
     await removeVolume(cluster, "rough");
+  });
+
+  it("a snapshot whose plugin fails once and then works", async () => {
+    await makeVolume(cluster, "cut");
+    await cluster.backend.client.setFaults([{ method: "CreateSnapshot", code: "UNAVAILABLE", times: 1 }]);
+    const { snapshot } = await cluster.snapshots.createSnapshot({
+      namespace,
+      id: "cut-monday",
+      volume: "cut",
+      waitFor: { seconds: 60n, nanos: 0 },
+      waitUntilReady: true,
+    });
+    expect(snapshot?.state).toBe(SnapshotState.SNAPSHOT_STATE_READY);
+    await expectAsShown(
+      "A snapshot whose plugin fails once and then works",
+      await traceOf("SnapshotService/CreateSnapshot"),
+    );
+    await cluster.snapshots.deleteSnapshot({
+      namespace,
+      id: "cut-monday",
+      waitFor: { seconds: 60n, nanos: 0 },
+    });
+    await removeVolume(cluster, "cut");
   });
 
   it("what comes on a clock begins no trace", () => {

@@ -1,14 +1,14 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
-import { createTracing, type SpanOptions, type Tracing } from "@holdfast/shared/tracing";
-import { type CutRecord, cutKey } from "../domain/snapshot.ts";
-import type { CutStep } from "../domain/snapshot-steps.ts";
+import { createTracing, type Tracing } from "@holdfast/shared/tracing";
+import { cutKey } from "../domain/snapshot.ts";
 import type { ControllerPlugins, Ids, SnapshotPlugins, StoreGate } from "../ports.ts";
 import type { CutRecords } from "../records/snapshot-records.ts";
 import type { CallSlots } from "./call-slots.ts";
 import { runDueLoop } from "./due-loop.ts";
 import type { SnapshotFailpoint } from "./snapshot-failpoints.ts";
 import { createSnapshotWork } from "./snapshot-work.ts";
+import { tracedCutStep } from "./step-trace.ts";
 import { runCutStep } from "./steps-snapshot.ts";
 
 export interface SnapshotReconcilerDeps {
@@ -37,36 +37,6 @@ export interface SnapshotReconciler {
 const pageSize = 500;
 const unsettled = ["snapshot-unsettled", "group-unsettled"] as const;
 
-/** Work that follows a request within this time belongs to its trace; later work is a trace of its own that links to it. */
-const sameTraceMs = 10 * 60_000;
-const noTrace = /^0+$/;
-
-const traced = (
-  tracing: Tracing,
-  record: CutRecord,
-  step: CutStep,
-  now: number,
-  fn: (traceId: string | undefined) => Promise<boolean>,
-): Promise<boolean> => {
-  const { trace } = record;
-  const recent = trace !== undefined && now - trace.at < sameTraceMs;
-  const options: SpanOptions = {
-    attributes: {
-      [`holdfast.${record.kind}`]: `${record.namespace}/${record.id}`,
-      "holdfast.plugin": record.plugin,
-      "holdfast.step": step.do,
-      "holdfast.attempt": record.attempts.count + 1,
-    },
-    ...(trace === undefined ? {} : recent ? { parent: trace.parent } : { links: [trace.parent] }),
-  };
-  return tracing.span(`reconcile ${record.kind} ${step.do}`, options, async (span) => {
-    const { traceId } = span.spanContext();
-    const changed = await fn(noTrace.test(traceId) ? undefined : traceId);
-    span.setAttribute("holdfast.changed", changed);
-    return changed;
-  });
-};
-
 /** Acts for snapshots and groups, as the reconciler does for volumes: stores before it calls, and again what was answered. */
 export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): SnapshotReconciler => {
   const { cuts, plugins, gate, clock, ids, log, signal } = deps;
@@ -79,7 +49,14 @@ export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): Snapshot
     log,
     signal,
     run: (record, step) =>
-      traced(tracing, record, step, clock.now(), (traceId) => runCutStep(stepDeps, record, step, traceId)),
+      tracedCutStep(
+        tracing,
+        record,
+        step,
+        clock.now(),
+        (traceId) => runCutStep(stepDeps, record, step, traceId),
+        async () => (await cuts.get(record))?.record,
+      ),
   });
 
   const wakeUnsettled = async (plugin?: string): Promise<void> => {

@@ -1,6 +1,8 @@
 import type { SpanOptions, Tracing } from "@holdfast/shared/tracing";
 import { type Span, SpanStatusCode } from "@opentelemetry/api";
 import { type Attempts, noAttempts } from "../domain/outcome.ts";
+import type { CutRecord } from "../domain/snapshot.ts";
+import type { CutStep } from "../domain/snapshot-steps.ts";
 import type { Step } from "../domain/steps.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
 
@@ -30,38 +32,82 @@ const markRetry = (span: Span, before: Attempts, after: Attempts, now: number): 
   });
 };
 
-/** Runs a step within the trace of the request that set its goal. */
+interface TracedWork {
+  /** Of the span. */
+  readonly name: string;
+  readonly attributes: NonNullable<SpanOptions["attributes"]>;
+  /** Of the request that set the goal. */
+  readonly trace: VolumeRecord["trace"];
+  readonly attempts: Attempts;
+  readonly now: number;
+}
+
+type Act = (traceId: string | undefined) => Promise<boolean>;
+
+/** `after`: the attempts as the step has left them, asked when there is a span. */
+const traced = (
+  tracing: Tracing,
+  { name, attributes, trace, attempts, now }: TracedWork,
+  act: Act,
+  after: () => Promise<Attempts | undefined>,
+): Promise<boolean> => {
+  const recent = trace !== undefined && now - trace.at < sameTraceMs;
+  const options: SpanOptions = {
+    attributes: { ...attributes, "holdfast.attempt": attempts.count + 1 },
+    ...(trace === undefined ? {} : recent ? { parent: trace.parent } : { links: [trace.parent] }),
+  };
+  return tracing.span(name, options, async (span) => {
+    const { traceId } = span.spanContext();
+    const changed = await act(noTrace.test(traceId) ? undefined : traceId);
+    span.setAttribute("holdfast.changed", changed);
+    const left = span.isRecording() ? await after() : undefined;
+    if (left !== undefined) markRetry(span, attempts, left, now);
+    return changed;
+  });
+};
+
+/** Runs a step of a volume within the trace of the request that set its goal. */
 export const tracedStep = (
   tracing: Tracing,
   volume: VolumeRecord,
   step: Step,
   now: number,
-  fn: (traceId: string | undefined) => Promise<boolean>,
+  act: Act,
   /** Asked after a step of which there is a span. */
   after: () => Promise<VolumeRecord | undefined>,
 ): Promise<boolean> => {
   const claim = "uid" in step ? volume.claims[step.uid] : undefined;
-  const trace = claim === undefined ? volume.trace : claim.trace;
-  const recent = trace !== undefined && now - trace.at < sameTraceMs;
-  const attempts = attemptsOf(volume, step);
-  const options: SpanOptions = {
-    attributes: {
-      "holdfast.volume": `${volume.namespace}/${volume.id}`,
-      "holdfast.plugin": volume.plugin,
-      "holdfast.step": step.do,
-      "holdfast.attempt": attempts.count + 1,
-      ...(claim === undefined
-        ? {}
-        : { "holdfast.node": claim.node, "holdfast.workload": claim.workload, "holdfast.claim": claim.uid }),
-    },
-    ...(trace === undefined ? {} : recent ? { parent: trace.parent } : { links: [trace.parent] }),
+  const attributes = {
+    "holdfast.volume": `${volume.namespace}/${volume.id}`,
+    "holdfast.plugin": volume.plugin,
+    "holdfast.step": step.do,
+    ...(claim === undefined
+      ? {}
+      : { "holdfast.node": claim.node, "holdfast.workload": claim.workload, "holdfast.claim": claim.uid }),
   };
-  return tracing.span(`reconcile ${step.do}`, options, async (span) => {
-    const { traceId } = span.spanContext();
-    const changed = await fn(noTrace.test(traceId) ? undefined : traceId);
-    span.setAttribute("holdfast.changed", changed);
-    const left = span.isRecording() ? await after() : undefined;
-    if (left !== undefined) markRetry(span, attempts, attemptsOf(left, step), now);
-    return changed;
+  const trace = claim === undefined ? volume.trace : claim.trace;
+  const work = { name: `reconcile ${step.do}`, attributes, trace, attempts: attemptsOf(volume, step), now };
+  return traced(tracing, work, act, async () => {
+    const left = await after();
+    return left === undefined ? undefined : attemptsOf(left, step);
   });
+};
+
+/** The same of a snapshot or a group. */
+export const tracedCutStep = (
+  tracing: Tracing,
+  record: CutRecord,
+  step: CutStep,
+  now: number,
+  act: Act,
+  after: () => Promise<CutRecord | undefined>,
+): Promise<boolean> => {
+  const attributes = {
+    [`holdfast.${record.kind}`]: `${record.namespace}/${record.id}`,
+    "holdfast.plugin": record.plugin,
+    "holdfast.step": step.do,
+  };
+  const { kind, trace, attempts } = record;
+  const work = { name: `reconcile ${kind} ${step.do}`, attributes, trace, attempts, now };
+  return traced(tracing, work, act, async () => (await after())?.attempts);
 };
