@@ -1,6 +1,7 @@
 import type { Logger } from "@holdfast/shared/log/logger";
 import { noChange } from "../domain/change.ts";
 import { offerAgain, publicationLost } from "../domain/claim-change.ts";
+import { permitLives } from "../domain/claim-machine.ts";
 import { compareEpochs, type Epoch } from "../domain/epoch.ts";
 import type { Inventory } from "../domain/permit.ts";
 import { type VolumeRef, volumeKey } from "../domain/volume.ts";
@@ -38,12 +39,17 @@ const expectedOn = async (records: VolumeRecords, node: string): Promise<readonl
   return found;
 };
 
-/** The records end this claim: it is not in its volume, which is known, and no newer grant than ours was held. */
+/**
+ * The records end this claim: it is not in its volume, which is known, or waits for the detach alone, since its node is clean by proof or
+ * by a person's word; and no newer grant than ours was held.
+ */
 const isOver = async (records: VolumeRecords, held: Held, uid: string, epoch: Epoch): Promise<boolean> => {
   const ref = { namespace: held.namespace, id: held.volume };
   const found = await records.get(ref);
-  if (found?.volume.uid === held.volumeUid)
-    return found.volume.claims[uid] === undefined && compareEpochs(epoch, found.volume.epoch) <= 0;
+  if (found?.volume.uid === held.volumeUid) {
+    const claim = found.volume.claims[uid];
+    return (claim === undefined || !permitLives[claim.state]) && compareEpochs(epoch, found.volume.epoch) <= 0;
+  }
   const tombstone = await records.deleted(ref);
   return tombstone?.uid === held.volumeUid;
 };

@@ -35,16 +35,19 @@ const lifeOf = ({ record }: NodeView): string =>
 
 /**
  * Follows nodes: wakes what waits for one, notices publications that a reboot or a lost journal took away, and compares inventories once
- * per life of an agent; again only as long as it has not answered, or still holds what is over. One node is looked at by one task at a
- * time.
+ * per life of an agent, and after each silence; again only as long as it has not answered, or still holds what is over. One node is
+ * looked at by one task at a time.
  */
 export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
   const { nodes, records, clock, log, signal, wake } = deps;
   const lanes = createKeyedLanes();
   const reads = createLimiter({ name: "nodes", limit: readsAtOnce, maxQueued: Number.POSITIVE_INFINITY });
   const compared = new Map<string, string>();
-  /** Nodes that hold what is over, and were told to let go. */
-  const owing = new Set<string>();
+  /**
+   * Nodes to compare although their agent lives on: they hold what is over and were told to let go, or were silent, so that a person may
+   * have ended there meanwhile what they hold.
+   */
+  const unsure = new Set<string>();
   const silent = new Set<string>();
   const running = new Set<Promise<void>>();
   /** Nodes that could not be looked at, and their next try. */
@@ -55,7 +58,10 @@ export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
     const { name, bootId, journalUid } = view.record;
     // What was tried in vain while its agent was away is tried again at once.
     const back = compared.get(name) !== lifeOf(view) || (silent.has(name) && view.live !== "suspect");
-    if (view.live === "suspect") silent.add(name);
+    if (view.live === "suspect") {
+      silent.add(name);
+      unsure.add(name);
+    }
     for await (const { volume } of volumesOnNode(records, name)) {
       const lost = Object.values(volume.claims).filter(
         ({ node, state, degradedSince, publication: p }) =>
@@ -76,13 +82,13 @@ export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
     for (let n = 1; n <= tries; n += 1) {
       const view = nodes.get(name);
       if (view === undefined || view.live === "suspect") return false;
-      if (compared.get(name) === lifeOf(view) && !owing.has(name)) return false;
+      if (compared.get(name) === lifeOf(view) && !unsure.has(name)) return false;
       try {
         const found = await reconcileInventory(deps, view);
         if (found === "shut") return false;
         compared.set(name, lifeOf(view));
-        if (found === "owed") owing.add(name);
-        else owing.delete(name);
+        if (found === "owed") unsure.add(name);
+        else unsure.delete(name);
         return found === "owed";
       } catch (error) {
         if (signal.aborted || isAbort(error)) return false;

@@ -106,6 +106,26 @@ describe("AbandonClaim", () => {
     ]);
   });
 
+  test("[I5] lets go of what the node still has mounted once it speaks again, also while the detach is not done", async () => {
+    const { abandon } = await stranded();
+    world.nodes.set("n1", {}, "suspect");
+    await world.idle();
+    world.backend.chance((method) => (method === "unpublish" ? { kind: "dropped" } : undefined));
+    await twice(abandon);
+    await world.pass(5_000);
+    expect(await world.states("job")).toEqual(["DETACHING"]);
+    expect(world.agents.mounts()).toEqual(["default/data@n1"]);
+    // The very same agent: the network was away, and nothing on the host has changed.
+    world.agents.silence("n1", false);
+    world.nodes.set("n1", {}, "alive");
+    await world.idle();
+    expect(world.agents.mounts()).toEqual([]);
+    world.backend.chance(undefined);
+    await world.pass(120_000);
+    expect(await world.states("job")).toEqual(["FAILED"]);
+    expect(world.backend.attachments()).toEqual([]);
+  });
+
   test("is refused while the node answers and holds the mount, whatever the caller says", async () => {
     const { abandon } = await stranded();
     world.agents.silence("n1", false);
