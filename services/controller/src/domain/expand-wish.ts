@@ -31,7 +31,10 @@ export const standingWish = ({ target, next }: Expansion): SizeRange => next ?? 
 export const judgeWish = (volume: VolumeRecord, range: SizeRange): WishVerdict => {
   const size = sizeOf(volume);
   if (range.limit > 0 && range.limit < size) return { kind: "shrinks", size };
-  const { expansion } = volume;
+  const { expansion, growth } = volume;
+  // What nodes alone are to make is wanted already, and may have been begun.
+  if (!isPending(expansion) && growth?.byNodes === true && range.required > size && range.required <= growth.bytes)
+    return { kind: "has" };
   if (!isPending(expansion)) return range.required <= size ? { kind: "has" } : { kind: "wish", range };
   const standing = standingWish(expansion);
   if (range.limit > 0 && range.limit < standing.required) {

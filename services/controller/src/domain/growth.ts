@@ -53,7 +53,7 @@ export const changeBlocks = (volume: VolumeRecord): readonly Blocked[] =>
     (blocked) => blocked ?? [],
   );
 
-/** Growth that nodes owe from now on; what they did for a smaller size does not count. */
+/** Growth that nodes owe from now on; what they did for a smaller size does not count, and what they may have done stays in doubt. */
 export const growthTo = (
   volume: VolumeRecord,
   bytes: number,
@@ -65,7 +65,11 @@ export const growthTo = (
   limit,
   byNodes: byNodes || (volume.growth?.byNodes ?? false),
   done: [],
-  nodes: {},
+  nodes: Object.fromEntries(
+    Object.entries(volume.growth?.nodes ?? {}).flatMap(([node, { uncertainSince }]) =>
+      uncertainSince === undefined ? [] : [[node, { attempts: noAttempts, uncertainSince }]],
+    ),
+  ),
   since: volume.growth?.since ?? now,
 });
 

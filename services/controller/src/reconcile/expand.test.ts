@@ -437,6 +437,27 @@ describe("a plugin that expands on nodes alone", () => {
     expect(volume.expansion).toMatchObject({ state: "REFUSED" });
   });
 
+  it.each([5_000_000, 4_000_000, 6_000_000])(
+    "E3 once more, to %d, after an answer that was lost: what may have happened is not forgotten for it",
+    async (again) => {
+      await world.makeVolume("data");
+      await mounted("one", "n1");
+      const since = async () => (await world.volume("data")).growth?.nodes["n1"]?.uncertainSince;
+      world.agents.script("expand", { kind: "lost" });
+      await expand(5_000_000);
+      await world.idle();
+      const doubted = await since();
+      expect(doubted).toBeDefined();
+      world.agents.script("expand", { kind: "code", code: "OUT_OF_RANGE" });
+      await expand(again);
+      await world.pass(2_000);
+      expect(await since()).toBe(doubted);
+      expect((await world.volume("data")).expansion, "the node may have grown it").toBeUndefined();
+      await world.pass(5 * minute);
+      expect((await world.volume("data")).capacity.actual).toBe(Math.max(5_000_000, again));
+    },
+  );
+
   it("waits for the next stage of a volume that nobody has", async () => {
     await world.makeVolume("data");
     await expand(5_000_000);
