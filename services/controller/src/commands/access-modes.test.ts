@@ -7,7 +7,7 @@ import type { AccessMode } from "../domain/access.ts";
 let world: World;
 
 beforeEach(async () => {
-  world = await createWorld({ nodes: ["n1", "n2"] });
+  world = await createWorld({ nodes: ["n1", "n2", "n3"] });
 });
 afterEach(() => world.close());
 
@@ -39,7 +39,8 @@ const table: readonly Row[] = [
   ["SINGLE_NODE_MULTI_WRITER", false, false, "granted", "CLAIM_CONFLICT"],
   ["MULTI_NODE_READER_ONLY", true, true, "granted", "granted"],
   ["MULTI_NODE_SINGLE_WRITER", false, true, "granted", "granted"],
-  ["MULTI_NODE_SINGLE_WRITER", true, false, "granted", "granted"],
+  // Its node is attached read-only, for its reader.
+  ["MULTI_NODE_SINGLE_WRITER", true, false, "CLAIM_CONFLICT", "granted"],
   ["MULTI_NODE_SINGLE_WRITER", false, false, "CLAIM_CONFLICT", "CLAIM_CONFLICT"],
   ["MULTI_NODE_MULTI_WRITER", false, false, "granted", "granted"],
 ];
@@ -51,7 +52,7 @@ describe("a second workload", () => {
       const [mode, first, other, same, elsewhere] = row;
       expect(await second(mode, "n1", first, other)).toBe(same);
       await world.close();
-      world = await createWorld({ nodes: ["n1", "n2"] });
+      world = await createWorld({ nodes: ["n1", "n2", "n3"] });
       expect(await second(mode, "n2", first, other)).toBe(elsewhere);
       const calls = world.backend.calls.filter((call) => call.startsWith("publish"));
       expect(calls.map((call) => call.split("@")[1])).toEqual(elsewhere === "granted" ? ["n1", "n2"] : ["n1"]);
@@ -111,11 +112,28 @@ describe("the slot of a writer", () => {
     world.backend.script("unpublish", { kind: "unknown", advice: "again", code: "UNAVAILABLE" });
     await world.release("w1");
     await world.idle();
-    await expect(world.claim("w2", "n2", [], reads(false))).rejects.toMatchObject({ reason: "CLAIM_CONFLICT" });
+    await expect(world.claim("w2", "n3", [], reads(false))).rejects.toMatchObject({ reason: "CLAIM_CONFLICT" });
     await world.pass(3_000);
-    await world.claim("w2", "n2", [], reads(false));
+    await world.claim("w2", "n3", [], reads(false));
     await world.idle();
     expect([await world.states("w2"), await world.states("reader")]).toEqual([["ACTIVE"], ["ACTIVE"]]);
+  });
+
+  it("W32: is on the node that is attached for writing as long as anybody keeps that attachment", async () => {
+    await world.makeVolume("data", { capabilities: [capability("MULTI_NODE_SINGLE_WRITER")] });
+    await world.claim("w1", "n1", [], reads(false));
+    await world.claim("reader", "n1", [], reads(true));
+    await world.idle();
+    await world.release("w1");
+    await world.idle();
+    await expect(world.claim("w2", "n2", [], reads(false))).rejects.toMatchObject({
+      reason: "CLAIM_CONFLICT",
+      metadata: { holder_workload: "reader" },
+      message: expect.stringContaining("node n1 has it attached for a writer"),
+    });
+    await world.claim("w2", "n1", [], reads(false));
+    await world.idle();
+    expect(await world.states("w2")).toEqual(["ACTIVE"]);
   });
 
   it("is not taken again and again by readers that come after a writer in the queue", async () => {

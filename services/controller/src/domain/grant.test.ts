@@ -180,7 +180,9 @@ describe("grant", () => {
     ["MULTI_NODE_READER_ONLY", "yes", true],
     ["MULTI_NODE_READER_ONLY", "no", false],
     ["MULTI_NODE_READER_ONLY", "unknown", false],
-    ["MULTI_NODE_SINGLE_WRITER", "yes", false],
+    ["MULTI_NODE_SINGLE_WRITER", "yes", true],
+    ["MULTI_NODE_SINGLE_WRITER", "no", false],
+    ["MULTI_NODE_MULTI_WRITER", "yes", false],
   ] as const)("attaches %s read-only where the plugin says %s: %s", (accessMode, publishesReadOnly, readOnly) => {
     const before = volumeRecord([queued("me", { accessMode, readOnly: true })]);
     const { volume } = grant(before, "me", { ...goodFacts, publishesReadOnly }, at);

@@ -1,5 +1,6 @@
-import { accessConflict, accessRules } from "./access.ts";
+import { accessConflict } from "./access.ts";
 import { nodeThatWaits, pausedFor } from "./attach-pause.ts";
+import { attachedFor, keepAnotherFromWriting } from "./attached-for.ts";
 import type { Change } from "./change.ts";
 import { claimNote, noChange, withClaim } from "./change.ts";
 import type { Claim } from "./claim.ts";
@@ -94,7 +95,7 @@ export const inTheWay = (
   claim: Claim,
 ): readonly { readonly claim: Claim; readonly why: string }[] => {
   const ahead = queueOf(volume).filter((c) => c.uid !== claim.uid && queueBefore(c, claim) < 0);
-  return [...holdersOf(volume), ...ahead].flatMap((other) => {
+  const conflicts = [...holdersOf(volume), ...ahead].flatMap((other) => {
     if (other.uid === claim.uid) return [];
     const why =
       other.workload === claim.workload && other.alias === claim.alias
@@ -102,6 +103,7 @@ export const inTheWay = (
         : accessConflict(claim, other);
     return why === undefined ? [] : [{ claim: other, why }];
   });
+  return [...conflicts, ...keepAnotherFromWriting(volume, claim)];
 };
 
 const matches = (node: Segments, wanted: Segments): boolean => {
@@ -177,8 +179,8 @@ const attachmentFor = (volume: VolumeRecord, claim: Claim, facts: GrantFacts): A
   state: facts.attaches === "yes" ? "ATTACHING" : "ATTACHED",
   nodeId: facts.nodeId,
   needsCalls: facts.attaches === "yes",
-  // Follows the mode, not the claim, so that every claim of the node agrees with the one attachment. CSI: only with PUBLISH_READONLY.
-  readOnly: facts.publishesReadOnly === "yes" && accessRules[claim.accessMode].writers === "none",
+  // CSI: only with PUBLISH_READONLY.
+  ...(facts.publishesReadOnly === "yes" ? attachedFor(claim) : { readOnly: false }),
   accessMode: claim.accessMode,
   attachmentMode: claim.attachmentMode,
   fsType: claim.fsType,

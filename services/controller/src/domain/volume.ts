@@ -81,6 +81,8 @@ export interface Attachment {
   /** False for plugins without ControllerPublish: nothing is called, the record still says who has it. */
   readonly needsCalls: boolean;
   readonly readOnly: boolean;
+  /** Of a mode with one node that writes: this is the one, whether or not its writer is still there. */
+  readonly forWriter?: true;
   readonly accessMode: AccessMode;
   readonly attachmentMode: AttachmentMode;
   readonly fsType: string;
