@@ -18,6 +18,32 @@ const minute = 60_000;
 const other = { machineId: "machine-new", journalUid: "journal-new", instance: "instance-new", nodeEpoch: 2 };
 const unpublishes = () => world.backend.calls.filter((call) => call.startsWith("unpublish "));
 
+describe("a node that boots, or loses its journal, between the answer of its agent and the commit of it", () => {
+  it.each([
+    ["boots", { bootId: "boot-2", instance: "instance-2" }],
+    ["loses its journal", { journalUid: "journal-2", instance: "instance-2", nodeEpoch: 2 }],
+  ])("%s: the claim does not stay ACTIVE without a mount", async (_, life) => {
+    const { publish } = world.agents;
+    let times = 0;
+    world.agents.publish = async (...args) => {
+      const answer = await publish(...args);
+      times += 1;
+      if (times > 1) return answer;
+      world.agents.reboot("n1");
+      world.nodes.set("n1", life);
+      // The new life is followed up while the record still says OFFERED.
+      for (let n = 0; n < 20; n += 1) await new Promise((resolve) => setImmediate(resolve));
+      return answer;
+    };
+    await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    await world.pass(5_000);
+    expect(await world.states("web")).toEqual(["ACTIVE"]);
+    expect(world.agents.mounts()).toEqual(["default/data@n1"]);
+    expect(times).toBe(2);
+  });
+});
+
 describe("another machine under the name of a node that went silent", () => {
   const replaced = async () => {
     const [view] = await world.claim("web", "n1", ["data"]);

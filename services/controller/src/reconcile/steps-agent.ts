@@ -1,8 +1,9 @@
 import { blockedBy } from "../domain/blocked.ts";
-import type { Change } from "../domain/change.ts";
+import { type Change, noChange } from "../domain/change.ts";
 import {
   notMounted,
   permitRefused,
+  publicationLost,
   published,
   publishUnknown,
   released,
@@ -126,10 +127,18 @@ export const offerStep: StepHandler<"offer"> = async (deps, { node: name, uid },
   signal.throwIfAborted();
   await failpoint("controller.offer.after-call");
   const decide = (v: VolumeRecord, at: Moment) => publishOutcome(v, uid, node.record, answer, permit.expandTo, at);
-  return answer.kind === "published" || answer.kind === "uncertain"
-    ? (await records.change(volume, decide, { traceId })).changed
-    : await changeWithSets(records, volume, name, decide, { traceId });
+  if (answer.kind !== "published" && answer.kind !== "uncertain")
+    return await changeWithSets(records, volume, name, decide, { traceId });
+  const { changed } = await records.change(volume, decide, { traceId });
+  // Whoever followed up the node's new life may have read the record before this was in it.
+  if (answer.kind === "published" && livesAnew(nodes.get(name)?.record, node.record))
+    await records.change(volume, (v, at) => (v.uid === volume.uid ? publicationLost(v, uid, at) : noChange(v)));
+  return changed;
 };
+
+/** A mount does not outlive its boot, nor a permit its journal. */
+const livesAnew = (now: NodeRecord | undefined, then: NodeRecord): boolean =>
+  now !== undefined && (now.bootId !== then.bootId || now.journalUid !== then.journalUid);
 
 const releaseOutcome = (
   volume: VolumeRecord,
