@@ -2,10 +2,11 @@
 import { codecOf, definitions } from "@holdfast/csi/messages";
 import type { CsiMethod } from "@holdfast/csi/methods";
 import type { Code } from "@holdfast/csi/outcome";
-import type { CsiTransport, WireReply } from "@holdfast/csi/transport";
+import type { CsiTransport, WireFailure } from "@holdfast/csi/transport";
+import type { Clock } from "@holdfast/shared/async/clock";
 import type { Answer } from "@holdfast/sim-plugin/backend/answer";
 import type { Backend } from "@holdfast/sim-plugin/backend/backend";
-import type { Call } from "@holdfast/sim-plugin/backend/call";
+import type { Call, Instance } from "@holdfast/sim-plugin/backend/call";
 import { malform } from "@holdfast/sim-plugin/role/malform";
 
 /** How one call goes: what the plugin does not do itself, the way to it does. */
@@ -17,7 +18,9 @@ export type WayFault =
   /** The call never arrives. */
   | { readonly kind: "dropped" }
   /** It has no answer, and the plugin does the work later. */
-  | { readonly kind: "late"; readonly until: Promise<void> };
+  | { readonly kind: "late"; readonly until: Promise<void> }
+  /** The plugin works so long on it, also when its caller has given up by then; not `done`: in vain. For ways with a clock. */
+  | { readonly kind: "slow"; readonly ms: number; readonly done: boolean };
 
 export interface SimTransport extends CsiTransport {
   /** Asked before each call; for random faults. */
@@ -34,9 +37,27 @@ export interface SimTransport extends CsiTransport {
   sentMessages(): number;
 }
 
-const instance = "controller";
+/** How a call comes to its end: the plugin's answer, or why there is none. */
+export type SimReply = { readonly response: unknown } | { readonly failure: WireFailure };
 
-const failure = (code: Code, message: string, sent = true): WireReply => ({ failure: { code, message, sent } });
+export interface SimWay {
+  call(method: CsiMethod, request: object, options: WayOptions): Promise<SimReply>;
+  /** Asked before each call; for random faults. */
+  chance(pick: ((method: CsiMethod) => WayFault | undefined) | undefined): void;
+  hold(until: Promise<void> | undefined): void;
+}
+
+interface WayOptions {
+  readonly signal: AbortSignal;
+  readonly deadlineMs: number;
+}
+
+const failure = (code: Code, message: string, sent = true): { readonly failure: WireFailure } => ({
+  failure: { code, message, sent },
+});
+
+const replyOf = (answer: Answer): SimReply =>
+  "refusal" in answer ? failure(answer.refusal.code, answer.refusal.message) : { response: answer.response };
 
 interface RequestCodec {
   decodeRequest(bytes: Uint8Array): object;
@@ -47,32 +68,16 @@ interface ResponseCodec {
   encode(response: unknown): { finish(): Uint8Array };
 }
 
-export const createSimTransport = (backend: Backend): SimTransport => {
-  backend.attach({ name: instance, role: "controller" });
+/** One process of the plugin, spoken to in this one: what happens to its calls on their way is data. */
+export const createSimWay = (backend: Backend, instance: Instance, clock?: Clock): SimWay => {
+  backend.attach(instance);
   let pick: ((method: CsiMethod) => WayFault | undefined) | undefined;
-  let change: ((method: CsiMethod, response: unknown) => unknown) | undefined;
   let held: Promise<void> | undefined;
-  let sent = 0;
-  const breaks: { readonly after: number; readonly code: Code }[] = [];
-  const opened: object[] = [];
 
-  const callOf = (method: CsiMethod, bytes: Uint8Array): Call =>
-    ({ instance, method, request: (codecOf(method) as RequestCodec).decodeRequest(bytes) }) as unknown as Call;
-
-  const encode = (method: CsiMethod, response: unknown): Uint8Array => {
-    const codec = definitions[method].responseType as unknown as ResponseCodec;
-    return codec.encode(codec.fromPartial(change?.(method, response) ?? response)).finish();
-  };
-
-  const repliedWith = (method: CsiMethod, answer: Answer): WireReply =>
-    "refusal" in answer
-      ? failure(answer.refusal.code, answer.refusal.message)
-      : { bytes: encode(method, answer.response) };
-
-  const begin = (call: Call): WireReply => {
-    const { method } = call;
+  /** What the plugin itself was told to do wrong. */
+  const begin = (call: Call): SimReply => {
     const admission = backend.begin(call);
-    if (admission.kind === "answered") return repliedWith(method, admission.answer);
+    if (admission.kind === "answered") return replyOf(admission.answer);
     const { ticket, fault } = admission;
     const close = (reply: "sent" | "dropped" = "sent") => backend.close(ticket, { reply });
     const early = fault?.when !== "after" && fault?.code !== undefined;
@@ -85,32 +90,98 @@ export const createSimTransport = (backend: Backend): SimTransport => {
     close(late ? "dropped" : "sent");
     if (late && "response" in answer) return failure(fault?.code ?? "UNAVAILABLE", fault?.message ?? "as told");
     if ("response" in answer && fault?.malformed !== undefined)
-      return { bytes: encode(method, malform(call.method, answer.response, fault.malformed)) };
-    return repliedWith(method, answer);
+      return { response: malform(call.method, answer.response, fault.malformed) };
+    return replyOf(answer);
+  };
+
+  const slowly = async (
+    call: Call,
+    { ms, done }: WayFault & { readonly kind: "slow" },
+    { signal, deadlineMs }: WayOptions,
+  ): Promise<SimReply> => {
+    if (clock === undefined) throw new Error("a way without a clock is never slow");
+    const admission = backend.begin({ ...call, handsOn: true });
+    if (admission.kind === "answered") return replyOf(admission.answer);
+    const { ticket } = admission;
+    let given: SimReply = failure("UNAVAILABLE", "the work came to nothing");
+    const worked = Promise.withResolvers<void>();
+    clock.timer(ms, () => {
+      try {
+        if (done) given = replyOf(backend.apply(ticket));
+        backend.close(ticket, { reply: done ? "sent" : "dropped" });
+      } catch {
+        // The process of the plugin died meanwhile.
+      }
+      worked.resolve();
+    });
+    const gaveUp = Promise.withResolvers<string>();
+    const stop = clock.timer(deadlineMs, () => gaveUp.resolve("the deadline is over"));
+    const abort = (): void => gaveUp.resolve("given up");
+    signal.addEventListener("abort", abort, { once: true });
+    const why = await Promise.race([worked.promise, gaveUp.promise]);
+    stop();
+    signal.removeEventListener("abort", abort);
+    if (why === undefined) return given;
+    backend.abandon(ticket);
+    return failure("DEADLINE_EXCEEDED", why);
   };
 
   return {
-    async unary(method, bytes, { signal }) {
-      signal.throwIfAborted();
+    async call(method, request, options) {
+      options.signal.throwIfAborted();
       const how = pick?.(method);
       await Promise.resolve();
       if (held !== undefined) await held;
       if (how?.kind === "dropped") return failure("UNAVAILABLE", "the call never arrived");
       if (how?.kind === "late") {
-        void how.until.then(() => begin(callOf(method, bytes)));
+        void how.until.then(() => begin({ instance: instance.name, method, request } as unknown as Call));
         return failure("DEADLINE_EXCEEDED", "the plugin takes longer");
       }
       if (how?.kind === "code" && how.when === "before") return failure(how.code, "as told, before the work");
-      const reply = begin(callOf(method, bytes));
+      const call = { instance: instance.name, method, request } as unknown as Call;
+      if (how?.kind === "slow") return await slowly(call, how, options);
+      const reply = begin(call);
       if (how?.kind === "lost") return failure("DEADLINE_EXCEEDED", "the answer was lost");
-      if (how?.kind === "code" && "bytes" in reply) return failure(how.code, "as told, after the work");
+      if (how?.kind === "code" && "response" in reply) return failure(how.code, "as told, after the work");
       return reply;
     },
+    chance(next) {
+      pick = next;
+    },
+    hold(until) {
+      held = until;
+    },
+  };
+};
+
+export const createSimTransport = (
+  backend: Backend,
+  { name = "controller", clock }: { readonly name?: string; readonly clock?: Clock } = {},
+): SimTransport => {
+  const way = createSimWay(backend, { name, role: "controller" }, clock);
+  let change: ((method: CsiMethod, response: unknown) => unknown) | undefined;
+  let sent = 0;
+  const breaks: { readonly after: number; readonly code: Code }[] = [];
+  const opened: object[] = [];
+
+  const requestOf = (method: CsiMethod, bytes: Uint8Array): object =>
+    (codecOf(method) as RequestCodec).decodeRequest(bytes);
+
+  const encode = (method: CsiMethod, response: unknown): Uint8Array => {
+    const codec = definitions[method].responseType as unknown as ResponseCodec;
+    return codec.encode(codec.fromPartial(change?.(method, response) ?? response)).finish();
+  };
+
+  return {
+    async unary(method, bytes, options) {
+      const reply = await way.call(method, requestOf(method, bytes), options);
+      return "failure" in reply ? reply : { bytes: encode(method, reply.response) };
+    },
     async *stream(method, bytes) {
-      const call = callOf(method, bytes);
-      opened.push(call.request);
+      const request = requestOf(method, bytes);
+      opened.push(request);
       const broken = breaks.shift();
-      const admission = backend.begin(call);
+      const admission = backend.begin({ instance: name, method, request } as unknown as Call);
       if (admission.kind !== "answered") throw new Error("faults of streams are told with breakStreams");
       const { answer } = admission;
       if ("refusal" in answer) {
@@ -124,15 +195,11 @@ export const createSimTransport = (backend: Backend): SimTransport => {
       }
       if (broken !== undefined) yield failure(broken.code, "the stream broke, as told");
     },
-    chance(next) {
-      pick = next;
-    },
+    chance: way.chance,
     alter(next) {
       change = next;
     },
-    hold(until) {
-      held = until;
-    },
+    hold: way.hold,
     breakStreams: (...next) => void breaks.push(...next),
     opened,
     sentMessages: () => sent,

@@ -141,7 +141,7 @@ export const createSnapshotWorld = async (
   await sqlite.markVetted((await sqlite.identity()).runId, 1);
   const { store, loseCommits, failCommits } = losing(sqlite);
   const backend = createBackend({ ...options.storage, clock: () => new Date(clock.now()) });
-  const transport = createSimTransport(backend);
+  const transport = createSimTransport(backend, { clock });
   const log = createMemoryLogger();
   const tracing = createTracing("test");
   let facts = allYes();

@@ -1,4 +1,5 @@
 import type { Clock } from "@holdfast/shared/async/clock";
+import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { createTracing, type Tracing } from "@holdfast/shared/tracing";
 import { volumeKey } from "../domain/volume.ts";
@@ -68,6 +69,7 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     slots,
     failpoint: deps.failpoint ?? (() => undefined),
     unstored: new Map<string, string>(),
+    validating: createKeyedLanes(),
   };
 
   const work = createVolumeWork({

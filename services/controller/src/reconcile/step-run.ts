@@ -1,4 +1,5 @@
 import type { Clock } from "@holdfast/shared/async/clock";
+import type { KeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { noChange } from "../domain/change.ts";
@@ -27,6 +28,8 @@ export interface StepDeps {
   readonly failpoint: Failpoint;
   /** Calls that left and whose answers are not stored yet: by volume, the id of the intent that they were made for. */
   readonly unstored: Map<string, string>;
+  /** By storage: a record that was given up while its storage was asked about may be followed by another one of the same storage. */
+  readonly validating: KeyedLanes;
   readonly log: Logger;
   readonly signal: AbortSignal;
 }

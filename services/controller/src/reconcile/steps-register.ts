@@ -21,10 +21,13 @@ const unasked = ({ nodes }: StepDeps, { plugin }: VolumeRecord): Outcome<Validat
 };
 
 const asked = async (deps: StepDeps, volume: VolumeRecord): Promise<Outcome<ValidatedVolume>> => {
-  const { plugins, slots, signal } = deps;
+  const { plugins, slots, signal, validating } = deps;
+  const { plugin, externalId } = volume;
   try {
-    return await slots.run({ plugin: volume.plugin, kind: "make" }, signal, () =>
-      plugins.validateVolume(volume, { signal, attempt: volume.attempts.count + 1 }),
+    return await validating.run(`${plugin}\n${externalId}`, signal, () =>
+      slots.run({ plugin, kind: "make" }, signal, () =>
+        plugins.validateVolume(volume, { signal, attempt: volume.attempts.count + 1 }),
+      ),
     );
   } catch (error) {
     signal.throwIfAborted();
