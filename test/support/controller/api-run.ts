@@ -1,0 +1,388 @@
+/** One sequence of the property over the whole API, and what has to hold while it goes on, after it, and when all is given up. */
+import { type CsiMethod, methods } from "@holdfast/csi/methods";
+import { verdictOf } from "@holdfast/csi/outcome";
+import { isAbort } from "@holdfast/shared/async/signals";
+import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import {
+  type Claim,
+  ClaimState,
+  GetClaimRequest,
+  ListClaimsRequest,
+  ListClaimsResponse,
+} from "@holdfast/shared/gen/holdfast/v1/claim";
+import type { Blocked } from "@holdfast/shared/gen/holdfast/v1/common";
+import {
+  ListSnapshotGroupsRequest,
+  ListSnapshotGroupsResponse,
+  ListSnapshotsRequest,
+  ListSnapshotsResponse,
+  type Snapshot,
+  type SnapshotGroup,
+  SnapshotState,
+} from "@holdfast/shared/gen/holdfast/v1/snapshot";
+import {
+  type Expansion,
+  ListVolumesRequest,
+  ListVolumesResponse,
+  type Volume,
+  VolumeBinding,
+  VolumeChangeState,
+  VolumeState,
+} from "@holdfast/shared/gen/holdfast/v1/volume";
+import { expect } from "vitest";
+import { type ApiModel, createApiModel, wronglyHeld } from "./api-model.ts";
+import { ask, foreign, nodes, type Request, snapshots, type Trouble, volumes, workloads } from "./api-requests.ts";
+import { type ApiWorld, createApiWorld } from "./api-world.ts";
+import type { WayFault } from "./sim-transport.ts";
+import { simPlugin } from "./snapshot-world.ts";
+
+const namespace = "default";
+
+/** What the plugin does wrong in this call: work that was done is never refused, and nothing is called gone that is there. */
+const faultOf = (method: CsiMethod, it: Trouble): WayFault | undefined => {
+  switch (it.kind) {
+    case "lost":
+    case "dropped":
+      return { kind: it.kind };
+    case "slow":
+      return it;
+    case "code": {
+      const { outcome } = verdictOf(methods[method].callKind, it.code);
+      if (outcome === "done") return undefined;
+      return { kind: "code", code: it.code, when: outcome === "unknown" && it.after ? "after" : "before" };
+    }
+    default:
+      return undefined;
+  }
+};
+
+/** One list of troubles stands for all calls and messages of a run. */
+const beset = (world: ApiWorld, troubles: readonly Trouble[]): void => {
+  let calls = 0;
+  let messages = 0;
+  let shrink = false;
+  const at = (n: number): Trouble => troubles[n % troubles.length] ?? { kind: "none" };
+  world.chance(
+    (method) => {
+      calls += 1;
+      const chosen = at(calls);
+      shrink = chosen.kind === "shrunk" && method === "CreateVolume";
+      return faultOf(method, chosen);
+    },
+    () => {
+      messages += 1;
+      const { kind } = at(messages * 3 + 1);
+      return kind === "lost" || kind === "dropped" ? kind : undefined;
+    },
+  );
+  world.alter((method, response) => {
+    if (method !== "CreateVolume" || !shrink) return response;
+    const { volume } = response as { readonly volume: { readonly capacityBytes: bigint } };
+    return { volume: { ...volume, capacityBytes: volume.capacityBytes / 2n } };
+  });
+};
+
+/** Internal errors are faults of ours, whatever was asked; everything else is an answer. */
+const isAnswer = (error: unknown): boolean =>
+  isHoldfastError(error) && error.kind !== "internal" && error.kind !== "unknown";
+
+interface Open {
+  readonly asked: Request;
+  readonly life: number;
+}
+
+const createCallers = (world: ApiWorld, model: ApiModel) => {
+  const open = new Set<Open>();
+  const wrong: unknown[] = [];
+  let life = 0;
+  return {
+    wrong,
+    /** Asks, and leaves the answer to come when it comes. */
+    async ask(asked: Request): Promise<void> {
+      const mine = { asked, life };
+      const { signal } = world.context();
+      open.add(mine);
+      const answered = ask(world, model, asked)
+        .catch((error: unknown) => {
+          if (signal.aborted || isAbort(error) || isAnswer(error)) return;
+          wrong.push({ asked, error });
+        })
+        .finally(() => open.delete(mine));
+      const own = ["pass", "restart", "reboot", "node-plugin"].includes(asked.do);
+      if (own) await answered;
+      else await world.clock.advance(0);
+      if (asked.do === "restart") life += 1;
+    },
+    open: () => [...open],
+    forgetOpen: () => open.clear(),
+  };
+};
+
+interface Listed {
+  readonly volumes: readonly Volume[];
+  readonly claims: readonly Claim[];
+  readonly cut: readonly Snapshot[];
+  readonly groups: readonly SnapshotGroup[];
+}
+
+const listed = async (world: ApiWorld): Promise<Listed> => {
+  const { api } = world;
+  const context = world.context();
+  const page = { pageSize: 500 };
+  const [found, claims, cut, groups] = await Promise.all([
+    api.volumes.listVolumes(ListVolumesRequest.fromPartial(page), context),
+    api.claims.listClaims(ListClaimsRequest.fromPartial(page), context),
+    api.snapshots.listSnapshots(ListSnapshotsRequest.fromPartial(page), context),
+    api.snapshots.listSnapshotGroups(ListSnapshotGroupsRequest.fromPartial(page), context),
+  ]);
+  return {
+    volumes: ListVolumesResponse.fromPartial(found).volumes,
+    claims: ListClaimsResponse.fromPartial(claims).claims,
+    cut: ListSnapshotsResponse.fromPartial(cut).snapshots,
+    groups: ListSnapshotGroupsResponse.fromPartial(groups).groups,
+  };
+};
+
+const learn = async (world: ApiWorld, model: ApiModel): Promise<Listed | undefined> => {
+  if (!world.alive) return undefined;
+  try {
+    const now = await listed(world);
+    for (const volume of now.volumes) model.made(volume);
+    for (const { id, externalId, state } of now.cut)
+      if (state === SnapshotState.SNAPSHOT_STATE_READY) model.cut(id, externalId);
+    return now;
+  } catch (error) {
+    if (!world.alive || isAbort(error)) return undefined;
+    throw error;
+  }
+};
+
+/** What holds at every moment, whatever happens. */
+const always = (world: ApiWorld, model: ApiModel, wrong: readonly unknown[]): void => {
+  expect(wrong, "answers that are none").toEqual([]);
+  expect(world.broken, "background work").toEqual([]);
+  expect(world.backend.violations(), "order of the calls").toEqual([]);
+  expect(wronglyHeld(world.backend), "[I1]").toEqual([]);
+  expect(model.lost(world.backend), "data that nobody gave up").toEqual([]);
+};
+
+const says = (blocked: Blocked | undefined): boolean =>
+  blocked !== undefined && blocked.reason !== "" && blocked.missingProof !== "" && blocked.clearWith !== "";
+
+const moves = (change: Pick<Expansion, "state" | "blocked"> | undefined): boolean =>
+  change !== undefined && change.state !== VolumeChangeState.VOLUME_CHANGE_STATE_REFUSED && !says(change.blocked);
+
+/** Whatever could still move, by what it says of itself. */
+const restless = ({ volumes: found, claims, cut, groups }: Listed): readonly string[] => [
+  ...found.flatMap((volume) => {
+    const { id, state, blocked, expansion, modification, intent, attachments, attachmentCount } = volume;
+    const what: string[] = [];
+    const moving = state === VolumeState.VOLUME_STATE_CREATING || state === VolumeState.VOLUME_STATE_DELETING;
+    const unbound =
+      volume.binding === VolumeBinding.VOLUME_BINDING_FIRST_CLAIM &&
+      volume.boundNode === "" &&
+      state === VolumeState.VOLUME_STATE_CREATING;
+    if (moving && !unbound && !says(blocked)) what.push(`volume ${id} is ${state}`);
+    // What no node has by now is owed to the next one that gets it.
+    const onNodes = expansion?.state === VolumeChangeState.VOLUME_CHANGE_STATE_NODES;
+    const growing = onNodes ? expansion.nodes.some((node) => !says(node.blocked)) : moves(expansion);
+    if (growing) what.push(`volume ${id} grows`);
+    if (moves(modification)) what.push(`volume ${id} is modified`);
+    if (
+      intent !== undefined &&
+      !says(blocked) &&
+      !says(expansion?.blocked) &&
+      !says(modification?.blocked) &&
+      claims.every((c) => c.volume !== id || !says(c.blocked))
+    )
+      what.push(`volume ${id} has the intent ${intent.operation}`);
+    if (attachmentCount > 0n && !claims.some((claim) => claim.volume === id))
+      what.push(`volume ${id} is attached for nobody: ${attachments.map(({ node }) => node).join()}`);
+    return what;
+  }),
+  ...claims
+    .filter(
+      ({ state, blocked, waitingFor }) =>
+        state !== ClaimState.CLAIM_STATE_ACTIVE &&
+        !says(blocked) &&
+        !(state === ClaimState.CLAIM_STATE_QUEUED && waitingFor !== ""),
+    )
+    .map(({ volume, workload, state }) => `claim of ${workload} for ${volume} is ${state}`),
+  ...[...cut, ...groups]
+    .filter(
+      ({ state, blocked }) =>
+        state !== SnapshotState.SNAPSHOT_STATE_READY && state !== SnapshotState.SNAPSHOT_STATE_FAILED && !says(blocked),
+    )
+    .map(({ id, state }) => `snapshot ${id} is ${state}`),
+];
+
+const quiet = async (world: ApiWorld, model: ApiModel, wrong: readonly unknown[]): Promise<Listed> => {
+  let now: Listed | undefined;
+  for (let round = 0; round < 60; round += 1) {
+    await world.pass(40_000, 10_000);
+    now = await learn(world, model);
+    always(world, model, wrong);
+    if (now !== undefined && restless(now).length === 0 && world.api.working() === 0) break;
+  }
+  if (now === undefined) throw new Error("the controller does not live");
+  return now;
+};
+
+const healthy = async (world: ApiWorld): Promise<void> => {
+  world.chance(undefined, undefined);
+  world.alter(undefined);
+  world.spare();
+  if (!world.alive) await world.restart();
+  for (const name of nodes) {
+    world.hosts.silence(name, false);
+    await world.setHealthy(name, true);
+  }
+  for (const which of [0, 1]) {
+    world.setProcess(which, false);
+    world.setProcess(which, true);
+  }
+  world.setGate(true);
+};
+
+/** All is well again, and nobody asks for anything: what was promised is there, what is owed is done. */
+const settled = async (world: ApiWorld, model: ApiModel, wrong: readonly unknown[]): Promise<void> => {
+  const now = await quiet(world, model, wrong);
+  expect(restless(now), "stuck in silence").toEqual([]);
+  const living = new Set(now.volumes.map(({ uid }) => uid));
+  for (const { id, uid, mayGo } of model.volumes.values())
+    if (!mayGo) expect(living.has(uid), `volume ${id} was promised and is not there`).toBe(true);
+  const { volumes: stored, attachments, publications } = world.backend.state();
+  for (const { id, state, capacity, externalId } of now.volumes) {
+    if (state !== VolumeState.VOLUME_STATE_AVAILABLE) continue;
+    const storage = stored.get(externalId);
+    expect(storage, `the storage of ${id}`).toBeDefined();
+    expect(storage?.capacity ?? 0n, `the size of ${id}`).toBeGreaterThanOrEqual(capacity?.requiredBytes ?? 0n);
+  }
+  const { api } = world;
+  for (const { uid, volume, workload, alias, mayEnd } of model.claims.values()) {
+    const known = [...model.volumes.values()].some((v) => v.id === volume && !v.mayGo);
+    if (mayEnd || !known || now.claims.some((claim) => claim.uid === uid)) continue;
+    const { claim } = await api.claims.getClaim(
+      GetClaimRequest.fromPartial({ namespace, volume, workload, alias, uid }),
+      world.context(),
+    );
+    expect(claim?.state, `the claim of ${workload} for ${volume} ended unasked`).toBe(ClaimState.CLAIM_STATE_FAILED);
+    expect(claim?.lastError?.reason, "why it failed").not.toBe("");
+  }
+  for (const { uid, volume, node, state, degradedSince } of now.claims) {
+    if (state !== ClaimState.CLAIM_STATE_ACTIVE || degradedSince !== undefined) continue;
+    const externalId = now.volumes.find(({ id }) => id === volume)?.externalId ?? "";
+    const there = publications.get(externalId)?.some(({ target }) => target.endsWith(`/${uid}`));
+    expect(there, `${volume} is ACTIVE on ${node} and not mounted`).toBe(true);
+    expect(
+      attachments.get(externalId)?.some((held) => held.node === `i-${node}`),
+      `${volume} on ${node}`,
+    ).toBe(true);
+  }
+};
+
+/** Everything is given up. Twice, as a copy holds its source while it is made. */
+const tearDown = async (world: ApiWorld, model: ApiModel, callers: ReturnType<typeof createCallers>): Promise<void> => {
+  for (const node of nodes) await callers.ask({ do: "undrain", node });
+  for (let round = 0; round < 3; round += 1) {
+    for (const workload of workloads) await callers.ask({ do: "release", workload, waitMs: 0 });
+    await quiet(world, model, callers.wrong);
+    await callers.ask({ do: "ungroup" });
+    for (const snapshot of [...snapshots, "g-a", "g-b"] as const)
+      await callers.ask({ do: "uncut", snapshot, forget: false });
+    for (const volume of volumes) await callers.ask({ do: "delete", volume, waitMs: 0 });
+    const now = await quiet(world, model, callers.wrong);
+    if (now.volumes.length + now.cut.length + now.groups.length === 0) break;
+  }
+};
+
+const over = async (world: ApiWorld, model: ApiModel): Promise<void> => {
+  const now = await listed(world);
+  expect(restless(now), "stuck in silence").toEqual([]);
+  const left = [
+    ...now.volumes.map(({ id, blocked, state }) => ({ id, blocked, state })),
+    ...[...now.cut, ...now.groups].map(({ id, blocked, state }) => ({ id, blocked, state })),
+  ];
+  // A registered volume of the policy RETAIN is nobody's to delete; everything else that is left says why.
+  for (const { id, blocked, state } of left) expect(says(blocked), `${id} is left, ${state}`).toBe(true);
+  const { volumes: stored, snapshots: cut, groups, attachments, stages, publications } = world.backend.state();
+  const blockedNames = new Set(now.volumes.map(({ name }) => name));
+  const blockedIds = new Set(now.volumes.map(({ externalId }) => externalId));
+  const kept = [...model.volumes.values()].filter(({ mayRemain }) => mayRemain);
+  const keptNames = new Set(kept.map(({ name }) => name));
+  const strays = [...stored.values()].filter(
+    ({ id, name }) => id !== foreign && !blockedNames.has(name) && !blockedIds.has(id) && !keptNames.has(name),
+  );
+  expect(
+    strays.map(({ id }) => id),
+    "volumes leaked",
+  ).toEqual([]);
+  const stuckCuts = new Set([...now.cut, ...now.groups].flatMap(({ name, externalId }) => [name, externalId]));
+  const strayCuts = [...cut.values()].filter(
+    ({ id, name, group }) =>
+      !stuckCuts.has(id) &&
+      !stuckCuts.has(name) &&
+      !stuckCuts.has(group ?? " ") &&
+      !model.isForgotten(model.cuts.get(id)?.id ?? ""),
+  );
+  expect(
+    strayCuts.map(({ id }) => id),
+    "snapshots leaked",
+  ).toEqual([]);
+  if (now.groups.length === 0) expect([...groups.keys()], "groups leaked").toEqual([]);
+  expect([...attachments.values()].flat(), "attachments leaked").toEqual([]);
+  expect([...stages.values()].flat(), "staged volumes leaked").toEqual([]);
+  expect([...publications.values()].flat(), "mounts leaked").toEqual([]);
+  expect(world.hosts.held(), "journals").toEqual([]);
+  const { api } = world;
+  expect([api.working(), api.callsWaiting(), api.governor.load(simPlugin).running], "queues and lanes").toEqual([
+    0, 0, 0,
+  ]);
+};
+
+const places = {
+  n1: { maxVolumes: 2, topology: { zone: "z1" } },
+  n2: { topology: { zone: "z1" } },
+  n3: { topology: { zone: "z2" } },
+};
+
+export const runSequence = async (
+  requests: readonly Request[],
+  troubles: readonly Trouble[],
+  snapshotPolls: number,
+): Promise<void> => {
+  const world = await createApiWorld({ nodes: places, snapshotPolls });
+  try {
+    const model = createApiModel(foreign);
+    const callers = createCallers(world, model);
+    world.backend.addVolume({ id: foreign });
+    const plain = {
+      do: "create",
+      megabytes: 1,
+      limited: false,
+      from: undefined,
+      zone: undefined,
+      late: false,
+      waitMs: 0,
+    } as const;
+    await callers.ask({ do: "secret", value: "x" });
+    await callers.ask({ ...plain, volume: "a", mode: "SINGLE_NODE_WRITER", secret: false });
+    await callers.ask({ ...plain, volume: "b", mode: "MULTI_NODE_MULTI_WRITER", secret: true });
+    await world.pass(100, 50);
+    beset(world, troubles);
+    let n = 0;
+    for (const asked of requests) {
+      await callers.ask(asked);
+      if (!world.alive) await world.pass(1_000, 1_000);
+      n += 1;
+      if (n % 4 === 0) await learn(world, model);
+      always(world, model, callers.wrong);
+    }
+    await healthy(world);
+    await settled(world, model, callers.wrong);
+    await tearDown(world, model, callers);
+    await over(world, model);
+  } finally {
+    await world.close();
+  }
+};

@@ -1,0 +1,447 @@
+/**
+ * A whole controller, handlers to store, over the simulated storage in this process and hosts that outlive it, on a clock that the test
+ * moves. It dies at any commit; what it had in memory is gone then, and nothing of that life reaches the store any more.
+ */
+import { createClaimService } from "@holdfast/controller/api/claim-service";
+import { createMemoryLog } from "@holdfast/controller/api/memory-log";
+import { createNodeService } from "@holdfast/controller/api/node-service";
+import { createRepairService } from "@holdfast/controller/api/repair-service";
+import { createSecretService } from "@holdfast/controller/api/secret-service";
+import { createVolumeService } from "@holdfast/controller/api/volume-service";
+import { createCommands } from "@holdfast/controller/commands/commands";
+import { listExternalVolumesQuery } from "@holdfast/controller/commands/list-external-volumes";
+import { createNodeCommands } from "@holdfast/controller/commands/node-commands";
+import { createRepairCommands } from "@holdfast/controller/commands/repair/repair-commands";
+import { createSecretCommands } from "@holdfast/controller/commands/secret-commands";
+import { createVolumeStats } from "@holdfast/controller/commands/volume-stats";
+import { secretKey } from "@holdfast/controller/domain/secret";
+import { createNodeFigures } from "@holdfast/controller/figures/node-figures";
+import { createNodeRegistry } from "@holdfast/controller/nodes/node-registry";
+import { createNodeStore } from "@holdfast/controller/nodes/node-store";
+import { wirePlacement } from "@holdfast/controller/placement-wiring";
+import { createControllerPlugins } from "@holdfast/controller/plugins/controller-plugins";
+import { createHalvesOnNodes } from "@holdfast/controller/plugins/halves-on-nodes";
+import { createPluginInstances } from "@holdfast/controller/plugins/plugin-instances";
+import type { Store } from "@holdfast/controller/ports";
+import { createDrainKeeper } from "@holdfast/controller/reconcile/drain-keeper";
+import { createPluginGovernor } from "@holdfast/controller/reconcile/plugin-governor";
+import { createReconciler } from "@holdfast/controller/reconcile/reconciler";
+import { createTwoWayPass } from "@holdfast/controller/reconcile/two-way-pass";
+import { beingCut, snapshotOwner } from "@holdfast/controller/reconcile/two-way-snapshots";
+import { wireVolumeRecords } from "@holdfast/controller/record-wiring";
+import { createAuditRecords } from "@holdfast/controller/records/audit-records";
+import { createChanges, nodeChangeKey } from "@holdfast/controller/records/changes";
+import { createOrphanRecords } from "@holdfast/controller/records/orphan-records";
+import { createPluginRecords } from "@holdfast/controller/records/plugin-records";
+import { createCutRecords } from "@holdfast/controller/records/snapshot-records";
+import { createVolumeScan } from "@holdfast/controller/records/volume-scan";
+import { createSealer } from "@holdfast/controller/secrets/sealer";
+import { createSecretRecords } from "@holdfast/controller/secrets/secret-records";
+import { createSecrets } from "@holdfast/controller/secrets/secrets";
+import { createStoredSecrets } from "@holdfast/controller/secrets/stored-secrets";
+import { wireSnapshots } from "@holdfast/controller/snapshot-wiring";
+import { createSqliteStore } from "@holdfast/controller/store/sqlite/sqlite-store";
+import type { CsiMethod } from "@holdfast/csi/methods";
+import { createManualClock } from "@holdfast/shared/async/manual-clock";
+import { isAbort } from "@holdfast/shared/async/signals";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { CallContext } from "@holdfast/shared/grpc/call-context";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { createTracing } from "@holdfast/shared/tracing";
+import { createBackend } from "@holdfast/sim-plugin/backend/backend";
+import type { NodeSettings } from "@holdfast/sim-plugin/backend/settings";
+import { createSimDirectory } from "./sim-directory.ts";
+import { createSimHosts, type LinkFault, nodeIdOf } from "./sim-hosts.ts";
+import { createSimTransport, type WayFault } from "./sim-transport.ts";
+import { allYes, simPlugin } from "./snapshot-world.ts";
+import { secretKeys } from "./world.ts";
+
+export const heartbeatMs = 10_000;
+
+export interface ApiWorldOptions {
+  readonly nodes: Readonly<Record<string, NodeSettings>>;
+  readonly random?: () => number;
+  readonly snapshotPolls?: number;
+  readonly nodeExpansionRequired?: boolean;
+}
+
+/** The next commits: let through so many, then the controller dies before or after one. */
+interface Doom {
+  skip: number;
+  readonly how: "before" | "after";
+}
+
+export type ApiWorld = Awaited<ReturnType<typeof createApiWorld>>;
+
+export const createApiWorld = async (options: ApiWorldOptions) => {
+  const clock = createManualClock();
+  let uuids = 0;
+  const ids = {
+    uuid: () => {
+      uuids += 1;
+      return `00000000-0000-4000-8000-${uuids.toString(16).padStart(12, "0")}`;
+    },
+    random: options.random ?? (() => 0.5),
+  };
+  const log = createMemoryLogger();
+  const tracing = createTracing("test");
+  const sqlite = createSqliteStore({ file: ":memory:", now: clock.now, uuid: ids.uuid });
+  await sqlite.markVetted((await sqlite.identity()).runId, 1);
+  const names = Object.keys(options.nodes);
+  const backend = createBackend({
+    clock: () => new Date(clock.now()),
+    ...(options.snapshotPolls === undefined ? {} : { snapshotPolls: options.snapshotPolls }),
+    ...(options.nodeExpansionRequired === undefined ? {} : { nodeExpansionRequired: options.nodeExpansionRequired }),
+    nodes: Object.fromEntries(names.map((name) => [nodeIdOf(name), options.nodes[name] ?? {}])),
+  });
+  let pick: ((method: CsiMethod) => WayFault | undefined) | undefined;
+  const facts = () => {
+    const all = allYes();
+    return {
+      ...all,
+      plugin: {
+        ...all.plugin,
+        VOLUME_ACCESSIBILITY_CONSTRAINTS: "yes" as const,
+        VOLUME_EXPANSION_OFFLINE: "no" as const,
+      },
+    };
+  };
+  const processes = ["sim-1.sock", "sim-2.sock"].map((socket) => {
+    const transport = createSimTransport(backend, { name: socket, clock });
+    transport.chance((method) => pick?.(method));
+    return { socket, transport, ready: true, facts: facts(), denied: new Set<CsiMethod>() };
+  });
+  const hosts = createSimHosts(backend, names, clock);
+  const machines = new Map(names.map((node) => [node, { boot: 1, journal: 1, revision: 1, healthy: true, known: 0 }]));
+  const gate = { open: true, listeners: new Set<() => void>() };
+  const lose: ("before" | "after")[] = [];
+  let doom: Doom | undefined;
+  let lives = 0;
+  /** What goes wrong in the background, in the words of whoever noticed. */
+  const broken: unknown[] = [];
+
+  const away = (reason: string): HoldfastError =>
+    new HoldfastError({ kind: "unavailable", reason, message: "as told" });
+
+  /** The store as one life of the controller sees it. */
+  const storeOf = (life: AbortController): Store => {
+    const { signal } = life;
+    const guarded = { ...sqlite } as Record<string, unknown>;
+    for (const name of ["get", "getMany", "list", "count", "due", "nextDue", "head", "identity"] as const)
+      guarded[name] = async (...args: readonly unknown[]) => {
+        signal.throwIfAborted();
+        const found = await (sqlite[name] as (...args: readonly unknown[]) => Promise<unknown>)(...args);
+        signal.throwIfAborted();
+        return found;
+      };
+    const commit: Store["commit"] = async (wanted) => {
+      signal.throwIfAborted();
+      const how = doom !== undefined && doom.skip-- <= 0 ? doom.how : undefined;
+      if (how !== undefined) {
+        doom = undefined;
+        if (how === "after") await sqlite.commit(wanted);
+        life.abort(new DOMException("killed", "AbortError"));
+        signal.throwIfAborted();
+      }
+      const lost = lose.shift();
+      if (lost === "before") throw away("STORE_OUTCOME_UNKNOWN");
+      const result = await sqlite.commit(wanted);
+      signal.throwIfAborted();
+      if (lost === "after") throw away("STORE_OUTCOME_UNKNOWN");
+      return result;
+    };
+    return { ...(guarded as unknown as Store), commit };
+  };
+
+  const start = async () => {
+    lives += 1;
+    const life = new AbortController();
+    const { signal } = life;
+    const store = storeOf(life);
+    const inBackground = (what: string, task: Promise<unknown>): void => {
+      task.catch((error: unknown) => {
+        if (!signal.aborted && !isAbort(error)) broken.push({ what, error });
+      });
+    };
+    const issuer = `c1/${lives}`;
+    const changes = createChanges();
+    const cuts = createCutRecords({ store, clock, ids, issuer, changes, signal });
+    const nodeStore = createNodeStore({ store, ids });
+    const registry = createNodeRegistry({ nodes: nodeStore, clock, log, heartbeatMs, signal });
+    await registry.load();
+    const pluginRecords = createPluginRecords({ store, clock, ids, signal });
+    await pluginRecords.load();
+    const common = { store, clock, ids, issuer, changes, log, signal };
+    const { records, learnedLimits } = await wireVolumeRecords({ ...common, nodes: registry, profiles: pluginRecords });
+    const secretRecords = createSecretRecords({ store, ids });
+    const sealer = createSealer({ keyFile: { keys: async () => secretKeys }, clusterUid: async () => "world" });
+    const stored = createStoredSecrets({ records: secretRecords, sealer, clock });
+    const secrets = createSecretCommands({
+      records: secretRecords,
+      sealer,
+      clock,
+      changed: (name) => {
+        stored.forget(secretKey(name));
+        inBackground(
+          "waking the users of a secret",
+          secretRecords.users(name, undefined, 500, undefined).then((users) => {
+            for (const { kind, key } of users) if (kind === "volume") reconciler.wake(key, true);
+          }),
+        );
+      },
+    });
+    const governor = createPluginGovernor({ allowed: pluginRecords.of, clock, random: ids.random, log, signal });
+    const directory = createSimDirectory({ processes, clock, random: ids.random, tracing });
+    const halves = createHalvesOnNodes(registry);
+    const instances = createPluginInstances({
+      directory,
+      halves,
+      lines: {
+        transportTo: () => {
+          throw new Error("no controller half runs on a node here");
+        },
+        forget: () => undefined,
+      },
+      clock,
+      tracing,
+      random: ids.random,
+      guide: governor,
+      reading: (_plugin, _method, code) => code,
+      besideControllerOnly: () => false,
+    });
+    let known: unknown;
+    instances.onChange((plugin) => {
+      const now = instances.current(plugin)?.facts;
+      if (now === undefined || now === known) return;
+      known = now;
+      governor.renewed(plugin);
+    });
+    const plugins = createControllerPlugins({
+      instances,
+      announcedByNodes: halves.announced,
+      guide: governor,
+      secrets: createSecrets({ env: {}, stored }),
+      log,
+      clock,
+      ownerOf: async (storage) => (await records.owner(storage))?.volume,
+    });
+    const { listings } = plugins;
+    const storeGate = {
+      state: () => ({ open: gate.open, gen: 1, reason: gate.open ? "" : "not vetted" }),
+      onChange(listener: () => void) {
+        gate.listeners.add(listener);
+        return () => gate.listeners.delete(listener);
+      },
+      findings: () => [],
+      accept: async () => undefined,
+    };
+    const command = { records, cuts, nodes: registry, plugins, gate: storeGate, secrets, feed: store, clock, ids };
+    const commands = createCommands(command);
+    const acting = { ...command, agents: hosts, learned: learnedLimits, guard: governor, tracing, log, signal };
+    const reconciler = createReconciler(acting);
+    const audit = createAuditRecords({ store, ids });
+    const orphans = createOrphanRecords({ store, clock, ids });
+    const scan = createVolumeScan(store);
+    const pass = createTwoWayPass({ ...acting, listings, orphans, scan });
+    const snapshotFacts = {
+      owner: (plugin: string, externalId: string) => snapshotOwner({ cuts }, plugin, externalId),
+      beingCut: (plugin: string) => beingCut({ cuts }, plugin),
+    };
+    const repair = createRepairCommands({ ...acting, audit, orphans, scan, listings, pass, snapshotFacts });
+    const figures = createNodeFigures({ agents: hosts, nodes: registry, clock, signal });
+    const stats = createVolumeStats({ records, nodes: registry, clock, figures });
+    const nodeLog = createMemoryLog(issuer);
+    registry.onChange(nodeLog.note);
+    const drains = createDrainKeeper({ nodes: registry, records, clock, log, signal, changed: nodeLog.note });
+    const placement = wirePlacement(command, signal);
+    const listExternalVolumes = listExternalVolumesQuery({ records, plugins, listings });
+    const api = {
+      commands,
+      recent: records.recent,
+      listExternalVolumes,
+      wakeups: changes,
+      feed: store,
+      clock,
+      tracing,
+      stats,
+    };
+    const snapshots = wireSnapshots({ ...acting, ...api, slots: reconciler.slots });
+    await Promise.all([reconciler.start(), snapshots.reconciler.start()]);
+    inBackground("looking for silent nodes", registry.watchSilence(signal));
+    inBackground("following drains", drains.run());
+    return {
+      life,
+      registry,
+      directory,
+      governor,
+      pass,
+      slots: records.slots,
+      callsWaiting: () => reconciler.callsWaiting(simPlugin),
+      working: () => reconciler.size() + snapshots.reconciler.size(),
+      volumes: createVolumeService(api),
+      claims: createClaimService(api),
+      snapshots: snapshots.service,
+      secrets: createSecretService({ secrets, tracing }),
+      repair: createRepairService({ gate: storeGate, audit, clock, tracing, commands: repair }),
+      nodes: createNodeService({
+        ...api,
+        nodes: registry,
+        places: placement.places,
+        remarks: (node) => {
+          const details = registry.details(node);
+          return details && { ...details, overdue: drains.overdue(node) };
+        },
+        commands: createNodeCommands(command),
+        keyOfNode: nodeChangeKey,
+        log: nodeLog,
+      }),
+    };
+  };
+
+  let controller = await start();
+
+  const headerOf = (node: string) => {
+    const machine = machines.get(node);
+    if (machine === undefined) throw new Error(`there is no node ${node}`);
+    const { boot, journal } = machine;
+    return {
+      name: node,
+      machineId: `machine-${node}`,
+      bootId: `boot-${node}-${boot}`,
+      instance: `agent-${node}-${boot}`,
+      journalUid: `journal-${node}-${journal}`,
+      address: `${node}:7601`,
+      version: "0.1.0",
+      verificationScope: "host" as const,
+      nodeEpoch: machine.known,
+      clusterUid: "",
+      fingerprintRevision: machine.revision,
+    };
+  };
+  const pluginOf = (node: string) => {
+    const settings = options.nodes[node];
+    return {
+      name: simPlugin,
+      version: "1.0.0",
+      instance: `sim-${node}`,
+      role: "NODE" as const,
+      health: machines.get(node)?.healthy === false ? ("UNHEALTHY" as const) : ("HEALTHY" as const),
+      healthMessage: "",
+      nodeId: nodeIdOf(node),
+      maxVolumes: settings?.maxVolumes ?? 0,
+      topology: settings?.topology ?? {},
+      capabilities: {},
+    };
+  };
+
+  /** What an agent does every few seconds: it says that it lives, or registers with whoever does not know it. */
+  const beat = async (node: string): Promise<void> => {
+    const machine = machines.get(node);
+    if (machine === undefined || hosts.silent(node) || controller.life.signal.aborted) return;
+    const { registry } = controller;
+    try {
+      const { instance, fingerprintRevision: revision } = headerOf(node);
+      const base = { node, instance, baseRevision: revision, revision, changed: [], removed: [] };
+      const { known } = await registry.heartbeat({ ...base, accepting: true, message: "" });
+      if (known) return;
+      const record = await registry.register(headerOf(node), [pluginOf(node)]);
+      machine.known = record.nodeEpoch;
+      hosts.setNodeEpoch(node, record.nodeEpoch);
+    } catch (error) {
+      if (!isAbort(error) && !controller.life.signal.aborted && !(error instanceof HoldfastError)) broken.push(error);
+    }
+  };
+  const beats = async (): Promise<void> => {
+    await Promise.all(names.map(beat));
+  };
+  await beats();
+
+  return {
+    clock,
+    backend,
+    hosts,
+    log,
+    broken,
+    names,
+    /** The one that lives now; handlers of its services are called as a server would. */
+    get api() {
+      return controller;
+    },
+    get alive() {
+      return !controller.life.signal.aborted;
+    },
+    context(): CallContext {
+      return {
+        signal: controller.life.signal,
+        identity: { role: "scheduler", name: "s1" },
+        remainingMs: () => Number.POSITIVE_INFINITY,
+        requestId: "",
+      } as unknown as CallContext;
+    },
+    chance(call: typeof pick, between: (() => LinkFault | undefined) | undefined) {
+      pick = call;
+      hosts.chance(call, between);
+    },
+    alter(change: Parameters<(typeof processes)[number]["transport"]["alter"]>[0]) {
+      for (const { transport } of processes) transport.alter(change);
+    },
+    loseCommits: (...how: readonly ("before" | "after")[]) => void lose.push(...how),
+    /** After `skip` more commits. */
+    dieAtCommit(skip: number, how: "before" | "after") {
+      doom = { skip, how };
+    },
+    /** Nothing that was told of commits holds any more. */
+    spare() {
+      doom = undefined;
+      lose.length = 0;
+    },
+    async restart() {
+      controller.life.abort(new DOMException("killed", "AbortError"));
+      controller = await start();
+      await beats();
+    },
+    setGate(open: boolean) {
+      gate.open = open;
+      for (const listener of [...gate.listeners]) listener();
+    },
+    setProcess: (which: number, ready: boolean) =>
+      controller.directory.set(processes[which % processes.length]?.socket ?? "", ready),
+    async setHealthy(node: string, healthy: boolean) {
+      const machine = machines.get(node);
+      if (machine === undefined || machine.healthy === healthy) return;
+      machine.healthy = healthy;
+      machine.revision += 1;
+      await beat(node);
+    },
+    async reboot(node: string, journalLost: boolean) {
+      const machine = machines.get(node);
+      if (machine === undefined) return;
+      machine.boot += 1;
+      if (journalLost) {
+        machine.journal += 1;
+        machine.known = 0;
+        // Until it has registered it takes nobody's orders.
+        hosts.setNodeEpoch(node, 0);
+      }
+      hosts.reboot(node, journalLost);
+      await beat(node);
+    },
+    beats,
+    /** Time passes, agents beat, and a controller that died is started again after a while. */
+    async pass(ms: number, step = 5_000) {
+      for (let left = ms; left > 0; left -= step) {
+        await beats();
+        await clock.advance(Math.min(step, left));
+        if (controller.life.signal.aborted) {
+          controller = await start();
+          await beats();
+        }
+      }
+    },
+    async close() {
+      controller.life.abort(new DOMException("over", "AbortError"));
+      await clock.advance(0);
+      await sqlite.close();
+    },
+  };
+};
