@@ -20,6 +20,8 @@ export interface HostedPluginOptions {
   /** How the plugin is told where its socket is; most read CSI_ENDPOINT, which is set anyway. */
   environment(socket: string): Readonly<Record<string, string>>;
   readonly say: (line: string) => void;
+  /** What the plugin prints. */
+  readonly output: (text: string) => void;
 }
 
 export interface HostedPlugin {
@@ -28,12 +30,14 @@ export interface HostedPlugin {
   /** The process of now. */
   pid(): number | undefined;
   stop(): Promise<void>;
+  /** The runtime ends, and its processes with it. The agent keeps what is prepared. */
+  close(): Promise<void>;
 }
 
 const restartPauseMs = 200;
 
 export const hostPlugin = async (options: HostedPluginOptions): Promise<HostedPlugin> => {
-  const { plugin, allocation, say } = options;
+  const { plugin, allocation, say, output } = options;
   const channel = createGrpcChannel(options.agent, { ownConnection: true });
   const identity = { role: "local", name: "runtime" } as const;
   const agent = createGrpcClient(PluginHostServiceDefinition, channel, { log: createMemoryLogger(), identity });
@@ -49,11 +53,15 @@ export const hostPlugin = async (options: HostedPluginOptions): Promise<HostedPl
   const run = (): void => {
     const [program, ...args] = options.command;
     const env = { ...process.env, ...prepared.environment, ...options.environment(prepared.socket) };
-    child = spawn(program, args, { env, stdio: "ignore" });
-    say(`${plugin}: process ${child.pid} on ${prepared.socket}`);
+    const started = spawn(program, args, { env, stdio: ["ignore", "pipe", "pipe"] });
+    child = started;
+    for (const stream of [started.stdout, started.stderr]) stream.on("data", (part: Buffer) => output(part.toString()));
+    say(`${plugin}: process ${started.pid} on ${prepared.socket}`);
     // A death is seen here first; what hangs, or never becomes ready, the agent tells below.
-    child.once("exit", () => {
-      if (!stopping.signal.aborted) setTimeout(() => stopping.signal.aborted || run(), restartPauseMs);
+    started.once("exit", (code, signal) => {
+      if (stopping.signal.aborted) return;
+      say(`${plugin}: process ${started.pid} ended with ${signal ?? code}`);
+      setTimeout(() => stopping.signal.aborted || run(), restartPauseMs);
     });
   };
   const kill = async (): Promise<void> => {
@@ -67,6 +75,8 @@ export const hostPlugin = async (options: HostedPluginOptions): Promise<HostedPl
   const supervise = async (): Promise<void> => {
     for await (const { event, message } of agent.supervisePlugin({ allocation }, { signal: stopping.signal })) {
       if (event === SupervisionEvent.SUPERVISION_EVENT_READY) registered.resolve();
+      if (event === SupervisionEvent.SUPERVISION_EVENT_UNHEALTHY) say(`${plugin}: unhealthy: ${message}`);
+      if (event === SupervisionEvent.SUPERVISION_EVENT_HEALTHY) say(`${plugin}: healthy again`);
       if (event === SupervisionEvent.SUPERVISION_EVENT_STOPPED) return;
       if (event !== SupervisionEvent.SUPERVISION_EVENT_RESTART_WANTED) continue;
       say(`${plugin}: the agent wants it restarted: ${message}`);
@@ -78,17 +88,21 @@ export const hostPlugin = async (options: HostedPluginOptions): Promise<HostedPl
   const supervision = supervise().catch((error: unknown) => {
     if (!stopping.signal.aborted) registered.reject(error);
   });
+  const close = async (): Promise<void> => {
+    stopping.abort();
+    await kill();
+    await supervision;
+    channel.close();
+  };
   return {
     ready: registered.promise,
     pid: () => child?.pid,
+    close,
     async stop() {
       // The agent lets its calls end first, and refuses while volumes here need the plugin.
       for (let stopped = false; !stopped; )
         ({ stopped } = await agent.stopPlugin({ allocation, waitFor: { seconds: 10n, nanos: 0 } }));
-      stopping.abort();
-      await kill();
-      await supervision;
-      channel.close();
+      await close();
       say(`${plugin}: stopped`);
     },
   };

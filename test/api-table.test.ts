@@ -122,6 +122,7 @@ describe("the running services", () => {
         HOLDFAST_STATE_DIR: path.join(dir, "agent"),
         HOLDFAST_ROOT_DIR: path.join(dir, "root"),
         HOLDFAST_PLUGIN_DIR: path.join(dir, "np"),
+        HOLDFAST_HOSTED_PLUGIN_DIR: path.join(dir, "h"),
       }),
       { log: createMemoryLogger() },
     );

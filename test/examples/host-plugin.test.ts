@@ -1,7 +1,7 @@
-/** examples/host-plugin.ts hosts the local driver for a live agent: registered, and stopped in order. */
+/** examples/host-plugin.ts hosts the local driver for a live agent: registered, restarted when it was killed, stopped in order. */
 import path from "node:path";
 import { PluginHealth } from "@holdfast/shared/gen/holdfast/v1/plugin";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFailed, onTestFinished, test } from "vitest";
 import { hostPlugin } from "../../examples/host-plugin.ts";
 import { startCluster } from "../harness/cluster.ts";
 import { until } from "../harness/until.ts";
@@ -10,10 +10,14 @@ const root = process.getuid?.() === 0;
 if (!root) console.warn("SKIPPED: the local driver needs root");
 const repo = path.resolve(import.meta.dirname, "../..");
 
-test.skipIf(!root)("a plugin is hosted, and stopped", async () => {
+test.skipIf(!root)("a plugin is hosted, restarted after its death, and stopped", async () => {
   const cluster = await startCluster({ nodes: ["node-a"] });
   onTestFinished(() => cluster.stop());
   const said: string[] = [];
+  const printed: string[] = [];
+  onTestFailed(() =>
+    console.error(["--- the runtime", ...said, "--- the plugin", printed.join(""), cluster.output()].join("\n")),
+  );
   const plugin = "hosted.holdfast.dev";
   const hosted = await hostPlugin({
     agent: cluster.node("node-a").localAddress,
@@ -28,7 +32,9 @@ test.skipIf(!root)("a plugin is hosted, and stopped", async () => {
       HOLDFAST_LOCAL_TYPES: "directory",
     }),
     say: (line) => said.push(line),
+    output: (text) => printed.push(text),
   });
+  onTestFinished(() => hosted.close());
   await hosted.ready;
   const health = async () => {
     const { node } = await cluster.nodes.getNode({ name: "node-a" });
@@ -36,7 +42,13 @@ test.skipIf(!root)("a plugin is hosted, and stopped", async () => {
   };
   await until("the controller to know it", async () => (await health()) === PluginHealth.PLUGIN_HEALTH_HEALTHY);
 
-  expect(hosted.pid()).toBeDefined();
+  const first = hosted.pid();
+  expect(first).toBeDefined();
+  process.kill(first ?? 0, "SIGKILL");
+  await until("the agent to see it healthy again", () => said.includes(`${plugin}: healthy again`));
+  await until("the controller to know that", async () => (await health()) === PluginHealth.PLUGIN_HEALTH_HEALTHY);
+  expect(hosted.pid()).not.toBe(first);
+
   await hosted.stop();
   expect(said.at(-1)).toBe(`${plugin}: stopped`);
   await until("it to be forgotten", async () => (await health()) !== PluginHealth.PLUGIN_HEALTH_HEALTHY);

@@ -273,6 +273,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
           HOLDFAST_STATE_DIR: stateDir,
           HOLDFAST_ROOT_DIR: rootDir,
           HOLDFAST_PLUGIN_DIR: pluginDir,
+          HOLDFAST_HOSTED_PLUGIN_DIR: path.join(dir, `${name}-h`),
           ...options.agentEnv,
           ...env,
         },

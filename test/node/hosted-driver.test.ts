@@ -31,7 +31,7 @@ describe.skipIf(!isRoot)("the local driver, hosted", () => {
       rig.plugin.kill();
       onTestFinished(() => detachLoopsUnder(rig.dir));
       const local = `unix://${path.join(rig.dir, "l.sock")}`;
-      const env = { HOLDFAST_LOCAL_LISTEN: local, HOLDFAST_HOSTED_PLUGIN_DIR: path.join(rig.dir, "h") };
+      const env = { HOLDFAST_LOCAL_LISTEN: local };
       await rig.start(env);
       const channel = createGrpcChannel(local, { ownConnection: true });
       onTestFinished(() => channel.close());

@@ -189,7 +189,7 @@ describe.skipIf(!isRoot)("W48 a drain's deadline stops nobody's plugin under him
   }, async () => {
     const rig = await startRig();
     const local = `unix://${path.join(rig.dir, "local.sock")}`;
-    await rig.start({ HOLDFAST_LOCAL_LISTEN: local, HOLDFAST_HOSTED_PLUGIN_DIR: path.join(rig.dir, "h") });
+    await rig.start({ HOLDFAST_LOCAL_LISTEN: local });
     const channel = createGrpcChannel(local);
     onTestFinished(() => channel.close());
     const identity = { role: "local", name: "runner" } as const;

@@ -148,15 +148,15 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
     await lifecycle.start("plugins", () => () => directory.close());
     const board = createFingerprintBoard(directory);
     const socketDirs = createSocketDirs({ base: config.hostedPluginDir, ownUid: await readOwnUid(), log });
-    const { signal: callsEnd } = calls;
-    const host = createPluginHost({ ledger, directory, dirs: socketDirs, clock: systemClock, log, signal: callsEnd });
+    const hosted = { ledger, directory, dirs: socketDirs, clock: systemClock, log, signal: calls.signal };
+    const host = createPluginHost({ ...hosted, hosting: config.localListen !== undefined });
     await host.restore();
     const plugins = createHostedPlugins({ directory, host, statics, rootDir });
     const instances = createInstanceBoard({ directory, host });
     await lifecycle.start("plugin host", () => () => {
       instances.close();
       plugins.close();
-      host.close();
+      return host.close();
     });
 
     const { volumes, stats, watch, upkeep } = createVolumeParts({

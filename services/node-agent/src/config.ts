@@ -47,7 +47,7 @@ const paths = {
 const hostedPluginDir = (() => {
   const base = pathSetting({
     env: "HOLDFAST_HOSTED_PLUGIN_DIR",
-    doc: `Directory in which each plugin that a runner hosts gets a directory for its socket; at most ${maxSocketBaseBytes} bytes.`,
+    doc: `Directory in which each plugin that a runner hosts gets a directory for its socket; one agent alone may use it; at most ${maxSocketBaseBytes} bytes.`,
     default: "/run/holdfast/hosted-plugins",
   });
   const parse: typeof base.parse = (text) => {

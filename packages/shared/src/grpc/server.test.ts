@@ -367,6 +367,17 @@ describe("addresses", () => {
     expect((await lstat(socket.path)).mode & 0o777).toBe(0o600);
   });
 
+  test("a directory that is not there is named, and not taken for a missing right", async () => {
+    const socket = await tempSocket();
+    cleanups.push(socket.remove);
+    const address = `unix://${socket.directory}/gone/s.sock`;
+    const error = await failure(createGrpcServer({ log: createMemoryLogger() }).listen(address));
+    expect(error).toMatchObject({ kind: "unavailable", reason: "LISTEN_FAILED", metadata: { address } });
+    expect(error.message).toBe(
+      `cannot listen on ${address}: ${socket.directory}/gone does not exist; make it, or choose another path`,
+    );
+  });
+
   test("a live socket and a plain file are left alone", async () => {
     const { address, socket } = await running({});
     const log = createMemoryLogger();

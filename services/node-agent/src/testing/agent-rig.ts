@@ -119,6 +119,7 @@ export async function startRig({ backend = {}, host = {} }: RigOptions = {}): Pr
           HOLDFAST_STATE_DIR: stateDir,
           HOLDFAST_ROOT_DIR: rootDir,
           HOLDFAST_PLUGIN_DIR: pluginDir,
+          HOLDFAST_HOSTED_PLUGIN_DIR: path.join(dir, "h"),
           HOLDFAST_LOG_LEVEL: "debug",
           ...env,
         },

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -46,6 +46,7 @@ export interface LifeOptions {
   /** What the host takes for mounted. */
   readonly volumes?: () => Iterable<VolumeState>;
   readonly healthIntervalMs?: number;
+  readonly hosting?: boolean;
 }
 
 export const hosted = (allocation: string, changes: Partial<HostedInstance> = {}): HostedInstance => ({
@@ -79,7 +80,13 @@ export async function startHostRig(): Promise<HostRig> {
     rootDir,
     signal: over.signal,
     journal: () => openMemoryJournal(disk),
-    async live({ clock = systemClock, journal = openMemoryJournal(disk), volumes, healthIntervalMs = 200 } = {}) {
+    async live({
+      clock = systemClock,
+      journal = openMemoryJournal(disk),
+      volumes,
+      healthIntervalMs = 200,
+      hosting = true,
+    } = {}) {
       const life = new AbortController();
       const log = createMemoryLogger();
       const ledger = createLedger(journal);
@@ -95,7 +102,7 @@ export async function startHostRig(): Promise<HostRig> {
       });
       const dirs = createSocketDirs({ base: path.join(dir, "h"), ownUid: process.getuid?.() ?? 0, log });
       const seen = { ...ledger, ...(volumes === undefined ? {} : { volumes }) };
-      const host = createPluginHost({ ledger: seen, directory, dirs, clock, log, signal });
+      const host = createPluginHost({ ledger: seen, directory, dirs, hosting, clock, log, signal });
       await host.restore();
       const plugins = createHostedPlugins({ directory, host, rootDir, statics: { publishDirOf: () => undefined } });
       const board = createInstanceBoard({ directory, host });
@@ -105,7 +112,7 @@ export async function startHostRig(): Promise<HostRig> {
         closed = true;
         board.close();
         plugins.close();
-        host.close();
+        await host.close();
         await directory.close();
         life.abort(new DOMException("the life is over", "AbortError"));
       };
@@ -119,6 +126,10 @@ export async function startHostRig(): Promise<HostRig> {
     },
   };
 }
+
+/** What lies in the base of hosted plugins, but the file that names who has it. */
+export const socketDirsIn = async (base: string): Promise<string[]> =>
+  (await readdir(base).catch(() => [])).filter((name) => name !== "lock").sort();
 
 /** Stands on a socket before another one, and counts who comes. */
 export async function countConnections(socketPath: string, behind: string): Promise<() => number> {

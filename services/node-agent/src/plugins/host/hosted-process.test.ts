@@ -1,6 +1,6 @@
 /** An agent process, plugin processes that it hosts, real mounts, and kills in between. */
 import { spawnSync } from "node:child_process";
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import {
   PluginHostServiceDefinition,
@@ -13,6 +13,7 @@ import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { type SimPluginProcess, startSimBackend, startSimPlugin } from "@holdfast/sim-plugin/processes";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type AgentRig, isRoot, journalText, pluginName, startRig } from "../../testing/agent-rig.ts";
+import { socketDirsIn } from "../../testing/host-rig.ts";
 
 const NODE = PluginRole.PLUGIN_ROLE_NODE;
 const READY = SupervisionEvent.SUPERVISION_EVENT_READY;
@@ -23,7 +24,6 @@ async function startHosting() {
   const local = `unix://${path.join(rig.dir, "l.sock")}`;
   const env = {
     HOLDFAST_LOCAL_LISTEN: local,
-    HOLDFAST_HOSTED_PLUGIN_DIR: path.join(rig.dir, "h"),
     HOLDFAST_PLUGIN_HEALTH_INTERVAL: "200ms",
   };
   const backendDir = path.join(rig.dir, "b");
@@ -138,7 +138,7 @@ describe.skipIf(!isRoot)("a plugin process that the agent hosts", () => {
     await rig.releaseUntilSettled({ uid: "a", ctr: 1 });
     expect(rig.mountsBelowRoot()).toEqual([]);
     expect(await runner.stopPlugin({ allocation: "alloc-2" })).toEqual({ stopped: true, calls: [] });
-    expect(await readdir(path.join(rig.dir, "h"))).toEqual([]);
+    expect(await socketDirsIn(path.join(rig.dir, "h"))).toEqual([]);
     await expect.poll(() => health(rig)).toEqual([]);
     const record = await backend.client.record();
     expect(record.filter(({ method }) => method === "NodeStageVolume")).toHaveLength(1);
@@ -218,7 +218,7 @@ describe.skipIf(!isRoot)("the agent killed at a record of a hosted plugin", () =
       expect(await untilAnswered(() => runner.stopPlugin({ allocation: "alloc-1" }))).toMatchObject({ stopped: true });
       await revived;
       expect(await untilAnswered(() => runner.listInstances({ plugin: pluginName }))).toMatchObject({ instances: [] });
-      expect(await readdir(path.join(rig.dir, "h"))).toEqual([]);
+      expect(await socketDirsIn(path.join(rig.dir, "h"))).toEqual([]);
     },
   );
 });

@@ -1,10 +1,11 @@
 /** The plugin host over several lives of the agent, and over journals that were lost, damaged or full. */
-import { readdir } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { rename } from "node:fs/promises";
 import path from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { currentOf, stackOf } from "../../domain/plugin-registry.ts";
-import { type HostLife, hosted, startHostRig, until } from "../../testing/host-rig.ts";
+import { type HostLife, hosted, socketDirsIn, startHostRig, until } from "../../testing/host-rig.ts";
 import { createJournalDisk, openMemoryJournal } from "../../testing/memory-journal.ts";
 
 const name = "tiny.example.com";
@@ -23,7 +24,7 @@ describe("a journal that cannot be relied on", () => {
     await first.close();
     const second = await rig.live({ journal: openMemoryJournal(createJournalDisk("another")) });
     expect(second.host.registry().entries).toEqual([]);
-    expect(await readdir(path.join(rig.dir, "h"))).toEqual([path.basename(path.dirname(socket))]);
+    expect(await socketDirsIn(path.join(rig.dir, "h"))).toEqual([path.basename(path.dirname(socket))]);
     expect(await second.host.prepare(hosted("a"))).toBe(socket);
     await until(() => orderOf(second, "a") === 1);
   });
@@ -37,7 +38,7 @@ describe("a journal that cannot be relied on", () => {
     const whole = rig.journal();
     const journal = { ...whole, records: whole.records.slice(0, 1), damage: "broken at byte 7" };
     const life = await rig.live({ journal });
-    expect(await readdir(path.join(rig.dir, "h"))).toHaveLength(2);
+    expect(await socketDirsIn(path.join(rig.dir, "h"))).toHaveLength(2);
     await rig.plugin(life, "a");
     await until(() => life.host.connectionOf("a")?.status().phase === "ready");
     const damaged = { reason: "JOURNAL_DAMAGED", message: "broken at byte 7" };
@@ -52,7 +53,7 @@ describe("a journal that cannot be relied on", () => {
     await life.dirs.make("a");
     await rig.plugin(life, "a");
     expect(await life.host.stop(stopOrder("a"), rig.signal)).toEqual({ stopped: true, calls: [] });
-    expect(await readdir(path.join(rig.dir, "h"))).toEqual([]);
+    expect(await socketDirsIn(path.join(rig.dir, "h"))).toEqual([]);
   });
 
   test("full: nothing new is prepared, what was is answered again and can be stopped", async () => {
@@ -64,6 +65,83 @@ describe("a journal that cannot be relied on", () => {
     await expect(life.host.prepare(hosted("b"))).rejects.toMatchObject({ reason: "JOURNAL_FULL" });
     await life.host.prepare(hosted("a"));
     expect(await life.host.stop(stopOrder("a"), rig.signal)).toMatchObject({ stopped: true });
+  });
+});
+
+describe("a plugin between its death and its restart, when nobody listens on its socket", () => {
+  test("keeps its directory whatever other agent starts on the same base; that one is told to use another", async () => {
+    const rig = await startHostRig();
+    const one = await rig.live();
+    const socket = await one.host.prepare(hosted("a"));
+    const before = await rig.plugin(one, "a");
+    await until(() => orderOf(one, "a") === 1);
+    await before.kill();
+    await until(() => one.host.connectionOf("a")?.status().phase === "waiting");
+
+    const other = await rig.live({ journal: openMemoryJournal(createJournalDisk("another")) });
+    expect(await socketDirsIn(path.join(rig.dir, "h"))).toEqual([path.basename(path.dirname(socket))]);
+    for (const allocation of ["a", "b"])
+      await expect(other.host.prepare(hosted(allocation))).rejects.toMatchObject({
+        reason: "HOSTED_PLUGIN_DIR_TAKEN",
+        message: `another agent (pid ${process.pid}) hosts its plugins in ${path.join(rig.dir, "h")}: give this one a directory of its own, HOLDFAST_HOSTED_PLUGIN_DIR`,
+      });
+    // Asked to stop what it was not let have, it takes nothing from the other either.
+    for (const allocation of ["a", "never-prepared"])
+      expect(await other.host.stop(stopOrder(allocation), rig.signal)).toEqual({ stopped: true, calls: [] });
+    expect(await socketDirsIn(path.join(rig.dir, "h"))).toEqual([path.basename(path.dirname(socket))]);
+
+    await rig.plugin(one, "a");
+    await until(() => one.host.connectionOf("a")?.status().phase === "ready");
+    await one.close();
+    expect(await other.host.prepare(hosted("b"))).toBe(other.dirs.socketOf("b"));
+  });
+
+  test("gets its directory again when somebody took that away, and the whole base with it", async () => {
+    const rig = await startHostRig();
+    const life = await rig.live();
+    const socket = await life.host.prepare(hosted("a"));
+    const before = await rig.plugin(life, "a");
+    await until(() => orderOf(life, "a") === 1);
+    await before.kill();
+    await until(() => life.host.connectionOf("a")?.status().phase === "waiting");
+    await rename(path.join(rig.dir, "h"), path.join(rig.dir, "gone"));
+    await until(() => existsSync(path.dirname(socket)));
+    await rig.plugin(life, "a");
+    await until(() => life.host.connectionOf("a")?.status().phase === "ready");
+    // The base is another directory now, and this agent's all the same.
+    const other = await rig.live({ journal: openMemoryJournal(createJournalDisk("another")) });
+    await expect(other.host.prepare(hosted("b"))).rejects.toMatchObject({ reason: "HOSTED_PLUGIN_DIR_TAKEN" });
+  });
+
+  test("is said to have no place for its socket for as long as another agent has the base", async () => {
+    const rig = await startHostRig();
+    const before = await rig.live();
+    const socket = await before.host.prepare(hosted("a"));
+    await before.close();
+    const other = await rig.live({ journal: openMemoryJournal(createJournalDisk("another")) });
+    await other.host.prepare(hosted("b"));
+    expect(existsSync(path.dirname(socket))).toBe(false);
+
+    const life = await rig.live();
+    const said: string[] = [];
+    void (async () => {
+      for await (const { message } of life.host.supervise("a", rig.signal)) said.push(message);
+    })().catch(() => undefined);
+    await until(() => said.at(-1)?.startsWith("no socket yet, and no directory for it: another agent (pid ") === true);
+    await other.close();
+    await until(() => said.at(-1) === "no socket yet");
+    expect(existsSync(path.dirname(socket))).toBe(true);
+  });
+
+  test("an agent that no runner can reach leaves the base to the one that hosts", async () => {
+    const rig = await startHostRig();
+    const host = await rig.live();
+    await host.host.prepare(hosted("never-started"));
+    await host.close();
+    await rig.live({ journal: openMemoryJournal(createJournalDisk("another")), hosting: false });
+    expect(await socketDirsIn(path.join(rig.dir, "h"))).toHaveLength(1);
+    const again = await rig.live();
+    expect(await again.host.prepare(hosted("b"))).toBe(again.dirs.socketOf("b"));
   });
 });
 
@@ -138,7 +216,7 @@ describe("any order of preparing, starting, dying, stopping and killing the agen
         }
         expect(life.board.list()).toEqual([]);
         expect(life.directory.list()).toEqual([]);
-        expect(await readdir(path.join(rig.dir, "h")).catch(() => [])).toEqual([]);
+        expect(await socketDirsIn(path.join(rig.dir, "h"))).toEqual([]);
         await life.close();
       }),
       { numRuns: 12 },

@@ -1,9 +1,9 @@
-import { mkdir, readdir, stat, writeFile } from "node:fs/promises";
+import { mkdir, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { VolumeState } from "../../domain/types.ts";
-import { countConnections, hosted, startHostRig, until } from "../../testing/host-rig.ts";
+import { countConnections, hosted, socketDirsIn, startHostRig, until } from "../../testing/host-rig.ts";
 import { openJournal } from "../../volumes/journal.ts";
 import { createLedger } from "../../volumes/ledger.ts";
 import type { SupervisionStep } from "./supervision.ts";
@@ -224,14 +224,14 @@ describe("hosting", () => {
     const asBoth = life.plugins.pathsOf({ instanceId: "b", socketPath: life.dirs.socketOf("b") });
     expect(asNode.toHost("/local/csi/staging/x")).toBe(asBoth.toHost("/local/csi/staging/x"));
     await life.host.stop({ allocation: "a", waitMs: 0, leaveVolumes: false }, rig.signal);
-    expect(await readdir(path.join(rig.dir, "h"))).toEqual([path.basename(life.dirs.directoryOf("b"))]);
+    expect(await socketDirsIn(path.join(rig.dir, "h"))).toEqual([path.basename(life.dirs.directoryOf("b"))]);
     // A crash between the record and the removal; and what somebody else put there.
     await mkdir(path.join(rig.dir, "h", "0".repeat(32)));
     await mkdir(path.join(rig.dir, "h", "1".repeat(32)));
     await writeFile(path.join(rig.dir, "h", "1".repeat(32), "precious"), "");
     await life.close();
     await rig.live();
-    expect((await readdir(path.join(rig.dir, "h"))).sort()).toEqual(
+    expect(await socketDirsIn(path.join(rig.dir, "h"))).toEqual(
       [path.basename(life.dirs.directoryOf("b")), "1".repeat(32)].sort(),
     );
   });
@@ -261,7 +261,7 @@ describe("restarts are asked for", () => {
     const clock = createManualClock();
     const life = await rig.live({ clock });
     await life.host.prepare(hosted("a", { healthTimeoutMs: 1_000 }));
-    await until(() => clock.pending() > 0);
+    await until(() => life.host.connectionOf("a")?.status().reason === "no socket yet");
     await clock.advance(5_000);
     const steps = collect(life.host.supervise("a", rig.signal));
     await until(() => steps.length === 1);

@@ -51,7 +51,7 @@ export interface PluginHost {
   /** Called after each change of the registry. */
   onChange(listener: (events: readonly RegistryEvent[]) => void): () => void;
   /** The agent goes; the instances stay. */
-  close(): void;
+  close(): Promise<void>;
 }
 
 export interface StopOrder {
@@ -70,13 +70,15 @@ export interface PluginHostOptions {
   readonly ledger: Pick<Ledger, "agent" | "commitAgent" | "volumes" | "damage" | "fullBecause">;
   readonly directory: Pick<PluginDirectory, "add" | "remove" | "settled">;
   readonly dirs: SocketDirs;
+  /** Runners can reach it. */
+  readonly hosting: boolean;
   readonly clock: Clock;
   readonly log: Logger;
   readonly signal: AbortSignal;
 }
 
 export function createPluginHost(options: PluginHostOptions): PluginHost {
-  const { ledger, directory, dirs, clock, log, signal } = options;
+  const { ledger, directory, dirs, hosting, clock, log, signal } = options;
   const supervisions = new Map<string, Supervision>();
   const draining = new Set<string>();
   const lanes = createKeyedLanes();
@@ -124,6 +126,15 @@ export function createPluginHost(options: PluginHostOptions): PluginHost {
     return calls.length > 0 ? `${calls.length} calls are under way, one is ${calls[0]}` : undefined;
   };
 
+  /** In the lane of its allocation: never made again behind the back of its end. */
+  const keepPlace = (allocation: string): Promise<string | undefined> =>
+    lanes
+      .run(`allocation ${allocation}`, signal, async () => {
+        if (supervisions.has(allocation)) await dirs.make(allocation);
+        return undefined;
+      })
+      .catch((error: unknown) => (signal.aborted ? undefined : messageOf(error)));
+
   const open = (entry: RegistryEntry): void => {
     const { instance, order } = entry;
     const { allocation, plugin, role } = instance;
@@ -141,6 +152,7 @@ export function createPluginHost(options: PluginHostOptions): PluginHost {
       connection,
       wasRegistered: order > 0,
       register,
+      keepPlace: () => keepPlace(allocation),
       neededBy: () => neededBy(allocation),
       clock,
       log,
@@ -196,8 +208,9 @@ export function createPluginHost(options: PluginHostOptions): PluginHost {
     connectionOf: (allocation) => supervisions.get(allocation)?.connection,
     async restore() {
       const { entries } = registry();
-      // Behind the damage of a journal there may be more of them.
-      if (ledger.damage === undefined) await dirs.sweep(entries.map(({ instance }) => instance.allocation));
+      // Behind the damage of a journal there may be more of them; and who hosts nothing leaves the directory to who does.
+      if (ledger.damage === undefined && (hosting || entries.length > 0))
+        await dirs.sweep(entries.map(({ instance }) => instance.allocation));
       for (const entry of entries) open(entry); // P2
     },
     async whenBack(mostMs) {
@@ -235,12 +248,15 @@ export function createPluginHost(options: PluginHostOptions): PluginHost {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    close() {
+    async close() {
       for (const supervision of supervisions.values()) supervision.end();
       listeners.clear();
+      await dirs.close();
     },
   };
 }
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** P4: as it said itself, or as the newest instance beside it said. */
 function knownNodeId(registry: PluginRegistry, { instance, nodeId }: RegistryEntry): string | undefined {

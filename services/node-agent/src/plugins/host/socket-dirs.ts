@@ -4,23 +4,30 @@
  * D1 A directory is used only when it is a directory, ours, and writable by nobody else; links are never followed.
  * D2 Removal takes the socket and the empty directory, never anything else that lies there.
  * D3 A plugin that runs keeps its socket, also when the journal that knew it was lost: its runner prepares it again.
+ * D4 The directories of one base are one agent's. What another agent does not know is not a left-over: between the death of a
+ *    plugin and its restart nobody listens on its socket, and without its directory it never would again.
  */
 import { hash } from "node:crypto";
-import { chmod, lstat, mkdir, readdir, rmdir, unlink } from "node:fs/promises";
+import { chmod, lstat, mkdir, readdir, rmdir, stat, unlink } from "node:fs/promises";
 import { connect } from "node:net";
 import path from "node:path";
+import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { maxSocketPathBytes } from "@holdfast/shared/grpc/listen-address";
+import { type DirectoryLock, DirectoryTaken, takeDirectoryLock } from "@holdfast/shared/lock/directory-lock";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { makeDirectories } from "../../volumes/durable-files.ts";
 
 export interface SocketDirs {
   directoryOf(allocation: string): string;
   socketOf(allocation: string): string;
+  /** Rejects with HOSTED_PLUGIN_DIR_TAKEN while another agent has the base. Made twice, it is the same. */
   make(allocation: string): Promise<void>;
   remove(allocation: string): Promise<void>;
   /** Removes what allocations left that are not known any more; a socket on which somebody listens stays. */
   sweep(known: readonly string[]): Promise<void>;
+  /** Lets go of the base, once nothing is done in it any more. */
+  close(): Promise<void>;
 }
 
 const socketName = "csi.sock";
@@ -42,6 +49,38 @@ export function createSocketDirs({
   const nameOf = (allocation: string): string => hash("sha256", allocation, "hex").slice(0, nameChars);
   const directoryOf = (allocation: string): string => path.join(base, nameOf(allocation));
 
+  const lanes = createKeyedLanes();
+  let held: { readonly identity: string; readonly lock: DirectoryLock } | undefined;
+  let closed = false;
+
+  /** All that touches the base, one after the other: of two that take it at once, one would find it taken. */
+  const inTurn = <T>(act: () => Promise<T>): Promise<T> => lanes.run("base", undefined, act);
+
+  /** D4. Kept from the first use to the end; a base that was replaced meanwhile is taken anew. */
+  const take = async (): Promise<void> => {
+    if (closed) throw new DOMException("the plugin host is closed", "AbortError");
+    const { dev, ino } = await stat(base, { bigint: true });
+    const identity = `${dev}:${ino}`;
+    if (held?.identity === identity) return;
+    held?.lock.release();
+    held = undefined;
+    try {
+      held = { identity, lock: await takeDirectoryLock(base) };
+    } catch (error) {
+      throw error instanceof DirectoryTaken ? takenBy(base, error.pid) : error;
+    }
+  };
+
+  const mine = async (otherwise: string): Promise<boolean> => {
+    try {
+      await take();
+      return true;
+    } catch (error) {
+      if (codeOf(error) !== "ENOENT") log.warn(otherwise, { directory: base, error });
+      return false;
+    }
+  };
+
   const removeAt = async (directory: string): Promise<void> => {
     const socket = path.join(directory, socketName);
     try {
@@ -56,33 +95,46 @@ export function createSocketDirs({
   return {
     directoryOf,
     socketOf: (allocation) => path.join(directoryOf(allocation), socketName),
-    async make(allocation) {
-      await makeDirectories(base, 0o700);
-      const directory = directoryOf(allocation);
-      await mkdir(directory, { mode: 0o700 }).catch((error: unknown) => {
-        if (codeOf(error) !== "EEXIST") throw error;
-      });
-      for (const at of [base, directory]) {
-        const found = await lstat(at);
-        const ours = found.isDirectory() && (found.uid === 0 || found.uid === ownUid);
-        if (!ours) throw unsafe(at, "is no directory of root or of the agent's own user"); // D1
-        // A mode that a careless umask or somebody's chmod widened is narrowed again; only the owner can.
-        if ((found.mode & 0o022) !== 0) await chmod(at, 0o700);
-      }
-    },
-    remove: (allocation) => removeAt(directoryOf(allocation)),
-    async sweep(known) {
-      const names = await readdir(base).catch(() => [] as string[]);
-      const kept = new Set(known.map(nameOf));
-      for (const name of names) {
-        if (!namePattern.test(name) || kept.has(name)) continue;
-        const directory = path.join(base, name);
-        // D3
-        if (await isListenedOn(path.join(directory, socketName)))
-          log.warn("a plugin runs that nobody prepared: prepare its allocation again, or stop it", { directory });
-        else await removeAt(directory);
-      }
-    },
+    make: (allocation) =>
+      inTurn(async () => {
+        await makeDirectories(base, 0o700);
+        await take();
+        const directory = directoryOf(allocation);
+        await mkdir(directory, { mode: 0o700 }).catch((error: unknown) => {
+          if (codeOf(error) !== "EEXIST") throw error;
+        });
+        for (const at of [base, directory]) {
+          const found = await lstat(at);
+          const ours = found.isDirectory() && (found.uid === 0 || found.uid === ownUid);
+          if (!ours) throw unsafe(at, "is no directory of root or of the agent's own user"); // D1
+          // A mode that a careless umask or somebody's chmod widened is narrowed again; only the owner can.
+          if ((found.mode & 0o022) !== 0) await chmod(at, 0o700);
+        }
+      }),
+    remove: (allocation) =>
+      inTurn(async () => {
+        if (await mine("the socket directory of a plugin that is gone stays")) await removeAt(directoryOf(allocation));
+      }),
+    sweep: (known) =>
+      inTurn(async () => {
+        if (!(await mine("nothing is tidied, and no plugin can be prepared"))) return;
+        const names = await readdir(base).catch(() => [] as string[]);
+        const kept = new Set(known.map(nameOf));
+        for (const name of names) {
+          if (!namePattern.test(name) || kept.has(name)) continue;
+          const directory = path.join(base, name);
+          // D3
+          if (await isListenedOn(path.join(directory, socketName)))
+            log.warn("a plugin runs that nobody prepared: prepare its allocation again, or stop it", { directory });
+          else await removeAt(directory);
+        }
+      }),
+    close: () =>
+      inTurn(async () => {
+        closed = true;
+        held?.lock.release();
+        held = undefined;
+      }),
   };
 }
 
@@ -100,6 +152,17 @@ function isListenedOn(socket: string): Promise<boolean> {
 }
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? String(error);
+
+function takenBy(base: string, pid: string | undefined): HoldfastError {
+  const holder = pid === undefined ? "" : ` (pid ${pid})`;
+  const message = `another agent${holder} hosts its plugins in ${base}: give this one a directory of its own, HOLDFAST_HOSTED_PLUGIN_DIR`;
+  return new HoldfastError({
+    kind: "precondition",
+    reason: "HOSTED_PLUGIN_DIR_TAKEN",
+    message,
+    metadata: { path: base },
+  });
+}
 
 function unsafe(at: string, why: string): HoldfastError {
   const message = `${at} ${why}: remove it, plugins' sockets lie only where nobody else can put one`;

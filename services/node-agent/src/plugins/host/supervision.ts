@@ -5,6 +5,8 @@
  * V1 A plugin that says "not ready" is starting, for however long: never unhealthy, and no restart is asked for.
  * V2 A restart is not asked for while volumes or calls need the instance, unless its runner said so beforehand.
  * V3 Nobody's reading holds it up: followers have their own places in the feed.
+ * V4 A plugin whose socket is waited for has the directory for it, whoever took that away: it cannot make it itself, and a restart
+ *    would not help.
  */
 import type { PluginFacts } from "@holdfast/csi/capabilities";
 import type { PluginConnection } from "@holdfast/csi/plugin-connection";
@@ -39,6 +41,8 @@ export interface SupervisionOptions {
   readonly connection: PluginConnection;
   readonly wasRegistered: boolean;
   readonly register: (facts: PluginFacts) => Promise<void>;
+  /** Makes the directory of its socket, if need be; answers why it cannot. Never rejects. */
+  readonly keepPlace: () => Promise<string | undefined>;
   /** Why it must not be restarted now, or undefined. */
   readonly neededBy: () => string | undefined;
   readonly clock: Clock;
@@ -57,21 +61,24 @@ const timed: Record<PluginPhase, boolean> = {
   closed: false,
 };
 
-/** Held-back requests are looked at again so often. */
+/** Held-back requests, and the places of sockets that are waited for, are looked at again so often. */
 const lookAgainMs = 1_000;
 
 export function createSupervision(options: SupervisionOptions): Supervision {
-  const { instance, connection, register, neededBy, clock, log, signal } = options;
+  const { instance, connection, register, keepPlace, neededBy, clock, log, signal } = options;
   const life = linkSignals(signal);
   const feed = createOrderedFeed<SupervisionStep>(256);
   const wake = createNotifier();
   let registered = options.wasRegistered;
   let wasReady = false;
-  let told: PluginStatus | undefined;
+  let told: { readonly status: PluginStatus; readonly homeless: string | undefined } | undefined;
   /** The time to become ready begins when somebody said that the plugin starts. */
   let awaited = registered;
   let restartAt: number | undefined;
   let stopTimer = (): void => undefined;
+  let stopPlaceTimer = (): void => undefined;
+  /** Why there is no place for its socket. */
+  let homeless: string | undefined;
   let last: SupervisionStep = { word: "waiting", message: "the socket was not looked at yet", at: clock.now() };
 
   const tell = (word: SupervisionWord, message: string): void => {
@@ -81,10 +88,14 @@ export function createSupervision(options: SupervisionOptions): Supervision {
     feed.publish(last);
   };
 
+  const reasonIn = ({ phase, reason = phase }: PluginStatus): string =>
+    phase === "waiting" && homeless !== undefined ? `${reason}, and no directory for it: ${homeless}` : reason;
+
   const tellStatus = (status: PluginStatus): void => {
-    if (status === told || status.phase === "closed") return;
-    told = status;
-    const { phase, reason = phase } = status;
+    if ((status === told?.status && homeless === told.homeless) || status.phase === "closed") return;
+    told = { status, homeless };
+    const { phase } = status;
+    const reason = reasonIn(status);
     if (phase === "ready") tell(wasReady ? "healthy" : "ready", "");
     else if (phase === "initialising")
       tell("waiting", `initialising: ${reason}`); // V1
@@ -93,7 +104,8 @@ export function createSupervision(options: SupervisionOptions): Supervision {
   };
 
   /** Asks when it is time, and looks again when it may be. */
-  const askForRestart = ({ phase, reason = phase }: PluginStatus): void => {
+  const askForRestart = (status: PluginStatus): void => {
+    const { phase } = status;
     stopTimer();
     if (!awaited || !timed[phase]) {
       restartAt = undefined;
@@ -104,7 +116,7 @@ export function createSupervision(options: SupervisionOptions): Supervision {
     let nextLook = restartAt;
     if (now >= restartAt) {
       const needed = instance.restartInUse ? undefined : neededBy();
-      const what = `plugin ${instance.plugin} (allocation ${instance.allocation}) was not ready for ${instance.healthTimeoutMs} ms: ${reason}`;
+      const what = `plugin ${instance.plugin} (allocation ${instance.allocation}) was not ready for ${instance.healthTimeoutMs} ms: ${reasonIn(status)}`;
       if (needed === undefined) {
         tell("restart-wanted", what);
         restartAt = now + instance.healthTimeoutMs;
@@ -117,6 +129,24 @@ export function createSupervision(options: SupervisionOptions): Supervision {
     stopTimer = clock.timer(nextLook - now, () => wake.notify());
   };
 
+  /** V4 */
+  const lookAtPlace = ({ phase }: PluginStatus): void => {
+    stopPlaceTimer();
+    if (phase !== "waiting") return;
+    stopPlaceTimer = clock.timer(lookAgainMs, () => wake.notify());
+    void keepPlace().then((why) => {
+      if (why === homeless || life.signal.aborted) return;
+      homeless = why;
+      if (why !== undefined)
+        log.warn("a plugin has no place for its socket", {
+          plugin: instance.plugin,
+          allocation: instance.allocation,
+          detail: why,
+        });
+      wake.notify();
+    });
+  };
+
   const drive = async (): Promise<void> => {
     for (;;) {
       const version = wake.version();
@@ -126,6 +156,7 @@ export function createSupervision(options: SupervisionOptions): Supervision {
         registered = true;
       }
       tellStatus(status);
+      lookAtPlace(status);
       askForRestart(status);
       await wake.wait(version, life.signal);
     }
@@ -139,6 +170,7 @@ export function createSupervision(options: SupervisionOptions): Supervision {
   const end = (): void => {
     stopListening();
     stopTimer();
+    stopPlaceTimer();
     life.abort(new DOMException("the supervision ended", "AbortError"));
     feed.end();
   };
