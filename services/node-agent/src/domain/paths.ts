@@ -42,6 +42,9 @@ export const createHostPaths = (root: string, hash: (text: string) => string): H
   };
 };
 
-/** Is `path` this directory or below it? */
+const slash = 0x2f;
+
+/** Is `path` this directory or below it? Asked of every line of mount tables: it makes no string. */
 export const isUnder = (path: string, directory: string): boolean =>
-  path === directory || path.startsWith(directory === "/" ? "/" : `${directory}/`);
+  path.startsWith(directory) &&
+  (path.length === directory.length || directory === "/" || path.charCodeAt(directory.length) === slash);

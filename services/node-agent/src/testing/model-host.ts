@@ -129,8 +129,8 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
         unmount(path);
         return { kind: "ended", code: 0, said: "" };
       }
-      const options = args.at(-2) ?? "";
-      mounting.remounts.push(`${command} ${options} ${path}`);
+      const [options = "", ...places] = args.slice(args.indexOf("-o") + 1);
+      mounting.remounts.push([command, options, ...places].join(" "));
       if (!mounting.remountsWork) return { kind: "ended", code: 32, said: "not permitted" };
       const wanted = options.split(",").slice(2);
       lines = lines.map((line) => (line.path === path ? { ...line, options: wanted } : line));

@@ -120,6 +120,24 @@ describe("what a view answers", () => {
     expect(view.under("/hf/a/be")).toEqual([]);
   });
 
+  test("whatever is mounted, each question is answered as by its plain words", () => {
+    const name = fc.constantFrom("a", "ab", "b", "a//deleted");
+    const place = fc.array(name, { maxLength: 4 }).map((names) => `/${names.join("/")}`);
+    const below = (path: string, directory: string) =>
+      path === directory || path.startsWith(directory === "/" ? "/" : `${directory}/`);
+    fc.assert(
+      fc.property(fc.array(place, { maxLength: 12 }), place, (places, asked) => {
+        const found = places.map((path, id) => line({ id, path }));
+        const all = mountinfoView(found);
+        expect(all.at(asked)).toEqual(found.filter(({ path }) => path === asked));
+        expect(all.under(asked)).toEqual(found.filter(({ path }) => below(path, asked)));
+        const above = found.filter(({ path }) => path !== asked && below(asked, path));
+        const longest = Math.max(0, ...above.map(({ path }) => path.length));
+        expect(all.covering(asked)).toEqual(above.filter(({ path }) => path.length === longest));
+      }),
+    );
+  });
+
   test("a mark finds its device's mounts of that directory and below, the deleted too, and no name that only begins like it", () => {
     expect(ids(view.sharing([{ device: "9:1", root: "/v" }]))).toEqual([3, 5, 7]);
     expect(ids(view.sharing([{ device: "9:1", root: "/" }]))).toEqual([3, 5, 6, 7]);

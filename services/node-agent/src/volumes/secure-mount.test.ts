@@ -46,14 +46,14 @@ describe("[O2] what the plugin left out", () => {
     const { volumes, host } = await startModelAgent();
     host.mounting.pluginOptions = ["rw", "noexec"];
     expect(await volumes().publish(permitOrder("a", 5), anyCaller)).toMatchObject({ kind: "published" });
-    expect(host.mounting.remounts).toEqual([`mount remount,bind,rw,noexec,nosuid,nodev ${target}`]);
+    expect(host.mounting.remounts).toEqual([`mount remount,bind,rw,noexec,nosuid,nodev none ${target}`]);
   });
 
   test("read-only is really read-only, by the claim or by its mode", async () => {
     for (const changes of [{ readOnly: true }, { accessMode: "MULTI_NODE_READER_ONLY" }] as const) {
       const { volumes, host } = await startModelAgent();
       await volumes().publish(permitOrder("a", 5, changes), anyCaller);
-      expect(host.mounting.remounts).toEqual([`mount remount,bind,nosuid,nodev,ro ${target}`]);
+      expect(host.mounting.remounts).toEqual([`mount remount,bind,nosuid,nodev,ro none ${target}`]);
     }
   });
 
