@@ -123,6 +123,17 @@ describe("attachUnknown", () => {
     expect(change.volume?.claims["a"]?.attempts.nextTry).toBeGreaterThan(at.now);
   });
 
+  it("[I6] says what has to be put right first, where repeating alone does not help", () => {
+    const lacking = { reason: "SECRET_NOT_FOUND", message: "secret file:/s is gone", advice: "block" } as const;
+    const change = attachUnknown(attaching([waiting("a")]), "n1", lacking, at);
+    expect(change.volume?.claims["a"]).toMatchObject({
+      state: "ATTACHING",
+      blocked: { since: at.now, reason: "CREDENTIALS_REFUSED", message: "secret file:/s is gone" },
+    });
+    const again = attachUnknown(change.volume as VolumeRecord, "n1", failureWith("again"), at);
+    expect(again.volume?.claims["a"]?.blocked).toBeUndefined();
+  });
+
   it("keeps the first doubt, also when a later attempt is refused for now", () => {
     const before = attaching([waiting("a")], { uncertainSince: 1_000 });
     for (const advice of ["again", "check-absence"] as const)

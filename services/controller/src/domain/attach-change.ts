@@ -1,4 +1,5 @@
 import { attachTrouble, pauseAttach } from "./attach-pause.ts";
+import { blockedBy } from "./blocked.ts";
 import { type Change, endClaim, foldClaims, noChange, volumeNote, withoutKey } from "./change.ts";
 import type { Claim } from "./claim.ts";
 import {
@@ -87,11 +88,11 @@ export const attachExhausted = (volume: VolumeRecord, node: string, failure: Fai
   return foldClaims(free, claimsIn(free, node, "ATTACHING"), (v, claim) =>
     claim.goal === "released"
       ? giveUpAttach(v, claim.uid, at)
-      : step(v, claim.uid, "attach_unknown", at, retrying(failure, at)),
+      : step(v, claim.uid, "attach_unknown", at, retrying(failure, at, blockOf(v, node, failure, claim.blocked, at))),
   );
 };
 
-/** No certain answer: the same call again, or its undo when nobody wants it any more. */
+/** No certain answer: the same call again, or its undo when nobody wants it any more. What repeating alone does not help is blocked. */
 export const attachUnknown = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
   const intent = volume.intent;
   if (intent?.op !== "attach" || intent.node !== node) return noChange(volume);
@@ -100,9 +101,18 @@ export const attachUnknown = (volume: VolumeRecord, node: string, failure: Failu
   return foldClaims(marked, claimsIn(marked, node, "ATTACHING"), (v, claim) =>
     claim.goal === "released"
       ? giveUpAttach(v, claim.uid, at)
-      : step(v, claim.uid, "attach_unknown", at, retrying(failure, at)),
+      : step(v, claim.uid, "attach_unknown", at, retrying(failure, at, blockOf(v, node, failure, claim.blocked, at))),
   );
 };
+
+const blockOf = (
+  volume: VolumeRecord,
+  node: string,
+  failure: Failure,
+  previous: Blocked | undefined,
+  at: Moment,
+): Blocked | undefined =>
+  failure.advice === "block" ? blockedBy("attach", failure, { ...volume, node }, previous, at.now) : undefined;
 
 /** The claim is not wanted any more and no call is in flight: its undo starts, or others go on with the attach. */
 export const attachAbandoned = (volume: VolumeRecord, uid: string, at: Moment): Change =>

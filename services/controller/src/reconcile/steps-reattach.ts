@@ -1,5 +1,7 @@
 import { attachTrouble } from "../domain/attach-pause.ts";
+import { blockedBy } from "../domain/blocked.ts";
 import { noChange } from "../domain/change.ts";
+import { neverSent } from "../domain/outcome.ts";
 import { reattached, reattachFailed, reattachStarted } from "../domain/owed-change.ts";
 import { type StepHandler, settle } from "./step-run.ts";
 
@@ -38,7 +40,12 @@ export const reattachStep: StepHandler<"reattach"> = async (deps, { node }, { vo
       if (outcome.kind === "done") return reattached(v, node, outcome.value, at);
       const { failure } = outcome;
       const known = v.attachments[node]?.owed?.blocked;
-      if (outcome.kind === "unknown") return reattachFailed(v, node, failure, undefined, false, at);
+      if (outcome.kind === "unknown") {
+        const blocked =
+          failure.advice === "block" ? blockedBy("attach", failure, { ...v, node }, known, at.now) : undefined;
+        // What never left holds nothing: the volume's other calls need not wait for it.
+        return reattachFailed(v, node, failure, blocked, neverSent(failure), at);
+      }
       const trouble = attachTrouble(v, node, { ...failure, advice: "block" }, known, at.now);
       return reattachFailed(v, node, trouble.failure, trouble.blocked, true, at);
     },

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { codeOutcome } from "../../../../test/support/controller/fake-listings.ts";
-import { caller, createWorld, plugin, type World } from "../../../../test/support/controller/world.ts";
+import { caller, capability, createWorld, plugin, type World } from "../../../../test/support/controller/world.ts";
 import type { ListedVolume, ListingPage } from "../domain/listing.ts";
 import type { Orphan } from "../domain/orphan.ts";
 
@@ -193,6 +193,36 @@ describe("an attachment that claims hold and the backend has lost", () => {
     expect((await orphans()).map((o) => [o.kind, o.driverNodeId])).toEqual([["attachment", "n9"]]);
     world.backend.detach(externalId, "n9");
     await world.pass(600_000, 30_000);
+    expect(world.backend.attachments()).toEqual([`${externalId}@n1`]);
+    expect((await world.volume("data")).attachments["n1"]?.owed).toBeUndefined();
+  });
+
+  test("[I6] whose secret cannot be had is blocked, and keeps no other call of the volume waiting", async () => {
+    const { publish } = world.backend;
+    const shared = { capabilities: [capability("MULTI_NODE_MULTI_WRITER")] };
+    const { externalId } = await world.makeVolume("data", shared);
+    for (const node of ["n1", "n2"]) await world.claim(`job-${node}`, node, ["data"]);
+    await world.idle();
+    await settled();
+    world.backend.detach(externalId, "n1");
+    const reason = "SECRET_NOT_FOUND";
+    world.backend.publish = async () => ({
+      kind: "unknown",
+      failure: { reason, message: "no secret", advice: "block" },
+    });
+    await world.compare();
+    await settled();
+    await world.compare();
+    await world.idle();
+    expect((await world.volume("data")).attachments["n1"]?.owed?.blocked).toMatchObject({
+      reason: "CREDENTIALS_REFUSED",
+      clearWith: expect.stringContaining("correct the secret"),
+    });
+    await world.release("job-n2");
+    await world.pass(5_000);
+    expect(await world.states("job-n2")).toEqual(["RELEASED"]);
+    world.backend.publish = publish;
+    await world.pass(120_000, 10_000);
     expect(world.backend.attachments()).toEqual([`${externalId}@n1`]);
     expect((await world.volume("data")).attachments["n1"]?.owed).toBeUndefined();
   });
