@@ -240,8 +240,8 @@ function attributesOf(plugin: string, service: string, method: string, subject: 
     "holdfast.plugin": plugin,
   };
   const { namespace, volume, claim, node, attempt } = subject;
-  if (namespace !== undefined) attributes["holdfast.namespace"] = namespace;
-  if (volume !== undefined) attributes["holdfast.volume"] = volume;
+  // Both in one, as everywhere: who searches for a volume finds all that was done for it.
+  if (volume !== undefined) attributes["holdfast.volume"] = namespace === undefined ? volume : `${namespace}/${volume}`;
   if (claim !== undefined) attributes["holdfast.claim"] = claim;
   if (node !== undefined) attributes["holdfast.node"] = node;
   if (attempt !== undefined) attributes["holdfast.attempt"] = attempt;

@@ -2,6 +2,7 @@
  * The only file that knows the OpenTelemetry SDK, and it loads it only when tracing is on: switched off, no span is ever made and
  * nothing has to be paid for it (a sampler that says no to everything costs as much as one that says yes).
  */
+import { hostname, networkInterfaces } from "node:os";
 import { context, DiagLogLevel, diag, propagation, trace } from "@opentelemetry/api";
 import { isSecretName } from "./log/log-field.ts";
 import type { Logger } from "./log/logger.ts";
@@ -77,6 +78,7 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
       "service.name": options.service,
       "service.version": options.version,
       "service.instance.id": options.instance,
+      ...hostAttributes(),
     }),
     sampler: new sdk.ParentBasedSampler({ root: new sdk.TraceIdRatioBasedSampler(options.sampleRatio) }),
     spanLimits: { attributeValueLengthLimit: 256, attributeCountLimit: 32, eventCountLimit: 16, linkCountLimit: 16 },
@@ -98,6 +100,16 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
       diag.disable();
     },
   };
+}
+
+/**
+ * Jaeger takes a span that outlives its parent for one of a clock that is wrong, and warns, unless both are of one host. Work that goes on
+ * after the answer is no such thing. Its API for the user interface knows a host by `ip` alone, the other one by the name.
+ */
+function hostAttributes(): Record<string, string> {
+  const addresses = Object.values(networkInterfaces()).flatMap((all = []) => all);
+  const outer = addresses.find(({ family, internal }) => family === "IPv4" && !internal);
+  return { "host.name": hostname(), ip: outer?.address ?? "127.0.0.1" };
 }
 
 async function createExporter({ protocol, endpoint }: TelemetryOptions) {

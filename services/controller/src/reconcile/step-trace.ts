@@ -104,6 +104,7 @@ export const tracedCutStep = (
 ): Promise<boolean> => {
   const attributes = {
     [`holdfast.${record.kind}`]: `${record.namespace}/${record.id}`,
+    ...(record.kind === "snapshot" ? { "holdfast.volume": `${record.namespace}/${record.volume}` } : {}),
     "holdfast.plugin": record.plugin,
     "holdfast.step": step.do,
   };
