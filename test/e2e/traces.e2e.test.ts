@@ -1,5 +1,3 @@
-import { readFile } from "node:fs/promises";
-import path from "node:path";
 import { ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { SnapshotState } from "@holdfast/shared/gen/holdfast/v1/snapshot";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -7,19 +5,16 @@ import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { type OtlpReceiver, startOtlpReceiver } from "../harness/otlp-receiver.ts";
 import { claimVolume, makeVolume, namespace, releaseWorkload, removeVolume } from "../harness/scenario.ts";
 import { shapeOnceComplete, traceShape } from "../harness/trace-shape.ts";
-
-const page = path.resolve(import.meta.dirname, "../../docs/tracing.md");
-
-/** The text blocks of the page, by the heading that each stands under. */
-const pictures = async (): Promise<ReadonlyMap<string, string>> => {
-  const text = await readFile(page, "utf8");
-  return new Map(
-    [...text.matchAll(/^### (.+)\n[^`]*?```text\n([\s\S]*?)\n```/gm)].map(([, heading = "", picture = ""]) => [
-      heading,
-      picture,
-    ]),
-  );
-};
+import {
+  claimThatWaitsLong,
+  claimWithFailingPlugin,
+  endOfLife,
+  failingTwice,
+  type Pictures,
+  pictureOf,
+  pictures,
+  waitingLong,
+} from "../harness/traced-life.ts";
 
 const root = process.getuid?.() === 0;
 if (!root) console.warn("SKIPPED: real mounts need root");
@@ -27,7 +22,7 @@ if (!root) console.warn("SKIPPED: real mounts need root");
 describe.skipIf(!root)("traces are as docs/tracing.md shows them", () => {
   let cluster: Cluster;
   let traces: OtlpReceiver;
-  let shown: ReadonlyMap<string, string>;
+  let shown: Pictures;
 
   beforeAll(async () => {
     shown = await pictures();
@@ -40,7 +35,7 @@ describe.skipIf(!root)("traces are as docs/tracing.md shows them", () => {
   });
 
   const expectAsShown = async (heading: string, traceId: string): Promise<void> => {
-    const wanted = shown.get(heading) ?? "";
+    const wanted = pictureOf(shown, heading);
     expect(await shapeOnceComplete(traces.spans, traceId, wanted), heading).toBe(wanted);
   };
 
@@ -62,13 +57,8 @@ describe.skipIf(!root)("traces are as docs/tracing.md shows them", () => {
   });
 
   it("a claim whose plugin fails twice and then works", async () => {
-    await makeVolume(cluster, "rough");
-    await cluster.backend.client.setFaults([{ method: "NodeStageVolume", code: "UNAVAILABLE", times: 2 }]);
-    const claim = await claimVolume(cluster, "rough");
-    expect(claim.state).toBe(ClaimState.CLAIM_STATE_ACTIVE);
-    await expectAsShown("A claim whose plugin fails twice and then works", claim.traceId);
-    await releaseWorkload(cluster, "w-rough");
-    await removeVolume(cluster, "rough");
+    await expectAsShown(failingTwice, await claimWithFailingPlugin(cluster, "rough"));
+    await endOfLife(cluster, "w-rough", "rough");
   });
 
   it("a snapshot whose plugin fails once and then works", async () => {
@@ -86,12 +76,7 @@ describe.skipIf(!root)("traces are as docs/tracing.md shows them", () => {
       "A snapshot whose plugin fails once and then works",
       await traceOf("SnapshotService/CreateSnapshot"),
     );
-    await cluster.snapshots.deleteSnapshot({
-      namespace,
-      id: "cut-monday",
-      waitFor: { seconds: 60n, nanos: 0 },
-    });
-    await removeVolume(cluster, "cut");
+    // It ends with the cluster: to delete it for good takes five minutes after a cut without an answer (CUT_UNANSWERED).
   });
 
   it("what comes on a clock begins no trace", () => {
@@ -100,5 +85,10 @@ describe.skipIf(!root)("traces are as docs/tracing.md shows them", () => {
     expect(roots.filter((span) => ticks.test(span.name)).map((span) => traceShape([span], span.traceId))).toEqual([]);
     // None within the traces that are shown either: nothing asks a plugin what it can do on the way.
     expect(traces.spans().filter((span) => ticks.test(span.name) && span.parentSpanId === "")).toEqual([]);
+  });
+
+  it("what follows a request by more than ten minutes is in traces of its own, which link to it", async () => {
+    await expectAsShown(waitingLong, await claimThatWaitsLong(cluster, "late"));
+    await endOfLife(cluster, "next-late", "late");
   });
 });

@@ -1,17 +1,24 @@
 import type { ReceivedSpan } from "./otlp-receiver.ts";
 import { until } from "./until.ts";
 
+/** What a span of another trace led to: named by that span where it is among those given. */
+const linksOf = (span: ReceivedSpan, all: readonly ReceivedSpan[]): string =>
+  span.links.map(({ spanId }) => ` ↶ ${all.find((each) => each.spanId === spanId)?.name ?? "another trace"}`).join("");
+
 /** How a span's end is written: what went wrong, and what follows. */
 const endOf = (span: ReceivedSpan): string => {
   const error = span.status === 2 ? ` ✗ ${span.attributes["error.type"] ?? ""}` : "";
   return `${error.trimEnd()}${span.events.map((event) => ` (${event})`).join("")}`;
 };
 
-const line = (span: ReceivedSpan): string => {
+const line = (span: ReceivedSpan, all: readonly ReceivedSpan[]): string => {
   const attempt = span.attributes["holdfast.attempt"];
   const which = attempt === undefined ? "" : ` #${attempt}`;
-  return `${span.service.replace("holdfast-", "")}: ${span.name}${which}${endOf(span)}`;
+  return `${span.service.replace("holdfast-", "")}: ${span.name}${which}${linksOf(span, all)}${endOf(span)}`;
 };
+
+/** In the order of their begin. Begins are told in milliseconds: of two that follow each other within one, the first ends first. */
+const byBegin = (a: ReceivedSpan, b: ReceivedSpan): number => Number(a.start - b.start) || Number(a.end - b.end);
 
 /** One trace as indented text without what differs from run to run: ids and times. Siblings in the order of their begin. */
 export const traceShape = (spans: readonly ReceivedSpan[], traceId: string): string => {
@@ -23,9 +30,9 @@ export const traceShape = (spans: readonly ReceivedSpan[], traceId: string): str
   const under = (parent: string | undefined): readonly ReceivedSpan[] =>
     mine
       .filter((span) => (parent === undefined ? !known.has(span.parentSpanId) : span.parentSpanId === parent))
-      .sort((a, b) => (a.start < b.start ? -1 : a.start > b.start ? 1 : 0));
+      .sort(byBegin);
   const draw = (span: ReceivedSpan, depth: number): readonly string[] => [
-    `${"  ".repeat(depth)}${line(span)}`,
+    `${"  ".repeat(depth)}${line(span, spans)}`,
     ...under(span.spanId).flatMap((child) => draw(child, depth + 1)),
   ];
   return under(undefined)
@@ -33,12 +40,25 @@ export const traceShape = (spans: readonly ReceivedSpan[], traceId: string): str
     .join("\n");
 };
 
+/** A request's trace and below it, in the order of their begin, the traces that link to it: what came of it later. */
+export const followedShape = (spans: readonly ReceivedSpan[], traceId: string): string => {
+  const following = spans.filter(({ links }) => links.some((link) => link.traceId === traceId)).sort(byBegin);
+  return [...new Set([traceId, ...following.map((span) => span.traceId)])]
+    .map((id) => traceShape(spans, id))
+    .filter((shape) => shape !== "")
+    .join("\n\n");
+};
+
 /** The processes send their spans when they like; answers the shape once it is as wanted, or what it is when the time is up. */
 export const shapeOnceComplete = async (
-  spans: () => readonly ReceivedSpan[],
+  spans: () => readonly ReceivedSpan[] | Promise<readonly ReceivedSpan[]>,
   traceId: string,
   wanted: string,
 ): Promise<string> => {
-  await until("the trace", () => traceShape(spans(), traceId) === wanted).catch(() => undefined);
-  return traceShape(spans(), traceId);
+  let shape = "";
+  await until("the trace", async () => {
+    shape = followedShape(await spans(), traceId);
+    return shape === wanted;
+  }).catch(() => undefined);
+  return shape;
 };

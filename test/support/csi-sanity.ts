@@ -1,43 +1,16 @@
-import { execFile } from "node:child_process";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { buildGoProgram, root, runToEnd } from "./run-go.ts";
 
-const root = path.resolve(import.meta.dirname, "../..");
 const minute = 60_000;
 
-interface Finished {
-  readonly code: number;
-  readonly output: string;
-}
-
-const run = (command: string, args: readonly string[], deadlineMs: number): Promise<Finished> =>
-  new Promise((resolve, reject) => {
-    execFile(
-      command,
-      args,
-      { cwd: root, timeout: deadlineMs, killSignal: "SIGKILL", maxBuffer: 1 << 26 },
-      (error, stdout, stderr) => {
-        const output = stdout + stderr;
-        if (error === null) resolve({ code: 0, output });
-        else if (typeof error.code === "number") resolve({ code: error.code, output });
-        else reject(new Error(`${command} ${args.join(" ")}: ${error.message}\n${output}`));
-      },
-    );
-  });
-
-/** Builds the peer from test/peers, whose go.mod pins it; Go's own cache makes a second build cheap. */
-export const buildCsiSanity = async (): Promise<string> => {
-  const binary = path.join(root, ".cache", "csi-sanity");
-  await mkdir(path.dirname(binary), { recursive: true });
-  const tool = "github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity";
-  const { code, output } = await run(
-    "go",
-    ["build", "-C", path.join(root, "test/peers"), "-o", binary, tool],
+export const buildCsiSanity = (): Promise<string> =>
+  buildGoProgram(
+    "csi-sanity",
+    path.join(root, "test/peers"),
+    "github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity",
     10 * minute,
   );
-  if (code !== 0) throw new Error(`csi-sanity did not build:\n${output}`);
-  return binary;
-};
 
 export interface SanityTarget {
   readonly dir: string;
@@ -82,7 +55,7 @@ export const runCsiSanity = async (binary: string, target: SanityTarget): Promis
       .map(([name, value]) => `${name}: "${value}"\n`)
       .join(""),
   );
-  const { output } = await run(
+  const { output } = await runToEnd(
     binary,
     [
       `--csi.endpoint=${target.socket}`,
