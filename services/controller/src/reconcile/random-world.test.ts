@@ -87,6 +87,7 @@ const opOf: fc.Arbitrary<Op> = fc.oneof(
 
 const expected = new Set([
   "CLAIM_CONFLICT",
+  "ATTACH_LIMIT",
   "CLAIM_EXISTS",
   "NODE_NOT_READY",
   "PLUGIN_NOT_READY",
