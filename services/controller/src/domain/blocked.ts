@@ -1,7 +1,7 @@
 import type { Claim } from "./claim.ts";
 import { explainCommand, releaseCommand, volumeCommand } from "./operator-command.ts";
 import type { Blocked, Failure } from "./outcome.ts";
-import { type VolumeRef, volumeKey } from "./volume.ts";
+import { type VolumeRecord, type VolumeRef, volumeKey } from "./volume.ts";
 
 /** What was being tried when it stopped. */
 export type BlockedStep =
@@ -231,3 +231,12 @@ export const blockedBy = (
 ): Blocked => {
   return blockedFor(reasonFor(step, failure), subject, failure.message, previous, now);
 };
+
+/** Only the backend knows whether an attempt without answer has made it; it is asked again, slowly, all the same. */
+export const createUncertain = (volume: VolumeRecord, failure: Failure, now: number): Blocked => ({
+  since: volume.blocked?.reason === "CREATE_UNCERTAIN" ? volume.blocked.since : now,
+  reason: "CREATE_UNCERTAIN",
+  message: `plugin ${volume.plugin} refused a repeat of CreateVolume after an attempt with no answer: ${failure.message}`,
+  missingProof: `no volume named ${volume.name} exists at the backend`,
+  clearWith: volumeCommand("repair forget-volume", volume, volume.uid),
+});

@@ -1,11 +1,10 @@
-import { storageTaken } from "./blocked.ts";
+import { createUncertain, storageTaken } from "./blocked.ts";
 import { type Change, noChange, volumeNote } from "./change.ts";
 import { isDoubtful } from "./doubt.ts";
-import { isUnbound } from "./early-claims.ts";
+import { isUnbound, unboundAgain } from "./early-claims.ts";
 import { expansionDropped } from "./expand-change.ts";
 import { modificationDropped } from "./modify-change.ts";
 import type { Moment } from "./moment.ts";
-import { volumeCommand } from "./operator-command.ts";
 import type { Blocked, Failure } from "./outcome.ts";
 import { noAttempts } from "./outcome.ts";
 import { failedAttempt } from "./retry.ts";
@@ -54,7 +53,7 @@ export const created = (volume: VolumeRecord, result: CreatedVolume, at: Moment)
     updatedAt: at.now,
   };
   return told(
-    volume.goal === "absent"
+    volume.goal === "absent" || volume.binding?.undo === true
       ? { ...named, ...entering(volume, "DELETING", at.now), intent: deleteIntent(named, at) }
       : { ...named, ...entering(volume, "AVAILABLE", at.now) },
   );
@@ -77,13 +76,7 @@ export const createRefused = (volume: VolumeRecord, failure: Failure, at: Moment
   return told({
     ...failed,
     intent: { ...intent, uncertainSince: intent.uncertainSince ?? at.now },
-    blocked: {
-      since: at.now,
-      reason: "CREATE_UNCERTAIN",
-      message: `plugin ${volume.plugin} refused a repeat of CreateVolume after an attempt with no answer: ${failure.message}`,
-      missingProof: `no volume named ${volume.name} exists at the backend`,
-      clearWith: volumeCommand("repair forget-volume", volume, volume.uid),
-    },
+    blocked: createUncertain(volume, failure, at.now),
   });
 };
 
@@ -145,8 +138,9 @@ export const deleteWanted = (volume: VolumeRecord, trace: VolumeRecord["trace"],
     case "CREATING":
       // What was only asked about is not ours to remove, and asking leaves nothing behind; nor does what nobody asked for yet.
       return isRegistered(volume) || isUnbound(volume) ? gone(plain(wanted)) : told(wanted);
+    // What was made in a place without room for it is on its way out already; now nothing follows.
     case "DELETING":
-      return noChange(volume);
+      return told(wanted);
     case "FAILED":
       // Deletable without a call if it never was uncertain; a doubtful one is looked for once more by its name, to be deleted then.
       return volume.intent?.uncertainSince === undefined ? gone(plain(wanted)) : told(soughtAgain(wanted, at));
@@ -167,6 +161,7 @@ export const deleted = (volume: VolumeRecord, at: Moment): Change => {
   if (volume.state !== "DELETING") return noChange(volume);
   const { intent } = volume;
   const doubtful = intent === undefined || isDoubtful(intent, at);
+  if (volume.goal === "present" && volume.binding?.undo === true) return told(unboundAgain(volume, at));
   return { ...gone(plain(volume)), ...(doubtful ? {} : { settled: true as const }) };
 };
 

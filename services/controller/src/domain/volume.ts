@@ -135,6 +135,13 @@ export interface Bar {
   readonly since: number;
 }
 
+export interface VolumeBinding {
+  readonly node: string;
+  readonly place: Segments;
+  /** There was no room: whatever an attempt without answer may have made there is deleted, and another place is chosen then. */
+  readonly undo?: true;
+}
+
 export interface VolumeRecord extends VolumeRef {
   readonly uid: string;
   /** Sent to CreateVolume: chosen once, stored before the call. Empty for a registered volume, which nobody made here. */
@@ -150,7 +157,7 @@ export interface VolumeRecord extends VolumeRef {
   readonly topology: VolumeTopology;
   readonly contentSource: ContentSource;
   /** Made for the node of its first claim; `node` is empty until there was one. Absent = made at once. */
-  readonly binding?: { readonly node: string; readonly place: Segments };
+  readonly binding?: VolumeBinding;
   readonly source?: VolumeSource;
   readonly context: Readonly<Record<string, string>>;
   readonly secretRefs: SecretRefs;

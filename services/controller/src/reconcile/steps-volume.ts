@@ -1,7 +1,7 @@
 import { blockedBy } from "../domain/blocked.ts";
 import { type Change, noChange } from "../domain/change.ts";
 import { doubted } from "../domain/doubt.ts";
-import { earlyClaimsEnded } from "../domain/early-claims.ts";
+import { earlyClaimsEnded, hasNoRoom, roomless } from "../domain/early-claims.ts";
 import type { Moment } from "../domain/moment.ts";
 import type { Failure } from "../domain/outcome.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
@@ -25,9 +25,11 @@ const blocking = (step: "create" | "delete", volume: VolumeRecord, failure: Fail
 
 /** A refusal that only a change elsewhere can lift keeps a wanted volume waiting for it; an unwanted one needs no volume. */
 const createFailed = (volume: VolumeRecord, refused: boolean, failure: Failure, at: Moment): Change =>
-  refused && (failure.advice !== "block" || volume.goal === "absent")
-    ? createRefused(volume, failure, at)
-    : createUnknown(volume, failure, blocking("create", volume, failure, at), at);
+  hasNoRoom(volume, failure)
+    ? roomless(volume, failure, at)
+    : refused && (failure.advice !== "block" || volume.goal === "absent")
+      ? createRefused(volume, failure, at)
+      : createUnknown(volume, failure, blocking("create", volume, failure, at), at);
 
 /** What a plugin answered is the volume's own only as long as no other record stands for it. */
 const keepOwn = async (
