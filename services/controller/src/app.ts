@@ -267,7 +267,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       log,
       signal: work.signal,
     });
-    const snapshots = wireSnapshots({ ...command, ...api, ...acting, slots: reconciler.slots, failpoint });
+    const snapshots = wireSnapshots({ ...command, ...api, ...acting, metrics, slots: reconciler.slots, failpoint });
     const services = addControllerServices(servers.server, {
       snapshots: snapshots.service,
       ...nodeParts,

@@ -1,16 +1,26 @@
 /** A part of the composition root: snapshots and groups of them. */
+import type { Metrics } from "@holdfast/shared/metrics";
 import type { ApiDeps } from "./api/api-deps.ts";
 import { createSnapshotService } from "./api/snapshot-service.ts";
 import type { CommandDeps } from "./commands/command-deps.ts";
 import { createSnapshotCommands } from "./commands/snapshot-commands.ts";
 import { createSnapshotReconciler, type SnapshotReconcilerDeps } from "./reconcile/snapshot-reconciler.ts";
+import { createSnapshotStanding } from "./records/snapshot-standing.ts";
+import { measureSnapshots } from "./standing-metrics.ts";
 
 export interface SnapshotParts
   extends CommandDeps,
     Pick<SnapshotReconcilerDeps, "log" | "signal" | "slots" | "failpoint">,
-    Pick<ApiDeps, "wakeups" | "tracing"> {}
+    Pick<ApiDeps, "wakeups" | "tracing"> {
+  readonly metrics: Metrics;
+}
 
-export const wireSnapshots = (parts: SnapshotParts) => ({
-  service: createSnapshotService({ ...parts, snapshots: createSnapshotCommands(parts) }),
-  reconciler: createSnapshotReconciler(parts),
-});
+export const wireSnapshots = (parts: SnapshotParts) => {
+  const reconciler = createSnapshotReconciler(parts);
+  measureSnapshots(parts.metrics, {
+    standing: createSnapshotStanding(parts),
+    working: reconciler.size,
+    now: parts.clock.now,
+  });
+  return { service: createSnapshotService({ ...parts, snapshots: createSnapshotCommands(parts) }), reconciler };
+};

@@ -47,6 +47,7 @@ import { isAbort } from "@holdfast/shared/async/signals";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { CallContext } from "@holdfast/shared/grpc/call-context";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { createMetrics } from "@holdfast/shared/metrics";
 import { createTracing } from "@holdfast/shared/tracing";
 import { createBackend } from "@holdfast/sim-plugin/backend/backend";
 import type { NodeSettings } from "@holdfast/sim-plugin/backend/settings";
@@ -265,7 +266,7 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       tracing,
       stats,
     };
-    const snapshots = wireSnapshots({ ...acting, ...api, slots: reconciler.slots });
+    const snapshots = wireSnapshots({ ...acting, ...api, metrics: createMetrics(), slots: reconciler.slots });
     await Promise.all([reconciler.start(), snapshots.reconciler.start()]);
     inBackground("looking for silent nodes", registry.watchSilence(signal));
     inBackground("following drains", drains.run());

@@ -73,9 +73,13 @@ export const growthTo = (
   since: volume.growth?.since ?? now,
 });
 
-/** Something of the volume cannot go on by itself. */
-export const isBlocked = (volume: VolumeRecord): boolean =>
-  volume.blocked !== undefined ||
-  changeBlocks(volume).length > 0 ||
-  Object.values(volume.claims).some((c) => c.blocked !== undefined) ||
-  Object.values(volume.attachments).some((a) => a.owed?.blocked !== undefined);
+/** Everything of the volume that cannot go on by itself. */
+export const blocksOf = (volume: VolumeRecord): readonly Blocked[] =>
+  [
+    volume.blocked,
+    ...Object.values(volume.claims).map((claim) => claim.blocked),
+    ...changeBlocks(volume),
+    ...Object.values(volume.attachments).map(({ owed }) => owed?.blocked),
+  ].filter((blocked) => blocked !== undefined);
+
+export const isBlocked = (volume: VolumeRecord): boolean => blocksOf(volume).length > 0;

@@ -7,13 +7,10 @@
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { type ClaimState, claimStates } from "../domain/claim.ts";
+import { blocksOf } from "../domain/growth.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
+import { type BlockedCount, countBlocked, countBounded, countOnce } from "./bounded-count.ts";
 import type { VolumeRecords } from "./volume-records.ts";
-
-export interface BlockedCount {
-  readonly records: number;
-  readonly since: number;
-}
 
 export interface Standing {
   readonly claims: ReadonlyMap<ClaimState, number>;
@@ -22,7 +19,6 @@ export interface Standing {
   readonly uncertain: number;
   /** By reason. */
   readonly blocked: ReadonlyMap<string, BlockedCount>;
-  readonly at: number;
   readonly partial: boolean;
 }
 
@@ -33,32 +29,18 @@ export interface StandingDeps {
   readonly most?: number;
 }
 
-const pageSize = 500;
-const freshMs = 5_000;
-
 const add = (counts: Map<string, number>, key: string): void => void counts.set(key, (counts.get(key) ?? 0) + 1);
 
-const blockedIn = ({ blocked, claims }: VolumeRecord): readonly { readonly reason: string; readonly since: number }[] =>
-  [blocked, ...Object.values(claims).map((claim) => claim.blocked)].filter((one) => one !== undefined);
-
 export const createStanding = ({ records, clock, most = 20_000 }: StandingDeps): { now(): Promise<Standing> } => {
-  let last: Promise<Standing> | undefined;
-  let lastAt = Number.NEGATIVE_INFINITY;
-
-  const each = async (
-    index: "volume-unsettled" | "volume-blocked",
-    look: (volume: VolumeRecord) => void,
-  ): Promise<boolean> => {
-    let after: string | undefined;
-    for (let seen = 0; seen < most; ) {
-      const page = await records.list(index, "all", { after, limit: pageSize });
-      for (const { volume } of page.volumes) look(volume);
-      seen += page.volumes.length;
-      if (page.next === undefined) return true;
-      after = page.next;
-    }
-    return false; // N1
-  };
+  const each = (index: "volume-unsettled" | "volume-blocked", look: (volume: VolumeRecord) => void): Promise<boolean> =>
+    countBounded(
+      most, // N1
+      async (page) => {
+        const { volumes: items, next } = await records.list(index, "all", page);
+        return { items, next };
+      },
+      ({ volume }) => look(volume),
+    );
 
   const count = async (): Promise<Standing> => {
     const claims = new Map<ClaimState, number>(claimStates.map((state) => [state, 0]));
@@ -78,23 +60,10 @@ export const createStanding = ({ records, clock, most = 20_000 }: StandingDeps):
       if (volume.intent.uncertainSince !== undefined) uncertain += 1;
     });
     const wholeBlocked = await each("volume-blocked", (volume) => {
-      for (const { reason, since } of blockedIn(volume)) {
-        const known = blocked.get(reason);
-        blocked.set(reason, { records: (known?.records ?? 0) + 1, since: Math.min(known?.since ?? since, since) });
-      }
+      for (const block of blocksOf(volume)) countBlocked(blocked, block);
     });
-    return { claims, intents, uncertain, blocked, at: clock.now(), partial: !(whole && wholeBlocked) };
+    return { claims, intents, uncertain, blocked, partial: !(whole && wholeBlocked) };
   };
 
-  return {
-    now() {
-      if (last !== undefined && clock.now() - lastAt < freshMs) return last; // N2
-      lastAt = clock.now();
-      last = count();
-      last.catch(() => {
-        last = undefined;
-      });
-      return last;
-    },
-  };
+  return { now: countOnce(clock, count) }; // N2
 };

@@ -1,0 +1,53 @@
+/**
+ * How snapshots and groups stand, counted for /metrics as volumes are: what is owed and what is blocked has an index each. A snapshot that
+ * came with a group is counted with it.
+ */
+import type { Clock } from "@holdfast/shared/async/clock";
+import { type CutKind, type CutState, cutKinds, cutStates } from "../domain/snapshot.ts";
+import { type BlockedCount, countBlocked, countBounded, countOnce } from "./bounded-count.ts";
+import type { CutRecords } from "./snapshot-records.ts";
+
+export interface SnapshotStanding {
+  /** Those on which something is owed. */
+  readonly owed: Readonly<Record<CutKind, ReadonlyMap<CutState, number>>>;
+  /** Of those, calls of which an attempt has no certain answer. */
+  readonly uncertain: number;
+  /** By reason. */
+  readonly blocked: ReadonlyMap<string, BlockedCount>;
+  readonly partial: boolean;
+}
+
+export interface SnapshotStandingDeps {
+  readonly cuts: Pick<CutRecords, "list">;
+  readonly clock: Pick<Clock, "now">;
+  /** At most so many records a count. */
+  readonly most?: number;
+}
+
+const none = (): Map<CutState, number> => new Map(cutStates.map((state) => [state, 0]));
+
+export const createSnapshotStanding = ({ cuts, clock, most = 20_000 }: SnapshotStandingDeps) => {
+  const pagesOf =
+    (index: `${CutKind}-${"unsettled" | "blocked"}`) => async (page: Parameters<CutRecords["list"]>[2]) => {
+      const { cuts: items, next } = await cuts.list(index, "all", page);
+      return { items, next };
+    };
+  const count = async (): Promise<SnapshotStanding> => {
+    const owed = { snapshot: none(), group: none() };
+    const blocked = new Map<string, BlockedCount>();
+    let uncertain = 0;
+    let whole = true;
+    for (const kind of cutKinds) {
+      const all = await countBounded(most, pagesOf(`${kind}-unsettled`), ({ record: { state, intent } }) => {
+        owed[kind].set(state, (owed[kind].get(state) ?? 0) + 1);
+        if (intent?.uncertainSince !== undefined) uncertain += 1;
+      });
+      const allBlocked = await countBounded(most, pagesOf(`${kind}-blocked`), ({ record }) => {
+        if (record.blocked !== undefined) countBlocked(blocked, record.blocked);
+      });
+      whole &&= all && allBlocked;
+    }
+    return { owed, uncertain, blocked, partial: !whole };
+  };
+  return { now: countOnce(clock, count) };
+};
