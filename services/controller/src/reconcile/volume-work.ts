@@ -99,12 +99,14 @@ export const createVolumeWork = ({ records, run, clock, random, log, signal }: V
     work.hurry = false;
     const now = clock.now();
     const planned = new Set<string>();
-    const due = hurry ? new Set<string>() : new Set(planSteps(found.volume, now).ready.map(stepId));
     const all = hurry || hurried.size > 0;
-    for (const step of planSteps(found.volume, now, all).ready) {
+    const { ready } = planSteps(found.volume, now, all);
+    // Where some are hurried and others are not, those others wait until they are due.
+    const due = all && !hurry ? new Set(planSteps(found.volume, now).ready.map(stepId)) : undefined;
+    for (const step of ready) {
       const id = stepId(step);
       planned.add(id);
-      if (!hurry && !due.has(id) && !hurried.has(id)) continue;
+      if (due !== undefined && !due.has(id) && !hurried.has(id)) continue;
       if (work.waiting.has(id)) continue;
       // W1, W6
       if (work.lanes.has(step.lane)) {
