@@ -4,7 +4,8 @@
  * T1 A watch sees each event once and in order, or ends with EVENTS_TRIMMED; it never skips.
  * T2 The tail only wakes and caches: what it did not keep is read from the stream.
  * T3 Our own commits end a blocked read as those of others do, and teach nothing. Their events are kept as soon as they are answered,
- *    and after a read the next one waits until that has stopped for a moment, unless a number is missing: somebody else wrote.
+ *    and after a read the next one waits until that has stopped for a moment, unless a number is missing: somebody else wrote. Twice
+ *    as long when the read showed nothing but ours: who is alone with the store learns nothing from it.
  * T4 The answer to a commit comes by another connection than its events, and often behind them. What was read while one of ours was
  *    on its way is looked at once that is answered, or `restMs` later: our own would pass for somebody else's, and be learned of.
  */
@@ -48,7 +49,7 @@ export interface EventTailOptions {
   readonly connection: RedisConnection;
   readonly stream: string;
   readonly blockMs: number;
-  /** After a read that found something, or the last answer of our own: so much later at most are events of others seen. */
+  /** After a read that taught something, or the last answer of our own: so much later at most, or twice that, are events of others seen. */
   readonly restMs: number;
   /** How many of the newest events are kept here for watches that are close behind. */
   readonly kept: number;
@@ -95,10 +96,10 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
     return true;
   };
 
-  const rest = async (): Promise<void> => {
+  const rest = async (ms: number): Promise<void> => {
     missing = false;
     heard = clock.monotonic();
-    for (let left = restMs; left > 0 && !missing; left = heard + restMs - clock.monotonic()) {
+    for (let left = ms; left > 0 && !missing; left = heard + ms - clock.monotonic()) {
       const version = woken.version();
       const cancel = clock.timer(left, woken.notify);
       await woken.wait(version, signal).finally(cancel);
@@ -140,8 +141,9 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
     const [[, entries]] = reply as [[string, unknown]];
     const events = decodeEvents(entries);
     await answered();
-    if (keep(events)) arrived.notify(); // T2
-    if (restMs > 0 && events.length < mostRead) await rest(); // T3
+    const taught = keep(events);
+    if (taught) arrived.notify(); // T2
+    if (restMs > 0 && events.length < mostRead) await rest(taught ? restMs : 2 * restMs); // T3
   };
 
   const run = async (): Promise<never> => {
