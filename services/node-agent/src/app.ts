@@ -29,7 +29,7 @@ import { createInstanceBoard } from "./plugins/host/instance-board.ts";
 import { createPluginHost } from "./plugins/host/plugin-host.ts";
 import { createSocketDirs } from "./plugins/host/socket-dirs.ts";
 import { readStaticPlugins } from "./plugins/host/static-plugins.ts";
-import { createNodePlugins } from "./plugins/node-plugins.ts";
+import { createNodePlugins, createSecretGuard } from "./plugins/node-plugins.ts";
 import { createRelay } from "./plugins/relay.ts";
 import { makeDirectories } from "./volumes/durable-files.ts";
 import { healthFacts } from "./volumes/health-facts.ts";
@@ -165,7 +165,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       children: createKillableChildren({ clock: systemClock, deadlineMs: config.childTimeout }),
       clock: systemClock,
       ledger,
-      plugins: createNodePlugins(plugins, node),
+      plugins: createNodePlugins(plugins, node, createSecretGuard(systemClock)),
       mounts,
       dirs,
       paths,

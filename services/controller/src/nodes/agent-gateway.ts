@@ -118,13 +118,13 @@ export const createAgentGateway = (options: AgentGatewayOptions): ClosableAgentG
       }
     },
 
-    async expand(node, order, { signal }) {
+    async expand(node, order, { signal, attempt }) {
       let sensitive: readonly string[] = [];
       try {
         const values = await secrets.resolve(order.volume.secretRefs.nodeExpand); // A2
         sensitive = Object.values(values);
         const { client, limiter } = lineTo(node);
-        const request = expandMessage(node.name, order, values);
+        const request = expandMessage(node.name, order, values, attempt);
         return growAnswer(await limiter.run(signal, () => client.expand(request, { signal })), sensitive);
       } catch (error) {
         const advice = lacksSecret(error) ? "block" : "again";

@@ -23,6 +23,7 @@ export const expandMessage = (
   node: string,
   { volume, claim, nodeEpoch, capacity }: GrowOrder,
   secrets: Readonly<Record<string, string>>,
+  attempt: number,
 ): DeepPartial<ExpandRequest> => ({
   namespace: volume.namespace,
   volume: volume.id,
@@ -44,6 +45,7 @@ export const expandMessage = (
           volumeMountGroup: claim.volumeMountGroup,
         },
   nodeExpandSecrets: { ...secrets },
+  attempt,
 });
 
 interface CallWords {

@@ -1,4 +1,5 @@
 import { type CallOutcome, type Code, codes, verdictOf } from "@holdfast/csi/outcome";
+import { createRefusedCredentials } from "@holdfast/csi/refused-credentials";
 import { beforeEach, describe, expect, test } from "vitest";
 import { expandRefused, expandUnknown } from "../domain/expand-answer.ts";
 import { expansionStarted, expansionWanted } from "../domain/expand-change.ts";
@@ -9,7 +10,6 @@ import type { VolumeRecord } from "../domain/volume.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { createChangeCalls } from "./change-calls.ts";
 import { createPluginCalls, type PluginInstance } from "./plugin-calls.ts";
-import { createRefusedCredentials } from "./refused-credentials.ts";
 
 let requests: { readonly method: string; readonly request: object }[];
 let answers: (Code | object)[];

@@ -3,6 +3,7 @@
  * proves comes back as an outcome.
  */
 import { type Capability, standingOf } from "@holdfast/csi/capabilities";
+import { createRefusedCredentials } from "@holdfast/csi/refused-credentials";
 import { type Clock, systemClock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Tri } from "../domain/node.ts";
@@ -24,7 +25,6 @@ import { createChangeCalls } from "./change-calls.ts";
 import { createListingCalls } from "./listing-calls.ts";
 import { createPluginCalls } from "./plugin-calls.ts";
 import type { PluginInstances } from "./plugin-instances.ts";
-import { createRefusedCredentials } from "./refused-credentials.ts";
 import { createRegisterCalls } from "./register-calls.ts";
 import { createSnapshotCalls } from "./snapshot-calls.ts";
 import { createVolumeCalls } from "./volume-calls.ts";

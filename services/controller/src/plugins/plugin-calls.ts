@@ -6,13 +6,13 @@ import type { PluginFacts } from "@holdfast/csi/capabilities";
 import type { CsiCaller } from "@holdfast/csi/csi-caller";
 import type { CallSubject } from "@holdfast/csi/csi-exchange";
 import type { Code } from "@holdfast/csi/outcome";
+import type { RefusedCredentials } from "@holdfast/csi/refused-credentials";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Failure, Outcome } from "../domain/outcome.ts";
 import type { VolumeRef } from "../domain/volume.ts";
 import type { CallContext } from "../ports.ts";
 import type { Secrets } from "../secrets/secrets.ts";
 import type { Unsayable } from "./convert.ts";
-import type { RefusedCredentials } from "./refused-credentials.ts";
 
 /** One running process of a plugin that may be called now, however it is reached. */
 export interface PluginInstance extends Pick<CsiCaller, "call" | "stream"> {

@@ -3,6 +3,7 @@ import { chmod, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { CallOutcome, Code } from "@holdfast/csi/outcome";
+import { createRefusedCredentials } from "@holdfast/csi/refused-credentials";
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -10,7 +11,6 @@ import { attachmentRecord, volumeRecord } from "../domain/testing/record-fixture
 import { createSecrets } from "../secrets/secrets.ts";
 import { createAttachCalls } from "./attach-calls.ts";
 import { createPluginCalls, type PluginInstance } from "./plugin-calls.ts";
-import { createRefusedCredentials } from "./refused-credentials.ts";
 import { createVolumeCalls } from "./volume-calls.ts";
 
 const clock = createManualClock();

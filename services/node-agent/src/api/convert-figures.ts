@@ -43,7 +43,8 @@ export function expandFrom(request: ExpandRequest): { readonly node: string; rea
   checks.map("node_expand_secrets", request.nodeExpandSecrets);
   checks.end();
   const ref = { namespace, volume, volumeUid, externalId, plugin };
-  return { node, order: { ref, nodeEpoch, capacity, usedAs, secrets: request.nodeExpandSecrets } };
+  const attempt = request.attempt === 0 ? {} : { attempt: request.attempt };
+  return { node, order: { ref, nodeEpoch, capacity, usedAs, secrets: request.nodeExpandSecrets, ...attempt } };
 }
 
 /** What a permit says of growth that is owed. */

@@ -60,5 +60,7 @@ export interface ExpandOrder {
   readonly nodeEpoch: number;
   readonly capacity: CapacityRange | undefined;
   readonly usedAs: UsedAs | undefined;
+  /** Counts the orders; absent = it is not known to be a repeat. */
+  readonly attempt?: number;
   readonly secrets: Readonly<Record<string, string>>;
 }

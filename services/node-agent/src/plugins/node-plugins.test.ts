@@ -9,7 +9,9 @@ import type { MountOrder } from "../ports.ts";
 import { anyCaller, permitOrder, volumeRef } from "../testing/model-agent.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { createFingerprintBoard } from "./fingerprint-board.ts";
-import { nodePlugin } from "./node-plugins.ts";
+import { createSecretGuard, nodePlugin } from "./node-plugins.ts";
+
+const clock = { now: () => 0 };
 
 const factsWith = (changes: Partial<PluginFacts["node"]> = {}): PluginFacts => ({
   name: "sim",
@@ -36,7 +38,13 @@ function fakeConnection(
       return answer(method);
     },
   };
-  return { calls, plugin: nodePlugin("sim", connection as unknown as Parameters<typeof nodePlugin>[1], "node-a") };
+  return {
+    calls,
+    plugin: nodePlugin("sim", connection as unknown as Parameters<typeof nodePlugin>[1], {
+      node: "node-a",
+      guard: createSecretGuard(clock),
+    }),
+  };
 }
 
 const { claim, contents } = permitOrder("a", 5, {
@@ -137,7 +145,7 @@ describe("the four calls", () => {
 });
 
 describe("a plugin in a container", () => {
-  const inContainer = (paths: Parameters<typeof nodePlugin>[3]) => {
+  const inContainer = (paths: ReturnType<typeof createPathMap>) => {
     const asked: Record<string, unknown>[] = [];
     const connection = {
       status: () => ({ phase: "ready", since: 0, facts: factsWith() }),
@@ -146,7 +154,11 @@ describe("a plugin in a container", () => {
         return { outcome: "done", value: {} };
       },
     };
-    const plugin = nodePlugin("sim", connection as unknown as Parameters<typeof nodePlugin>[1], "node-a", paths);
+    const plugin = nodePlugin("sim", connection as unknown as Parameters<typeof nodePlugin>[1], {
+      node: "node-a",
+      paths: paths,
+      guard: createSecretGuard(clock),
+    });
     return { asked, plugin };
   };
 
@@ -244,4 +256,68 @@ describe("fingerprints", () => {
     expect(board.all().map(({ plugin }) => plugin)).toEqual(["other"]);
     expect(board.changes(99)).toBeUndefined();
   });
+});
+
+describe("[C26] a call that the plugin refused for its credentials", () => {
+  const refusing = (code: Code) => () => ({
+    outcome: "refused",
+    failure: {
+      plugin: "sim",
+      method: "",
+      code,
+      message: "who are you?",
+      sent: true,
+      verdict: verdictOf("stage", code),
+    },
+  });
+  const again = (attempt: number, change: Partial<MountOrder["contents"]> = {}): MountOrder => ({
+    ...order,
+    contents: { ...order.contents, attempt, ...change },
+  });
+  const another = { stageSecrets: { key: "another" }, publishSecrets: { key: "another" } };
+
+  test.each(["stage", "publish"] as const)(
+    "%s is made again only with other secrets, or by whoever asks anew",
+    async (call) => {
+      for (const code of ["UNAUTHENTICATED", "PERMISSION_DENIED"] as const) {
+        const { calls, plugin } = fakeConnection(factsWith(), refusing(code));
+        const first = await plugin[call](again(1), anyCaller);
+        expect(first).toMatchObject({ kind: "refused", failure: { code } });
+        expect(await plugin[call](again(2), anyCaller)).toEqual(first);
+        expect(await plugin[call](again(3), anyCaller)).toEqual(first);
+        expect(calls).toHaveLength(1);
+        await plugin[call](again(4, another), anyCaller);
+        expect(calls).toHaveLength(2);
+        await plugin[call](again(1), anyCaller);
+        await plugin[call]({ ...again(2), facts: { ...order.facts, claimUid: "another" } }, anyCaller);
+        expect(calls).toHaveLength(4);
+      }
+    },
+  );
+
+  test("of an expansion is made again only with other secrets", async () => {
+    const { calls, plugin } = fakeConnection(factsWith(), refusing("UNAUTHENTICATED"));
+    const grow = (attempt: number, key: string) =>
+      plugin.expand(
+        { ref: volumeRef, nodeEpoch: 1, capacity: undefined, usedAs: undefined, attempt, secrets: { key } },
+        { ref: volumeRef, target: "/t", stagingPath: "/s" },
+        anyCaller,
+      );
+    for (const attempt of [1, 2, 3]) await grow(attempt, "old");
+    expect(calls).toHaveLength(1);
+    await grow(4, "new");
+    expect(calls).toHaveLength(2);
+  });
+
+  test.each(["INTERNAL", "INVALID_ARGUMENT"] as const)(
+    "after %s, or without secrets, is no matter of these",
+    async (code) => {
+      const { calls, plugin } = fakeConnection(factsWith(), refusing(code));
+      for (const attempt of [1, 2]) await plugin.stage(again(attempt), anyCaller);
+      expect(calls).toHaveLength(2);
+      const bare = fakeConnection(factsWith(), refusing("UNAUTHENTICATED"));
+      for (const attempt of [1, 2]) await bare.plugin.stage(again(attempt, { stageSecrets: {} }), anyCaller);
+      expect(bare.calls).toHaveLength(2);
+    },
+  );
 });

@@ -1,7 +1,10 @@
 /** The node plugins of this host as the volume manager calls them: CSI messages end here. */
+import { createHmac, randomBytes } from "node:crypto";
 import type { CsiCaller } from "@holdfast/csi/csi-caller";
 import type { CallSubject } from "@holdfast/csi/csi-exchange";
 import type { PluginConnection } from "@holdfast/csi/plugin-connection";
+import { createRefusedCredentials } from "@holdfast/csi/refused-credentials";
+import type { Clock } from "@holdfast/shared/async/clock";
 import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import { VolumeCapability_AccessMode_Mode as CsiMode } from "@holdfast/shared/gen/csi/v1/csi";
 import { type PathMap, sameTree } from "../domain/path-map.ts";
@@ -12,22 +15,50 @@ import { answered, settled } from "./call-answer.ts";
 import { figuresOf } from "./figures.ts";
 import type { HostedPlugins } from "./host/hosted-plugins.ts";
 
-export function createNodePlugins(plugins: Pick<HostedPlugins, "get" | "pathsOf">, node: string): NodePlugins {
+/**
+ * A call with secrets that were refused is not made again with the very same ones. What is kept of a secret is a digest under a key of this
+ * process alone, in memory: it tells whether the next one is another.
+ */
+export function createSecretGuard(clock: Pick<Clock, "now">): SecretGuard {
+  const refused = createRefusedCredentials(clock);
+  const key = randomBytes(32);
+  const versionOf = (secrets: Secrets): string => {
+    const entries = Object.entries(secrets).sort(([a], [b]) => (a < b ? -1 : 1));
+    return entries.length === 0 ? "" : createHmac("sha256", key).update(JSON.stringify(entries)).digest("base64url");
+  };
+  return (plugin, caller, secrets) => refused.guard(plugin, caller, { version: versionOf(secrets) });
+}
+
+export function createNodePlugins(
+  plugins: Pick<HostedPlugins, "get" | "pathsOf">,
+  node: string,
+  guard: SecretGuard,
+): NodePlugins {
   return {
     get(name) {
       const connection = plugins.get(name, "node");
-      return connection === undefined ? undefined : nodePlugin(name, connection, node, plugins.pathsOf(connection));
+      return connection === undefined
+        ? undefined
+        : nodePlugin(name, connection, { node, paths: plugins.pathsOf(connection), guard });
     },
   };
 }
 
 type Caller = Pick<CsiCaller, "call"> & Pick<PluginConnection, "status">;
+type Secrets = Readonly<Record<string, string>>;
+/** The plugin as a call with these secrets may use it. */
+type SecretGuard = (plugin: string, caller: Pick<CsiCaller, "call">, secrets: Secrets) => Pick<CsiCaller, "call">;
+
+export interface NodePluginOptions {
+  readonly node: string;
+  readonly paths?: Pick<PathMap, "toPlugin">;
+  readonly guard: SecretGuard;
+}
 
 export function nodePlugin(
   name: string,
   connection: Caller,
-  node: string,
-  paths: Pick<PathMap, "toPlugin"> = sameTree,
+  { node, paths = sameTree, guard }: NodePluginOptions,
 ): NodePlugin {
   /** As the plugin sees it; a plugin that does not stage is given no staging path. */
   const seen = (path: string): string => {
@@ -57,7 +88,7 @@ export function nodePlugin(
     stages,
     stage: (order, signal) =>
       settled("NodeStageVolume", () =>
-        connection.call(
+        guard(name, connection, order.contents.stageSecrets).call(
           "NodeStageVolume",
           {
             volumeId: order.ref.externalId,
@@ -72,7 +103,7 @@ export function nodePlugin(
       ),
     publish: (order, signal) =>
       settled("NodePublishVolume", () =>
-        connection.call(
+        guard(name, connection, order.contents.publishSecrets).call(
           "NodePublishVolume",
           {
             volumeId: order.ref.externalId,
@@ -103,11 +134,11 @@ export function nodePlugin(
           { signal, subject: undoOf(ref, cause) },
         ),
       ),
-    expand: ({ ref, capacity, usedAs: used, secrets }, { target, stagingPath }, signal) =>
+    expand: ({ ref, capacity, usedAs: used, secrets, attempt }, { target, stagingPath }, signal) =>
       answered(
         "NodeExpandVolume",
         () =>
-          connection.call(
+          guard(name, connection, secrets).call(
             "NodeExpandVolume",
             {
               volumeId: ref.externalId,
@@ -117,7 +148,7 @@ export function nodePlugin(
               volumeCapability: used === undefined ? undefined : capabilityOf(used, takesGroup()),
               secrets,
             },
-            { signal, subject: undoOf(ref) },
+            { signal, subject: { ...undoOf(ref), ...(attempt === undefined ? {} : { attempt }) } },
           ),
         ({ capacityBytes }) => ({ capacityBytes }),
       ),

@@ -6,14 +6,13 @@
  * R1 Only certain refusals are remembered, and only of calls that carried a secret. R2 What is remembered names a version and no value.
  * R3 Memory is bounded; what is forgotten is tried once more.
  */
-import type { CsiCaller } from "@holdfast/csi/csi-caller";
-import type { CallOutcome, Code } from "@holdfast/csi/outcome";
 import type { Clock } from "@holdfast/shared/async/clock";
-import type { SecretReading } from "../secrets/secrets.ts";
+import type { CsiCaller } from "./csi-caller.ts";
+import type { CallOutcome, Code } from "./outcome.ts";
 
 export interface RefusedCredentials {
-  /** The instance as calls with this secret may use it. */
-  guard<I extends Pick<CsiCaller, "call">>(plugin: string, instance: I, secret: SecretReading): I;
+  /** The instance as calls with this secret may use it; without a version there is none, and it may do as it likes. */
+  guard<I extends Pick<CsiCaller, "call">>(plugin: string, instance: I, secret: { readonly version: string }): I;
 }
 
 interface Refusal {
@@ -48,9 +47,9 @@ export const createRefusedCredentials = (clock: Pick<Clock, "now">): RefusedCred
         : {
             ...instance,
             async call(method, request, options) {
-              const { namespace = "", volume = "", node = "", attempt = 1 } = options.subject ?? {};
+              const { namespace = "", volume = "", node = "", claim = "", attempt = 1 } = options.subject ?? {};
               // R2: one call may be tried with several secrets in turn, and each is remembered for itself.
-              const key = JSON.stringify([plugin, method, namespace, volume, node, version]);
+              const key = JSON.stringify([plugin, method, namespace, volume, node, claim, version]);
               const before = attempt > 1 ? known(key) : undefined;
               if (before !== undefined) return before;
               const outcome = await instance.call(method, request, options);
