@@ -24,19 +24,42 @@ const reclaimFrom = (reclaim: ReclaimPolicy | undefined, registered: boolean): V
   return reclaim === ReclaimPolicy.RECLAIM_POLICY_DELETE || !registered ? "delete" : "retain";
 };
 
-export const policyFrom = (policy: WirePolicy | undefined, registered: boolean, checks: Checks): VolumePolicy => ({
-  reclaim: reclaimFrom(policy?.reclaim, registered),
-  nodeLoss: policy?.nodeLoss === NodeLossPolicy.NODE_LOSS_POLICY_FENCE ? "fence" : "wait",
-  requiresRepublish: policy?.requiresRepublish ?? false,
-  identityTokens: (policy?.identityTokens ?? []).map(({ audience, ttl }, i) => ({
-    audience,
-    ttlSeconds: Math.ceil((durationMs(`policy.identity_tokens[${i}].ttl`, ttl, checks) ?? 0) / 1000),
-  })),
-});
+/** A word of a later version is never taken for the default: what a caller wants kept is not destroyed for it. */
+const checkWord = (
+  field: string,
+  words: Readonly<Record<string, string | number>>,
+  word: number | undefined,
+  checks: Checks,
+): void => {
+  if (word !== undefined && (word < 0 || !Object.values(words).includes(word)))
+    checks.complain(field, "is nothing that this version knows");
+};
 
-const sourceFrom = (source: CreateVolumeRequest["contentSource"]): ContentSource => {
+export const policyFrom = (policy: WirePolicy | undefined, registered: boolean, checks: Checks): VolumePolicy => {
+  checkWord("policy.reclaim", ReclaimPolicy, policy?.reclaim, checks);
+  checkWord("policy.node_loss", NodeLossPolicy, policy?.nodeLoss, checks);
+  return {
+    reclaim: reclaimFrom(policy?.reclaim, registered),
+    nodeLoss: policy?.nodeLoss === NodeLossPolicy.NODE_LOSS_POLICY_FENCE ? "fence" : "wait",
+    requiresRepublish: policy?.requiresRepublish ?? false,
+    identityTokens: (policy?.identityTokens ?? []).map(({ audience, ttl }, i) => ({
+      audience,
+      ttlSeconds: Math.ceil((durationMs(`policy.identity_tokens[${i}].ttl`, ttl, checks) ?? 0) / 1000),
+    })),
+  };
+};
+
+const sourceFrom = (source: CreateVolumeRequest["contentSource"], checks: Checks): ContentSource => {
   if (source?.snapshot !== undefined) return { kind: "snapshot", id: source.snapshot };
-  return source?.volume === undefined ? { kind: "none" } : { kind: "volume", id: source.volume };
+  if (source?.volume !== undefined) return { kind: "volume", id: source.volume };
+  // Whoever asks for a copy is not given an empty volume.
+  if (source !== undefined) checks.complain("content_source", "names neither a snapshot nor a volume");
+  return { kind: "none" };
+};
+
+const isLate = (binding: VolumeBinding, checks: Checks): boolean => {
+  checkWord("binding", VolumeBinding, binding, checks);
+  return binding === VolumeBinding.VOLUME_BINDING_FIRST_CLAIM;
 };
 
 export const createVolumeInput = (request: CreateVolumeRequest, checks: Checks): CreateVolumeInput => ({
@@ -54,8 +77,8 @@ export const createVolumeInput = (request: CreateVolumeRequest, checks: Checks):
     required: (request.topology?.required ?? []).map(({ segments }) => segments),
     preferred: (request.topology?.preferred ?? []).map(({ segments }) => segments),
   },
-  contentSource: sourceFrom(request.contentSource),
-  lateBinding: request.binding === VolumeBinding.VOLUME_BINDING_FIRST_CLAIM,
+  contentSource: sourceFrom(request.contentSource, checks),
+  lateBinding: isLate(request.binding, checks),
   secretRefs: secretsFrom(request.namespace, request.secrets),
   inlineSecrets: request.inlineSecrets,
   labels: request.labels,

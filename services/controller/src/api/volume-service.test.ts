@@ -1,7 +1,12 @@
 import { type HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { AccessMode, AttachmentMode, WatchKind } from "@holdfast/shared/gen/holdfast/v1/common";
 import type { CreateVolumeRequest, DeepPartial, WatchVolumesResponse } from "@holdfast/shared/gen/holdfast/v1/volume";
-import { ReclaimPolicy, VolumeState } from "@holdfast/shared/gen/holdfast/v1/volume";
+import {
+  type NodeLossPolicy,
+  ReclaimPolicy,
+  type VolumeBinding,
+  VolumeState,
+} from "@holdfast/shared/gen/holdfast/v1/volume";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type ServedApi, serveApi } from "../../../../test/support/controller/served-api.ts";
 import { createWorld, plugin, type World } from "../../../../test/support/controller/world.ts";
@@ -99,6 +104,27 @@ describe("bad input", () => {
         "wait_for",
       ].sort(),
     );
+    expect(world.store.commits()).toBe(0);
+  });
+
+  test("in words of a later version is never taken for the default, least of all for the one that destroys", async () => {
+    const policy = { reclaim: 7 as ReclaimPolicy, nodeLoss: 8 as NodeLossPolicy };
+    const fields = async (run: Promise<unknown>) => (await failure(run)).violations.map(({ field }) => field).sort();
+    const later = { policy, binding: 9 as VolumeBinding, contentSource: {} };
+    expect(await fields(api.volumes.createVolume(wanted(later)))).toEqual([
+      "binding",
+      "content_source",
+      "policy.node_loss",
+      "policy.reclaim",
+    ]);
+    expect(await fields(api.volumes.registerVolume({ ...wanted({ policy }), externalId: "ext-1" }))).toEqual([
+      "policy.node_loss",
+      "policy.reclaim",
+    ]);
+    expect(await fields(api.volumes.updateVolume({ namespace: "default", id: "data", policy }))).toEqual([
+      "policy.node_loss",
+      "policy.reclaim",
+    ]);
     expect(world.store.commits()).toBe(0);
   });
 
