@@ -13,20 +13,23 @@ import { clampSize, volumeIndexFor } from "./volume-queries.ts";
 const maxScanned = 2_000;
 const finalStates = new Set(["RELEASED", "FAILED", "FENCED"]);
 
-/** Where a list goes on: within the living claims after a volume and a uid, or within those that are over. */
+/**
+ * Where a list goes on: within the living claims after a volume, of the next one, if it is `cut`, after a uid; or within those that are
+ * over.
+ */
 type Cursor =
-  | { readonly part: "living"; readonly after: string | undefined; readonly uid: string }
+  | { readonly part: "living"; readonly after: string | undefined; readonly uid: string; readonly cut: string }
   | { readonly part: "over"; readonly after: string | undefined };
 
 const readCursor = (text: string | undefined): Cursor => {
-  if (text === undefined) return { part: "living", after: undefined, uid: "" };
-  const [part, after = "", uid = ""] = text.split("|");
+  if (text === undefined) return { part: "living", after: undefined, uid: "", cut: "" };
+  const [part, after = "", uid = "", cut = ""] = text.split("|");
   const key = after === "" ? undefined : after;
-  return part === "over" ? { part: "over", after: key } : { part: "living", after: key, uid };
+  return part === "over" ? { part: "over", after: key } : { part: "living", after: key, uid, cut };
 };
 
 const writeCursor = (cursor: Cursor): string =>
-  cursor.part === "over" ? `over|${cursor.after ?? ""}` : `living|${cursor.after ?? ""}|${cursor.uid}`;
+  cursor.part === "over" ? `over|${cursor.after ?? ""}` : `living|${cursor.after ?? ""}|${cursor.uid}|${cursor.cut}`;
 
 const fits =
   (filter: ClaimFilter) =>
@@ -73,29 +76,30 @@ export const createClaimQueries = (
   const livingPage = async (filter: ClaimFilter, size: number, from: Cursor & { part: "living" }) => {
     const wanted = fits(filter);
     const items: ClaimView[] = [];
-    let { after, uid } = from;
+    let { after } = from;
     let scanned = 0;
     for (;;) {
       const page = await volumesPage(filter, after, Math.min(size, 100));
       for (const found of page.volumes.filter((v) => fitsVolume(filter, v.volume))) {
+        const key = volumeKey(found.volume);
+        // It may have gone since: the claims of the one behind it are all still to be listed.
+        let last = key === from.cut ? from.uid : "";
         const claims = Object.values(found.volume.claims)
-          .filter((c) => wanted(c) && c.uid > uid)
+          .filter((c) => wanted(c) && c.uid > last)
           .sort((a, b) => (a.uid < b.uid ? -1 : 1));
-        let last = uid;
-        uid = "";
         for (const claim of claims) {
           // A volume with many claims is continued where it was cut: `after` is the volume before it.
-          if (items.length === size) return { items, next: { part: "living", after, uid: last } as const };
+          if (items.length === size) return { items, next: { part: "living", after, uid: last, cut: key } as const };
           items.push(livingView(found, claim, factsOf));
           last = claim.uid;
         }
-        after = volumeKey(found.volume);
+        after = key;
       }
       scanned += page.volumes.length;
       if (page.next === undefined) return { items, next: undefined };
       after = page.next;
       if (items.length === size || scanned >= maxScanned)
-        return { items, next: { part: "living", after, uid: "" } as const };
+        return { items, next: { part: "living", after, uid: "", cut: "" } as const };
     }
   };
 

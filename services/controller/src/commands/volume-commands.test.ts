@@ -278,6 +278,23 @@ describe("lists", () => {
     }
   });
 
+  it("of claims leave none out when the volume in which a page ended has gone before the next", async () => {
+    const claims = { namespace: "default", volume: "", workload: "", node: "", plugin: "", states: [], blocked: false };
+    for (const id of ["a", "b"]) await world.makeVolume(id, { capabilities: [capability("MULTI_NODE_MULTI_WRITER")] });
+    // Older than those of the volume before it, so that its uid sorts before theirs.
+    const [first] = await world.claim("first", "n1", ["b"]);
+    for (const workload of ["x", "y"]) await world.claim(workload, "n1", ["a"]);
+    await world.idle();
+    const page = await world.commands.listClaims(claims, { size: 1, after: undefined });
+    expect(page.items.map(({ claim }) => claim.workload)).toEqual(["x"]);
+    for (const workload of ["x", "y"]) await world.release(workload);
+    await world.idle();
+    await world.commands.deleteVolume({ namespace: "default", id: "a", uid: "", requestId: "" }, caller);
+    await world.idle();
+    const rest = await world.commands.listClaims(claims, { size: 5, after: page.next });
+    expect(rest.items.map(({ claim }) => claim.uid)).toEqual([first?.claim.uid]);
+  });
+
   it("page over claims, living and over, also within one volume", async () => {
     const claims = { namespace: "default", volume: "", workload: "", node: "", plugin: "", states: [], blocked: false };
     await world.makeVolume("a", { capabilities: [capability("MULTI_NODE_MULTI_WRITER")] });
