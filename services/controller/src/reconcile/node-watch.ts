@@ -18,6 +18,8 @@ export interface NodeWatchDeps extends InventoryDeps {
 export interface NodeWatch {
   /** The node registered, changed, came back or went silent. */
   changed(name: string): void;
+  /** It may hold what is over, whatever was compared before. */
+  doubt(name: string): void;
   /** The store was vetted: what could not be compared before is compared now. */
   all(): void;
   idle(): Promise<void>;
@@ -146,6 +148,10 @@ export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
 
   return {
     changed,
+    doubt(name) {
+      unsure.add(name);
+      changed(name);
+    },
     all() {
       for (const { record } of nodes.list()) changed(record.name);
     },

@@ -54,6 +54,7 @@ export interface Reconciler {
 }
 
 const pageSize = 500;
+const claimGivenUp = "CLAIM_ABANDONED";
 
 /**
  * The one that acts. Handlers write what is wanted; this takes up what is owed, one step at a time per lane of a volume, always storing before
@@ -146,8 +147,10 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     async start() {
       signal.throwIfAborted();
       const releases = [
-        records.onCommit(({ keys, related, reminded }) => {
+        records.onCommit(({ keys, related, ended, reminded }) => {
           if (reminded !== true) drivers?.note("own");
+          // Without its proof: the node may still have it mounted, and nothing but its inventory tells.
+          for (const { node, failure } of ended) if (failure?.reason === claimGivenUp) watch.doubt(node);
           for (const key of keys) {
             slots.recheck(key);
             wake(key, reminded);

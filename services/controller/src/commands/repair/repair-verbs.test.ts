@@ -33,11 +33,12 @@ const twice = async (
 };
 
 /** `data` is held by `job` on n1, whose agent then says nothing any more; the claim is to be released. */
-const stranded = async () => {
+const stranded = async (live: "alive" | "suspect" = "suspect") => {
   await world.makeVolume("data");
   const [view] = await world.claim("job", "n1", ["data"]);
   await world.idle();
   world.agents.silence("n1", true);
+  if (live === "suspect") world.nodes.set("n1", {}, live);
   await world.release("job");
   await world.idle();
   const claimUid = view?.claim.uid ?? "";
@@ -108,8 +109,6 @@ describe("AbandonClaim", () => {
 
   test("[I5] lets go of what the node still has mounted once it speaks again, also while the detach is not done", async () => {
     const { abandon } = await stranded();
-    world.nodes.set("n1", {}, "suspect");
-    await world.idle();
     world.backend.chance((method) => (method === "unpublish" ? { kind: "dropped" } : undefined));
     await twice(abandon);
     await world.pass(5_000);
@@ -124,6 +123,19 @@ describe("AbandonClaim", () => {
     await world.pass(120_000);
     expect(await world.states("job")).toEqual(["FAILED"]);
     expect(world.backend.attachments()).toEqual([]);
+  });
+
+  test("[I5] also of an agent that beats and could only not be asked, for the plugin that knows no attachments", async () => {
+    world.backend.setFacts({ attaches: "no" });
+    const { abandon } = await stranded("alive");
+    await twice(abandon);
+    await world.clock.advance(60_000);
+    expect(await world.states("job")).toEqual(["FAILED"]);
+    expect(world.agents.mounts()).toEqual(["default/data@n1"]);
+    world.agents.silence("n1", false);
+    for (let n = 0; n < 5; n += 1) await world.clock.advance(60_000);
+    await world.idle();
+    expect(world.agents.mounts()).toEqual([]);
   });
 
   test("is refused while the node answers and holds the mount, whatever the caller says", async () => {
