@@ -27,11 +27,12 @@ async function openTable(options: MountTableOptions) {
 /** A /proc of files: processes with their mount namespaces. */
 async function fakeProc(
   pidNamespace: string,
-  processes: Record<string, { ns: string; mounts: string[]; comm?: string }>,
+  processes: Record<string, { ns: string; mounts: string[]; comm?: string; root?: string }>,
 ) {
   const dir = await tempDir();
-  for (const [pid, { ns, mounts, comm }] of Object.entries(processes)) {
+  for (const [pid, { ns, mounts, comm, root: its = "/" }] of Object.entries(processes)) {
     await mkdir(path.join(dir, pid, "ns"), { recursive: true });
+    await symlink(its, path.join(dir, pid, "root"));
     await symlink(ns, path.join(dir, pid, "ns/mnt"));
     await writeFile(path.join(dir, pid, "mountinfo"), mounts.map((line) => `${line}\n`).join(""));
     await writeFile(path.join(dir, pid, "comm"), `${comm ?? "x"}\n`);
@@ -73,6 +74,26 @@ describe("how far it can see", () => {
     const found = (await table.look(true)).foreign(marks);
     expect(found.map(({ pid, command, line }) => [pid, command, line.path])).toEqual([[20, "postgres", "/c"]]);
     expect((await table.look(false)).foreign(marks)).toEqual([]);
+  });
+
+  test("[I2] a process in a chroot does not stand for its namespace; where all are in one, each root counts", async () => {
+    const proc = await fakeProc("pid:[4026531836]", {
+      self: { ns: "mnt:[1]", mounts: [own] },
+      "20": { ns: "mnt:[2]", mounts: [own], root: "/var/empty" },
+      "21": { ns: "mnt:[2]", mounts: [own, volume(50, "/c")], comm: "postgres" },
+      "30": { ns: "mnt:[3]", mounts: [own], root: "/a" },
+      "31": { ns: "mnt:[3]", mounts: [own], root: "/a" },
+      "32": { ns: "mnt:[3]", mounts: [own, volume(60, "/in-b")], root: "/b", comm: "mail" },
+      "33": { ns: "mnt:[3]", mounts: [own, volume(60, "/in-b")], root: "/b", comm: "mail" },
+    });
+    const table = await openTable({ proc, kernel: "6.1.0" });
+    for (let look = 0; look < 2; look += 1) {
+      const found = (await table.look(true)).foreign([{ device: "9:1", root: "/" }]);
+      expect(found.map(({ pid, command, line }) => [pid, command, line.path])).toEqual([
+        [21, "postgres", "/c"],
+        [32, "mail", "/in-b"],
+      ]);
+    }
   });
 
   test("a table that cannot be read is no empty table", async () => {
@@ -143,5 +164,38 @@ describe.skipIf(!root)("on this machine", () => {
     holder.kill("SIGKILL");
     await once(holder, "exit");
     expect((await table.look(true)).foreign(marks)).toEqual([]);
+  });
+
+  test("[I2] a private copy is found too when the first process of its namespace sits in a chroot", async () => {
+    const dir = await tempDir();
+    for (const name of ["m", "src", "jail/inside"]) await mkdir(path.join(dir, name), { recursive: true });
+    // Of a root in which nothing is mounted there is no line at all.
+    spawnSync("/bin/mount", ["-t", "tmpfs", "none", path.join(dir, "jail/inside")]);
+    onTestFinished(() => void spawnSync("umount", ["-l", path.join(dir, "jail/inside")]));
+    const table = await openTable({ proc: "/proc", kernel: "6.1.0" });
+    const at = path.join(dir, "m");
+    spawnSync("/bin/mount", ["--bind", path.join(dir, "src"), at]);
+    const [line] = (await table.look(false)).at(at);
+    const marks = [{ device: line?.device ?? "", root: line?.root ?? "" }];
+    const jail = `const { functions } = require("node:ffi").dlopen(null, { chroot: { return: "i32", arguments: ["string"] } });
+      console.log(functions.chroot(${JSON.stringify(path.join(dir, "jail"))})); setInterval(() => 0, 1000);`;
+    const script = `sleep 60 >/dev/null & echo $!; exec "$0" --no-warnings --experimental-ffi -e "$1"`;
+    const args = ["--mount", "--propagation", "private", "sh", "-c", script, process.execPath, jail];
+    const holder = spawn("unshare", args, { stdio: ["ignore", "pipe", "inherit"] });
+    let said = "";
+    holder.stdout.on("data", (part: Buffer) => {
+      said += part.toString();
+    });
+    onTestFinished(() => {
+      holder.kill("SIGKILL");
+      const child = Number(said.split("\n")[0]);
+      if (child > 0) process.kill(child, "SIGKILL");
+    });
+    await expect.poll(() => said.split("\n").slice(1), { timeout: 30_000 }).toEqual(["0", ""]);
+    spawnSync("umount", [at]);
+    const after = await table.look(true);
+    expect(after.at(at)).toEqual([]);
+    const [child] = said.split("\n").map(Number);
+    expect(after.foreign(marks).map(({ pid, line: { path: where } }) => [pid, where])).toEqual([[child, at]]);
   });
 });

@@ -131,48 +131,71 @@ function createTableReader(): (file: { readonly fd: number }) => Promise<Buffer>
   };
 }
 
-interface OtherNamespace {
-  /** One process of it. */
+interface OtherTable {
+  /** One process that is told so. */
   readonly pid: string;
   readonly lines: readonly MountLine[];
 }
 
 /**
- * One process of every other mount namespace stands for all of it. Processes that end meanwhile have let go. The links are
- * read anew each time, since a process may enter another namespace at any moment; synchronously, some at a time: they never
- * block, and a turn through the thread pool costs ten times the call.
+ * One process of every other mount namespace stands for all of it, if its root is the namespace's own: one in a chroot is not told of
+ * what lies outside. Where all are in one, each root counts. Processes that end meanwhile have let go. The links are read anew each
+ * time, since a process may enter another namespace at any moment; synchronously, some at a time: they never block, and a turn through
+ * the thread pool costs ten times the call.
  */
-function createOthersReader(proc: string): () => Promise<readonly OtherNamespace[]> {
+function createOthersReader(proc: string): () => Promise<readonly OtherTable[]> {
   const readTable = createTableReader();
-  /** What each had shown, by namespace: parsed again is only what changed. */
+  /** What each had shown, by namespace and root: parsed again is only what changed. */
   let known = new Map<string, MountinfoLines>();
+  let seen = new Map<string, MountinfoLines>();
 
   /** Never held open: the descriptor would keep the namespace, and all that is mounted in it, for longer than its processes. */
-  const linesOf = async (pid: string, parse: MountinfoLines): Promise<readonly MountLine[] | undefined> => {
+  const linesOf = async (pid: string, place: string): Promise<readonly MountLine[] | undefined> => {
     const fd = openedOrGone(`${proc}/${pid}/mountinfo`);
     if (fd === undefined) return undefined;
     try {
       const table = await readTable({ fd }).catch(() => undefined);
-      return table === undefined || table.length === 0 ? undefined : parse(table);
+      if (table === undefined || table.length === 0) return undefined;
+      const parse = known.get(place) ?? createMountinfoLines();
+      seen.set(place, parse);
+      return parse(table);
     } finally {
       closeSync(fd);
     }
   };
 
-  return async () => {
-    const members = await namespaceMembers(proc);
-    const found: OtherNamespace[] = [];
-    const seen = new Map<string, MountinfoLines>();
-    for (const [namespace, pids] of members) {
-      const parse = known.get(namespace) ?? createMountinfoLines();
-      seen.set(namespace, parse);
-      for (const pid of pids) {
-        const lines = await linesOf(pid, parse);
+  const tablesOf = async (namespace: string, pids: readonly string[]): Promise<readonly OtherTable[]> => {
+    const confined = new Map<string, string[]>();
+    for (const pid of pids) {
+      const root = linkOf(`${proc}/${pid}/root`) ?? "";
+      if (root === "/") {
+        const lines = await linesOf(pid, `${namespace} /`);
+        if (lines !== undefined) return [{ pid, lines }];
+      } else {
+        const members = confined.get(root);
+        if (members === undefined) confined.set(root, [pid]);
+        else members.push(pid);
+      }
+    }
+    const found: OtherTable[] = [];
+    for (const [root, members] of confined)
+      for (const pid of members) {
+        const lines = await linesOf(pid, `${namespace} ${root}`);
         if (lines === undefined) continue;
         found.push({ pid, lines });
         break;
       }
-      if (seen.size % tablesATurn === 0) await nextTurn();
+    return found;
+  };
+
+  return async () => {
+    const found: OtherTable[] = [];
+    let count = 0;
+    seen = new Map();
+    for (const [namespace, pids] of await namespaceMembers(proc)) {
+      found.push(...(await tablesOf(namespace, pids)));
+      count += 1;
+      if (count % tablesATurn === 0) await nextTurn();
     }
     known = seen;
     return found;
@@ -200,9 +223,11 @@ async function namespaceMembers(proc: string): Promise<ReadonlyMap<string, reado
 /** No other name in there begins with a digit. */
 const isPid = (name: string): boolean => name.charCodeAt(0) >= 0x30 && name.charCodeAt(0) <= 0x39;
 
-function namespaceOf(proc: string, pid: string): string | undefined {
+const namespaceOf = (proc: string, pid: string): string | undefined => linkOf(`${proc}/${pid}/ns/mnt`);
+
+function linkOf(link: string): string | undefined {
   try {
-    return readlinkSync(`${proc}/${pid}/ns/mnt`);
+    return readlinkSync(link);
   } catch {
     return undefined;
   }
