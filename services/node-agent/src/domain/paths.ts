@@ -14,6 +14,8 @@ export interface HostPaths {
   readonly stagingDir: string;
   readonly publishDir: string;
   of(plugin: string, externalId: string): VolumePaths;
+  /** `publish` of the volume to which a path below staging/ or publish/ belongs; undefined for any other path. */
+  publishOf(path: string): string | undefined;
 }
 
 /** "The CO SHALL ensure that the path is at most 128 bytes" is what CSI's size limit of strings comes to. */
@@ -38,6 +40,10 @@ export const createHostPaths = (root: string, hash: (text: string) => string): H
         publish,
         target: (claimUid) => `${publish}/${short(claimUid)}`,
       };
+    },
+    publishOf(path) {
+      const [area, name] = path.startsWith(`${root}/`) ? path.slice(root.length + 1).split("/") : [];
+      return (area === "staging" || area === "publish") && name !== undefined ? `${root}/publish/${name}` : undefined;
     },
   };
 };

@@ -101,4 +101,57 @@ describe("[U2] a mount that nothing explains", () => {
     for (let count = 0; count < 3; count += 1) await upkeep.tick();
     expect(agent.host.mounting.unmounts).toEqual([orphan, orphan]);
   });
+
+  test("[U3] and is what a permit takes over before it is unmounted, stays: it is a workload's volume now", async () => {
+    const agent = await startModelAgent();
+    const target = modelPaths.of(volumeRef.plugin, volumeRef.externalId).target("a");
+    for (const path of [target, orphan]) agent.host.addMount(path, "9:1", "/");
+    const { children } = agent.host;
+    let taken = 0;
+    const run: typeof children.run = async (volume, command, args) => {
+      if (command !== "umount") return children.run(volume, command, args);
+      taken += 1;
+      // Both were seen twice, and this is the other one's turn.
+      expect(await agent.volumes().publish(permitOrder("a", 5), anyCaller)).toMatchObject({ kind: "published" });
+      return children.run(volume, command, args);
+    };
+    const upkeep = upkeepOf(agent, { orphans: "unmount", children: { ...children, run } });
+    for (let count = 0; count < 3; count += 1) await upkeep.tick();
+    expect(taken).toBe(1);
+    expect(agent.host.mounting.unmounts).toEqual([orphan]);
+    expect(agent.host.mountedPaths()).toContain(target);
+  });
+
+  test("[U3] with something mounted over it stays: that would go in its place", async () => {
+    const agent = await startModelAgent();
+    agent.host.addMount(orphan, "9:9", "/");
+    let covered = true;
+    const look: UpkeepOptions["mounts"]["look"] = async (everywhere) => {
+      const view = await agent.host.mounts.look(everywhere);
+      const above = (path: string) => view.at(path).map((line) => ({ ...line, id: line.id + 1_000 }));
+      return covered ? { ...view, at: (path) => [...view.at(path), ...above(path)] } : view;
+    };
+    const upkeep = upkeepOf(agent, { orphans: "unmount", mounts: { look } });
+    for (let count = 0; count < 3; count += 1) await upkeep.tick();
+    expect(agent.host.mounting.unmounts).toEqual([]);
+    covered = false;
+    await upkeep.tick();
+    expect(agent.host.mounting.unmounts).toEqual([orphan]);
+  });
+
+  test("[U3] of a volume that is busy is left for later, and holds up no other", async () => {
+    const { agent, upkeep } = await startWith({ orphans: "unmount" });
+    const other = modelPaths.of("model", "third").staging;
+    agent.host.addMount(other, "9:7", "/");
+    await upkeep.tick();
+    const busy = Promise.withResolvers<void>();
+    const { publish } = modelPaths.of("model", "other");
+    const working = agent.volumes().alone(publish, anyCaller, () => busy.promise);
+    await upkeep.tick();
+    expect(agent.host.mounting.unmounts).toEqual([other]);
+    busy.resolve();
+    await working;
+    await upkeep.tick();
+    expect(agent.host.mounting.unmounts).toEqual([other, orphan]);
+  });
 });

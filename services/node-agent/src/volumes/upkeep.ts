@@ -4,12 +4,15 @@
  * U1 A node in quarantine gives back all that it holds, by the same steps as a release: it is how it becomes clean (F4).
  * U2 A mount that nothing explains is taken away only where the settings say so, only after a controller has answered, and
  *    only if two looks have shown the very same mount; never lazily, so that one in use stays.
+ * U3 It is looked at once more in the lane of the volume to which the place belongs: a permit may have explained it meanwhile, and
+ *    what is at the path then would be the publication of a workload.
  */
 
 import type { Clock } from "@holdfast/shared/async/clock";
 import { every } from "@holdfast/shared/async/every";
+import { linkSignals } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
-import type { ReleaseResult } from "../domain/answer-types.ts";
+import type { Orphan, ReleaseResult } from "../domain/answer-types.ts";
 import type { HostPaths } from "../domain/paths.ts";
 import type { KillableChildren, Ledger, MountTable, ReleaseOrder } from "../ports.ts";
 import { findOrphans } from "./inventory.ts";
@@ -23,7 +26,10 @@ export interface Upkeep {
 
 export interface UpkeepOptions {
   readonly ledger: Ledger;
-  readonly volumes: { release(order: ReleaseOrder, caller: AbortSignal): Promise<ReleaseResult> };
+  readonly volumes: {
+    release(order: ReleaseOrder, caller: AbortSignal): Promise<ReleaseResult>;
+    alone(publish: string, wait: AbortSignal, act: () => Promise<void>): Promise<void>;
+  };
   readonly mounts: Pick<MountTable, "look">;
   readonly paths: HostPaths;
   readonly children: KillableChildren;
@@ -35,6 +41,8 @@ export interface UpkeepOptions {
   readonly log: Logger;
   readonly signal: AbortSignal;
 }
+
+const busyMs = 1_000;
 
 export function createUpkeep(options: UpkeepOptions): Upkeep {
   const { ledger, volumes, mounts, paths, children, quarantined, registered, orphans, clock, log, signal } = options;
@@ -64,12 +72,37 @@ export function createUpkeep(options: UpkeepOptions): Upkeep {
     const again = found.filter(({ mountId }) => seenBefore.has(mountId));
     seenBefore = new Set(found.map(({ mountId }) => mountId));
     // The newest lie on top.
-    for (const { path, mountId } of again.toReversed()) {
-      const end = await children.run(path, "umount", ["--no-canonicalize", path]);
-      const gone = end.kind === "ended" && end.code === 0;
-      const fields = { path, mount: mountId, detail: end.kind === "ended" ? end.said : "it did not end in time" };
-      if (gone) log.warn("a mount that nothing explains was taken away", { path, mount: mountId });
-      else log.warn("a mount that nothing explains stays", fields);
+    for (const orphan of again.toReversed()) await inLane(orphan.path, () => takeOne(orphan));
+  };
+
+  const takeOne = async ({ path, mountId }: Orphan): Promise<void> => {
+    const view = await mounts.look(false);
+    const stillThere = findOrphans(view, paths, ledger.volumes()).some((one) => one.mountId === mountId);
+    // What was mounted over it is what umount(8) would take.
+    if (!stillThere || view.at(path).at(-1)?.id !== mountId) return; // U3
+    const end = await children.run(path, "umount", ["--no-canonicalize", path]);
+    const gone = end.kind === "ended" && end.code === 0;
+    const fields = { path, mount: mountId, detail: end.kind === "ended" ? end.said : "it did not end in time" };
+    if (gone) log.warn("a mount that nothing explains was taken away", { path, mount: mountId });
+    else log.warn("a mount that nothing explains stays", fields);
+  };
+
+  /** U3. A volume that is busy is left for the next look: a call that hangs holds up nothing else. */
+  const inLane = async (path: string, act: () => Promise<void>): Promise<void> => {
+    const publish = paths.publishOf(path);
+    if (publish === undefined) return act();
+    const wait = linkSignals(signal);
+    const stopTimer = clock.timer(busyMs, () => wait.abort(new DOMException("the volume is busy", "TimeoutError")));
+    try {
+      await volumes.alone(publish, wait.signal, () => {
+        stopTimer();
+        return act();
+      });
+    } catch (error) {
+      if (signal.aborted || !wait.signal.aborted) throw error;
+    } finally {
+      stopTimer();
+      wait.dispose();
     }
   };
 

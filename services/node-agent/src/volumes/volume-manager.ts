@@ -66,6 +66,8 @@ export interface VolumeManager {
   /** What is published and missing, or on one of these mounts, is in doubt from now on. Answers the claims. */
   lose(ref: VolumeRef, dead: ReadonlySet<number>): Promise<readonly HeldClaim[]>;
   inventory(): Promise<Inventory>;
+  /** While it runs no order is followed for the volume that has this `publish` directory. `wait` ends the wait for the lane. */
+  alone<T>(publish: string, wait: AbortSignal, act: () => Promise<T>): Promise<T>;
   /** What is wrong with a volume, since its last order. */
   halts(): ReadonlyMap<string, Halt>;
 }
@@ -84,6 +86,7 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
   for (const volume of ledger.volumes())
     if (!isAtRest(volume)) holders.set(storageOf(volume.ref), volume.ref.volumeUid);
 
+  const laneOf = (ref: VolumeRef): string => paths.of(ref.plugin, ref.externalId).publish;
   const standing = (ref: VolumeRef): Standing => ({
     agent: ledger.agent(),
     quarantined: quarantined(),
@@ -268,19 +271,19 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
     publish(order, caller) {
       checkDamage();
       failpoint("agent.permit.received");
-      return lanes.run(storageOf(order.ref), caller, () => publishInLane(order, caller)); // M1
+      return lanes.run(laneOf(order.ref), caller, () => publishInLane(order, caller)); // M1
     },
     release(order, caller) {
       checkDamage();
       failpoint("agent.release.received");
-      return lanes.run(storageOf(order.ref), caller, () => releaseInLane(order, caller)); // M1
+      return lanes.run(laneOf(order.ref), caller, () => releaseInLane(order, caller)); // M1
     },
     expand(order, caller) {
       checkDamage();
-      return lanes.run(storageOf(order.ref), caller, () => expand(order)); // M1
+      return lanes.run(laneOf(order.ref), caller, () => expand(order)); // M1
     },
     forget: (ref, claimUid) =>
-      lanes.run(storageOf(ref), signal, async () => {
+      lanes.run(laneOf(ref), signal, async () => {
         const known = ledger.volume(ref.volumeUid);
         const run = createVolumeRun(ledger, known);
         if (known?.dead.some((one) => one.claimUid === claimUid && one.late))
@@ -289,7 +292,8 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
     async inventory() {
       return takeInventory(await mounts.look(false), paths, ledger, allHalts());
     },
-    lose: (ref, dead) => lanes.run(storageOf(ref), signal, () => lose(ref, dead)), // M1
+    alone: (publish, wait, act) => lanes.run(publish, wait, act),
+    lose: (ref, dead) => lanes.run(laneOf(ref), signal, () => lose(ref, dead)), // M1
     halts: allHalts,
   };
 }
