@@ -2,16 +2,20 @@
 import { createPlacementService } from "./api/placement-service.ts";
 import { checkPlacementQuery } from "./commands/check-placement.ts";
 import type { CommandDeps } from "./commands/command-deps.ts";
+import { createKnownCapacity } from "./commands/known-capacity.ts";
 import { createNodePlaces } from "./commands/node-places.ts";
 import { createNodeIndex } from "./records/node-index.ts";
 
 export const wirePlacement = (
-  { nodes, records, plugins, gate }: Pick<CommandDeps, "nodes" | "records" | "plugins" | "gate">,
+  { nodes, records, plugins, gate, clock }: Pick<CommandDeps, "nodes" | "records" | "plugins" | "gate" | "clock">,
   signal: AbortSignal,
 ) => {
   const index = createNodeIndex(nodes, signal);
+  const capacityOf = createKnownCapacity({ plugins, clock }, signal);
   return {
     places: createNodePlaces({ index, records }),
-    service: createPlacementService({ checkPlacement: checkPlacementQuery({ records, plugins, gate, index }) }),
+    service: createPlacementService({
+      checkPlacement: checkPlacementQuery({ records, plugins, gate, index, capacityOf }),
+    }),
   };
 };

@@ -1,6 +1,6 @@
 /** A storage backend with its plugin's controller half: stateful, polices its caller, answers as told. */
 import { accessRules } from "@holdfast/controller/domain/access";
-import type { BackendCapacity } from "@holdfast/controller/domain/backend-capacity";
+import type { BackendCapacity, CapacityQuery } from "@holdfast/controller/domain/backend-capacity";
 import type { ExpandedVolume } from "@holdfast/controller/domain/expand-answer";
 import type { Advice, Failure, Outcome } from "@holdfast/controller/domain/outcome";
 import type { Attachment, VolumeRecord } from "@holdfast/controller/domain/volume";
@@ -57,6 +57,8 @@ export interface FakeBackend extends ControllerPlugins, SnapshotPlugins {
   drop(externalId: string): void;
   setFacts(facts: Partial<ControllerPluginFacts>): void;
   /** It takes one node at a time, whatever the mode says. */
+  /** What GetCapacity says of a place. */
+  setRoom(room: ((topology: CapacityQuery["topology"]) => BackendCapacity) | undefined): void;
   setOneNode(only: boolean): void;
   setAbsence(absent: "yes" | "no" | "unknown"): void;
   /** As the backend has it, by external id. */
@@ -111,6 +113,7 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
   const listeners = new Set<(plugin: string) => void>();
   let pick: ((method: BackendMethod) => BackendFault | undefined) | undefined;
   let oneNode = false;
+  let room: ((topology: CapacityQuery["topology"]) => BackendCapacity) | undefined;
   let absent: "yes" | "no" | "unknown" | undefined;
   let facts: ControllerPluginFacts = {
     ready: true,
@@ -210,11 +213,16 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
         const value = { confirmed: true, pluginVersion: "1.0.0", capacity: 0, accessible: [], publishedNodes };
         return { kind: "done", value };
       }),
-    getCapacity: ({ plugin: name }, { signal }) =>
-      call<BackendCapacity>("capacity", name, signal, () => ({
-        kind: "done",
-        value: { available: 1_000_000, maximumVolume: 500_000, minimumVolume: 1 },
-      })),
+    getCapacity: ({ plugin: name, topology }, { signal }) =>
+      call<BackendCapacity>(
+        "capacity",
+        topology === undefined ? name : `${name} ${JSON.stringify(topology)}`,
+        signal,
+        () => ({
+          kind: "done",
+          value: room?.(topology) ?? { available: 1_000_000, maximumVolume: 500_000, minimumVolume: 1 },
+        }),
+      ),
     deleteVolume: (volume: VolumeRecord, { signal }: CallContext) =>
       call<void>("delete", volume.externalId, signal, () => {
         police(attachmentsOf(volume.externalId).length > 0, `deleted while attached: ${volume.externalId}`);
@@ -301,6 +309,9 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
     setFacts(change) {
       facts = { ...facts, ...change };
       for (const listener of listeners) listener(plugin);
+    },
+    setRoom(next) {
+      room = next;
     },
     setOneNode(only) {
       oneNode = only;

@@ -430,7 +430,7 @@ export const createWorld = async (
     attachLimit,
     /** Of the controller that runs now. */
     placement: () =>
-      wirePlacement({ nodes, records: controller.records, plugins: backend, gate }, controller.life.signal),
+      wirePlacement({ nodes, records: controller.records, plugins: backend, gate, clock }, controller.life.signal),
     get commands() {
       return controller.commands;
     },

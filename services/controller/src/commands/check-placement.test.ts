@@ -10,6 +10,7 @@ import type { PlacementObstacle } from "../domain/placement-reason.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
 import { createNodeIndex } from "../records/node-index.ts";
 import { checkPlacementQuery } from "./check-placement.ts";
+import { createKnownCapacity } from "./known-capacity.ts";
 import type { CheckPlacement, CheckPlacementInput, NodePlacement } from "./placement-model.ts";
 
 let world: World;
@@ -21,6 +22,7 @@ const queryOf = (at: World): CheckPlacement =>
     plugins: at.backend,
     gate: at.gate,
     index: createNodeIndex(at.nodes, new AbortController().signal),
+    capacityOf: createKnownCapacity({ plugins: at.backend, clock: at.clock }, new AbortController().signal),
   });
 
 const question = (volumes: readonly string[], change: Partial<CheckPlacementInput> = {}): CheckPlacementInput => ({
@@ -204,6 +206,7 @@ const reasonOf: Record<PlacementObstacle, readonly string[]> = {
   CONTROLLER_PLUGIN_MISSING: ["PLUGIN_NOT_READY"],
   TOPOLOGY_MISMATCH: ["TOPOLOGY_MISMATCH"],
   ATTACH_LIMIT: ["ATTACH_LIMIT"],
+  CAPACITY: ["QUEUED"],
   NODE_BARRED: ["NODE_BARRED"],
   VOLUME_BUSY: ["QUEUED"],
   STORE_UNVETTED: ["STORE_UNVETTED"],

@@ -1,24 +1,36 @@
+import type { BackendCapacity } from "../domain/backend-capacity.ts";
 import { followed } from "../domain/grant.ts";
 import type { Tri } from "../domain/node.ts";
 import { type ClassVerdict, judgeClass, type PlacementQuestion, placeOn, questionOf } from "../domain/placement.ts";
-import { type AskedClaim, askOf } from "../domain/placement-ask.ts";
+import { type AskedClaim, askOf, type VolumeAsk } from "../domain/placement-ask.ts";
 import { slotKey } from "../domain/slots.ts";
 import { volumeKey } from "../domain/volume.ts";
 import type { IndexedNode, NodeIndex } from "../records/node-index.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import { nodeNotFound } from "./errors.ts";
+import type { KnownCapacity } from "./known-capacity.ts";
 import type { CheckPlacement, CheckPlacementInput, NodePlacement } from "./placement-model.ts";
 import { validateCheckPlacement } from "./validate-placement.ts";
 
 export interface CheckPlacementDeps extends Pick<CommandDeps, "records" | "plugins" | "gate"> {
   readonly index: NodeIndex;
+  readonly capacityOf: KnownCapacity;
 }
+
+/** In one page; where every node is a place of its own, a plugin is not asked for each of thousands. */
+const maxPlacesAsked = 64;
 
 /** How many nodes one page may look at before it is handed out short. */
 const maxScanned = 1_000;
 
 /** Where claims would be granted, from memory: the store is asked only for volumes and slots that nobody here knows yet. */
-export const checkPlacementQuery = ({ records, plugins, gate, index }: CheckPlacementDeps): CheckPlacement => {
+export const checkPlacementQuery = ({
+  records,
+  plugins,
+  gate,
+  index,
+  capacityOf,
+}: CheckPlacementDeps): CheckPlacement => {
   const questionFor = async (input: CheckPlacementInput): Promise<PlacementQuestion> => {
     const asked: readonly AskedClaim[] = input.claims.map((spec) => ({
       ref: { namespace: input.namespace, id: spec.volume },
@@ -48,13 +60,41 @@ export const checkPlacementQuery = ({ records, plugins, gate, index }: CheckPlac
     await records.slots.recount(uncounted);
   };
 
-  const judge = (question: PlacementQuestion) => {
+  /** What there is room for, asked once for each place of this page. */
+  const createRooms = (question: PlacementQuestion) => {
+    const rooms = new Map<string, BackendCapacity | undefined>();
+    const keyOf = (placementClass: string, ask: VolumeAsk): string => `${placementClass} ${ask.key}`;
+    return {
+      in: (placementClass: string, ask: VolumeAsk) => rooms.get(keyOf(placementClass, ask)),
+      async learn(nodes: readonly IndexedNode[]): Promise<void> {
+        const asked: Promise<void>[] = [];
+        for (const ask of question.asks)
+          for (const { placement, placementClass } of ask.unmade === undefined ? [] : nodes) {
+            const topology = placement.halves.get(ask.plugin)?.topology;
+            const key = keyOf(placementClass, ask);
+            if (ask.unmade === undefined || topology === undefined || rooms.has(key)) continue;
+            if (rooms.size >= maxPlacesAsked) break;
+            rooms.set(key, undefined);
+            const place = Object.keys(topology).length === 0 ? {} : { topology };
+            asked.push(capacityOf({ ...ask.unmade.like, ...place }).then((room) => void rooms.set(key, room)));
+          }
+        await Promise.all(asked);
+      },
+    };
+  };
+
+  const judge = (question: PlacementQuestion, rooms: ReturnType<typeof createRooms>) => {
     const attaches = new Map<string, Tri>(question.plugins.map((plugin) => [plugin, plugins.facts(plugin).attaches]));
     const verdicts = new Map<string, ClassVerdict>();
     return ({ view, placement, placementClass }: IndexedNode): NodePlacement => {
       let verdict = verdicts.get(placementClass);
       if (verdict === undefined) {
-        verdict = judgeClass(question, placement, (plugin) => attaches.get(plugin) ?? "unknown");
+        verdict = judgeClass(
+          question,
+          placement,
+          (plugin) => attaches.get(plugin) ?? "unknown",
+          (ask) => rooms.in(placementClass, ask),
+        );
         verdicts.set(placementClass, verdict);
       }
       const { name, machineId } = view.record;
@@ -74,14 +114,15 @@ export const checkPlacementQuery = ({ records, plugins, gate, index }: CheckPlac
     validateCheckPlacement(input);
     for (const name of input.nodes) if (index.get(name) === undefined) throw nodeNotFound(name);
     const question = await questionFor(input);
-    const place = judge(question);
+    const rooms = createRooms(question);
+    const place = judge(question, rooms);
     const names = namesOf(input);
     const items: NodePlacement[] = [];
     let last = after;
     for (let scanned = 0; scanned < maxScanned; ) {
       const batch = names(last, size - items.length);
       const nodes = batch.flatMap((name) => index.get(name) ?? []);
-      await countSlots(question, nodes);
+      await Promise.all([countSlots(question, nodes), rooms.learn(nodes)]);
       for (const node of nodes) {
         const placement = place(node);
         if (!input.feasibleOnly || placement.reasons.length === 0) items.push(placement);

@@ -40,7 +40,10 @@ const refused = (plugin: string, message: string, code: string | undefined): Hol
     },
   });
 
-export const getCapacityQuery = ({ plugins, clock }: CommandDeps): Commands["getCapacity"] => {
+export const getCapacityQuery = ({
+  plugins,
+  clock,
+}: Pick<CommandDeps, "plugins" | "clock">): Commands["getCapacity"] => {
   const answers = new Map<string, Answer>();
 
   const ask = async (query: CapacityQuery): Promise<BackendCapacity> => {

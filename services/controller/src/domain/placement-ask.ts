@@ -5,9 +5,11 @@
 
 import { accessConflict } from "./access.ts";
 import { nodeThatWaits } from "./attach-pause.ts";
+import type { CapacityQuery } from "./backend-capacity.ts";
 import { chooseCapability } from "./capability-match.ts";
 import type { Claim } from "./claim.ts";
 import { holds } from "./claim-machine.ts";
+import { isUnbound } from "./early-claims.ts";
 import { attachGoesFirst, inTheWay } from "./grant.ts";
 import { expandsBeforeGrants } from "./growth.ts";
 import { foldKeys } from "./node-class.ts";
@@ -45,6 +47,8 @@ export interface VolumeAsk {
   readonly preferred: readonly ReadonlyMap<string, string>[];
   /** undefined: nothing is known that could be granted. */
   readonly claim: Claim | undefined;
+  /** It is to be made for the node that is chosen: what there has to be room for. */
+  readonly unmade?: { readonly bytes: number; readonly like: Omit<CapacityQuery, "topology"> };
 }
 
 const clear: PairVerdict = { reasons: [], attached: false, freed: false };
@@ -144,6 +148,12 @@ const unusable = (asked: AskedClaim, plugin: string, reason: PlacementReason): V
 const usable = ({ state, goal, externalId }: VolumeRecord): boolean =>
   state === "AVAILABLE" && goal === "present" && externalId !== "";
 
+/** As the CreateVolume will ask for it. */
+const unmadeOf = ({ plugin, capabilities, parameters, capacity }: VolumeRecord) => ({
+  bytes: capacity.required,
+  like: { plugin, capabilities, parameters },
+});
+
 /** Claims of `gone` do not count; `workload` is who asks, `after` whom its claims would follow. */
 export const askOf = (
   asked: AskedClaim,
@@ -158,7 +168,8 @@ export const askOf = (
     return unusable(asked, "", placementReason("VOLUME_NOT_FOUND", `there is no ${name}`, { volume: id }));
   const { plugin } = stored;
   const of = { volume: id, plugin };
-  if (!usable(stored)) {
+  const unbound = isUnbound(stored);
+  if (!unbound && !usable(stored)) {
     const how = stored.goal === "absent" ? "being deleted" : stored.state;
     const coming = stored.goal === "present" && stored.state === "CREATING";
     const reason = placementReason("VOLUME_NOT_AVAILABLE", `${name} is ${how}`, { ...of, transient: coming });
@@ -188,9 +199,10 @@ export const askOf = (
     always: [],
     elsewhere: verdict(""),
     named: new Map([...named(volume), ...freed].map((node) => [node, verdict(node)])),
-    accessible: volume.topology.accessible.map(foldKeys),
+    accessible: (unbound ? volume.topology.required : volume.topology.accessible).map(foldKeys),
     preferred: volume.topology.preferred.map(foldKeys),
     claim,
+    ...(unbound ? { unmade: unmadeOf(stored) } : {}),
   };
 };
 

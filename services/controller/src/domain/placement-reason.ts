@@ -11,6 +11,7 @@ export type PlacementObstacle =
   | "CONTROLLER_PLUGIN_MISSING"
   | "TOPOLOGY_MISMATCH"
   | "ATTACH_LIMIT"
+  | "CAPACITY"
   | "NODE_BARRED"
   | "VOLUME_BUSY"
   | "STORE_UNVETTED";
@@ -47,6 +48,7 @@ const passes: Readonly<Record<PlacementObstacle, boolean>> = {
   CONTROLLER_PLUGIN_MISSING: true,
   TOPOLOGY_MISMATCH: false,
   ATTACH_LIMIT: true,
+  CAPACITY: false,
   NODE_BARRED: true,
   VOLUME_BUSY: true,
   STORE_UNVETTED: true,

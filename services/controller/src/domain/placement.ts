@@ -2,6 +2,7 @@
  * Where a workload's volumes can be used: rule G1 asked of many nodes at once, everything that speaks against each and not only the
  * first. What nodes of a class share is judged once a class; what is left for a node is its name, its machine and its slots.
  */
+import type { BackendCapacity } from "./backend-capacity.ts";
 import type { Tri } from "./node.ts";
 import type { ClassHalf, NodeClass } from "./node-class.ts";
 import { excluded, lastTicket, type VolumeAsk } from "./placement-ask.ts";
@@ -90,6 +91,22 @@ const pluginReasons = (plugin: string, half: ClassHalf | undefined, attaches: Tr
   return reasons;
 };
 
+/** What the plugin says that it has left there; undefined = it does not say, which is no obstacle. */
+export type RoomFor = (ask: VolumeAsk) => BackendCapacity | undefined;
+
+const roomReason = (ask: VolumeAsk, roomFor: RoomFor): readonly PlacementReason[] => {
+  const room = ask.unmade === undefined ? undefined : roomFor(ask);
+  if (room === undefined || ask.unmade === undefined) return none;
+  const { bytes } = ask.unmade;
+  const { available, maximumVolume } = room;
+  const most = maximumVolume > 0 ? Math.min(available, maximumVolume) : available;
+  if (bytes <= most) return none;
+  const what =
+    available < bytes ? `has ${available} bytes left there` : `makes none there of more than ${maximumVolume}`;
+  const message = `plugin ${ask.plugin} ${what}, and volume ${ask.key}, which is yet to be made, needs ${bytes}`;
+  return [placementReason("CAPACITY", message, { volume: ask.id, plugin: ask.plugin })];
+};
+
 /** The share of the volumes with wishes whose first, second … wish is met, the first counting most. */
 const wishesMet = (asks: readonly VolumeAsk[], halves: NodeClass["halves"]): number => {
   let asked = 0;
@@ -109,6 +126,7 @@ export const judgeClass = (
   { asks, plugins }: PlacementQuestion,
   { state, drained, halves }: NodeClass,
   attaches: (plugin: string) => Tri,
+  roomFor: RoomFor,
 ): ClassVerdict => ({
   reasons: [
     ...(state === "READY" ? none : [placementReason("NODE_NOT_READY", `the node is ${state}`)]),
@@ -116,7 +134,7 @@ export const judgeClass = (
     ...plugins.flatMap((plugin) => pluginReasons(plugin, halves.get(plugin), attaches(plugin))),
     ...asks.flatMap((ask) => {
       const half = halves.get(ask.plugin);
-      return half === undefined ? none : topologyReason(ask, half);
+      return half === undefined ? none : [...topologyReason(ask, half), ...roomReason(ask, roomFor)];
     }),
   ],
   wishes: wishesMet(asks, halves),
