@@ -240,7 +240,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     });
     const servers = wireServers({ config, gate, lifecycle, log, metrics });
     const listExternalVolumes = listExternalVolumesQuery({ records, plugins, listings: plugins.listings });
-    const { stats, lookAtVolumes } = wireFigures({ ...acting, random: ids.random, metrics });
+    const { stats, lookAtVolumes } = wireFigures({ ...acting, config, random: ids.random, metrics });
     const api = {
       commands,
       recent: records.recent,

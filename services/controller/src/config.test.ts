@@ -28,6 +28,7 @@ describe("settings", () => {
       HOLDFAST_CELL: "Ünited",
       HOLDFAST_STATE_DIR: "relative",
       HOLDFAST_HEARTBEAT_INTERVAL: "5",
+      HOLDFAST_CONDITION_INTERVAL: "1ms",
       HOLDFAST_OTLP_PROTOCOL: "udp",
       HOLDFAST_FAILPOINTS: "controller.attach.after-commit=kill,controller.nowhere=kill,controller.attach.after-call",
       HOLDFAST_ID: "Not An Id",

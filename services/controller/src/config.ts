@@ -134,6 +134,13 @@ export const configSchema = defineConfig({
     max: 7 * 24 * 3_600_000,
     default: 600_000,
   }),
+  conditionInterval: durationSetting({
+    env: "HOLDFAST_CONDITION_INTERVAL",
+    doc: "Between two looks at the condition of volumes, at each node and at each plugin that can tell.",
+    min: 100,
+    max: 24 * 3_600_000,
+    default: 60_000,
+  }),
   maxInFlight: intSetting({
     env: "HOLDFAST_MAX_IN_FLIGHT",
     doc: "Unary calls at once, those that wait included; more are refused with OVERLOADED.",

@@ -1,13 +1,15 @@
 /** A part of the composition root: how full volumes are, and how they are. */
 import type { Metrics } from "@holdfast/shared/metrics";
 import { createVolumeStats, type VolumeStatsDeps } from "./commands/volume-stats.ts";
+import type { ControllerConfig } from "./config.ts";
 import { type ConditionMonitorOptions, createConditionMonitor } from "./figures/condition-monitor.ts";
 import { createNodeFigures } from "./figures/node-figures.ts";
 import type { Nodes } from "./ports.ts";
 
 export interface FiguresWiring
-  extends Omit<ConditionMonitorOptions, "nodes" | "records" | "clock">,
+  extends Omit<ConditionMonitorOptions, "nodes" | "records" | "clock" | "intervalMs">,
     Pick<VolumeStatsDeps, "records" | "clock"> {
+  readonly config: Pick<ControllerConfig, "conditionInterval">;
   readonly nodes: Nodes;
   readonly clock: ConditionMonitorOptions["clock"];
   readonly metrics: Metrics;
@@ -15,7 +17,7 @@ export interface FiguresWiring
 
 export const wireFigures = (deps: FiguresWiring) => {
   const figures = createNodeFigures(deps);
-  const monitor = createConditionMonitor(deps);
+  const monitor = createConditionMonitor({ ...deps, intervalMs: deps.config.conditionInterval });
   deps.metrics.gauge({
     name: "holdfast_volumes_abnormal",
     help: "Volumes of which their plugin says that they are abnormal.",

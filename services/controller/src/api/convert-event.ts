@@ -22,6 +22,7 @@ const severities = {
   DEGRADED: EventSeverity.EVENT_SEVERITY_WARNING,
   SUSPECT: EventSeverity.EVENT_SEVERITY_WARNING,
   FOUND: EventSeverity.EVENT_SEVERITY_WARNING,
+  ABNORMAL: EventSeverity.EVENT_SEVERITY_WARNING,
 } satisfies Record<string, EventSeverity>;
 
 const severityOf = (type: string, word: string): EventSeverity => {
@@ -35,6 +36,8 @@ const severityOf = (type: string, word: string): EventSeverity => {
 const wordOf = (type: string, body: Body): string => {
   if (type === "orphan") return "FOUND";
   if (type === "attach-limit") return "LEARNED";
+  // A note of a condition is about nothing else, whatever the volume is besides.
+  if (text(body, "condition") !== "") return text(body, "condition");
   if (text(body, "blocked") !== "") return "BLOCKED";
   if (body["degraded"] === true) return "DEGRADED";
   if (body["forgotten"] === true) return "FORGOTTEN";

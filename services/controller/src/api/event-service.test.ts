@@ -108,7 +108,7 @@ describe("WatchEvents", () => {
   });
 
   test("of what is no volume or claim has a reason of its own, and an override is told by whom and why", () => {
-    const told = (type: string, kind: "orphan" | "audit" | "node" | "meta", body: object) => {
+    const told = (type: string, kind: "orphan" | "audit" | "node" | "meta" | "volume", body: object) => {
       const event = eventMessage({ token: "t", type, ref: { kind, key: "k" }, body: JSON.stringify(body) }, "t");
       return [event.reason, event.severity, event.message];
     };
@@ -119,6 +119,12 @@ describe("WatchEvents", () => {
       info,
       "attach-limit k is LEARNED",
     ]);
+    expect(
+      told("volume", "volume", { namespace: "a", volume: "v", state: "AVAILABLE", condition: "ABNORMAL" }),
+    ).toEqual(["VOLUME_ABNORMAL", warning, "volume a/v is ABNORMAL"]);
+    expect(told("volume", "volume", { namespace: "a", volume: "v", blocked: "X", condition: "NORMAL" })[0]).toBe(
+      "VOLUME_NORMAL",
+    );
     expect(told("node", "node", { node: "n1", state: "READY", drained: true })).toEqual([
       "NODE_DRAINED",
       info,

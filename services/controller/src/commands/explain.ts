@@ -59,6 +59,9 @@ const volumeFindings = (volume: VolumeRecord, trouble: string): readonly string[
     ...blockedFinding(name, volume.blocked),
     ...(volume.failure === undefined ? [] : [`${name} failed (${volume.failure.reason}): ${volume.failure.message}.`]),
     `${name} is ${volume.state}${volume.goal === "absent" ? ", and its deletion is wanted" : ""}.`,
+    ...(volume.condition === undefined
+      ? []
+      : [`${name} is abnormal, as its backend or a node says: ${volume.condition.message}.`]),
     ...(isUnbound(volume)
       ? [`${name} is made once a claim says for which node; nothing was asked of its plugin yet.`]
       : []),

@@ -1,4 +1,4 @@
-import { type Change, noChange, volumeNote } from "./change.ts";
+import { type Change, type Note, noChange, volumeNote } from "./change.ts";
 import type { StoredCondition } from "./condition.ts";
 import type { Moment } from "./moment.ts";
 import type { VolumeRecord } from "./volume.ts";
@@ -13,6 +13,12 @@ const messageOf = (sources: readonly (readonly [string, string])[]): string =>
     .join("; ")
     .slice(0, 1024);
 
+/** Says itself what has changed: the state of the volume is what it was. */
+const conditionNote = (volume: VolumeRecord, condition: "ABNORMAL" | "NORMAL"): Note => {
+  const { type, body } = volumeNote(volume);
+  return { type, body: { ...body, condition } };
+};
+
 /** What the sources say that count by now. Stored only when it is not what the volume shows. */
 export const conditionSeen = (volume: VolumeRecord, heard: StoredCondition["sources"], at: Moment): Change => {
   const sources = Object.entries(heard).filter(([source]) => speaks(volume, source));
@@ -21,7 +27,7 @@ export const conditionSeen = (volume: VolumeRecord, heard: StoredCondition["sour
     if (before === undefined) return noChange(volume);
     const { condition: _over, ...rest } = volume;
     const after = { ...rest, updatedAt: at.now };
-    return { volume: after, ended: [], notes: [volumeNote(after)] };
+    return { volume: after, ended: [], notes: [conditionNote(after, "NORMAL")] };
   }
   const message = messageOf(sources);
   if (before?.message === message) return noChange(volume);
@@ -32,5 +38,5 @@ export const conditionSeen = (volume: VolumeRecord, heard: StoredCondition["sour
     sources: Object.fromEntries(sources),
   };
   const after = { ...volume, condition, updatedAt: at.now };
-  return { volume: after, ended: [], notes: [volumeNote(after)] };
+  return { volume: after, ended: [], notes: [conditionNote(after, "ABNORMAL")] };
 };

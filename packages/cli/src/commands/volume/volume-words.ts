@@ -36,7 +36,12 @@ export const volumeColumns = (now: number): readonly Column<Volume>[] => [
   { title: "ID", of: ({ id }) => id },
   {
     title: "STATE",
-    of: (volume) => `${volumeStates.of(volume.state)}${volume.blocked === undefined ? "" : " BLOCKED"}`,
+    of: ({ state, blocked, condition }) =>
+      [
+        volumeStates.of(state),
+        ...(blocked === undefined ? [] : ["BLOCKED"]),
+        ...(condition?.abnormal === true ? ["ABNORMAL"] : []),
+      ].join(" "),
   },
   { title: "PLUGIN", of: ({ plugin }) => plugin },
   { title: "SIZE", of: ({ capacity }) => sizeWords(capacity?.actualBytes || capacity?.requiredBytes || 0n) },
