@@ -9,7 +9,7 @@ import { startOtlpReceiver } from "../test/harness/otlp-receiver.ts";
 import { keepRunning } from "./keep-running.ts";
 import { leftByAll, leftByVolumes, lookAtHost } from "./look-at-host.ts";
 import { showTrace } from "./show-trace.ts";
-import { enterUserNamespace } from "./user-namespace.ts";
+import { enterUserNamespace, inNamespace } from "./user-namespace.ts";
 import { walk } from "./walk.ts";
 
 const { values } = parseArgs({ options: { keep: { type: "boolean", default: false } } });
@@ -42,7 +42,8 @@ const unlessInterrupted = <T>(act: Promise<T>): Promise<T> =>
 class Interrupted extends Error {}
 
 const main = async (): Promise<number> => {
-  say("Starting a controller (SQLite), an agent and a storage plugin, each a process of its own …");
+  say("Starting a controller (SQLite), an agent and a storage driver, each a process of its own …");
+  if (inNamespace()) say("(not root: volumes are directories, mounted in a namespace that nobody else sees)");
   const traces = await startOtlpReceiver();
   const before = await lookAtHost();
   let failed = false;
@@ -76,7 +77,13 @@ const main = async (): Promise<number> => {
     await traces.close();
   }
   if (cluster !== undefined) expectNone(await leftByAll(before, cluster.dir));
-  if (!failed) say("\nCleaned up: no process, mount, loop device or file is left.");
+  if (!failed) {
+    say("\nCleaned up: no process, mount, loop device or file is left.");
+    if (!values.keep)
+      say(
+        "Next: `npm run demo -- --keep` to give commands yourself; docs/scheduler-guide.md for a scheduler of your own.",
+      );
+  }
   return failed ? 1 : 0;
 };
 

@@ -31,6 +31,6 @@ export const showTrace = async (
     },
     `${wanted.join(", ")} of the claim`,
   );
-  say(`\nThe last claim as one trace (${traceId}), from the request to each call of the plugin:\n`);
+  say(`\nThe last claim as one trace (${traceId}), from the request to each call of the driver:\n`);
   for (const line of traceTree(spans, traceId).split("\n")) say(`  ${line}`);
 };

@@ -3,6 +3,9 @@ import { once } from "node:events";
 
 const marker = "HOLDFAST_DEMO_IN_NAMESPACE";
 
+/** Whether this program was started again by the one below. */
+export const inNamespace = (): boolean => process.env[marker] !== undefined;
+
 /** Without root the same program runs as root of a user namespace with its own mounts. Answers its exit code. */
 export const enterUserNamespace = async (args: readonly string[]): Promise<number> => {
   const refused = (why: string): number => {
@@ -15,7 +18,7 @@ export const enterUserNamespace = async (args: readonly string[]): Promise<numbe
     );
     return 1;
   };
-  if (process.env[marker] !== undefined) return refused("inside it the user is still not root");
+  if (inNamespace()) return refused("inside it the user is still not root");
   const namespace = ["--user", "--map-root-user", "--mount"];
   const probe = spawnSync("unshare", [...namespace, "true"], { encoding: "utf8" });
   if (probe.error !== undefined) return refused(probe.error.message);

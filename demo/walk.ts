@@ -35,15 +35,15 @@ export const walk = async (cluster: Cluster, say: (text: string) => void): Promi
   say("");
 
   done(
-    `created volume demo/data, 64 MiB; the plugin calls it ${await scheduler.create({ id: "data", bytes: 64n * mib })}`,
+    `created volume demo/data, 64 MiB; the driver calls it ${await scheduler.create({ id: "data", bytes: 64n * mib })}`,
   );
 
   const data = only(await scheduler.claim("web-1", "data"));
   const small = await mountedAt(data.hostPath);
   done(`claimed it for workload web-1 on node-a: attached, staged, published at ${data.hostPath}`);
-  note(`(the mount table: ${small.type} on ${small.source})`);
   // Where no loop device can be made volumes are directories, which can do less.
   const image = small.source.startsWith("/dev/loop");
+  note(`(the mount table: ${image ? "" : "a directory of the host's "}${small.type} on ${small.source})`);
 
   const early = "written through the mount";
   await writeFile(path.join(data.hostPath, "early.txt"), `${early}\n`);
@@ -60,7 +60,7 @@ export const walk = async (cluster: Cluster, say: (text: string) => void): Promi
   await writeFile(path.join(data.hostPath, "late.txt"), `${late}\n`);
   done("wrote late.txt, which the snapshot does not have");
 
-  done("asked why it is as it is:");
+  done("asked what there is to say of it (holdfast volume explain):");
   for (const finding of await scheduler.explain("data")) note(finding);
 
   const { bytes, owed } = await scheduler.expand("data", 128n * mib);
@@ -78,7 +78,7 @@ export const walk = async (cluster: Cluster, say: (text: string) => void): Promi
     note("(here the driver has no CAP_SYS_RESOURCE: a mounted ext4 stays as it is, and grows when it is mounted next)");
 
   await scheduler.create({ id: "restored", bytes: 64n * mib, from: "monday" });
-  done("restored the snapshot into a second volume, demo/restored, while the first is still written to");
+  done("restored the snapshot into a second volume, demo/restored, while the first stays mounted");
 
   await scheduler.release("web-1");
   done("released the claim: unpublished, unstaged, verified in the mount table, detached");
