@@ -292,6 +292,27 @@ describe.skipIf(!root)("a cell", () => {
     expect([found.subject, found.cure === ""]).toEqual(["test/lost of w", false]);
   });
 
+  test("clock-skew and heartbeat-old: this host's clock is a minute behind the controller's, or two ahead", async () => {
+    const agent = {
+      HOLDFAST_NODE: "node-a",
+      HOLDFAST_STATE_DIR: folder(),
+      HOLDFAST_ROOT_DIR: folder(),
+      HOLDFAST_PLUGIN_DIR: folder(),
+      HOLDFAST_CONTROLLERS: cluster.address,
+      PATH: process.env["PATH"] ?? "",
+    };
+    const aheadBy = (ms: number) => {
+      const preload = encodeURIComponent(`const now=Date.now;Date.now=()=>now()+(${ms})`);
+      return () => ["env", `NODE_OPTIONS=--import=data:text/javascript,${preload}`];
+    };
+    const behind = expectFound(await examined("agent", agent, { around: aheadBy(-60_000) }), "clock-skew");
+    expect([behind.subject, behind.cure]).toEqual([
+      cluster.address,
+      expect.stringContaining("timedatectl set-ntp true"),
+    ]);
+    expectFound(await examined("agent", agent, { around: aheadBy(120_000) }), "heartbeat-old");
+  });
+
   test("plugin-unusable and node-silent", async () => {
     await cluster.controllerPlugin().stop();
     await until("the plugin to be unusable", async () => (await findings()).find(({ id }) => id === "plugin-unusable"));

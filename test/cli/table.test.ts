@@ -77,7 +77,23 @@ test("nothing listens: said with the address and how to change it, exit 5", asyn
   expect(err).toContain("Is a controller listening on 127.0.0.1:1? Set --address, HOLDFAST_ADDRESS");
 });
 
-test("settings: option before environment before file, and every mistake at once", async () => {
+test("settings: option before environment before file", async () => {
+  const file = "/home/ada/.config/holdfast/config.yaml";
+  const asked = async (more: { readonly args?: readonly string[]; readonly env?: string; readonly file?: string }) => {
+    const { code, err } = await cliRun(["volume", "list", "--timeout", "2s", ...(more.args ?? [])], {
+      env: more.env === undefined ? {} : { HOLDFAST_ADDRESS: more.env },
+      files: more.file === undefined ? {} : { [file]: `address: ${more.file}\n` },
+    });
+    expect(code).toBeGreaterThanOrEqual(5);
+    return /Is a controller listening on (\S+)\?/.exec(err)?.[1];
+  };
+  const args = ["--address", "127.0.0.1:3"];
+  expect(await asked({ file: "127.0.0.1:1" })).toBe("127.0.0.1:1");
+  expect(await asked({ file: "127.0.0.1:1", env: "127.0.0.1:2" })).toBe("127.0.0.1:2");
+  expect(await asked({ file: "127.0.0.1:1", env: "127.0.0.1:2", args })).toBe("127.0.0.1:3");
+});
+
+test("settings: every mistake at once", async () => {
   const files = {
     "/home/ada/.config/holdfast/config.yaml": "address: nowhere\nnamespace: x\ncolor: never\ntimeout: 3\n",
   };

@@ -137,6 +137,31 @@ test.skipIf(!root)("claim list-token and reconcile: what the scheduler still kno
   for (const volume of ["one", "two", "three", "late"]) expect((await run(`volume delete ${volume}`)).code).toBe(0);
 });
 
+test.skipIf(!root)("colours and a live line on a terminal alone; with --json neither", async () => {
+  const control = "\u001b[";
+  const lineGone = `\r${control}2K`;
+  const explain = (options: CliOptions, more = "") => run(`volume explain data${more}`, options);
+  await run("volume create data.yaml");
+  expect((await explain({ terminal: true })).out).toContain(control);
+  expect((await explain({ terminal: false })).out).not.toContain(control);
+  expect((await explain({ terminal: true, env: { NO_COLOR: "1" } })).out).not.toContain(control);
+  expect((await explain({ terminal: true }, " --colour never")).out).not.toContain(control);
+  expect((await explain({ terminal: false }, " --colour always")).out).toContain(control);
+  expect((await explain({ terminal: true }, " --json")).out).not.toContain(control);
+
+  await cluster.backend.client.setFaults([{ method: "CreateVolume", code: "UNAVAILABLE", times: 1 }]);
+  const live = await run("volume create data.yaml --id live", { terminal: true });
+  expect(live.code, live.err).toBe(0);
+  const drawn = live.err.split(lineGone);
+  expect(drawn.some((line) => line.startsWith("… ") && line.includes("CREATING"))).toBe(true);
+  // It is taken away at the end.
+  expect(drawn.at(-1)).not.toContain("…");
+  await cluster.backend.client.setFaults([{ method: "CreateVolume", code: "UNAVAILABLE", times: 1 }]);
+  const silent = await run("volume create data.yaml --id silent --json", { terminal: true });
+  expect([silent.code, silent.err.includes("…")]).toEqual([0, false]);
+  for (const id of ["live", "silent"]) await run(`volume delete ${id}`);
+});
+
 test.skipIf(!root)("volume delete, and again", async () => {
   await run("volume create data.yaml");
   const first = await run("volume delete data");

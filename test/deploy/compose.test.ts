@@ -5,6 +5,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { configSchema as controllerSchema } from "@holdfast/controller/config";
+import { startChecks } from "@holdfast/controller/store/redis/start-gate";
 import { configSchema as driverSchema } from "@holdfast/local-driver/config";
 import { configSchema as agentSchema } from "@holdfast/node-agent/config";
 import { type ConfigSchema, loadConfig } from "@holdfast/shared/config/config";
@@ -154,6 +155,45 @@ describe("docker-compose.yml", () => {
       for (const volume of volumes)
         if (typeof volume === "string" && volume.startsWith("./"))
           expect(existsSync(path.join(root, volume.split(":")[0] ?? "")), volume).toBe(true);
+  });
+
+  test("its Redis is started with all that a controller's start-up gate demands", () => {
+    const [program, ...words] = compose.services["redis"]?.command ?? [];
+    const given = Object.fromEntries(
+      words.flatMap((word, nth) => (word.startsWith("--") ? [[word.slice(2), words[nth + 1]]] : [])),
+    );
+    const demanded = startChecks.flatMap(({ cure }) => {
+      const [, setting = "", value = ""] = /^CONFIG SET (\S+) ([a-z]+)(?:,|$)/.exec(cure) ?? [];
+      return setting === "" ? [] : [[setting, value]];
+    });
+    expect(demanded.length).toBeGreaterThan(3);
+    expect([program, given]).toEqual(["redis-server", Object.fromEntries(demanded)]);
+  });
+
+  test("stores, collectors and controllers that settings name are services here, and ours listen on those ports", () => {
+    const known: Readonly<Record<string, string>> = { redis: "6379", jaeger: "4317" };
+    for (const [name, service] of ours)
+      for (const setting of ["HOLDFAST_STORE", "HOLDFAST_OTLP_ENDPOINT"]) {
+        const value = settings(service)[setting];
+        if (value === undefined) continue;
+        const { hostname, port: asked } = new URL(value);
+        expect(Object.keys(compose.services), `${name}: ${value}`).toContain(hostname);
+        expect(asked, `${name}: ${value}`).toBe(known[hostname]);
+      }
+  });
+
+  test("foreign programs read files that are mounted there, and are published on the ports that the head of the file names", () => {
+    for (const [name, { command = [], volumes = [] }] of services)
+      for (const [, file = ""] of command.join(" ").matchAll(/--config\.file=(\S+)/g)) {
+        const mount = volumes.find((each) => typeof each === "string" && file.startsWith(`${each.split(":")[1]}/`));
+        const source = typeof mount === "string" ? (mount.split(":")[0] ?? "") : "";
+        expect(existsSync(path.join(root, source, path.basename(file))), `${name}: ${file}`).toBe(true);
+      }
+    const head = read("docker-compose.yml").split("\n\n")[0] ?? "";
+    const told = [...head.matchAll(/http:\/\/localhost:(\d+)/g)].map(([, number]) => number ?? "");
+    expect(told.length).toBe(3);
+    const published = services.flatMap(([, { ports = [] }]) => ports.map((each) => each.split(":")[1] ?? ""));
+    expect(told.filter((number) => !published.includes(number))).toEqual([]);
   });
 
   test("foreign images are pinned to a version", () => {
