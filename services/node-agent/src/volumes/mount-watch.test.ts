@@ -130,6 +130,17 @@ describe("a file system that hangs", () => {
     }
   });
 
+  test("is forgotten with its volume: once nothing of that is here, nothing of it is halted", async () => {
+    const agent = await published("nfs4");
+    agent.host.setAiling("hung", [target]);
+    await agent.watch().check();
+    expect(agent.volumes().halts().size).toBe(1);
+    expect(await agent.volumes().release(releaseOrder("a", 5), anyCaller)).toMatchObject({ kind: "released" });
+    expect(agent.volumes().halts().size).toBe(0);
+    const { volumes } = await agent.volumes().inventory();
+    expect(volumes.map(({ halt }) => halt)).toEqual([undefined]);
+  });
+
   test("looks that are asked for while one is under way are one more", async () => {
     const agent = await published("nfs4");
     await Promise.all([1, 2, 3, 4].map(() => agent.watch().check()));

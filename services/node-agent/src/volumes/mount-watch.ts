@@ -15,6 +15,7 @@ import { type Ailment, ailmentOf, mayAil } from "../domain/ailment.ts";
 import type { Halt } from "../domain/answer-types.ts";
 import type { MountLine } from "../domain/mounts.ts";
 import type { HeldClaim, LostClaim, VolumeRef, VolumeState } from "../domain/types.ts";
+import { isAtRest } from "../domain/volume-machine.ts";
 import type { DeadMounts, KillableChildren, Ledger, MountTable } from "../ports.ts";
 import { ailmentHalt } from "./halts.ts";
 import { namesOf } from "./order-facts.ts";
@@ -156,7 +157,14 @@ export function createMountWatch(options: MountWatchOptions): MountWatch {
       return known.halt;
     },
 
-    halts: () => new Map([...ailing].map(([uid, { halt }]) => [uid, halt])),
+    halts() {
+      // Released in spite of it; while anything is held the note stays, since `clear` goes by it.
+      for (const uid of ailing.keys()) {
+        const volume = ledger.volume(uid);
+        if (volume === undefined || isAtRest(volume)) ailing.delete(uid);
+      }
+      return new Map([...ailing].map(([uid, { halt }]) => [uid, halt]));
+    },
 
     lost() {
       for (const [uid, { ref }] of losses) {
