@@ -127,6 +127,30 @@ describe("an agent that comes back", () => {
     expect(world.agents.mounts()).toEqual([]);
   });
 
+  it("[I8] with a permit of a claim that its record has not granted yet keeps it: the record may be the older one", async () => {
+    await world.claim("before", "n2", ["data"]);
+    await world.idle();
+    const attachment = (await world.volume("data")).attachments["n2"];
+    await world.release("before");
+    await world.idle();
+    // Drained, so that nothing is granted there now; once it was, by a store that has lost it.
+    world.nodes.set("n1", { drain: { since: 0, reason: "", mode: "wait" } });
+    const [waiting] = await world.claim("web", "n1", ["data"], { queue: { enabled: true, deadlineMs: undefined } });
+    await world.idle();
+    const volume = await world.volume("data");
+    const claim = volume.claims[waiting?.claim.uid ?? ""];
+    const node = world.nodes.get("n1");
+    if (claim === undefined || attachment === undefined || node === undefined) throw new Error("no claim");
+    expect(claim.state).toBe("QUEUED");
+    world.backend.attach(volume.externalId, "n1");
+    const epoch = { gen: 1, ctr: 1 };
+    const permit = { volume, claim, attachment, nodeEpoch: 1, epoch, oldestLiveEpoch: epoch };
+    await world.agents.publish(node.record, permit, { signal: new AbortController().signal, attempt: 1 });
+    world.nodes.set("n1", { instance: "instance-2" });
+    await world.idle();
+    expect(world.agents.mounts()).toEqual(["default/data@n1"]);
+  });
+
   it("with a permit that the store does not know of keeps it: a store may forget, a mount does not", async () => {
     const volume = await world.volume("data");
     const uid = await active();

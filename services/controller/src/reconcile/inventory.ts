@@ -1,7 +1,6 @@
 import type { Logger } from "@holdfast/shared/log/logger";
 import { noChange } from "../domain/change.ts";
 import { offerAgain, publicationLost } from "../domain/claim-change.ts";
-import { permitLives } from "../domain/claim-machine.ts";
 import { compareEpochs, type Epoch } from "../domain/epoch.ts";
 import type { Inventory } from "../domain/permit.ts";
 import { type VolumeRef, volumeKey } from "../domain/volume.ts";
@@ -48,7 +47,7 @@ const isOver = async (records: VolumeRecords, held: Held, uid: string, epoch: Ep
   const found = await records.get(ref);
   if (found?.volume.uid === held.volumeUid) {
     const claim = found.volume.claims[uid];
-    return (claim === undefined || !permitLives[claim.state]) && compareEpochs(epoch, found.volume.epoch) <= 0;
+    return (claim === undefined || claim.state === "DETACHING") && compareEpochs(epoch, found.volume.epoch) <= 0;
   }
   const tombstone = await records.deleted(ref);
   return tombstone?.uid === held.volumeUid;
