@@ -1,4 +1,5 @@
 /** The table of commands itself: each has help, an example that parses, a golden answer, and its place in docs/cli.md. */
+import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { commands, groups } from "@holdfast/cli/commands/commands";
@@ -64,6 +65,20 @@ describe("every command", () => {
   test.each(named)("%s: stands in docs/cli.md", (name) => {
     expect(page).toContain(`### ${name}\n`);
   });
+});
+
+test("a real bash completes with the script that it is given", () => {
+  const program = path.resolve(import.meta.dirname, "../../packages/cli/bin/holdfast.mjs");
+  const script = [
+    'holdfast() { "$NODE" "$PROGRAM" "$@"; }',
+    "source <(holdfast completion bash)",
+    "complete -p holdfast",
+    "COMP_WORDS=(holdfast volume st); COMP_CWORD=2; _holdfast",
+    `echo "\${COMPREPLY[*]}"`,
+  ].join("\n");
+  const env = { PATH: process.env["PATH"] ?? "", HOME: "/nonexistent", NODE: process.execPath, PROGRAM: program };
+  const { stdout, stderr } = spawnSync("bash", ["-c", script], { encoding: "utf8", env });
+  expect(stdout, stderr).toBe("complete -F _holdfast holdfast\nstats status\n");
 });
 
 test("a word that is no command is a usage error that names what is near", async () => {

@@ -126,6 +126,23 @@ describe.each(pages)("%s", (page) => {
   });
 });
 
+test("every page is reached from README.md, over links", () => {
+  const reached = new Set<string>();
+  const follow = (page: string): void => {
+    if (reached.has(page) || !page.endsWith(".md")) return;
+    reached.add(page);
+    for (const [, target = ""] of prose(read(page)).matchAll(/\]\(([^)\s#]+)[^)\s]*\)/g)) {
+      if (/^[a-z]+:/.test(target)) continue;
+      const to = path.join(path.dirname(page), target);
+      // A link to a folder is one to what is in it.
+      for (const each of pages.includes(to) ? [to] : pages.filter((other) => other.startsWith(`${path.join(to, "/")}`)))
+        follow(each);
+    }
+  };
+  follow("README.md");
+  expect(pages.filter((page) => !reached.has(page))).toEqual([]);
+});
+
 describe("the walk itself", () => {
   const text = "```sh walk\necho a\n```\n\n```text\na  b\n```\n\n```sh walk exit=3\nfalse\n```\n";
 
