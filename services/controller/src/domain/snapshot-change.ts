@@ -31,13 +31,20 @@ const entering = (record: CutRecord, state: CutState, at: Moment): CutRecord => 
  * after one was given up, a delete that is answered is not the last one. The longest time that any call is given.
  */
 const lateCutMs = 5 * 60_000;
+/** A life that is over has broken off its calls with its connections: what the plugin had begun by then is all that may come. */
+const overLifeMs = 20_000;
+
+const expectingLate = (record: CutRecord, ms: number, at: Moment): CutRecord => ({
+  ...record,
+  lateUntil: Math.max(record.lateUntil ?? 0, at.now + ms),
+});
 
 /** A cut that is not answered may be under way: of a life that is over, or of another controller. */
 const mayBeUnderWay = ({ intent }: CutRecord, at: Moment): boolean =>
   intent?.op === "create" && intent.issuer !== at.issuer;
 
 const withDoubt = (record: CutRecord, at: Moment): CutRecord =>
-  mayBeUnderWay(record, at) ? { ...record, unansweredAt: at.now } : record;
+  mayBeUnderWay(record, at) ? expectingLate(record, overLifeMs, at) : record;
 
 const deleting = (record: CutRecord, at: Moment): CutRecord => ({
   ...entering(plain(withDoubt(record, at)), "DELETING", at),
@@ -112,7 +119,7 @@ export const cutAttempted = (before: CutRecord, outcome: Outcome<CutAnswer>, at:
   const late = before.state === "DELETING" && before.attempts.count > 0;
   // No answer, or one that came when a delete may have been answered already: it may be there again.
   const inDoubt = outcome.kind === "done" ? late : outcome.kind === "unknown" && !neverSent(outcome.failure);
-  const record: CutRecord = inDoubt ? { ...before, unansweredAt: at.now } : before;
+  const record: CutRecord = inDoubt ? expectingLate(before, lateCutMs, at) : before;
   if (outcome.kind === "done") return answered(record, outcome.value, at);
   const event = eventOf(record, outcome, at);
   const { failure } = outcome;
@@ -136,8 +143,7 @@ export const cutDoubted = (record: CutRecord, at: Moment): CutRecord =>
   record.intent === undefined
     ? record
     : {
-        ...record,
-        unansweredAt: at.now,
+        ...expectingLate(record, overLifeMs, at),
         intent: { ...record.intent, uncertainSince: record.intent.uncertainSince ?? at.now },
       };
 
@@ -167,16 +173,16 @@ export const cutDeleteWanted = (record: CutRecord, trace: CutRecord["trace"], at
 
 /** Deleted, and once more when whatever may still cut it anew has had its time (I5). */
 const deletedOnce = (record: CutRecord, at: Moment): CutChange => {
-  if (record.unansweredAt === undefined || at.now >= record.unansweredAt + lateCutMs) return null;
+  if (record.lateUntil === undefined || at.now >= record.lateUntil) return null;
   // Of a wall clock that was set back since: it is waited for from now on.
-  const unansweredAt = Math.min(record.unansweredAt, at.now);
+  const lateUntil = Math.min(record.lateUntil, at.now + lateCutMs);
   const message = `it was deleted, and is deleted once more: a call to plugin ${record.plugin} that cuts it had no answer and may still arrive`;
   const lastError = { reason: "CUT_UNANSWERED", message, at: at.now };
   const { blocked: _b, ...rest } = record;
   return {
     ...(rest as CutRecord),
-    unansweredAt,
-    attempts: { count: record.attempts.count + 1, nextTry: unansweredAt + lateCutMs, lastError },
+    lateUntil,
+    attempts: { count: record.attempts.count + 1, nextTry: lateUntil, lastError },
     updatedAt: at.now,
   };
 };

@@ -41,8 +41,8 @@ interface CutBase extends VolumeRef {
   readonly goal: "present" | "absent";
   /** While it is CUT it is that of the next question whether it is ready, which cuts it anew where there is none. */
   readonly intent?: CutIntent;
-  /** When a call that cuts was last known to be without an answer: it may still arrive, also behind a delete. */
-  readonly unansweredAt?: number;
+  /** Until when a call that cuts and had no answer may still arrive, also behind a delete. */
+  readonly lateUntil?: number;
   readonly attempts: Attempts;
   /** How often the plugin answered that it is cut and not ready. */
   readonly polls: number;
