@@ -2,7 +2,8 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { createTracing, type Tracing } from "@holdfast/shared/tracing";
-import { volumeKey } from "../domain/volume.ts";
+import { planSteps, type Step } from "../domain/steps.ts";
+import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import type { AgentGateway, ControllerPlugins, Ids, Nodes, StoreGate } from "../ports.ts";
 import { createGrantFacts } from "../records/grant-facts.ts";
 import type { LearnedLimits } from "../records/learned-limits.ts";
@@ -11,11 +12,11 @@ import type { VolumeRecords } from "../records/volume-records.ts";
 import { type CallSlots, createCallSlots, type SlotGuard } from "./call-slots.ts";
 import { type DueSource, runDueLoop } from "./due-loop.ts";
 import type { Failpoint } from "./failpoints.ts";
+import { createKeyedWork } from "./keyed-work.ts";
 import { createNodeWatch } from "./node-watch.ts";
 import { deferral, type PluginDrivers } from "./plugin-drivers.ts";
 import { tracedStep } from "./step-trace.ts";
-import { runStep } from "./steps.ts";
-import { createVolumeWork } from "./volume-work.ts";
+import { runStep, stepId } from "./steps.ts";
 
 export interface ReconcilerDeps {
   readonly records: VolumeRecords;
@@ -73,8 +74,12 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     validating: createKeyedLanes(),
   };
 
-  const work = createVolumeWork({
-    records,
+  const work = createKeyedWork<VolumeRecord, Step>({
+    what: "volume",
+    read: async (key) => (await records.recent(refOfKey(key)))?.volume,
+    ready: (volume, now, hurry) => planSteps(volume, now, hurry).ready,
+    laneOf: ({ lane }) => lane,
+    idOf: stepId,
     clock,
     random: ids.random,
     log,

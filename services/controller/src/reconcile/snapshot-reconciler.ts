@@ -1,13 +1,14 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { createTracing, type Tracing } from "@holdfast/shared/tracing";
-import { cutKey } from "../domain/snapshot.ts";
+import { type CutRecord, cutKey, refOfCutKey } from "../domain/snapshot.ts";
+import { type CutStep, planCut } from "../domain/snapshot-steps.ts";
 import type { ControllerPlugins, Ids, SnapshotPlugins, StoreGate } from "../ports.ts";
 import type { CutRecords } from "../records/snapshot-records.ts";
 import type { CallSlots } from "./call-slots.ts";
 import { runDueLoop } from "./due-loop.ts";
+import { createKeyedWork } from "./keyed-work.ts";
 import type { SnapshotFailpoint } from "./snapshot-failpoints.ts";
-import { createSnapshotWork } from "./snapshot-work.ts";
 import { tracedCutStep } from "./step-trace.ts";
 import { runCutStep } from "./steps-snapshot.ts";
 
@@ -42,8 +43,16 @@ export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): Snapshot
   const { cuts, plugins, gate, clock, ids, log, signal } = deps;
   const tracing = deps.tracing ?? createTracing("@holdfast/controller");
   const stepDeps = { ...deps, failpoint: deps.failpoint ?? (() => undefined), unstored: new Map<string, string>() };
-  const work = createSnapshotWork({
-    cuts,
+  const work = createKeyedWork<CutRecord, CutStep>({
+    what: "snapshot",
+    read: async (key) => (await cuts.get(refOfCutKey(key)))?.record,
+    ready: (record, now, hurry) => {
+      const step = planCut(record, now, hurry);
+      return step === undefined || step.at > now ? [] : [step];
+    },
+    // One call of a record at a time.
+    laneOf: () => "controller",
+    idOf: (step) => step.do,
     clock,
     random: ids.random,
     log,

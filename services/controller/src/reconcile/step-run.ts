@@ -93,9 +93,12 @@ export const ofIntent =
  * The call with its failpoints: what precedes it is durable, what follows is not stored yet. A call that throws instead of
  * answering leaves its outcome unknown; one that was given up because this process stops is left to the next life.
  */
-export const settle = async <T>(
-  deps: StepDeps,
-  name: "create" | "delete" | "attach" | "detach" | "expand" | "modify",
+export const settle = async <T, Name extends string>(
+  deps: {
+    readonly failpoint: (name: `controller.${Name}.${"after-commit" | "after-call"}`) => void | Promise<void>;
+    readonly signal: AbortSignal;
+  },
+  name: Name,
   call: () => Promise<Outcome<T>>,
 ): Promise<Outcome<T>> => {
   await deps.failpoint(`controller.${name}.after-commit`);

@@ -9,7 +9,7 @@ import type { SnapshotPlugins, StoreGate } from "../ports.ts";
 import type { CutRecords } from "../records/snapshot-records.ts";
 import type { CallSlots, SlotRequest } from "./call-slots.ts";
 import type { SnapshotFailpoint } from "./snapshot-failpoints.ts";
-import { failureOf } from "./step-run.ts";
+import { settle } from "./step-run.ts";
 
 /** What the steps of snapshots and groups work with. */
 export interface CutStepDeps {
@@ -23,23 +23,6 @@ export interface CutStepDeps {
   readonly unstored: Map<string, string>;
   readonly signal: AbortSignal;
 }
-
-/** The call with its failpoints; one that throws instead of answering leaves its outcome unknown, unless this process stops. */
-const settle = async <T>(
-  { failpoint, signal }: CutStepDeps,
-  name: "cut" | "uncut",
-  call: () => Promise<Outcome<T>>,
-): Promise<Outcome<T>> => {
-  await failpoint(`controller.${name}.after-commit`);
-  signal.throwIfAborted();
-  const outcome = await call().catch((error: unknown): Outcome<T> => {
-    signal.throwIfAborted();
-    return { kind: "unknown", failure: failureOf(error, name) };
-  });
-  signal.throwIfAborted();
-  await failpoint(`controller.${name}.after-call`);
-  return outcome;
-};
 
 /** The record as it is when its call leaves: waiting for a slot may have taken long, and somebody may have given it up meanwhile. */
 const currentOf = async ({ cuts }: CutStepDeps, record: CutRecord): Promise<CutRecord | undefined> => {

@@ -1,8 +1,8 @@
 /**
- * Who works on which volume, now. Everything here can be lost: what is owed is in the record.
+ * Who works on which record (a volume, a snapshot, a group), now. Everything here can be lost: what is owed is in the record.
  *
- * W1 Two steps of one lane of a volume never run at once, however long a step takes. W2 A step that stored nothing is not tried again
- * until the volume is woken, so that waiting costs nothing. W3 A wake-up during a step is never lost. W4 A volume with nothing to do
+ * W1 Two steps of one lane of a record never run at once, however long a step takes. W2 A step that stored nothing is not tried again
+ * until the record is woken, so that waiting costs nothing. W3 A wake-up during a step is never lost. W4 A record with nothing to do
  * takes no memory. W5 A step that failed by our own fault (the store is away) is tried again after a pause.
  * W6 A hurry is for every step that had to pause, each once: also for those whose lane is busy when it comes.
  */
@@ -10,27 +10,31 @@ import { backoffDelay } from "@holdfast/shared/async/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { context, ROOT_CONTEXT } from "@opentelemetry/api";
-import { planSteps, type Step } from "../domain/steps.ts";
-import type { VolumeRecord } from "../domain/volume.ts";
-import { refOfKey } from "../records/volume-codec.ts";
-import type { VolumeRecords } from "../records/volume-records.ts";
-import { stepId } from "./steps.ts";
 
-export interface VolumeWorkDeps {
-  readonly records: Pick<VolumeRecords, "recent">;
-  readonly run: (volume: VolumeRecord, step: Step) => Promise<boolean>;
+export interface KeyedWorkDeps<Subject, Step> {
+  /** What the records are called in the log. */
+  readonly what: "volume" | "snapshot";
+  readonly read: (key: string) => Promise<Subject | undefined>;
+  /** The steps that may be done now; in a hurry those too that pause after a failed attempt. */
+  readonly ready: (subject: Subject, now: number, hurry: boolean) => readonly Step[];
+  /** Steps of one lane are done one after the other. */
+  readonly laneOf: (step: Step) => string;
+  /** Steps that are one try together have one id. */
+  readonly idOf: (step: Step) => string;
+  /** True = something was stored, so that there may be more to do. */
+  readonly run: (subject: Subject, step: Step) => Promise<boolean>;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Logger;
   readonly signal: AbortSignal;
 }
 
-export interface VolumeWork {
+export interface KeyedWork {
   /** In a hurry pauses after failed attempts are cut short: what was missing has come back. */
   wake(key: string, hurry?: boolean): void;
   /** Resolves when nothing runs and nothing is ready. */
   idle(): Promise<void>;
-  /** Volumes that are being worked on. */
+  /** Records that are being worked on. */
   size(): number;
 }
 
@@ -51,7 +55,8 @@ interface Work {
 
 const retryLimits = { baseMs: 250, capMs: 15_000 };
 
-export const createVolumeWork = ({ records, run, clock, random, log, signal }: VolumeWorkDeps): VolumeWork => {
+export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step>): KeyedWork => {
+  const { what, read, ready, laneOf, idOf, run, clock, random, log, signal } = deps;
   const active = new Map<string, Work>();
   const idlers = new Set<() => void>();
 
@@ -69,7 +74,7 @@ export const createVolumeWork = ({ records, run, clock, random, log, signal }: V
     if (signal.aborted) return;
     work.failures += 1;
     const delay = Math.max(50, backoffDelay(work.failures, retryLimits, random));
-    log.warn("work on a volume failed and is tried again", { volume: key, error, retry_in_ms: delay });
+    log.warn(`work on a ${what} failed and is tried again`, { [what]: key, error, retry_in_ms: delay });
     work.retry?.();
     work.retry = clock.timer(delay, () => {
       work.retry = undefined;
@@ -77,45 +82,44 @@ export const createVolumeWork = ({ records, run, clock, random, log, signal }: V
     }); // W5
   };
 
-  const start = async (key: string, work: Work, volume: VolumeRecord, step: Step): Promise<void> => {
+  const start = async (key: string, work: Work, subject: Subject, step: Step): Promise<void> => {
     const { wakes } = work;
     let changed = false;
     try {
-      changed = await run(volume, step);
+      changed = await run(subject, step);
       if (changed) work.failures = 0;
     } catch (error) {
       failed(key, work, error);
     }
-    if (!changed && work.wakes === wakes) work.waiting.add(stepId(step)); // W2, W3
-    work.lanes.delete(step.lane);
+    if (!changed && work.wakes === wakes) work.waiting.add(idOf(step)); // W2, W3
+    work.lanes.delete(laneOf(step));
     work.dirty = true; // others may wait for this lane
     pump(key, work);
   };
 
   const plan = async (key: string, work: Work): Promise<void> => {
-    const found = await records.recent(refOfKey(key));
-    if (found === undefined) return;
+    const subject = await read(key);
+    if (subject === undefined) return;
     const { hurry, hurried } = work;
     work.hurry = false;
     const now = clock.now();
     const planned = new Set<string>();
     const all = hurry || hurried.size > 0;
-    const { ready } = planSteps(found.volume, now, all);
     // Where some are hurried and others are not, those others wait until they are due.
-    const due = all && !hurry ? new Set(planSteps(found.volume, now).ready.map(stepId)) : undefined;
-    for (const step of ready) {
-      const id = stepId(step);
+    const due = all && !hurry ? new Set(ready(subject, now, false).map(idOf)) : undefined;
+    for (const step of ready(subject, now, all)) {
+      const id = idOf(step);
       planned.add(id);
       if (due !== undefined && !due.has(id) && !hurried.has(id)) continue;
       if (work.waiting.has(id)) continue;
       // W1, W6
-      if (work.lanes.has(step.lane)) {
+      if (work.lanes.has(laneOf(step))) {
         if (hurry) hurried.add(id);
         continue;
       }
       hurried.delete(id);
-      work.lanes.add(step.lane);
-      void start(key, work, found.volume, step);
+      work.lanes.add(laneOf(step));
+      void start(key, work, subject, step);
     }
     for (const id of hurried) if (!planned.has(id)) hurried.delete(id);
   };
