@@ -114,8 +114,13 @@ export const controllerOrderRules: readonly Rule[] = [
         const limit = world.state.nodes.get(nodeId)?.maxVolumes ?? 0;
         if (limit === 0 || attachmentOf(world.state, volumeId, nodeId) !== undefined) return undefined;
         const attached = [...world.state.attachments.values()].flat().filter((one) => one.node === nodeId).length;
+        // One that is asked for again is there already, and counted.
         const coming = world.inFlight.filter(
-          (other) => other.method === "ControllerPublishVolume" && other.node === nodeId && other.volume !== volumeId,
+          (other) =>
+            other.method === "ControllerPublishVolume" &&
+            other.node === nodeId &&
+            other.volume !== volumeId &&
+            attachmentOf(world.state, other.volume ?? "", nodeId) === undefined,
         ).length;
         return attached + coming < limit
           ? undefined

@@ -454,6 +454,14 @@ describe("each rule", () => {
     expect(new Set(violations.map((violation) => violation.seq)).size).toBe(1);
   });
 
+  test("attach-beyond-limit counts a volume once that is attached and asked for again", () => {
+    const driver = createDriver({ nodes: { "node-a": { maxVolumes: 2 } } });
+    const attached = live(driver, "attached");
+    driver.open("ControllerPublishVolume", { ...attached, nodeId: "node-a" });
+    driver.get("ControllerPublishVolume", { ...live(driver, "created", writer, "two"), nodeId: "node-a" });
+    expect(driver.backend.violations()).toEqual([]);
+  });
+
   test("that blames the caller has a breach here", () => {
     const blaming = allRules.filter((row) => row.blame === "caller").map((row) => row.id);
     expect(breaches.map((breach) => breach.rule).toSorted()).toEqual(blaming.toSorted());
