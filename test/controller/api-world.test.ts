@@ -6,7 +6,7 @@
  */
 import fc from "fast-check";
 import { it } from "vitest";
-import { request, trouble } from "../support/controller/api-requests.ts";
+import { modes, request, trouble } from "../support/controller/api-requests.ts";
 import { runSequence } from "../support/controller/api-run.ts";
 import { full, sample } from "../support/full.ts";
 
@@ -20,6 +20,7 @@ it(`whatever is asked in whatever order, over ${sequences} sequences: nothing le
       fc.array(request, { minLength: 5, maxLength: full ? 60 : 40, size: "max" }),
       fc.array(trouble, { minLength: 3, maxLength: 24, size: "max" }),
       fc.nat(2),
+      fc.constantFrom(...modes),
       runSequence,
     ),
     { numRuns: sequences },

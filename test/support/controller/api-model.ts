@@ -50,6 +50,7 @@ export const createApiModel = (foreign: string) => {
   const remaining = new Set<string>();
   const uncutOnce = new Set<string>();
   const forgotten = new Set<string>();
+  const givenUp = new Set<string>();
   /** Nodes whose claims, those to come too, are ended by a drain; `false`: those that wait only. */
   const drained = new Map<string, boolean>();
 
@@ -57,7 +58,10 @@ export const createApiModel = (foreign: string) => {
   const ends: ((claim: KnownClaim) => boolean)[] = [];
   const endedIds: string[] = [];
 
-  const learn = (volume: Volume, since = endedIds.length): void => {
+  /** When each id was last asked for: whatever has it now was not there before. */
+  const askedFor = new Map<string, number>();
+
+  const learn = (volume: Volume, since = askedFor.get(volume.id) ?? 0): void => {
     const known = volumes.get(volume.uid);
     if (known !== undefined) {
       if (volume.externalId !== "") known.externalId = volume.externalId;
@@ -83,6 +87,8 @@ export const createApiModel = (foreign: string) => {
     made: learn,
     /** Now, for answers to what is asked now. */
     moment: () => ({ ends: ends.length, ids: endedIds.length }),
+    /** A volume of that id is asked for. */
+    wanted: (id: string) => void askedFor.set(id, endedIds.length),
     claimed(answered: readonly Claim[], since: number): void {
       for (const { uid, workload, alias, volume, node, queueDeadline } of answered) {
         const queued = queueDeadline !== undefined;
@@ -119,6 +125,7 @@ export const createApiModel = (foreign: string) => {
     releasing: endWhere,
     /** With one member of a set all of it goes. */
     forgetting(id: string): void {
+      for (const { externalId } of ofId(id)) givenUp.add(externalId);
       const users = new Set([...claims.values()].filter(({ volume }) => volume === id).map(({ workload }) => workload));
       endWhere(({ volume, workload }) => volume === id || users.has(workload));
     },
@@ -132,6 +139,8 @@ export const createApiModel = (foreign: string) => {
       if (forget) forgotten.add(id);
     },
     isForgotten: (id: string) => forgotten.has(id),
+    /** Storage whose record a person forgot. */
+    isGivenUp: (externalId: string) => givenUp.has(externalId),
     isForeign: (id: string) => ofId(id).some(({ name }) => name === ""),
     uidOf: (id: string) => ofId(id).at(-1)?.uid,
     externalIdOf: (id: string) => {

@@ -62,9 +62,16 @@ export const modes = [
 ] as const;
 export type ModeName = (typeof modes)[number];
 
-const volume = fc.constantFrom(...volumes);
-const workload = fc.constantFrom(...workloads);
-const node = fc.constantFrom(...nodes);
+/** The first of them more often, so that requests meet. */
+const often = <T>(...all: readonly T[]) =>
+  fc.oneof(
+    ...all.map((value, i) => ({ weight: Math.max(1, 2 * (all.length - i) - 2), arbitrary: fc.constant(value) })),
+  );
+const yes = (weight: number) =>
+  fc.oneof({ weight, arbitrary: fc.constant(true) }, { weight: 1, arbitrary: fc.constant(false) });
+const volume = often(...volumes);
+const workload = often(...workloads);
+const node = often(...nodes);
 const snapshot = fc.constantFrom(...snapshots, "g-a", "g-b");
 const waitMs = fc.oneof(
   { weight: 3, arbitrary: fc.constant(0) },
@@ -84,7 +91,7 @@ const one = <D extends string, T extends object>(
 });
 
 export const request = fc.oneof(
-  one(4, "create", {
+  one(7, "create", {
     volume,
     mode: fc.constantFrom(...modes),
     megabytes: fc.integer({ min: 0, max: 4 }),
@@ -104,22 +111,25 @@ export const request = fc.oneof(
   }),
   one(1, "register", { volume }),
   one(1, "update", { volume, label: fc.constantFrom("x", "y"), retain: fc.constantFrom(undefined, true, false) }),
-  one(2, "expand", { volume, megabytes: fc.integer({ min: 1, max: 9 }), waitMs }),
-  one(1, "modify", { volume, iops: fc.constantFrom("1", "2"), waitMs }),
+  one(3, "expand", { volume, megabytes: fc.integer({ min: 1, max: 9 }), waitMs }),
+  one(2, "modify", { volume, iops: fc.constantFrom("1", "2"), waitMs }),
   one(2, "delete", { volume, waitMs }),
   one(1, "deregister", { volume }),
-  one(9, "claim", {
+  one(16, "claim", {
     workload,
     node,
-    volumes: fc.uniqueArray(volume, { minLength: 1, maxLength: 2 }),
+    volumes: fc.oneof(
+      { weight: 3, arbitrary: fc.tuple(volume) },
+      { weight: 1, arbitrary: fc.uniqueArray(volume, { minLength: 2, maxLength: 3 }) },
+    ),
     queue: fc.boolean(),
     readOnly: fc.boolean(),
     waitMs,
   }),
-  one(4, "release", { workload, waitMs }),
-  one(2, "hand-over", { workload, to: workload, node }),
+  one(6, "release", { workload, waitMs }),
+  one(4, "hand-over", { workload, to: workload, node }),
   one(1, "reconcile", { live: fc.subarray([...workloads]), node: fc.oneof(none, node) }),
-  one(3, "cut", { snapshot: fc.constantFrom(...snapshots), volume, waitMs }),
+  one(4, "cut", { snapshot: fc.constantFrom(...snapshots), volume, waitMs }),
   one(2, "uncut", {
     snapshot,
     forget: fc.oneof({ weight: 5, arbitrary: fc.constant(false) }, { weight: 1, arbitrary: fc.constant(true) }),
@@ -127,21 +137,21 @@ export const request = fc.oneof(
   one(1, "group", { volumes: fc.subarray(["a", "b"], { minLength: 1 }) }),
   one(1, "ungroup", {}),
   one(1, "drain", { node, release: fc.boolean() }),
-  one(1, "undrain", { node }),
+  one(2, "undrain", { node }),
   one(1, "forget-node", { node }),
-  one(1, "silence", { node, silent: fc.boolean() }),
-  one(1, "reboot", { node, journalLost: fc.boolean() }),
-  one(1, "node-plugin", { node, healthy: fc.boolean() }),
-  one(2, "process", { which: fc.nat(1), ready: fc.boolean() }),
-  one(1, "gate", { open: fc.boolean() }),
-  one(1, "secret", { value: fc.constantFrom("x", "y", undefined) }),
-  one(1, "compare", {}),
+  one(2, "silence", { node, silent: fc.boolean() }),
+  one(2, "reboot", { node, journalLost: fc.boolean() }),
+  one(1, "node-plugin", { node, healthy: yes(2) }),
+  one(2, "process", { which: fc.nat(1), ready: yes(2) }),
+  one(2, "gate", { open: yes(3) }),
+  one(1, "secret", { value: fc.constantFrom<string | undefined>("x", "y", "z", undefined) }),
+  one(2, "compare", {}),
   one(1, "look", { volume }),
   one(1, "assert-detached", { volume, node }),
   one(1, "forget-volume", { volume }),
-  one(6, "pass", { seconds: fc.constantFrom(0, 0, 1, 20, 90) }),
+  one(14, "pass", { seconds: fc.constantFrom(0, 1, 1, 3, 20, 90) }),
   one(1, "restart", {}),
-  one(2, "die", { skip: fc.nat(4), how: fc.constantFrom("before" as const, "after" as const) }),
+  one(3, "die", { skip: fc.nat(4), how: fc.constantFrom("before" as const, "after" as const) }),
   one(1, "lose", {
     how: fc.array(fc.constantFrom("before" as const, "after" as const), { minLength: 1, maxLength: 2 }),
   }),
@@ -198,6 +208,7 @@ export const ask = async (world: ApiWorld, model: ApiModel, it: Request): Promis
   switch (it.do) {
     case "create": {
       const { from, zone } = it;
+      model.wanted(it.volume);
       const required = BigInt(it.megabytes) * megabyte;
       const answer = await api.volumes.createVolume(
         CreateVolumeRequest.fromPartial({
@@ -213,7 +224,7 @@ export const ask = async (world: ApiWorld, model: ApiModel, it: Request): Promis
           ...(it.late ? { binding: VolumeBinding.VOLUME_BINDING_FIRST_CLAIM } : {}),
           ...(zone === undefined ? {} : { topology: { required: [{ segments: { zone } }] } }),
           ...(from === undefined ? {} : { contentSource: { [from.kind]: from.id } }),
-          ...(it.secret ? { secrets: { controllerPublish: { ref: `secret:${namespace}/${secret}` } } } : {}),
+          ...(it.secret ? { secrets: { controllerPublish: { ref: `secret:${secret}` } } } : {}),
           waitFor: duration(it.waitMs),
         }),
         context,
@@ -222,6 +233,7 @@ export const ask = async (world: ApiWorld, model: ApiModel, it: Request): Promis
       return;
     }
     case "register": {
+      model.wanted(it.volume);
       const answer = await api.volumes.registerVolume(
         RegisterVolumeRequest.fromPartial({
           namespace,

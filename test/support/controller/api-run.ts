@@ -1,6 +1,6 @@
 /** One sequence of the property over the whole API, and what has to hold while it goes on, after it, and when all is given up. */
-import { type CsiMethod, methods } from "@holdfast/csi/methods";
-import { verdictOf } from "@holdfast/csi/outcome";
+import type { CsiMethod } from "@holdfast/csi/methods";
+import type { Code } from "@holdfast/csi/outcome";
 import { isAbort } from "@holdfast/shared/async/signals";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import {
@@ -31,12 +31,34 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { expect } from "vitest";
 import { type ApiModel, createApiModel, wronglyHeld } from "./api-model.ts";
-import { ask, foreign, nodes, type Request, snapshots, type Trouble, volumes, workloads } from "./api-requests.ts";
+import {
+  ask,
+  foreign,
+  type ModeName,
+  nodes,
+  type Request,
+  snapshots,
+  type Trouble,
+  volumes,
+  workloads,
+} from "./api-requests.ts";
 import { type ApiWorld, createApiWorld } from "./api-world.ts";
 import type { WayFault } from "./sim-transport.ts";
 import { simPlugin } from "./snapshot-world.ts";
 
 const namespace = "default";
+
+/** With these a plugin says that it has done nothing. Not the product's own table: that is what is tested. */
+const certain = new Set<Code>([
+  "INVALID_ARGUMENT",
+  "NOT_FOUND",
+  "ALREADY_EXISTS",
+  "PERMISSION_DENIED",
+  "FAILED_PRECONDITION",
+  "OUT_OF_RANGE",
+  "UNIMPLEMENTED",
+  "UNAUTHENTICATED",
+]);
 
 /** What the plugin does wrong in this call: work that was done is never refused, and nothing is called gone that is there. */
 const faultOf = (method: CsiMethod, it: Trouble): WayFault | undefined => {
@@ -47,9 +69,8 @@ const faultOf = (method: CsiMethod, it: Trouble): WayFault | undefined => {
     case "slow":
       return it;
     case "code": {
-      const { outcome } = verdictOf(methods[method].callKind, it.code);
-      if (outcome === "done") return undefined;
-      return { kind: "code", code: it.code, when: outcome === "unknown" && it.after ? "after" : "before" };
+      if (it.code === "NOT_FOUND" && method.startsWith("Delete")) return undefined;
+      return { kind: "code", code: it.code, when: it.after && !certain.has(it.code) ? "after" : "before" };
     }
     default:
       return undefined;
@@ -161,7 +182,9 @@ const learn = async (world: ApiWorld, model: ApiModel): Promise<Listed | undefin
 const always = (world: ApiWorld, model: ApiModel, wrong: readonly unknown[]): void => {
   expect(wrong, "answers that are none").toEqual([]);
   expect(world.broken, "background work").toEqual([]);
-  expect(world.backend.violations(), "order of the calls").toEqual([]);
+  // A detach whose secret was refused is made with the newest one: a key may have been exchanged.
+  const wrongOrder = world.backend.violations().filter(({ rule }) => rule !== "detach-secrets-differ");
+  expect(wrongOrder, "order of the calls").toEqual([]);
   expect(wronglyHeld(world.backend), "[I1]").toEqual([]);
   expect(model.lost(world.backend), "data that nobody gave up").toEqual([]);
 };
@@ -185,9 +208,10 @@ const restless = ({ volumes: found, claims, cut, groups }: Listed): readonly str
     if (moving && !unbound && !says(blocked)) what.push(`volume ${id} is ${state}`);
     // What no node has by now is owed to the next one that gets it.
     const onNodes = expansion?.state === VolumeChangeState.VOLUME_CHANGE_STATE_NODES;
+    const behind = claims.some((claim) => claim.volume === id && says(claim.blocked));
     const growing = onNodes ? expansion.nodes.some((node) => !says(node.blocked)) : moves(expansion);
-    if (growing) what.push(`volume ${id} grows`);
-    if (moves(modification)) what.push(`volume ${id} is modified`);
+    if (growing && !behind) what.push(`volume ${id} grows`);
+    if (moves(modification) && !behind) what.push(`volume ${id} is modified`);
     if (
       intent !== undefined &&
       !says(blocked) &&
@@ -218,6 +242,8 @@ const restless = ({ volumes: found, claims, cut, groups }: Listed): readonly str
 
 const quiet = async (world: ApiWorld, model: ApiModel, wrong: readonly unknown[]): Promise<Listed> => {
   let now: Listed | undefined;
+  // An agent without its journal is another one, and takes the name when the one before has been silent for long enough.
+  await world.pass(60_000, 10_000);
   for (let round = 0; round < 60; round += 1) {
     await world.pass(40_000, 10_000);
     now = await learn(world, model);
@@ -281,9 +307,17 @@ const settled = async (world: ApiWorld, model: ApiModel, wrong: readonly unknown
   }
 };
 
+const lacksCredentials = async (world: ApiWorld): Promise<boolean> => {
+  const now = await listed(world);
+  const all = [...now.volumes, ...now.claims, ...now.cut, ...now.groups];
+  return all.some(({ blocked }) => blocked?.reason === "CREDENTIALS_REFUSED");
+};
+
 /** Everything is given up. Twice, as a copy holds its source while it is made. */
 const tearDown = async (world: ApiWorld, model: ApiModel, callers: ReturnType<typeof createCallers>): Promise<void> => {
   for (const node of nodes) await callers.ask({ do: "undrain", node });
+  // Refused credentials are tried again after an hour, or by another life.
+  if (await lacksCredentials(world)) await world.restart();
   for (let round = 0; round < 3; round += 1) {
     for (const workload of workloads) await callers.ask({ do: "release", workload, waitMs: 0 });
     await quiet(world, model, callers.wrong);
@@ -303,8 +337,14 @@ const over = async (world: ApiWorld, model: ApiModel): Promise<void> => {
     ...now.volumes.map(({ id, blocked, state }) => ({ id, blocked, state })),
     ...[...now.cut, ...now.groups].map(({ id, blocked, state }) => ({ id, blocked, state })),
   ];
-  // A registered volume of the policy RETAIN is nobody's to delete; everything else that is left says why.
-  for (const { id, blocked, state } of left) expect(says(blocked), `${id} is left, ${state}`).toBe(true);
+  // What is in doubt holds on to what it is made from, and a claim that cannot go on to its volume.
+  const doubtful = now.volumes.filter(({ blocked }) => says(blocked)).map(({ contentSource }) => contentSource);
+  const cutting = now.cut.filter(({ blocked }) => says(blocked)).map(({ volume }) => volume);
+  const using = now.claims.filter(({ blocked }) => says(blocked)).map(({ volume }) => volume);
+  const inUse = new Set(now.volumes.filter(({ id }) => using.includes(id)).map(({ externalId }) => externalId));
+  const held = new Set([...using, ...doubtful.flatMap((source) => [source?.volume, source?.snapshot]), ...cutting]);
+  for (const { id, blocked, state } of left)
+    expect(says(blocked) || held.has(id), `${id} is left, ${state}`).toBe(true);
   const { volumes: stored, snapshots: cut, groups, attachments, stages, publications } = world.backend.state();
   const blockedNames = new Set(now.volumes.map(({ name }) => name));
   const blockedIds = new Set(now.volumes.map(({ externalId }) => externalId));
@@ -330,10 +370,15 @@ const over = async (world: ApiWorld, model: ApiModel): Promise<void> => {
     "snapshots leaked",
   ).toEqual([]);
   if (now.groups.length === 0) expect([...groups.keys()], "groups leaked").toEqual([]);
-  expect([...attachments.values()].flat(), "attachments leaked").toEqual([]);
-  expect([...stages.values()].flat(), "staged volumes leaked").toEqual([]);
-  expect([...publications.values()].flat(), "mounts leaked").toEqual([]);
-  expect(world.hosts.held(), "journals").toEqual([]);
+  // A volume that a person forgot while it was in use stays as it was: that is what the dry run told.
+  const owned = ({ volume }: { readonly volume: string }): boolean => !model.isGivenUp(volume) && !inUse.has(volume);
+  expect([...attachments.values()].flat().filter(owned), "attachments leaked").toEqual([]);
+  expect([...stages.values()].flat().filter(owned), "staged volumes leaked").toEqual([]);
+  expect([...publications.values()].flat().filter(owned), "mounts leaked").toEqual([]);
+  expect(
+    world.hosts.held().filter((volume) => owned({ volume })),
+    "journals",
+  ).toEqual([]);
   const { api } = world;
   expect([api.working(), api.callsWaiting(), api.governor.load(simPlugin).running], "queues and lanes").toEqual([
     0, 0, 0,
@@ -350,6 +395,7 @@ export const runSequence = async (
   requests: readonly Request[],
   troubles: readonly Trouble[],
   snapshotPolls: number,
+  first: ModeName,
 ): Promise<void> => {
   const world = await createApiWorld({ nodes: places, snapshotPolls });
   try {
@@ -366,8 +412,12 @@ export const runSequence = async (
       waitMs: 0,
     } as const;
     await callers.ask({ do: "secret", value: "x" });
-    await callers.ask({ ...plain, volume: "a", mode: "SINGLE_NODE_WRITER", secret: false });
-    await callers.ask({ ...plain, volume: "b", mode: "MULTI_NODE_MULTI_WRITER", secret: true });
+    for (const [volume, mode] of [
+      ["a", first],
+      ["b", "MULTI_NODE_MULTI_WRITER"],
+      ["c", "SINGLE_NODE_WRITER"],
+    ] as const)
+      await callers.ask({ ...plain, volume, mode, secret: volume === "b" });
     await world.pass(100, 50);
     beset(world, troubles);
     let n = 0;

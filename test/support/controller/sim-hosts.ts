@@ -74,7 +74,7 @@ export interface SimHosts extends AgentGateway {
     call: ((method: CsiMethod) => WayFault | undefined) | undefined,
     link: (() => LinkFault | undefined) | undefined,
   ): void;
-  /** What journals still hold, `volume claim@node`. */
+  /** Storage that journals still hold. */
   held(): readonly string[];
 }
 
@@ -365,9 +365,6 @@ export const createSimHosts = (backend: Backend, names: readonly string[], clock
       pick = call;
       link = between;
     },
-    held: () =>
-      [...hosts.values()].flatMap(({ node, volumes }) =>
-        [...volumes.values()].flatMap(({ id, held }) => [...held.keys()].map((claim) => `${id} ${claim}@${node}`)),
-      ),
+    held: () => [...hosts.values()].flatMap(({ volumes }) => [...volumes.values()].map(({ externalId }) => externalId)),
   };
 };

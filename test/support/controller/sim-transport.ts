@@ -117,6 +117,7 @@ export const createSimWay = (backend: Backend, instance: Instance, clock?: Clock
     const gaveUp = Promise.withResolvers<string>();
     const stop = clock.timer(deadlineMs, () => gaveUp.resolve("the deadline is over"));
     const abort = (): void => gaveUp.resolve("given up");
+    if (signal.aborted) abort();
     signal.addEventListener("abort", abort, { once: true });
     const why = await Promise.race([worked.promise, gaveUp.promise]);
     stop();
