@@ -164,6 +164,7 @@ export const createSimHosts = (backend: Backend, names: readonly string[], clock
     const volumeId = volume.externalId;
     if (held.mount !== "none") {
       const request = NodeUnpublishVolumeRequest.fromPartial({ volumeId, targetPath: held.target });
+      held.mount = "maybe";
       const gone = await ask(host, "NodeUnpublishVolume", request);
       if (gone.kind === "stopped") return gone;
       held.mount = "none";
@@ -171,6 +172,7 @@ export const createSimHosts = (backend: Backend, names: readonly string[], clock
     const others = [...volume.held.values()].some((other) => other !== held);
     if (!others && volume.stage !== "none") {
       const request = NodeUnstageVolumeRequest.fromPartial({ volumeId, stagingTargetPath: volume.staging });
+      volume.stage = "maybe";
       const gone = await ask(host, "NodeUnstageVolume", request);
       if (gone.kind === "stopped") return gone;
       volume.stage = "none";
