@@ -121,6 +121,8 @@ export const createApiModel = (foreign: string) => {
       drained.set(node, release || drained.get(node) === true);
       endWhere((claim) => claim.node === node && (release || claim.queued));
     },
+    /** Somebody gave up a record whose storage may be attached: its node has a slot less than the records say. */
+    gaveUp: () => givenUp.size > 0,
     undrained: (node: string) => void drained.delete(node),
     releasing: endWhere,
     /** With one member of a set all of it goes. */

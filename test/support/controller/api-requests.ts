@@ -308,13 +308,20 @@ export const ask = async (world: ApiWorld, model: ApiModel, it: Request): Promis
       model.claimed(CreateClaimsResponse.fromPartial(answer).claims, since.ends);
       return;
     }
-    case "release":
-      model.releasing((claim) => claim.workload === it.workload);
-      await api.claims.releaseClaims(
-        ReleaseClaimsRequest.fromPartial({ namespace, workload: it.workload, waitFor: duration(it.waitMs) }),
-        context,
-      );
+    case "release": {
+      const ofWorkload = (claim: { readonly workload: string }): boolean => claim.workload === it.workload;
+      model.releasing(ofWorkload);
+      try {
+        await api.claims.releaseClaims(
+          ReleaseClaimsRequest.fromPartial({ namespace, workload: it.workload, waitFor: duration(it.waitMs) }),
+          context,
+        );
+      } finally {
+        // What the workload claimed in the meantime may be among it.
+        model.releasing(ofWorkload);
+      }
       return;
+    }
     case "hand-over": {
       const { workload: fromWorkload, to: toWorkload, node: toNode } = it;
       const answer = await api.claims.handOver(

@@ -60,7 +60,7 @@ export interface FakeBackend extends ControllerPlugins, SnapshotPlugins {
   /** What GetCapacity says of a place. */
   setRoom(room: ((topology: CapacityQuery["topology"]) => BackendCapacity) | undefined): void;
   setOneNode(only: boolean): void;
-  setAbsence(absent: "yes" | "no" | "unknown"): void;
+  setAbsence(absent: "yes" | "no" | "unknown" | undefined): void;
   /** As the backend has it, by external id. */
   sizes(): Readonly<Record<string, number>>;
   parameters(externalId: string): Readonly<Record<string, string>>;

@@ -95,6 +95,8 @@ export interface Attachment {
   readonly machineId?: string;
   readonly owed?: OwedCall;
   readonly paused?: PausedAttach;
+  /** DETACHING, and a call that attaches had no answer: until then it may still be under way, and no absence proves a detach (I5). */
+  readonly lateAttachUntil?: number;
 }
 
 /** ATTACHING, refused for now and without the volume's one call until its next try; everything else ATTACHING has the intent. */

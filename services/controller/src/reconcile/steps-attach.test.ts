@@ -62,6 +62,58 @@ describe("an answer of ControllerPublish that could not be stored", () => {
   });
 });
 
+describe("an attach without an answer, given up", () => {
+  const isUnpublish = (call: string) => call.startsWith("unpublish ");
+  const notFound = { kind: "unknown", advice: "check-absence", code: "NOT_FOUND" } as const;
+  const stays = Array.from({ length: 60 }, () => notFound);
+
+  it("[I5] may still arrive: NOT_FOUND of its undo and an attachment that is not shown prove nothing for five minutes", async () => {
+    world.backend.script("publish", { kind: "dropped" });
+    world.backend.script("unpublish", ...stays);
+    world.backend.setAbsence("yes");
+    await world.claim("web", "n1", ["data"]);
+    await world.clock.advance(0);
+    await world.release("web");
+    await world.pass(4 * minute);
+    const { externalId, attachments, claims } = await world.volume("data");
+    expect(attachments["n1"]?.state).toBe("DETACHING");
+    expect(Object.values(claims).map(({ state, blocked }) => [state, blocked?.reason])).toEqual([
+      ["DETACHING", "DETACH_UNPROVEN"],
+    ]);
+    // The backend comes to what it was asked to do.
+    world.backend.setAbsence(undefined);
+    world.backend.attach(externalId, "n1");
+    await world.pass(60 * minute, minute);
+    expect(world.backend.attachments()).toEqual([]);
+    expect((await world.volume("data")).attachments).toEqual({});
+  });
+
+  it("is taken for gone after that, when the backend still does not show it", async () => {
+    world.backend.script("publish", { kind: "dropped" });
+    world.backend.script("unpublish", ...stays);
+    world.backend.setAbsence("yes");
+    await world.claim("web", "n1", ["data"]);
+    await world.clock.advance(0);
+    await world.release("web");
+    await world.pass(7 * minute);
+    expect(await world.states("web")).toEqual(["RELEASED"]);
+    expect((await world.volume("data")).attachments).toEqual({});
+    expect(world.backend.calls.filter(isUnpublish).length).toBeGreaterThan(1);
+  });
+
+  it("is no matter of an attach that was answered: its attachment is gone as soon as the backend says so", async () => {
+    await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    const { externalId } = await world.volume("data");
+    world.backend.detach(externalId, "n1");
+    world.backend.script("unpublish", notFound);
+    await world.release("web");
+    await world.idle();
+    expect((await world.volume("data")).attachments).toEqual({});
+    expect(world.backend.calls.filter(isUnpublish)).toHaveLength(1);
+  });
+});
+
 describe("an answer that comes after others have gone on", () => {
   it("[I5] of an earlier detach does not stand for the detach of a later attachment", async () => {
     const data = { namespace: "default", id: "data" };

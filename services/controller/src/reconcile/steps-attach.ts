@@ -134,10 +134,11 @@ const confirmed = async (
   if (outcome.failure.advice !== "check-absence")
     // No refusal of an unpublish proves that anything is gone: the same call again, slowly, until it is OK.
     return outcome.kind === "refused" ? { kind: "unknown", failure: { ...outcome.failure, advice: "block" } } : outcome;
+  const unproved: Outcome<void> = { kind: "unknown", failure: { ...outcome.failure, advice: "block" } };
+  // What a backend does not show yet, it may be about to attach: a call of ours that attaches had no answer (I5).
+  if (deps.clock.now() < (attachment.lateAttachUntil ?? 0)) return unproved;
   const absent = await deps.plugins.attachmentAbsent(volume, attachment, { signal: deps.signal, attempt });
-  return absent === "yes"
-    ? { kind: "done", value: undefined }
-    : { kind: "unknown", failure: { ...outcome.failure, advice: "block" } };
+  return absent === "yes" ? { kind: "done", value: undefined } : unproved;
 };
 
 const detachFailed = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
