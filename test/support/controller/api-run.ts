@@ -227,9 +227,11 @@ const restless = ({ volumes: found, claims, cut, groups }: Listed): readonly str
   }),
   ...claims
     .filter(
-      ({ state, blocked, waitingFor }) =>
+      ({ state, blocked, waitingFor, volume }) =>
         state !== ClaimState.CLAIM_STATE_ACTIVE &&
         !says(blocked) &&
+        // It says for what it waits, and that is blocked: one call of a volume at a time.
+        !(waitingFor !== "" && claims.some((other) => other.volume === volume && says(other.blocked))) &&
         !(state === ClaimState.CLAIM_STATE_QUEUED && waitingFor !== ""),
     )
     .map(({ volume, workload, state }) => `claim of ${workload} for ${volume} is ${state}`),

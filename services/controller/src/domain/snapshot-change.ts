@@ -163,7 +163,7 @@ export const cutDeleteWanted = (record: CutRecord, trace: CutRecord["trace"], at
     case "stay":
       return record.goal === "absent" ? record : { ...wanted, attempts: noAttempts, updatedAt: at.now };
     case "DELETING":
-      return deleting(wanted, at);
+      return record.state === "CUT" ? { ...deleting(wanted, at), asked: true } : deleting(wanted, at);
     case "gone":
       return null;
     default:
@@ -188,7 +188,10 @@ const deletedOnce = (record: CutRecord, at: Moment): CutChange => {
 };
 
 /** The outcome of one attempt to delete. Whatever is not known to be gone is still there. */
-export const cutDeleteAttempted = (record: CutRecord, outcome: Outcome<void>, at: Moment): CutChange => {
+export const cutDeleteAttempted = (before: CutRecord, outcome: Outcome<void>, at: Moment): CutChange => {
+  // Calls of one record follow each other: no question is under way behind a delete.
+  const { asked: _answered, ...rest } = before;
+  const record = before.asked === undefined ? before : (rest as CutRecord);
   const cell = cellOf(record.state, outcome.kind === "done" ? "deleted" : "not_deleted");
   if (cell === "gone") return deletedOnce(record, at);
   if (cell !== "stay" || outcome.kind === "done") return record;

@@ -43,6 +43,8 @@ interface CutBase extends VolumeRef {
   readonly intent?: CutIntent;
   /** Until when a call that cuts and had no answer may still arrive, also behind a delete. */
   readonly lateUntil?: number;
+  /** DELETING from CUT: the question whether it is ready may have no answer yet, and holds on to its source until a delete has left. */
+  readonly asked?: true;
   readonly attempts: Attempts;
   /** How often the plugin answered that it is cut and not ready. */
   readonly polls: number;

@@ -60,6 +60,26 @@ describe("a snapshot", () => {
     expect(await world.now("snapshot", "s1")).toMatchObject({ state: "READY" });
   });
 
+  it("holds on to its volume while it is deleted and the question whether it is ready has no answer", async () => {
+    await world.snapshot("s1", "data");
+    const answer = Promise.withResolvers<void>();
+    world.transport.hold(answer.promise);
+    await world.clock.advance(minute);
+    await world.snapshots.deleteCut(
+      { kind: "snapshot", namespace: "default", id: "s1", uid: "", requestId: "", forget: false },
+      world.caller,
+    );
+    expect(await world.now("snapshot", "s1")).toMatchObject({ state: "DELETING" });
+    await expect(world.deleteVolume("data")).rejects.toMatchObject({ reason: "VOLUME_IN_USE" });
+    world.transport.hold(undefined);
+    answer.resolve();
+    await world.pass(minute);
+    await world.deleteVolume("data");
+    await world.idle();
+    expect(await world.volumeNow("data")).toBeUndefined();
+    expect(world.calls()).toEqual(["CreateSnapshot", "CreateSnapshot", "DeleteSnapshot", "DeleteVolume"]);
+  });
+
   it("that nobody wants any more while it is being cut is cut and then deleted", async () => {
     world.transport.chance((method) => (method === "CreateSnapshot" ? { kind: "lost" } : undefined));
     await world.snapshot("s1", "data");

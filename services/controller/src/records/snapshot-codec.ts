@@ -47,6 +47,8 @@ export const cutPins = (volumeUid: string): readonly IndexEntry[] =>
 
 const entry = (index: CutIndex, value: string): IndexEntry => ({ index, value });
 
+const pins = ({ state, asked }: CutRecord): boolean => pinsSource[state] || asked === true;
+
 const snapshotIndexes = (record: SnapshotRecord, unsettled: boolean): readonly IndexEntry[] => [
   entry("snapshot-all", "all"),
   entry("snapshot-namespace", record.namespace),
@@ -55,7 +57,7 @@ const snapshotIndexes = (record: SnapshotRecord, unsettled: boolean): readonly I
   ...(record.group === "" ? [] : [entry("snapshot-group", `${record.namespace}/${record.group}`)]),
   ...(record.externalId === "" ? [] : [externalEntry(record.plugin, record.externalId)]),
   // Of a group it is the group that holds on to the volumes, until all of it is ready.
-  ...(record.group === "" && pinsSource[record.state] ? [entry("snapshot-source", record.volumeUid)] : []),
+  ...(record.group === "" && pins(record) ? [entry("snapshot-source", record.volumeUid)] : []),
   ...(unsettled ? [entry("snapshot-unsettled", "all")] : []),
   // Of a group it is the group that is blocked.
   ...(record.group === "" && record.blocked !== undefined ? [entry("snapshot-blocked", "all")] : []),
@@ -67,7 +69,7 @@ const groupIndexes = (record: GroupRecord, unsettled: boolean): readonly IndexEn
   entry("group-namespace", record.namespace),
   entry("group-plugin", record.plugin),
   ...record.members.map(({ volume }) => entry("group-volume", `${record.namespace}/${volume}`)),
-  ...(pinsSource[record.state] ? record.members.map(({ volumeUid }) => entry("group-source", volumeUid)) : []),
+  ...(pins(record) ? record.members.map(({ volumeUid }) => entry("group-source", volumeUid)) : []),
   ...(unsettled ? [entry("group-unsettled", "all")] : []),
   ...(record.blocked === undefined ? [] : [entry("group-blocked", "all")]),
   ...secretUsers(Object.values(record.secretRefs)),

@@ -38,7 +38,8 @@ export const assertDetachedCommand =
 
     const backendsWord = async (volume: VolumeRecord): Promise<Tri> => {
       const attachment = volume.attachments[node];
-      if (attachment === undefined) return "unknown";
+      // What is refused whatever the backend says is no reason to ask it, beside the volume's own call.
+      if (attachment === undefined || assertable[attachment.state] !== "apply") return "unknown";
       return await deps.plugins.attachmentAbsent(volume, attachment, { signal: deps.signal, attempt: 1 });
     };
 
