@@ -131,6 +131,11 @@ export interface PluginLoad {
   readonly most: number;
 }
 
+/** The volume's one call may be under way: only what names no volume may be asked. */
+export interface BesideOthers {
+  readonly beside?: true;
+}
+
 /** The controller half of the plugins, wherever they run. Secrets are resolved inside, per call, and never leave it. */
 export interface ControllerPlugins {
   facts(plugin: string): ControllerPluginFacts;
@@ -156,7 +161,7 @@ export interface ControllerPlugins {
   /** What the backend itself says of a volume, for plugins that can be asked. */
   lookAt(volume: VolumeRecord, call: CallContext): Promise<BackendVolume | undefined>;
   /** After NOT_FOUND from an unpublish: is the pair really absent? `unknown` when the plugin cannot tell. */
-  attachmentAbsent(volume: VolumeRecord, attachment: Attachment, call: CallContext): Promise<Tri>;
+  attachmentAbsent(volume: VolumeRecord, attachment: Attachment, call: CallContext & BesideOthers): Promise<Tri>;
 }
 
 /** What backends have, by their own word. Nothing here changes anything. */

@@ -140,7 +140,11 @@ export const createApiModel = (foreign: string) => {
       for (const known of cuts.values()) if (known.id === id) known.mayGo = true;
       if (forget) forgotten.add(id);
     },
-    isForgotten: (id: string) => forgotten.has(id),
+    /** Of one that no answer ever named it is not known whose it is. */
+    mayBeForgotten(externalId: string): boolean {
+      const id = cuts.get(externalId)?.id;
+      return id === undefined ? forgotten.size > 0 : forgotten.has(id);
+    },
     /** Storage whose record a person forgot. */
     isGivenUp: (externalId: string) => givenUp.has(externalId),
     isForeign: (id: string) => ofId(id).some(({ name }) => name === ""),

@@ -55,7 +55,7 @@ export const createAttachCalls = (
   async attachmentAbsent(volume, attachment, call) {
     const instance = calls.instance(volume.plugin);
     if (instance === undefined) return "unknown";
-    const nodes = await attachedNodes(instance, volume.externalId, call.signal);
+    const nodes = await attachedNodes(instance, volume.externalId, call.signal, call.beside);
     if (nodes === "unknown") return "unknown";
     return nodes.includes(attachment.nodeId) ? "no" : "yes";
   },

@@ -14,10 +14,11 @@ export const attachedNodes = async (
   plugin: Asked,
   externalId: string,
   signal: AbortSignal,
+  beside = false,
 ): Promise<readonly string[] | "unknown"> => {
   const { controller } = plugin.facts;
   if (controller.LIST_VOLUMES_PUBLISHED_NODES !== "yes") return "unknown";
-  if (controller.GET_VOLUME === "yes") {
+  if (controller.GET_VOLUME === "yes" && !beside) {
     const answer = await plugin.call("ControllerGetVolume", { volumeId: externalId }, { signal });
     if (answer.outcome === "done" && answer.value.status !== undefined) return answer.value.status.publishedNodeIds;
   }

@@ -258,6 +258,17 @@ describe("what a plugin answers", () => {
   });
 });
 
+test("beside another call of the volume it is asked of the listing, which names no volume", async () => {
+  const { backend } = await run();
+  const made = await created();
+  await plugins.publish(made, attachment(), call());
+  backend.clear();
+  expect(await plugins.attachmentAbsent(made, attachment(), { ...call(), beside: true })).toBe("no");
+  expect(backend.record().map(({ method }) => method)).toEqual(["ListVolumes"]);
+  expect(await plugins.attachmentAbsent(made, attachment(), call())).toBe("no");
+  expect(backend.record().at(-1)?.method).toBe("ControllerGetVolume");
+});
+
 describe("what is not sent", () => {
   test("to a plugin that is away", async () => {
     expect(await plugins.createVolume(volume(), call())).toMatchObject({

@@ -38,9 +38,9 @@ export const assertDetachedCommand =
 
     const backendsWord = async (volume: VolumeRecord): Promise<Tri> => {
       const attachment = volume.attachments[node];
-      // What is refused whatever the backend says is no reason to ask it, beside the volume's own call.
+      // What is refused whatever the backend says is no reason to ask it.
       if (attachment === undefined || assertable[attachment.state] !== "apply") return "unknown";
-      return await deps.plugins.attachmentAbsent(volume, attachment, { signal: deps.signal, attempt: 1 });
+      return await deps.plugins.attachmentAbsent(volume, attachment, { signal: deps.signal, attempt: 1, beside: true });
     };
 
     return await runVolumeVerb(deps, {
