@@ -4,9 +4,7 @@
  */
 import { readFile } from "node:fs/promises";
 import path from "node:path";
-import { commands, groups } from "@holdfast/cli/commands/commands";
-import type { Command } from "@holdfast/cli/frame/command";
-import { buildProgram } from "@holdfast/cli/frame/program";
+import { commands } from "@holdfast/cli/commands/commands";
 import { type BlockedReason, blockedFor, foreignAttachment } from "@holdfast/controller/domain/blocked";
 import { orphanKinds, orphanRemedy } from "@holdfast/controller/domain/orphan";
 import type { Failure } from "@holdfast/controller/domain/outcome";
@@ -14,6 +12,7 @@ import type { CutRecord } from "@holdfast/controller/domain/snapshot";
 import { cutBlocked } from "@holdfast/controller/domain/snapshot-blocked";
 import { describe, expect, test } from "vitest";
 import { listFiles, readText } from "./support/architecture-source.ts";
+import { meantCommand } from "./support/meant-command.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
 
@@ -83,27 +82,7 @@ const understood = async (line: string): Promise<string | undefined> => {
   const command = commands.find(({ path: words }) => [first, `${first} ${second}`].includes(words.join(" ")));
   const own = (command?.options ?? []).filter(({ required }) => required === true);
   const added = own.flatMap(({ flags }) => [/--[a-z-]+/.exec(flags)?.[0] ?? "", "said by a person"]);
-  const silent = { write: () => undefined, terminal: false, columns: 80 };
-  const io = {
-    stdout: silent,
-    stderr: silent,
-    stdin: async () => "",
-    readFile: async () => new Uint8Array(),
-    env: {},
-    home: "/",
-    user: "ada",
-    now: () => 0,
-    runController: async () => undefined,
-    checkService: async () => undefined,
-    signal: new AbortController().signal,
-  };
-  let found: string | undefined;
-  const run = async ({ path: words }: Command): Promise<void> => {
-    found = words.join(" ");
-  };
-  const given = [...line.split(" ").slice(1), ...added];
-  await buildProgram({ io, version: "0", groups, commands, run }).parseAsync(given, { from: "user" });
-  return found;
+  return (await meantCommand([...line.split(" ").slice(1), ...added]))?.path.join(" ");
 };
 
 const failure = (reason: string, code?: string): Failure => ({

@@ -2,10 +2,9 @@
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { commands, groups } from "@holdfast/cli/commands/commands";
-import type { Command } from "@holdfast/cli/frame/command";
-import { buildProgram } from "@holdfast/cli/frame/program";
+import { commands } from "@holdfast/cli/commands/commands";
 import { describe, expect, test } from "vitest";
+import { meantCommand } from "../support/meant-command.ts";
 import { cliRun } from "./cli-run.ts";
 
 const folder = path.resolve(import.meta.dirname, "golden");
@@ -19,34 +18,12 @@ const named = commands.map((command) => [command.path.join(" "), command] as con
 const wordsOf = (line: string): readonly string[] =>
   [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? "");
 
-const parsed = async (words: readonly string[]): Promise<Command | undefined> => {
-  let found: Command | undefined;
-  const io = {
-    stdout: { write: () => undefined, terminal: false, columns: 80 },
-    stderr: { write: () => undefined, terminal: false, columns: 80 },
-    stdin: async () => "",
-    readFile: async () => new Uint8Array(),
-    env: {},
-    home: "/",
-    user: "ada",
-    now: () => 0,
-    runController: async () => undefined,
-    checkService: async () => undefined,
-    signal: new AbortController().signal,
-  };
-  const run = async (command: Command): Promise<void> => {
-    found = command;
-  };
-  await buildProgram({ io, version: "0", groups, commands, run }).parseAsync([...words], { from: "user" });
-  return found;
-};
-
 describe("every command", () => {
   test.each(named)("%s: its examples are lines that mean it", async (_, command) => {
     expect(command.examples.length).toBeGreaterThan(0);
     for (const { line } of command.examples) {
       const start = line.indexOf("holdfast ");
-      expect(await parsed(wordsOf(line.slice(start).replace(/\)$/, "")).slice(1)), line).toBe(command);
+      expect(await meantCommand(wordsOf(line.slice(start).replace(/\)$/, "")).slice(1)), line).toBe(command);
     }
   });
 

@@ -1,10 +1,9 @@
 /** Every page of the repository: its links lead somewhere, its command lines are commands, its npm scripts are there. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { commands, groups } from "@holdfast/cli/commands/commands";
-import type { Command } from "@holdfast/cli/frame/command";
-import { buildProgram } from "@holdfast/cli/frame/program";
+import { commands } from "@holdfast/cli/commands/commands";
 import { describe, expect, test } from "vitest";
+import { meantCommand } from "../support/meant-command.ts";
 import { blocksOf, missingLine, outputOf, sessionOf, stepsOf } from "./guide-walk.ts";
 
 const repo = path.resolve(import.meta.dirname, "../..");
@@ -50,29 +49,6 @@ const wordsOf = (line: string): readonly string[] => {
   return [...words.slice(0, end), ...(/^[^#|>;&]+[;)]$/.test(cut) && !/^[12]>/.test(cut) ? [cut.slice(0, -1)] : [])];
 };
 
-const meant = async (words: readonly string[]): Promise<Command | undefined> => {
-  let found: Command | undefined;
-  const silent = { write: () => undefined, terminal: false, columns: 80 };
-  const io = {
-    stdout: silent,
-    stderr: silent,
-    stdin: async () => "",
-    readFile: async () => new Uint8Array(),
-    env: {},
-    home: "/",
-    user: "ada",
-    now: () => 0,
-    runController: async () => undefined,
-    checkService: async () => undefined,
-    signal: new AbortController().signal,
-  };
-  const run = async (command: Command): Promise<void> => {
-    found = command;
-  };
-  await buildProgram({ io, version: "0", groups, commands, run }).parseAsync([...words], { from: "user" });
-  return found;
-};
-
 const names = new Set(commands.map((command) => command.path.join(" ")));
 const groupNames = new Set(commands.flatMap((command) => (command.path.length > 1 ? [command.path[0] ?? ""] : [])));
 
@@ -109,7 +85,9 @@ describe.each(pages)("%s", (page) => {
   test("its command lines are commands", async () => {
     for (const line of shellLines(markdown)) {
       const words = wordsOf(line);
-      expect(await meant(words).catch((error: unknown) => String(error)), `holdfast ${line}`).toHaveProperty("path");
+      expect(await meantCommand(words).catch((error: unknown) => String(error)), `holdfast ${line}`).toHaveProperty(
+        "path",
+      );
     }
     for (const line of named(markdown)) {
       const [first = "", second = ""] = wordsOf(line);

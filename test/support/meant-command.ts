@@ -1,0 +1,27 @@
+import { commands, groups } from "@holdfast/cli/commands/commands";
+import type { Command } from "@holdfast/cli/frame/command";
+import { buildProgram } from "@holdfast/cli/frame/program";
+
+/** Which command these words behind `holdfast` mean, by the parser of the command line itself; nothing is run. What it refuses, it throws. */
+export const meantCommand = async (words: readonly string[]): Promise<Command | undefined> => {
+  let found: Command | undefined;
+  const silent = { write: () => undefined, terminal: false, columns: 80 };
+  const io = {
+    stdout: silent,
+    stderr: silent,
+    stdin: async () => "",
+    readFile: async () => new Uint8Array(),
+    env: {},
+    home: "/",
+    user: "ada",
+    now: () => 0,
+    runController: async () => undefined,
+    checkService: async () => undefined,
+    signal: new AbortController().signal,
+  };
+  const run = async (command: Command): Promise<void> => {
+    found = command;
+  };
+  await buildProgram({ io, version: "0", groups, commands, run }).parseAsync([...words], { from: "user" });
+  return found;
+};
