@@ -140,6 +140,9 @@ export const createApiModel = (foreign: string) => {
       for (const known of cuts.values()) if (known.id === id) known.mayGo = true;
       if (forget) forgotten.add(id);
     },
+    /** Storage of a record that no answer ever named, made and taken off the books in between: whose it is is not known. */
+    mayBeLeft: (name: string): boolean =>
+      remaining.size > 0 && ![...volumes.values()].some((known) => known.name === name),
     /** Of one that no answer ever named it is not known whose it is. */
     mayBeForgotten(externalId: string): boolean {
       const id = cuts.get(externalId)?.id;

@@ -354,7 +354,12 @@ const over = async (world: ApiWorld, model: ApiModel): Promise<void> => {
   const kept = [...model.volumes.values()].filter(({ mayRemain }) => mayRemain);
   const keptNames = new Set(kept.map(({ name }) => name));
   const strays = [...stored.values()].filter(
-    ({ id, name }) => id !== foreign && !blockedNames.has(name) && !blockedIds.has(id) && !keptNames.has(name),
+    ({ id, name }) =>
+      id !== foreign &&
+      !blockedNames.has(name) &&
+      !blockedIds.has(id) &&
+      !keptNames.has(name) &&
+      !model.mayBeLeft(name),
   );
   expect(
     strays.map(({ id }) => id),
