@@ -84,12 +84,7 @@ export const attachExhausted = (volume: VolumeRecord, node: string, failure: Fai
   const attachment = volume.attachments[node];
   if (attachment?.state !== "ATTACHING" || volume.intent?.op !== "attach" || volume.intent.node !== node)
     return noChange(volume);
-  const free = pauseAttach(volume, attachment, failure, at, "in doubt");
-  return foldClaims(free, claimsIn(free, node, "ATTACHING"), (v, claim) =>
-    claim.goal === "released"
-      ? giveUpAttach(v, claim.uid, at)
-      : step(v, claim.uid, "attach_unknown", at, retrying(failure, at, blockOf(v, node, failure, claim.blocked, at))),
-  );
+  return triedAgain(pauseAttach(volume, attachment, failure, at, "in doubt"), node, failure, at);
 };
 
 /** No certain answer: the same call again, or its undo when nobody wants it any more. What repeating alone does not help is blocked. */
@@ -98,21 +93,17 @@ export const attachUnknown = (volume: VolumeRecord, node: string, failure: Failu
   if (intent?.op !== "attach" || intent.node !== node) return noChange(volume);
   const marked: VolumeRecord =
     intent.uncertainSince === undefined ? { ...volume, intent: { ...intent, uncertainSince: at.now } } : volume;
-  return foldClaims(marked, claimsIn(marked, node, "ATTACHING"), (v, claim) =>
-    claim.goal === "released"
-      ? giveUpAttach(v, claim.uid, at)
-      : step(v, claim.uid, "attach_unknown", at, retrying(failure, at, blockOf(v, node, failure, claim.blocked, at))),
-  );
+  return triedAgain(marked, node, failure, at);
 };
 
-const blockOf = (
-  volume: VolumeRecord,
-  node: string,
-  failure: Failure,
-  previous: Blocked | undefined,
-  at: Moment,
-): Blocked | undefined =>
-  failure.advice === "block" ? blockedBy("attach", failure, { ...volume, node }, previous, at.now) : undefined;
+/** The same call again for every claim that still waits for it, and the undo of those that nobody wants any more. */
+const triedAgain = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change =>
+  foldClaims(volume, claimsIn(volume, node, "ATTACHING"), (v, claim) => {
+    if (claim.goal === "released") return giveUpAttach(v, claim.uid, at);
+    const blocked =
+      failure.advice === "block" ? blockedBy("attach", failure, { ...v, node }, claim.blocked, at.now) : undefined;
+    return step(v, claim.uid, "attach_unknown", at, retrying(failure, at, blocked));
+  });
 
 /** The claim is not wanted any more and no call is in flight: its undo starts, or others go on with the attach. */
 export const attachAbandoned = (volume: VolumeRecord, uid: string, at: Moment): Change =>

@@ -2,7 +2,7 @@ import { toldOfDetach } from "./attach-pause.ts";
 import { type Change, claimNote, endClaim, noChange, withClaim, withoutKey } from "./change.ts";
 import type { Claim } from "./claim.ts";
 import { type ClaimEvent, claimMachine, holds } from "./claim-machine.ts";
-import { isDoubtful } from "./doubt.ts";
+import { isDoubtful, lateCallMs } from "./doubt.ts";
 import type { Moment } from "./moment.ts";
 import type { Blocked, Failure } from "./outcome.ts";
 import { noAttempts } from "./outcome.ts";
@@ -20,9 +20,6 @@ export const detachIntent = (volume: VolumeRecord, node: string, at: Moment): In
   opId: at.opId,
 });
 
-/** The longest time that any call is given. */
-const lateAttachMs = 5 * 60_000;
-
 /** An attach that is given up without an answer may be the backend's own matter for as long as a call may take. */
 const expectingLate = (
   volume: VolumeRecord,
@@ -31,7 +28,7 @@ const expectingLate = (
 ): Pick<Attachment, "lateAttachUntil"> => {
   const { intent } = volume;
   const inDoubt = intent?.op === "attach" && intent.node === node && isDoubtful(intent, at);
-  return inDoubt || paused?.uncertainSince !== undefined ? { lateAttachUntil: at.now + lateAttachMs } : {};
+  return inDoubt || paused?.uncertainSince !== undefined ? { lateAttachUntil: at.now + lateCallMs } : {};
 };
 
 /** The pair starts to be detached: attachment and, when no other call is in progress, the intent, in one step (I4). */

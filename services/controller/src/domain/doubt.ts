@@ -1,6 +1,9 @@
 import type { Moment } from "./moment.ts";
 import type { Intent, VolumeRecord } from "./volume.ts";
 
+/** The longest time that any call is given: so long one without an answer may still do its work, behind whatever came after it. */
+export const lateCallMs = 5 * 60_000;
+
 /**
  * May an attempt before this one have done its work without our knowing? One whose answer was not certain, or one of a life that
  * ended before it could store an answer: the intent is durable before its call leaves (I4), so an intent of another issuer may have

@@ -1,3 +1,4 @@
+import { lateCallMs } from "./doubt.ts";
 import type { Moment } from "./moment.ts";
 import { type Failure, neverSent, noAttempts, type Outcome } from "./outcome.ts";
 import { failedAttempt, type RetryRule, retryDelay } from "./retry.ts";
@@ -28,10 +29,10 @@ const entering = (record: CutRecord, state: CutState, at: Moment): CutRecord => 
 
 /**
  * A call that cuts and has no answer may arrive behind the delete and cut it anew: it is the backend's own matter then when. So long
- * after one was given up, a delete that is answered is not the last one. The longest time that any call is given.
+ * after one was given up (`lateCallMs`), a delete that is answered is not the last one.
+ *
+ * A life that is over has broken off its calls with its connections: what the plugin had begun by then is all that may come.
  */
-const lateCutMs = 5 * 60_000;
-/** A life that is over has broken off its calls with its connections: what the plugin had begun by then is all that may come. */
 const overLifeMs = 20_000;
 
 const expectingLate = (record: CutRecord, ms: number, at: Moment): CutRecord => ({
@@ -119,7 +120,7 @@ export const cutAttempted = (before: CutRecord, outcome: Outcome<CutAnswer>, at:
   const late = before.state === "DELETING" && before.attempts.count > 0;
   // No answer, or one that came when a delete may have been answered already: it may be there again.
   const inDoubt = outcome.kind === "done" ? late : outcome.kind === "unknown" && !neverSent(outcome.failure);
-  const record: CutRecord = inDoubt ? expectingLate(before, lateCutMs, at) : before;
+  const record: CutRecord = inDoubt ? expectingLate(before, lateCallMs, at) : before;
   if (outcome.kind === "done") return answered(record, outcome.value, at);
   const event = eventOf(record, outcome, at);
   const { failure } = outcome;
@@ -175,7 +176,7 @@ export const cutDeleteWanted = (record: CutRecord, trace: CutRecord["trace"], at
 const deletedOnce = (record: CutRecord, at: Moment): CutChange => {
   if (record.lateUntil === undefined || at.now >= record.lateUntil) return null;
   // Of a wall clock that was set back since: it is waited for from now on.
-  const lateUntil = Math.min(record.lateUntil, at.now + lateCutMs);
+  const lateUntil = Math.min(record.lateUntil, at.now + lateCallMs);
   const message = `it was deleted, and is deleted once more: a call to plugin ${record.plugin} that cuts it had no answer and may still arrive`;
   const lastError = { reason: "CUT_UNANSWERED", message, at: at.now };
   const { blocked: _b, ...rest } = record;

@@ -67,13 +67,17 @@ describe("an attach without an answer, given up", () => {
   const notFound = { kind: "unknown", advice: "check-absence", code: "NOT_FOUND" } as const;
   const stays = Array.from({ length: 60 }, () => notFound);
 
-  it("[I5] may still arrive: NOT_FOUND of its undo and an attachment that is not shown prove nothing for five minutes", async () => {
+  const givenUp = async (): Promise<void> => {
     world.backend.script("publish", { kind: "dropped" });
     world.backend.script("unpublish", ...stays);
     world.backend.setAbsence("yes");
     await world.claim("web", "n1", ["data"]);
     await world.clock.advance(0);
     await world.release("web");
+  };
+
+  it("[I5] may still arrive: NOT_FOUND of its undo and an attachment that is not shown prove nothing for five minutes", async () => {
+    await givenUp();
     await world.pass(4 * minute);
     const { externalId, attachments, claims } = await world.volume("data");
     expect(attachments["n1"]?.state).toBe("DETACHING");
@@ -89,12 +93,7 @@ describe("an attach without an answer, given up", () => {
   });
 
   it("is taken for gone after that, when the backend still does not show it", async () => {
-    world.backend.script("publish", { kind: "dropped" });
-    world.backend.script("unpublish", ...stays);
-    world.backend.setAbsence("yes");
-    await world.claim("web", "n1", ["data"]);
-    await world.clock.advance(0);
-    await world.release("web");
+    await givenUp();
     await world.pass(7 * minute);
     expect(await world.states("web")).toEqual(["RELEASED"]);
     expect((await world.volume("data")).attachments).toEqual({});
