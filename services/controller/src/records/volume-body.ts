@@ -62,28 +62,22 @@ const sharedBy = (capabilities: VolumeRecord["capabilities"] | undefined) => {
   };
 };
 
-const textOf = (defaults: Json): ReadonlyMap<string, string> =>
-  new Map(Object.entries(defaults).map(([key, value]) => [key, JSON.stringify(value)]));
-const volumeTexts = textOf(volumeDefaults);
-
 const empty = (value: object): boolean => {
   for (const _key in value) return false;
   return true;
 };
 
-/** Cheap for the usual ones: only what might be the default is turned into text and compared. */
-const isDefault = (value: unknown, text: string): boolean => {
-  if (typeof value !== "object" || value === null) return JSON.stringify(value) === text;
-  if (text === "{}" || text === "[]") return empty(value);
-  return JSON.stringify(value) === text;
+/** Most of what is the default is that very object, so that nothing is looked into. */
+const isSame = (value: unknown, other: unknown): boolean => {
+  if (value === other) return true;
+  if (typeof value !== "object" || typeof other !== "object" || value === null || other === null) return false;
+  return empty(other) ? empty(value) : JSON.stringify(value) === JSON.stringify(other);
 };
 
-const without = (value: object, defaults: ReadonlyMap<string, string>): Record<string, unknown> => {
-  const kept: Record<string, unknown> = {};
-  for (const [key, field] of Object.entries(value)) {
-    const text = defaults.get(key);
-    if (text === undefined || !isDefault(field, text)) kept[key] = field;
-  }
+/** A copy in which what is the default is undefined: JSON leaves that out. */
+const without = (value: object, defaults: Json): Record<string, unknown> => {
+  const kept: Record<string, unknown> = { ...value };
+  for (const key in defaults) if (isSame(kept[key], defaults[key])) kept[key] = undefined;
   return kept;
 };
 
@@ -96,29 +90,23 @@ const isAlone = ({ namespace, id }: VolumeRecord, { uid, set }: Claim): boolean 
   return set.length === 1 && only?.uid === uid && only.volume === id && only.namespace === namespace;
 };
 
-const claimsBody = (volume: VolumeRecord, defaults: Json): Json => {
-  const texts = textOf(defaults);
-  return mapped(volume.claims, (claim) => {
-    const { uid: _key, set, ...rest } = without(claim, texts);
-    return isAlone(volume, claim) ? rest : { ...rest, set };
+const claimsBody = (volume: VolumeRecord, defaults: Json): Json =>
+  mapped(volume.claims, (claim) => {
+    const body = without(claim, defaults);
+    body["uid"] = undefined;
+    if (isAlone(volume, claim)) body["set"] = undefined;
+    return body;
   });
-};
 
-const attachmentsBody = (volume: VolumeRecord, defaults: Json): Json => {
-  const texts = textOf(defaults);
-  return mapped(volume.attachments, (attachment) => {
-    const { node: _key, ...rest } = without(attachment, texts);
-    return rest;
-  });
-};
+const attachmentsBody = (volume: VolumeRecord, defaults: Json): Json =>
+  mapped(volume.attachments, (attachment) => ({ ...without(attachment, defaults), node: undefined }));
 
 export const writeVolumeBody = (volume: VolumeRecord): string => {
   const shared = sharedBy(volume.capabilities);
-  return JSON.stringify({
-    ...without(volume, volumeTexts),
-    ...(empty(volume.claims) ? {} : { claims: claimsBody(volume, shared.claim) }),
-    ...(empty(volume.attachments) ? {} : { attachments: attachmentsBody(volume, shared.attachment) }),
-  });
+  const body = without(volume, volumeDefaults);
+  if (!empty(volume.claims)) body["claims"] = claimsBody(volume, shared.claim);
+  if (!empty(volume.attachments)) body["attachments"] = attachmentsBody(volume, shared.attachment);
+  return JSON.stringify(body);
 };
 
 /** Of the very text that `writeVolumeBody` made, or of one with every field in it. */
