@@ -2,7 +2,7 @@
  * The controller plugins by name, wherever they run: what is known of each, and one file for each family of calls. What a call
  * proves comes back as an outcome.
  */
-import { type Capability, standingOf } from "@holdfast/csi/capabilities";
+import { type Capability, type PluginFacts, standingOf } from "@holdfast/csi/capabilities";
 import { createRefusedCredentials } from "@holdfast/csi/refused-credentials";
 import { type Clock, systemClock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
@@ -54,18 +54,30 @@ export const createControllerPlugins = (
 
   const remembered: (plugin: string) => Capabilities = options.remembered ?? (() => ({}));
 
+  /** Facts are told once a connection and asked for at every step: of those that leave nothing open it is worked out once. */
+  const complete = new WeakMap<PluginFacts, Standings>();
+  const standingsOf = (plugin: string, known: PluginFacts | undefined): Standings => {
+    const found = known === undefined ? undefined : complete.get(known);
+    if (found !== undefined) return found;
+    const before = remembered(plugin);
+    let open = false;
+    const made = standings((capability) => {
+      const told = known === undefined ? "unknown" : standingOf(known, capability);
+      if (told !== "unknown") return told;
+      open = true;
+      // What this version told when it last ran; a failed question takes nothing away.
+      return before[capability] ?? "unknown";
+    });
+    if (known !== undefined && !open) complete.set(known, made);
+    return made;
+  };
+
   const facts = (plugin: string): ControllerPluginFacts => {
     const current = instances.current(plugin)?.facts;
     const absent = current === undefined ? instances.absent(plugin) : { facts: current, why: "" };
     const known = absent.facts;
     // A plugin whose node half says that it has no controller half needs none.
     if (known === undefined && announcedByNodes(plugin) === "no") return headless(plugin);
-    const before = remembered(plugin);
-    const standing = (capability: Capability): Tri => {
-      const told = known === undefined ? "unknown" : standingOf(known, capability);
-      // What this version told when it last ran; a failed question takes nothing away.
-      return told === "unknown" ? (before[capability] ?? "unknown") : told;
-    };
     const callsHeld = current === undefined ? undefined : guide.held(plugin);
     return {
       ready: current !== undefined,
@@ -73,7 +85,7 @@ export const createControllerPlugins = (
       version: known?.version ?? "",
       ...(callsHeld === undefined ? {} : { callsHeld }),
       assumedExpansion: (options.profiles?.of(plugin) ?? defaultProfile).assumedExpansion,
-      ...standings(standing),
+      ...standingsOf(plugin, known),
     };
   };
 
@@ -111,9 +123,9 @@ const awayBecause = (plugin: string, why: string | undefined): string =>
     ? `no instance of the controller half of plugin ${plugin} was seen yet; start it beside the controller or on a node`
     : `no controller half of plugin ${plugin} can be called: ${why}`;
 
-const standings = (
-  standing: (capability: Capability) => Tri,
-): Omit<ControllerPluginFacts, "ready" | "reason" | "version" | "callsHeld" | "assumedExpansion"> => ({
+type Standings = Omit<ControllerPluginFacts, "ready" | "reason" | "version" | "callsHeld" | "assumedExpansion">;
+
+const standings = (standing: (capability: Capability) => Tri): Standings => ({
   controllerService: standing("plugin:CONTROLLER_SERVICE"),
   createsVolumes: standing("controller:CREATE_DELETE_VOLUME"),
   attaches: standing("controller:PUBLISH_UNPUBLISH_VOLUME"),
