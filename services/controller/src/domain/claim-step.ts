@@ -71,6 +71,7 @@ const leave = (volume: VolumeRecord, claim: Claim, at: Moment): Change => {
 
 /** A claim that moved on starts its next effect with a fresh count and no block. */
 export const clean = (claim: Claim): Claim => {
+  if (claim.blocked === undefined) return { ...claim, attempts: noAttempts };
   const { blocked: _b, ...rest } = claim;
   return { ...rest, attempts: noAttempts };
 };

@@ -148,19 +148,20 @@ const grantSteps = (volume: VolumeRecord): readonly Owed[] =>
  * the pause after a failed attempt is over: what it failed for (a node, a plugin, the store) has just come back.
  */
 export const planSteps = (volume: VolumeRecord, now: number, hurry = false): StepPlan => {
-  const owed = [
-    ...volumeSteps(volume, now, hurry),
-    ...Object.values(volume.claims).flatMap((claim) => claimSteps(volume, claim, now, hurry)),
-    ...attachmentSteps(volume, now, hurry),
-    ...sizeSteps(volume, now, hurry),
-    ...growthSteps(volume, now, hurry),
-    ...grantSteps(volume),
-  ];
-  const later = owed.filter((o) => o.at > now).map((o) => o.at);
-  return {
-    ready: owed.filter((o) => o.at <= now).map((o) => o.step),
-    next: later.length === 0 ? undefined : Math.min(...later),
+  const ready: Step[] = [];
+  let next: number | undefined;
+  const take = (owed: readonly Owed[]): void => {
+    for (const { step, at } of owed)
+      if (at <= now) ready.push(step);
+      else next = Math.min(next ?? at, at);
   };
+  take(volumeSteps(volume, now, hurry));
+  for (const claim of Object.values(volume.claims)) take(claimSteps(volume, claim, now, hurry));
+  take(attachmentSteps(volume, now, hurry));
+  take(sizeSteps(volume, now, hurry));
+  take(growthSteps(volume, now, hurry));
+  take(grantSteps(volume));
+  return { ready, next };
 };
 
 /** Nothing is owed: the record needs no attention until somebody asks for something. */

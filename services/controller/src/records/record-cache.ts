@@ -23,9 +23,12 @@ const workloadsOf = ({ namespace, claims }: VolumeRecord): ReadonlySet<string> =
 export const createRecordCache = (limit = 2048): RecordCache => {
   const entries = new Map<string, Entry>();
   const byWorkload = new Map<string, Set<string>>();
+  /** The last of the entries: it is asked for many times in a row. */
+  let newest = "";
 
   const enter = (key: string, entry: Entry): void => {
     entries.set(key, entry);
+    newest = key;
     for (const workload of workloadsOf(entry.volume)) {
       const keys = byWorkload.get(workload);
       if (keys === undefined) byWorkload.set(workload, new Set([key]));
@@ -48,9 +51,10 @@ export const createRecordCache = (limit = 2048): RecordCache => {
   return {
     get(key) {
       const entry = entries.get(key);
-      if (entry === undefined) return undefined;
+      if (entry === undefined || key === newest) return entry;
       entries.delete(key);
       entries.set(key, entry);
+      newest = key;
       return entry;
     },
     keep(key, entry) {
