@@ -3,7 +3,8 @@ import {
   type Attributes,
   type Context,
   context,
-  isSpanContextValid,
+  INVALID_SPANID,
+  INVALID_TRACEID,
   type Link,
   type Span,
   type SpanContext,
@@ -52,7 +53,7 @@ export function createTracing(tracerName: string): Tracing {
         ...(links.length === 0 ? {} : { links: links.flatMap(linkOf) }),
       };
       const span = tracer.startSpan(name, options, within);
-      if (!isSpanContextValid(span.spanContext())) return await fn(span);
+      if (!isNamed(span.spanContext())) return await fn(span);
       try {
         return await context.with(trace.setSpan(within, span), fn, undefined, span);
       } catch (error) {
@@ -66,7 +67,7 @@ export function createTracing(tracerName: string): Tracing {
     },
     currentTraceparent() {
       const active = trace.getSpanContext(context.active());
-      return active === undefined || !isSpanContextValid(active) ? undefined : formatTraceparent(active);
+      return active === undefined || !isNamed(active) ? undefined : formatTraceparent(active);
     },
   };
 }
@@ -82,7 +83,12 @@ export function parseTraceparent(text: string): SpanContext | undefined {
   if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
   if (text.startsWith("00") && rest !== undefined) return undefined;
   const parsed: SpanContext = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
-  return isSpanContextValid(parsed) ? parsed : undefined;
+  return isNamed(parsed) ? parsed : undefined;
+}
+
+/** Ids of the right form were made by a tracer or came through a parser: only those of no span are left to tell. */
+function isNamed({ traceId, spanId }: SpanContext): boolean {
+  return traceId !== INVALID_TRACEID && spanId !== INVALID_SPANID;
 }
 
 function contextOf(parent: string | undefined): Context {

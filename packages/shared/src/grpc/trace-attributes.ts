@@ -1,12 +1,5 @@
 /** What the spans of both sides have in common. */
-import {
-  type Attributes,
-  type Context,
-  context,
-  isSpanContextValid,
-  type Span,
-  SpanStatusCode,
-} from "@opentelemetry/api";
+import { type Attributes, type Context, context, INVALID_TRACEID, type Span, SpanStatusCode } from "@opentelemetry/api";
 import { Status } from "nice-grpc-common";
 import { cutToBytes, statusOf } from "../errors/grpc-status.ts";
 import { isHoldfastError } from "../errors/holdfast-error.ts";
@@ -29,7 +22,7 @@ export function createMethodAttributes(): (path: string) => { readonly name: str
 
 /** Without an SDK spans are empty: then the call needs no context of its own. */
 export function isTraced(span: Span): boolean {
-  return isSpanContextValid(span.spanContext());
+  return span.spanContext().traceId !== INVALID_TRACEID;
 }
 
 export function endSpan(span: Span, error?: unknown): void {
