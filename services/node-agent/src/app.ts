@@ -161,6 +161,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
 
     const { volumes, stats, watch, upkeep } = createVolumeParts({
       config,
+      orphansAtStart: recovered.orphans.length > 0,
       metrics,
       children: createKillableChildren({ clock: systemClock, deadlineMs: config.childTimeout }),
       clock: systemClock,

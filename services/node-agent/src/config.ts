@@ -29,8 +29,8 @@ const paths = {
   rootDir: (() => {
     const base = pathSetting({
       env: "HOLDFAST_ROOT_DIR",
-      doc: `Directory under which volumes are staged and published; at most ${maxRootBytes} bytes, changeable by root alone.`,
-      default: "/var/lib/holdfast/mounts",
+      doc: `Directory under which volumes are staged and published, best on a tmpfs; at most ${maxRootBytes} bytes, changeable by root alone.`,
+      default: "/run/holdfast/mounts",
     });
     const parse: typeof base.parse = (text) => {
       const parsed = base.parse(text);

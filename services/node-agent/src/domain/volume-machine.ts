@@ -188,6 +188,17 @@ const withDead = (volume: VolumeState, entry: DeadEpoch): readonly DeadEpoch[] =
 const aboveFloor = (dead: readonly DeadEpoch[], floor: Epoch) =>
   dead.filter((it) => it.late || compareEpochs(it.epoch, floor) > 0);
 
+/** What the stage shows, learned after it was known to be done, or before it is undone. */
+export const stageShows = (volume: VolumeState, seen: Pick<StageState, "shown" | "marks" | "before">): VolumeState => ({
+  ...volume,
+  stage: {
+    ...volume.stage,
+    shown: seen.shown,
+    marks: joinMarks(volume.stage.marks, seen.marks),
+    before: joinIds(volume.stage.before, seen.before),
+  },
+});
+
 const joinIds = (a: readonly number[], b: readonly number[]) => [...new Set([...a, ...b])];
 
 const joinMarks = (a: readonly MountMark[], b: readonly MountMark[]): readonly MountMark[] => {

@@ -90,7 +90,12 @@ export function createModelAgent(deadMounts: "restage" | "report" = "restage"): 
       crashed = new Promise((resolve) => {
         end = resolve;
       });
-      await recoverVolumes({ ledger, mounts: host.mounts, paths: modelPaths, bootId: `boot-${boot}` });
+      const { orphans } = await recoverVolumes({
+        ledger,
+        mounts: host.mounts,
+        paths: modelPaths,
+        bootId: `boot-${boot}`,
+      });
       if (ledger.agent().nodeEpoch !== nodeEpoch) {
         await ledger.commitAgent({ type: "node-epoch", nodeEpoch, clusterUid: "cluster" });
       }
@@ -117,6 +122,7 @@ export function createModelAgent(deadMounts: "restage" | "report" = "restage"): 
         quarantined: () => quarantined,
         secure: createSecureMount({ ...host, forced: defaultForcedOptions }),
         allowedOptions: defaultAllowedOptions,
+        orphansAtStart: orphans.length > 0,
         deadMounts: watch,
         signal: new AbortController().signal,
       });

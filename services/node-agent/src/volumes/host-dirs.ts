@@ -8,10 +8,10 @@
  * Looking and making are synchronous on purpose: these are directories of root on the agent's own file system, microseconds
  * each, and a turn through the thread pool for every one of them costs a claim milliseconds. Nothing that may be mounted is
  * touched so: mkdir(2) and rmdir(2) of a mount point answer EEXIST and EBUSY without asking what is mounted. Removing what
- * is there now and then waits milliseconds for the disk, which is for the thread pool.
+ * is there now and then waits milliseconds for the disk, which is for the thread pool; on a tmpfs it waits for nothing.
  */
 import { closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync, rmdirSync } from "node:fs";
-import { lstat, mkdir, readFile, rmdir, stat, unlink } from "node:fs/promises";
+import { lstat, mkdir, readFile, rmdir, stat, statfs, unlink } from "node:fs/promises";
 import path from "node:path";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
@@ -20,6 +20,9 @@ import type { HostDirs } from "../ports.ts";
 /** Linux; Node has no name for it. Opens a place without opening what is there. */
 const pathOnly = 0o10000000;
 const flags = pathOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+
+/** TMPFS_MAGIC of linux/magic.h. */
+const tmpfsMagic = 0x01021994;
 
 const directoryMode = 0o711;
 const targetMode = 0o000;
@@ -35,6 +38,7 @@ export interface HostDirsOptions {
 export async function openHostDirs({ root, log, alsoTrusted }: HostDirsOptions): Promise<HostDirs> {
   const owners = [0, ...alsoTrusted];
   await mkdir(root, { recursive: true, mode: directoryMode });
+  const inMemory = (await statfs(root)).type === tmpfsMagic;
   const held = new Map<string, HeldDirectory>();
   for (const name of ["staging", "publish"]) {
     const at = path.join(root, name);
@@ -130,7 +134,7 @@ export async function openHostDirs({ root, log, alsoTrusted }: HostDirsOptions):
         });
       }
     },
-    removeDirectory: (at) => removeBelow(at, rmdir), // H3
+    removeDirectory: (at) => removeBelow(at, inMemory ? async (entry) => rmdirSync(entry) : rmdir), // H3
     deviceNumber: numberOf,
     async deviceReadOnly(name) {
       const number = await numberOf(name);

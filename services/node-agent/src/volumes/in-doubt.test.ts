@@ -71,3 +71,61 @@ test("[I6] what the kernel showed before a reboot is forgotten in every later li
   agent.host.addMount("/srv", "9:1", "/ext-1");
   expect(await agent.volumes().release(releaseOrder("a", 5), anyCaller)).toMatchObject({ kind: "released" });
 });
+
+test("[I2] a mount in the way keeps a permit waiting without any call, time after time, and not for longer than it is there", async () => {
+  const agent = await startModelAgent();
+  agent.host.addMount(paths.target("stranger"), "9:7", "/elsewhere");
+  for (let push = 0; push < 2; push += 1)
+    expect(await agent.volumes().publish(permitOrder("a", 5), anyCaller)).toMatchObject({
+      kind: "uncertain",
+      halt: { reason: "ORPHAN_MOUNT" },
+    });
+  agent.crash();
+  await agent.start();
+  expect(await agent.volumes().publish(permitOrder("a", 5), anyCaller)).toMatchObject({ kind: "uncertain" });
+  expect(agent.host.calls).toEqual([]);
+  agent.host.unmount(paths.target("stranger"));
+  expect(await agent.volumes().publish(permitOrder("a", 5), anyCaller)).toMatchObject({ kind: "published" });
+  expect(agent.host.calls).toEqual(["NodeStageVolume done", "NodePublishVolume done"]);
+});
+
+test("[I5] what is at a claim's own target before anything was called is undone, although Stage is refused for good", async () => {
+  const agent = await startModelAgent();
+  agent.host.addMount(paths.target("a"), "9:7", "/elsewhere");
+  agent.host.fates.push("refused");
+  expect(await agent.volumes().publish(permitOrder("a", 5), anyCaller)).toMatchObject({ kind: "not-mounted" });
+  expect(agent.host.calls).toEqual(["NodeStageVolume refused", "NodeUnpublishVolume done"]);
+  expect(agent.host.mountedPaths()).toEqual([]);
+});
+
+test("[I2] the agent ends during Publish, before what the stage shows was recorded: another process that holds it is still found", async () => {
+  const agent = await startModelAgent();
+  agent.host.fates.push("done", "crash-before");
+  await Promise.race([agent.volumes().publish(permitOrder("a", 5, single), anyCaller), agent.crashed()]);
+  await agent.start();
+  const [staged] = (await agent.host.mounts.look(false)).under(paths.staging);
+  if (staged === undefined) throw new Error("nothing is staged");
+  agent.host.addForeign({ ...staged, id: 900, path: "/copy" }, 77);
+  expect(await agent.volumes().release(releaseOrder("a", 5), anyCaller)).toMatchObject({
+    kind: "pending",
+    halt: { reason: "MOUNT_HELD" },
+  });
+});
+
+test("a plugin that goes away between Stage and Publish is asked to stage again, as nobody has looked at what it had staged", async () => {
+  const agent = await startModelAgent();
+  const { get } = agent.host.plugins;
+  let away = true;
+  Object.assign(agent.host.plugins, {
+    get: (name: string) => (away && agent.host.calls.length === 1 ? undefined : get(name)),
+  });
+  expect(await agent.volumes().publish(permitOrder("a", 5, single), anyCaller)).toMatchObject({
+    kind: "uncertain",
+    halt: { reason: "PLUGIN_NOT_READY" },
+  });
+  expect(agent.ledger().volume(volumeRef.volumeUid)?.stage.phase).toBe("unsure");
+  away = false;
+  expect(await agent.volumes().publish(permitOrder("a", 5, single), anyCaller)).toMatchObject({ kind: "published" });
+  expect(agent.host.calls).toEqual(["NodeStageVolume done", "NodeStageVolume done", "NodePublishVolume done"]);
+  expect(agent.ledger().volume(volumeRef.volumeUid)?.stage).toMatchObject({ phase: "staged", marks: [{}] });
+});

@@ -7,6 +7,7 @@ import type { MountMark } from "../domain/types.ts";
 import type { Failpoint } from "../failpoints.ts";
 import type { CallFailure, HostDirs, MountOrder, MountTable, NodePlugin, PermitContents } from "../ports.ts";
 import { callHalt, failureOf, notSeenHalt } from "./halts.ts";
+import { type Found, isFound, type PlaceCheck } from "./place-check.ts";
 import type { Secured, SecureMount } from "./secure-mount.ts";
 import type { VolumeRun } from "./volume-run.ts";
 
@@ -20,7 +21,9 @@ export interface StepTools {
   readonly signal: AbortSignal;
   readonly secure: SecureMount;
   /** The mounts as they were before the first call for this volume, if this process saw them. */
-  readonly firstView: MountView | undefined;
+  readonly firstView: () => MountView | undefined;
+  /** Owed before the first call for a permit. */
+  readonly place: PlaceCheck | undefined;
   /** Told when the plugin refused for certain, with its own words, which the journal does not keep. */
   readonly onRefused: (failure: CallFailure) => void;
   /** Told why a publication that the plugin made is not good enough. */
@@ -32,9 +35,23 @@ export type StepEnd = Promise<Halt | undefined>;
 
 export async function stageStep(run: VolumeRun, claimUid: string, contents: PermitContents, tools: StepTools): StepEnd {
   const { plugin, dirs, failpoint, mounts, signal } = tools;
-  const clear = run.volume().stage.phase === "unstaged";
+  let clear = run.volume().stage.phase === "unstaged";
   failpoint("agent.stage.before-journal");
-  await run.commit({ type: "stage-intent" }); // I4
+  const written = run.commit({ type: "stage-intent" }); // I4
+  if (tools.place?.owed()) {
+    const found = await foundInPlace(tools, tools.place, written);
+    if (!isFound(found)) {
+      if (run.volume().stage.phase === "staging") run.note({ type: "stage-refused" });
+      return found;
+    }
+    if (found.stage) run.see({ type: "stage-unknown" });
+    if (found.target) {
+      await run.commit({ type: "publish-intent", claimUid });
+      run.see({ type: "publish-unknown", claimUid });
+    }
+    clear &&= !found.stage;
+  }
+  await written;
   failpoint("agent.stage.after-journal");
   const order = orderOf(run, claimUid, contents);
   // What is mounted there shows the volume's own owner and mode, and to look at it may take for ever: only the plugin may.
@@ -45,10 +62,7 @@ export async function stageStep(run: VolumeRun, claimUid: string, contents: Perm
   const result = await plugin.stage(order, signal);
   failpoint("agent.stage.after-call");
   if (result.kind === "done") {
-    const view = await mounts.look(false);
-    const marks = marksUnder(view, [order.stagingPath]);
-    const shown = view.under(order.stagingPath).map((line) => line.id);
-    run.note({ type: "staged", shown, marks, before: idsBefore(run, tools, view, marks) });
+    run.staged();
     return undefined;
   }
   const phase = run.volume().stage.phase;
@@ -65,7 +79,17 @@ export async function publishStep(
 ): StepEnd {
   const { plugin, dirs, failpoint, mounts, signal } = tools;
   failpoint("agent.publish.before-journal");
-  await run.commit({ type: "publish-intent", claimUid }); // I4
+  const written = run.commit({ type: "publish-intent", claimUid }); // I4
+  if (tools.place?.owed()) {
+    const found = await foundInPlace(tools, tools.place, written);
+    if (!isFound(found)) {
+      if (run.volume().claims[claimUid]?.phase === "publishing") run.note({ type: "publish-refused", claimUid });
+      return found;
+    }
+    if (found.target) run.see({ type: "publish-unknown", claimUid });
+  }
+  if (run.stageUnseen()) await seeStage(run, tools, written);
+  await written;
   failpoint("agent.publish.after-journal");
   const order = orderOf(run, claimUid, contents);
   const { target } = order.facts;
@@ -103,6 +127,23 @@ export async function publishStep(
   return refusedOrHalt(run, claimUid, result, tools);
 }
 
+/** A look while an intent is on its way to the disk: neither waits for the other, and the call that follows waits for both. */
+async function lookBeside(mounts: MountTable, written: Promise<void>): Promise<MountView> {
+  const [view] = await Promise.all([mounts.look(false), written]);
+  return view;
+}
+
+const foundInPlace = async ({ mounts }: StepTools, place: PlaceCheck, written: Promise<void>): Promise<Halt | Found> =>
+  place.judge(await lookBeside(mounts, written));
+
+async function seeStage(run: VolumeRun, tools: StepTools, written: Promise<void>): Promise<void> {
+  const view = await lookBeside(tools.mounts, written);
+  const { path } = run.volume().stage;
+  const marks = marksUnder(view, [path]);
+  const shown = view.under(path).map((line) => line.id);
+  run.stageSeen({ shown, marks, before: idsBefore(run, tools.firstView(), view, marks) });
+}
+
 /** The journal says published: is it there? */
 export async function verifyStep(run: VolumeRun, claimUid: string, mounts: MountTable): Promise<MountLine | undefined> {
   const target = run.volume().claims[claimUid]?.facts.target ?? "";
@@ -125,15 +166,21 @@ function publishedRecord(
   const { stage, claims } = run.volume();
   const target = claims[claimUid]?.facts.target ?? line.path;
   const marks = marksUnder(view, stage.needed ? [stage.path, target] : [target]);
-  return { type: "published", claimUid, mountId: line.id, marks, before: idsBefore(run, tools, view, marks) };
+  const before = idsBefore(run, tools.firstView(), view, marks);
+  return { type: "published", claimUid, mountId: line.id, marks, before };
 }
 
 /** Which of the mounts with these marks are not ours: they were there first. */
-function idsBefore(run: VolumeRun, tools: StepTools, now: MountView, marks: readonly MountMark[]): readonly number[] {
+export function idsBefore(
+  run: VolumeRun,
+  firstView: MountView | undefined,
+  now: MountView,
+  marks: readonly MountMark[],
+): readonly number[] {
   const ours = ownPaths(run);
   // A restart between the first call and its answer loses the first view; what lies outside of our paths now was not
   // made by a plugin that was given our paths.
-  const view = tools.firstView ?? now;
+  const view = firstView ?? now;
   return view
     .sharing(marks)
     .filter((line) => !ours.some((path) => isUnder(line.path, path)))

@@ -1,12 +1,13 @@
 /** The steps towards nothing: unpublish, unstage after the last, look, and only then the proof. */
 import { hostRules } from "../domain/access.ts";
 import type { Epoch } from "../domain/epoch.ts";
-import { leftovers, type MountView } from "../domain/mounts.ts";
+import { leftovers, type MountView, marksUnder } from "../domain/mounts.ts";
 import { isLast } from "../domain/next-step.ts";
 import type { VolumePaths } from "../domain/paths.ts";
+import type { MountMark } from "../domain/types.ts";
 import type { MountTable, NodePlugin, UndoCause } from "../ports.ts";
 import { callHalt, leftoverHalt, orphanHalt, stillMountedHalt } from "./halts.ts";
-import type { StepEnd, StepTools } from "./mount-steps.ts";
+import { idsBefore, type StepEnd, type StepTools } from "./mount-steps.ts";
 import type { VolumeRun } from "./volume-run.ts";
 
 type UndoTools = Pick<StepTools, "dirs" | "failpoint" | "mounts" | "signal"> & {
@@ -44,8 +45,11 @@ export async function unpublishStep(run: VolumeRun, claimUid: string, tools: Und
 export async function unstageStep(run: VolumeRun, volumePaths: VolumePaths, tools: UndoTools): StepEnd {
   const { plugin, failpoint, mounts, signal, cause } = tools;
   // "NodeUnstageVolume comes after every NodeUnpublishVolume": those of a lost journal too.
-  const [stray] = (await viewOf(run, mounts, false)).under(volumePaths.publish);
+  const staged = await viewOf(run, mounts, false);
+  const [stray] = staged.under(volumePaths.publish);
   if (stray !== undefined) return orphanHalt(run.volume().ref, stray.path);
+  const marks = marksUnder(staged, [run.volume().stage.path]);
+  run.stageMarks({ marks, before: idsBefore(run, undefined, staged, marks.filter(isNewTo(run))) });
   failpoint("agent.unstage.before-journal");
   await run.commit({ type: "unstage-intent" }); // I4
   failpoint("agent.unstage.after-journal");
@@ -121,6 +125,12 @@ function waitingForStage(run: VolumeRun, claimUid: string) {
 /** One look serves all that follows it, as long as no call came in between. */
 async function viewOf(run: VolumeRun, mounts: MountTable, everywhere: boolean): Promise<MountView> {
   return run.freshView(everywhere) ?? (await mounts.look(everywhere));
+}
+
+/** What was there first of a mark that is known was told when it was learned. */
+function isNewTo(run: VolumeRun) {
+  const { marks } = run.volume().stage;
+  return (mark: MountMark): boolean => !marks.some(({ device, root }) => device === mark.device && root === mark.root);
 }
 
 /** By the modes of whoever holds it; marks are looked for on the whole host only for these. */

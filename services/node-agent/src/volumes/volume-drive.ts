@@ -1,7 +1,7 @@
 /** Takes a claim step by step to where it should be, until it is there or cannot go on now. */
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Halt } from "../domain/answer-types.ts";
-import type { MountLine, MountView } from "../domain/mounts.ts";
+import type { MountLine } from "../domain/mounts.ts";
 import { nextStep, type Step } from "../domain/next-step.ts";
 import type { MountFailure } from "../domain/types.ts";
 import type { Failpoint } from "../failpoints.ts";
@@ -33,7 +33,7 @@ export interface VolumeDrive {
     run: VolumeRun,
     claimUid: string,
     contents: PermitContents,
-    firstView: MountView | undefined,
+    first: Pick<StepTools, "firstView" | "place">,
     context: ReleaseContext,
   ): Promise<MountEnd>;
   /** Undefined: released. */
@@ -47,7 +47,9 @@ export function createVolumeDrive(options: VolumeDriveOptions): VolumeDrive {
   const { plugins, mounts, dirs, failpoint, signal, secure, deadMounts } = options;
 
   type Way = { readonly claimUid: string; readonly context: ReleaseContext; readonly forward: Forward | undefined };
-  type Forward = Pick<StepTools, "firstView" | "onRefused" | "onInsecure"> & { readonly contents: PermitContents };
+  type Forward = Pick<StepTools, "firstView" | "place" | "onRefused" | "onInsecure"> & {
+    readonly contents: PermitContents;
+  };
 
   const withPlugin = (run: VolumeRun, act: (plugin: NodePlugin) => Promise<Halt | undefined>) => {
     const { ref } = run.volume();
@@ -90,7 +92,7 @@ export function createVolumeDrive(options: VolumeDriveOptions): VolumeDrive {
   };
 
   return {
-    async mount(run, claimUid, contents, firstView, context) {
+    async mount(run, claimUid, contents, first, context) {
       let failure: MountFailure | undefined = run.volume().claims[claimUid]?.failure;
       let words = "";
       const onRefused: StepTools["onRefused"] = (it) => {
@@ -101,7 +103,7 @@ export function createVolumeDrive(options: VolumeDriveOptions): VolumeDrive {
       };
       const dead = await deadMounts.clear(run.volume());
       if (dead !== undefined) return { kind: "halted", halt: dead };
-      const way: Way = { claimUid, context, forward: { contents, firstView, onRefused, onInsecure } };
+      const way: Way = { claimUid, context, forward: { contents, ...first, onRefused, onInsecure } };
       for (let count = 0; count < maxSteps; count += 1) {
         const claim = run.volume().claims[claimUid];
         if (claim === undefined && failure !== undefined) {

@@ -12,7 +12,7 @@ import type { ExpandResult, Halt, Inventory, PublishResult, ReleaseResult } from
 import { compareEpochs, type Epoch, showEpoch, zeroEpoch } from "../domain/epoch.ts";
 import { judgePermit, judgeRelease, type Standing } from "../domain/judge-order.ts";
 import { type MountView, strays } from "../domain/mounts.ts";
-import type { HostPaths, VolumePaths } from "../domain/paths.ts";
+import type { HostPaths } from "../domain/paths.ts";
 import type { HeldClaim, PermitFacts, VolumeRef } from "../domain/types.ts";
 import type { ExpandOrder } from "../domain/volume-figures.ts";
 import { isAtRest } from "../domain/volume-machine.ts";
@@ -30,7 +30,8 @@ import type {
 import { changedHalt, endWords, journalDamaged, journalFull, orphanHalt, pluginAwayHalt } from "./halts.ts";
 import { takeInventory } from "./inventory.ts";
 import { createLostMounts } from "./lost-mounts.ts";
-import { adoptedFacts, adoptedRecord, factsOf, namesOf, storageOf, targetsOf } from "./order-facts.ts";
+import { adoptedFacts, adoptedRecord, factsOf, namesOf, storageOf } from "./order-facts.ts";
+import { createPlaceCheck, isFound, nothingFound, type PlaceCheck } from "./place-check.ts";
 import { heldByOther, publishAnswer } from "./publish-answer.ts";
 import { optionFailure, type SecureMount } from "./secure-mount.ts";
 import { createVolumeDrive } from "./volume-drive.ts";
@@ -52,6 +53,8 @@ export interface VolumeManagerOptions {
   readonly deadMounts: DeadMounts;
   /** Names of the mount options that may be asked for. */
   readonly allowedOptions: readonly string[];
+  /** Mounts that nothing explains were there at the start: no permit is journalled before its place is known to be free. */
+  readonly orphansAtStart: boolean;
   /** The agent's life: aborted when calls to plugins have to be given up. */
   readonly signal: AbortSignal;
 }
@@ -119,11 +122,12 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
 
   const publishInLane = async (order: PermitOrder, caller: AbortSignal): Promise<PublishResult> => {
     const { ref, claim, contents } = order;
-    const volumePaths = paths.of(ref.plugin, ref.externalId);
-    const facts = factsOf(order, volumePaths, hash);
+    const facts = factsOf(order, paths.of(ref.plugin, ref.externalId), hash);
     const other = holders.get(storageOf(ref));
     if (other !== undefined && other !== ref.volumeUid) return heldByOther(ledger.volume(other), ref); // M4
     const judged = judgePermit(standing(ref), facts, claim.oldestLiveEpoch);
+    const run = createVolumeRun(ledger, ledger.volume(ref.volumeUid));
+    const place = placeOf(ref, facts);
     switch (judged.kind) {
       case "refused":
         return judged;
@@ -131,51 +135,45 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
         return { ...judged, message: endWords(ref, judged.failure), epoch: facts.epoch };
       case "changed":
         return { kind: "uncertain", halt: changedHalt(ref, facts) };
-      case "repeat": {
-        const run = createVolumeRun(ledger, ledger.volume(ref.volumeUid));
-        return guarded(run, () => mountAndAnswer(run, facts, contents, caller));
-      }
+      case "repeat":
+        return guarded(run, () => mountAndAnswer(run, facts, contents, caller, place));
       case "new": {
-        const run = createVolumeRun(ledger, ledger.volume(ref.volumeUid));
-        const halt = await takePermit(run, ref, facts, judged.floor, volumePaths);
-        if (halt !== undefined) return { kind: "uncertain", halt };
         const failure = optionFailure(order, options.allowedOptions, log);
+        const atOnce = failure !== undefined || options.orphansAtStart;
+        const halt = await takePermit(run, ref, facts, judged.floor, atOnce ? place : undefined);
+        if (halt !== undefined) return { kind: "uncertain", halt };
         if (failure !== undefined) run.note({ type: "release-intent", claimUid: claim.claimUid, failure });
-        return guarded(run, () => mountAndAnswer(run, facts, contents, caller));
+        return guarded(run, () => mountAndAnswer(run, facts, contents, caller, place));
       }
     }
   };
 
-  /** Before anything is journalled: can it be done at all, and does anything stand in its place? */
+  const placeOf = (ref: VolumeRef, facts: PermitFacts): PlaceCheck =>
+    createPlaceCheck({ ref, facts, paths, volume: ledger.volume(ref.volumeUid), firstViews });
+
+  /** Can it be done at all? `place`: what is there is looked at now, and not beside the intent of the first call. */
   const takePermit = async (
     run: VolumeRun,
     ref: VolumeRef,
     facts: PermitFacts,
     floor: Epoch,
-    volumePaths: VolumePaths,
+    place: PlaceCheck | undefined,
   ): Promise<Halt | undefined> => {
     const full = ledger.fullBecause();
     if (full !== undefined) throw journalFull(full);
     const stages = plugins.get(ref.plugin)?.stages();
     if (stages === undefined) return pluginAwayHalt(ref, "its plugin is not there");
     if (stages === "unknown") return pluginAwayHalt(ref, "its plugin has not said yet whether it stages volumes");
-    const view = await mounts.look(false);
-    const known = ledger.volume(ref.volumeUid);
-    const [stray] = strays(view, volumePaths, [facts.target, ...targetsOf(known)]);
-    if (stray !== undefined) return orphanHalt(ref, stray.path);
-    if (known === undefined || isAtRest(known)) firstViews.set(ref.volumeUid, view);
+    const found = place === undefined ? nothingFound : place.judge(await mounts.look(false));
+    if (!isFound(found)) return found;
     holders.set(storageOf(ref), ref.volumeUid);
-    const found = {
-      stage: view.under(volumePaths.staging).length > 0,
-      target: view.under(facts.target).length > 0,
-    };
     run.note({
       type: "permit",
       ref,
       facts,
       floor,
       stageNeeded: stages === "yes",
-      stagePath: volumePaths.staging,
+      stagePath: paths.of(ref.plugin, ref.externalId).staging,
       found,
     });
     return undefined;
@@ -186,6 +184,7 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
     facts: PermitFacts,
     contents: PermitContents,
     caller: AbortSignal,
+    place: PlaceCheck,
   ): Promise<PublishResult> => {
     const { ref } = run.volume();
     const context = {
@@ -194,7 +193,8 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
       epoch: facts.epoch,
       late: () => caller.aborted,
     };
-    const end = await drive.mount(run, facts.claimUid, contents, firstViews.get(ref.volumeUid), context);
+    const first = { place, firstView: () => firstViews.get(ref.volumeUid) };
+    const end = await drive.mount(run, facts.claimUid, contents, first, context);
     await settle(run, ref, end.kind === "halted" ? end.halt : undefined);
     if (end.kind === "published") firstViews.delete(ref.volumeUid);
     const answer = await publishAnswer(end, facts, contents, ref, { dirs, expand });
