@@ -14,6 +14,9 @@ import type { Subject } from "./support/subject.ts";
 import { unmountBelow } from "./support/unmount.ts";
 
 export const namespace = "bench";
+/** As on a host, where HOLDFAST_ROOT_DIR is below /run: docs/adr/0010-mount-points-in-memory.md. */
+const memory = "/dev/shm";
+
 export const patience = { seconds: 60n, nanos: 0 };
 
 export interface ProductOptions {
@@ -74,6 +77,7 @@ export const startProduct = async ({
   ...options
 }: ProductOptions): Promise<Product> => {
   const dir = await mkdtemp(path.join(tmpdir(), "hfb-"));
+  const mountsDir = await mkdtemp(path.join(memory, "hfb-"));
   const times = path.join(dir, "times");
   await mkdir(times);
   // The plugins inherit these; the services get an environment of their own.
@@ -87,7 +91,7 @@ export const startProduct = async ({
   const profiled = { controllerEnv: env, agentEnv: env };
   const nodes = Array.from({ length: count }, (_, index) => `node-${index}`);
   const nodeOf = (index: number): string => nodes[index % count] ?? "";
-  const cluster = await startCluster({ ...options, ...profiled, dir, nodes, realMounts: true });
+  const cluster = await startCluster({ ...options, ...profiled, dir, mountsDir, nodes, realMounts: true });
 
   const external = new Map<number, string>();
   const indexes = Array.from({ length: volumes }, (_, index) => index);
@@ -123,9 +127,9 @@ export const startProduct = async ({
     },
     stop: async () => {
       channel.close();
-      unmountBelow(dir);
+      unmountBelow(mountsDir);
       await cluster.stop();
-      await rm(dir, { recursive: true, force: true });
+      for (const each of [dir, mountsDir]) await rm(each, { recursive: true, force: true });
       for (const name of Object.keys(pluginSettings)) delete process.env[name];
     },
   };

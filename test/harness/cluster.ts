@@ -47,6 +47,8 @@ export interface ClusterOptions {
   readonly logLevel?: string;
   /** Where things live; a fresh directory of its own when absent. */
   readonly dir?: string;
+  /** Where the nodes' mounts appear, in a directory each; beside everything else when absent. */
+  readonly mountsDir?: string;
   /** The network namespace of each agent and how the two sides reach each other. */
   readonly network?: (node: string) => {
     readonly netns: string;
@@ -217,7 +219,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
   await startController();
 
   const makeNode = async (name: string): Promise<ClusterNode> => {
-    const rootDir = path.join(dir, name);
+    const rootDir = path.join(options.mountsDir ?? dir, name);
     const stateDir = path.join(dir, `${name}-state`);
     const pluginDir = path.join(dir, `${name}-p`);
     for (const each of [rootDir, pluginDir]) await mkdir(each, { recursive: true, mode: 0o700 });
