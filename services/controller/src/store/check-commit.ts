@@ -23,6 +23,7 @@ const bodyFault = (body: string): string | undefined => {
 const keyFault = (key: string): string | undefined => {
   if (key === "") return "is empty";
   if (unfitForKeys.test(key) || !key.isWellFormed()) return "has control characters or half characters";
+  if (key.length * 3 <= maxKeyBytes) return undefined;
   return Buffer.byteLength(key) > maxKeyBytes ? `is longer than ${maxKeyBytes} bytes` : undefined;
 };
 

@@ -225,6 +225,15 @@ export const describeStore = (name: string, open: () => Promise<StoreHarness>): 
         expect(await store.get(ref(key))).toMatchObject({ rev: 3, body: "2" });
       });
 
+      it("is known when another took away what it made: it is not made again", async () => {
+        const key = fresh("k");
+        const making = commitOf([write(key, 0, "1")]);
+        const answer = await store.commit(making);
+        await harness.other.commit(commitOf([write(key, 1, null)]));
+        expect(await store.commit(making)).toEqual(answer);
+        expect(await store.get(ref(key))).toBeUndefined();
+      });
+
       it("sent twice at the same time is done once, and both are answered alike", async () => {
         const key = fresh("k");
         const head = await store.head();

@@ -25,16 +25,22 @@ const tabbed = (texts: readonly (string | number)[]): string => texts.join("\t")
 
 const entryOf = ({ index, value }: IndexEntry): string => `${index}:${value}`;
 
-/** A short key for a text of any length. */
-const shortened = (opId: string): string => hash("sha256", opId, "base64url").slice(0, 16);
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-const wordsOf = ({ ref, expectedRev, body, ttlMs, due, indexes }: RecordWrite): readonly (string | number)[] => {
-  const member = memberOf(ref);
-  if (body === null) return [member, expectedRev, 0, "", 0, "", "", ""];
-  const entries = [...new Set(indexes.map(entryOf))];
-  const queues = tabbed(due.map(({ queue }) => queue));
-  const times = tabbed(due.map(({ at }) => at));
-  return [member, expectedRev, 1, body, ttlMs ?? 0, queues, times, tabbed(entries)];
+/** A short key for a text of any length; the usual one is short enough, and no hash looks like it. */
+const shortened = (opId: string): string => (uuid.test(opId) ? opId : hash("sha256", opId, "base64url").slice(0, 16));
+
+/** The record as library.lua keeps it, with the revision that follows what is expected; its head says how. */
+const recordOf = ({ expectedRev, body, due, indexes }: RecordWrite): string => {
+  if (body === null) return "";
+  const entries = tabbed([...new Set(indexes.map(entryOf))]);
+  return `${expectedRev + 1} 0 1\n${tabbed(due.map(({ queue }) => queue))}\n${entries}\n${body}`;
+};
+
+const wordsOf = (write: RecordWrite): readonly (string | number)[] => {
+  const { expectedRev, body, ttlMs = "", due } = write;
+  if (body === null) return [expectedRev, "", "", ""];
+  return [expectedRev, recordOf(write), ttlMs, tabbed(due.map(({ at }) => at))];
 };
 
 /** Everything after FCALL and the name of the function; made anew for each connection, as the process may be another. */

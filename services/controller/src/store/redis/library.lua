@@ -1,4 +1,4 @@
-#!lua name=holdfast_v1
+#!lua name=holdfast_v2
 -- The writes of Holdfast, and the reads that must see one moment. It compares and keeps; it decides nothing: bodies are
 -- opaque, no JSON is read here, no rule about volumes or claims is known here.
 --
@@ -18,20 +18,37 @@
 -- One string a record and short zsets are what Redis keeps in the least memory: bench/store.ts counts the bytes.
 --
 -- L1 Nothing is written before everything is compared: what can be refused is refused first.
--- L2 A commit that was done answers as it did the first time and writes nothing.
+-- L2 A commit that was done answers as it did the first time and writes nothing. Its answer is looked for where something would be
+--    refused, and where nothing is written over a revision: one that is still there was not written over by this commit. L3
 -- L3 A revision counts up by one with each write of its key, over removals too.
--- L4 A record and its places change together; a record past its end is absent everywhere, and its places go with the next commits.
+-- L4 A record and its places change together; a record past its end is absent everywhere, and its places go with one of the
+--    next commits: a few with each, looked for with each while something ends soon, with every sixteenth otherwise.
+--
+-- Between two commits the processor's caches hold something else: what one costs is the number of commands that it gives, far more
+-- than what they do, and the length of the texts that it makes, as Lua hashes each whole.
 
 local TOMBSTONE_MS = 86400000
 -- Far longer than any caller looks for a lost answer. After it a repeat finds its revisions gone on: a conflict, never a second effect.
 local ANSWER_MS = 600000
 local SWEPT_PER_COMMIT = 8
+-- While nothing ends so soon, only one of so many commits looks for what has ended.
+local SOON_MS = 100
+local LOOKED_EVERY = 16
+-- Of the stream whole blocks are cut off, of about so many events.
+local TRIMMED_EVERY = 16
 -- Redis keeps a zset of up to 128 short members in a fifth of the memory.
 local LEAF = 120
 
-local function now_ms()
-  local time = redis.call('TIME')
-  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+-- One moment for a whole call, asked for only if something is compared with it.
+local function clock()
+  local now
+  return function()
+    if not now then
+      local time = redis.call('TIME')
+      now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+    end
+    return now
+  end
 end
 
 -- Kept, as it stays for the life of the process, and this Lua state lives no longer: a restart loads the library anew.
@@ -47,15 +64,22 @@ end
 
 -- Records ------------------------------------------------------------------------------------------------------------------
 
-local NONE = { rev = 0, ends = 0, live = false, queues = '', indices = '', body = '' }
+local NONE = { rev = '0', ends = '0', there = false, queues = '', indices = '', text = '', body = 1 }
 
-local function read_record(key, now)
+-- `body` is where it begins: most are not looked at.
+local function read_record(key)
   local text = redis.call('GET', key)
   if not text then return NONE end
   local rev, ends, there, queues, indices, body = string.match(text, '^(%d+) (%d+) ([01])\n([^\n]*)\n([^\n]*)\n()')
-  local record = { rev = tonumber(rev), ends = tonumber(ends), queues = queues, indices = indices, text = text, body = body }
-  record.live = there == '1' and (record.ends == 0 or record.ends > now)
-  return record
+  return { rev = rev, ends = ends, there = there == '1', queues = queues, indices = indices, text = text, body = body }
+end
+
+local function ended(record, now)
+  return record.ends ~= '0' and tonumber(record.ends) <= now()
+end
+
+local function live(record, now)
+  return record.there and not ended(record, now)
 end
 
 local function body_of(record)
@@ -63,7 +87,11 @@ local function body_of(record)
 end
 
 local function bury(key, rev)
-  redis.call('SET', key, string.format('%.0f 0 0\n\n\n', rev), 'PX', TOMBSTONE_MS)
+  redis.call('SET', key, rev .. ' 0 0\n\n\n', 'PX', TOMBSTONE_MS)
+end
+
+local function next_rev(rev)
+  return string.format('%.0f', tonumber(rev) + 1) -- L3
 end
 
 -- Indices ------------------------------------------------------------------------------------------------------------------
@@ -78,8 +106,14 @@ local function leaf_key(index, lowest)
   return lowest and index .. '\tleaf ' .. lowest or index
 end
 
+-- Most indices are one leaf: to know that is cheaper than to look for another one.
+local function one_leaf(index)
+  return redis.call('ZCARD', directory_of(index)) == 0
+end
+
 -- The lowest member of the leaf for this one; nil = the first leaf.
 local function leaf_for(index, member)
+  if one_leaf(index) then return nil end
   return redis.call('ZRANGE', directory_of(index), '[' .. member, '-', 'BYLEX', 'REV', 'LIMIT', 0, 1)[1]
 end
 
@@ -105,10 +139,13 @@ local function enter_index(index, member)
 end
 
 local function leave_index(index, member)
+  -- Most indices are one leaf; the first one stays without its members, so that there is no directory to mend.
+  if redis.call('ZREM', index, member) == 1 then return end
   local lowest = leaf_for(index, member)
+  if not lowest then return end
   local leaf = leaf_key(index, lowest)
   redis.call('ZREM', leaf, member)
-  if lowest and redis.call('ZCARD', leaf) == 0 then redis.call('ZREM', directory_of(index), lowest) end
+  if redis.call('ZCARD', leaf) == 0 then redis.call('ZREM', directory_of(index), lowest) end
 end
 
 -- Up to `limit` members behind `after` ('' = from the start), over as many leaves as it takes.
@@ -119,7 +156,7 @@ local function page_of(index, after, limit)
   while true do
     local some = redis.call('ZRANGE', leaf_key(index, lowest), from, '+', 'BYLEX', 'LIMIT', 0, limit - #found)
     for _, member in ipairs(some) do found[#found + 1] = member end
-    if #found >= limit then return found end
+    if #found >= limit or (not lowest and one_leaf(index)) then return found end
     lowest = redis.call('ZRANGE', directory_of(index), lowest and '(' .. lowest or '-', '+', 'BYLEX', 'LIMIT', 0, 1)[1]
     if not lowest then return found end
   end
@@ -145,8 +182,8 @@ local function carried(index)
   return found
 end
 
-local function carries(places, entry)
-  return string.find('\t' .. places .. '\t', '\t' .. entry .. '\t', 1, true) ~= nil
+local function carries(indices, entry)
+  return string.find('\t' .. indices .. '\t', '\t' .. entry .. '\t', 1, true) ~= nil
 end
 
 -- {'full', …}: the entries, by their place in the list, of which these writes would make more than there may be.
@@ -157,7 +194,7 @@ local function full_of(prefix, bounds, writes)
     local most, added = tonumber(words()), 0
     nth = nth + 1
     for _, write in ipairs(writes) do
-      if write.there == '1' and carries(write.indices, entry) then added = added + 1 end
+      if write.text ~= '' and carries(write.indices, entry) then added = added + 1 end
       if carries(write.record.indices, entry) then added = added - 1 end
     end
     if added > 0 and carried(prefix .. 'i:' .. entry) + added > most then full[#full + 1] = nth end
@@ -167,60 +204,92 @@ end
 
 -- Places -------------------------------------------------------------------------------------------------------------------
 
-local function leave_places(prefix, member, record, kept_queues, kept_indices)
-  for queue in parts(record.queues) do
-    if not kept_queues[queue] then redis.call('ZREM', prefix .. 'q:' .. queue, member) end
-  end
-  for index in parts(record.indices) do
-    if not kept_indices[index] then leave_index(prefix .. 'i:' .. index, index_member(member)) end
+local function leave_places(prefix, member, record)
+  for queue in parts(record.queues) do redis.call('ZREM', prefix .. 'q:' .. queue, member) end
+  for index in parts(record.indices) do leave_index(prefix .. 'i:' .. index, index_member(member)) end
+end
+
+local function take_queues(prefix, member, before, write)
+  local kept, times = '\t' .. write.queues .. '\t', parts(write.times)
+  for queue in parts(write.queues) do redis.call('ZADD', prefix .. 'q:' .. queue, times(), member) end
+  if before == write.queues then return end
+  for queue in parts(before) do
+    if not string.find(kept, '\t' .. queue .. '\t', 1, true) then redis.call('ZREM', prefix .. 'q:' .. queue, member) end
   end
 end
 
-local function take_places(prefix, member, record, write)
-  local queues, indices, before = {}, {}, {}
-  local times = parts(write.times)
-  for queue in parts(write.queues) do
-    queues[queue] = true
-    redis.call('ZADD', prefix .. 'q:' .. queue, times(), member)
-  end
-  for index in parts(record.indices) do before[index] = true end
-  for index in parts(write.indices) do
-    indices[index] = true
-    if not before[index] then enter_index(prefix .. 'i:' .. index, index_member(member)) end
-  end
-  leave_places(prefix, member, record, queues, indices)
+-- What follows one list in another that begins with it, or nil.
+local function rest_of(longer, shorter)
+  if shorter == '' then return longer end
+  return string.sub(longer, 1, #shorter + 1) == shorter .. '\t' and string.sub(longer, #shorter + 2) or nil
 end
 
--- L4: a bounded share of what has ended, with every commit.
+local function take_indices(prefix, member, before, after)
+  if before == after then return end
+  local entered, left = rest_of(after, before), rest_of(before, after)
+  local was, is, place = '\t' .. before .. '\t', '\t' .. after .. '\t', index_member(member)
+  for index in parts(left and '' or entered or after) do
+    if entered or not string.find(was, '\t' .. index .. '\t', 1, true) then enter_index(prefix .. 'i:' .. index, place) end
+  end
+  for index in parts(entered and '' or left or before) do
+    if left or not string.find(is, '\t' .. index .. '\t', 1, true) then leave_index(prefix .. 'i:' .. index, place) end
+  end
+end
+
+-- By the key of `expiry`: how many commits need not look at it. Forgotten with this Lua state, and then looked at.
+local rests = {}
+
+local function ends_at(expiry, member, ends, now)
+  redis.call('ZADD', expiry, string.format('%.0f', ends), member)
+  if ends <= now() + SOON_MS then rests[expiry] = 0 end
+end
+
+-- L4: a bounded share of what has ended.
 local function sweep(prefix, expiry, now)
-  local ended = redis.call('ZRANGE', expiry, '-inf', now, 'BYSCORE', 'LIMIT', 0, SWEPT_PER_COMMIT)
-  for _, member in ipairs(ended) do
+  local rest = rests[expiry] or 0
+  if rest > 0 then
+    rests[expiry] = rest - 1
+    return
+  end
+  local found = redis.call('ZRANGE', expiry, 0, SWEPT_PER_COMMIT, 'WITHSCORES')
+  for at = 1, #found, 2 do
+    local member, ends = found[at], tonumber(found[at + 1])
+    if ends > now() + SOON_MS then break end
+    if ends > now() or at > 2 * SWEPT_PER_COMMIT then return end
     local key = prefix .. 'r:' .. member
-    local record = read_record(key, now)
-    if record.ends > 0 and record.ends <= now then
-      leave_places(prefix, member, record, {}, {})
+    local record = read_record(key)
+    if ended(record, now) then
+      leave_places(prefix, member, record)
       bury(key, record.rev)
     end
     redis.call('ZREM', expiry, member)
   end
+  rests[expiry] = LOOKED_EVERY - 1
 end
 
+-- returns the revision that it has now
 local function write_record(prefix, expiry, now, write)
   local member, record = write.member, write.record
-  local rev = record.rev + 1 -- L3
-  if write.there == '0' then
-    leave_places(prefix, member, record, {}, {})
+  if write.text == '' then
+    local rev = next_rev(record.rev)
+    leave_places(prefix, member, record)
     bury(write.key, rev)
-    if record.ends > 0 then redis.call('ZREM', expiry, member) end
+    if record.ends ~= '0' then redis.call('ZREM', expiry, member) end
     return rev
   end
-  take_places(prefix, member, record, write)
-  local ends = write.ttl == '0' and 0 or now + tonumber(write.ttl)
-  local first = string.format('%.0f %.0f 1', rev, ends)
-  redis.call('SET', write.key, first .. '\n' .. write.queues .. '\n' .. write.indices .. '\n' .. write.body)
+  take_queues(prefix, member, record.queues, write)
+  take_indices(prefix, member, record.indices, write.indices)
+  local rev, text, ends = write.rev, write.text, 0
+  if write.ttl ~= '' or record.rev ~= write.expected then
+    -- Its life is counted from now, or what was removed goes on counting: not what the caller could know.
+    rev = next_rev(record.rev)
+    if write.ttl ~= '' then ends = now() + tonumber(write.ttl) end
+    text = string.format('%s %.0f 1\n', rev, ends) .. string.sub(text, write.from)
+  end
+  redis.call('SET', write.key, text)
   if ends > 0 then
-    redis.call('ZADD', expiry, ends, member)
-  elseif record.ends > 0 then
+    ends_at(expiry, member, ends, now)
+  elseif record.ends ~= '0' then
     redis.call('ZREM', expiry, member)
   end
   return rev
@@ -228,14 +297,20 @@ end
 
 -- Functions ----------------------------------------------------------------------------------------------------------------
 
+-- L2: what a commit that was done before is answered, or nil.
+local function done_before(answer)
+  local known = redis.call('GET', answer)
+  return known and { 'ok', string.match(known, '^(%d+) (.*)$') }
+end
+
 -- commit: every write and event, or none.
 -- KEYS 1 meta, 2 events, 3 expiry, 4 the answer of this commit, 5… one record key per write, then per record that is only compared
 -- ARGV 1 prefix, 2 clusterUid, 3 run_id that must be the vetted one ('' = need not be), 4 lowest generation, 5 events kept,
 --      6 index:value entries, parted by tabs, that no other record may carry;
 --      7 revisions, parted by tabs, of as many records that are only compared: theirs are the last KEYS;
 --      8 index:value entries with the most records that may carry each by turns, parted by tabs: compared when this adds one;
---      then 8 a write: member, expected revision, 1 or 0 = remove, body, time to live in ms or 0, queues, their due times, and
---      index:value entries, each parted by tabs; then 3 an event: type, member, body
+--      then 4 a write: expected revision; the record as it is kept when its revision is the next and its life has no end, or '' =
+--      remove; time to live in ms or ''; due times of its queues, parted by tabs; then 3 an event: type, member, body
 -- returns {'ok', seq, 'rev,rev,…'} | {'conflict', nth record key, live revision, …} | {'unvetted', run_id, vettedRunId, gen}
 --       | {'foreign', clusterUid} | {'crowded'} | {'full', nth entry of 8, …}
 local function commit(keys, args)
@@ -243,58 +318,70 @@ local function commit(keys, args)
   local prefix = args[1]
   local head = redis.call('HMGET', meta, 'clusterUid', 'seq', 'vettedRunId', 'gen')
   if head[1] ~= args[2] then return { 'foreign', head[1] or '' } end
-  local known = redis.call('GET', answer)
-  if known then return { 'ok', string.match(known, '^(%d+) (.*)$') } end -- L2
   if args[3] ~= '' then
     local run = run_id()
     if run ~= args[3] or head[3] ~= run or tonumber(head[4]) < tonumber(args[4]) then
-      return { 'unvetted', run, head[3], head[4] }
+      return done_before(answer) or { 'unvetted', run, head[3], head[4] }
     end
   end
 
-  local now = now_ms()
-  local writes, conflicts, compared = {}, { 'conflict' }, {}
+  local now = clock()
+  local writes, conflicts, compared, certainly_new = {}, { 'conflict' }, {}, false
   local function compare(nth, rev)
-    local record = read_record(keys[4 + nth], now)
-    local live = record.live and record.rev or 0
-    if live ~= tonumber(rev) then
+    local record = read_record(keys[4 + nth])
+    local found = live(record, now) and record.rev or '0'
+    if found ~= rev then
       conflicts[#conflicts + 1] = nth
-      conflicts[#conflicts + 1] = live
+      conflicts[#conflicts + 1] = tonumber(found)
     end
     return record
   end
-  for rev in parts(args[7]) do compared[#compared + 1] = rev end
+  if args[7] ~= '' then
+    for rev in parts(args[7]) do compared[#compared + 1] = rev end
+  end
   local written = #keys - 4 - #compared
   for nth = 1, written do
-    local at = 8 + (nth - 1) * 8
-    local record = compare(nth, args[at + 2])
+    local at, key = 9 + (nth - 1) * 4, keys[4 + nth]
+    local expected, text = args[at], args[at + 1]
+    local record = compare(nth, expected)
+    local rev, from, queues, indices = string.match(text, '^(%d+) 0 1\n()([^\n]*)\n([^\n]*)\n')
+    assert(rev or text == '', 'what is to be kept is no record')
     writes[nth] = {
-      key = keys[4 + nth], record = record, member = args[at + 1], there = args[at + 3], body = args[at + 4],
-      ttl = args[at + 5], queues = args[at + 6], times = args[at + 7], indices = args[at + 8],
+      key = key, member = string.sub(key, #prefix + 3), record = record, expected = expected, text = text, rev = rev,
+      from = from, queues = queues, indices = indices, ttl = args[at + 2], times = args[at + 3],
     }
+    if expected ~= '0' then certainly_new = true end
   end
   for nth, rev in ipairs(compared) do compare(written + nth, rev) end
-  if #conflicts > 1 then return conflicts end
-  for entry in parts(args[6]) do
-    if crowded(prefix .. 'i:' .. entry, writes) then return { 'crowded' } end
+  if #conflicts > 1 then return done_before(answer) or conflicts end
+  local known = not certainly_new and done_before(answer)
+  if known then return known end
+  if args[6] ~= '' then
+    for entry in parts(args[6]) do
+      if crowded(prefix .. 'i:' .. entry, writes) then return { 'crowded' } end
+    end
   end
-  local full = full_of(prefix, args[8], writes)
-  if #full > 1 then return full end
+  if args[8] ~= '' then
+    local full = full_of(prefix, args[8], writes)
+    if #full > 1 then return full end
+  end
 
   -- L1: from here on nothing is refused. Events first: the one command that could find the keys at odds with each other.
   local seq = tonumber(head[2])
-  local first_event = 9 + #writes * 8
+  local text = head[2]
+  local first_event = 9 + written * 4
   for at = first_event, #args, 3 do
     seq = seq + 1
-    local id = string.format('0-%.0f', seq)
-    redis.call('XADD', events, 'MAXLEN', '~', args[5], id, 't', args[at], 'm', args[at + 1], 'b', args[at + 2])
+    text = string.format('%.0f', seq)
+    if seq % TRIMMED_EVERY == 0 then
+      redis.call('XADD', events, 'MAXLEN', '~', args[5], '0-' .. text, 't', args[at], 'm', args[at + 1], 'b', args[at + 2])
+    else
+      redis.call('XADD', events, '0-' .. text, 't', args[at], 'm', args[at + 1], 'b', args[at + 2])
+    end
   end
-  local text = string.format('%.0f', seq)
   if first_event <= #args then redis.call('HSET', meta, 'seq', text) end
   local revs = {}
-  for nth, write in ipairs(writes) do
-    revs[nth] = string.format('%.0f', write_record(prefix, expiry, now, write))
-  end
+  for nth, write in ipairs(writes) do revs[nth] = write_record(prefix, expiry, now, write) end
   local list = table.concat(revs, ',')
   redis.call('SET', answer, text .. ' ' .. list, 'PX', ANSWER_MS)
   sweep(prefix, expiry, now)
@@ -304,12 +391,13 @@ end
 -- read: the records that are there now.
 -- KEYS record keys   ARGV none   returns revision and body by turns, nulls for what is absent
 local function read(keys)
-  local now = now_ms()
+  local now = clock()
   local answer = {}
   for nth, key in ipairs(keys) do
-    local record = read_record(key, now)
-    answer[nth * 2 - 1] = record.live and record.rev
-    answer[nth * 2] = record.live and body_of(record)
+    local record = read_record(key)
+    local there = live(record, now)
+    answer[nth * 2 - 1] = there and tonumber(record.rev)
+    answer[nth * 2] = there and body_of(record)
   end
   return answer
 end
@@ -318,16 +406,16 @@ end
 -- KEYS record keys   ARGV 1 prefix, then the member of each key
 -- returns per record that is there: member, rest of its life in ms or 0, queues, their due times, index:value entries, body
 local function placed(keys, args)
-  local now = now_ms()
+  local now = clock()
   local answer = {}
   for nth, key in ipairs(keys) do
-    local record = read_record(key, now)
-    if record.live then
+    local record = read_record(key)
+    if live(record, now) then
       local times = {}
       for queue in parts(record.queues) do
         times[#times + 1] = redis.call('ZSCORE', args[1] .. 'q:' .. queue, args[nth + 1]) or '0'
       end
-      local rest = record.ends == 0 and '0' or string.format('%.0f', record.ends - now)
+      local rest = record.ends == '0' and '0' or string.format('%.0f', tonumber(record.ends) - now())
       for _, part in ipairs({ args[nth + 1], rest, record.queues, table.concat(times, '\t'), record.indices, body_of(record) }) do
         answer[#answer + 1] = part
       end
@@ -341,15 +429,15 @@ end
 -- returns {key to go on after or '', member, revision, body, …}; what ended but still has its place is left out
 local function list(keys, args)
   local limit = tonumber(args[3])
-  local now = now_ms()
+  local now = clock()
   local answer = { '' }
   local found = page_of(keys[1], args[2], limit)
   for _, entry in ipairs(found) do
     local member = string.sub(entry, -1) .. ':' .. string.sub(entry, 1, -3)
-    local record = read_record(args[1] .. 'r:' .. member, now)
-    if record.live then
+    local record = read_record(args[1] .. 'r:' .. member)
+    if live(record, now) then
       answer[#answer + 1] = member
-      answer[#answer + 1] = record.rev
+      answer[#answer + 1] = tonumber(record.rev)
       answer[#answer + 1] = body_of(record)
     end
   end
@@ -396,11 +484,11 @@ local function vet(keys, args)
   return { 'ok' }
 end
 
-redis.register_function('holdfast_v1_commit', commit)
-redis.register_function('holdfast_v1_init', init)
-redis.register_function('holdfast_v1_vet', vet)
-redis.register_function{ function_name = 'holdfast_v1_read', callback = read, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v1_placed', callback = placed, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v1_list', callback = list, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v1_count', callback = count, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v1_identity', callback = identity, flags = { 'no-writes' } }
+redis.register_function('holdfast_v2_commit', commit)
+redis.register_function('holdfast_v2_init', init)
+redis.register_function('holdfast_v2_vet', vet)
+redis.register_function{ function_name = 'holdfast_v2_read', callback = read, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v2_placed', callback = placed, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v2_list', callback = list, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v2_count', callback = count, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v2_identity', callback = identity, flags = { 'no-writes' } }

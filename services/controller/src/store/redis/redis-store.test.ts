@@ -43,7 +43,7 @@ describe("Redis store", () => {
       ["EVAL", "return 1", "0"],
       ["SCRIPT", "FLUSH"],
       ["FUNCTION", "LIST"],
-      ["FUNCTION", "DELETE", "holdfast_v1"],
+      ["FUNCTION", "DELETE", "holdfast_v2"],
       ["CONFIG", "GET", "*"],
       ["FLUSHALL"],
       ["FLUSHDB"],
@@ -128,6 +128,31 @@ describe("Redis store", () => {
     expect(left).toEqual([30, 22, 14, 6]);
     expect(await admin.zcard(own.expiry)).toBe(0);
     expect(await admin.exists(own.index("i", "v"))).toBe(0);
+  });
+
+  it("looks for what has ended with each sixteenth commit at least, and is not in its way before", async () => {
+    const cell = "seldom";
+    const store = await fixture.open({ cell });
+    const own = createRedisKeys(cell);
+    const indexes = [{ index: "i", value: "v" }];
+    await store.commit(commitOf([write("short", 0, "x", { ttlMs: 200, indexes })]));
+    await new Promise((resolve) => setTimeout(resolve, 220));
+    expect(await store.get(ref("short"))).toBeUndefined();
+    expect(await keysOf(store, "i", "v")).toEqual([]);
+    for (let rev = 0; rev < 16; rev += 1) await store.commit(commitOf([write("tick", rev, "x")]));
+    expect(await admin.exists(own.expiry, own.index("i", "v"))).toBe(0);
+    // What ended goes on counting from where it was.
+    expect(await store.commit(commitOf([write("short", 0, "y")]))).toMatchObject({ ok: true, revs: [2] });
+  });
+
+  it("answers a repeat that nothing could be granted to any more", async () => {
+    const cell = "granted";
+    const store = await fixture.open({ cell });
+    await vet(store);
+    const grant = commitOf([write("k", 0, "x")], { requiresVetted: true });
+    const answer = await store.commit(grant);
+    await admin.hset(createRedisKeys(cell).meta, "vettedRunId", "of-an-earlier-process");
+    expect(await store.commit(grant)).toEqual(answer);
   });
 
   it("an index of any size is listed in order, whatever was entered and left, and leaves nothing behind", async () => {
