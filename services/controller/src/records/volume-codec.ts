@@ -113,24 +113,24 @@ const indexesOf = (volume: VolumeRecord, unsettled: boolean): readonly IndexEntr
     ...volume.bars.map((bar) => bar.node),
   ]);
   const workloads = new Set(claims.map((c) => workloadValue(volume.namespace, c.workload)));
-  const entry = (index: VolumeIndex, value: string): IndexEntry => ({ index, value });
-  return [
-    entry("volume-all", "all"),
-    entry("volume-namespace", volume.namespace),
-    entry("volume-plugin", volume.plugin),
-    ...(claims.length === 0 ? [] : [entry("claim-namespace", volume.namespace)]),
-    ...[...nodes].map((node) => entry("claim-node", node)),
-    ...[...workloads].map((workload) => entry("claim-workload", workload)),
-    ...(volume.externalId === "" ? [] : [entry("volume-external", externalValue(volume.plugin, volume.externalId))]),
-    ...slotsOf(volume).map(slotEntry),
-    ...(unsettled ? [entry("volume-unsettled", "all")] : []),
-    ...secretUsers(secretRefsOf(volume)),
-    ...(volume.condition === undefined ? [] : [entry("volume-abnormal", "all")]),
-    ...(isBlocked(volume) ? [entry("volume-blocked", "all")] : []),
-    // Most volumes are AVAILABLE most of the time: who asks for the others finds them without looking at those.
-    ...(volume.state === "AVAILABLE" ? [] : [entry("volume-state", volume.state)]),
-    ...(volume.source !== undefined && needsSource(volume) ? [sourcePin(volume.source.uid)] : []),
-  ];
+  const entries: IndexEntry[] = [];
+  const add = (index: VolumeIndex, value: string): void => void entries.push({ index, value });
+  add("volume-all", "all");
+  add("volume-namespace", volume.namespace);
+  add("volume-plugin", volume.plugin);
+  if (claims.length > 0) add("claim-namespace", volume.namespace);
+  for (const node of nodes) add("claim-node", node);
+  for (const workload of workloads) add("claim-workload", workload);
+  if (volume.externalId !== "") entries.push(externalEntry(volume));
+  for (const slots of slotsOf(volume)) entries.push(slotEntry(slots));
+  if (unsettled) add("volume-unsettled", "all");
+  entries.push(...secretUsers(secretRefsOf(volume)));
+  if (volume.condition !== undefined) add("volume-abnormal", "all");
+  if (isBlocked(volume)) add("volume-blocked", "all");
+  // Most volumes are AVAILABLE most of the time: who asks for the others finds them without looking at those.
+  if (volume.state !== "AVAILABLE") add("volume-state", volume.state);
+  if (volume.source !== undefined && needsSource(volume)) entries.push(sourcePin(volume.source.uid));
+  return entries;
 };
 
 /** When a record should be looked at next; undefined = it is settled. */
