@@ -93,7 +93,7 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
           step,
           clock.now(),
           (traceId) => runStep(stepDeps, step, { volume, traceId }),
-          async () => (await records.recent(refOfKey(volumeKey(volume))))?.volume,
+          async () => (await records.recent(volume))?.volume,
         );
       later(defer, volumeKey(volume));
       return false;

@@ -183,7 +183,9 @@ export const createAttachSlots = ({ store, onError, signal }: AttachSlotsDeps): 
     Object.values(volume?.claims ?? {}).some((c) => c.ticket === ticket && c.state === "QUEUED");
 
   const saw = (key: string, record: VolumeRecord | null): void => {
-    const over = [...(byVolume.get(key) ?? [])].filter((ticket) => !stillQueued(record, ticket));
+    const tickets = byVolume.get(key);
+    if (tickets === undefined) return;
+    const over = [...tickets].filter((ticket) => !stillQueued(record, ticket));
     for (const ticket of over) leave(ticket); // A3, A5
     // A read that was overtaken may have shown the past: then it waits again.
     if (over.length > 0) tell([key], false);

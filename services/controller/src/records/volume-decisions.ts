@@ -138,10 +138,16 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     });
   };
 
-  const known = async (refs: readonly VolumeRef[], fresh: boolean) => {
-    const held = fresh ? refs.map(() => undefined) : refs.map((ref) => cache.get(volumeKey(ref)));
+  const recall = (ref: VolumeRef): VersionedVolume | undefined => {
+    const key = volumeKey(ref);
+    const found = cache.get(key);
     // It may be remembered from a list, which tells nobody who waits.
-    for (const found of held) if (found !== undefined) slots.saw(volumeKey(found.volume), found.volume);
+    if (found !== undefined) slots.saw(key, found.volume);
+    return found;
+  };
+
+  const known = async (refs: readonly VolumeRef[], fresh: boolean) => {
+    const held = refs.map((ref) => (fresh ? undefined : recall(ref)));
     const missing = refs.filter((_, i) => held[i] === undefined);
     if (missing.length === 0) return { found: held, remembered: true };
     const fetched = [...(await read(missing))];
@@ -149,17 +155,14 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
   };
 
   /** Holds the lanes of all keys, always in the same order, so that two sets never wait for each other. */
-  const within = async <T>(keys: readonly string[], fn: () => Promise<T>): Promise<T> => {
+  const within = <T>(keys: readonly string[], fn: () => Promise<T>): Promise<T> => {
     const [first, ...rest] = keys;
-    return first === undefined ? await fn() : await lanes.run(first, signal, () => within(rest, fn));
+    if (first === undefined) return fn();
+    return lanes.run(first, signal, rest.length === 0 ? fn : () => within(rest, fn));
   };
 
   const exclusively = <T>(refs: readonly VolumeRef[], fn: () => Promise<T>): Promise<T> =>
     within([...new Set(refs.map(volumeKey))].sort(), fn);
-
-  const pause = async (round: number): Promise<void> => {
-    if (round > 0) await clock.sleep(Math.ceil(ids.random() * 2 ** Math.min(round, 7)), signal);
-  };
 
   type Found = readonly (VersionedVolume | undefined)[];
 
@@ -169,14 +172,15 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     const at = moment(options);
     const decision = decideOn(found, decide, at, remembered);
     if (decision === undefined) return undefined;
-    if (decision.every((d) => d === undefined)) return remembered ? undefined : untouched(found); // V2
+    if (decision.every((d) => d === undefined)) return remembered ? undefined : found.map(asBefore); // V2
     const stale = staleAgainst(options.expectedRev, found[0]);
     if (stale !== undefined && remembered) return undefined; // V2
     if (stale !== undefined) throw stale;
-    const remains = await Promise.all(decision.map((change, i) => remainsOf(found[i]?.volume, change)));
+    const removes = decision.some((change) => change?.volume === null);
+    const remains = removes ? await Promise.all(decision.map((change, i) => remainsOf(found[i]?.volume, change))) : [];
     const built = buildCommit(found, decision, remains, at, attachLimit);
     const alone = options.alone?.(found.flatMap((f) => f?.volume ?? []));
-    const expects = await options.expects?.();
+    const expects = options.expects === undefined ? undefined : await options.expects();
     const terms = { ...(alone === undefined ? {} : { alone }), ...(expects === undefined ? {} : { expects }) };
     const result = await attempt({ ...built.commit, ...terms }, refs);
     if (result === undefined) slots.doubt([...found.map((f) => f?.volume), ...decision.map((d) => d?.volume)]);
@@ -250,7 +254,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
   const rounds = (refs: readonly VolumeRef[], decide: DecideMany, options: ChangeOptions) =>
     exclusively(refs, async () => {
       for (let n = 0; n < maxRounds; n += 1) {
-        await pause(n - 1);
+        if (n > 1) await clock.sleep(Math.ceil(ids.random() * 2 ** Math.min(n - 1, 7)), signal);
         const done = await round(refs, decide, n > 0, options);
         if (done !== undefined) return done;
       }
@@ -267,8 +271,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     read,
     recentMany: async (refs) => (await known(refs, false)).found,
     async recent(ref) {
-      const { found } = await known([ref], false);
-      return found[0];
+      return recall(ref) ?? (await read([ref]))[0];
     },
     async changeMany(refs, decide, options = {}) {
       const results = await rounds(refs, decide, options);
@@ -295,5 +298,3 @@ const asBefore = (before: VersionedVolume | undefined): ChangeResult => ({
   ended: [],
   changed: false,
 });
-
-const untouched = (found: readonly (VersionedVolume | undefined)[]): readonly ChangeResult[] => found.map(asBefore);
