@@ -10,7 +10,7 @@
  * K5 A retired channel takes no new call and lets those in flight end by themselves: their answers are still the truth.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
-import { linkSignals } from "@holdfast/shared/async/signals";
+import { type LinkedSignal, linkSignals } from "@holdfast/shared/async/signals";
 import { formatAddress } from "@holdfast/shared/grpc/listen-address";
 import { type Channel, type ChannelOptions, ClientError, createChannel, createClient, Metadata } from "nice-grpc";
 import type { StreamMethod, UnaryMethod } from "./methods.ts";
@@ -64,8 +64,8 @@ export function openPluginChannel(options: {
   const unaries = createClient(rawUnaries, channel);
   const streams = createClient(rawStreams, channel);
   const lost = new AbortController();
-  const closing = new AbortController();
-  let inFlight = 0;
+  /** Ended by `close`. One set for all of them: on and off a signal takes longer. */
+  const running = new Set<LinkedSignal>();
   let answered = 0;
   let retired = false;
 
@@ -73,18 +73,29 @@ export function openPluginChannel(options: {
     if (channel.getConnectivityState(false) !== SHUTDOWN) channel.close();
   };
 
+  const begin = (signal: AbortSignal): LinkedSignal => {
+    const call = linkSignals(signal);
+    running.add(call);
+    return call;
+  };
+  const end = (call: LinkedSignal): void => {
+    call.dispose();
+    running.delete(call);
+  };
+
   const refusal = (signal: AbortSignal): WireFailure | undefined => {
     if (signal.aborted) return unsent("CANCELLED", "given up before it was sent");
     if (retired || lost.signal.aborted) return unsent("UNAVAILABLE", "the connection to the plugin is gone");
     // K1
-    if (inFlight >= maxInFlight)
-      return unsent("RESOURCE_EXHAUSTED", `${inFlight} calls to this plugin are in flight already; try again later`);
+    const { size } = running;
+    if (size >= maxInFlight)
+      return unsent("RESOURCE_EXHAUSTED", `${size} calls to this plugin are in flight already; try again later`);
     return undefined;
   };
 
   return {
     lost: lost.signal,
-    inFlight: () => inFlight,
+    inFlight: () => running.size,
     answered: () => answered,
     connect: (timeoutMs) =>
       connect(channel, clock, timeoutMs, () => {
@@ -97,15 +108,14 @@ export function openPluginChannel(options: {
     },
     close() {
       retired = true;
-      closing.abort(new DOMException("the connection was closed", "AbortError"));
+      for (const call of [...running]) call.abort(new DOMException("the connection was closed", "AbortError"));
       shut();
     },
 
     async unary(method: UnaryMethod, request: Uint8Array, { signal, deadlineMs, metadata }: WireOptions) {
       const refused = refusal(signal);
       if (refused) return { failure: refused };
-      inFlight += 1;
-      const ended = linkSignals(signal, closing.signal);
+      const ended = begin(signal);
       let late = false;
       const stopTimer = clock.timer(deadlineMs, () => {
         late = true;
@@ -122,8 +132,7 @@ export function openPluginChannel(options: {
         return { failure: failureOf(error, late ? deadlineMs : undefined) };
       } finally {
         stopTimer();
-        ended.dispose();
-        inFlight -= 1;
+        end(ended);
       }
     },
 
@@ -133,8 +142,7 @@ export function openPluginChannel(options: {
         yield { failure: refused };
         return;
       }
-      inFlight += 1;
-      const ended = linkSignals(signal, closing.signal);
+      const ended = begin(signal);
       let lateAfter: number | undefined;
       const startTimer = (afterMs: number) =>
         clock.timer(afterMs, () => {
@@ -159,8 +167,7 @@ export function openPluginChannel(options: {
       } finally {
         stopTimer();
         stopTotal();
-        ended.dispose();
-        inFlight -= 1;
+        end(ended);
       }
     },
   };
