@@ -25,6 +25,11 @@ export interface HostDirs {
    * mounted reads and writes nothing. One that is there stays as it is. What a device is bound to is the plugin's to make.
    */
   makeTarget(path: string): Promise<void>;
+  /**
+   * True: there is no such directory any more, and so nothing mounted on it or below it, which the kernel would have refused. False: the
+   * mount table has to say what is there.
+   */
+  vacate(path: string): Promise<boolean>;
   /** Removes what a plugin left at a target that is no mount point: an empty directory or an empty file, nothing else. */
   removeTarget(path: string): Promise<void>;
   /** Removes an empty directory; one that is not empty stays and is logged. */

@@ -38,6 +38,8 @@ export type VolumeRecord =
       readonly type: "published";
       readonly claimUid: string;
       readonly mountId: number;
+      /** At the staging path. Absent in what an earlier version wrote, which told it with `staged`. */
+      readonly shown?: readonly number[];
       readonly marks: readonly MountMark[];
       readonly before: readonly number[];
     }

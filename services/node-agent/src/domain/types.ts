@@ -62,7 +62,7 @@ export interface StageState {
   /** False for a plugin without STAGE_UNSTAGE_VOLUME; decided at the first permit and kept until the volume is free. */
   readonly needed: boolean;
   readonly path: string;
-  /** Mount ids seen at the staging path after the Stage that succeeded. */
+  /** Mount ids seen at the staging path after the first Publish that followed the Stage; none before. */
   readonly shown: readonly number[];
   /** What the stage and the targets showed: looked for everywhere before a release. */
   readonly marks: readonly MountMark[];

@@ -50,10 +50,7 @@ export const applyEvent = (volume: VolumeState | undefined, event: VolumeEvent):
         event.claimUid,
         "published",
         { mountId: event.mountId },
-        {
-          marks: joinMarks(volume.stage.marks, event.marks),
-          before: joinIds(volume.stage.before, event.before),
-        },
+        withSight(volume, { ...event, shown: event.shown ?? volume.stage.shown }).stage,
       );
     case "publish-intent":
     case "publish-refused":
@@ -188,8 +185,8 @@ const withDead = (volume: VolumeState, entry: DeadEpoch): readonly DeadEpoch[] =
 const aboveFloor = (dead: readonly DeadEpoch[], floor: Epoch) =>
   dead.filter((it) => it.late || compareEpochs(it.epoch, floor) > 0);
 
-/** What the stage shows, learned after it was known to be done, or before it is undone. */
-export const stageShows = (volume: VolumeState, seen: Pick<StageState, "shown" | "marks" | "before">): VolumeState => ({
+/** What the stage shows, learned after it was known to be done. */
+export const withSight = (volume: VolumeState, seen: Pick<StageState, "shown" | "marks" | "before">): VolumeState => ({
   ...volume,
   stage: {
     ...volume.stage,

@@ -1,5 +1,6 @@
 import { expect } from "vitest";
 import type { MountLine, MountView } from "../domain/mounts.ts";
+import { isUnder } from "../domain/paths.ts";
 import type { VolumeState } from "../domain/types.ts";
 import type {
   CallResult,
@@ -27,6 +28,8 @@ export type Fate =
 /** A kernel, a plugin and a disk of directories that outlive every life of the agent. */
 export interface ModelHost {
   readonly calls: string[];
+  /** Each look at the mount table. */
+  readonly looks: ("own" | "everywhere")[];
   /** Fates of the calls to come; "done" when it has run out. */
   readonly fates: Fate[];
   readonly mounts: MountTable;
@@ -138,6 +141,8 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
     },
   };
   const calls: string[] = [];
+  const looks: ModelHost["looks"] = [];
+  const isMountPoint = (path: string): boolean => lines.some((line) => isUnder(line.path, path));
   const fates: Fate[] = [];
 
   const mount = (path: string, device: string, from: string): void => {
@@ -252,6 +257,7 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
 
   return {
     calls,
+    looks,
     fates,
     figures,
     children,
@@ -261,13 +267,20 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
       set.clear();
       for (const path of paths) set.add(path);
     },
-    mounts: { scope: "host", look: async (everywhere) => view(everywhere) },
+    mounts: {
+      scope: "host",
+      async look(everywhere) {
+        looks.push(everywhere ? "everywhere" : "own");
+        return view(everywhere);
+      },
+    },
     dirs: {
       // Nothing of ours looks at what a volume covers.
       makeStaging: async (path) => expect(lines.some((line) => line.path === path)).toBe(false),
       makeParent: async () => undefined,
       makeTarget: async () => undefined,
       deviceReadOnly: async () => undefined,
+      vacate: async (path) => !isMountPoint(path),
       removeTarget: async (path) => expect(lines.some((line) => line.path === path)).toBe(false),
       removeDirectory: async (path) => expect(lines.some((line) => line.path === path)).toBe(false),
       deviceNumber: async () => undefined,

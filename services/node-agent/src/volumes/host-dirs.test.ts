@@ -1,3 +1,4 @@
+import { execFileSync, spawnSync } from "node:child_process";
 import { chmod, chown, lstat, mkdir, mkdtemp, readdir, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -43,6 +44,27 @@ describe.skipIf(!root)("directories below the agent's root", () => {
     for (const name of ["full", "written"]) await dirs.removeTarget(`${at}/publish/abc/${name}`);
     expect((await readdir(`${at}/publish/abc`)).sort()).toEqual(["full", "written"]);
     expect(log.lines.filter(({ level }) => level === "warn")).toHaveLength(2);
+  });
+
+  test("[I2] what is mounted is not vacated, nor is what holds it; what is gone is vacant", async () => {
+    const { at, open } = await freshRoot();
+    const dirs = await open();
+    const [publish, target] = [`${at}/publish/abc`, `${at}/publish/abc/def`];
+    await dirs.makeParent(target);
+    await dirs.makeTarget(target);
+    execFileSync("mount", ["-t", "tmpfs", "none", target]);
+    onTestFinished(() => void spawnSync("umount", [target], { stdio: "ignore" }));
+    expect([await dirs.vacate(target), await dirs.vacate(publish)]).toEqual([false, false]);
+    execFileSync("umount", [target]);
+    expect([await dirs.vacate(target), await dirs.vacate(target), await dirs.vacate(publish)]).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    await dirs.makeParent(target);
+    await writeFile(target, "");
+    expect(await dirs.vacate(target)).toBe(false);
+    expect(await readdir(publish)).toEqual(["def"]);
   });
 
   test.each(["staging", "publish"])("a link in place of %s is not followed", async (name) => {

@@ -1,4 +1,4 @@
-/** The steps towards a mount: stage once, publish per claim, look after each. */
+/** The steps towards a mount: stage once, publish per claim, then look at both. */
 import type { Halt } from "../domain/answer-types.ts";
 import type { VolumeRecord } from "../domain/events.ts";
 import { type MountLine, type MountView, marksUnder, seenAt } from "../domain/mounts.ts";
@@ -37,6 +37,7 @@ export async function stageStep(run: VolumeRun, claimUid: string, contents: Perm
   const { plugin, dirs, failpoint, mounts, signal } = tools;
   let clear = run.volume().stage.phase === "unstaged";
   failpoint("agent.stage.before-journal");
+  const order = orderOf(run, claimUid, contents);
   const written = run.commit({ type: "stage-intent" }); // I4
   if (tools.place?.owed()) {
     const found = await foundInPlace(tools, tools.place, written);
@@ -53,7 +54,6 @@ export async function stageStep(run: VolumeRun, claimUid: string, contents: Perm
   }
   await written;
   failpoint("agent.stage.after-journal");
-  const order = orderOf(run, claimUid, contents);
   // What is mounted there shows the volume's own owner and mode, and to look at it may take for ever: only the plugin may.
   const covered = !clear && (await mounts.look(false)).at(order.stagingPath).length > 0;
   if (!covered) await dirs.makeStaging(order.stagingPath);
@@ -62,7 +62,8 @@ export async function stageStep(run: VolumeRun, claimUid: string, contents: Perm
   const result = await plugin.stage(order, signal);
   failpoint("agent.stage.after-call");
   if (result.kind === "done") {
-    run.staged();
+    // One look serves this and the publication that follows: what it shows is recorded with that.
+    run.note({ type: "staged", shown: [], marks: [], before: [] });
     return undefined;
   }
   const phase = run.volume().stage.phase;
@@ -79,6 +80,8 @@ export async function publishStep(
 ): StepEnd {
   const { plugin, dirs, failpoint, mounts, signal } = tools;
   failpoint("agent.publish.before-journal");
+  const order = orderOf(run, claimUid, contents);
+  const { target } = order.facts;
   const written = run.commit({ type: "publish-intent", claimUid }); // I4
   if (tools.place?.owed()) {
     const found = await foundInPlace(tools, tools.place, written);
@@ -88,11 +91,8 @@ export async function publishStep(
     }
     if (found.target) run.see({ type: "publish-unknown", claimUid });
   }
-  if (run.stageUnseen()) await seeStage(run, tools, written);
   await written;
   failpoint("agent.publish.after-journal");
-  const order = orderOf(run, claimUid, contents);
-  const { target } = order.facts;
   await dirs.makeParent(target);
   if (order.facts.attachmentMode === "FILE_SYSTEM") await dirs.makeTarget(target);
   failpoint("agent.publish.after-mkdir");
@@ -118,6 +118,8 @@ export async function publishStep(
     failpoint("agent.published.after-journal");
     return undefined;
   }
+  const { needed, marks } = run.volume().stage;
+  if (needed && marks.length === 0) seeStage(run, tools, await mounts.look(false));
   const phase = run.volume().claims[claimUid]?.phase;
   if (phase === "publishing" && (await surelyNot(result, target, mounts))) {
     run.note({ type: "publish-refused", claimUid });
@@ -128,20 +130,16 @@ export async function publishStep(
 }
 
 /** A look while an intent is on its way to the disk: neither waits for the other, and the call that follows waits for both. */
-async function lookBeside(mounts: MountTable, written: Promise<void>): Promise<MountView> {
+async function foundInPlace({ mounts }: StepTools, place: PlaceCheck, written: Promise<void>): Promise<Halt | Found> {
   const [view] = await Promise.all([mounts.look(false), written]);
-  return view;
+  return place.judge(view);
 }
 
-const foundInPlace = async ({ mounts }: StepTools, place: PlaceCheck, written: Promise<void>): Promise<Halt | Found> =>
-  place.judge(await lookBeside(mounts, written));
-
-async function seeStage(run: VolumeRun, tools: StepTools, written: Promise<void>): Promise<void> {
-  const view = await lookBeside(tools.mounts, written);
-  const { path } = run.volume().stage;
+/** What the stage shows, until `published` records it: whatever becomes of the publication, its undo looks for that. */
+function seeStage(run: VolumeRun, tools: StepTools, view: MountView): void {
+  const { path, shown } = run.volume().stage;
   const marks = marksUnder(view, [path]);
-  const shown = view.under(path).map((line) => line.id);
-  run.stageSeen({ shown, marks, before: idsBefore(run, tools.firstView(), view, marks) });
+  run.stageShows({ shown, marks, before: idsBefore(run, tools.firstView(), view, marks) });
 }
 
 /** The journal says published: is it there? */
@@ -167,7 +165,8 @@ function publishedRecord(
   const target = claims[claimUid]?.facts.target ?? line.path;
   const marks = marksUnder(view, stage.needed ? [stage.path, target] : [target]);
   const before = idsBefore(run, tools.firstView(), view, marks);
-  return { type: "published", claimUid, mountId: line.id, marks, before };
+  const shown = stage.needed ? view.under(stage.path).map(({ id }) => id) : [];
+  return { type: "published", claimUid, mountId: line.id, shown, marks, before };
 }
 
 /** Which of the mounts with these marks are not ours: they were there first. */

@@ -44,10 +44,13 @@ export async function recoverVolumes(options: {
   return { rebooted: before !== "" && !sameBoot, held, missing, orphans: findOrphans(view, paths, ledger.volumes()) };
 }
 
-/** A stage is certain only if this boot's kernel still shows what it had made; a stage that shows nothing never is. */
+/**
+ * A stage is certain only if this boot's kernel still shows what it had made, or anything where nothing was published from it yet; a stage
+ * that shows nothing never is.
+ */
 function inDoubt(volume: VolumeState, sameBoot: boolean, here: ReadonlySet<number>): VolumeState {
   const { shown } = volume.stage;
-  const stageSeen = sameBoot && shown.length > 0 && shown.every((id) => here.has(id));
+  const stageSeen = sameBoot && here.size > 0 && shown.every((id) => here.has(id));
   const after = applyEvent(volume, { type: "recovered", stageSeen, sameBoot });
   if (isFault(after)) throw new Error(`volume ${volume.ref.volumeUid}: ${after.fault}`);
   return after;

@@ -29,27 +29,32 @@ export async function unpublishStep(run: VolumeRun, claimUid: string, tools: Und
     run.see({ type: "unpublish-unknown", claimUid });
     return callHalt(ref, result.failure);
   }
-  const view = await mounts.look(false);
+  const view = (await dirs.vacate(target)) ? undefined : await mounts.look(false);
   failpoint("agent.unpublish.after-verify");
-  if (view.under(target).length > 0) {
+  if (view !== undefined && view.under(target).length > 0) {
     run.see({ type: "unpublish-unknown", claimUid });
     return stillMountedHalt(ref, "NodeUnpublishVolume", codeOf(result), target);
   }
-  run.setView(view, false);
-  await dirs.removeTarget(target);
+  if (view !== undefined) {
+    run.setView(view, false);
+    await dirs.removeTarget(target);
+  }
   failpoint("agent.unpublish.after-rmdir");
   run.note({ type: "unpublished", claimUid });
   return undefined;
 }
 
 export async function unstageStep(run: VolumeRun, volumePaths: VolumePaths, tools: UndoTools): StepEnd {
-  const { plugin, failpoint, mounts, signal, cause } = tools;
+  const { plugin, dirs, failpoint, mounts, signal, cause } = tools;
   // "NodeUnstageVolume comes after every NodeUnpublishVolume": those of a lost journal too.
-  const staged = await viewOf(run, mounts, false);
-  const [stray] = staged.under(volumePaths.publish);
-  if (stray !== undefined) return orphanHalt(run.volume().ref, stray.path);
-  const marks = marksUnder(staged, [run.volume().stage.path]);
-  run.stageMarks({ marks, before: idsBefore(run, undefined, staged, marks.filter(isNewTo(run))) });
+  if (run.volume().stage.marks.length === 0 || !(await dirs.vacate(volumePaths.publish))) {
+    const staged = await viewOf(run, mounts, false);
+    const [stray] = staged.under(volumePaths.publish);
+    if (stray !== undefined) return orphanHalt(run.volume().ref, stray.path);
+    const marks = marksUnder(staged, [run.volume().stage.path]);
+    const { shown } = run.volume().stage;
+    run.stageShows({ shown, marks, before: idsBefore(run, undefined, staged, marks.filter(isNewTo(run))) });
+  }
   failpoint("agent.unstage.before-journal");
   await run.commit({ type: "unstage-intent" }); // I4
   failpoint("agent.unstage.after-journal");

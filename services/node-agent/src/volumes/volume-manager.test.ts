@@ -35,6 +35,15 @@ describe("a claim's way up and down", () => {
     expect(agent.host.mountedPaths()).toEqual([]);
   });
 
+  test("[I2] two looks at the mounts up, and one at those of every process down: directories tell the rest", async () => {
+    const agent = await startModelAgent();
+    agent.host.looks.length = 0;
+    await agent.volumes().publish(permitOrder("a", 5, single), anyCaller);
+    expect(agent.host.looks.splice(0)).toEqual(["own", "own"]);
+    await agent.volumes().release(releaseOrder("a", 5), anyCaller);
+    expect(agent.host.looks).toEqual(["everywhere"]);
+  });
+
   test("a plugin that does not stage: two syncs each, no stage, no unstage", async () => {
     const agent = await startModelAgent();
     agent.host.setStages("no");

@@ -3,12 +3,11 @@
  *
  * R1 Nothing is done between a noted record and its commit except other notes: a call comes after `commit` (I4).
  * R2 Records that precede the same call share one sync.
- * R3 A stage whose look nobody took to the end of the run is in doubt again: the journal does not know it to be done.
  */
 import type { VolumeEvent, VolumeRecord, VolumeSighting } from "../domain/events.ts";
 import type { MountView } from "../domain/mounts.ts";
 import type { StageState, VolumeState } from "../domain/types.ts";
-import { applyEvent, isFault, stageShows } from "../domain/volume-machine.ts";
+import { applyEvent, isFault, withSight } from "../domain/volume-machine.ts";
 import type { Ledger } from "../ports.ts";
 
 export type StageSight = Pick<StageState, "shown" | "marks" | "before">;
@@ -18,13 +17,8 @@ export interface VolumeRun {
   /** To be written with the next commit. */
   note(record: VolumeRecord): void;
   see(sighting: VolumeSighting): void;
-  /** The plugin has staged it. The record waits for `stageSeen`, so that the look need not delay the next intent. */
-  staged(): void;
-  /** Somebody has to look at the stage, and tell `stageSeen`, before the next call (R3). */
-  stageUnseen(): boolean;
-  stageSeen(sight: StageSight): void;
-  /** What a stage shows that is about to be undone: nothing of it was recorded if its last call ended with the agent's life. */
-  stageMarks(sight: Pick<StageSight, "marks" | "before">): void;
+  /** Not recorded: of a stage from which nothing was published, or whose last call ended with the agent's life. */
+  stageShows(sight: StageSight): void;
   /** Writes all that was noted, and these; one sync. */
   commit(...records: VolumeRecord[]): Promise<void>;
   /** Writes what is left and keeps what was seen. */
@@ -41,7 +35,6 @@ export interface VolumeRun {
 export function createVolumeRun(ledger: Ledger, initial: VolumeState | undefined): VolumeRun {
   let state = initial;
   let noted: VolumeRecord[] = [];
-  let unseen = false;
   let fresh: { readonly view: MountView; readonly everywhere: boolean } | undefined;
 
   const apply = (event: VolumeEvent): void => {
@@ -66,19 +59,8 @@ export function createVolumeRun(ledger: Ledger, initial: VolumeState | undefined
       noted.push(record);
     },
     see: apply,
-    staged() {
-      apply({ type: "staged", shown: [], marks: [], before: [] });
-      unseen = true;
-    },
-    stageUnseen: () => unseen,
-    stageSeen(sight) {
-      state = stageShows(known(), sight);
-      noted.push({ type: "staged", ...sight });
-      unseen = false;
-    },
-    stageMarks(sight) {
-      const volume = known();
-      state = stageShows(volume, { ...sight, shown: volume.stage.shown });
+    stageShows(sight) {
+      state = withSight(known(), sight);
     },
     async commit(...records) {
       for (const record of records) {
@@ -88,7 +70,6 @@ export function createVolumeRun(ledger: Ledger, initial: VolumeState | undefined
       await write(); // R2
     },
     async finish() {
-      if (unseen) apply({ type: "recovered", stageSeen: false, sameBoot: true }); // R3
       await write();
       if (state !== undefined) ledger.keep(state);
     },
