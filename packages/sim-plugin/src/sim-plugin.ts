@@ -9,7 +9,7 @@ import { listen } from "./role/listen.ts";
 import type { Mounter } from "./role/mounter.ts";
 import { createMountingHost, type StageStyle } from "./role/mounting-host.ts";
 import { createPerformer } from "./role/perform.ts";
-import { createStreamTap } from "./role/stream-tap.ts";
+import { createStreamTap, noTap } from "./role/stream-tap.ts";
 
 /** What the plugin does on its host: nothing, make and remove targets, or mount for real. */
 export interface HostOptions {
@@ -33,7 +33,7 @@ export interface RoleOptions extends HostOptions {
   readonly node?: string;
   /** This process's name in the record; made of role, node and socket unless told. */
   readonly instance?: string;
-  /** A file to which the time of each call is appended. */
+  /** A file to which the time of each call is appended. The server then has nothing around the calls: no connection can be cut. */
   readonly callTimes?: string;
 }
 
@@ -86,10 +86,11 @@ export const serveRole = async (
   pid?: number,
 ): Promise<ServedRole> => {
   const instance = instanceFrom(options, pid);
-  const tap = createStreamTap(Date.now);
+  const { callTimes } = options;
+  // What is around the calls would be taken for the caller's own time.
+  const tap = callTimes === undefined ? createStreamTap(Date.now) : noTap;
   await backend.attach(instance);
   const perform = createPerformer({ backend, instance, host: hostFrom(options), cut: tap.cut, die });
-  const { callTimes } = options;
   const server = await listen(
     options.socket,
     options.role,

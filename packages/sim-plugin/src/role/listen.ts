@@ -35,7 +35,7 @@ export const listen = async (socket: string, role: Role, perform: Perform, tap: 
   const server = createServer({
     "grpc.max_receive_message_length": messageLimit,
     "grpc.max_send_message_length": messageLimit,
-    interceptors: [tap.interceptor],
+    interceptors: tap.interceptors,
   });
   addServices(server, role, perform);
   await server.listen(`unix://${socket}`);

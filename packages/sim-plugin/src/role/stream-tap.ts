@@ -5,7 +5,7 @@ export const callHeader = "x-sim-call";
 export const deadlineHeader = "x-sim-deadline-ms";
 
 export interface StreamTap {
-  readonly interceptor: ServerInterceptor;
+  readonly interceptors: ServerInterceptor[];
   /** Cuts the connection that the call came by, as a plugin's death would. */
   cut(call: string): void;
   /** Cuts every connection that has a call in flight. */
@@ -21,6 +21,14 @@ const sessionOf = (call: unknown): Session | undefined => {
   const stream: unknown = Reflect.get(call as object, "stream");
   const session: unknown = typeof stream === "object" && stream !== null ? Reflect.get(stream, "session") : undefined;
   return typeof session === "object" && session !== null && "destroy" in session ? (session as Session) : undefined;
+};
+
+export const noTap: StreamTap = {
+  interceptors: [],
+  cut: (id) => {
+    throw new Error(`the connection of call ${id} cannot be cut: nobody keeps it`);
+  },
+  cutAll: () => undefined,
 };
 
 export const createStreamTap = (now: () => number): StreamTap => {
@@ -56,7 +64,7 @@ export const createStreamTap = (now: () => number): StreamTap => {
   };
 
   return {
-    interceptor,
+    interceptors: [interceptor],
     cut: (id) => {
       const session = sessions.get(id);
       if (session === undefined) throw new Error(`grpc-js no longer shows the connection of call ${id}`);
