@@ -248,7 +248,8 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
   };
 
   const view = (everywhere: boolean): MountView => ({
-    ...mountinfoView(lines),
+    // As it is now, whatever is mounted later.
+    ...mountinfoView([...lines]),
     foreign: (marks) =>
       everywhere
         ? foreign.filter(({ line }) => marks.some((it) => it.device === line.device && it.root === line.root))

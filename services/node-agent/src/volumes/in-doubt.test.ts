@@ -121,3 +121,22 @@ test("[I6] the agent ends during Publish: what is staged is staged once, althoug
   expect(agent.host.calls.filter((call) => call.startsWith("NodeStage"))).toHaveLength(1);
   expect(agent.ledger().volume(volumeRef.volumeUid)?.stage).toMatchObject({ phase: "staged", marks: [{}] });
 });
+
+test("[I2] published without its options: what the plugin mounted beside our paths has to go too before the release", async () => {
+  const agent = await startModelAgent();
+  const { makeTarget } = agent.host.dirs;
+  agent.host.dirs.makeTarget = async (path) => {
+    // The driver keeps a mount of its own.
+    agent.host.addMount("/driver/global", "9:1", "/ext-1");
+    await makeTarget(path);
+  };
+  agent.host.mounting.remountsWork = false;
+  agent.host.mounting.pluginOptions = ["rw"];
+  expect(await agent.volumes().publish(permitOrder("a", 5, single), anyCaller)).toMatchObject({
+    kind: "uncertain",
+    halt: { reason: "ORPHAN_MOUNT" },
+  });
+  expect(agent.host.mountedPaths()).toEqual(["/driver/global"]);
+  agent.host.unmount("/driver/global");
+  expect(await agent.volumes().publish(permitOrder("a", 5, single), anyCaller)).toMatchObject({ kind: "not-mounted" });
+});

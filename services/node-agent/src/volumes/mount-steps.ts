@@ -104,11 +104,13 @@ export async function publishStep(
     failpoint("agent.publish.after-verify");
     const line = seenAt(view, target);
     if (line === undefined) {
+      seeStage(run, tools, view);
       run.see({ type: "publish-unknown", claimUid });
       return notSeenHalt(order.ref, target);
     }
     const secured = await tools.secure(order.ref, order.facts, { view, line });
     if (secured.kind === "insecure") {
+      seeStage(run, tools, view);
       run.see({ type: "publish-unknown", claimUid });
       return refusedByUs(run, claimUid, secured, tools);
     }
@@ -118,8 +120,7 @@ export async function publishStep(
     failpoint("agent.published.after-journal");
     return undefined;
   }
-  const { needed, marks } = run.volume().stage;
-  if (needed && marks.length === 0) seeStage(run, tools, await mounts.look(false));
+  if (isStageUnseen(run)) seeStage(run, tools, await mounts.look(false));
   const phase = run.volume().claims[claimUid]?.phase;
   if (phase === "publishing" && (await surelyNot(result, target, mounts))) {
     run.note({ type: "publish-refused", claimUid });
@@ -135,8 +136,15 @@ async function foundInPlace({ mounts }: StepTools, place: PlaceCheck, written: P
   return place.judge(view);
 }
 
-/** What the stage shows, until `published` records it: whatever becomes of the publication, its undo looks for that. */
+/** Nothing was published from it yet, so that no record says what it shows. */
+function isStageUnseen(run: VolumeRun): boolean {
+  const { needed, marks } = run.volume().stage;
+  return needed && marks.length === 0;
+}
+
+/** Where no `published` follows, the undo looks for that all the same. */
 function seeStage(run: VolumeRun, tools: StepTools, view: MountView): void {
+  if (!isStageUnseen(run)) return;
   const { path, shown } = run.volume().stage;
   const marks = marksUnder(view, [path]);
   run.stageShows({ shown, marks, before: idsBefore(run, tools.firstView(), view, marks) });
