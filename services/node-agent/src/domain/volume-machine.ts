@@ -50,7 +50,7 @@ export const applyEvent = (volume: VolumeState | undefined, event: VolumeEvent):
         event.claimUid,
         "published",
         { mountId: event.mountId },
-        withSight(volume, { ...event, shown: event.shown ?? volume.stage.shown }).stage,
+        { ...withSight(volume, event).stage, ...(event.shown === undefined ? {} : { shown: event.shown }) },
       );
     case "publish-intent":
     case "publish-refused":
@@ -185,12 +185,11 @@ const withDead = (volume: VolumeState, entry: DeadEpoch): readonly DeadEpoch[] =
 const aboveFloor = (dead: readonly DeadEpoch[], floor: Epoch) =>
   dead.filter((it) => it.late || compareEpochs(it.epoch, floor) > 0);
 
-/** What the stage shows, learned after it was known to be done. */
-export const withSight = (volume: VolumeState, seen: Pick<StageState, "shown" | "marks" | "before">): VolumeState => ({
+/** What is to be looked for before a release, learned after the stage was known to be done. */
+export const withSight = (volume: VolumeState, seen: Pick<StageState, "marks" | "before">): VolumeState => ({
   ...volume,
   stage: {
     ...volume.stage,
-    shown: seen.shown,
     marks: joinMarks(volume.stage.marks, seen.marks),
     before: joinIds(volume.stage.before, seen.before),
   },

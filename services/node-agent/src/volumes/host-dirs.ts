@@ -97,6 +97,16 @@ export async function openHostDirs({ root, log, alsoTrusted }: HostDirsOptions):
     });
   }
 
+  /** H4: it is gone, or was not there. */
+  function vacated(at: string): boolean {
+    try {
+      inParent(at, (entry) => rmdirSync(entry)); // H3
+      return true;
+    } catch (error) {
+      return codeOf(error) === "ENOENT";
+    }
+  }
+
   /** Through the thread pool, and with a descriptor of its own: what is held may be another one meanwhile. */
   async function removeBelow(at: string, remove: (entry: string) => Promise<void>): Promise<void> {
     let parent: number | undefined;
@@ -121,28 +131,17 @@ export async function openHostDirs({ root, log, alsoTrusted }: HostDirsOptions):
     async makeTarget(at) {
       makeClosed(at);
     },
-    async vacate(at) {
-      try {
-        inParent(at, (entry) => rmdirSync(entry)); // H3, H4
-        return true;
-      } catch (error) {
-        return codeOf(error) === "ENOENT";
-      }
-    },
+    vacate: async (at) => vacated(at),
     async removeTarget(at) {
-      try {
-        // Most plugins leave nothing, and then nothing has to wait.
-        inParent(at, (entry) => rmdirSync(entry)); // H3
-      } catch (error) {
-        if (codeOf(error) === "ENOENT") return;
-        await removeBelow(at, async (entry) => {
-          const found = await lstat(entry);
-          // H3
-          if (found.isDirectory()) await rmdir(entry);
-          else if (found.isFile() && found.size === 0) await unlink(entry);
-          else log.warn("a plugin left something at a target; it stays", { path: at, size: found.size });
-        });
-      }
+      // Most plugins leave nothing, and then nothing has to wait.
+      if (vacated(at)) return;
+      await removeBelow(at, async (entry) => {
+        const found = await lstat(entry);
+        // H3
+        if (found.isDirectory()) await rmdir(entry);
+        else if (found.isFile() && found.size === 0) await unlink(entry);
+        else log.warn("a plugin left something at a target; it stays", { path: at, size: found.size });
+      });
     },
     removeDirectory: (at) => removeBelow(at, inMemory ? async (entry) => rmdirSync(entry) : rmdir), // H3
     deviceNumber: numberOf,

@@ -23,7 +23,7 @@ export interface StepTools {
   /** The mounts as they were before the first call for this volume, if this process saw them. */
   readonly firstView: () => MountView | undefined;
   /** Owed before the first call for a permit. */
-  readonly place: PlaceCheck | undefined;
+  readonly place: PlaceCheck;
   /** Told when the plugin refused for certain, with its own words, which the journal does not keep. */
   readonly onRefused: (failure: CallFailure) => void;
   /** Told why a publication that the plugin made is not good enough. */
@@ -39,8 +39,8 @@ export async function stageStep(run: VolumeRun, claimUid: string, contents: Perm
   failpoint("agent.stage.before-journal");
   const order = orderOf(run, claimUid, contents);
   const written = run.commit({ type: "stage-intent" }); // I4
-  if (tools.place?.owed()) {
-    const found = await foundInPlace(tools, tools.place, written);
+  if (tools.place.owed()) {
+    const found = await foundInPlace(tools, written);
     if (!isFound(found)) {
       if (run.volume().stage.phase === "staging") run.note({ type: "stage-refused" });
       return found;
@@ -83,8 +83,8 @@ export async function publishStep(
   const order = orderOf(run, claimUid, contents);
   const { target } = order.facts;
   const written = run.commit({ type: "publish-intent", claimUid }); // I4
-  if (tools.place?.owed()) {
-    const found = await foundInPlace(tools, tools.place, written);
+  if (tools.place.owed()) {
+    const found = await foundInPlace(tools, written);
     if (!isFound(found)) {
       if (run.volume().claims[claimUid]?.phase === "publishing") run.note({ type: "publish-refused", claimUid });
       return found;
@@ -131,7 +131,7 @@ export async function publishStep(
 }
 
 /** A look while an intent is on its way to the disk: neither waits for the other, and the call that follows waits for both. */
-async function foundInPlace({ mounts }: StepTools, place: PlaceCheck, written: Promise<void>): Promise<Halt | Found> {
+async function foundInPlace({ mounts, place }: StepTools, written: Promise<void>): Promise<Halt | Found> {
   const [view] = await Promise.all([mounts.look(false), written]);
   return place.judge(view);
 }
@@ -145,9 +145,8 @@ function isStageUnseen(run: VolumeRun): boolean {
 /** Where no `published` follows, the undo looks for that all the same. */
 function seeStage(run: VolumeRun, tools: StepTools, view: MountView): void {
   if (!isStageUnseen(run)) return;
-  const { path, shown } = run.volume().stage;
-  const marks = marksUnder(view, [path]);
-  run.stageShows({ shown, marks, before: idsBefore(run, tools.firstView(), view, marks) });
+  const marks = marksUnder(view, [run.volume().stage.path]);
+  run.stageShows({ marks, before: idsBefore(run, tools.firstView(), view, marks) });
 }
 
 /** The journal says published: is it there? */

@@ -52,8 +52,7 @@ export async function unstageStep(run: VolumeRun, volumePaths: VolumePaths, tool
     const [stray] = staged.under(volumePaths.publish);
     if (stray !== undefined) return orphanHalt(run.volume().ref, stray.path);
     const marks = marksUnder(staged, [run.volume().stage.path]);
-    const { shown } = run.volume().stage;
-    run.stageShows({ shown, marks, before: idsBefore(run, undefined, staged, marks.filter(isNewTo(run))) });
+    run.stageShows({ marks, before: idsBefore(run, undefined, staged, marks.filter(isNewTo(run))) });
   }
   failpoint("agent.unstage.before-journal");
   await run.commit({ type: "unstage-intent" }); // I4

@@ -10,7 +10,7 @@ import type { StageState, VolumeState } from "../domain/types.ts";
 import { applyEvent, isFault, withSight } from "../domain/volume-machine.ts";
 import type { Ledger } from "../ports.ts";
 
-export type StageSight = Pick<StageState, "shown" | "marks" | "before">;
+export type StageSight = Pick<StageState, "marks" | "before">;
 
 export interface VolumeRun {
   volume(): VolumeState;
