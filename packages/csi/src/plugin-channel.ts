@@ -1,18 +1,19 @@
 /**
- * One connection to one incarnation of a plugin. It is never re-dialled by itself: when it is lost, whoever holds it opens
- * another one and reads again who is there.
+ * One connection to one incarnation of a plugin. It is never re-dialled: when it is lost, whoever holds it opens another one and
+ * reads again who is there.
  *
  * K1 At most `maxInFlight` calls at once: past about a hundred on one channel some starve for seconds, so the rest is refused.
  * K2 Every call ends by its deadline, whatever the plugin does: an oversized status message would otherwise hang it for ever.
  * K3 No keepalive: a plugin busy for 40 s with one mount would drop the connection for "too many pings".
- * K4 What was connected once and is lost stays lost: left to itself, the library would dial again and hand the next call to
- *    a plugin that nobody has asked who it is.
+ * K4 What was connected once and is lost stays lost: who listens there next is a plugin that nobody has asked who it is.
  * K5 A retired channel takes no new call and lets those in flight end by themselves: their answers are still the truth.
  */
+import { createConnection } from "node:net";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { type LinkedSignal, linkSignals } from "@holdfast/shared/async/signals";
-import { formatAddress } from "@holdfast/shared/grpc/listen-address";
-import { type Channel, type ChannelOptions, ClientError, createChannel, createClient, Metadata } from "nice-grpc";
+import { type Link, openLink } from "@holdfast/shared/grpc/link/link";
+import { createLinkChannel } from "@holdfast/shared/grpc/link/link-channel";
+import { ClientError, createClient, Metadata } from "nice-grpc";
 import type { StreamMethod, UnaryMethod } from "./methods.ts";
 import { type Code, codeOf } from "./outcome.ts";
 import { rawStreams, rawUnaries } from "./raw-definitions.ts";
@@ -20,25 +21,6 @@ import type { CsiTransport, WireFailure, WireOptions, WireReply } from "./transp
 
 const maxMessageBytes = 16 * 1024 * 1024;
 const defaultMaxInFlight = 64;
-
-/** gRPC's connectivity states, by the numbers of its specification. */
-const READY = 2;
-const TRANSIENT_FAILURE = 3;
-const SHUTDOWN = 4;
-
-const channelOptions: ChannelOptions = {
-  "grpc.max_receive_message_length": maxMessageBytes,
-  "grpc.max_send_message_length": maxMessageBytes,
-  // Two channels to one path must be two connections: after a hang, or a replaced socket, the old one is of no use.
-  "grpc.use_local_subchannel_pool": 1,
-  // Mutating calls are never repeated below the reconciler, not even by the library.
-  "grpc.enable_retries": 0,
-  "grpc.service_config_disable_resolution": 1,
-  "grpc.enable_http_proxy": 0,
-  "grpc.enable_channelz": 0,
-  // An idle plugin is no lost plugin. (K3: nothing about keepalive here.)
-  "grpc.client_idle_timeout_ms": 2 ** 31 - 1,
-};
 
 export interface PluginChannel extends CsiTransport {
   /** True once connected; false when nobody listens, or not within the time. */
@@ -60,7 +42,14 @@ export function openPluginChannel(options: {
   readonly maxInFlight?: number;
 }): PluginChannel {
   const { socketPath, clock, maxInFlight = defaultMaxInFlight } = options;
-  const channel = createChannel(formatAddress({ kind: "unix", path: socketPath }), undefined, channelOptions);
+  let link: Link | undefined;
+  const channel = createLinkChannel({
+    link: () => link,
+    target: `unix://${socketPath}`,
+    authority: "localhost",
+    maxMessageBytes,
+    close: () => link?.close(),
+  });
   const unaries = createClient(rawUnaries, channel);
   const streams = createClient(rawStreams, channel);
   const lost = new AbortController();
@@ -68,10 +57,6 @@ export function openPluginChannel(options: {
   const running = new Set<LinkedSignal>();
   let answered = 0;
   let retired = false;
-
-  const shut = (): void => {
-    if (channel.getConnectivityState(false) !== SHUTDOWN) channel.close();
-  };
 
   const begin = (signal: AbortSignal): LinkedSignal => {
     const call = linkSignals(signal);
@@ -85,7 +70,7 @@ export function openPluginChannel(options: {
 
   const refusal = (signal: AbortSignal): WireFailure | undefined => {
     if (signal.aborted) return unsent("CANCELLED", "given up before it was sent");
-    if (retired || lost.signal.aborted) return unsent("UNAVAILABLE", "the connection to the plugin is gone");
+    if (retired || link?.isOpen() !== true) return unsent("UNAVAILABLE", "the connection to the plugin is gone");
     // K1
     const { size } = running;
     if (size >= maxInFlight)
@@ -97,19 +82,24 @@ export function openPluginChannel(options: {
     lost: lost.signal,
     inFlight: () => running.size,
     answered: () => answered,
-    connect: (timeoutMs) =>
-      connect(channel, clock, timeoutMs, () => {
-        lost.abort(new DOMException("the plugin closed the connection", "AbortError"));
-        shut(); // K4
-      }),
+    async connect(timeoutMs) {
+      if (retired) return false;
+      const dialled = openLink({ socket: createConnection(socketPath), clock }); // K3
+      link = dialled;
+      const stopTimer = clock.timer(timeoutMs, () => dialled.destroy(`no greeting within ${timeoutMs} ms`));
+      const connected = await dialled.ready.finally(stopTimer);
+      if (connected)
+        void dialled.lost.then(() => lost.abort(new DOMException("the plugin closed the connection", "AbortError")));
+      return connected;
+    },
     retire() {
       retired = true;
-      shut(); // K5: gRPC closes a channel gracefully, streams that are open run to their end.
+      link?.close(); // K5
     },
     close() {
       retired = true;
       for (const call of [...running]) call.abort(new DOMException("the connection was closed", "AbortError"));
-      shut();
+      link?.destroy();
     },
 
     async unary(method: UnaryMethod, request: Uint8Array, { signal, deadlineMs, metadata }: WireOptions) {
@@ -171,29 +161,6 @@ export function openPluginChannel(options: {
       }
     },
   };
-}
-
-/** Watches from the first contact on, so that a plugin that goes away is noticed without any call being made. */
-function connect(channel: Channel, clock: Clock, timeoutMs: number, onLost: () => void): Promise<boolean> {
-  return new Promise((resolve) => {
-    const stopTimer = clock.timer(timeoutMs, () => resolve(false));
-    const settle = (connected: boolean): void => {
-      stopTimer();
-      resolve(connected);
-    };
-    const look = (): void => {
-      const state = channel.getConnectivityState(true);
-      if (state === READY) {
-        channel.watchConnectivityState(READY, Number.POSITIVE_INFINITY, onLost);
-        settle(true);
-      } else if (state === TRANSIENT_FAILURE || state === SHUTDOWN) {
-        settle(false);
-      } else {
-        channel.watchConnectivityState(state, Number.POSITIVE_INFINITY, look);
-      }
-    };
-    look();
-  });
 }
 
 const ofTheLibrary: ReadonlySet<Code> = new Set([

@@ -159,7 +159,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       log,
       wakeVolume: (key) => wakeVolume(key),
     });
-    const agents = createAgentGateway({ secrets, identity: { role: "controller", name: id }, log });
+    const { random } = ids;
+    const agents = createAgentGateway({ secrets, identity: { role: "controller", name: id }, log, clock, random });
     registry.onChange((node) => void (registry.get(node) ?? agents.forget(node)));
     await lifecycle.start("agents", () => () => agents.close());
     const pluginParts = await wirePlugins({
@@ -240,7 +241,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     });
     const servers = wireServers({ config, gate, lifecycle, log, metrics });
     const listExternalVolumes = listExternalVolumesQuery({ records, plugins, listings: plugins.listings });
-    const { stats, lookAtVolumes } = wireFigures({ ...acting, config, random: ids.random, metrics });
+    const { stats, lookAtVolumes } = wireFigures({ ...acting, config, random, metrics });
     const api = {
       commands,
       recent: records.recent,

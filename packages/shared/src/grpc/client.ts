@@ -2,6 +2,7 @@
  * Channels and clients. From the outside in: errors, deadline over all attempts, retry, and per attempt: who calls, the time left
  * on the wire, a span, the error's details.
  */
+import { createConnection } from "node:net";
 import { ChannelCredentials, type ChannelOptions } from "@grpc/grpc-js";
 import {
   type CallOptions,
@@ -14,12 +15,16 @@ import {
 } from "nice-grpc";
 import { type RetryOptions, retryMiddleware } from "nice-grpc-client-middleware-retry";
 import type { ClientMiddleware, ClientMiddlewareCall } from "nice-grpc-common";
+import type { Clock } from "../async/clock.ts";
 import { fromClientError } from "../errors/grpc-status.ts";
 import type { Logger } from "../log/logger.ts";
 import { type AttemptOptions, attemptMiddleware } from "./attempt-client.ts";
 import { beginDeadline } from "./deadline-client.ts";
 import { endedBySignal } from "./ended-by-signal.ts";
 import type { Identity } from "./identity.ts";
+import { createDialler } from "./link/dialler.ts";
+import type { Keepalive } from "./link/link.ts";
+import { createLinkChannel } from "./link/link-channel.ts";
 import { formatAddress, parseAddress } from "./listen-address.ts";
 import { defaultMaxMessageBytes } from "./message-limits.ts";
 
@@ -29,7 +34,7 @@ export interface GrpcChannelOptions {
   /** Its own connection, even where another channel of this process leads to the same address. */
   readonly ownConnection?: boolean;
   /** Never on plugin channels: a Go plugin ends a long call for "too many pings". */
-  readonly keepalive?: { readonly timeMs: number; readonly timeoutMs: number };
+  readonly keepalive?: Keepalive;
 }
 
 export type GrpcChannel = Channel;
@@ -53,6 +58,25 @@ export function createGrpcChannel(address: string, options: GrpcChannelOptions =
   };
   const credentials = options.credentials ?? ChannelCredentials.createInsecure();
   return createChannel(formatAddress(parseAddress(address)), credentials, channelOptions);
+}
+
+export interface LinkedChannelOptions {
+  readonly clock: Pick<Clock, "timer" | "monotonic">;
+  readonly random: () => number;
+  readonly keepalive?: Keepalive;
+}
+
+/** For calls that many wait for: a connection of its own, and nothing between it and the call. Without TLS. */
+export function createLinkedChannel(address: string, { clock, random, keepalive }: LinkedChannelOptions): GrpcChannel {
+  const at = parseAddress(address);
+  const dial = () =>
+    at.kind === "unix"
+      ? createConnection(at.path)
+      : createConnection({ host: at.host.replace(/^\[|\]$/g, ""), port: at.port });
+  const { link, close } = createDialler({ dial, clock, random, keepalive });
+  const target = formatAddress(at);
+  const authority = at.kind === "unix" ? "localhost" : target;
+  return createLinkChannel({ link, target, authority, maxMessageBytes: defaultMaxMessageBytes, close });
 }
 
 export interface RetryPolicy {

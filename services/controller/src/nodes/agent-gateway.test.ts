@@ -1,3 +1,4 @@
+import { systemClock } from "@holdfast/shared/async/clock";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import {
   AgentServiceDefinition,
@@ -78,6 +79,8 @@ beforeEach(async () => {
     },
     identity: { role: "controller", name: "c1" },
     log: createMemoryLogger(),
+    clock: systemClock,
+    random: Math.random,
     callDeadlineMs: 5_000,
   });
 });

@@ -5,13 +5,14 @@
  * are gone with it. A3 An inventory that was cut short is none.
  */
 
+import type { Clock } from "@holdfast/shared/async/clock";
 import type { Limiter } from "@holdfast/shared/async/limiter";
 import { createLimiter } from "@holdfast/shared/async/limiter";
 import { isAbort } from "@holdfast/shared/async/signals";
 import { fromClientError } from "@holdfast/shared/errors/grpc-status";
 import { HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { AgentServiceDefinition, type InventoryResponse } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
-import { createGrpcChannel, createGrpcClient, type GrpcChannel, type GrpcClient } from "@holdfast/shared/grpc/client";
+import { createGrpcClient, createLinkedChannel, type GrpcChannel, type GrpcClient } from "@holdfast/shared/grpc/client";
 import type { Identity } from "@holdfast/shared/grpc/identity";
 import { scrub } from "@holdfast/shared/grpc/redact";
 import type { Logger } from "@holdfast/shared/log/logger";
@@ -27,6 +28,8 @@ export interface AgentGatewayOptions {
   readonly secrets: Pick<Secrets, "resolve">;
   readonly identity: Identity;
   readonly log: Logger;
+  readonly clock: Clock;
+  readonly random: () => number;
   /** How long an agent may take to stage and publish, or to unpublish and unstage: both calls of the plugin and some time beside. */
   readonly callDeadlineMs?: number;
   readonly inventoryDeadlineMs?: number;
@@ -48,21 +51,22 @@ interface Line {
 /** Above it some calls of one channel starve. */
 const callsPerChannel = 64;
 const maxWaiting = 4096;
-/** A host that vanished without a word is noticed within ten seconds, although a call to it may take minutes. Sent only during calls. */
 /** As long as an agent gives a plugin for one volume, and a little. */
 const statsDeadlineMs = 35_000;
+/** A host that vanished without a word is noticed within ten seconds, although a call to it may take minutes. Sent only during calls. */
 const keepalive = { timeMs: 5_000, timeoutMs: 5_000 };
 
 export const createAgentGateway = (options: AgentGatewayOptions): ClosableAgentGateway => {
-  const { secrets, identity, log, callDeadlineMs = 300_000, inventoryDeadlineMs = 60_000 } = options;
+  const { secrets, identity, log, clock, random, callDeadlineMs = 300_000, inventoryDeadlineMs = 60_000 } = options;
   const lines = new Map<string, Line>();
 
   const lineTo = (node: NodeRecord): Line => {
     const known = lines.get(node.name);
     if (known?.address === node.address) return known;
     known?.channel.close();
-    const channel = createGrpcChannel(node.address, {
-      ownConnection: true,
+    const channel = createLinkedChannel(node.address, {
+      clock,
+      random,
       ...(node.address.startsWith("unix:") ? {} : { keepalive }),
     });
     const client = createGrpcClient(AgentServiceDefinition, channel, {

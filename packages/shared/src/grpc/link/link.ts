@@ -1,0 +1,129 @@
+/**
+ * One HTTP/2 connection to a server of gRPC: dialled once, never again by itself.
+ *
+ * N1 `lost` is told as soon as no new call can be made on it, without any call being made; calls in flight may still end well.
+ * N2 Nothing is sent to keep it alive unless asked for: a busy plugin takes a ping for one too many.
+ * N3 With keepalive, a peer that vanished without a word is noticed while calls wait for it; between calls nothing is sent.
+ */
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, type OutgoingHttpHeaders } from "node:http2";
+import type { Socket } from "node:net";
+import type { Clock } from "../../async/clock.ts";
+
+export interface Keepalive {
+  readonly timeMs: number;
+  readonly timeoutMs: number;
+}
+
+export interface Link {
+  /** True once the server has greeted, false when it is lost before. */
+  readonly ready: Promise<boolean>;
+  /** N1 */
+  readonly lost: Promise<void>;
+  /** Takes new calls. */
+  isOpen(): boolean;
+  /** The connection itself is gone, and with it the answers to whatever was in flight. */
+  isGone(): boolean;
+  /** What was wrong with it, if anything was. */
+  trouble(): string | undefined;
+  /** Throws when it is not open. */
+  request(headers: OutgoingHttpHeaders): ClientHttp2Stream;
+  /** No new calls; those in flight run to their end. */
+  close(): void;
+  /** Everything ends now. */
+  destroy(why?: string): void;
+}
+
+export interface LinkOptions {
+  readonly socket: Socket;
+  readonly clock: Pick<Clock, "timer">;
+  readonly keepalive?: Keepalive | undefined;
+}
+
+/** Megabytes. The bound on what is in flight is ours (message-limits.ts), not that of the library, which ends streams at random. */
+const sessionMemory = 1 << 20;
+
+/** A connection has numbers for 2^30 calls; a little before they end, another one has to be dialled. */
+const lastStream = 0x7fff_0000;
+
+export function openLink({ socket, clock, keepalive }: LinkOptions): Link {
+  const ready = Promise.withResolvers<boolean>();
+  const lost = Promise.withResolvers<void>();
+  let open = true;
+  let trouble: string | undefined;
+  const session: ClientHttp2Session = connect("http://localhost", {
+    createConnection: () => socket,
+    maxSessionMemory: sessionMemory,
+    // A status of more ends its own call if the server heeds this, and the whole connection if it does not.
+    settings: { enablePush: false, maxHeaderListSize: 65_535 },
+    maxSendHeaderBlockLength: 1 << 24,
+  });
+  const lose = (): void => {
+    open = false;
+    ready.resolve(false);
+    lost.resolve();
+  };
+  const close = (): void => {
+    lose();
+    session.close();
+  };
+  const destroy = (why?: string): void => {
+    trouble ??= why;
+    lose();
+    session.destroy();
+  };
+  session.once("remoteSettings", () => ready.resolve(true));
+  session.once("goaway", close);
+  session.on("error", (error: Error) => {
+    trouble ??= error.message;
+  });
+  session.once("close", lose);
+
+  const watchOver = keepalive === undefined ? undefined : createWatch(session, keepalive, clock, destroy);
+  return {
+    ready: ready.promise,
+    lost: lost.promise,
+    isOpen: () => open && !session.closed && !session.destroyed,
+    isGone: () => session.destroyed,
+    trouble: () => trouble,
+    request(headers) {
+      const stream = session.request(headers, { endStream: false });
+      if ((stream.id ?? 0) > lastStream) close();
+      watchOver?.(stream);
+      return stream;
+    },
+    close,
+    destroy,
+  };
+}
+
+/** N3: one timer at a time, set by a call that finds none. */
+function createWatch(
+  session: ClientHttp2Session,
+  { timeMs, timeoutMs }: Keepalive,
+  clock: Pick<Clock, "timer">,
+  destroy: (why: string) => void,
+) {
+  let inFlight = 0;
+  let running = false;
+  const ping = (): void => {
+    running = false;
+    if (session.destroyed || inFlight === 0) return;
+    running = true;
+    const stop = clock.timer(timeoutMs, () => destroy(`no answer to a ping within ${timeoutMs} ms`));
+    session.ping((error) => {
+      stop();
+      if (error === null) later();
+    });
+  };
+  const later = (): void => {
+    running = true;
+    clock.timer(timeMs, ping);
+  };
+  return (stream: ClientHttp2Stream): void => {
+    inFlight += 1;
+    stream.once("close", () => {
+      inFlight -= 1;
+    });
+    if (!running) later();
+  };
+}
