@@ -12,6 +12,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ForeignMount, MountLine, MountView } from "../domain/mounts.ts";
 import { showsMark } from "../domain/mounts.ts";
 import type { MountTable } from "../ports.ts";
+import { createKernelThreads, type KernelThreads } from "./kernel-threads.ts";
 import { mountinfoView } from "./mountinfo.ts";
 import { createMountinfoLines, type MountinfoLines } from "./mountinfo-lines.ts";
 
@@ -20,6 +21,8 @@ const firstPidNamespace = "pid:[4026531836]";
 
 /** The kernel lists mounts without gaps while others change since 5.8; before, a table is read until it stands still. */
 const stableReads = 3;
+/** So many lines are read sooner than the event loop comes round: whoever else may want them reads them again. */
+const shortTable = 256;
 /** As much as the kernel ever hands out at once. */
 const pageBytes = 4096;
 /** About a millisecond, each of the three. */
@@ -51,7 +54,8 @@ export async function createMountTable({ proc, kernel }: MountTableOptions): Pro
   /** Held open: a read from the start makes the kernel list its mounts anew. */
   const file = await open(`${proc}/self/mountinfo`);
 
-  const readOwn = coalesced(async () => {
+  const burst = (): Promise<void> | undefined => (lines.length > shortTable ? nextTurn() : undefined);
+  const readOwn = coalesced(burst, async () => {
     let table = await readTable(file);
     for (let count = 1; !gapless && count < stableReads; count += 1) {
       const before = Buffer.from(table);
@@ -64,9 +68,10 @@ export async function createMountTable({ proc, kernel }: MountTableOptions): Pro
     return view;
   }); // T3
 
-  const readOthers = createOthersReader(proc);
+  const kernelThreads = createKernelThreads(proc);
+  const readOthers = createOthersReader(proc, kernelThreads);
   const lookOwn = async (): Promise<MountView> => ({ ...(await readOwn()), foreign: () => [] });
-  const lookEverywhere = coalesced(async (): Promise<MountView> => {
+  const lookEverywhere = coalesced(nextTurn, async (): Promise<MountView> => {
     const others = await readOthers();
     // Last, so that what is found elsewhere is never newer than what is found here.
     const own = await readOwn();
@@ -83,20 +88,23 @@ export async function createMountTable({ proc, kernel }: MountTableOptions): Pro
   return {
     scope,
     look: (everywhere) => (everywhere ? lookEverywhere() : lookOwn()),
-    close: () => file.close(),
+    close() {
+      kernelThreads.close();
+      return file.close();
+    },
   };
 }
 
 /**
- * T1, T2, T3: who asks before the next look has begun shares it; it begins when the one before has ended and the event loop
- * has come round, so that whoever is woken by what arrived together looks together.
+ * T1, T2, T3: who asks before the next look has begun shares it; it begins when the one before has ended and, where a look takes
+ * long, the event loop has come round, so that whoever is woken by what arrived together looks together.
  */
-function coalesced<T>(read: () => Promise<T>): () => Promise<T> {
+function coalesced<T>(gather: () => Promise<void> | undefined, read: () => Promise<T>): () => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   let next: Promise<T> | undefined;
   const begin = async (before: Promise<unknown>): Promise<T> => {
     await before;
-    await nextTurn();
+    await gather();
     next = undefined;
     return read();
   };
@@ -143,7 +151,7 @@ interface OtherTable {
  * time, since a process may enter another namespace at any moment; synchronously, some at a time: they never block, and a turn through
  * the thread pool costs ten times the call.
  */
-function createOthersReader(proc: string): () => Promise<readonly OtherTable[]> {
+function createOthersReader(proc: string, kernelThreads: KernelThreads): () => Promise<readonly OtherTable[]> {
   const readTable = createTableReader();
   /** What each had shown, by namespace and root: parsed again is only what changed. */
   let known = new Map<string, MountinfoLines>();
@@ -192,7 +200,7 @@ function createOthersReader(proc: string): () => Promise<readonly OtherTable[]> 
     const found: OtherTable[] = [];
     let count = 0;
     seen = new Map();
-    for (const [namespace, pids] of await namespaceMembers(proc)) {
+    for (const [namespace, pids] of await namespaceMembers(proc, kernelThreads)) {
       found.push(...(await tablesOf(namespace, pids)));
       count += 1;
       if (count % tablesATurn === 0) await nextTurn();
@@ -203,12 +211,17 @@ function createOthersReader(proc: string): () => Promise<readonly OtherTable[]> 
 }
 
 /** The processes of every mount namespace but our own. */
-async function namespaceMembers(proc: string): Promise<ReadonlyMap<string, readonly string[]>> {
+async function namespaceMembers(
+  proc: string,
+  kernelThreads: KernelThreads,
+): Promise<ReadonlyMap<string, readonly string[]>> {
   const own = readlinkSync(`${proc}/self/ns/mnt`);
+  // Where the first process is, it stands for them.
+  const passedOver = kernelThreads.within(namespaceOf(proc, "1") ?? own);
   const members = new Map<string, string[]>();
   let links = 0;
   for (const pid of readdirSync(proc)) {
-    if (!isPid(pid)) continue;
+    if (!isPid(pid) || passedOver.has(pid)) continue;
     links += 1;
     if (links % linksATurn === 0) await nextTurn();
     const namespace = namespaceOf(proc, pid) ?? own;

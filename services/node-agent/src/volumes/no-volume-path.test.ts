@@ -19,6 +19,7 @@ const reviewed: Readonly<Record<string, string>> = {
   "volumes/host-dirs.ts": "parents of mount points, and names in them without following; rules H1 to H3",
   "volumes/journal-writer.ts": "the journal",
   "volumes/journal.ts": "the journal",
+  "volumes/kernel-threads.ts": "/proc",
   "volumes/killable-children.ts": "starts the children that may touch a volume, and kills them",
   "volumes/mount-table.ts": "/proc",
 };
