@@ -143,7 +143,9 @@ export async function openHostDirs({ root, log, alsoTrusted }: HostDirsOptions):
         else log.warn("a plugin left something at a target; it stays", { path: at, size: found.size });
       });
     },
-    removeDirectory: (at) => removeBelow(at, inMemory ? async (entry) => rmdirSync(entry) : rmdir), // H3
+    async removeDirectory(at) {
+      if (!inMemory || !vacated(at)) await removeBelow(at, rmdir); // H3
+    },
     deviceNumber: numberOf,
     async deviceReadOnly(name) {
       const number = await numberOf(name);

@@ -69,7 +69,7 @@ export async function createMountTable({ proc, kernel }: MountTableOptions): Pro
   }); // T3
 
   const kernelThreads = createKernelThreads(proc);
-  const readOthers = createOthersReader(proc, kernelThreads);
+  const readOthers = createOthersReader(proc, scope === "host", kernelThreads);
   const lookOwn = async (): Promise<MountView> => ({ ...(await readOwn()), foreign: () => [] });
   const lookEverywhere = coalesced(nextTurn, async (): Promise<MountView> => {
     const others = await readOthers();
@@ -151,7 +151,11 @@ interface OtherTable {
  * time, since a process may enter another namespace at any moment; synchronously, some at a time: they never block, and a turn through
  * the thread pool costs ten times the call.
  */
-function createOthersReader(proc: string, kernelThreads: KernelThreads): () => Promise<readonly OtherTable[]> {
+function createOthersReader(
+  proc: string,
+  tellsOfFirst: boolean,
+  kernelThreads: KernelThreads,
+): () => Promise<readonly OtherTable[]> {
   const readTable = createTableReader();
   /** What each had shown, by namespace and root: parsed again is only what changed. */
   let known = new Map<string, MountinfoLines>();
@@ -200,7 +204,7 @@ function createOthersReader(proc: string, kernelThreads: KernelThreads): () => P
     const found: OtherTable[] = [];
     let count = 0;
     seen = new Map();
-    for (const [namespace, pids] of await namespaceMembers(proc, kernelThreads)) {
+    for (const [namespace, pids] of await namespaceMembers(proc, tellsOfFirst, kernelThreads)) {
       found.push(...(await tablesOf(namespace, pids)));
       count += 1;
       if (count % tablesATurn === 0) await nextTurn();
@@ -213,18 +217,20 @@ function createOthersReader(proc: string, kernelThreads: KernelThreads): () => P
 /** The processes of every mount namespace but our own. */
 async function namespaceMembers(
   proc: string,
+  tellsOfFirst: boolean,
   kernelThreads: KernelThreads,
 ): Promise<ReadonlyMap<string, readonly string[]>> {
   const own = readlinkSync(`${proc}/self/ns/mnt`);
   // Where the first process is, it stands for them.
-  const passedOver = kernelThreads.within(namespaceOf(proc, "1") ?? own);
+  const first = tellsOfFirst ? namespaceOf(proc, "1") : undefined;
+  const passedOver = kernelThreads.within(first ?? own);
   const members = new Map<string, string[]>();
   let links = 0;
   for (const pid of readdirSync(proc)) {
     if (!isPid(pid) || passedOver.has(pid)) continue;
     links += 1;
     if (links % linksATurn === 0) await nextTurn();
-    const namespace = namespaceOf(proc, pid) ?? own;
+    const namespace = (pid === "1" ? first : namespaceOf(proc, pid)) ?? own;
     if (namespace === own) continue;
     const known = members.get(namespace);
     if (known === undefined) members.set(namespace, [pid]);

@@ -9,7 +9,7 @@
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { ExpandResult, Halt, Inventory, PublishResult, ReleaseResult } from "../domain/answer-types.ts";
-import { compareEpochs, type Epoch, showEpoch, zeroEpoch } from "../domain/epoch.ts";
+import { compareEpochs, type Epoch, zeroEpoch } from "../domain/epoch.ts";
 import { judgePermit, judgeRelease, type Standing } from "../domain/judge-order.ts";
 import { type MountView, strays } from "../domain/mounts.ts";
 import type { HostPaths } from "../domain/paths.ts";
@@ -34,6 +34,7 @@ import { adoptedFacts, adoptedRecord, factsOf, namesOf, storageOf } from "./orde
 import { createPlaceCheck, isFound, nothingFound, type PlaceCheck } from "./place-check.ts";
 import { heldByOther, publishAnswer } from "./publish-answer.ts";
 import { optionFailure, type SecureMount } from "./secure-mount.ts";
+import { tellEnd } from "./tell-end.ts";
 import { createVolumeDrive } from "./volume-drive.ts";
 import { createExpander } from "./volume-expander.ts";
 import { createVolumeRun, type VolumeRun } from "./volume-run.ts";
@@ -198,8 +199,7 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
     await settle(run, ref, end.kind === "halted" ? end.halt : undefined);
     if (end.kind === "published") firstViews.delete(ref.volumeUid);
     const answer = await publishAnswer(end, facts, contents, ref, { dirs, expand });
-    if (end.kind !== "halted")
-      log.info(`claim ${end.kind}`, { ...namesOf(ref), claim: facts.claimUid, epoch: showEpoch(facts.epoch) });
+    if (end.kind !== "halted") tellEnd(log, `claim ${end.kind}`, ref, facts);
     failpoint("agent.publish.before-answer");
     return answer;
   };
@@ -222,7 +222,7 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
       return end;
     });
     if (halt !== undefined) return { kind: "pending", halt };
-    log.info("claim released", { ...namesOf(ref), claim: claimUid, epoch: showEpoch(epoch) });
+    tellEnd(log, "claim released", ref, order);
     failpoint("agent.release.before-answer");
     return { kind: "released", epoch };
   };

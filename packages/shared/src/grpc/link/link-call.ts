@@ -131,15 +131,7 @@ export function createLinkCall({ link, path, target, authority, maxMessageBytes,
       return;
     }
     try {
-      stream = link.request({
-        ...metadata.toHttp2Headers(),
-        ":method": "POST",
-        ":path": path,
-        ":authority": authority,
-        "content-type": "application/grpc",
-        te: "trailers",
-        "user-agent": "holdfast",
-      });
+      stream = link.request(headersOf(path, authority, metadata));
     } catch (error) {
       give(endOf(Status.INTERNAL, `the call could not be sent: ${String(error)}`));
       return;
@@ -203,6 +195,15 @@ export function createLinkCall({ link, path, target, authority, maxMessageBytes,
     setCredentials: () => undefined,
     getAuthContext: () => null,
   };
+}
+
+/** As a flat list: the library would make one of an object for every call. Those of the protocol come first. */
+function headersOf(path: string, authority: string, metadata: Metadata): readonly string[] {
+  const headers = [":method", "POST", ":scheme", "http", ":path", path, ":authority", authority];
+  headers.push("content-type", "application/grpc", "te", "trailers", "user-agent", "holdfast");
+  for (const [name, values] of Object.entries(metadata.toHttp2Headers()))
+    for (const value of [values].flat()) if (value !== undefined) headers.push(name, String(value));
+  return headers;
 }
 
 function lostDuring(link: Link): CallEnd {

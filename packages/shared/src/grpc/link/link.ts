@@ -5,7 +5,7 @@
  * N2 Nothing is sent to keep it alive unless asked for: a busy plugin takes a ping for one too many.
  * N3 With keepalive, a peer that vanished without a word is noticed while calls wait for it; between calls nothing is sent.
  */
-import { type ClientHttp2Session, type ClientHttp2Stream, connect, type OutgoingHttpHeaders } from "node:http2";
+import { type ClientHttp2Session, type ClientHttp2Stream, connect } from "node:http2";
 import type { Socket } from "node:net";
 import type { Clock } from "../../async/clock.ts";
 
@@ -26,7 +26,7 @@ export interface Link {
   /** What was wrong with it, if anything was. */
   trouble(): string | undefined;
   /** Throws when it is not open. */
-  request(headers: OutgoingHttpHeaders): ClientHttp2Stream;
+  request(headers: readonly string[]): ClientHttp2Stream;
   /** No new calls; those in flight run to their end. */
   close(): void;
   /** Everything ends now. */

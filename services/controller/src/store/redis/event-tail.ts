@@ -9,6 +9,7 @@
  * T4 The answer to a commit comes by another connection than its events, and often behind them. What was read while one of ours was
  *    on its way is looked at once that is answered, or `restMs` later: our own would pass for somebody else's, and be learned of.
  */
+import { setImmediate } from "node:timers";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createNotifier, type Notifier } from "@holdfast/shared/async/notifier";
 import type { AggregateRef, EventWrite } from "../../domain/store-types.ts";
@@ -73,6 +74,7 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
   /** When the last answer came behind which nothing was missing. */
   let heard = Number.NEGATIVE_INFINITY;
   let missing = false;
+  let tellsLater = false;
   const unanswered = new Set<() => void>();
   const answers = createNotifier();
 
@@ -94,6 +96,16 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
     const before = news[0]?.seq === position + 1 ? ring.events : [];
     ring = { ...ring, events: [...before, ...news].slice(-kept), position: last.seq };
     return true;
+  };
+
+  /** Our own: whoever committed goes on first, and has most often sent its next call when the watches are woken. */
+  const tellLater = (): void => {
+    if (tellsLater) return;
+    tellsLater = true;
+    setImmediate(() => {
+      tellsLater = false;
+      arrived.notify();
+    });
   };
 
   const rest = async (ms: number): Promise<void> => {
@@ -185,7 +197,7 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
         return;
       }
       heard = clock.monotonic();
-      if (keep(events.map((event, i) => ({ ...event, seq: first + i, own: true })))) arrived.notify();
+      if (keep(events.map((event, i) => ({ ...event, seq: first + i, own: true })))) tellLater();
     },
   };
 };
