@@ -1,7 +1,7 @@
 import type { Product } from "./product.ts";
 import { readCounter } from "./support/counters.ts";
 import { type CpuTimes, cpuBetween, cpuTimesOf } from "./support/cpu.ts";
-import { type Load, millisecondsOf, run } from "./support/load.ts";
+import { millisecondsOf, run, type Sample } from "./support/load.ts";
 import type { BenchRedis } from "./support/redis.ts";
 import { type Spread, spreadOf } from "./support/spread.ts";
 import type { Subject } from "./support/subject.ts";
@@ -60,6 +60,9 @@ const syncsOf = async ({ agentAdmins }: Product): Promise<number | undefined> =>
 
 const looks = 3;
 
+/** A turn of one side: long enough to find it awake, and short beside what the machine takes to become faster or slower. */
+const turnOf = 8;
+
 /** Turns of the floor and of the product alternate, so that a busy moment of the machine hits both. */
 export const measureHotPath = async (
   floor: Subject,
@@ -71,20 +74,21 @@ export const measureHotPath = async (
   const empty = (): Collected => ({ floor: [], product: [], syncs: [], commands: new Map(), cpu: [], floorCpu: [] });
   const collected: Record<Verb, Collected> = { claim: empty(), release: empty() };
 
-  const turnOfFloor = async (verb: Verb): Promise<void> => {
-    const before = await cpuTimesOf(floor);
-    const load = await run(indexes, 1, floor[verb]);
-    collected[verb].floor.push(...load.samples.map(millisecondsOf));
-    collected[verb].floorCpu.push(cpuBetween(before, await cpuTimesOf(floor)));
-  };
-  const turnOfProduct = async (verb: Verb): Promise<Load> => {
+  /** Every volume once on either side, and what each side had used by then. */
+  const turns = async (verb: Verb): Promise<readonly Sample[]> => {
     const into = collected[verb];
-    const [syncs, cpu] = [await syncsOf(product), await cpuTimesOf(product)];
-    const load = await run(indexes, 1, product[verb]);
+    const samples: Sample[] = [];
+    const [syncs, cpu, floorCpu] = [await syncsOf(product), await cpuTimesOf(product), await cpuTimesOf(floor)];
+    for (let at = 0; at < volumes; at += turnOf) {
+      const some = indexes.slice(at, at + turnOf);
+      into.floor.push(...(await run(some, 1, floor[verb])).samples.map(millisecondsOf));
+      samples.push(...(await run(some, 1, product[verb])).samples);
+    }
     into.cpu.push(cpuBetween(cpu, await cpuTimesOf(product)));
+    into.floorCpu.push(cpuBetween(floorCpu, await cpuTimesOf(floor)));
     const after = await syncsOf(product);
     into.syncs.push(after === undefined || syncs === undefined ? undefined : after - syncs);
-    return load;
+    return samples;
   };
   const warmUp = async (): Promise<void> => {
     for (const subject of [floor, product]) for (const verb of verbs) await run(indexes, 4, subject[verb]);
@@ -92,13 +96,10 @@ export const measureHotPath = async (
 
   await warmUp();
   for (let round = 0; round < rounds; round += 1) {
-    const loads: [Verb, Load][] = [];
-    for (const verb of verbs) {
-      await turnOfFloor(verb);
-      loads.push([verb, await turnOfProduct(verb)]);
-    }
+    const loads: [Verb, readonly Sample[]][] = [];
+    for (const verb of verbs) loads.push([verb, await turns(verb)]);
     const times = await product.callTimes();
-    for (const [verb, { samples }] of loads)
+    for (const [verb, samples] of loads)
       for (const sample of samples) {
         const { calls, ms } = times.of(product.externalId(sample.index), sample);
         collected[verb].product.push({ total: millisecondsOf(sample), plugin: ms, calls });
