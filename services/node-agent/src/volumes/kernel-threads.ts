@@ -30,7 +30,7 @@ export interface KernelThreads {
 export function createKernelThreads(proc: string): KernelThreads {
   const buffer = Buffer.allocUnsafe(1 << 16);
   /** Held open: kthreadd never ends. Undefined where the kernel lists no children. */
-  const list = isKernelThread("2") ? opened(`${proc}/2/task/2/children`) : undefined;
+  const list = isKernelThread(standing("2")) ? opened(`${proc}/2/task/2/children`) : undefined;
   let known: readonly Child[] = [];
   let passed: { readonly namespace: string; readonly pids: ReadonlySet<string> } | undefined;
 
@@ -55,16 +55,17 @@ export function createKernelThreads(proc: string): KernelThreads {
     }
   }
 
-  function isKernelThread(pid: string): boolean {
-    return (Number(standing(pid)?.[6]) & kernelThread) !== 0;
+  function isKernelThread(fields: readonly string[] | undefined): boolean {
+    return (Number(fields?.[6]) & kernelThread) !== 0;
   }
-  const startOf = (pid: string): string | undefined => standing(pid)?.[19];
+  const startOf = (fields: readonly string[] | undefined): string | undefined => fields?.[19];
 
   const lookAt = (pid: string): Child | undefined => {
-    const started = startOf(pid);
+    const fields = standing(pid);
+    const started = startOf(fields);
     if (started === undefined) return undefined;
     try {
-      return { pid, started, namespace: isKernelThread(pid) ? readlinkSync(`${proc}/${pid}/ns/mnt`) : undefined };
+      return { pid, started, namespace: isKernelThread(fields) ? readlinkSync(`${proc}/${pid}/ns/mnt`) : undefined };
     } catch {
       return undefined;
     }
@@ -81,7 +82,7 @@ export function createKernelThreads(proc: string): KernelThreads {
       same.push(child);
       at += 1;
     }
-    for (let last = same.at(-1); last !== undefined && startOf(last.pid) !== last.started; last = same.at(-1))
+    for (let last = same.at(-1); last !== undefined && startOf(standing(last.pid)) !== last.started; last = same.at(-1))
       same.pop();
     return same;
   };
