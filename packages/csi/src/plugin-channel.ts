@@ -84,17 +84,16 @@ export function openPluginChannel(options: {
     answered: () => answered,
     async connect(timeoutMs) {
       if (retired) return false;
-      const dialled = openLink({ socket: createConnection(socketPath), clock }); // K3
+      const dialled = openLink({ socket: createConnection(socketPath), clock, greetingMs: timeoutMs }); // K3
       link = dialled;
-      const stopTimer = clock.timer(timeoutMs, () => dialled.destroy(`no greeting within ${timeoutMs} ms`));
-      const connected = await dialled.ready.finally(stopTimer);
+      const connected = await dialled.ready;
       if (connected)
         void dialled.lost.then(() => lost.abort(new DOMException("the plugin closed the connection", "AbortError")));
       return connected;
     },
     retire() {
       retired = true;
-      link?.close(); // K5
+      channel.close(); // K5
     },
     close() {
       retired = true;

@@ -15,14 +15,13 @@ import {
 } from "nice-grpc";
 import { type RetryOptions, retryMiddleware } from "nice-grpc-client-middleware-retry";
 import type { ClientMiddleware, ClientMiddlewareCall } from "nice-grpc-common";
-import type { Clock } from "../async/clock.ts";
 import { fromClientError } from "../errors/grpc-status.ts";
 import type { Logger } from "../log/logger.ts";
 import { type AttemptOptions, attemptMiddleware } from "./attempt-client.ts";
 import { beginDeadline } from "./deadline-client.ts";
 import { endedBySignal } from "./ended-by-signal.ts";
 import type { Identity } from "./identity.ts";
-import { createDialler } from "./link/dialler.ts";
+import { createDialler, type DiallerOptions } from "./link/dialler.ts";
 import type { Keepalive } from "./link/link.ts";
 import { createLinkChannel } from "./link/link-channel.ts";
 import { formatAddress, parseAddress } from "./listen-address.ts";
@@ -60,20 +59,14 @@ export function createGrpcChannel(address: string, options: GrpcChannelOptions =
   return createChannel(formatAddress(parseAddress(address)), credentials, channelOptions);
 }
 
-export interface LinkedChannelOptions {
-  readonly clock: Pick<Clock, "timer" | "monotonic">;
-  readonly random: () => number;
-  readonly keepalive?: Keepalive;
-}
-
 /** For calls that many wait for: a connection of its own, and nothing between it and the call. Without TLS. */
-export function createLinkedChannel(address: string, { clock, random, keepalive }: LinkedChannelOptions): GrpcChannel {
+export function createLinkedChannel(address: string, options: Omit<DiallerOptions, "dial">): GrpcChannel {
   const at = parseAddress(address);
   const dial = () =>
     at.kind === "unix"
       ? createConnection(at.path)
       : createConnection({ host: at.host.replace(/^\[|\]$/g, ""), port: at.port });
-  const { link, close } = createDialler({ dial, clock, random, keepalive });
+  const { link, close } = createDialler({ dial, ...options });
   const target = formatAddress(at);
   const authority = at.kind === "unix" ? "localhost" : target;
   return createLinkChannel({ link, target, authority, maxMessageBytes: defaultMaxMessageBytes, close });

@@ -12,6 +12,7 @@ import { spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import { readFile, readlink, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { processStat } from "./process-stat.ts";
 
 export interface DirectoryLock {
   release(): void;
@@ -100,8 +101,7 @@ async function livingHolder(file: string): Promise<string | undefined> {
 
 async function holderOf(pid: string): Promise<Holder> {
   const stat = await readFile(`/proc/${pid}/stat`, "utf8");
-  // The name of the program stands in parentheses and may hold spaces and parentheses itself; the start time is the 20th after it.
-  const startTime = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "";
+  const { startTime = "" } = processStat(stat);
   const bootId = (await readFile("/proc/sys/kernel/random/boot_id", "utf8")).trim();
   return { pid: pid === "self" ? await readlink("/proc/self") : pid, startTime, bootId };
 }

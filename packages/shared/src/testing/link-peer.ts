@@ -121,7 +121,7 @@ export function useLinkPeer(): (
       for (const socket of sockets) socket.destroy();
       return new Promise<void>((resolve) => server.close(() => resolve()));
     });
-    const link = openLink({ socket: createConnection(home.path), clock: systemClock });
+    const link = openLink({ socket: createConnection(home.path), clock: systemClock, greetingMs: 5_000 });
     stack.defer(() => link.destroy());
     if (!(await link.ready)) throw new Error("the peer did not greet");
     const channel = createLinkChannel({

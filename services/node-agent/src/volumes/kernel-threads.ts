@@ -8,7 +8,9 @@
  * Y3 Helpers that the kernel starts (for core dumps, for modules) are children of kthreadd and programs: they are asked each time, as
  *    is a thread with a mount namespace of its own.
  */
-import { closeSync, openSync, readlinkSync, readSync } from "node:fs";
+import { closeSync, readlinkSync, readSync } from "node:fs";
+import { type ProcessStat, processStat } from "@holdfast/shared/lock/process-stat";
+import { openedOrGone } from "./opened-or-gone.ts";
 
 interface Child {
   readonly pid: string;
@@ -29,8 +31,6 @@ export interface KernelThreads {
 
 export function createKernelThreads(proc: string): KernelThreads {
   const buffer = Buffer.allocUnsafe(1 << 16);
-  /** Held open: kthreadd never ends. Undefined where the kernel lists no children. */
-  const list = isKernelThread(standing("2")) ? opened(`${proc}/2/task/2/children`) : undefined;
   let known: readonly Child[] = [];
   let passed: { readonly namespace: string; readonly pids: ReadonlySet<string> } | undefined;
 
@@ -41,31 +41,29 @@ export function createKernelThreads(proc: string): KernelThreads {
     return buffer.toString("latin1", 0, size);
   }
 
-  /** The fields of /proc/PID/stat from the third on: the second may hold anything. Undefined: it has ended. */
-  function standing(pid: string): readonly string[] | undefined {
-    const fd = opened(`${proc}/${pid}/stat`);
+  /** Undefined: it has ended. */
+  function standing(pid: string): ProcessStat | undefined {
+    const fd = openedOrGone(`${proc}/${pid}/stat`);
     if (fd === undefined) return undefined;
     try {
-      const text = textOf(fd);
-      return text.slice(text.lastIndexOf(")") + 2).split(" ");
+      return processStat(textOf(fd));
     } catch {
       return undefined;
     } finally {
       closeSync(fd);
     }
   }
+  const isKernelThread = (stat: ProcessStat | undefined): boolean => ((stat?.flags ?? 0) & kernelThread) !== 0;
 
-  function isKernelThread(fields: readonly string[] | undefined): boolean {
-    return (Number(fields?.[6]) & kernelThread) !== 0;
-  }
-  const startOf = (fields: readonly string[] | undefined): string | undefined => fields?.[19];
+  /** Held open: kthreadd never ends. Undefined where the kernel lists no children. */
+  const list = isKernelThread(standing("2")) ? openedOrGone(`${proc}/2/task/2/children`) : undefined;
 
   const lookAt = (pid: string): Child | undefined => {
-    const fields = standing(pid);
-    const started = startOf(fields);
+    const stat = standing(pid);
+    const started = stat?.startTime;
     if (started === undefined) return undefined;
     try {
-      return { pid, started, namespace: isKernelThread(fields) ? readlinkSync(`${proc}/${pid}/ns/mnt`) : undefined };
+      return { pid, started, namespace: isKernelThread(stat) ? readlinkSync(`${proc}/${pid}/ns/mnt`) : undefined };
     } catch {
       return undefined;
     }
@@ -82,7 +80,11 @@ export function createKernelThreads(proc: string): KernelThreads {
       same.push(child);
       at += 1;
     }
-    for (let last = same.at(-1); last !== undefined && startOf(standing(last.pid)) !== last.started; last = same.at(-1))
+    for (
+      let last = same.at(-1);
+      last !== undefined && standing(last.pid)?.startTime !== last.started;
+      last = same.at(-1)
+    )
       same.pop();
     return same;
   };
@@ -108,12 +110,4 @@ export function createKernelThreads(proc: string): KernelThreads {
       if (list !== undefined) closeSync(list);
     },
   };
-}
-
-function opened(file: string): number | undefined {
-  try {
-    return openSync(file, "r");
-  } catch {
-    return undefined;
-  }
 }

@@ -6,7 +6,7 @@
  * T3 One read of the own table at a time: the kernel keeps the place of a reader with the open file, and two readers of
  *    one file send each other back into a table that has changed, to lines that are cut or left out.
  */
-import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
+import { closeSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
 import { open, readlink } from "node:fs/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ForeignMount, MountLine, MountView } from "../domain/mounts.ts";
@@ -15,6 +15,7 @@ import type { MountTable } from "../ports.ts";
 import { createKernelThreads, type KernelThreads } from "./kernel-threads.ts";
 import { mountinfoView } from "./mountinfo.ts";
 import { createMountinfoLines, type MountinfoLines } from "./mountinfo-lines.ts";
+import { openedOrGone } from "./opened-or-gone.ts";
 
 /** The inode of the first pid namespace: constant in Linux (PROC_PID_INIT_INO). From there every process is seen. */
 const firstPidNamespace = "pid:[4026531836]";
@@ -247,14 +248,6 @@ const namespaceOf = (proc: string, pid: string): string | undefined => linkOf(`$
 function linkOf(link: string): string | undefined {
   try {
     return readlinkSync(link);
-  } catch {
-    return undefined;
-  }
-}
-
-function openedOrGone(file: string): number | undefined {
-  try {
-    return openSync(file, "r");
   } catch {
     return undefined;
   }

@@ -22,6 +22,7 @@ const reviewed: Readonly<Record<string, string>> = {
   "volumes/kernel-threads.ts": "/proc",
   "volumes/killable-children.ts": "starts the children that may touch a volume, and kills them",
   "volumes/mount-table.ts": "/proc",
+  "volumes/opened-or-gone.ts": "/proc",
 };
 
 const filesAndProcesses = /from "node:(fs|fs\/promises|child_process|worker_threads|dgram|vm)"/;

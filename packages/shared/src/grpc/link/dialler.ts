@@ -24,7 +24,7 @@ export interface DiallerOptions {
   readonly keepalive?: Keepalive | undefined;
 }
 
-const dialTimeoutMs = 5_000;
+const greetingMs = 5_000;
 const pauses = { baseMs: 100, capMs: 1_000 };
 
 export function createDialler({ dial, clock, random, keepalive }: DiallerOptions): Dialler {
@@ -36,9 +36,8 @@ export function createDialler({ dial, clock, random, keepalive }: DiallerOptions
   let closed = false;
 
   const attempt = async (): Promise<Link> => {
-    const link = openLink({ socket: dial(), clock, keepalive });
-    const stopTimer = clock.timer(dialTimeoutMs, () => link.destroy(`no greeting within ${dialTimeoutMs} ms`));
-    const ready = await link.ready.finally(stopTimer);
+    const link = openLink({ socket: dial(), clock, greetingMs, keepalive });
+    const ready = await link.ready;
     dialling = undefined;
     if (ready && !closed) {
       failures = 0;

@@ -36,6 +36,8 @@ export interface Link {
 export interface LinkOptions {
   readonly socket: Socket;
   readonly clock: Pick<Clock, "timer">;
+  /** It is given up when the server has not greeted by then. */
+  readonly greetingMs: number;
   readonly keepalive?: Keepalive | undefined;
 }
 
@@ -45,7 +47,7 @@ const sessionMemory = 1 << 20;
 /** A connection has numbers for 2^30 calls; a little before they end, another one has to be dialled. */
 const lastStream = 0x7fff_0000;
 
-export function openLink({ socket, clock, keepalive }: LinkOptions): Link {
+export function openLink({ socket, clock, greetingMs, keepalive }: LinkOptions): Link {
   const ready = Promise.withResolvers<boolean>();
   const lost = Promise.withResolvers<void>();
   let open = true;
@@ -71,6 +73,8 @@ export function openLink({ socket, clock, keepalive }: LinkOptions): Link {
     lose();
     session.destroy();
   };
+  const stopTimer = clock.timer(greetingMs, () => destroy(`no greeting within ${greetingMs} ms`));
+  void ready.promise.then(stopTimer);
   session.once("remoteSettings", () => ready.resolve(true));
   session.once("goaway", close);
   session.on("error", (error: Error) => {
