@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { Worker } from "node:worker_threads";
 import { openHostDirs } from "@holdfast/node-agent/volumes/host-dirs";
+import { systemClock } from "@holdfast/shared/async/clock";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { sample } from "../support/full.ts";
@@ -45,7 +46,7 @@ describe.skipIf(!root)("a directory swapped for a link during each operation", (
     await writeFile(path.join(trap, "gone-file"), "");
     const before = picture(outside);
 
-    const dirs = await openHostDirs({ root: at, log: createMemoryLogger(), alsoTrusted: [] });
+    const dirs = await openHostDirs({ root: at, log: createMemoryLogger(), alsoTrusted: [], clock: systemClock });
     await mkdir(path.join(at, "publish/abc"), { recursive: true, mode: 0o711 });
     const shared = new SharedArrayBuffer(8);
     const state = new Int32Array(shared);

@@ -120,7 +120,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       log.error("nothing can be mounted or released", { reason: "JOURNAL_DAMAGED", detail: ledger.damage });
     const sha256 = (text: string) => hash("sha256", text, "hex");
     const paths = createHostPaths(rootDir, sha256);
-    const dirs = await openHostDirs({ root: rootDir, log, alsoTrusted: await trustedOwners() });
+    const dirs = await openHostDirs({ root: rootDir, log, alsoTrusted: await trustedOwners(), clock: systemClock });
     const mounts = await createMountTable({ proc: "/proc", kernel: kernelRelease() });
     await lifecycle.start("mount table", () => () => mounts.close());
     const recovered = await recoverVolumes({ ledger, mounts, paths, bootId });

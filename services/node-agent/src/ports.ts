@@ -144,7 +144,10 @@ export interface Ledger {
   agent(): AgentFacts;
   volume(volumeUid: string): VolumeState | undefined;
   volumes(): Iterable<VolumeState>;
-  /** Resolves once the records are on disk and `after` is what `volume` answers. Records of one call share one sync. */
+  /**
+   * Resolves once the records outlive what they have to (record-survival.ts) and `after` is what `volume` answers. Records of
+   * one call share one sync.
+   */
   commit(records: readonly VolumeRecord[], after: VolumeState): Promise<void>;
   commitAgent(record: AgentRecord): Promise<void>;
   /** What was seen and needs no record. */

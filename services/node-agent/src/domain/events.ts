@@ -3,7 +3,7 @@ import type { RegistryChange } from "./plugin-registry.ts";
 import type { MountFailure, MountMark, PermitFacts, VolumeRef } from "./types.ts";
 import type { WorkloadRecord } from "./workload-machine.ts";
 
-/** Durable: written and synced before the effect that it announces, or before the answer that it proves. */
+/** Written before the effect that it announces, or before the answer that it proves; what it outlives by then says record-survival.ts. */
 export type VolumeRecord =
   | {
       readonly type: "permit";

@@ -12,7 +12,7 @@ import { createMountWatch, type MountWatch } from "../volumes/mount-watch.ts";
 import { recoverVolumes } from "../volumes/recovery.ts";
 import { createSecureMount } from "../volumes/secure-mount.ts";
 import { createVolumeManager, type VolumeManager } from "../volumes/volume-manager.ts";
-import { createJournalDisk, type JournalDisk, openMemoryJournal } from "./memory-journal.ts";
+import { createJournalDisk, type JournalDisk, losePower, openMemoryJournal } from "./memory-journal.ts";
 import { createModelHost, type ModelHost } from "./model-host.ts";
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
@@ -36,7 +36,12 @@ export interface ModelAgent {
   crashed(): Promise<"crashed">;
   crash(): void;
   /** A new life: reads what is on disk. */
-  start(options?: { readonly rebooted?: boolean; readonly lostJournal?: boolean }): Promise<void>;
+  start(options?: {
+    readonly rebooted?: boolean;
+    /** Rebooted, and what was written last never reached the disk. */
+    readonly lostPower?: boolean;
+    readonly lostJournal?: boolean;
+  }): Promise<void>;
   setQuarantined(quarantined: boolean): void;
 }
 
@@ -76,13 +81,14 @@ export function createModelAgent(deadMounts: "restage" | "report" = "restage"): 
     setQuarantined(next) {
       quarantined = next;
     },
-    async start({ rebooted = false, lostJournal = false } = {}) {
+    async start({ lostPower = false, rebooted = lostPower, lostJournal = false } = {}) {
       lives += 1;
       const nodeEpoch = Math.max(1, ledger.agent().nodeEpoch + (lostJournal ? 1 : 0));
       if (rebooted) {
         boot += 1;
         host.reboot();
       }
+      if (lostPower) losePower(disk);
       if (lostJournal) host.loseJournal();
       if (lostJournal) disk = createJournalDisk(`journal-${lives}`);
       journal = openMemoryJournal(disk);

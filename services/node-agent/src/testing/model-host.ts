@@ -39,6 +39,8 @@ export interface ModelHost {
   /** What a plugin makes of the options that a mount is to have; and what mount(8) is asked for. */
   readonly mounting: ModelMounting;
   staged(): readonly string[];
+  /** What the plugin has in its own files for a Stage or a Publish: its inverse is owed, a reboot or not. */
+  owed(): readonly string[];
   mountedPaths(): readonly string[];
   /** Whoever serves the mounts at these paths is gone, or does not answer; nothing: all is well again. */
   setAiling(kind: "dead" | "hung", paths: readonly string[]): void;
@@ -95,6 +97,7 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
   let foreign: { line: MountLine; pid: number; command: string }[] = [];
   let staged = new Map<string, string>();
   let published = new Map<string, string>();
+  const owed = new Set<string>();
   let nextId = 2;
   let away = false;
   let stages: "yes" | "no" = "yes";
@@ -166,19 +169,23 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
   const work: Record<MountMethod, (volume: string, path: string) => void> = {
     NodeStageVolume: (volume, path) => {
       staged.set(volume, path);
+      owed.add(path);
       mount(path, "9:1", `/${volume}`);
     },
     NodePublishVolume: (volume, path) => {
       published.set(path, volume);
+      owed.add(path);
       excused.delete(path);
       mount(path, "9:1", `/${volume}`);
     },
     NodeUnpublishVolume: (_volume, path) => {
       published.delete(path);
+      owed.delete(path);
       unmount(path);
     },
     NodeUnstageVolume: (volume, path) => {
       staged.delete(volume);
+      owed.delete(path);
       unmount(path);
     },
   };
@@ -288,6 +295,7 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
     },
     plugins: { get: (name) => (away || name !== "model" ? undefined : plugin) },
     staged: () => [...staged.keys()],
+    owed: () => [...owed],
     mountedPaths: () => lines.filter((line) => line.id !== 1 && line.device === "9:1").map((line) => line.path),
     unmount(path) {
       unmount(path);
@@ -295,6 +303,7 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
     },
     loseJournal() {
       journalLost = true;
+      owed.clear();
       for (const target of published.keys()) if (!lines.some((line) => line.path === target)) excused.add(target);
     },
     reboot() {

@@ -1,5 +1,5 @@
 /** What the journal needs of a file system: whole writes, and names that outlive a loss of power. */
-import { constants, write } from "node:fs";
+import { constants, fdatasync, write } from "node:fs";
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import path from "node:path";
 
@@ -13,6 +13,13 @@ export function writeAll({ fd }: FileHandle, data: Buffer, position: number): Pr
         else resolve();
       });
     writeFrom(0);
+  });
+}
+
+/** By the descriptor too. */
+export function syncData({ fd }: FileHandle): Promise<void> {
+  return new Promise((resolve, reject) => {
+    fdatasync(fd, (error) => (error === null ? resolve() : reject(error)));
   });
 }
 

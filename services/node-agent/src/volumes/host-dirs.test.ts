@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { chmod, chown, lstat, mkdir, mkdtemp, readdir, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { createManualClock } from "@holdfast/shared/async/manual-clock";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openHostDirs } from "./host-dirs.ts";
@@ -13,8 +14,9 @@ async function freshRoot() {
   const dir = await mkdtemp(path.join(tmpdir(), "hf-dirs-"));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   const log = createMemoryLogger();
+  const clock = createManualClock();
   const at = path.join(dir, "m");
-  return { dir, at, log, open: () => openHostDirs({ root: at, log, alsoTrusted: [] }) };
+  return { dir, at, log, clock, open: () => openHostDirs({ root: at, log, alsoTrusted: [], clock }) };
 }
 
 describe.skipIf(!root)("directories below the agent's root", () => {
@@ -115,14 +117,15 @@ describe.skipIf(!root)("directories below the agent's root", () => {
     expect(await opened()).toBeLessThan(before + 5);
   });
 
-  test("a parent that others may change is refused, whatever stands above it", async () => {
-    const { at, open } = await freshRoot();
+  test("a parent that others may change is refused, and what stands above it a second later", async () => {
+    const { at, clock, open } = await freshRoot();
     const dirs = await open();
     await dirs.makeParent(`${at}/publish/abc/def`);
     await chmod(`${at}/publish/abc`, 0o777);
     await expect(dirs.makeParent(`${at}/publish/abc/def`)).rejects.toMatchObject({ reason: "HOST_PATH_UNSAFE" });
     await chmod(`${at}/publish/abc`, 0o711);
     await chmod(at, 0o777);
+    await clock.advance(1_000);
     await expect(dirs.makeParent(`${at}/publish/abc/def`)).rejects.toMatchObject({ reason: "HOST_PATH_UNSAFE" });
   });
 

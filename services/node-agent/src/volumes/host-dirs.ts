@@ -1,7 +1,8 @@
 /**
  * Directories under the agent's root, made and removed without following anything that somebody else could have put there.
  *
- * H1 Every component is looked at without following links and checked: a directory, ours, writable by nobody else.
+ * H1 Every component is looked at without following links and checked: a directory, ours, writable by nobody else. What lies above the two
+ *    directories that are held open, only once a second: it takes a process of root to change what the check had found.
  * H2 Making and removing go through an opened directory, so that a swap after the check changes nothing.
  * H3 Removal takes an empty directory or an empty file, never what is in one: it may be a mount that nobody saw, or data.
  * H4 What could be removed had nothing mounted on it: for a mount point of this namespace the kernel answers EBUSY. That spares a look at
@@ -15,6 +16,7 @@
 import { closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync, rmdirSync } from "node:fs";
 import { lstat, mkdir, readFile, rmdir, stat, statfs, unlink } from "node:fs/promises";
 import path from "node:path";
+import type { Clock } from "@holdfast/shared/async/clock";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { HostDirs } from "../ports.ts";
@@ -34,10 +36,13 @@ export interface HostDirsOptions {
   readonly log: Logger;
   /** Who may own what lies above the root, besides us: the unmapped owner inside a user namespace. */
   readonly alsoTrusted: readonly number[];
+  readonly clock: Pick<Clock, "monotonic">;
 }
 
+const lookAboveEveryMs = 1_000;
+
 /** Makes the root, staging/ and publish/, and checks all that lies above. */
-export async function openHostDirs({ root, log, alsoTrusted }: HostDirsOptions): Promise<HostDirs> {
+export async function openHostDirs({ root, log, alsoTrusted, clock }: HostDirsOptions): Promise<HostDirs> {
   const owners = [0, ...alsoTrusted];
   await mkdir(root, { recursive: true, mode: directoryMode });
   const inMemory = (await statfs(root)).type === tmpfsMagic;
@@ -45,7 +50,7 @@ export async function openHostDirs({ root, log, alsoTrusted }: HostDirsOptions):
   for (const name of ["staging", "publish"]) {
     const at = path.join(root, name);
     makeBelow(at);
-    held.set(at, holdDirectory(at, owners));
+    held.set(at, holdDirectory(at, owners, clock));
   }
 
   /** The directory that holds `at`, opened for the caller to close; nothing is made. */
@@ -172,13 +177,20 @@ interface HeldDirectory {
  * H1 for a directory that is used again and again: what is held open is what the path leads to as long as both are the same
  * inode. A directory that was put in its place is opened and held instead.
  */
-function holdDirectory(directory: string, owners: readonly number[]): HeldDirectory {
+function holdDirectory(directory: string, owners: readonly number[], clock: HostDirsOptions["clock"]): HeldDirectory {
   const above = prefixesOf(path.dirname(directory));
   let descriptor = walk(directory, owners);
   let held = fstatSync(descriptor, { bigint: true });
+  let lookedAbove = Number.NEGATIVE_INFINITY;
+  const lookAbove = (): void => {
+    const now = clock.monotonic();
+    if (now - lookedAbove < lookAboveEveryMs) return;
+    for (const at of above) check(lstatSync(at), at, owners);
+    lookedAbove = now;
+  };
   return {
     checked() {
-      for (const at of above) check(lstatSync(at), at, owners);
+      lookAbove();
       const now = lstatSync(directory, { bigint: true });
       if (now.ino !== held.ino || now.dev !== held.dev) {
         const next = walk(directory, owners);

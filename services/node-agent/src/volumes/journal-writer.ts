@@ -1,17 +1,21 @@
 /**
- * The journal's file: appended to, synced before anybody goes on, rewritten when it has grown.
+ * The journal's file: appended to, synced, rewritten when it has grown.
  *
- * J1 `append` resolves only once its bytes are on disk; its `synced` runs first, in the order of the records.
- * J2 One write at a time, each synced before the next, so that only the last frame can be torn (journal-format.ts).
- * J3 Whoever waits while a sync runs shares the next one.
+ * J1 `append` resolves only once its bytes are as safe as was asked: on disk, or with the kernel; its `safe` runs first, in the
+ *    order of the records.
+ * J2 One write at a time, each synced before the next, so that only the last frame can be torn (journal-format.ts), and what
+ *    did not wait for its sync is on disk before anything that does.
+ * J3 Whoever waits while a sync runs shares the next one, and is as safe as the one that asked for most.
  * J4 After a failed write or sync nothing more is written: the kernel may have dropped what it could not write, and
  *    nobody can tell what is on disk. The process has to end and read again.
  * J5 A rewritten file is complete and synced before it takes the name, and the name is synced before it is used.
  */
 import { constants } from "node:fs";
 import { type FileHandle, open, rename, rm, statfs } from "node:fs/promises";
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
+import type { Survival } from "../domain/record-survival.ts";
 import type { Failpoint } from "../failpoints.ts";
-import { isDiskFull, syncDirectory, writeAll } from "./durable-files.ts";
+import { syncData as fdatasync, isDiskFull, syncDirectory, writeAll } from "./durable-files.ts";
 import { encodeFrame, encodeHeader, type JournalHeader } from "./journal-format.ts";
 
 export interface JournalOptions {
@@ -25,13 +29,15 @@ export interface JournalOptions {
   readonly minFreeBytes: number;
   /** J4 */
   readonly onFatal: (error: Error) => void;
+  /** fdatasync(2), unless a test has a disk of its own. */
+  readonly syncData?: (file: FileHandle) => Promise<void>;
 }
 
 /** Records for a rewritten file, in parts that become frames. */
 export type Snapshot = () => Iterable<readonly unknown[]>;
 
 export interface JournalWriter {
-  append(records: readonly unknown[], synced: () => void): Promise<void>;
+  append(records: readonly unknown[], survival: Survival, safe: () => void): Promise<void>;
   /** Where a rewrite gets its records from; without it the file only grows. */
   rewriteFrom(snapshot: Snapshot): void;
   /** Rewrites now. */
@@ -44,7 +50,8 @@ export interface JournalWriter {
 
 interface Waiting {
   readonly records: readonly unknown[];
-  readonly synced: () => void;
+  readonly survival: Survival;
+  readonly safe: () => void;
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
 }
@@ -52,14 +59,28 @@ interface Waiting {
 const smallestRewrite = 1 << 20;
 
 /**
- * J1, J2: a write to a file opened so returns as write and fdatasync together do ("synchronized I/O data integrity completion"),
- * failures included; one turn through the thread pool instead of two.
+ * The file is open twice. A write through `synced` returns as write and fdatasync together do ("synchronized I/O data integrity
+ * completion"), failures included: one turn through the thread pool instead of two. A write through `plain` returns as soon as
+ * the kernel has it.
  */
-const appending = constants.O_WRONLY | constants.O_DSYNC;
+interface Handles {
+  readonly plain: FileHandle;
+  readonly synced: FileHandle;
+}
+
+async function openTwice(file: string): Promise<Handles> {
+  const plain = await open(file, constants.O_WRONLY);
+  return { plain, synced: await open(file, constants.O_WRONLY | constants.O_DSYNC) };
+}
+
+const closeBoth = async ({ plain, synced }: Handles): Promise<void> => {
+  await plain.close();
+  await synced.close();
+};
 
 export function createJournalWriter(options: JournalOptions, file: string, temporary: string, header: JournalHeader) {
-  const { dir, failpoint, maxBytes, minFreeBytes, onFatal } = options;
-  let handle: FileHandle | undefined;
+  const { dir, failpoint, maxBytes, minFreeBytes, onFatal, syncData = fdatasync } = options;
+  let handles: Handles | undefined;
   let sequence = 0;
   let bytes = 0;
   /** Of the last rewritten file. 0 in a new life: how much of the file is still of use is not known before a rewrite. */
@@ -107,7 +128,7 @@ export function createJournalWriter(options: JournalOptions, file: string, tempo
     } finally {
       await next.close();
     }
-    return { next: await open(temporary, appending), size, frames };
+    return { next: await openTwice(temporary), size, frames };
   };
 
   /** J5 */
@@ -116,12 +137,12 @@ export function createJournalWriter(options: JournalOptions, file: string, tempo
     await take(next, size, frames);
   };
 
-  const take = async (next: FileHandle, size: number, frames: number): Promise<void> => {
+  const take = async (next: Handles, size: number, frames: number): Promise<void> => {
     await rename(temporary, file);
     failpoint("agent.compact.after-rename");
     await syncDirectory(dir);
-    await handle?.close();
-    handle = next;
+    if (handles !== undefined) await closeBoth(handles);
+    handles = next;
     bytes = size;
     sequence = frames;
     await measureDisk();
@@ -147,21 +168,25 @@ export function createJournalWriter(options: JournalOptions, file: string, tempo
   };
 
   const writeBatch = async (batch: readonly Waiting[]): Promise<void> => {
-    const to = handle;
+    const to = handles;
     if (to === undefined) throw new Error("the journal was closed");
+    const waits = batch.some(({ survival }) => survival === "host");
     const frame = encodeFrame(
       sequence + 1,
       batch.flatMap((it) => it.records),
     );
-    await writeAll(to, frame, bytes); // J1
+    await writeAll(waits ? to.synced : to.plain, frame, bytes);
     failpoint("agent.journal.after-write");
     syncs += 1;
     sequence += 1;
     bytes += frame.length;
     for (const it of batch) {
-      it.synced();
+      it.safe(); // J1
       it.resolve();
     }
+    if (waits) return;
+    await eventLoopTurn(); // Whoever waited for this goes on first.
+    await syncData(to.plain); // J2
   };
 
   /** J2, J3: one loop at a time; what arrives meanwhile goes into its next turn. */
@@ -194,21 +219,21 @@ export function createJournalWriter(options: JournalOptions, file: string, tempo
   return {
     begin,
     async resume(size: number, last: number) {
-      handle = await open(file, appending);
+      handles = await openTwice(file);
       // What a life that was killed had written may not be on disk yet. It was read and is believed; and the writes to come
       // sync nothing but themselves.
-      await handle.datasync();
+      await handles.plain.datasync();
       bytes = size;
       sequence = last;
       await measureDisk();
     },
     journal: {
-      append(records: readonly unknown[], synced: () => void): Promise<void> {
+      append(records: readonly unknown[], survival: Survival, safe: () => void): Promise<void> {
         if (broken !== undefined) return Promise.reject(broken);
-        if (handle === undefined || closed)
+        if (handles === undefined || closed)
           return Promise.reject(new Error("the journal is damaged or closed: nothing is written"));
         return new Promise<void>((resolve, reject) => {
-          waiting.push({ records, synced, resolve, reject });
+          waiting.push({ records, survival, safe, resolve, reject });
           void kick();
         });
       },
@@ -233,8 +258,8 @@ export function createJournalWriter(options: JournalOptions, file: string, tempo
       async close() {
         closed = true;
         await running;
-        await handle?.close();
-        handle = undefined;
+        if (handles !== undefined) await closeBoth(handles);
+        handles = undefined;
       },
     },
   };

@@ -1,11 +1,13 @@
 /**
  * The agent's memory: the fold of the journal's records.
  *
- * L1 What `volume` answers follows from synced records and from what was seen since; never from a record not yet synced.
+ * L1 What `volume` answers follows from records that are as safe as record-survival.ts asks, and from what was seen since; never from a
+ *    record that waits.
  * L2 A record that the machine does not allow makes the journal damaged: nothing is guessed.
  */
 import type { AgentRecord, VolumeEvent, VolumeRecord } from "../domain/events.ts";
 import { applyRegistryChange, emptyRegistry, type RegistryStep } from "../domain/plugin-registry.ts";
+import { type Survival, survivalOf } from "../domain/record-survival.ts";
 import type { AgentFacts, VolumeState } from "../domain/types.ts";
 import { applyEvent, isFault } from "../domain/volume-machine.ts";
 import { afterBoot, applyWorkload, noWorkloads } from "../domain/workload-machine.ts";
@@ -118,8 +120,8 @@ export function createLedger(journal: Journal): Ledger {
     for (const listener of listeners) listener(after);
   };
 
-  const append = (entries: readonly Entry[], synced: () => void): Promise<void> =>
-    damage === undefined ? journal.append(entries, synced) : Promise.reject(new Error(damage));
+  const append = (entries: readonly Entry[], survival: Survival, safe: () => void): Promise<void> =>
+    damage === undefined ? journal.append(entries, survival, safe) : Promise.reject(new Error(damage));
 
   return {
     uid: journal.uid,
@@ -130,10 +132,11 @@ export function createLedger(journal: Journal): Ledger {
     commit: (records, after) =>
       append(
         records.map((r) => ({ v: after.ref.volumeUid, r })),
+        survivalOf(records),
         () => take(after), // L1
       ),
     commitAgent: (record) =>
-      append([{ a: record }], () => {
+      append([{ a: record }], "host", () => {
         agent = withRecord(agent, record) ?? agent;
       }),
     keep: take,

@@ -2,7 +2,8 @@
  * Takes permits and releases. One lane per volume, different volumes in parallel; the domain judges, the drive acts.
  *
  * M1 One run at a time per volume, held until its calls have ended, however long the caller waits.
- * M2 A call leaves only after its intent is synced (I4), and an answer that proves something only after its record.
+ * M2 A call leaves only after its intent is as safe as record-survival.ts asks (I4), and an answer that proves something only after its
+ *    record.
  * M3 Nothing is retried here: what halted is owed in the journal, and the controller sends the same message again.
  * M4 Two records of one piece of storage are never held here at the same time (I1).
  */

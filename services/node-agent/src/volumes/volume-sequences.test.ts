@@ -32,7 +32,7 @@ type Command =
   | { readonly do: "grant" }
   | { readonly do: "permit" | "release" | "stale-permit" | "stale-release"; readonly which: number }
   | { readonly do: "burst"; readonly which: readonly number[] }
-  | { readonly do: "crash" | "reboot" | "lose-journal" | "unmount" | "plugin-away" | "plugin-back" };
+  | { readonly do: "crash" | "reboot" | "lose-power" | "lose-journal" | "unmount" | "plugin-away" | "plugin-back" };
 
 const fate = fc.constantFrom<Fate>(
   "done",
@@ -64,6 +64,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       do: fc.constantFrom(
         "crash" as const,
         "reboot" as const,
+        "lose-power" as const,
         "unmount" as const,
         "plugin-away" as const,
         "plugin-back" as const,
@@ -220,6 +221,9 @@ function createWorld(agent: ModelAgent, mode: Mode) {
       case "reboot":
         agent.crash();
         return agent.start({ rebooted: true });
+      case "lose-power":
+        agent.crash();
+        return agent.start({ lostPower: true });
       case "lose-journal":
         agent.crash();
         lostJournals += 1;
@@ -245,6 +249,7 @@ function createWorld(agent: ModelAgent, mode: Mode) {
     expect(live()).toEqual([]);
     expect(mounted()).toEqual([]);
     expect(agent.host.staged()).toEqual([]);
+    expect(agent.host.owed()).toEqual([]); // [I5]
     expect([...foldRecords(agent.disk().records).volumes.values()].every(isAtRest)).toBe(true);
     expect([...agent.ledger().volumes()].every(isAtRest)).toBe(true);
   };

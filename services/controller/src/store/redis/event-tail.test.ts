@@ -169,8 +169,8 @@ describe("the event tail", () => {
       // Nobody is woken for what is known, and the next read goes on behind it.
       expect(tail.arrived.version()).toBe(version + 1);
       tail.committed("aaaa", 8, own("8"));
-      // Nothing was learned: the rest is twice as long.
-      await time.advance(19);
+      // Nobody else was ever heard: the rest is ten times as long.
+      await time.advance(99);
       expect(time.pending()).toBe(1);
       await time.advance(1);
       const next = await redis.read();
@@ -182,6 +182,26 @@ describe("the event tail", () => {
       await nextTurn();
       expect(tail.arrived.version()).toBe(then);
       expect(seqs(tail, "aaaa", 6)).toEqual([6, 7, 8, 9]);
+    });
+
+    it("rests longer after a read that showed only ours, and longest when nobody else wrote for a minute", async () => {
+      const { redis, tail, time, read } = await started();
+      /** What was read is known already; answers how long it rests then. */
+      const restAfterOwn = async (seq: number, { answer }: { answer(entries: unknown): void }): Promise<number> => {
+        tail.committed("aaaa", seq, own(`${seq}`));
+        answer([entry(seq)]);
+        await expect.poll(() => time.pending(), { interval: 1 }).toBe(1);
+        const since = time.monotonic();
+        while (time.pending() === 1) await time.advance(1);
+        return time.monotonic() - since;
+      };
+      expect(await restAfterOwn(6, read)).toBe(100);
+      (await redis.read()).answer([entry(7)]);
+      await expect.poll(() => time.pending(), { interval: 1 }).toBe(1);
+      await time.advance(10);
+      expect(await restAfterOwn(8, await redis.read())).toBe(20);
+      await time.advance(60_000);
+      expect(await restAfterOwn(9, await redis.read())).toBe(100);
     });
 
     it("reads nothing while our own answers leave nothing out", async () => {

@@ -5,7 +5,8 @@
  * T2 The tail only wakes and caches: what it did not keep is read from the stream.
  * T3 Our own commits end a blocked read as those of others do, and teach nothing. Their events are kept as soon as they are answered,
  *    and after a read the next one waits until that has stopped for a moment, unless a number is missing: somebody else wrote. Twice
- *    as long when the read showed nothing but ours: who is alone with the store learns nothing from it.
+ *    as long when the read showed nothing but ours, ten times when nobody else wrote for a minute: who is alone with the store learns
+ *    nothing from it.
  * T4 The answer to a commit comes by another connection than its events, and often behind them. What was read while one of ours was
  *    on its way is looked at once that is answered, or `restMs` later: our own would pass for somebody else's, and be learned of.
  */
@@ -44,13 +45,15 @@ export const decodeEvents = (entries: unknown): readonly SequencedEvent[] =>
   });
 
 const mostRead = 500;
+/** After an event of somebody else, so long is more expected. */
+const companyMs = 60_000;
 
 export interface EventTailOptions {
   /** Of its own: a blocking read holds up everything behind it. */
   readonly connection: RedisConnection;
   readonly stream: string;
   readonly blockMs: number;
-  /** After a read that taught something, or the last answer of our own: so much later at most, or twice that, are events of others seen. */
+  /** After a read that taught something, or the last answer of our own: so much later at most, or twice or ten times that, are events of others seen. */
   readonly restMs: number;
   /** How many of the newest events are kept here for watches that are close behind. */
   readonly kept: number;
@@ -73,6 +76,8 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
   let ring: Ring | undefined;
   /** When the last answer came behind which nothing was missing. */
   let heard = Number.NEGATIVE_INFINITY;
+  /** When a read last showed events that were not known. */
+  let taughtAt = Number.NEGATIVE_INFINITY;
   let missing = false;
   let tellsLater = false;
   const unanswered = new Set<() => void>();
@@ -106,6 +111,13 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
       tellsLater = false;
       arrived.notify();
     });
+  };
+
+  /** T3 */
+  const restAfter = (taught: boolean): number => {
+    if (taught) taughtAt = clock.monotonic();
+    if (taught) return restMs;
+    return clock.monotonic() - taughtAt < companyMs ? 2 * restMs : 10 * restMs;
   };
 
   const rest = async (ms: number): Promise<void> => {
@@ -155,7 +167,8 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
     await answered();
     const taught = keep(events);
     if (taught) arrived.notify(); // T2
-    if (restMs > 0 && events.length < mostRead) await rest(taught ? restMs : 2 * restMs); // T3
+    const ms = restAfter(taught);
+    if (ms > 0 && events.length < mostRead) await rest(ms);
   };
 
   const run = async (): Promise<never> => {
