@@ -37,12 +37,19 @@ export function toldEnd(headers: IncomingHttpHeaders): CallEnd | undefined {
   const told = headers["grpc-status"];
   if (told === undefined) return undefined;
   const code = /^\d+$/.test(String(told)) ? Number(told) : Status.UNKNOWN;
-  const { "grpc-status": _, "grpc-message": message = "", ...rest } = headers;
   return {
     code: code in Status ? code : Status.UNKNOWN,
-    details: plainText(String(message)),
-    metadata: metadataOf(rest),
+    details: plainText(String(headers["grpc-message"] ?? "")),
+    metadata: besideEnd(headers),
   };
+}
+
+/** Most trailers tell the end and nothing else. */
+function besideEnd(headers: IncomingHttpHeaders): Metadata {
+  const others = Object.keys(headers).filter((name) => name !== "grpc-status" && name !== "grpc-message");
+  return others.length === 0
+    ? new Metadata()
+    : metadataOf(Object.fromEntries(others.map((name) => [name, headers[name]])));
 }
 
 /** What is known of a stream that closed without a word of gRPC. */
