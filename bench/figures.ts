@@ -19,6 +19,8 @@ export interface Figures {
   readonly failed: readonly string[];
   readonly hotPath?: PerVerb<HotPath>;
   readonly tracedHotPath?: PerVerb<HotPath>;
+  /** The same beside a floor whose plugin does nothing. */
+  readonly besideStillPlugin?: PerVerb<HotPath>;
   readonly throughput?: readonly { readonly floor: PerVerb<Throughput>; readonly product: PerVerb<Throughput> }[];
   readonly reactions?: Reactions;
   readonly lanes?: Lanes;

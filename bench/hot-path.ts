@@ -4,7 +4,7 @@ import { type CpuTimes, cpuBetween, cpuTimesOf } from "./support/cpu.ts";
 import { millisecondsOf, run, type Sample } from "./support/load.ts";
 import type { BenchRedis } from "./support/redis.ts";
 import { type Spread, spreadOf } from "./support/spread.ts";
-import type { Subject } from "./support/subject.ts";
+import type { MeasuredSubject } from "./support/subject.ts";
 
 export type Verb = "claim" | "release";
 const verbs: readonly Verb[] = ["claim", "release"];
@@ -12,6 +12,8 @@ const verbs: readonly Verb[] = ["claim", "release"];
 export interface HotPathPlan {
   /** Volumes claimed and released in a round, one at a time. */
   readonly volumes: number;
+  /** Volumes beside them that are mounted all the time. */
+  readonly standing: number;
   readonly rounds: number;
 }
 
@@ -24,7 +26,7 @@ export interface Latency {
 }
 
 export interface HotPath {
-  readonly floor: Spread;
+  readonly floor: Latency;
   readonly product: Latency;
   /** Of the medians. */
   readonly ratio: number;
@@ -38,13 +40,22 @@ export interface HotPath {
   };
 }
 
+interface Timed {
+  readonly total: number;
+  readonly plugin: number;
+  readonly calls: number;
+}
+
+interface Side {
+  readonly times: Timed[];
+  readonly cpu: CpuTimes[];
+}
+
 interface Collected {
-  readonly floor: number[];
-  readonly product: { readonly total: number; readonly plugin: number; readonly calls: number }[];
+  readonly floor: Side;
+  readonly product: Side;
   readonly syncs: (number | undefined)[];
   readonly commands: Map<string, number>;
-  readonly cpu: CpuTimes[];
-  readonly floorCpu: CpuTimes[];
 }
 
 const meanOf = (records: readonly CpuTimes[], operations: number): CpuTimes => {
@@ -60,57 +71,71 @@ const syncsOf = async ({ agentAdmins }: Product): Promise<number | undefined> =>
 
 const looks = 3;
 
-/** A turn of one side: long enough to find it awake, and short beside what the machine takes to become faster or slower. */
+/**
+ * A turn of one side: long enough to find it awake, and short beside what the machine takes to become faster or slower. What it claims
+ * it releases, so that the other side finds the mounts of the host as it left them.
+ */
 const turnOf = 8;
 
 /** Turns of the floor and of the product alternate, so that a busy moment of the machine hits both. */
 export const measureHotPath = async (
-  floor: Subject,
+  floor: MeasuredSubject,
   product: Product,
   redis: BenchRedis,
-  { volumes, rounds }: HotPathPlan,
+  { volumes, standing, rounds }: HotPathPlan,
 ): Promise<Readonly<Record<Verb, HotPath>>> => {
   const indexes = Array.from({ length: volumes }, (_, index) => index);
-  const empty = (): Collected => ({ floor: [], product: [], syncs: [], commands: new Map(), cpu: [], floorCpu: [] });
+  const side = (): Side => ({ times: [], cpu: [] });
+  const empty = (): Collected => ({ floor: side(), product: side(), syncs: [], commands: new Map() });
   const collected: Record<Verb, Collected> = { claim: empty(), release: empty() };
+  const sides = [
+    { of: "floor", subject: floor },
+    { of: "product", subject: product },
+  ] as const;
 
-  /** Every volume once on either side, and what each side had used by then. */
-  const turns = async (verb: Verb): Promise<readonly Sample[]> => {
-    const into = collected[verb];
-    const samples: Sample[] = [];
-    const [syncs, cpu, floorCpu] = [await syncsOf(product), await cpuTimesOf(product), await cpuTimesOf(floor)];
-    for (let at = 0; at < volumes; at += turnOf) {
-      const some = indexes.slice(at, at + turnOf);
-      into.floor.push(...(await run(some, 1, floor[verb])).samples.map(millisecondsOf));
-      samples.push(...(await run(some, 1, product[verb])).samples);
-    }
-    into.cpu.push(cpuBetween(cpu, await cpuTimesOf(product)));
-    into.floorCpu.push(cpuBetween(floorCpu, await cpuTimesOf(floor)));
-    const after = await syncsOf(product);
-    into.syncs.push(after === undefined || syncs === undefined ? undefined : after - syncs);
-    return samples;
+  /** Every volume once on either side; answers what of it is known only once the plugins' notes are read. */
+  const round = async () => {
+    const loads: { readonly of: "floor" | "product"; readonly verb: Verb; readonly samples: readonly Sample[] }[] = [];
+    for (let at = 0; at < volumes; at += turnOf)
+      for (const { of, subject } of sides)
+        for (const verb of verbs) {
+          const before = await cpuTimesOf(subject);
+          const { samples } = await run(indexes.slice(at, at + turnOf), 1, subject[verb]);
+          collected[verb][of].cpu.push(cpuBetween(before, await cpuTimesOf(subject)));
+          loads.push({ of, verb, samples });
+        }
+    return loads;
   };
   const warmUp = async (): Promise<void> => {
-    for (const subject of [floor, product]) for (const verb of verbs) await run(indexes, 4, subject[verb]);
+    for (const { subject } of sides) for (const verb of verbs) await run(indexes, 4, subject[verb]);
   };
 
+  // A host where nothing else is mounted is rare, and the product looks at what is.
+  await run(
+    Array.from({ length: standing }, (_, index) => volumes + index),
+    4,
+    product.claim,
+  );
   await warmUp();
-  for (let round = 0; round < rounds; round += 1) {
-    const loads: [Verb, readonly Sample[]][] = [];
-    for (const verb of verbs) loads.push([verb, await turns(verb)]);
-    const times = await product.callTimes();
-    for (const [verb, samples] of loads)
+  for (let done = 0; done < rounds; done += 1) {
+    const loads = await round();
+    const noted = { floor: await floor.callTimes(), product: await product.callTimes() };
+    for (const { of, verb, samples } of loads)
       for (const sample of samples) {
-        const { calls, ms } = times.of(product.externalId(sample.index), sample);
-        collected[verb].product.push({ total: millisecondsOf(sample), plugin: ms, calls });
+        const { externalId } = of === "floor" ? floor : product;
+        const { calls, ms } = noted[of].of(externalId(sample.index), sample);
+        collected[verb][of].times.push({ total: millisecondsOf(sample), plugin: ms, calls });
       }
   }
   // Apart, since watching Redis costs time. What goes on in the background adds now and then: the look with the fewest counts.
   for (let look = 0; look < looks; look += 1)
     for (const verb of verbs) {
       const act = async (): Promise<void> => void (await run(indexes, 1, product[verb]));
+      const syncs = await syncsOf(product);
       const seen = new Map([...(await redis.commandsDuring(act))].map(([name, count]) => [name, count / volumes]));
+      const after = await syncsOf(product);
       const { commands } = collected[verb];
+      collected[verb].syncs.push(after === undefined || syncs === undefined ? undefined : (after - syncs) / volumes);
       if (commands.size === 0 || commitsIn(seen) < commitsIn(commands)) {
         commands.clear();
         for (const [name, count] of seen) commands.set(name, count);
@@ -123,24 +148,26 @@ export const measureHotPath = async (
 const commitsIn = (commands: ReadonlyMap<string, number>): number =>
   [...commands].reduce((sum, [name, count]) => (name.endsWith("_commit") ? sum + count : sum), 0);
 
-const summaryOf = ({ floor, product, syncs, commands, cpu, floorCpu }: Collected): HotPath => {
-  const operations = product.length;
-  const overhead = spreadOf(product.map(({ total, plugin }) => total - plugin));
-  const floorSpread = spreadOf(floor);
+const latencyOf = ({ times }: Side): Latency => ({
+  overhead: spreadOf(times.map(({ total, plugin }) => total - plugin)),
+  total: spreadOf(times.map(({ total }) => total)),
+  pluginMs: spreadOf(times.map(({ plugin }) => plugin)),
+  pluginCalls: times.reduce((sum, { calls }) => sum + calls, 0) / times.length,
+});
+
+const summaryOf = ({ floor: floorSide, product: productSide, syncs, commands }: Collected): HotPath => {
+  const [floor, product] = [latencyOf(floorSide), latencyOf(productSide)];
+  const counted = syncs.filter((each) => each !== undefined);
   return {
-    floor: floorSpread,
-    product: {
-      overhead,
-      total: spreadOf(product.map(({ total }) => total)),
-      pluginMs: spreadOf(product.map(({ plugin }) => plugin)),
-      pluginCalls: product.reduce((sum, { calls }) => sum + calls, 0) / operations,
-    },
-    ratio: overhead.p50 / floorSpread.p50,
+    floor,
+    product,
+    ratio: product.overhead.p50 / floor.overhead.p50,
     commits: commitsIn(commands),
     redisCommands: Object.fromEntries([...commands].sort(([a], [b]) => a.localeCompare(b))),
-    journalSyncs: syncs.includes(undefined)
-      ? undefined
-      : syncs.reduce<number>((sum, each) => sum + (each ?? 0), 0) / operations,
-    cpuMs: { floor: meanOf(floorCpu, floor.length), product: meanOf(cpu, operations) },
+    journalSyncs: counted.length < syncs.length ? undefined : Math.min(...counted),
+    cpuMs: {
+      floor: meanOf(floorSide.cpu, floorSide.times.length),
+      product: meanOf(productSide.cpu, productSide.times.length),
+    },
   };
 };

@@ -15,7 +15,7 @@ import { startOtlpReceiver } from "../test/harness/otlp-receiver.ts";
 import type { Figures } from "./figures.ts";
 import { startFloor } from "./floor/floor.ts";
 import { measureLongTable, measurePublications } from "./host-measures.ts";
-import { measureHotPath } from "./hot-path.ts";
+import { type HotPathPlan, measureHotPath } from "./hot-path.ts";
 import { measureLanes } from "./lanes.ts";
 import { measureAgentMemory, measureVolumeMemory } from "./memory.ts";
 import { type Plan, plans } from "./plan.ts";
@@ -24,7 +24,6 @@ import { measureReactions } from "./reactions.ts";
 import { reportOf } from "./report.ts";
 import { measureScale } from "./scale.ts";
 import { type BenchRedis, startBenchRedis } from "./support/redis.ts";
-import type { Subject } from "./support/subject.ts";
 import { measureThroughput } from "./throughput.ts";
 import { fails, verdictsOf } from "./verdicts.ts";
 
@@ -71,6 +70,8 @@ const withProduct = async <T>(
   }
 };
 
+const allOf = ({ volumes, standing }: HotPathPlan): number => volumes + standing;
+
 const measure = async (wanted: ReadonlySet<Section>, plan: Plan, dir: string): Promise<Figures> => {
   const stops: (() => Promise<void>)[] = [];
   const startedRedis = async (): Promise<BenchRedis> => {
@@ -92,25 +93,30 @@ const measure = async (wanted: ReadonlySet<Section>, plan: Plan, dir: string): P
     const redis = await startedRedis();
     const machine = { cores: availableParallelism(), node: process.versions.node, redis: await redis.version() };
     const figures: Mutable<Figures> = { machine, failed };
-    const floor: Subject = await startFloor({ dir, redis: redis.url });
+    const most = Math.max(plan.hotPath.volumes, ...plan.throughput.map((each) => each.volumes));
+    const floor = await startFloor({ dir, redis: redis.url, volumes: most, plugins: "still" });
     stops.push(floor.stop);
 
     await section("hot-path", () =>
-      withProduct({ store: redis.url, volumes: plan.hotPath.volumes, nodes: 1, ...profiled }, async (product) => {
+      withProduct({ store: redis.url, volumes: allOf(plan.hotPath), nodes: 1, ...profiled }, async (product) => {
         figures.hotPath = await measureHotPath(floor, product, redis, plan.hotPath);
       }),
     );
     await section("traced", async () => {
-      const [traces, store, at] = [await startOtlpReceiver(), await startedRedis(), path.join(dir, "traced")];
+      const traces = await startOtlpReceiver();
       stops.push(traces.close);
-      await mkdir(at);
       const { endpoint: otlpEndpoint } = traces;
-      const alike = await startFloor({ dir: at, redis: store.url, otlpEndpoint });
-      stops.push(alike.stop);
-      const options = { store: store.url, volumes: plan.traced.volumes, nodes: 1, otlpEndpoint, ...profiled };
-      await withProduct(options, async (product) => {
-        figures.tracedHotPath = await measureHotPath(alike, product, store, plan.traced);
-      });
+      const beside = async (plugins: "still" | "working", hotPath: HotPathPlan) => {
+        const [store, at] = [await startedRedis(), path.join(dir, plugins)];
+        await mkdir(at);
+        const alike = await startFloor({ dir: at, redis: store.url, volumes: hotPath.volumes, plugins, otlpEndpoint });
+        const options = { store: store.url, volumes: allOf(hotPath), nodes: 1, otlpEndpoint, ...profiled };
+        return await withProduct(options, (product) => measureHotPath(alike, product, store, hotPath)).finally(
+          alike.stop,
+        );
+      };
+      figures.tracedHotPath = await beside("working", plan.traced);
+      figures.besideStillPlugin = await beside("still", plan.besideStillPlugin);
     });
     await section("throughput", async () => {
       const volumes = Math.max(...plan.throughput.map((each) => each.volumes));

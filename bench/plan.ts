@@ -8,6 +8,8 @@ export interface Plan {
   readonly hotPath: HotPathPlan;
   /** As long as the hot path: both sides are to be as warm. */
   readonly traced: HotPathPlan;
+  /** Told, and not judged. */
+  readonly besideStillPlugin: HotPathPlan;
   readonly throughput: readonly ThroughputPlan[];
   /** Each takes one attach at a time, whatever the number of claims. */
   readonly nodes: number;
@@ -26,8 +28,9 @@ const inFlight = (volumes: readonly [number, number, number], rounds: number): r
 
 export const plans: Readonly<Record<"full" | "quick", Plan>> = {
   full: {
-    hotPath: { volumes: 40, rounds: 12 },
-    traced: { volumes: 40, rounds: 12 },
+    hotPath: { volumes: 40, standing: 20, rounds: 12 },
+    traced: { volumes: 40, standing: 20, rounds: 12 },
+    besideStillPlugin: { volumes: 40, standing: 20, rounds: 6 },
     throughput: inFlight([64, 256, 256], 3),
     nodes: 4,
     reactions: 7,
@@ -39,8 +42,9 @@ export const plans: Readonly<Record<"full" | "quick", Plan>> = {
     scale: { small: { volumes: 1_000, nodes: 100 }, large: { volumes: 100_000, nodes: 10_000 }, calls: 2_400 },
   },
   quick: {
-    hotPath: { volumes: 25, rounds: 2 },
-    traced: { volumes: 25, rounds: 2 },
+    hotPath: { volumes: 24, standing: 4, rounds: 2 },
+    traced: { volumes: 24, standing: 4, rounds: 2 },
+    besideStillPlugin: { volumes: 24, standing: 4, rounds: 1 },
     throughput: inFlight([25, 64, 256], 1),
     nodes: 4,
     reactions: 3,

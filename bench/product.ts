@@ -8,14 +8,14 @@ import { withIdentity } from "@holdfast/shared/grpc/identity";
 import { createChannel, createClient } from "nice-grpc";
 import { type Cluster, startCluster } from "../test/harness/cluster.ts";
 import type { ManagedProcess } from "../test/harness/managed-process.ts";
-import { type PluginTimes, readCallTimes } from "./support/call-times.ts";
+import { readCallTimes } from "./support/call-times.ts";
 import { run } from "./support/load.ts";
-import type { Subject } from "./support/subject.ts";
+import { mountsBelow } from "./support/mount-root.ts";
+import { pluginSettings } from "./support/plugin-settings.ts";
+import type { MeasuredSubject } from "./support/subject.ts";
 import { unmountBelow } from "./support/unmount.ts";
 
 export const namespace = "bench";
-/** As on a host, where HOLDFAST_ROOT_DIR is below /run: docs/adr/0010-mount-points-in-memory.md. */
-const memory = "/dev/shm";
 
 export const patience = { seconds: 60n, nanos: 0 };
 
@@ -28,10 +28,8 @@ export interface ProductOptions {
   readonly profileDir?: string;
 }
 
-export interface Product extends Subject {
+export interface Product extends MeasuredSubject {
   readonly cluster: Cluster;
-  externalId(index: number): string;
-  callTimes(): Promise<PluginTimes>;
   /** Where the agents' /metrics are. */
   readonly agentAdmins: readonly string[];
 }
@@ -77,21 +75,17 @@ export const startProduct = async ({
   ...options
 }: ProductOptions): Promise<Product> => {
   const dir = await mkdtemp(path.join(tmpdir(), "hfb-"));
-  const mountsDir = await mkdtemp(path.join(memory, "hfb-"));
+  const root = await mountsBelow();
   const times = path.join(dir, "times");
   await mkdir(times);
   // The plugins inherit these; the services get an environment of their own.
-  const pluginSettings = {
-    HOLDFAST_SIM_CALL_TIMES: times,
-    HOLDFAST_SIM_NATIVE_MOUNTS: "1",
-    NODE_OPTIONS: "--experimental-ffi",
-  };
-  Object.assign(process.env, pluginSettings);
+  const settings = pluginSettings(times);
+  Object.assign(process.env, settings);
   const env = profileDir === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${path.resolve(profileDir)}` };
   const profiled = { controllerEnv: env, agentEnv: env };
   const nodes = Array.from({ length: count }, (_, index) => `node-${index}`);
   const nodeOf = (index: number): string => nodes[index % count] ?? "";
-  const cluster = await startCluster({ ...options, ...profiled, dir, mountsDir, nodes, realMounts: true });
+  const cluster = await startCluster({ ...options, ...profiled, dir, mountsDir: root.dir, nodes, realMounts: true });
 
   const external = new Map<number, string>();
   const indexes = Array.from({ length: volumes }, (_, index) => index);
@@ -127,10 +121,11 @@ export const startProduct = async ({
     },
     stop: async () => {
       channel.close();
-      unmountBelow(mountsDir);
+      unmountBelow(root.dir);
       await cluster.stop();
-      for (const each of [dir, mountsDir]) await rm(each, { recursive: true, force: true });
-      for (const name of Object.keys(pluginSettings)) delete process.env[name];
+      await root.remove();
+      await rm(dir, { recursive: true, force: true });
+      for (const name of Object.keys(settings)) delete process.env[name];
     },
   };
 };

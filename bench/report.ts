@@ -21,18 +21,19 @@ const kib = (bytes: number): string => `${number(bytes / 1024, 1)} KiB`;
 const latencyRows = (verb: string, { floor, product, ratio }: HotPath): readonly string[] => [
   row(
     verb,
-    floor.p50,
-    floor.p99,
+    floor.overhead.p50,
+    floor.overhead.p99,
     product.overhead.p50,
     product.overhead.p99,
     `${number(ratio)} x`,
     product.pluginMs.p50,
+    floor.pluginMs.p50,
   ),
 ];
 
 const latency = (title: string, { claim, release }: NonNullable<Figures["hotPath"]>): readonly string[] => [
   title,
-  row("milliseconds", "floor p50", "p99", "overhead p50", "p99", "p50 ratio", "plugins p50"),
+  row("milliseconds", "floor p50", "p99", "ours p50", "p99", "ratio", "plugins p50", "floor's p50"),
   ...latencyRows("claim", claim),
   ...latencyRows("release", release),
   "",
@@ -187,19 +188,29 @@ const verdictLine = ({ holds, kind, text }: Verdict): string =>
 
 /** For people: tables first, what counts on any machine last. */
 export const reportOf = (figures: Figures): string => {
-  const { machine, hotPath, tracedHotPath, volumeMemory, agentMemory } = figures;
+  const { machine, hotPath, tracedHotPath, besideStillPlugin, volumeMemory, agentMemory } = figures;
   return [
     `Holdfast bench: Node ${machine.node}, ${machine.cores} cores, Redis ${machine.redis} with appendfsync always, no TLS`,
     "",
     ...(hotPath === undefined
       ? []
-      : [...latency("One at a time, tracing off, beside a bare floor", hotPath), ...counts(hotPath), ...cpu(hotPath)]),
+      : [
+          ...latency("One at a time, tracing off, beside a bare floor whose plugin does nothing", hotPath),
+          ...counts(hotPath),
+          ...cpu(hotPath),
+        ]),
     ...(tracedHotPath === undefined
       ? []
       : [
-          ...latency("One at a time, every span exported, beside a floor that does the same", tracedHotPath),
+          ...latency(
+            "One at a time, every span exported, beside a floor that does the same with the same plugins",
+            tracedHotPath,
+          ),
           ...cpu(tracedHotPath),
         ]),
+    ...(besideStillPlugin === undefined
+      ? []
+      : latency("The same beside a floor whose plugin does nothing (told, not judged: ADR 8)", besideStillPlugin)),
     ...(figures.throughput === undefined ? [] : throughput(figures.throughput)),
     ...(figures.reactions === undefined ? [] : reactions(figures.reactions)),
     ...(figures.lanes === undefined ? [] : lanes(figures.lanes)),

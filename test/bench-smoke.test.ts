@@ -31,12 +31,12 @@ test.runIf(root)(
       later(() => rm(dir, { recursive: true, force: true }));
       const redis = await startBenchRedis();
       later(redis.stop);
-      const floor = await startFloor({ dir, redis: redis.url });
+      const [volumes, standing] = [10, 2];
+      const floor = await startFloor({ dir, redis: redis.url, volumes, plugins: "working" });
       later(floor.stop);
-      const volumes = 10;
-      const product = await startProduct({ store: redis.url, volumes, nodes: 1 });
+      const product = await startProduct({ store: redis.url, volumes: volumes + standing, nodes: 1 });
       later(product.stop);
-      const hotPath = await measureHotPath(floor, product, redis, { volumes, rounds: 1 });
+      const hotPath = await measureHotPath(floor, product, redis, { volumes, standing, rounds: 1 });
 
       const counts = verdictsOf({ hotPath }).filter((v) => v.kind === "count");
       expect(counts).toHaveLength(6);

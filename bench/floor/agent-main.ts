@@ -3,12 +3,14 @@ import { AgentServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v
 import { announce } from "./announce.ts";
 import { openBareJournal } from "./bare-journal.ts";
 import { equipmentOf } from "./equipment.ts";
+import { readFloorVolumes } from "./floor-volumes.ts";
 import { publishMessage, stageMessage, unpublishMessage, unstageMessage } from "./messages.ts";
 import { journalRecord } from "./records.ts";
 import { stub } from "./stub.ts";
 
-/** node agent-main.ts SOCKET JOURNAL [OTLP]: stands for the agent: two calls and three syncs for one call. */
-const [socket = "", file = "", otlpEndpoint] = process.argv.slice(2);
+/** node agent-main.ts VOLUMES SOCKET JOURNAL [OTLP]: stands for the agent: two calls and three syncs for one call. */
+const [volumes = "", socket = "", file = "", otlpEndpoint] = process.argv.slice(2);
+const volumeOf = readFloorVolumes(volumes);
 const equipment = await equipmentOf("floor-agent", otlpEndpoint);
 const plugin = equipment.client(NodeDefinition, `unix://${socket}`);
 const journal = await openBareJournal(file);
@@ -19,21 +21,22 @@ server.add(
   AgentServiceDefinition,
   stub({
     publish: async ({ permit }) => {
-      const volume = permit?.volume ?? "";
-      await journal.append(journalRecord(volume, "permit, stage intent"));
-      await plugin.nodeStageVolume(stageMessage(volume));
-      await journal.append(journalRecord(volume, "staged, publish intent"));
-      const request = publishMessage(volume);
-      await plugin.nodePublishVolume(request);
-      await journal.append(journalRecord(volume, "published"));
-      return { published: { hostPath: request.targetPath, epoch } };
+      const volume = volumeOf(permit?.volume ?? "");
+      const publishContext = permit?.publishContext ?? {};
+      await journal.append(journalRecord(volume.name, "permit, stage intent"));
+      await plugin.nodeStageVolume(stageMessage(volume, publishContext));
+      await journal.append(journalRecord(volume.name, "staged, publish intent"));
+      await plugin.nodePublishVolume(publishMessage(volume, publishContext));
+      await journal.append(journalRecord(volume.name, "published"));
+      return { published: { hostPath: volume.target, epoch } };
     },
-    release: async ({ volume }) => {
-      await journal.append(journalRecord(volume, "unpublish intent"));
+    release: async ({ volume: name }) => {
+      const volume = volumeOf(name);
+      await journal.append(journalRecord(name, "unpublish intent"));
       await plugin.nodeUnpublishVolume(unpublishMessage(volume));
-      await journal.append(journalRecord(volume, "unpublished, unstage intent"));
+      await journal.append(journalRecord(name, "unpublished, unstage intent"));
       await plugin.nodeUnstageVolume(unstageMessage(volume));
-      await journal.append(journalRecord(volume, "released"));
+      await journal.append(journalRecord(name, "released"));
       return { released: { epoch } };
     },
   }),

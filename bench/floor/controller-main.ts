@@ -4,12 +4,14 @@ import { ClaimServiceDefinition, ClaimState } from "@holdfast/shared/gen/holdfas
 import { Redis } from "ioredis";
 import { announce } from "./announce.ts";
 import { equipmentOf } from "./equipment.ts";
+import { readFloorVolumes } from "./floor-volumes.ts";
 import { attachMessage, claimMessage, detachMessage, permitMessage, releaseMessage } from "./messages.ts";
 import { volumeRecord } from "./records.ts";
 import { stub } from "./stub.ts";
 
-/** node controller-main.ts SOCKET AGENT REDIS [OTLP]: stands for the controller: two calls, three commits for one call. */
-const [socket = "", agentAddress = "", redisUrl = "", otlpEndpoint] = process.argv.slice(2);
+/** node controller-main.ts VOLUMES SOCKET AGENT REDIS [OTLP]: stands for the controller: two calls, three commits for one call. */
+const [file = "", socket = "", agentAddress = "", redisUrl = "", otlpEndpoint] = process.argv.slice(2);
+const volumeOf = readFloorVolumes(file);
 const equipment = await equipmentOf("floor-controller", otlpEndpoint);
 const plugin = equipment.client(ControllerDefinition, `unix://${socket}`);
 const agent = equipment.client(AgentServiceDefinition, agentAddress);
@@ -40,21 +42,21 @@ server.add(
   ClaimServiceDefinition,
   stub({
     createClaims: async ({ claims: [spec] }) => {
-      const volume = spec?.volume ?? "";
-      await commit(volume);
-      await plugin.controllerPublishVolume(attachMessage(volume));
-      await commit(volume);
-      await agent.publish(permitMessage(volume));
-      await commit(volume);
+      const volume = volumeOf(spec?.volume ?? "");
+      await commit(volume.name);
+      const { publishContext } = await plugin.controllerPublishVolume(attachMessage(volume));
+      await commit(volume.name);
+      await agent.publish(permitMessage(volume, publishContext));
+      await commit(volume.name);
       return { claims: [claimMessage(volume, ClaimState.CLAIM_STATE_ACTIVE)] };
     },
     releaseClaims: async ({ workload }) => {
-      const volume = workload.slice("w-".length);
-      await commit(volume);
+      const volume = volumeOf(workload.slice("w-".length));
+      await commit(volume.name);
       await agent.release(releaseMessage(volume));
-      await commit(volume);
+      await commit(volume.name);
       await plugin.controllerUnpublishVolume(detachMessage(volume));
-      await commit(volume);
+      await commit(volume.name);
       return { claims: [claimMessage(volume, ClaimState.CLAIM_STATE_RELEASED)] };
     },
   }),

@@ -1,14 +1,20 @@
 import path from "node:path";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { createChannel, createClient } from "nice-grpc";
-import { type ManagedProcess, startProcess } from "../../test/harness/managed-process.ts";
-import type { Subject } from "../support/subject.ts";
+import type { MeasuredSubject } from "../support/subject.ts";
+import { startStillPlugin, startWorkingPlugins } from "./floor-plugins.ts";
+import { createFloorProcesses } from "./floor-processes.ts";
+import { floorVolumeName, writeFloorVolumes } from "./floor-volumes.ts";
 import { createClaimsMessage, releaseClaimsMessage } from "./messages.ts";
 
 export interface FloorOptions {
   readonly dir: string;
   readonly redis: string;
-  /** Every process but the plugin sends its spans there, and has deadlines and retries. */
+  /** How many it can be asked for. */
+  readonly volumes: number;
+  /** One that does nothing, or those that the product has. */
+  readonly plugins: "still" | "working";
+  /** Every process but the plugins sends its spans there, and has deadlines and retries. */
   readonly otlpEndpoint?: string;
 }
 
@@ -16,31 +22,29 @@ export interface FloorOptions {
  * What nobody can go below with these libraries on this machine: the calls, commits and syncs of a claim and of a release,
  * back to back, between processes that check and remember nothing. docs/adr/0008-what-the-floor-of-the-bench-is.md says why it has two forms.
  */
-export const startFloor = async ({ dir, redis, otlpEndpoint }: FloorOptions): Promise<Subject> => {
-  const started: ManagedProcess[] = [];
-  const start = async (name: string, ...args: string[]): Promise<{ address: string; pid: number }> => {
-    const file = path.join(import.meta.dirname, `${name}-main.ts`);
-    const process_ = startProcess({ name: `floor ${name}`, command: [process.execPath, file, ...args] });
-    started.push(process_);
-    const line = await process_.line((one) => one["message"] === "ready", "its line `ready`");
-    return { address: String(line["address"]), pid: process_.pid };
-  };
+export const startFloor = async (options: FloorOptions): Promise<MeasuredSubject> => {
+  const { dir, redis, volumes, otlpEndpoint } = options;
+  const { start, stop } = createFloorProcesses();
+  const plugins =
+    options.plugins === "still" ? await startStillPlugin(dir, volumes, start) : await startWorkingPlugins(dir, volumes);
+  const file = path.join(dir, "volumes.json");
+  writeFloorVolumes(file, plugins.volumes);
   const traced = otlpEndpoint === undefined ? [] : [otlpEndpoint];
-  const socket = path.join(dir, "floor.sock");
-  const plugin = await start("plugin", socket);
-  const agent = await start("agent", socket, path.join(dir, "floor.journal"), ...traced);
-  const controller = await start("controller", socket, agent.address, redis, ...traced);
+  const agent = await start("agent", file, plugins.node, path.join(dir, "floor.journal"), ...traced);
+  const controller = await start("controller", file, plugins.controller, agent.address, redis, ...traced);
   const channel = createChannel(controller.address);
   const client = createClient(ClaimServiceDefinition, channel);
-  const nameOf = (index: number): string => `v${index}`;
   return {
     name: "floor",
-    claim: async (index) => void (await client.createClaims(createClaimsMessage(nameOf(index)))),
-    release: async (index) => void (await client.releaseClaims(releaseClaimsMessage(nameOf(index)))),
-    pids: { controller: [controller.pid], agent: [agent.pid], plugins: [plugin.pid] },
+    claim: async (index) => void (await client.createClaims(createClaimsMessage(floorVolumeName(index)))),
+    release: async (index) => void (await client.releaseClaims(releaseClaimsMessage(floorVolumeName(index)))),
+    externalId: (index) => plugins.volumes[index]?.id ?? "",
+    callTimes: plugins.callTimes,
+    pids: { controller: [controller.pid], agent: [agent.pid], ...plugins.pids },
     stop: async () => {
       channel.close();
-      for (const each of started.reverse()) await each.kill("SIGTERM");
+      await stop();
+      await plugins.stop();
     },
   };
 };

@@ -7,7 +7,7 @@ import type {
   NodeUnstageVolumeRequest,
   VolumeCapability,
 } from "@holdfast/shared/gen/csi/v1/csi";
-import { VolumeCapability_AccessMode_Mode } from "@holdfast/shared/gen/csi/v1/csi";
+import { CreateVolumeRequest, VolumeCapability_AccessMode_Mode } from "@holdfast/shared/gen/csi/v1/csi";
 import { PublishRequest, ReleaseRequest } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import {
   Claim,
@@ -16,24 +16,35 @@ import {
   ReleaseClaimsRequest,
 } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { AccessMode, AttachmentMode } from "@holdfast/shared/gen/holdfast/v1/common";
+import type { FloorVolume } from "./floor-volumes.ts";
+
+type PublishContext = Readonly<Record<string, string>>;
 
 /** Messages of the size that the product's have: the floor shall pay for the same bytes, and for nothing else. */
 
 const uid = "0b6f4c1e-5d9a-4a57-9d6c-3f1f2f0a7c11";
 const epoch = { gen: 1n, ctr: 42n };
-const context = { "sim.holdfast.dev/pool": "pool-1", "sim.holdfast.dev/made": "2026-01-01T00:00:00.000Z" };
-const staging = `/var/lib/holdfast/volumes/${uid.replaceAll("-", "")}/staging`;
-const target = `/var/lib/holdfast/volumes/${uid.replaceAll("-", "")}/targets/0a1b2c3d4e5f`;
+const mountFlags = ["nosuid", "nodev"];
 const capability: VolumeCapability = {
-  mount: { fsType: "ext4", mountFlags: [], volumeMountGroup: "" },
+  mount: { fsType: "ext4", mountFlags, volumeMountGroup: "" },
   accessMode: { mode: VolumeCapability_AccessMode_Mode.SINGLE_NODE_WRITER },
 };
+
+/** The only node of the floor. */
+export const floorNode = "node-a";
+
+export const createVolumeMessage = (volume: string): CreateVolumeRequest =>
+  CreateVolumeRequest.fromPartial({
+    name: `floor-${volume}`,
+    capacityRange: { requiredBytes: 16n << 20n },
+    volumeCapabilities: [capability],
+  });
 
 export const createClaimsMessage = (volume: string): CreateClaimsRequest =>
   CreateClaimsRequest.fromPartial({
     namespace: "bench",
     workload: `w-${volume}`,
-    node: "node-a",
+    node: floorNode,
     claims: [{ volume, readOnly: false }],
     waitFor: { seconds: 30n, nanos: 0 },
   });
@@ -45,104 +56,99 @@ export const releaseClaimsMessage = (volume: string): ReleaseClaimsRequest =>
     waitFor: { seconds: 30n, nanos: 0 },
   });
 
-export const claimMessage = (volume: string, state: ClaimState): Claim =>
+export const claimMessage = (volume: FloorVolume, state: ClaimState): Claim =>
   Claim.fromPartial({
     namespace: "bench",
-    volume,
-    workload: `w-${volume}`,
-    alias: volume,
+    volume: volume.name,
+    workload: `w-${volume.name}`,
+    alias: volume.name,
     uid,
-    node: "node-a",
+    node: floorNode,
     accessMode: AccessMode.ACCESS_MODE_SINGLE_NODE_WRITER,
     attachmentMode: AttachmentMode.ATTACHMENT_MODE_FILE_SYSTEM,
     fsType: "ext4",
     state,
     epoch,
-    hostPath: target,
+    hostPath: volume.target,
     createdAt: new Date(),
     stateSince: new Date(),
     activeAt: new Date(),
     revision: 42n,
   });
 
-export const permitMessage = (volume: string): PublishRequest =>
+export const permitMessage = (volume: FloorVolume, publishContext: PublishContext): PublishRequest =>
   PublishRequest.fromPartial({
     permit: {
       namespace: "bench",
-      volume,
+      volume: volume.name,
       volumeUid: uid,
-      externalId: `sim-${volume}`,
+      externalId: volume.id,
       plugin: "sim.holdfast.dev",
       claimUid: uid,
-      workload: `w-${volume}`,
-      alias: volume,
-      node: "node-a",
+      workload: `w-${volume.name}`,
+      alias: volume.name,
+      node: floorNode,
       nodeEpoch: 1n,
       epoch,
       oldestLiveEpoch: epoch,
       accessMode: AccessMode.ACCESS_MODE_SINGLE_NODE_WRITER,
       attachmentMode: AttachmentMode.ATTACHMENT_MODE_FILE_SYSTEM,
       fsType: "ext4",
-      volumeContext: context,
-      publishContext: { device: "/dev/sim0", node: "node-a" },
+      volumeContext: volume.context,
+      publishContext,
       attempt: 1,
     },
   });
 
-export const releaseMessage = (volume: string): ReleaseRequest =>
+export const releaseMessage = (volume: FloorVolume): ReleaseRequest =>
   ReleaseRequest.fromPartial({
     namespace: "bench",
-    volume,
+    volume: volume.name,
     volumeUid: uid,
-    externalId: `sim-${volume}`,
+    externalId: volume.id,
     plugin: "sim.holdfast.dev",
     claimUid: uid,
-    node: "node-a",
+    node: floorNode,
     nodeEpoch: 1n,
     epoch,
   });
 
-export const attachMessage = (volume: string): ControllerPublishVolumeRequest => ({
-  volumeId: `sim-${volume}`,
-  nodeId: "node-a",
+export const attachMessage = (volume: FloorVolume): ControllerPublishVolumeRequest => ({
+  volumeId: volume.id,
+  nodeId: floorNode,
   volumeCapability: capability,
   readonly: false,
   secrets: {},
-  volumeContext: context,
+  volumeContext: volume.context,
 });
 
-export const detachMessage = (volume: string): ControllerUnpublishVolumeRequest => ({
-  volumeId: `sim-${volume}`,
-  nodeId: "node-a",
+export const detachMessage = (volume: FloorVolume): ControllerUnpublishVolumeRequest => ({
+  volumeId: volume.id,
+  nodeId: floorNode,
   secrets: {},
 });
 
-export const stageMessage = (volume: string): NodeStageVolumeRequest => ({
-  volumeId: `sim-${volume}`,
-  publishContext: { device: "/dev/sim0", node: "node-a" },
-  stagingTargetPath: staging,
+export const stageMessage = (volume: FloorVolume, publishContext: PublishContext): NodeStageVolumeRequest => ({
+  volumeId: volume.id,
+  publishContext,
+  stagingTargetPath: volume.staging,
   volumeCapability: capability,
   secrets: {},
-  volumeContext: context,
+  volumeContext: volume.context,
 });
 
-export const publishMessage = (volume: string): NodePublishVolumeRequest => ({
-  volumeId: `sim-${volume}`,
-  publishContext: { device: "/dev/sim0", node: "node-a" },
-  stagingTargetPath: staging,
-  targetPath: target,
-  volumeCapability: capability,
+export const publishMessage = (volume: FloorVolume, publishContext: PublishContext): NodePublishVolumeRequest => ({
+  ...stageMessage(volume, publishContext),
+  targetPath: volume.target,
   readonly: false,
-  secrets: {},
-  volumeContext: context,
 });
 
-export const unpublishMessage = (volume: string): NodeUnpublishVolumeRequest => ({
-  volumeId: `sim-${volume}`,
-  targetPath: target,
+export const unpublishMessage = (volume: FloorVolume): NodeUnpublishVolumeRequest => ({
+  volumeId: volume.id,
+  targetPath: volume.target,
 });
 
-export const unstageMessage = (volume: string): NodeUnstageVolumeRequest => ({
-  volumeId: `sim-${volume}`,
-  stagingTargetPath: staging,
+export const unstageMessage = (volume: FloorVolume): NodeUnstageVolumeRequest => ({
+  volumeId: volume.id,
+  stagingTargetPath: volume.staging,
 });

@@ -16,6 +16,9 @@ export interface PluginTimes {
   lastAnswer(method: string, before: bigint): bigint | undefined;
 }
 
+/** Of plugins that do nothing. */
+export const noPluginTimes: PluginTimes = { of: () => ({ calls: 0, ms: 0 }), lastAnswer: () => undefined };
+
 const linesOf = async (dir: string): Promise<readonly CallTime[]> => {
   const texts = await Promise.all((await readdir(dir)).map((file) => readFile(path.join(dir, file), "utf8")));
   // What follows the last line break is a line that is still being written.

@@ -1,3 +1,5 @@
+import type { PluginTimes } from "./call-times.ts";
+
 /** Something that can be asked for volumes: the product, or the floor it is measured against. */
 export interface Subject {
   readonly name: string;
@@ -8,4 +10,11 @@ export interface Subject {
   /** Its processes, by their part, for the CPU time they took. */
   readonly pids: Readonly<Record<string, readonly number[]>>;
   stop(): Promise<void>;
+}
+
+/** One whose plugins note what they take. */
+export interface MeasuredSubject extends Subject {
+  /** What the plugins call the volume of that number. */
+  externalId(index: number): string;
+  callTimes(): Promise<PluginTimes>;
 }
