@@ -1,7 +1,7 @@
 /** examples/host-plugin.ts hosts the local driver for a live agent: registered, restarted when it was killed, stopped in order. */
 import path from "node:path";
 import { PluginHealth } from "@holdfast/shared/gen/holdfast/v1/plugin";
-import { expect, onTestFailed, onTestFinished, test } from "vitest";
+import { expect, onTestFailed, onTestFinished, test, vi } from "vitest";
 import { hostPlugin } from "../../examples/host-plugin.ts";
 import { startCluster } from "../harness/cluster.ts";
 import { until } from "../harness/until.ts";
@@ -18,6 +18,9 @@ test.skipIf(!root)("a plugin is hosted, restarted after its death, and stopped",
   onTestFailed(() =>
     console.error(["--- the runtime", ...said, "--- the plugin", printed.join(""), cluster.output()].join("\n")),
   );
+  // The runtime hands its environment on, and a driver refuses settings that it does not know.
+  vi.stubEnv("HOLDFAST_FULL", undefined);
+  onTestFinished(() => void vi.unstubAllEnvs());
   const plugin = "hosted.holdfast.dev";
   const hosted = await hostPlugin({
     agent: cluster.node("node-a").localAddress,

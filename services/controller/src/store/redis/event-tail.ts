@@ -53,7 +53,10 @@ export interface EventTailOptions {
   readonly connection: RedisConnection;
   readonly stream: string;
   readonly blockMs: number;
-  /** After a read that taught something, or the last answer of our own: so much later at most, or twice or ten times that, are events of others seen. */
+  /**
+   * After a read that taught something, or the last answer of our own: so much later at most, or as often as much as T3 says, are
+   * events of others seen.
+   */
   readonly restMs: number;
   /** How many of the newest events are kept here for watches that are close behind. */
   readonly kept: number;
