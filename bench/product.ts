@@ -13,7 +13,6 @@ import { run } from "./support/load.ts";
 import { mountsBelow } from "./support/mount-root.ts";
 import { pluginSettings } from "./support/plugin-settings.ts";
 import type { MeasuredSubject } from "./support/subject.ts";
-import { unmountBelow } from "./support/unmount.ts";
 
 export const namespace = "bench";
 
@@ -121,7 +120,6 @@ export const startProduct = async ({
     },
     stop: async () => {
       channel.close();
-      unmountBelow(root.dir);
       await cluster.stop();
       await root.remove();
       await rm(dir, { recursive: true, force: true });

@@ -3,11 +3,12 @@ import path from "node:path";
 import { ControllerDefinition } from "@holdfast/shared/gen/csi/v1/csi";
 import { startSimBackend, startSimPlugin } from "@holdfast/sim-plugin/processes";
 import { createChannel, createClient } from "nice-grpc";
+import { volumeName } from "../product.ts";
 import { noPluginTimes, type PluginTimes, readCallTimes } from "../support/call-times.ts";
 import { mountsBelow } from "../support/mount-root.ts";
 import { pluginSettings } from "../support/plugin-settings.ts";
 import type { FloorProcesses } from "./floor-processes.ts";
-import { type FloorVolume, floorVolumeName, pathsOf } from "./floor-volumes.ts";
+import { type FloorVolume, pathsOf } from "./floor-volumes.ts";
 import { createVolumeMessage, floorNode } from "./messages.ts";
 
 /** What the floor calls: two sockets, and what it is to tell them of its volumes. */
@@ -31,7 +32,7 @@ export const startStillPlugin = async (
   const socket = path.join(dir, "floor.sock");
   const { pid } = await start("plugin", socket);
   const volumes = Array.from({ length: count }, (_, index) => {
-    const name = floorVolumeName(index);
+    const name = volumeName(index);
     return { name, id: `sim-${name}`, context, ...pathsOf("/run/holdfast/mounts", index) };
   });
   return {
@@ -72,7 +73,7 @@ export const startWorkingPlugins = async (dir: string, count: number): Promise<F
   const client = createClient(ControllerDefinition, channel);
   const volumes: FloorVolume[] = [];
   for (let index = 0; index < count; index += 1) {
-    const name = floorVolumeName(index);
+    const name = volumeName(index);
     const { volume } = await client.createVolume(createVolumeMessage(name));
     const paths = pathsOf(root.dir, index);
     // Once and for all: what the product makes and removes around each call is not the floor's.

@@ -11,8 +11,6 @@ export interface FloorVolume {
   readonly target: string;
 }
 
-export const floorVolumeName = (index: number): string => `v${index}`;
-
 /** As long as those of the product. */
 export const pathsOf = (root: string, index: number): Pick<FloorVolume, "staging" | "target"> => {
   const directory = String(index).padStart(32, "0");

@@ -1,10 +1,11 @@
 import path from "node:path";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { createChannel, createClient } from "nice-grpc";
+import { volumeName } from "../product.ts";
 import type { MeasuredSubject } from "../support/subject.ts";
 import { startStillPlugin, startWorkingPlugins } from "./floor-plugins.ts";
 import { createFloorProcesses } from "./floor-processes.ts";
-import { floorVolumeName, writeFloorVolumes } from "./floor-volumes.ts";
+import { writeFloorVolumes } from "./floor-volumes.ts";
 import { createClaimsMessage, releaseClaimsMessage } from "./messages.ts";
 
 export interface FloorOptions {
@@ -36,8 +37,8 @@ export const startFloor = async (options: FloorOptions): Promise<MeasuredSubject
   const client = createClient(ClaimServiceDefinition, channel);
   return {
     name: "floor",
-    claim: async (index) => void (await client.createClaims(createClaimsMessage(floorVolumeName(index)))),
-    release: async (index) => void (await client.releaseClaims(releaseClaimsMessage(floorVolumeName(index)))),
+    claim: async (index) => void (await client.createClaims(createClaimsMessage(volumeName(index)))),
+    release: async (index) => void (await client.releaseClaims(releaseClaimsMessage(volumeName(index)))),
     externalId: (index) => plugins.volumes[index]?.id ?? "",
     callTimes: plugins.callTimes,
     pids: { controller: [controller.pid], agent: [agent.pid], ...plugins.pids },
