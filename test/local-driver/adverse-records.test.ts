@@ -44,24 +44,26 @@ const use = async (volume: VolumeLife, seed: number): Promise<void> => {
 
 const detailsOf = (outcome: CallOutcome<unknown>): string => (outcome.code === "OK" ? "" : outcome.details);
 
-const everyCall = (volume: VolumeLife): readonly Promise<unknown>[] => {
+/** One after the other: beside another call for the volume each would be told to wait. */
+const everyCall = (volume: VolumeLife): readonly (() => Promise<unknown>)[] => {
   const { controller } = driver.csi();
   const { id, name } = volume;
   return [
-    controller.controllerGetVolume({ volumeId: id }),
-    volume.stage(),
-    volume.publish(),
-    volume.unpublish(),
-    volume.unstage(),
-    volume.remove(),
-    controller.createSnapshot({ sourceVolumeId: id, name: "picture" }),
-    controller.controllerExpandVolume({ volumeId: id, capacityRange: { requiredBytes: 1n << 27n } }),
+    () => controller.controllerGetVolume({ volumeId: id }),
+    () => volume.stage(),
+    () => volume.publish(),
+    () => volume.unpublish(),
+    () => volume.unstage(),
+    () => volume.remove(),
+    () => controller.createSnapshot({ sourceVolumeId: id, name: "picture" }),
+    () => controller.controllerExpandVolume({ volumeId: id, capacityRange: { requiredBytes: 1n << 27n } }),
     // It may bear this name: a second volume of it would be made otherwise.
-    controller.createVolume({
-      name,
-      volumeCapabilities: [capabilityOf("ext4")],
-      parameters: kindFacts.ext4.parameters,
-    }),
+    () =>
+      controller.createVolume({
+        name,
+        volumeCapabilities: [capabilityOf("ext4")],
+        parameters: kindFacts.ext4.parameters,
+      }),
   ];
 };
 
@@ -98,7 +100,7 @@ asRoot("six records, each damaged in another way, beside one that is sound", asy
 
   for (const { what, volume } of damaged)
     for (const call of everyCall(volume)) {
-      const outcome = await outcomeOf(call);
+      const outcome = await outcomeOf(call());
       expect([what, outcome.code]).toEqual([what, "FAILED_PRECONDITION"]);
       expect(detailsOf(outcome)).toContain(volume.record);
     }

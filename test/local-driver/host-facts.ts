@@ -1,6 +1,7 @@
 /** What is true on the host below one directory, as the kernel tells it: the tests' own look, not the driver's. */
 import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
+import { loopsUnder } from "../harness/loop-files.ts";
 
 export interface MountFact {
   readonly point: string;
@@ -43,23 +44,13 @@ const readIfThere = async (file: string): Promise<string | undefined> => {
   try {
     return (await readFile(file, "utf8")).trim();
   } catch {
-    // A loop device without an image has no such file, and any may be detached while it is looked at.
+    // A process may end while it is looked at.
     return undefined;
   }
 };
 
-export const loopsBelow = async (home: string): Promise<readonly LoopFact[]> => {
-  const names = (await readdir("/sys/block")).filter((name) => name.startsWith("loop"));
-  const found = await Promise.all(
-    names.map(async (name): Promise<LoopFact | undefined> => {
-      const backing = await readIfThere(`/sys/block/${name}/loop/backing_file`);
-      const image = backing?.replace(/ \(deleted\)$/, "");
-      if (image === undefined || !isBelow(home, image)) return undefined;
-      return { device: `/dev/${name}`, image, readonly: (await readIfThere(`/sys/block/${name}/ro`)) === "1" };
-    }),
-  );
-  return found.filter((loop) => loop !== undefined);
-};
+export const loopsBelow = async (home: string): Promise<readonly LoopFact[]> =>
+  (await loopsUnder(home)).map(({ device, file, readonly }) => ({ device, image: file, readonly }));
 
 /** Processes that the driver of this state directory started, or its lives of before. */
 export const childrenOf = async (stateDir: string): Promise<readonly number[]> => {

@@ -81,7 +81,7 @@ export async function createApp(config: DriverConfig, given: { readonly log?: Lo
     const mounts = createMounts({ run, stateDir: stateDir.path });
     const loops = createLoops({ run });
     await lifecycle.start("what an earlier life was doing", async () => {
-      for (const done of await recoverHost({ stateDir: stateDir.path, mounts, loops }, starting))
+      for (const done of await recoverHost({ stateDir: stateDir.path, run, mounts, loops }, starting))
         log.info("recovered", { what: done });
     });
     const state = await openState({ stateDir, run, mounts, log, signal: starting });

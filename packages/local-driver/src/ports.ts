@@ -159,6 +159,8 @@ export interface Mounts {
   unmount(target: string, signal: AbortSignal): Promise<void>;
   /** What the table names for this path when it is bound: device numbers and root. */
   identityOf(path: string): Promise<{ readonly dev: string; readonly root: string }>;
+  /** "major:minor" of the block device whose node is bound here; undefined when it is no node, or not one of a filesystem in memory. */
+  deviceAt(entry: MountEntry): Promise<string | undefined>;
 }
 
 export interface Freezer {

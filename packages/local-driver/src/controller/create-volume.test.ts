@@ -356,14 +356,85 @@ describe("a clone of a volume in use", () => {
     expect(at.memory.leftovers().filter((line) => line.includes("belongs to no record"))).toEqual([]);
   });
 
-  test("through a device of which nobody can be seen to use it is refused too", async () => {
+  test("through a raw device of which nobody can be seen to use it is refused too", async () => {
     const at = createControllerFixture({ reflinks: false });
-    const origin = await at.volume("origin");
-    at.mounted(origin);
+    const origin = await at.volume("origin", { capabilities: [raw] });
+    at.published(origin);
     at.memory.world.mounts.length = 0;
-    const refusal = await refusalOf(at.volume("clone", { source: { kind: "volume", id: origin.id } }));
+    const source = { kind: "volume", id: origin.id } as const;
+    const refusal = await refusalOf(at.volume("clone", { capabilities: [raw], source }));
     expect(refusal.code).toBe("FAILED_PRECONDITION");
     expect(refusal.message).toContain("in use for writing at /dev/loop0, and a raw device cannot be frozen");
+  });
+
+  test.each([true, false])(
+    "of which no mount can be seen is refused, with reflinks (%s) and live too",
+    async (reflinks) => {
+      const at = createControllerFixture({ reflinks });
+      const origin = await at.volume("origin");
+      at.mounted(origin);
+      at.memory.world.mounts.length = 0;
+      at.memory.calls.length = 0;
+      const source = { kind: "volume", id: origin.id } as const;
+      expect(await refusalOf(at.volume("clone", { source, parameters: { live: "allow" } }))).toMatchObject({
+        code: "FAILED_PRECONDITION",
+        message: expect.stringMatching(
+          new RegExp(
+            `${origin.id} \\("origin"\\): its image .*/${origin.id}/image is bound to /dev/loop0, and the driver does not see .* ' 7:0 ' .*unpublish and unstage`,
+          ),
+        ),
+      });
+      expect(at.memory.calls.filter((call) => call.startsWith("copier.image"))).toEqual([]);
+    },
+  );
+
+  test("at whose place something is mounted that is of no device of its image is refused", async () => {
+    const at = createControllerFixture();
+    const origin = await at.volume("origin");
+    at.mounted(origin);
+    at.memory.world.loops.clear();
+    const source = { kind: "volume", id: origin.id } as const;
+    const refusal = {
+      code: "FAILED_PRECONDITION",
+      message: expect.stringMatching(
+        /is in use at \/stage\/origin \(\/dev\/loop0, device 7:0\), and no loop device of its image .*\/image is mounted there/,
+      ),
+    };
+    expect(await refusalOf(at.volume("clone", { source, parameters: { live: "allow" } }))).toMatchObject(refusal);
+    expect(await refusalOf(at.snapshot("s", origin.id))).toMatchObject(refusal);
+  });
+
+  test("mounted twice, of which one is hidden: the other is frozen; hidden all: refused", async () => {
+    const at = createControllerFixture();
+    const origin = await at.volume("origin");
+    at.mounted(origin);
+    const [staged] = at.memory.world.mounts;
+    if (staged === undefined) throw new Error("it is not mounted");
+    // At a place that no record names.
+    at.memory.world.places.set("/elsewhere", "directory");
+    at.memory.world.mounts.push({ ...staged, mountPoint: "/elsewhere" });
+    const over = { ...staged, dev: "7:9", source: "/dev/loop9" };
+    at.memory.world.mounts.splice(0, 1);
+    at.memory.world.mounts.push({ ...over, mountPoint: "/elsewhere" });
+    expect(await refusalOf(at.snapshot("s", origin.id))).toMatchObject({
+      code: "FAILED_PRECONDITION",
+      message: expect.stringMatching(/is mounted at \/elsewhere, and another mount hides it there/),
+    });
+    at.memory.world.mounts.push(staged);
+    await at.snapshot("s", origin.id);
+    expect(at.memory.world.frozen.size).toBe(0);
+  });
+
+  test("seen through a read-only mount alone is frozen there: it may be written elsewhere", async () => {
+    const at = createControllerFixture();
+    const origin = await at.volume("origin");
+    at.mounted(origin);
+    const [staged] = at.memory.world.mounts;
+    if (staged === undefined) throw new Error("it is not mounted");
+    at.memory.world.mounts.splice(0, 1, { ...staged, options: ["ro"] });
+    at.memory.calls.length = 0;
+    await at.snapshot("s", origin.id);
+    expect(at.memory.calls).toContain("freezer.during");
   });
 
   test.each([

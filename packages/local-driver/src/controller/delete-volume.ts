@@ -2,7 +2,7 @@ import { DriverError } from "../domain/driver-error.ts";
 import type { VolumeRecord } from "../domain/records.ts";
 import type { VolumeOperations } from "../operations.ts";
 import type { ControllerParts } from "./controller-parts.ts";
-import { placesOf, usesOf } from "./volume-uses.ts";
+import { placesOf, recordedUses, usesOf } from "./volume-uses.ts";
 
 /** Mounts and loop devices are asked of the kernel, as a record may name what a restart of the machine took away. */
 export function createDeleteVolume({
@@ -24,13 +24,13 @@ export function createDeleteVolume({
       );
 
     const uses = await usesOf(host, volume);
-    const mounted = [...uses.mounts, ...uses.rawTargets, ...uses.rawReaders];
+    const mounted = [...uses.mounts, ...uses.rawTargets, ...uses.rawReaders, ...uses.strangers];
     if (mounted.length > 0)
       throw new DriverError(
         "FAILED_PRECONDITION",
         `it is mounted at ${placesOf(mounted)}; call NodeUnpublishVolume and NodeUnstageVolume first, or unmount it there`,
       );
-    const recorded = [...volume.publications, ...(volume.staging === undefined ? [] : [volume.staging])];
+    const recorded = recordedUses(volume);
     const [loop] = uses.loops;
     if (loop !== undefined && recorded.length > 0)
       throw new DriverError(

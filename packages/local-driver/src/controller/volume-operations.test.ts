@@ -81,6 +81,17 @@ describe("deleteVolume", () => {
     expect(at.memory.records.volumes.size).toBe(0);
   });
 
+  test("while something is mounted at its place that is of no device of its image", async () => {
+    const at = createControllerFixture();
+    const volume = await at.volume("v");
+    at.mounted(volume);
+    at.memory.world.loops.clear();
+    expect(await refusalOf(at.volumes.deleteVolume(volume.id, at.signal))).toMatchObject({
+      code: "FAILED_PRECONDITION",
+      message: expect.stringMatching(/mounted at \/stage\/v/),
+    });
+  });
+
   test("lets go of a device that a killed life left, unless somebody has it open", async () => {
     const at = createControllerFixture();
     const volume = await at.volume("v");

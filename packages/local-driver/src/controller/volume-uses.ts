@@ -1,4 +1,5 @@
-import type { VolumeRecord } from "../domain/records.ts";
+import { bindsOfNode } from "../binds-of-node.ts";
+import type { Publication, Staging, VolumeRecord } from "../domain/records.ts";
 import type { Host, LoopDevice, MountEntry } from "../ports.ts";
 
 /** What the kernel has of a volume at this moment, whatever its record says. */
@@ -11,15 +12,20 @@ export interface VolumeUses {
   readonly rawTargets: readonly MountEntry[];
   /** Binds of the node of its read-only loop device. */
   readonly rawReaders: readonly MountEntry[];
+  /**
+   * What is mounted where its record has the image staged or published, and is of no loop device of that image: the image may be used
+   * through a device that is not found (another file took its name), or the place is another's.
+   */
+  readonly strangers: readonly MountEntry[];
 }
 
-const nothing: VolumeUses = { mounts: [], loops: [], rawTargets: [], rawReaders: [] };
+const nothing: VolumeUses = { mounts: [], loops: [], rawTargets: [], rawReaders: [], strangers: [] };
 
 type Looking = Pick<Host, "state" | "loops" | "mounts" | "places">;
 
 export async function usesOf(host: Looking, volume: VolumeRecord): Promise<VolumeUses> {
   const { data, image } = host.state.volumes.paths(volume.id);
-  return volume.type === "directory" ? await usesOfDirectory(host, data) : await usesOfImage(host, image);
+  return volume.type === "directory" ? await usesOfDirectory(host, data) : await usesOfImage(host, volume, image);
 }
 
 async function usesOfDirectory(host: Looking, data: string): Promise<VolumeUses> {
@@ -31,24 +37,27 @@ async function usesOfDirectory(host: Looking, data: string): Promise<VolumeUses>
   return { ...nothing, mounts: table.filter(inside) };
 }
 
-async function usesOfImage(host: Looking, image: string): Promise<VolumeUses> {
+async function usesOfImage(host: Looking, volume: VolumeRecord, image: string): Promise<VolumeUses> {
   const loops = await host.loops.of(image);
-  if (loops.length === 0) return nothing;
-  const nodes = await Promise.all(
-    loops.map(async ({ device, readonly }) => ({ ...(await host.mounts.identityOf(device)), readonly })),
-  );
+  const places = new Set<string>();
+  for (const { path } of recordedUses(volume)) places.add(await host.places.resolve(path));
+  if (loops.length === 0 && places.size === 0) return nothing;
   const table = await host.mounts.table();
-  const bindsOf = (wanted: boolean) =>
-    table.filter(({ dev, root }) =>
-      nodes.some((node) => node.readonly === wanted && node.dev === dev && node.root === root),
-    );
-  return {
-    mounts: table.filter(({ dev }) => loops.some((loop) => loop.dev === dev)),
-    loops,
-    rawTargets: bindsOf(false),
-    rawReaders: bindsOf(true),
-  };
+  const rawTargets: MountEntry[] = [];
+  const rawReaders: MountEntry[] = [];
+  for (const loop of loops)
+    (loop.readonly ? rawReaders : rawTargets).push(...(await bindsOfNode(host.mounts, table, loop)));
+  const mounts = table.filter(({ dev }) => loops.some((loop) => loop.dev === dev));
+  const own = new Set([...mounts, ...rawTargets, ...rawReaders]);
+  const strangers = table.filter((entry) => places.has(entry.mountPoint) && !own.has(entry));
+  return { mounts, loops, rawTargets, rawReaders, strangers };
 }
+
+/** Of a record that may be older than the last start of the machine. */
+export const recordedUses = ({ staging, publications }: VolumeRecord): readonly (Staging | Publication)[] => [
+  ...(staging === undefined ? [] : [staging]),
+  ...publications,
+];
 
 export const placesOf = (entries: readonly MountEntry[]): string =>
   [...new Set(entries.map(({ mountPoint }) => mountPoint))].join(", ");

@@ -7,7 +7,10 @@ const maxNamed = 5;
 const processesATurn = 32;
 
 /** Who keeps a device in use, for the message of a refusal: filesystems mounted in any namespace, and processes that have it open. */
-export async function deviceHolders(proc: string, { device, dev }: LoopDevice): Promise<readonly string[]> {
+export async function deviceHolders(
+  proc: string,
+  { device, dev }: Pick<LoopDevice, "device" | "dev">,
+): Promise<readonly string[]> {
   const holders = new Set<string>();
   const namespaces = new Set<string>();
   const pids = readdirSync(proc).filter((name) => /^\d+$/.test(name));

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdir, open, readFile, rename, stat, symlink, unlink, writeFile } from "node:fs/promises";
+import { chmod, link, mkdir, open, readFile, rename, stat, symlink, unlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -160,6 +160,60 @@ describe.skipIf(!isRoot)("loop devices (as root)", () => {
     await unlink(rig.at("moved"));
     await rig.loops.detach(loop, rig.at("moved"), rig.signal);
     expect(await rig.loops.of(rig.at("moved"))).toEqual([]);
+  });
+
+  it("is known by device and inode: by a second name, and not by the name that another file took", async () => {
+    const loop = await attach(image);
+    await link(image, rig.at("linked"));
+    expect([await rig.loops.of(rig.at("linked")), await attach(rig.at("linked"))]).toEqual([[loop], loop]);
+    await rename(image, rig.at("before"));
+    await make("image");
+    expect(await rig.loops.of(image)).toEqual([]);
+    const other = await attach(image);
+    expect(other.device).not.toBe(loop.device);
+    await rig.loops.detach(other, image, rig.signal);
+    await rig.loops.detach(loop, rig.at("before"), rig.signal);
+  });
+
+  it("is found after the mount namespace ended in which its image was opened, whatever the kernel calls the image then", async () => {
+    const [disk, place] = [await rig.makeDirectory("disk"), await rig.makeDirectory("place")];
+    const inside = await make("disk/image");
+    const script = `mount --bind ${disk} ${place} && losetup --find --show ${place}/image`;
+    const { stdout } = await rig.run("unshare", ["--mount", "sh", "-c", script], { signal: rig.signal });
+    const device = stdout.trim();
+    const named = () => readFile(`/sys/block/${path.basename(device)}/loop/backing_file`, "utf8");
+    while ((await named()).includes(rig.stateDir)) await sleep(5);
+    expect(await rig.loops.of(inside)).toEqual([expect.objectContaining({ device })]);
+    const loop = await attach(inside);
+    expect(loop.device).toBe(device);
+    await rig.loops.detach(loop, inside, rig.signal);
+    expect(await rig.loops.of(inside)).toEqual([]);
+  });
+
+  it("a second device that another process binds to the image at the same time is refused, and ours is let go of", async () => {
+    const real = (await rig.run("which", ["losetup"], { signal: rig.signal })).stdout.trim();
+    const program = `case "$1" in --find) ${real} --find ${image};; esac; exec ${real} "$@"`;
+    const loops = createLoops({ run: await withProgram("losetup", program) });
+    await expect(loops.attach(image, { readonly: false }, rig.signal)).rejects.toMatchObject({
+      code: "FAILED_PRECONDITION",
+      message: expect.stringMatching(/\/dev\/loop\d+ was bound to .*image by another process.*losetup --detach/),
+    });
+    expect(await rig.loops.of(image)).toEqual([]);
+  });
+
+  it("a device that losetup cannot identify may have any image: nothing is attached, and the device is named", async () => {
+    const loop = await attach(image);
+    const real = (await rig.run("which", ["losetup"], { signal: rig.signal })).stdout.trim();
+    const program = `case "$1" in --list) ${real} "$@" | sed 's|^${loop.device} [0-9]* [^ ]*|${loop.device}  |';; *) exec ${real} "$@";; esac`;
+    const loops = createLoops({ run: await withProgram("losetup", program) });
+    const refusal = {
+      code: "FAILED_PRECONDITION",
+      message: expect.stringMatching(new RegExp(`^${loop.device} is bound to a file, and losetup cannot tell`)),
+    };
+    await expect(loops.of(image)).rejects.toMatchObject(refusal);
+    await expect(loops.attach(image, { readonly: false }, rig.signal)).rejects.toMatchObject(refusal);
+    expect(await rig.loops.of(image)).toEqual([loop]);
+    await rig.loops.detach(loop, image, rig.signal);
   });
 
   it("does not let go of a device that carries another image by now", async () => {

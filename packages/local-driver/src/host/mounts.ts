@@ -7,11 +7,12 @@
  *    first and made read-only then, as mount(8) does before 2.39, its copies in other namespaces would stay writable for ever.
  * M3 A read-only bind keeps nosuid, nodev and all else that its source has; `--bind -o ro` drops them.
  */
-import { mkdir, readFile } from "node:fs/promises";
+import { lstat, mkdir, readFile } from "node:fs/promises";
 import path from "node:path";
 import { DriverError } from "../domain/driver-error.ts";
 import type { MountEntry, Mounts } from "../ports.ts";
 import { canonicalPath } from "./canonical-path.ts";
+import { deviceNumbers } from "./file-identity.ts";
 import { errnoOf, hostFailure, throwIfGivenUp } from "./host-failure.ts";
 import { coveringMount, type MountLine, parseMountinfo, rootOf } from "./mountinfo.ts";
 import type { RunTool } from "./run-tool.ts";
@@ -27,6 +28,8 @@ export interface MountsOptions {
 const systemCallFailed = [0, 1, 32];
 /** Of one mount, as the table spells them and mount(8) takes them. */
 const perMount = new Set(["nosuid", "nodev", "noexec", "noatime", "nodiratime", "relatime", "nosymfollow"]);
+/** Where device nodes are: a host's /dev, or a container's own. */
+const inMemory = new Set(["devtmpfs", "tmpfs"]);
 const never = () => new AbortController().signal;
 
 /** Where read-only binds are prepared; whatever is mounted there is nobody's. */
@@ -125,6 +128,12 @@ export function createMounts({ run, stateDir, proc = "/proc" }: MountsOptions): 
       if (covering === undefined)
         throw new DriverError("INTERNAL", `the mount table of this node does not tell what ${place} is on`);
       return { dev: covering.dev, root: rootOf(covering, place) };
+    },
+    deviceAt: async ({ mountPoint, fsType }) => {
+      // Elsewhere a look could wait for a disk, or for what is behind a volume.
+      if (!inMemory.has(fsType)) return undefined;
+      const facts = await lstat(mountPoint, { bigint: true }).catch(() => undefined);
+      return facts?.isBlockDevice() ? deviceNumbers(facts.rdev) : undefined;
     },
   };
 }

@@ -1,11 +1,12 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdir, readdir, stat, unlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, stat, unlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createHostRig, type HostRig, isRoot } from "../testing/host-rig.ts";
 import { recoverHost } from "./recover-host.ts";
+import { createRunTool } from "./run-tool.ts";
 import { endStrayChildren } from "./stray-children.ts";
 
 let rig: HostRig;
@@ -60,6 +61,45 @@ describe.skipIf(!isRoot)("as root", () => {
     );
     expect(await rig.leftovers()).toEqual([`${volume.device} ${rig.at("volumes/v/image")}`]);
     await rig.loops.detach(volume, rig.at("volumes/v/image"), rig.signal);
+  });
+
+  it("lets go of the device of an unfinished copy whatever the kernel calls its file, and of no volume's", async () => {
+    const bindings: string[] = [];
+    for (const name of ["making/m", "volumes/v"]) {
+      await mkdir(rig.at(name), { recursive: true });
+      await rig.images.create(rig.at(name, "image"), 1n << 20n, rig.signal);
+      const place = await rig.makeDirectory("place");
+      const script = `mount --bind ${rig.stateDir} ${place} && losetup --find --show ${place}/${name}/image`;
+      const { stdout } = await rig.run("unshare", ["--mount", "sh", "-c", script], { signal: rig.signal });
+      bindings.push(stdout.trim());
+    }
+    const [making = "", volume = ""] = bindings;
+    const named = (device: string) => readFile(`/sys/block/${path.basename(device)}/loop/backing_file`, "utf8");
+    for (const device of bindings) while ((await named(device)).includes(rig.stateDir)) await sleep(5);
+    expect(await recoverHost(rig, rig.signal)).toEqual([
+      `let go of ${making}, of the unfinished ${rig.at("making/m/image")}`,
+    ]);
+    const left = await rig.loops.of(rig.at("volumes/v/image"));
+    expect(left.map(({ device }) => device)).toEqual([volume]);
+    for (const loop of left) await rig.loops.detach(loop, rig.at("volumes/v/image"), rig.signal);
+  });
+
+  it("goes on with the start when a device cannot be identified, and says which", async () => {
+    await mkdir(rig.at("making/m"), { recursive: true });
+    await rig.images.create(rig.at("making/m/image"), 1n << 20n, rig.signal);
+    const loop = await rig.loops.attach(rig.at("making/m/image"), { readonly: false }, rig.signal);
+    await mkdir(rig.at("bin"));
+    await writeFile(rig.at("bin/losetup"), "#!/bin/sh\n");
+    await chmod(rig.at("bin/losetup"), 0o755);
+    const blind = createRunTool({
+      stateDir: rig.stateDir,
+      nodeId: "a",
+      path: `${rig.at("bin")}:${process.env["PATH"]}`,
+    });
+    expect(await recoverHost({ ...rig, run: blind }, rig.signal)).toEqual([
+      expect.stringMatching(/^\/dev\/loop\d+ is bound to a file, and losetup cannot tell to which/),
+    ]);
+    await rig.loops.detach(loop, rig.at("making/m/image"), rig.signal);
   });
 
   /** Runs these lines in a process of their own, which is killed when the program of this name has done its work and hangs. */

@@ -137,3 +137,14 @@ describe("refuses", () => {
     expect(at.memory.imageOf("volumes", id).filesystemBytes).toBe(after);
   });
 });
+
+test("a target whose device is not of the image is not said to have grown", async () => {
+  const { at, grow, expand } = await grown(blockCapability);
+  await grow();
+  // Another file took the name of the image while it was in use.
+  at.memory.world.loops.clear();
+  await expect(expand(targetPath(1))).rejects.toMatchObject({
+    code: "FAILED_PRECONDITION",
+    message: expect.stringMatching(/something that is not of this volume is mounted at/),
+  });
+});

@@ -3,6 +3,7 @@ import type { NodeOperations } from "../operations.ts";
 import { fsTypeOf } from "./capability-rules.ts";
 import { describeMount, lookAt } from "./mounted.ts";
 import { type NodeParts, refusal, volumeOf } from "./node-parts.ts";
+import { foreignMount } from "./unmount.ts";
 import { type UseAt, useAt } from "./use-at.ts";
 
 /**
@@ -29,6 +30,9 @@ export async function expandNode(
   if (record.type === "directory") return { capacityBytes };
 
   const mounted = await lookAt(parts, record);
+  const here = mounted.at(use.path);
+  if (here.kind === "foreign")
+    throw refusal(parts, record, "FAILED_PRECONDITION", foreignMount(describeMount(here.entry)));
   for (const loop of mounted.loops) await host.loops.refresh(loop, signal);
   if (use.capability.access === "mount") await growFilesystem(parts, record, use, signal);
   return { capacityBytes };

@@ -57,6 +57,15 @@ describe("of an image", () => {
     expect(mounted.at("/there")).toMatchObject({ kind: "device", readonly: true, loop: { device: "/dev/loop4" } });
   });
 
+  test("a device node of an earlier container's /dev is known by its numbers", async () => {
+    const node = entry({ dev: "0:77", fsType: "tmpfs", source: "tmpfs", root: "/loop3" });
+    const { mounted } = await look("image", node);
+    expect(mounted.at("/here")).toMatchObject({ kind: "device", readonly: false, loop: { device: "/dev/loop3" } });
+    expect(mounted.loops.map((loop) => mounted.bindsOf(loop).length)).toEqual([1, 0]);
+    const hidden = entry({ dev: "0:99", source: "tmpfs" });
+    expect((await look("image", node, hidden)).mounted.at("/here")).toMatchObject({ kind: "foreign" });
+  });
+
   test("who uses which device is told apart, a mounted directory inside included", async () => {
     const { mounted } = await look("image", entry({ root: "/inside" }));
     expect(mounted.loops.map((loop) => mounted.filesystemsOn(loop).length)).toEqual([1, 0]);

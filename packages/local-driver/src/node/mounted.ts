@@ -2,6 +2,8 @@
  * What is true in the kernel for one volume, at the time of the look. A mount is this volume's by its device numbers and root, never by
  * its name or by what a record says of the path: a record may name what a reboot took away, and anyone can mount anything anywhere.
  */
+
+import { bindsOfNode, isOf } from "../binds-of-node.ts";
 import type { VolumeRecord } from "../domain/records.ts";
 import type { LoopDevice, MountEntry } from "../ports.ts";
 import type { NodeParts } from "./node-parts.ts";
@@ -25,15 +27,6 @@ export interface Mounted {
   bindsOf(loop: LoopDevice): readonly MountEntry[];
 }
 
-interface Identity {
-  readonly dev: string;
-  readonly root: string;
-}
-
-/** Of a root that was deleted under its mounts the kernel still tells the path. */
-const isOf = (entry: MountEntry, { dev, root }: Identity): boolean =>
-  entry.dev === dev && (entry.root === root || entry.root === `${root}//deleted`);
-
 /** With a `table` at hand that is fresh enough it is not read again. */
 export async function lookAt(parts: NodeParts, record: VolumeRecord, known?: readonly MountEntry[]): Promise<Mounted> {
   const { loops: devices, mounts, state } = parts.host;
@@ -41,15 +34,11 @@ export async function lookAt(parts: NodeParts, record: VolumeRecord, known?: rea
   const loops = record.type === "image" ? await devices.of(image) : [];
   const table = known ?? (await mounts.table());
   const directory = record.type === "directory" ? await mounts.identityOf(data) : undefined;
-  const nodes = new Map<string, Identity>();
-  for (const { device } of loops)
-    if (table.some((entry) => mayBeNode(entry, device))) nodes.set(device, await mounts.identityOf(device));
+  const nodes = new Map<string, ReadonlySet<MountEntry>>();
+  for (const loop of loops) nodes.set(loop.device, new Set(await bindsOfNode(mounts, table, loop)));
 
   const filesystemsOn = (loop: LoopDevice) => table.filter((entry) => entry.dev === loop.dev);
-  const bindsOf = ({ device }: LoopDevice) => {
-    const identity = nodes.get(device);
-    return identity === undefined ? [] : table.filter((entry) => isOf(entry, identity));
-  };
+  const bindsOf = ({ device }: LoopDevice) => table.filter((entry) => nodes.get(device)?.has(entry));
   const readsOnly = (entry: MountEntry) => entry.options.includes("ro");
   const what = (entry: MountEntry): Here => {
     if (
@@ -72,9 +61,6 @@ export async function lookAt(parts: NodeParts, record: VolumeRecord, known?: rea
     },
   };
 }
-
-const mayBeNode = (entry: MountEntry, device: string): boolean =>
-  entry.root.replace("//deleted", "").endsWith(device.slice(device.lastIndexOf("/")));
 
 /** What keeps a device in use. */
 export const usersOf = (mounted: Mounted, loop: LoopDevice): readonly MountEntry[] => [

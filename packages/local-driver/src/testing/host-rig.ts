@@ -1,11 +1,13 @@
 /** Every adapter on the real kernel, over a temporary state directory; what a test leaves is found, named and taken away. */
-import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir, userInfo } from "node:os";
 import path from "node:path";
 import { createCopier } from "../host/copier.ts";
+import { type FileIdentity, identityOfFile } from "../host/file-identity.ts";
 import { createFilesystems } from "../host/filesystems.ts";
 import { createFreezer } from "../host/freezer.ts";
 import { createImages } from "../host/images.ts";
+import { loopFiles } from "../host/loop-files.ts";
 import { createLoops } from "../host/loops.ts";
 import { parseMountinfo } from "../host/mountinfo.ts";
 import { createMounts } from "../host/mounts.ts";
@@ -26,16 +28,26 @@ export async function createHostRig({ parent = tmpdir(), name = "hf-host-" } = {
   const at = (...parts: readonly string[]) => path.join(stateDir, ...parts);
   const signal = new AbortController().signal;
 
+  /** Of files in here by what they are, of deleted ones by what they were called. */
+  const boundFiles = async (): Promise<readonly string[]> => {
+    const bound = await loopFiles({ run, sys: "/sys" }, signal);
+    if (bound.length === 0) return [];
+    const files = new Map<FileIdentity | undefined, string>();
+    for (const entry of await readdir(stateDir, { recursive: true, withFileTypes: true })) {
+      const file = path.join(entry.parentPath, entry.name);
+      if (entry.isFile()) files.set(await identityOfFile(file), file);
+    }
+    return bound.flatMap(({ device, identity, backingFile }) => {
+      const named = backingFile.includes(path.basename(stateDir)) ? backingFile : undefined;
+      const file = files.get(identity) ?? named;
+      return file === undefined ? [] : [`${device} ${file}`];
+    });
+  };
+
   /** What is left of the test: loop devices of files in here, and mounts. */
   const leftovers = async (): Promise<readonly string[]> => {
-    const { stdout } = await run("losetup", ["--list", "--noheadings", "--raw", "--output", "NAME,BACK-FILE"], {
-      signal,
-    });
     const mounted = parseMountinfo(await readFile("/proc/self/mountinfo", "utf8")).map((line) => line.mountPoint);
-    return [
-      ...stdout.split("\n").filter((line) => line.includes(path.basename(stateDir))),
-      ...mounted.filter((place) => place.startsWith(`${stateDir}/`)),
-    ];
+    return [...(await boundFiles()), ...mounted.filter((place) => place.startsWith(`${stateDir}/`))];
   };
 
   return {

@@ -124,6 +124,11 @@ export function createMemoryKernel(world: MemoryWorld, records: MemoryRecords, l
         const { dev, root } = identityOf(path);
         return { dev, root };
       },
+      // As a container's own /dev has it: the name of the node tells its number.
+      deviceAt: async ({ mountPoint }) => {
+        const top = topMount(world, mountPoint);
+        return top?.fsType === "tmpfs" && top.root.startsWith("/loop") ? devOf(`/dev${top.root}`) : undefined;
+      },
     },
     freezer: {
       during: async (mountPoints, act) => {
