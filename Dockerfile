@@ -42,16 +42,17 @@ RUN mkdir -p /var/lib/holdfast-controller /run/holdfast/controller-plugins \
 USER node
 EXPOSE 7600 7601
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["node", "deploy/healthcheck.mjs", "127.0.0.1:7601"]
-CMD ["node", "services/controller/src/main.ts"]
+CMD ["node", "--disable-sigusr1", "services/controller/src/main.ts"]
 
-# Root: it makes directories for mounts and reads the mount tables of other processes.
+# Root: it makes directories for mounts and reads the mount tables of other processes. /etc/machine-id is mounted from the host,
+# read-only; the image has none, so that an agent without the mount says what is missing.
 FROM runtime AS node-agent
-RUN apt-get update && apt-get install -y --no-install-recommends mount util-linux && rm -rf /var/lib/apt/lists/*
+RUN apt-get update && apt-get install -y --no-install-recommends mount util-linux && rm -rf /var/lib/apt/lists/* /etc/machine-id
 ENV UV_THREADPOOL_SIZE=16
 COPY services/node-agent services/node-agent
 EXPOSE 7610 7611
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["node", "deploy/healthcheck.mjs", "127.0.0.1:7611"]
-CMD ["node", "services/node-agent/src/main.ts"]
+CMD ["node", "--disable-sigusr1", "services/node-agent/src/main.ts"]
 
 # Root: it makes filesystems, loop devices and mounts.
 FROM runtime AS local-driver
@@ -60,7 +61,7 @@ RUN apt-get update \
 ENV UV_THREADPOOL_SIZE=16
 COPY packages/local-driver packages/local-driver
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["node", "deploy/healthcheck.mjs", "127.0.0.1:7621"]
-CMD ["node", "packages/local-driver/src/main.ts"]
+CMD ["node", "--disable-sigusr1", "packages/local-driver/src/main.ts"]
 
 FROM runtime AS cli
 COPY packages/cli packages/cli

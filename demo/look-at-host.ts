@@ -1,21 +1,14 @@
 import { readdir, readFile, statfs } from "node:fs/promises";
+import { loopsUnder } from "../test/harness/loop-files.ts";
 
 /** What a volume can leave behind on a machine, a line each. */
 export interface HostView {
   readonly mounts: readonly string[];
-  /** Loop devices and the files behind them. */
-  readonly loops: readonly string[];
 }
 
-export const lookAtHost = async (): Promise<HostView> => {
-  const mounts = (await readFile("/proc/self/mountinfo", "utf8")).split("\n").filter((line) => line !== "");
-  const loops: string[] = [];
-  for (const name of await readdir("/sys/block")) {
-    const file = await readFile(`/sys/block/${name}/loop/backing_file`, "utf8").catch(() => undefined);
-    if (file !== undefined) loops.push(`/dev/${name} ${file.trimEnd()}`);
-  }
-  return { mounts, loops };
-};
+export const lookAtHost = async (): Promise<HostView> => ({
+  mounts: (await readFile("/proc/self/mountinfo", "utf8")).split("\n").filter((line) => line !== ""),
+});
 
 /** Processes that were started with this directory in their command or environment, but for the one that asks. */
 const processesOf = async (dir: string): Promise<readonly string[]> => {
@@ -32,9 +25,10 @@ const processesOf = async (dir: string): Promise<readonly string[]> => {
 };
 
 const hostNow = async (before: HostView, dir: string): Promise<readonly string[]> => {
-  const now = await lookAtHost();
-  const known = new Set([...before.mounts, ...before.loops]);
-  return [...now.mounts, ...now.loops].filter((line) => line.includes(dir) && !known.has(line));
+  const { mounts } = await lookAtHost();
+  const known = new Set(before.mounts);
+  const loops = (await loopsUnder(dir)).map(({ device, file }) => `${device} ${file}`);
+  return [...mounts.filter((line) => line.includes(dir) && !known.has(line)), ...loops];
 };
 
 /** While all still runs: what the volumes of the driver left on the host and in its own directory. */

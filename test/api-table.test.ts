@@ -9,6 +9,7 @@ import { createApp as createController } from "@holdfast/controller/app";
 import { configSchema as controllerSchema } from "@holdfast/controller/config";
 import { createApp as createAgent } from "@holdfast/node-agent/app";
 import { configSchema as agentSchema } from "@holdfast/node-agent/config";
+import { machineIdFile } from "@holdfast/node-agent/testing/machine-id-file";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { PluginHostServiceDefinition } from "@holdfast/shared/gen/holdfast/agent/v1/plugin_host";
@@ -120,6 +121,7 @@ describe("the running services", () => {
         HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
         HOLDFAST_CONTROLLERS: addresses.controller,
         HOLDFAST_STATE_DIR: path.join(dir, "agent"),
+        HOLDFAST_MACHINE_ID_FILE: machineIdFile(),
         HOLDFAST_ROOT_DIR: path.join(dir, "root"),
         HOLDFAST_PLUGIN_DIR: path.join(dir, "np"),
         HOLDFAST_HOSTED_PLUGIN_DIR: path.join(dir, "h"),

@@ -106,12 +106,27 @@ const ofVolumes = (): readonly string[] => {
     PERMIT_REFUSED: true,
     NODE_REPLACED: true,
     NODE_SILENT: true,
+    NODE_PENDING: true,
+    FOREIGN_HOLD: true,
+    PLUGIN_HANGS: true,
+    CALL_MAY_BE_OPEN: true,
     EXPAND_IN_USE: true,
     EXPAND_UNCERTAIN: true,
     MODIFY_UNCERTAIN: true,
+    PLUGIN_AMBIGUOUS: true,
+    PLACE_UNKNOWN: true,
   };
   const bare = { namespace: "default", id: "data", plugin: "csi.example" };
-  const full = { ...bare, uid: "u", node: "n1", machineId: "m", workload: "web", alias: "db", claimUid: "c" };
+  const full = {
+    ...bare,
+    uid: "u",
+    node: "n1",
+    machineId: "m",
+    life: "4f1c09d2b7aa",
+    workload: "web",
+    alias: "db",
+    claimUid: "c",
+  };
   return (Object.keys(reasons) as BlockedReason[])
     .flatMap((reason) => [bare, full].map((subject) => blockedFor(reason, subject, "it said no", undefined, 0)))
     .concat(foreignAttachment(full, "it said no", undefined, 0))
@@ -128,6 +143,8 @@ const ofSnapshots = (): readonly string[] =>
         cutBlocked(record, failure("PLUGIN_REFUSED", "UNAUTHENTICATED"), 0),
         cutBlocked(record, failure("INCOMPATIBLE"), 0),
         cutBlocked(record, failure("BACKEND_GROUP"), 0),
+        cutBlocked(record, failure("PLUGIN_HANGS"), 0),
+        cutBlocked(record, failure("CALL_MAY_BE_OPEN"), 0),
       ].map(({ clearWith }) => clearWith);
     }),
   );

@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import net from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { machineIdFile } from "@holdfast/node-agent/testing/machine-id-file";
 import type { Finding } from "@holdfast/shared/doctor/finding";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
@@ -107,6 +108,14 @@ describe.skipIf(!root)("a controller's settings", () => {
     expectFound(await examined("controller", controller()), "no-plugin");
   });
 
+  test("secret-root: one that would open the controller's own files, and one that is not there", async () => {
+    const env = controller();
+    const open = await examined("controller", { ...env, HOLDFAST_SECRET_FILES: `own=${env["HOLDFAST_STATE_DIR"]}` });
+    expect(expectFound(open, "secret-root").message).toContain("HOLDFAST_STATE_DIR");
+    const gone = await examined("controller", { ...env, HOLDFAST_SECRET_FILES: "gone=/nonexistent/secrets" });
+    expect(expectFound(gone, "secret-root").message).toContain("is not there");
+  });
+
   test("state-dir: one that this user cannot write", async () => {
     const stateDir = folder();
     const around = () => ["setpriv", "--reuid", "65534", "--clear-groups"];
@@ -204,6 +213,7 @@ describe.skipIf(!root)("an agent's host", () => {
   const agent = (more: Env = {}): Env => ({
     HOLDFAST_NODE: "node-a",
     HOLDFAST_STATE_DIR: folder(),
+    HOLDFAST_MACHINE_ID_FILE: machineIdFile(),
     HOLDFAST_ROOT_DIR: folder(),
     HOLDFAST_PLUGIN_DIR: folder(),
     HOLDFAST_CONTROLLERS: "127.0.0.1:1",
@@ -296,6 +306,7 @@ describe.skipIf(!root)("a cell", () => {
     const agent = {
       HOLDFAST_NODE: "node-a",
       HOLDFAST_STATE_DIR: folder(),
+      HOLDFAST_MACHINE_ID_FILE: machineIdFile(),
       HOLDFAST_ROOT_DIR: folder(),
       HOLDFAST_PLUGIN_DIR: folder(),
       HOLDFAST_CONTROLLERS: cluster.address,

@@ -15,6 +15,7 @@ const scrubs: readonly (readonly [RegExp, string])[] = [
   [/\b\d+(?:d\d+h|h\d+m|m\d+s|d|h|m|s)(?= ago|\))/g, "<age>"],
   [/\/tmp\/hf-[A-Za-z0-9]+/g, "<dir>"],
   [/\/[0-9a-f]{16,64}(?=[/"\s])/g, "/<hash>"],
+  [/\b(?!0{12})[0-9a-f]{12}\b/g, "<life>"],
   [/\b(?:vol|snap|group)-[0-9a-f]{16}\b/g, "<external id>"],
   [/127\.0\.0\.1:\d+/g, "<address>"],
   [/"revision": "\d+"/g, '"revision": "<n>"'],

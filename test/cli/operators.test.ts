@@ -62,6 +62,7 @@ test.skipIf(!root)("node list, status, drain, undrain, forget", async () => {
   await golden("node-forget-in-use", "node forget node-a --dry-run", 4);
   await run("claim release web-1");
   await golden("node-drain", "node drain node-a");
+  await golden("node-admit", "node admit node-a 000000000000 --evidence x --reason y", 4);
   await golden("node-undrain", "node undrain node-a");
   await run("volume delete data");
 });
@@ -70,6 +71,10 @@ test.skipIf(!root)("plugin list, status, profile, delete", async () => {
   await golden("plugin-list", "plugin list");
   await golden("plugin-status", "plugin status sim.holdfast.dev");
   await golden("plugin-profile", "plugin profile sim.holdfast.dev profile.yaml");
+  const socket = path.join(cluster.dir, "cp", "sim.sock");
+  const said = [[cluster.dir, "<dir>"]] as const;
+  await golden("plugin-accept", `plugin accept sim.holdfast.dev ${socket} --reason moved`, 0, {}, said);
+  await golden("plugin-accept-none", `plugin accept sim.holdfast.dev ${socket}.x --reason moved`, 3, {}, said);
   await golden("plugin-delete-in-use", "plugin delete sim.holdfast.dev", 4);
 });
 
@@ -124,6 +129,7 @@ test.skipIf(!root)(
       3,
     );
     await golden("repair-assert-detached", "repair assert-detached data node-a --evidence x --reason y", 3);
+    await golden("repair-take-over", "repair take-over data --evidence x --reason y", 3);
     await golden("repair-adopt", 'repair adopt other sim.holdfast.dev vol-nothing --reason "found by scan"');
     await golden("repair-remove-orphan", "repair remove-orphan nothing --evidence x --reason y", 3);
   },

@@ -15,7 +15,7 @@ import { parse } from "yaml";
 const root = path.resolve(import.meta.dirname, "../..");
 const read = (file: string): string => readFileSync(path.join(root, file), "utf8");
 
-type Bind = { type: string; source: string; target: string; bind?: { propagation?: string } };
+type Bind = { type: string; source: string; target: string; read_only?: boolean; bind?: { propagation?: string } };
 interface Service {
   readonly build?: { readonly target: string };
   readonly image?: string;
@@ -90,6 +90,15 @@ describe("docker-compose.yml", () => {
           expect(behind(service, inside), name).toEqual({ source: inside, propagation: "rshared" });
       }
       expect([service.privileged, service.pid], name).toEqual([true, "host"]);
+    }
+  });
+
+  test("each agent has the machine id of the host, read-only", () => {
+    const schema = agentSchema.machineIdFile;
+    for (const [name, service] of ofTarget("node-agent")) {
+      const file = settings(service)[schema.env] ?? schema.default;
+      const own = (service.volumes ?? []).filter((v): v is Bind => typeof v !== "string" && v.target === file);
+      expect(own, name).toEqual([{ type: "bind", source: "/etc/machine-id", target: file, read_only: true }]);
     }
   });
 
@@ -254,6 +263,13 @@ describe("Dockerfile", () => {
     },
   );
 
+  test("the image of the agent has no machine id of its own", () => {
+    const agent = read("Dockerfile")
+      .split(/^FROM /m)
+      .find((stage) => stage.startsWith("runtime AS node-agent"));
+    expect(agent).toMatch(/apt-get install .*&& rm -rf [^\n]*\/etc\/machine-id$/m);
+  });
+
   test("the health check asks where the service listens", () => {
     for (const [name, service] of ours) {
       const asked =
@@ -279,14 +295,23 @@ describe("prometheus.yml", () => {
   });
 });
 
+test("security f: no service opens an inspector or leaves a core file", () => {
+  const started = [...read("Dockerfile").matchAll(/^CMD \["node", (.*)\]$/gm)].map(([, words = ""]) => words);
+  expect(started.length).toBeGreaterThan(2);
+  for (const words of started) expect(words).toMatch(/^"--disable-sigusr1", /);
+  for (const name of ["controller", "node-a", "node-b", "local-driver", "local-driver-b"])
+    expect(compose.services[name], name).toMatchObject({ ulimits: { core: 0 } });
+});
+
 describe("systemd units", () => {
   const folder = path.join(root, "deploy/systemd");
   const units = readdirSync(folder).map((name) => [name, readFileSync(path.join(folder, name), "utf8")] as const);
 
   test.each(units)("%s starts a file that is here", (_, text) => {
-    const [, file = ""] = /^ExecStart=\/usr\/bin\/node \/opt\/holdfast\/(\S+)$/m.exec(text) ?? [];
+    const [, file = ""] = /^ExecStart=\/usr\/bin\/node --disable-sigusr1 \/opt\/holdfast\/(\S+)$/m.exec(text) ?? [];
     expect(existsSync(path.join(root, file)), file).toBe(true);
     expect(text).toMatch(/^RestartPreventExitStatus=78$/m);
+    expect(text).toMatch(/^LimitCORE=0$/m);
   });
 
   test("those that mount have the host's mount namespace", () => {

@@ -13,9 +13,10 @@ import { configSchema as controllerSchema } from "@holdfast/controller/config";
 import { aclCommand, controllerRules, migratorRules } from "@holdfast/controller/store/redis/acl";
 import { configSchema as agentSchema } from "@holdfast/node-agent/config";
 import { parseStaticPlugins } from "@holdfast/node-agent/plugins/host/static-plugins";
+import { machineIdFile } from "@holdfast/node-agent/testing/machine-id-file";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { afterAll, describe, expect, test } from "vitest";
-import { detachLoopsUnder } from "../harness/local-driver.ts";
+import { detachLoopsUnder } from "../harness/loop-files.ts";
 import { unmountUnder } from "./clean-up.ts";
 import { blocksOf, missingLine, outputOf, sessionOf, stepsOf } from "./guide-walk.ts";
 
@@ -62,7 +63,9 @@ test.skipIf(!root)(
     const all = (await Promise.all(names.map(async (name) => stepsOf(name, await page(name))))).flat();
     const steps = [...all.filter(({ last }) => !last), ...all.filter(({ last }) => last)];
     const session = path.join(dir, "session.sh");
-    await writeFile(session, sessionOf(steps));
+    // The tests may run in a container, whose own machine id is no host's.
+    const ofThisHost = `HOLDFAST_MACHINE_ID_FILE=${machineIdFile()} HOLDFAST_NODE=`;
+    await writeFile(session, sessionOf(steps).replaceAll(/^HOLDFAST_NODE=(?=\S+ )/gm, ofThisHost));
 
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("HOLDFAST_"));
     const shell = spawn("bash", [session], {

@@ -3,12 +3,14 @@ import { readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { createApp } from "@holdfast/node-agent/app";
 import { configSchema } from "@holdfast/node-agent/config";
+import { machineIdFile } from "@holdfast/node-agent/testing/machine-id-file";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { type Claim, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { type Cluster, type ClusterNode, startCluster } from "../harness/cluster.ts";
 import {
+  admitWaiting,
   claimVolume,
   expectClean,
   makeVolume,
@@ -30,7 +32,7 @@ describe.skipIf(!root)("an agent that is not what it was", { timeout: 120_000 },
   let node: ClusterNode;
 
   beforeEach(async () => {
-    // A stranger under the node's name is let in once the node was silent for three beats.
+    // A person may admit another life of the node once the node was silent for three beats.
     const controllerEnv = { HOLDFAST_HEARTBEAT_INTERVAL: "1s" };
     cluster = await startCluster({ nodes: ["node-a"], realMounts: true, controllerEnv });
     node = cluster.node("node-a");
@@ -72,7 +74,7 @@ describe.skipIf(!root)("an agent that is not what it was", { timeout: 120_000 },
     const nodeEpoch = await nodeEpochNow();
     await node.agent().kill("SIGKILL");
     await rm(node.stateDir, { recursive: true });
-    await node.startAgent();
+    await Promise.all([node.startAgent(), admitWaiting(cluster, "node-a")]);
     expect(await nodeEpochNow()).toBe(nodeEpoch + 1n);
     const publishesOf = (calls: readonly string[]) => calls.filter((method) => method === "NodePublishVolume").length;
     await until("the permit to be taken by the new journal", async () => {
@@ -95,7 +97,7 @@ describe.skipIf(!root)("an agent that is not what it was", { timeout: 120_000 },
     await node.agent().kill("SIGKILL");
     await rm(node.stateDir, { recursive: true });
     const releasing = persistently("the release", () => releaseWorkload(cluster, "w-v"));
-    await node.startAgent();
+    await Promise.all([node.startAgent(), admitWaiting(cluster, "node-a")]);
     expect((await releasing).map(stateName)).toEqual(["RELEASED"]);
     await removeVolume(cluster, "v");
     await expectClean(cluster);
@@ -117,13 +119,14 @@ describe.skipIf(!root)("an agent that is not what it was", { timeout: 120_000 },
         HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
         HOLDFAST_CONTROLLERS: cluster.address,
         HOLDFAST_STATE_DIR: node.stateDir,
+        HOLDFAST_MACHINE_ID_FILE: machineIdFile(),
         HOLDFAST_ROOT_DIR: node.rootDir,
         HOLDFAST_PLUGIN_DIR: path.dirname(node.plugin().socketPath),
       }),
       { log, bootId: "another-boot" },
     );
     onTestFinished(() => app.stop());
-    await app.start(AbortSignal.timeout(60_000));
+    await Promise.all([app.start(AbortSignal.timeout(60_000)), admitWaiting(cluster, "node-a")]);
     expect(log.lines.find(({ message }) => message === "the journal was read")?.fields).toMatchObject({
       held: 1,
       missing: 1,

@@ -54,7 +54,11 @@ describe.skipIf(!root)("secrets", () => {
       realMounts: true,
       otlpEndpoint: traces.endpoint,
       logLevel: "debug",
-      controllerEnv: { CANARY_SECRET: JSON.stringify(secrets), HOLDFAST_SECRET_KEYS: keyFile },
+      controllerEnv: {
+        CANARY_SECRET: JSON.stringify(secrets),
+        HOLDFAST_SECRET_ENV: "CANARY_@*",
+        HOLDFAST_SECRET_KEYS: keyFile,
+      },
       backend: {
         secrets: {
           CreateVolume: secrets,

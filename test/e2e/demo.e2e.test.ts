@@ -51,7 +51,7 @@ const clean = "Cleaned up: no process, mount, loop device or file is left.";
 const expectNothingLeft = async (output: string): Promise<void> => {
   const [, dir = ""] = /published at (\/\S+?)\/node-a\//.exec(output) ?? [];
   expect(dir).not.toBe("");
-  expect(await leftByAll({ mounts: [], loops: [] }, dir)).toEqual([]);
+  expect(await leftByAll({ mounts: [] }, dir)).toEqual([]);
   expect(spawnSync("test", ["-e", dir]).status).toBe(1);
 };
 

@@ -3,7 +3,7 @@ import path from "node:path";
 import type { Claim } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
-import { loopsUnder } from "../harness/local-driver.ts";
+import { loopsUnder } from "../harness/loop-files.ts";
 import {
   blockWriter,
   claimVolume,

@@ -39,7 +39,7 @@ describe.skipIf(!root)("a controller plugin that runs on nodes only", () => {
       nodes: ["node-a", "node-b"],
       controllerHalvesOn: ["node-a", "node-b"],
       realMounts: true,
-      controllerEnv: { RELAY_SECRET: JSON.stringify({ key: secret }) },
+      controllerEnv: { HOLDFAST_SECRET_ENV: "RELAY_@test", RELAY_SECRET: JSON.stringify({ key: secret }) },
       logLevel: "debug",
     });
   });
@@ -92,7 +92,7 @@ describe.skipIf(!root)("a controller plugin that runs on nodes only", () => {
     expect(cluster.output()).not.toContain(secret);
   });
 
-  it("[I5] its agent is killed during a call: the same call goes on at the other instance, and nothing leaks", async () => {
+  it("[I5] its agent is killed during a call: the same call is made again there and nowhere else, and nothing leaks", async () => {
     for (const node of ["node-a", "node-b"]) await startHalf(node);
     await usable(["node-a", "node-b"]);
     await makeVolume(cluster, "cut");
@@ -101,13 +101,15 @@ describe.skipIf(!root)("a controller plugin that runs on nodes only", () => {
     const claimed = claimVolume(cluster, "cut", { node: "node-b" });
     await until("the attach to be under way", async () => (await callsOf("ControllerPublishVolume")).length === 1);
     await cluster.node("node-a").agent().kill("SIGKILL");
+    // What was asked of the other instance, which could answer at once, would be a second call beside one that may be open.
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    expect(await callsOf("ControllerPublishVolume")).toEqual(["node-a"]);
+    await cluster.node("node-a").startAgent();
     expect(stateName(await claimed)).toBe("ACTIVE");
-    const asked = await callsOf("ControllerPublishVolume");
-    expect([asked[0], new Set(asked.slice(1))]).toEqual(["node-a", new Set(["node-b"])]);
+    expect(new Set(await callsOf("ControllerPublishVolume"))).toEqual(new Set(["node-a"]));
     expect((await releaseWorkload(cluster, "w-cut")).map(stateName)).toEqual(["RELEASED"]);
     await removeVolume(cluster, "cut");
     await expectClean(cluster);
-    await cluster.node("node-a").startAgent();
   });
 
   it("moves from one node to another between two calls, and the volume in use does not notice", async () => {

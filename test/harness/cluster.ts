@@ -2,10 +2,12 @@ import { spawnSync } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { machineIdFile } from "@holdfast/node-agent/testing/machine-id-file";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PluginHealth } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
 import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
 import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
@@ -18,8 +20,10 @@ import {
   startSimBackend,
   startSimPlugin,
 } from "@holdfast/sim-plugin/processes";
-import { detachLoopsUnder, startLocalDriver } from "./local-driver.ts";
+import { startLocalDriver } from "./local-driver.ts";
+import { detachLoopsUnder } from "./loop-files.ts";
 import { type ManagedProcess, startProcess } from "./managed-process.ts";
+import { type SecondController, startSecondController } from "./second-controller.ts";
 import { until } from "./until.ts";
 
 const repo = path.resolve(import.meta.dirname, "../..");
@@ -30,11 +34,18 @@ export interface ClusterOptions {
   /** redis://… of a server that the caller owns; SQLite when absent. */
   readonly store?: string;
   readonly backend?: BackendSettings;
+  /** A second controller on the same store, by this way if told; agents know both. */
+  readonly second?: { readonly store?: string };
   /**
    * The local driver in place of the simulated plugin, with this in its environment: one process on the controller's socket and on the
    * node's, so there is one node. Everything about the simulated backend and its plugins then throws.
    */
   readonly localDriver?: Readonly<Record<string, string>>;
+  /**
+   * Starts the only plugin of each node, before its agent: controller and node service on `csi.sock` in that directory. There is no
+   * simulated backend and no plugin beside the controller then.
+   */
+  readonly nodePlugin?: (node: string, pluginDir: string) => Promise<unknown>;
   /** The nodes on which controller halves of the simulated plugin may run: then there is none beside the controller. */
   readonly controllerHalvesOn?: readonly string[];
   /** Bind mounts for real: needs root or a user namespace. */
@@ -80,6 +91,7 @@ export interface ClusterClients {
   readonly snapshots: GrpcClient<typeof SnapshotServiceDefinition>;
   readonly secrets: GrpcClient<typeof SecretServiceDefinition>;
   readonly events: GrpcClient<typeof EventServiceDefinition>;
+  readonly repair: GrpcClient<typeof RepairServiceDefinition>;
 }
 
 export interface Cluster extends ClusterClients {
@@ -87,8 +99,12 @@ export interface Cluster extends ClusterClients {
   readonly backend: SimBackendProcess;
   readonly address: string;
   node(name: string): ClusterNode;
+  /** A node that joins later; its plugin is known on return. */
+  addNode(name: string): Promise<ClusterNode>;
   controller(): ManagedProcess;
   startController(env?: Readonly<Record<string, string>>): Promise<ManagedProcess>;
+  /** Only with the option of that name. */
+  readonly second: SecondController;
   controllerPlugin(): SimPluginProcess;
   startControllerPlugin(): Promise<SimPluginProcess>;
   driver(): ManagedProcess;
@@ -149,7 +165,8 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
   const controllerHost = options.network === undefined ? "127.0.0.1" : "0.0.0.0";
   await mkdir(path.join(dir, "cp"), { recursive: true, mode: 0o700 });
 
-  const backend = options.localDriver === undefined ? await startSimBackend({ dir, ...options.backend }) : undefined;
+  const simulated = options.localDriver === undefined && options.nodePlugin === undefined;
+  const backend = simulated ? await startSimBackend({ dir, ...options.backend }) : undefined;
   stops.push(async () => backend?.stop());
 
   let controllerPlugin: SimPluginProcess | undefined;
@@ -159,6 +176,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
       socket: path.join(dir, "cp", "sim.sock"),
       backend: there(backend, "simulated backend").socketPath,
       role: "controller",
+      ...(options.second === undefined ? {} : { instance: "first" }),
     });
     return controllerPlugin;
   };
@@ -195,15 +213,21 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
   stops.push(async () => driver?.kill("SIGTERM"));
   if (options.localDriver !== undefined) await startDriver();
 
+  const controllerCommand = [
+    nodeBinary,
+    "--disable-sigusr1",
+    path.join(repo, "services/controller/src/main.ts"),
+  ] as const;
+  const store = options.store ?? `sqlite://${path.join(dir, "store.db")}`;
   const startController = async (env: Readonly<Record<string, string>> = {}): Promise<ManagedProcess> => {
     controller = startProcess({
       name: "controller",
-      command: [nodeBinary, path.join(repo, "services/controller/src/main.ts")],
+      command: controllerCommand,
       env: {
         ...common,
         HOLDFAST_LISTEN: `${controllerHost}:${port}`,
         HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
-        HOLDFAST_STORE: options.store ?? `sqlite://${path.join(dir, "store.db")}`,
+        HOLDFAST_STORE: store,
         HOLDFAST_STATE_DIR: path.join(dir, "controller"),
         HOLDFAST_PLUGIN_DIR: path.join(dir, "cp"),
         ...options.controllerEnv,
@@ -217,6 +241,23 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
   };
   stops.push(async () => controller?.kill("SIGTERM"));
   await startController();
+  const second =
+    options.second === undefined
+      ? undefined
+      : await startSecondController({
+          dir,
+          command: controllerCommand,
+          backend: there(backend, "simulated backend"),
+          env: {
+            ...common,
+            HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
+            HOLDFAST_STORE: options.second.store ?? store,
+            ...options.controllerEnv,
+          },
+          ...(options.controllerHalvesOn === undefined ? { instance: "second" } : {}),
+          started: (process) => every.push(process),
+        });
+  stops.push(async () => second?.stop());
 
   const makeNode = async (name: string): Promise<ClusterNode> => {
     const rootDir = path.join(options.mountsDir ?? dir, name);
@@ -238,6 +279,14 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
       return plugin;
     };
     if (backend !== undefined) await startPlugin();
+    const describe = async (socket: string, role: string, id?: string): Promise<void> => {
+      const plugins = [{ socket, role, id }];
+      await writeFile(path.join(pluginDir, "plugins.json"), JSON.stringify({ plugins }), { mode: 0o600 });
+    };
+    if (options.nodePlugin !== undefined) {
+      await options.nodePlugin(name, pluginDir);
+      await describe("csi.sock", "monolith");
+    }
     let half: SimPluginProcess | undefined;
     const startControllerHalf = async (): Promise<SimPluginProcess> => {
       half = await startSimPlugin({
@@ -250,11 +299,8 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
       return half;
     };
     if (options.controllerHalvesOn?.includes(name) === true)
-      await writeFile(
-        path.join(pluginDir, "plugins.json"),
-        JSON.stringify({ plugins: [{ socket: "half.sock", role: "controller" }] }),
-        { mode: 0o600 },
-      );
+      // The name is bound to the socket of the node half already.
+      await describe("half.sock", "controller", "sim.holdfast.dev");
     let agent: ManagedProcess;
     let agentPort = 0;
     const localAddress = `unix://${path.join(dir, `${name}.sock`)}`;
@@ -262,7 +308,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
     const startAgent = async (env: Readonly<Record<string, string>> = {}): Promise<ManagedProcess> => {
       agent = startProcess({
         name,
-        command: [nodeBinary, path.join(repo, "services/node-agent/src/main.ts")],
+        command: [nodeBinary, "--disable-sigusr1", path.join(repo, "services/node-agent/src/main.ts")],
         ...(net === undefined ? {} : { netns: net.netns }),
         ...inside(),
         env: {
@@ -271,8 +317,12 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
           HOLDFAST_LISTEN: `${host}:${agentPort}`,
           HOLDFAST_LOCAL_LISTEN: localAddress,
           HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
-          HOLDFAST_CONTROLLERS: `${net?.controllerHost ?? "127.0.0.1"}:${port}`,
+          HOLDFAST_CONTROLLERS: [
+            `${net?.controllerHost ?? "127.0.0.1"}:${port}`,
+            ...(second === undefined ? [] : [second.address]),
+          ].join(),
           HOLDFAST_STATE_DIR: stateDir,
+          HOLDFAST_MACHINE_ID_FILE: machineIdFile(),
           HOLDFAST_ROOT_DIR: rootDir,
           HOLDFAST_PLUGIN_DIR: pluginDir,
           HOLDFAST_HOSTED_PLUGIN_DIR: path.join(dir, `${name}-h`),
@@ -314,13 +364,15 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
   channels.push(channel);
   const log = createMemoryLogger();
   const identity = { role: "scheduler", name: "test" } as const;
+  const operator = { role: "operator", name: "test" } as const;
   const client = { log, identity, defaultDeadlineMs: 60_000 };
   const nodeClient = createGrpcClient(NodeServiceDefinition, channel, client);
-  for (const name of options.nodes)
-    await until(`the plugin of ${name} to be known`, async () => {
+  const pluginKnown = (name: string): Promise<unknown> =>
+    until(`the plugin of ${name} to be known`, async () => {
       const { node } = await nodeClient.getNode({ name });
       return node?.plugins.some(({ health }) => health === PluginHealth.PLUGIN_HEALTH_HEALTHY);
     });
+  for (const name of options.nodes) await pluginKnown(name);
   return {
     dir,
     get backend() {
@@ -330,6 +382,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
     volumes: createGrpcClient(VolumeServiceDefinition, channel, client),
     secrets: createGrpcClient(SecretServiceDefinition, channel, client),
     events: createGrpcClient(EventServiceDefinition, channel, client),
+    repair: createGrpcClient(RepairServiceDefinition, channel, { ...client, identity: operator }),
     claims: createGrpcClient(ClaimServiceDefinition, channel, client),
     nodes: nodeClient,
     snapshots: createGrpcClient(SnapshotServiceDefinition, channel, client),
@@ -338,8 +391,17 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
       if (found === undefined) throw new Error(`the cluster has no node ${name}`);
       return found;
     },
+    async addNode(name) {
+      const made = await makeNode(name);
+      nodes.set(name, made);
+      await pluginKnown(name);
+      return made;
+    },
     controller: () => controller,
     startController,
+    get second() {
+      return there(second, "second controller");
+    },
     controllerPlugin: () => there(controllerPlugin, "simulated plugin"),
     startControllerPlugin,
     driver: () => there(driver, "local driver"),

@@ -1,5 +1,3 @@
-import { spawnSync } from "node:child_process";
-import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
 import { type ManagedProcess, startProcess } from "./managed-process.ts";
 
@@ -28,25 +26,4 @@ export const startLocalDriver = async (spec: LocalDriverSpec): Promise<ManagedPr
   });
   await driver.line((line) => line["message"] === "ready", "its line `ready`");
   return driver;
-};
-
-export interface LoopFile {
-  readonly device: string;
-  readonly file: string;
-}
-
-/** The loop devices of this machine whose file is below a directory, by what the kernel says of them. */
-export const loopsUnder = async (dir: string): Promise<readonly LoopFile[]> => {
-  const found: LoopFile[] = [];
-  for (const name of await readdir("/sys/block")) {
-    if (!name.startsWith("loop")) continue;
-    const file = (await readFile(`/sys/block/${name}/loop/backing_file`, "utf8").catch(() => "")).trimEnd();
-    if (file.startsWith(`${dir}/`)) found.push({ device: `/dev/${name}`, file });
-  }
-  return found;
-};
-
-/** Only after a failed test is there anything to let go of. */
-export const detachLoopsUnder = async (dir: string): Promise<void> => {
-  for (const { device } of await loopsUnder(dir)) spawnSync("losetup", ["--detach", device]);
 };

@@ -1,15 +1,17 @@
 /**
  * The host boots: every mount and every loop device is gone, the kernel has another boot id, and the disk is as it was. What
- * was claimed is mounted again under the same epoch, with its data; what was released meanwhile is not.
+ * was claimed is mounted again under the same epoch, with its data, once a person has said that this boot is the node; what was
+ * released meanwhile is not.
  */
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { type Claim, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
-import { detachLoopsUnder, loopsUnder } from "../harness/local-driver.ts";
+import { detachLoopsUnder, loopsUnder } from "../harness/loop-files.ts";
 import { type MountNamespace, startMountNamespace } from "../harness/mount-namespace.ts";
 import {
+  admitWaiting,
   claimVolume,
   fileWriter,
   makeVolume,
@@ -30,7 +32,8 @@ describe.skipIf(!root)("a host that boots", () => {
 
   beforeAll(async () => {
     space = await startMountNamespace();
-    cluster = await startCluster({ nodes: ["node-a"], localDriver: {}, mountsOf: () => space.pid });
+    const controllerEnv = { HOLDFAST_HEARTBEAT_INTERVAL: "1s" };
+    cluster = await startCluster({ nodes: ["node-a"], localDriver: {}, mountsOf: () => space.pid, controllerEnv });
   });
   afterAll(async () => {
     await cluster?.stop();
@@ -65,7 +68,7 @@ describe.skipIf(!root)("a host that boots", () => {
     await writeFile(bootId, "11111111-2222-3333-4444-555555555555\n");
     space = await startMountNamespace({ over: { "/proc/sys/kernel/random/boot_id": bootId } });
     await cluster.startDriver();
-    const agent = await cluster.node("node-a").startAgent();
+    const [agent] = await Promise.all([cluster.node("node-a").startAgent(), admitWaiting(cluster, "node-a")]);
     return agent.line((line) => line["message"] === "the journal was read", "what it found");
   };
 

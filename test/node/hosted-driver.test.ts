@@ -10,7 +10,8 @@ import { PluginRole } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { createGrpcChannel, createGrpcClient } from "@holdfast/shared/grpc/client";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { detachLoopsUnder, loopsUnder, startLocalDriver } from "../harness/local-driver.ts";
+import { startLocalDriver } from "../harness/local-driver.ts";
+import { detachLoopsUnder, loopsUnder } from "../harness/loop-files.ts";
 import { persistently } from "../harness/scenario.ts";
 import { openCsiClients } from "../local-driver/csi-clients.ts";
 

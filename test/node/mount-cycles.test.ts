@@ -3,7 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
-import { loopsUnder } from "../harness/local-driver.ts";
+import { loopsUnder } from "../harness/loop-files.ts";
 import { type MountNamespace, startMountNamespace } from "../harness/mount-namespace.ts";
 import { claimVolume, fileWriter, makeVolume, releaseWorkload, removeVolume, stateName } from "../harness/scenario.ts";
 import { sample } from "../support/full.ts";

@@ -20,6 +20,8 @@ export interface TcpProxy {
   injected(): number;
   /** Nothing passes any more in either direction, and nobody is told. */
   blackHole(on: boolean): void;
+  /** On, the answers are kept back, in order, on each connection that has sent what is looked for; off, they pass. */
+  holdAnswers(on: boolean): void;
   /** Each chunk waits so long, in both directions. */
   delay(ms: number): void;
   /** Cuts all connections; new ones are welcome. */
@@ -43,6 +45,8 @@ export const startTcpProxy = async (options: TcpProxyOptions): Promise<TcpProxy>
   let armed: Fault | undefined;
   let count = 0;
   let hole = false;
+  let holding = false;
+  const releases = new Set<() => void>();
   let delayMs = 0;
 
   const later = (ms: number, act: () => void): void => {
@@ -62,8 +66,15 @@ export const startTcpProxy = async (options: TcpProxyOptions): Promise<TcpProxy>
     client.setNoDelay(true);
     upstream.setNoDelay(true);
     let swallow = false;
+    let found = false;
+    const held: Buffer[] = [];
+    const release = (): void => {
+      for (const chunk of held.splice(0)) pass(client, chunk);
+    };
+    releases.add(release);
     const end = (): void => {
       ends.delete(end);
+      releases.delete(release);
       client.destroy();
       upstream.destroy();
     };
@@ -91,6 +102,7 @@ export const startTcpProxy = async (options: TcpProxyOptions): Promise<TcpProxy>
     };
     client.on("data", (chunk: Buffer) => {
       if (hole) return;
+      found ||= looksFor(chunk);
       if (armed === undefined || !looksFor(chunk)) return pass(upstream, chunk);
       const fault = armed;
       armed = undefined;
@@ -100,6 +112,7 @@ export const startTcpProxy = async (options: TcpProxyOptions): Promise<TcpProxy>
     upstream.on("data", (chunk: Buffer) => {
       if (hole) return;
       if (swallow) end();
+      else if (found && holding) held.push(chunk);
       else pass(client, chunk);
     });
     client.on("error", () => undefined);
@@ -122,6 +135,10 @@ export const startTcpProxy = async (options: TcpProxyOptions): Promise<TcpProxy>
     injected: () => count,
     blackHole: (on) => {
       hole = on;
+    },
+    holdAnswers: (on) => {
+      holding = on;
+      if (!on) for (const release of [...releases]) release();
     },
     delay: (ms) => {
       delayMs = ms;

@@ -1,10 +1,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { createReadStream, existsSync } from "node:fs";
 import os from "node:os";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
+import { readUpTo } from "./frame/bounded-text.ts";
 import type { CheckedService } from "./frame/io.ts";
 import { runCli } from "./run-cli.ts";
 
@@ -56,8 +56,8 @@ process.exitCode = await runCli({
       terminal: process.stderr.isTTY === true,
       columns: process.stderr.columns ?? 80,
     },
-    stdin: () => text(process.stdin),
-    readFile: (path) => readFile(path),
+    stdin: async () => new TextDecoder().decode(await readUpTo(process.stdin)),
+    readFile: (path) => readUpTo(createReadStream(path)),
     env: process.env,
     home: os.homedir(),
     user: os.userInfo().username,

@@ -4,29 +4,31 @@ import { createTracing } from "@holdfast/shared/tracing";
 import { SpanKind } from "@opentelemetry/api";
 import { ServerError, Status } from "nice-grpc";
 import { describe, expect, it } from "vitest";
-import { type CsiCaller, createCsiCaller } from "./csi-caller.ts";
+import { type CallOptions, type CsiCaller, createCsiCaller } from "./csi-caller.ts";
 import { createCsiExchange } from "./csi-exchange.ts";
 import type { CallOutcome } from "./outcome.ts";
 import type { PluginConnection } from "./plugin-connection.ts";
 import { useConnectionFixture } from "./testing/connection-fixture.ts";
 import { installSpanRecorder } from "./testing/span-recorder.ts";
 import type { TinyHandlers } from "./testing/tiny-plugin.ts";
-import type { CsiTransport, WireReply } from "./transport.ts";
+import type { CsiTransport, WireOptions, WireReply } from "./transport.ts";
 
 const { signal, start, connect } = useConnectionFixture();
 
 /** What an answer looks like after it crossed a process: a code, a text, and whether anything was sent. */
 const crossed = (outcome: CallOutcome<Uint8Array>): WireReply => {
   if (outcome.outcome === "done") return { bytes: outcome.value };
-  const { code, message, sent } = outcome.failure;
-  return { failure: { code, message, sent } };
+  const { code, message, sent, answered = false } = outcome.failure;
+  return { failure: { code, message, sent, answered } };
 };
+
+const within = ({ deadlineMs = 60_000, ...options }: WireOptions): CallOptions => ({ ...options, deadlineMs });
 
 const relayed = (far: PluginConnection): CsiCaller => {
   const transport: CsiTransport = {
-    unary: async (method, bytes, options) => crossed(await far.relay(method, bytes, options)),
+    unary: async (method, bytes, options) => crossed(await far.relay(method, bytes, within(options))),
     async *stream(method, bytes, options) {
-      for await (const item of far.relayStream(method, bytes, options)) yield crossed(item);
+      for await (const item of far.relayStream(method, bytes, within(options))) yield crossed(item);
     },
   };
   const plugin = () => "tiny.example.com";

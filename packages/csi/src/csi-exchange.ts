@@ -115,7 +115,7 @@ export function createCsiExchange({ plugin, tracing, clock, hop = "direct", onCa
     const result = reader.read(reply.bytes);
     if ("value" in result) return { outcome: { outcome: "done", value: result.value }, code };
     // Something was done, or not: a reply that makes no sense proves neither.
-    return failed({ code: "INTERNAL", message: `malformed reply: ${result.malformed}`, sent: true });
+    return failed({ code: "INTERNAL", message: `malformed reply: ${result.malformed}`, sent: true, answered: true });
   };
 
   const span = <T>(
@@ -146,7 +146,7 @@ export function createCsiExchange({ plugin, tracing, clock, hop = "direct", onCa
     });
   };
 
-  /** A span only of a failure, and then afterwards. */
+  /** A span only of a failure, and then afterwards. A plugin that does not offer what it is asked about has answered. */
   const unasked = async <T>(
     transport: CsiTransport,
     method: UnaryMethod,
@@ -156,7 +156,8 @@ export function createCsiExchange({ plugin, tracing, clock, hop = "direct", onCa
   ): Promise<CallOutcome<T>> => {
     const startTime = clock.now();
     const answered = await send(transport, method, request, options, reader);
-    if (answered.outcome.outcome !== "done" && !options.signal.aborted)
+    const failed = answered.outcome.outcome !== "done" && answered.code !== "UNIMPLEMENTED";
+    if (failed && !options.signal.aborted)
       await span(method, options.subject, async (active) => endOf(active, answered), startTime);
     return answered.outcome;
   };
@@ -221,15 +222,18 @@ export function readerOf<M extends CsiMethod>(method: M, request: RequestOf<M>):
 export function failureOf(
   plugin: string,
   method: CallFailure["method"],
-  { code, message, sent }: WireFailure,
+  { code, message, sent, answered }: WireFailure,
   sensitive: readonly string[],
 ): CallFailure {
   // An error that claims to be OK is a broken peer's.
   const known = code === "OK" ? "UNKNOWN" : code;
   let verdict = verdictOf(methods[method].callKind, known);
+  // Only the plugin itself knows that what was to go is gone; a status that was made up on the way proves nothing.
+  if (answered !== true && verdict.outcome === "done") verdict = verdictOf(methods[method].callKind, "UNAVAILABLE");
   // Our own bound on calls in flight says nothing about the node.
   if (!sent && verdict.tellPlacement) verdict = verdictOf(methods[method].callKind, "UNAVAILABLE");
-  return { method, plugin, code: known, verdict, message: cleanPluginText(message, sensitive), sent };
+  const failure = { method, plugin, code: known, verdict, message: cleanPluginText(message, sensitive), sent };
+  return answered === true ? { ...failure, answered } : failure;
 }
 
 function attributesOf(plugin: string, service: string, method: string, subject: CallSubject = {}): Attributes {

@@ -63,6 +63,8 @@ export interface CallFailure {
   readonly message: string;
   /** False: nothing left this process, so the attempt by itself adds no debt. */
   readonly sent: boolean;
+  /** The plugin itself sent this status. */
+  readonly answered?: boolean;
 }
 
 export type CallOutcome<T> =

@@ -295,19 +295,25 @@ describe("a plugin's words", () => {
 
 describe("deadlines", () => {
   it("reach the plugin, as the policy or the caller says", async () => {
-    const { plugin, connection } = await serving({ deleteVolume: async () => ({}) });
-    const told = async (deadlineMs?: number): Promise<number> => {
+    const { plugin, connection } = await serving({ probe: async () => ({}) });
+    const told = async (deadlineMs = 60_000): Promise<number> => {
       const sent = Date.now();
-      const own = deadlineMs === undefined ? {} : { deadlineMs };
-      await connection.call("DeleteVolume", { volumeId: "v" }, { signal: signal(), ...own });
-      return plugin.deadlineOf("deleteVolume") - sent;
+      await connection.call("Probe", {}, { signal: signal(), deadlineMs });
+      return plugin.deadlineOf("probe") - sent;
     };
     expect(await told()).toBeGreaterThan(30_000);
     expect(await told(3_600_000)).toBeGreaterThan(3_000_000);
     expect(await told(20_000)).toBeLessThan(30_000);
   });
 
-  it("end a call that hangs, as unknown; a plugin that still answers probes keeps its connection", async () => {
+  it("are not told to the plugin of a call that changes something: its server would end the stream, and go on with the call", async () => {
+    const { plugin, connection } = await serving({ deleteVolume: async () => ({}) });
+    await connection.call("DeleteVolume", { volumeId: "v" }, { signal: signal(), deadlineMs: 20_000 });
+    expect(plugin.calls).toContain("DeleteVolume");
+    expect(plugin.deadlineOf("deleteVolume")).toBeNaN();
+  });
+
+  it("end the wait for a call that hangs, as unknown; a plugin that still answers probes keeps its connection", async () => {
     const { plugin, connection } = await serving({
       controllerPublishVolume: () => new Promise<never>(() => undefined),
       deleteVolume: async () => ({}),
@@ -372,8 +378,8 @@ describe("many calls at once", () => {
         return {};
       },
     });
-    const running = Array.from({ length: 64 }, () =>
-      connection.call("ControllerPublishVolume", publish, { signal: signal() }),
+    const running = Array.from({ length: 64 }, (_, n) =>
+      connection.call("ControllerPublishVolume", { ...publish, volumeId: `v${n}` }, { signal: signal() }),
     );
     await expect.poll(() => plugin.calls.length).toBe(64);
     const refused = await connection.call("ControllerPublishVolume", publish, { signal: signal() });

@@ -60,6 +60,23 @@ describe("a plugin channel", () => {
     expect(codecOf("Probe").decode(reply.bytes)).toEqual({ ready: true });
   });
 
+  it("K1 bounds the calls that a caller waits for, counts none whose caller has gone, and never refuses Probe", async () => {
+    const plugin = await start({ handlers: { deleteVolume: () => new Promise<never>(() => undefined) } });
+    const channel = openPluginChannel({ socketPath: home().socketPath, clock: systemClock, maxInFlight: 1 });
+    await channel.connect(1_000);
+    const left = new AbortController();
+    const hung = channel.unary("DeleteVolume", probe, { ...options(), deadlineMs: undefined, left: left.signal });
+    await expect.poll(() => plugin.calls).toEqual(["DeleteVolume"]);
+    const ask = () => channel.unary("GetPluginInfo", probe, options());
+    expect(await ask()).toMatchObject({ failure: { code: "RESOURCE_EXHAUSTED", sent: false } });
+    expect(await channel.unary("Probe", probe, options())).toMatchObject({ bytes: expect.any(Uint8Array) });
+    left.abort();
+    expect(await ask()).toMatchObject({ bytes: expect.any(Uint8Array) });
+    expect(channel.inFlight()).toBe(1);
+    channel.close();
+    expect(await hung).toMatchObject({ failure: { code: "CANCELLED", sent: true } });
+  });
+
   it("ends what is in flight when it is closed", async () => {
     const plugin = await start({ handlers: { probe: () => new Promise<never>(() => undefined) } });
     const channel = open();

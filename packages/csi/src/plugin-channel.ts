@@ -2,8 +2,9 @@
  * One connection to one incarnation of a plugin. It is never re-dialled: when it is lost, whoever holds it opens another one and
  * reads again who is there.
  *
- * K1 At most `maxInFlight` calls at once: past about a hundred on one channel some starve for seconds, so the rest is refused.
- * K2 Every call ends by its deadline, whatever the plugin does: an oversized status message would otherwise hang it for ever.
+ * K1 At most `maxInFlight` calls at once that a caller waits for: past about a hundred on one channel some starve for seconds, so the
+ * rest is refused. A call that hangs keeps out no other once its caller has gone, and Probe is never refused: the plugin would pass for ill.
+ * K2 Every call that has a deadline ends by it, whatever the plugin does: an oversized status message would otherwise hang it for ever.
  * K3 No keepalive: a plugin busy for 40 s with one mount would drop the connection for "too many pings".
  * K4 What was connected once and is lost stays lost: who listens there next is a plugin that nobody has asked who it is.
  * K5 A retired channel takes no new call and lets those in flight end by themselves: their answers are still the truth.
@@ -11,10 +12,11 @@
 import { createConnection } from "node:net";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { type LinkedSignal, linkSignals } from "@holdfast/shared/async/signals";
+import { notToldKey } from "@holdfast/shared/grpc/link/call-end";
 import { type Link, openLink } from "@holdfast/shared/grpc/link/link";
 import { createLinkChannel } from "@holdfast/shared/grpc/link/link-channel";
 import { ClientError, createClient, Metadata } from "nice-grpc";
-import type { StreamMethod, UnaryMethod } from "./methods.ts";
+import type { CsiMethod, StreamMethod, UnaryMethod } from "./methods.ts";
 import { type Code, codeOf } from "./outcome.ts";
 import { rawStreams, rawUnaries } from "./raw-definitions.ts";
 import type { CsiTransport, WireFailure, WireOptions, WireReply } from "./transport.ts";
@@ -55,25 +57,30 @@ export function openPluginChannel(options: {
   const lost = new AbortController();
   /** Ended by `close`. One set for all of them: on and off a signal takes longer. */
   const running = new Set<LinkedSignal>();
+  /** K1 */
+  const awaited = new Set<LinkedSignal>();
   let answered = 0;
   let retired = false;
 
-  const begin = (signal: AbortSignal): LinkedSignal => {
+  const begin = (signal: AbortSignal, left?: AbortSignal): LinkedSignal => {
     const call = linkSignals(signal);
     running.add(call);
+    awaited.add(call);
+    left?.addEventListener("abort", () => awaited.delete(call), { once: true });
     return call;
   };
   const end = (call: LinkedSignal): void => {
     call.dispose();
     running.delete(call);
+    awaited.delete(call);
   };
 
-  const refusal = (signal: AbortSignal): WireFailure | undefined => {
+  const refusal = (method: CsiMethod, signal: AbortSignal): WireFailure | undefined => {
     if (signal.aborted) return unsent("CANCELLED", "given up before it was sent");
     if (retired || link?.isOpen() !== true) return unsent("UNAVAILABLE", "the connection to the plugin is gone");
     // K1
-    const { size } = running;
-    if (size >= maxInFlight)
+    const { size } = awaited;
+    if (size >= maxInFlight && method !== "Probe")
       return unsent("RESOURCE_EXHAUSTED", `${size} calls to this plugin are in flight already; try again later`);
     return undefined;
   };
@@ -101,24 +108,33 @@ export function openPluginChannel(options: {
       link?.destroy();
     },
 
-    async unary(method: UnaryMethod, request: Uint8Array, { signal, deadlineMs, metadata }: WireOptions) {
-      const refused = refusal(signal);
+    async unary(method: UnaryMethod, request: Uint8Array, { signal, deadlineMs, metadata, left }: WireOptions) {
+      const refused = refusal(method, signal);
       if (refused) return { failure: refused };
-      const ended = begin(signal);
+      const ended = begin(signal, left);
       let late = false;
-      const stopTimer = clock.timer(deadlineMs, () => {
-        late = true;
-        ended.abort(new DOMException("deadline", "TimeoutError")); // K2
-      });
+      let told = true;
+      const onTrailer = (trailer: Metadata): void => {
+        told = trailer.get(notToldKey) === undefined;
+      };
+      const stopTimer =
+        deadlineMs === undefined
+          ? () => undefined
+          : clock.timer(deadlineMs, () => {
+              late = true;
+              ended.abort(new DOMException("deadline", "TimeoutError")); // K2
+            });
       try {
-        const headers = Metadata({ ...metadata, "grpc-timeout": timeoutHeader(deadlineMs) });
-        const bytes = await unaries[method](request, { signal: ended.signal, metadata: headers });
+        const timeout = deadlineMs === undefined ? {} : { "grpc-timeout": timeoutHeader(deadlineMs) };
+        const headers = Metadata({ ...metadata, ...timeout });
+        const bytes = await unaries[method](request, { signal: ended.signal, metadata: headers, onTrailer });
         answered += 1;
         return { bytes };
       } catch (error) {
         // Of the codes that the library makes up by itself, none says that the plugin lives.
         if (error instanceof ClientError && !ofTheLibrary.has(codeOf(error.code))) answered += 1;
-        return { failure: failureOf(error, late ? deadlineMs : undefined) };
+        const failure = failureOf(error, late ? deadlineMs : undefined);
+        return { failure: error instanceof ClientError && !late && told ? { ...failure, answered: true } : failure };
       } finally {
         stopTimer();
         end(ended);
@@ -126,18 +142,20 @@ export function openPluginChannel(options: {
     },
 
     async *stream(method: StreamMethod, request: Uint8Array, { signal, deadlineMs, totalMs, metadata }: WireOptions) {
-      const refused = refusal(signal);
+      const refused = refusal(method, signal);
       if (refused) {
         yield { failure: refused };
         return;
       }
       const ended = begin(signal);
       let lateAfter: number | undefined;
-      const startTimer = (afterMs: number) =>
-        clock.timer(afterMs, () => {
-          lateAfter = afterMs;
-          ended.abort(new DOMException("deadline", "TimeoutError")); // K2
-        });
+      const startTimer = (afterMs: number | undefined) =>
+        afterMs === undefined
+          ? () => undefined
+          : clock.timer(afterMs, () => {
+              lateAfter = afterMs;
+              ended.abort(new DOMException("deadline", "TimeoutError")); // K2
+            });
       const stopTotal = totalMs === undefined ? () => undefined : startTimer(totalMs);
       const told = totalMs === undefined ? {} : { "grpc-timeout": timeoutHeader(totalMs) };
       // Between messages only, and never while our own side is the slow one; so the plugin is not told of it.

@@ -4,6 +4,8 @@
  *
  * P1 Every incarnation of the socket is a new connection; no call reaches one whose facts were not read.
  * P2 What the first incarnation was called, the later ones have to be called too (S3 of the session).
+ * P3 A call that changes something and has no answer stays open over incarnations, and over all instances that share `openCalls`, until it
+ * is answered or its own connection ends.
  */
 import { createBackoff } from "@holdfast/shared/async/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
@@ -15,6 +17,8 @@ import type { PluginFacts, PluginRole } from "./capabilities.ts";
 import { type CallAccess, type CsiCaller, createCsiCaller } from "./csi-caller.ts";
 import { type CallReport, createCsiExchange } from "./csi-exchange.ts";
 import type { CsiMethod } from "./methods.ts";
+import { createOpenCalls, type OpenCalls } from "./open-calls.ts";
+import type { Impostor } from "./plugin-admission.ts";
 import { openPluginChannel, type PluginChannel } from "./plugin-channel.ts";
 import {
   type PluginPin,
@@ -25,6 +29,7 @@ import {
 } from "./plugin-session.ts";
 import { createPluginStatusBoard, type PluginStatus } from "./plugin-status.ts";
 import { createSocketWatch } from "./socket-watch.ts";
+import type { CsiTransport } from "./transport.ts";
 
 export interface PluginConnection extends CsiCaller {
   readonly socketPath: string;
@@ -33,7 +38,7 @@ export interface PluginConnection extends CsiCaller {
   readonly role: PluginRole;
   /** Who it has to be, as far as anybody knows. */
   pin(): PluginPin;
-  readonly underWay: Pick<CallsUnderWay, "list" | "idle">;
+  readonly underWay: Pick<CallsUnderWay, "list" | "awaited" | "idle">;
   status(): PluginStatus;
   /** Called after every change; the returned function takes it back. */
   onChange(listener: (status: PluginStatus) => void): () => void;
@@ -57,6 +62,10 @@ export interface PluginConnectionOptions {
   /** Calls at once; more are refused. */
   readonly maxInFlight?: number | undefined;
   readonly onCall?: ((report: CallReport) => void) | undefined;
+  /** Whether the plugin of this incarnation may have the name that it gives; every name is everybody's when absent. */
+  readonly admit?: ((plugin: string, incarnation: string) => Promise<Impostor | undefined>) | undefined;
+  /** The open calls of all instances with that name; its own when absent. */
+  readonly openCallsOf?: ((plugin: string) => OpenCalls) | undefined;
   readonly healthIntervalMs?: number;
   readonly random?: () => number;
 }
@@ -65,14 +74,18 @@ const connectTimeoutMs = 2_000;
 
 export function createPluginConnection(options: PluginConnectionOptions): PluginConnection {
   const { socketPath, role, tracing, clock, onCall, random = Math.random, healthIntervalMs = 10_000 } = options;
-  const { instanceId = socketPath, maxInFlight } = options;
+  const { instanceId = socketPath, maxInFlight, admit } = options;
   const log = options.log.child({ socket: socketPath, role });
   const life = linkSignals(options.signal);
   const watch = createSocketWatch({ socketPath, clock, signal: life.signal });
   let pin: PluginPin = { name: options.expectedName, nodeId: options.expectedNodeId };
   /** Of the facts as they were last read. */
   const denied = new Set<CsiMethod>();
-  let current: { readonly channel: PluginChannel; readonly session: PluginSession } | undefined;
+  let current:
+    | { readonly channel: PluginChannel; readonly transport: CsiTransport; readonly session: PluginSession }
+    | undefined;
+  const ownOpenCalls = createOpenCalls({ clock });
+  const openCallsOf = options.openCallsOf ?? (() => ownOpenCalls);
 
   const plugin = (): string => pin.name ?? socketPath;
   const exchange = createCsiExchange({ plugin, tracing, clock, onCall });
@@ -88,6 +101,15 @@ export function createPluginConnection(options: PluginConnectionOptions): Plugin
     const { facts } = board.status();
     board.become(report.phase === "quarantined" || facts === undefined ? report : { ...report, facts });
   };
+
+  /** P3. The name is known by the time of the first call: its facts were read (P1). */
+  const guarded = (channel: PluginChannel): CsiTransport => ({
+    unary: (...call) =>
+      openCallsOf(plugin())
+        .over(channel, (words) => underWay.left(words))
+        .unary(...call),
+    stream: channel.stream,
+  });
 
   /** One incarnation from contact to loss; undefined when there was no contact. */
   const serve = async (incarnation: string): Promise<SessionEnd | undefined> => {
@@ -110,8 +132,9 @@ export function createPluginConnection(options: PluginConnectionOptions): Plugin
         signal,
         healthIntervalMs,
         report: onReport,
+        admit: admit && ((plugin) => admit(plugin, incarnation)),
       });
-      current = { channel, session };
+      current = { channel, transport: guarded(channel), session };
       void replaced(incarnation, signal).then(until.abort, () => undefined);
       return await session.ended;
     } finally {
@@ -183,7 +206,7 @@ export function createPluginConnection(options: PluginConnectionOptions): Plugin
   const access = (): CallAccess => {
     const { phase, facts, reason } = board.status();
     if (phase === "ready" && facts !== undefined && current !== undefined)
-      return { facts, transport: current.channel, denied };
+      return { facts, transport: current.transport, denied };
     const why = reason === undefined ? "" : ` (${reason})`;
     return { closed: `plugin ${plugin()} is ${phase}${why}; the call is made when it is ready` };
   };
@@ -195,7 +218,7 @@ export function createPluginConnection(options: PluginConnectionOptions): Plugin
     access,
     whenReady: board.whenReady,
     onMissedDeadline: (transport) => {
-      if (current?.channel === transport) current.session.suspect();
+      if (current?.transport === transport) current.session.suspect();
     },
     onUnimplemented: (method) => {
       denied.add(method);

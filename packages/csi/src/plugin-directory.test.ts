@@ -5,6 +5,8 @@ import path from "node:path";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { createTracing } from "@holdfast/shared/tracing";
 import { afterEach, describe, expect, it } from "vitest";
+import { createPluginAdmission } from "./plugin-admission.ts";
+import { openPluginBindings } from "./plugin-bindings.ts";
 import { createPluginDirectory, type PluginDirectory, type PluginDirectoryOptions } from "./plugin-directory.ts";
 import { useConnectionFixture } from "./testing/connection-fixture.ts";
 
@@ -72,6 +74,63 @@ describe("a plugin directory", () => {
     expect(plugins.list()).not.toContain(added);
     expect(added.status().phase).toBe("closed");
     await rm(elsewhere, { recursive: true });
+  });
+
+  it("D5 an open call of one instance is joined by the same call at another one of that name, and keeps out any other", async () => {
+    const { promise: held, resolve: finish } = Promise.withResolvers<object>();
+    const handlers = { controllerUnpublishVolume: () => held };
+    const old = await start({ socketPath: inDir("old.sock"), name: "p.example.com", handlers });
+    const plugins = open();
+    const before = await plugins.whenReady("p.example.com", signal());
+    const [once, options] = [
+      { volumeId: "v", nodeId: "n" },
+      { signal: signal(), deadlineMs: 100 },
+    ] as const;
+    expect(await before.call("ControllerUnpublishVolume", once, options)).toMatchObject({
+      failure: { code: "DEADLINE_EXCEEDED", sent: true },
+    });
+    const words = ["ControllerUnpublishVolume for volume v"];
+    expect([before.underWay.list(), before.underWay.awaited()]).toEqual([words, []]);
+    const young = await start({ socketPath: inDir("young.sock"), name: "p.example.com" });
+    const other = await start({ socketPath: inDir("other.sock"), name: "q.example.com" });
+    await expect.poll(() => plugins.get("p.example.com")?.socketPath).toBe(inDir("young.sock"));
+    const after = await plugins.whenReady("p.example.com", signal());
+    const late = await after.call("DeleteVolume", { volumeId: "v" }, options);
+    expect(late).toMatchObject({ failure: { code: "ABORTED", sent: false } });
+    const elsewhere = await plugins.whenReady("q.example.com", signal());
+    await elsewhere.call("ControllerUnpublishVolume", once, options);
+    expect(other.calls).toContain("ControllerUnpublishVolume");
+    const joined = after.call("ControllerUnpublishVolume", once, { signal: signal() });
+    finish({});
+    expect(await joined).toMatchObject({ outcome: "done" });
+    const changing = [...old.calls, ...young.calls].filter((method) => /publish/i.test(method));
+    expect(changing).toEqual(["ControllerUnpublishVolume"]);
+    expect(before.underWay.list()).toEqual([]);
+  });
+
+  it("D4 an impostor is listed, gets nothing but questions, and serves once a person has accepted it", async () => {
+    const bindings = openPluginBindings(inDir("bindings.json"));
+    const admission = createPluginAdmission({ bindings, acceptWith: () => "accept", log: log() });
+    const plugins = open({ admission });
+    await start({ socketPath: inDir("a.sock"), name: "tiny.example.com" });
+    await plugins.whenReady("tiny.example.com", signal());
+    const posing = await start({ socketPath: inDir("b.sock"), name: "tiny.example.com" });
+    const phases = () => plugins.list().map(({ status }) => [status().phase, status().impostorOf]);
+    await expect.poll(phases).toEqual([
+      ["ready", undefined],
+      ["quarantined", "tiny.example.com"],
+    ]);
+    expect(plugins.get("tiny.example.com")?.socketPath).toBe(inDir("a.sock"));
+    const [, second] = plugins.list();
+    const unpublish = () =>
+      second?.call("NodeUnpublishVolume", { volumeId: "v", targetPath: "/t" }, { signal: signal(), deadlineMs: 200 });
+    expect(await unpublish()).toMatchObject({ failure: { sent: false } });
+    expect(posing.calls).not.toContain("NodeUnpublishVolume");
+    await admission.accept({ plugin: "tiny.example.com", socketPath: inDir("b.sock"), reason: "test" });
+    await expect.poll(phases).toEqual([
+      ["ready", undefined],
+      ["ready", undefined],
+    ]);
   });
 
   it("gives a socket in the directory what is known of it: its role, and the name it has to have", async () => {

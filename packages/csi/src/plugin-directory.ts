@@ -5,6 +5,8 @@
  * D1 One connection per socket path, for as long as the path is in use; it outlives restarts of the plugin.
  * D2 Of several instances with one plugin name the newest that is ready is the current one; the older stay connected.
  * D3 An instance that was added by name stays until it is removed by name, whatever becomes of its socket.
+ * D4 A plugin whose name is bound to another socket is listed, as quarantined, and is never the current one.
+ * D5 An open call of one instance holds its subject for all instances of that name: a controller names a node and not the socket there.
  */
 import type { Dirent } from "node:fs";
 import { lstat, readdir } from "node:fs/promises";
@@ -17,6 +19,8 @@ import type { Tracing } from "@holdfast/shared/tracing";
 import type { PluginRole } from "./capabilities.ts";
 import type { CallReport } from "./csi-exchange.ts";
 import { watchDirectory } from "./directory-wake.ts";
+import { createOpenCalls, type OpenCalls } from "./open-calls.ts";
+import type { PluginAdmission } from "./plugin-admission.ts";
 import { createPluginConnection, type PluginConnection } from "./plugin-connection.ts";
 import { notLookedAt } from "./plugin-status.ts";
 
@@ -60,6 +64,8 @@ export interface PluginDirectoryOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly onCall?: ((report: CallReport) => void) | undefined;
+  /** D4; every name is everybody's when absent. */
+  readonly admission?: Pick<PluginAdmission, "admit"> | undefined;
   readonly healthIntervalMs?: number;
   /** How long a path without a socket is kept in mind, with the name that its plugin has to have when it is back. */
   readonly forgetAfterMs?: number;
@@ -83,6 +89,7 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
     tracing,
     clock,
     onCall,
+    admission,
     healthIntervalMs = 10_000,
     forgetAfterMs = 60_000,
   } = options;
@@ -92,6 +99,13 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
   /** In the order of their appearance. */
   const instances = new Map<string, Instance>();
   const watchedDirs = new Map<string, AbortController>();
+  /** D5 */
+  const openCalls = new Map<string, OpenCalls>();
+  const openCallsOf = (plugin: string): OpenCalls => {
+    const known = openCalls.get(plugin) ?? createOpenCalls({ clock });
+    openCalls.set(plugin, known);
+    return known;
+  };
   const disputed = new Map<string, string>();
 
   const nameOf = (connection: PluginConnection): string | undefined => connection.status().facts?.name;
@@ -133,7 +147,9 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
       clock,
       signal,
       onCall,
+      admit: admission && ((plugin, incarnation) => admission.admit({ plugin, socketPath, incarnation, added })),
       healthIntervalMs,
+      openCallsOf,
     });
     instances.set(socketPath, { connection, added, absentSince: undefined });
     connection.onChange(() => tell(connection));

@@ -38,7 +38,8 @@ export async function readPluginFacts(role: PluginRole, ask: Ask): Promise<Facts
   if (info.outcome !== "done") return { failure: info.failure };
   const capabilities = await readCapabilities(role, ask);
   if ("failure" in capabilities) return capabilities;
-  const nodeInfo = role === "controller" ? undefined : await readNodeInfo(ask);
+  // Asked beside the controller too: an instance that is a node as well may reach no more than its own place.
+  const nodeInfo = await readNodeInfo(ask);
   if (nodeInfo !== undefined && "failure" in nodeInfo) return nodeInfo;
 
   const { name, vendorVersion: version, manifest } = info.value;

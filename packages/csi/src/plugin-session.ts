@@ -7,6 +7,7 @@
  * S3 A plugin that comes back as somebody else (name or node id) gets no call: our volumes' secrets were meant for the other.
  * S4 A call that ran into its deadline, and a short probe that did too: the connection hangs, and is given up.
  * S5 A plugin that answered any call while its probe was waiting lives: one that is busy is not one that hangs.
+ * S6 A plugin whose name is bound to another socket gets no call either, until a person says that it is its own.
  */
 import { createBackoff } from "@holdfast/shared/async/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
@@ -17,13 +18,14 @@ import type { PluginFacts, PluginRole } from "./capabilities.ts";
 import type { CsiExchange } from "./csi-exchange.ts";
 import { emptyRequest } from "./messages.ts";
 import type { CallFailure } from "./outcome.ts";
+import type { Impostor } from "./plugin-admission.ts";
 import type { PluginChannel } from "./plugin-channel.ts";
 import { type Ask, readPluginFacts, rereadCapabilities } from "./plugin-facts.ts";
 
 export type SessionReport =
   | { readonly phase: "initialising"; readonly reason: string }
   | { readonly phase: "unhealthy"; readonly reason: string }
-  | { readonly phase: "quarantined"; readonly reason: string }
+  | { readonly phase: "quarantined"; readonly reason: string; readonly impostorOf?: string }
   | { readonly phase: "ready"; readonly facts: PluginFacts };
 
 /** Who the plugin has to be, as far as anybody knows. */
@@ -42,6 +44,8 @@ export interface PluginSessionOptions {
   readonly signal: AbortSignal;
   readonly healthIntervalMs: number;
   readonly report: (report: SessionReport) => void;
+  /** S6; every name is everybody's when absent. */
+  readonly admit?: ((plugin: string) => Promise<Impostor | undefined>) | undefined;
 }
 
 export interface SessionEnd {
@@ -64,7 +68,7 @@ const shortProbeMs = 1_000;
 type Health = "ready" | "starting" | "silent" | CallFailure;
 
 export function startPluginSession(options: PluginSessionOptions): PluginSession {
-  const { channel, exchange, role, pin, clock, random, healthIntervalMs, report } = options;
+  const { channel, exchange, role, pin, clock, random, healthIntervalMs, report, admit } = options;
   const life = linkSignals(options.signal, channel.lost);
   const wake = createNotifier();
   let suspected = false;
@@ -114,6 +118,15 @@ export function startPluginSession(options: PluginSessionOptions): PluginSession
     }
   };
 
+  /** S6. A text: why it cannot be told just now. */
+  const admitted = async (name: string): Promise<Impostor | string | undefined> => {
+    try {
+      return await admit?.(name);
+    } catch (error) {
+      return `whether the name ${name} is its own cannot be told or kept: ${error instanceof Error ? error.message : String(error)}`;
+    }
+  };
+
   const run = async (): Promise<SessionEnd> => {
     const starting = createBackoff({ initialMs: 50, maxMs: 1_000, random });
     const ailing = createBackoff({ initialMs: 500, maxMs: 10_000, random });
@@ -145,6 +158,18 @@ export function startPluginSession(options: PluginSessionOptions): PluginSession
         if (stranger !== undefined) {
           report({ phase: "quarantined", reason: stranger }); // S3
           await never(life.signal);
+        }
+        const impostor = known === undefined ? await admitted(reading.facts.name) : undefined;
+        life.signal.throwIfAborted();
+        if (typeof impostor === "string") {
+          report({ phase: "unhealthy", reason: impostor });
+          await pause(ailing.next());
+          continue;
+        }
+        if (impostor !== undefined) {
+          report({ phase: "quarantined", reason: impostor.reason, impostorOf: reading.facts.name }); // S6
+          await impostor.changed(life.signal);
+          continue;
         }
         known = reading.facts;
         complete = reading.complete;

@@ -13,7 +13,7 @@ export type PluginPhase =
   | "initialising"
   | "ready"
   | "unhealthy"
-  /** It came back as somebody else. */
+  /** It came back as somebody else, or announces a name that is bound to another socket. */
   | "quarantined"
   | "closed";
 
@@ -24,6 +24,8 @@ export interface PluginStatus {
   readonly reason?: string;
   /** Of the connection that stands; present when ready, and while it is only ailing. */
   readonly facts?: PluginFacts;
+  /** The name that it announces and that is not its own; only when quarantined for that. */
+  readonly impostorOf?: string;
 }
 
 export interface PluginStatusBoard {

@@ -4,11 +4,12 @@
  * that the other side was changed.
  *
  * R1 Only certain refusals are remembered, and only of calls that carried a secret. R2 What is remembered names a version and no value.
- * R3 Memory is bounded; what is forgotten is tried once more.
+ * R3 Memory is bounded; what is forgotten is tried once more. R4 What is remembered is no answer to this call: it was not sent, and says
+ * nothing of an earlier one that may be open.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { CsiCaller } from "./csi-caller.ts";
-import type { CallOutcome, Code } from "./outcome.ts";
+import type { CallFailure, CallOutcome, Code } from "./outcome.ts";
 
 export interface RefusedCredentials {
   /** The instance as calls with this secret may use it; without a version there is none, and it may do as it likes. */
@@ -17,7 +18,7 @@ export interface RefusedCredentials {
 
 interface Refusal {
   readonly at: number;
-  readonly outcome: CallOutcome<never>;
+  readonly failure: CallFailure;
 }
 
 const codes: ReadonlySet<Code> = new Set(["UNAUTHENTICATED", "PERMISSION_DENIED"]);
@@ -29,13 +30,15 @@ export const createRefusedCredentials = (clock: Pick<Clock, "now">): RefusedCred
 
   const known = (key: string): CallOutcome<never> | undefined => {
     const refusal = refusals.get(key);
-    return refusal !== undefined && clock.now() - refusal.at < patienceMs ? refusal.outcome : undefined;
+    if (refusal === undefined || clock.now() - refusal.at >= patienceMs) return undefined;
+    const { answered: _notNow, ...failure } = refusal.failure;
+    return { outcome: "refused", failure: { ...failure, sent: false } }; // R4
   };
 
   const learn = (key: string, outcome: CallOutcome<unknown>): void => {
     refusals.delete(key);
     if (outcome.outcome !== "refused" || !codes.has(outcome.failure.code)) return; // R1
-    refusals.set(key, { at: clock.now(), outcome });
+    refusals.set(key, { at: clock.now(), failure: outcome.failure });
     const oldest = refusals.size > remembered ? refusals.keys().next().value : undefined;
     if (oldest !== undefined) refusals.delete(oldest); // R3
   };

@@ -33,7 +33,16 @@ describe("a socket path", () => {
     await listen();
     const first = await state();
     await chmod(home.socketPath, 0o600);
-    expect(first).toEqual({ kind: "present", incarnation: expect.any(String) });
+    expect(first).toEqual({
+      kind: "present",
+      incarnation: expect.any(String),
+      owner: {
+        uid: process.getuid?.(),
+        gid: process.getgid?.(),
+        directoryUid: process.getuid?.(),
+        directoryGid: process.getgid?.(),
+      },
+    });
     expect(sameSocket(first, await state())).toBe(true);
   });
 

@@ -12,7 +12,14 @@ export type SocketState =
   /** Something is there that must not be dialled. */
   | { readonly kind: "unfit"; readonly reason: string }
   /** `incarnation` changes when the file was replaced, also under the same path. */
-  | { readonly kind: "present"; readonly incarnation: string };
+  | { readonly kind: "present"; readonly incarnation: string; readonly owner: SocketOwner };
+
+export interface SocketOwner {
+  readonly uid: number;
+  readonly gid: number;
+  readonly directoryUid: number;
+  readonly directoryGid: number;
+}
 
 export async function readSocketState(socketPath: string, ownUid: number): Promise<SocketState> {
   const size = Buffer.byteLength(socketPath);
@@ -25,12 +32,13 @@ export async function readSocketState(socketPath: string, ownUid: number): Promi
     if (!found.isSocket()) return unfit("is no socket");
     if (found.uid !== 0n && found.uid !== BigInt(ownUid))
       return unfit(`belongs to user ${found.uid}: it must belong to root or to user ${ownUid}`);
-    const { mode } = await stat(path.dirname(socketPath));
+    const { mode, uid: directoryUid, gid: directoryGid } = await stat(path.dirname(socketPath));
     // Where anybody may rename, anybody may put their own socket in its place; a sticky directory forbids just that.
     if ((mode & 0o1002) === 0o002)
       return unfit("lies in a directory that everybody may write to: take that right away");
     // Inode numbers are used again at once; the moment of birth tells the two files apart.
-    return { kind: "present", incarnation: `${found.dev}:${found.ino}:${found.birthtimeNs}` };
+    const owner = { uid: Number(found.uid), gid: Number(found.gid), directoryUid, directoryGid };
+    return { kind: "present", incarnation: `${found.dev}:${found.ino}:${found.birthtimeNs}`, owner };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENOTDIR") return { kind: "absent" };

@@ -7,11 +7,13 @@ import type { Code } from "./outcome.ts";
 
 export interface WireOptions {
   readonly signal: AbortSignal;
-  /** Told to the plugin, and kept here too. For a stream: between two messages. */
-  readonly deadlineMs: number;
+  /** Told to the plugin, and kept here too; undefined: the call takes as long as it takes. For a stream: between two messages. */
+  readonly deadlineMs: number | undefined;
   /** For a stream: how long all of it may take. Told to the plugin. */
   readonly totalMs?: number | undefined;
   readonly metadata: Readonly<Record<string, string>>;
+  /** Aborted when the last caller has gone and the call goes on: from then on it takes no place of the calls at once. */
+  readonly left?: AbortSignal | undefined;
 }
 
 export interface WireFailure {
@@ -20,6 +22,8 @@ export interface WireFailure {
   readonly message: string;
   /** False: the plugin cannot have seen the call. */
   readonly sent: boolean;
+  /** The plugin itself sent this status. Otherwise nobody knows whether the call goes on there. */
+  readonly answered?: boolean;
 }
 
 export type WireReply = { readonly bytes: Uint8Array } | { readonly failure: WireFailure };

@@ -131,7 +131,15 @@ export async function runUntilSignal(
     else proc.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
   };
 
-  const listeners = { SIGTERM: onSignal, SIGINT: onSignal, uncaughtException: onFault, unhandledRejection: onFault };
+  const listeners = {
+    SIGTERM: onSignal,
+    SIGINT: onSignal,
+    // Without a listener of its own Node opens the inspector on it: all of a service's memory, and its rights, for a local port.
+    // `--disable-sigusr1` covers the moment before this line.
+    SIGUSR1: () => undefined,
+    uncaughtException: onFault,
+    unhandledRejection: onFault,
+  };
   for (const [event, listener] of Object.entries(listeners)) proc.on(event, listener);
   let code: number = exitCodes.ok;
   try {

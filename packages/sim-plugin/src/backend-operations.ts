@@ -10,6 +10,8 @@ export const backendOperations = [
   "abandon",
   "record",
   "violations",
+  "inFlight",
+  "senderEnded",
   "state",
   "snapshot",
   "clear",

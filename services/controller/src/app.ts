@@ -17,29 +17,26 @@ import { createCommands } from "./commands/commands.ts";
 import { listExternalVolumesQuery } from "./commands/list-external-volumes.ts";
 import type { ControllerConfig } from "./config.ts";
 import { createCallMetrics, measureParts } from "./controller-metrics.ts";
+import type { CallTarget } from "./domain/instance-reach.ts";
 import type { FailpointName } from "./failpoints.ts";
 import { wireFeed } from "./feed-wiring.ts";
 import { wireFigures } from "./figures-wiring.ts";
-import { createStoreGate } from "./gate/store-gate.ts";
+import { wireGate } from "./gate-wiring.ts";
 import { wireNodes } from "./node-wiring.ts";
 import { createAgentGateway } from "./nodes/agent-gateway.ts";
-import { createNodeRegistry } from "./nodes/node-registry.ts";
-import { createNodeStore } from "./nodes/node-store.ts";
 import { wirePlacement } from "./placement-wiring.ts";
 import { wirePlugins } from "./plugin-wiring.ts";
 import type { Ids } from "./ports.ts";
 import { createReconciler } from "./reconcile/reconciler.ts";
-import { wireVolumeRecords } from "./record-wiring.ts";
+import { wireRecords } from "./record-wiring.ts";
 import { runChangeFeed } from "./records/change-feed.ts";
 import { createChanges } from "./records/changes.ts";
-import { createPluginRecords } from "./records/plugin-records.ts";
-import { createCutRecords } from "./records/snapshot-records.ts";
 import { createStanding } from "./records/standing.ts";
 import { wireRepair } from "./repair-wiring.ts";
 import { createSecretParts } from "./secrets-wiring.ts";
 import { wireServers } from "./server-wiring.ts";
 import { wireSnapshots } from "./snapshot-wiring.ts";
-import { measureStanding } from "./standing-metrics.ts";
+import { measureDamage, measureStanding } from "./standing-metrics.ts";
 import { openStateDir } from "./state-dir.ts";
 import { openStore } from "./store/open-store.ts";
 
@@ -126,33 +123,24 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const { onCall } = createCallMetrics(metrics, { insecure, volatileStore: config.allowVolatileStore });
     const changes = createChanges();
     let wakeVolume = (_key: string): void => undefined;
-    const cuts = createCutRecords({ store, clock, ids, issuer, changes, signal: work.signal });
-    const nodeStore = createNodeStore({ store, ids });
-    const registry = createNodeRegistry({
-      nodes: nodeStore,
-      clock,
-      log,
-      heartbeatMs: config.heartbeatInterval,
-      signal: work.signal,
-    });
-    await registry.load();
-    const pluginRecords = createPluginRecords({ store, clock, ids, signal: work.signal });
-    await pluginRecords.load();
-    const { records, learnedLimits } = await wireVolumeRecords({
+    let route = (_target: CallTarget): string | undefined => undefined;
+    let learnOfCut = async (_key: string): Promise<void> => undefined;
+    const { damages, cuts, nodeStore, registry, pluginRecords, learnedLimits, records } = await wireRecords({
       store,
       clock,
       ids,
       issuer,
       changes,
+      route: (target) => route(target),
       log,
-      nodes: registry,
-      profiles: pluginRecords,
+      heartbeatMs: config.heartbeatInterval,
       signal: work.signal,
     });
     const { secrets, ...kept } = createSecretParts({
       config,
       env: overrides.env ?? {},
       store,
+      damages,
       clusterUid: nodeStore.clusterUid,
       clock,
       ids,
@@ -166,9 +154,10 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const pluginParts = await wirePlugins({
       lifecycle,
       controllerId: id,
-      issuer,
+      lives: own,
       store,
-      dir: config.pluginDir,
+      config,
+      metrics,
       nodes: registry,
       profiles: pluginRecords,
       gate: () => gate,
@@ -181,30 +170,20 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       signal: work.signal,
       ownerOf: async (storage) => (await records.owner(storage))?.volume,
     });
-    const { plugins } = pluginParts;
-    const gate = createStoreGate({
-      store,
-      nodes: registry,
-      agents,
-      volumes: {
-        read: async (refs) => (await records.getMany(refs)).map((found) => found?.volume),
-        none: async () => (await records.list("volume-all", "all", { limit: 1 })).volumes.length === 0,
-      },
-      lineage,
-      clock,
-      log,
-    });
+    const { plugins, drivers } = pluginParts;
+    route = (target) => (drivers.drives(target.plugin) ? plugins.instance(target) : undefined);
+    const gate = wireGate({ store, nodes: registry, agents, records, lineage, clock, log });
     inBackground("the gate of the store", gate.run(work.signal));
     await Promise.all([gate.firstLook(startPatienceMs, signal), pluginParts.settled(signal)]);
     const command = { records, cuts, nodes: registry, plugins, gate, secrets: kept.commands, feed: store, clock, ids };
     const commands = createCommands(command);
-    const acting = { records, plugins, agents, nodes: registry, clock, ids, log, signal: work.signal };
+    const basics = { records, plugins, agents, nodes: registry, clock, ids, log, signal: work.signal };
+    const acting = { ...basics, drivers, lives: own };
     const reconciler = createReconciler({
       ...acting,
       learned: learnedLimits,
       gate,
       guard: pluginParts.governor,
-      drivers: pluginParts.drivers,
       tracing,
       failpoint,
     });
@@ -218,18 +197,24 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       secrets: kept,
       changes,
       inBackground,
+      controllerId: id,
+      otherAtWork: () => pluginParts.drivers.note("other"),
       learned,
+      learnOfCut: (key) => learnOfCut(key),
     });
     const callsOf = pluginParts.callsOf(reconciler.callsWaiting);
     const { commits } = records;
     measureParts(metrics, { nodes: registry, gate, commits, working, plugins: plugins.names, callsOf });
 
     const standing = createStanding({ records, clock });
+    measureDamage(metrics, damages);
     measureStanding(metrics, { standing, slotsWaiting: records.slots.waiting, now: clock.now });
 
     const repair = wireRepair({
       ...command,
+      nodes: registry,
       store,
+      damages,
       gate,
       agents,
       listings: plugins.listings,
@@ -240,12 +225,12 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       signal: work.signal,
     });
     const servers = wireServers({ config, gate, lifecycle, log, metrics });
-    const listExternalVolumes = listExternalVolumesQuery({ records, plugins, listings: plugins.listings });
     const { stats, lookAtVolumes } = wireFigures({ ...acting, config, random, metrics });
     const api = {
       commands,
       recent: records.recent,
-      listExternalVolumes,
+      granted: kept.commands.granted,
+      listExternalVolumes: listExternalVolumesQuery({ records, plugins, listings: plugins.listings }),
       wakeups: changes,
       feed: store,
       clock,
@@ -260,6 +245,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       pluginRecords,
       callsOf,
       catalogue: pluginParts.catalogue,
+      admission: pluginParts.admission,
       store,
       places: placement.places,
       command,
@@ -269,6 +255,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       signal: work.signal,
     });
     const snapshots = wireSnapshots({ ...command, ...api, ...acting, metrics, slots: reconciler.slots, failpoint });
+    learnOfCut = snapshots.reconciler.learnOf;
     const services = addControllerServices(servers.server, {
       snapshots: snapshots.service,
       ...nodeParts,
@@ -281,7 +268,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     });
 
     await lifecycle.start("reconciler", async () => {
-      inBackground("settling who calls which plugin", pluginParts.drivers.run());
+      inBackground("settling who calls which plugin", drivers.run());
       inBackground("looking after stored secrets", kept.upkeep.run(work.signal));
       for (const [what, task] of nodeParts.background()) inBackground(what, task);
       inBackground("following the store", runChangeFeed({ ...feed, store, clock, log, signal: work.signal }));

@@ -47,6 +47,39 @@ describe("settings", () => {
     expect(error.message).not.toContain("canary-pw");
   });
 
+  test("grant secrets to the namespaces that they name, and to default where they name none", () => {
+    const { secretFiles, secretEnv, secretVault } = loadConfig(configSchema, {
+      HOLDFAST_SECRET_FILES: "run=/run/secrets/, all=/srv/all@*",
+      HOLDFAST_SECRET_ENV: "ARRAY_@team-a+team-b",
+      HOLDFAST_SECRET_VAULT: "kv/storage",
+    });
+    expect(secretFiles).toEqual([
+      { name: "run", dir: "/run/secrets", namespaces: ["default"] },
+      { name: "all", dir: "/srv/all", namespaces: [] },
+    ]);
+    expect(secretEnv).toEqual([{ prefix: "ARRAY_", namespaces: ["team-a", "team-b"] }]);
+    expect(secretVault).toEqual([{ path: "kv/storage", namespaces: ["default"] }]);
+  });
+
+  test.each([
+    ["HOLDFAST_SECRET_FILES", "run"],
+    ["HOLDFAST_SECRET_FILES", "run=relative"],
+    ["HOLDFAST_SECRET_FILES", "run=/"],
+    ["HOLDFAST_SECRET_FILES", "run=/a/../etc"],
+    ["HOLDFAST_SECRET_FILES", "run=/a@"],
+    ["HOLDFAST_SECRET_FILES", "run=/a@Team"],
+    ["HOLDFAST_SECRET_FILES", "run=/a@*+b"],
+    ["HOLDFAST_SECRET_ENV", "HOLDFAST_"],
+    ["HOLDFAST_SECRET_ENV", "HOLDFAST_STORE_"],
+    ["HOLDFAST_SECRET_ENV", "P"],
+    ["HOLDFAST_SECRET_ENV", "_"],
+    ["HOLDFAST_SECRET_ENV", "NODE_OPTIONS_"],
+    ["HOLDFAST_SECRET_VAULT", "kv/../sys"],
+    ["HOLDFAST_SECRET_VAULT", "/kv"],
+  ])("%s=%s grants too much, or nothing that there is", (name, value) => {
+    expect(() => loadConfig(configSchema, { [name]: value })).toThrow(`${name} = `);
+  });
+
   test.each(["redis://127.0.0.1:6379", "rediss://user:pw@host:6380", "sqlite:///var/lib/x.db"])(
     "%s is a store",
     (store) => {

@@ -14,6 +14,7 @@ import {
   tcpAddressSetting,
 } from "@holdfast/shared/config/setting";
 import { failpointNames } from "./failpoints.ts";
+import { secretScopeSettings } from "./secrets/scope-settings.ts";
 
 const failpoints = failpointSetting(failpointNames, "For tests: where to kill the controller.");
 
@@ -84,6 +85,7 @@ export const configSchema = defineConfig({
       doc: "File of the keys that stored secrets are encrypted with: one '<id> <32 bytes in base64>' a line, the newest first.",
     }),
   ),
+  ...secretScopeSettings,
   vaultAddress: optional(
     stringSetting({
       env: "HOLDFAST_VAULT_ADDRESS",
@@ -154,6 +156,20 @@ export const configSchema = defineConfig({
     min: 1,
     max: 100_000,
     default: 1_024,
+  }),
+  maxStreamsPerConnection: intSetting({
+    env: "HOLDFAST_MAX_STREAMS_PER_CONNECTION",
+    doc: "Calls at once on one connection, waiting ones and watches included; a client holds back those above, or opens another connection.",
+    min: 1,
+    max: 4_096,
+    default: 100,
+  }),
+  maxConnections: intSetting({
+    env: "HOLDFAST_MAX_CONNECTIONS",
+    doc: "Open connections of schedulers, agents and operators; those above are closed as they come.",
+    min: 1,
+    max: 100_000,
+    default: 4_096,
   }),
   ...serviceSettings,
   stopGrace: durationSetting({

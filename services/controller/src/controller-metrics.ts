@@ -2,7 +2,8 @@
 import { createCallMetric } from "@holdfast/csi/call-metrics";
 import type { CallReport } from "@holdfast/csi/csi-exchange";
 import type { Metrics } from "@holdfast/shared/metrics";
-import type { Nodes, PluginLoad, StoreGate } from "./ports.ts";
+import type { PluginLoad } from "./domain/plugin-load.ts";
+import type { Nodes, StoreGate } from "./ports.ts";
 
 export interface MeasuredParts {
   readonly nodes: Pick<Nodes, "list">;

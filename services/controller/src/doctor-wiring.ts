@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { systemClock } from "@holdfast/shared/async/clock";
+import type { Environment } from "@holdfast/shared/config/config";
 import { examineSockets } from "@holdfast/shared/doctor/examine-sockets";
 import { examineStateDir } from "@holdfast/shared/doctor/examine-state-dir";
 import { type Finding, fault, fine, warning } from "@holdfast/shared/doctor/finding";
@@ -11,6 +12,7 @@ import { createLogger } from "@holdfast/shared/log/logger";
 import type { ControllerConfig } from "./config.ts";
 import { examineRedis } from "./doctor/examine-redis.ts";
 import { createKeyFile } from "./secrets/key-file.ts";
+import { forbiddenPlaces, unfitRoots } from "./secrets/root-check.ts";
 import { createStateFile } from "./store/state-file.ts";
 
 const examineStore = async (config: ControllerConfig): Promise<readonly Finding[]> => {
@@ -75,10 +77,30 @@ const examineListening = ({ listen, insecure }: ControllerConfig): readonly Find
       ];
 };
 
-export const doctorFindings = async (config: ControllerConfig): Promise<readonly Finding[]> => [
+const examineRoots = (config: ControllerConfig, env: Environment): readonly Finding[] => {
+  const unfit = unfitRoots({ files: config.secretFiles }, forbiddenPlaces({ ...config, env }));
+  return [
+    ...unfit.map(({ description }) =>
+      fault("secret-root", "HOLDFAST_SECRET_FILES", description, "name a directory that holds nothing but secrets"),
+    ),
+    ...config.secretFiles.map(({ name, dir }) =>
+      existsSync(dir)
+        ? fine("secret-root", dir, `is root ${name} of references file:${name}/…`)
+        : warning(
+            "secret-root",
+            dir,
+            `is not there, so that no reference file:${name}/… can be read`,
+            `make it with: mkdir -m 0700 ${dir}`,
+          ),
+    ),
+  ];
+};
+
+export const doctorFindings = async (config: ControllerConfig, env: Environment): Promise<readonly Finding[]> => [
   ...examineListening(config),
   ...(await examineStateDir(config.stateDir, "HOLDFAST_STATE_DIR")),
   ...(await examineStore(config)),
   ...(await examineSockets(config.pluginDir, "HOLDFAST_PLUGIN_DIR")),
   ...(await examineKeys(config)),
+  ...examineRoots(config, env),
 ];

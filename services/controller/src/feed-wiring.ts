@@ -1,5 +1,5 @@
 /** Part of the composition root: who learns of what other controllers write. */
-import type { NodeRegistry } from "./nodes/node-registry.ts";
+import type { NodeRegistry } from "./nodes/node-registry-model.ts";
 import type { ChangeFeedDeps } from "./records/change-feed.ts";
 import { type Changes, nodeChangeKey } from "./records/changes.ts";
 import type { LearnedLimits } from "./records/learned-limits.ts";
@@ -13,22 +13,29 @@ export interface FeedParts {
   readonly secrets: { readonly changed: ChangeFeedDeps["secretChanged"]; readonly forgetAll: () => void };
   readonly learnedLimits: LearnedLimits;
   readonly changes: Changes;
-  /** Another controller committed something of the volume. */
+  /** Of this controller, the same in all of its lives. */
+  readonly controllerId: string;
+  /** Something of the volume was committed elsewhere: by another controller, or by a former life of this one. */
   readonly learned: (key: string) => void;
+  /** The same of a snapshot or a group of them. */
+  readonly learnOfCut: ChangeFeedDeps["learnOfCut"];
+  /** Another controller is at work. A former life of this one is not. */
+  readonly otherAtWork: () => void;
   readonly inBackground: (what: string, task: Promise<unknown>) => void;
 }
 
-const nodesAmong = (keys: readonly string[]): readonly string[] =>
-  keys.filter((key) => key.startsWith(nodeChangeKey(""))).map((key) => key.slice(nodeChangeKey("").length));
+const nodeOf = (key: string): string | undefined =>
+  key.startsWith(nodeChangeKey("")) ? key.slice(nodeChangeKey("").length) : undefined;
 
 export const wireFeed = (
   deps: FeedParts,
-): Pick<ChangeFeedDeps, "records" | "learnOfPlugin" | "learnOfLimit" | "secretChanged" | "changes"> => {
+): Pick<ChangeFeedDeps, "records" | "learnOfPlugin" | "learnOfLimit" | "learnOfCut" | "secretChanged" | "changes"> => {
   const { records, registry, pluginRecords, learnedLimits, secrets, changes, inBackground } = deps;
   return {
     records: {
-      async learnOf(key, rev, node) {
+      async learnOf(key, rev, node, by) {
         await records.learnOf(key, rev, node);
+        if (by !== deps.controllerId) deps.otherAtWork();
         deps.learned(key);
       },
       forgetAll() {
@@ -42,11 +49,17 @@ export const wireFeed = (
     learnOfPlugin: pluginRecords.learnOf,
     secretChanged: secrets.changed,
     learnOfLimit: learnedLimits.learnOf,
+    learnOfCut: deps.learnOfCut,
     changes: {
       ...changes,
       publish(...keys) {
-        changes.publish(...keys);
-        for (const name of nodesAmong(keys)) inBackground("learning of a node", registry.learnOf(name));
+        for (const key of keys) {
+          const node = nodeOf(key);
+          const told = (): void => changes.publish(key);
+          // A woken waiter looks at what is known of the node here: the reading comes first.
+          if (node === undefined) told();
+          else inBackground("learning of a node", registry.learnOf(node).finally(told));
+        }
       },
     },
   };

@@ -11,6 +11,8 @@ import { createApp } from "./app.ts";
 import { isOfflineCommand, offlineCommands, runOffline } from "./backup/offline.ts";
 import { configSchema } from "./config.ts";
 import { doctorFindings } from "./doctor-wiring.ts";
+import { judgeRecord } from "./records/record-readers.ts";
+import { refuseUnfitRoots } from "./secrets-wiring.ts";
 
 /** What is wrong with the world as a setting describes it: whoever starts the service has to act, and no restart will help. */
 const settingBehind: Readonly<Record<string, string>> = {
@@ -18,6 +20,7 @@ const settingBehind: Readonly<Record<string, string>> = {
   STORE_SCHEMA_NEWER: "HOLDFAST_STORE",
   INSECURE_ADDRESS: "HOLDFAST_LISTEN",
   STATE_DIR_IN_USE: "HOLDFAST_STATE_DIR",
+  RECORD_DAMAGED: "HOLDFAST_STORE",
 };
 
 const asConfigError = (error: unknown): unknown => {
@@ -30,7 +33,7 @@ const asConfigError = (error: unknown): unknown => {
 const [word, file] = process.argv.slice(2);
 
 if (word === "check") {
-  const examine = () => doctorFindings(loadConfig(configSchema, process.env));
+  const examine = () => doctorFindings(loadConfig(configSchema, process.env), process.env);
   process.exit(
     await printFindings(
       async () => await examine(),
@@ -48,6 +51,7 @@ if (word === "check") {
       log: createLogger({ level: "error", destination: process.stderr, fields: { service: "controller" } }),
       say: (line) => process.stdout.write(`${line}\n`),
       signal: interrupt.signal,
+      judge: judgeRecord,
     });
     process.exit(0);
   } catch (error) {
@@ -63,6 +67,7 @@ if (word === "check") {
 } else {
   await runUntilSignal(async (_signal, run) => {
     const config = loadConfig(configSchema, process.env);
+    refuseUnfitRoots(config, process.env);
     const app = createApp(config, {
       env: process.env,
       kill: () => process.kill(process.pid, "SIGKILL"),

@@ -1,4 +1,5 @@
 /** A part of the composition root: what concerns nodes and the plugins on them. */
+import type { PluginAdmission } from "@holdfast/csi/plugin-admission";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { ApiDeps } from "./api/api-deps.ts";
 import type { ControllerServices } from "./api/controller-services.ts";
@@ -16,7 +17,7 @@ import type { ControllerConfig } from "./config.ts";
 import type { IndexEntry } from "./domain/store-types.ts";
 import { createAcknowledgements } from "./nodes/acknowledgements.ts";
 import { checkCaller, createControllerLinkService } from "./nodes/controller-link-service.ts";
-import type { NodeRegistry } from "./nodes/node-registry.ts";
+import type { NodeRegistry } from "./nodes/node-registry-model.ts";
 import type { NodeStore } from "./nodes/node-store.ts";
 import type { PluginCatalogue, Store } from "./ports.ts";
 import { createDrainKeeper } from "./reconcile/drain-keeper.ts";
@@ -32,6 +33,7 @@ export interface NodeWiring {
   readonly pluginRecords: PluginRecords;
   readonly callsOf: (plugin: string) => PluginCallsView;
   readonly catalogue: PluginCatalogue;
+  readonly admission: PluginAdmission;
   readonly store: Pick<Store, "count">;
   readonly places: NodePlaces;
   readonly command: CommandDeps;
@@ -92,10 +94,20 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
       log: nodeLog,
     }),
     plugins: createPluginService({
-      commands: createPluginCommands({ records: pluginRecords, catalogue, count }),
+      commands: createPluginCommands({
+        records: pluginRecords,
+        catalogue,
+        count,
+        ambiguous: (plugin) => {
+          const { ambiguous, reason } = command.plugins.facts(plugin);
+          return ambiguous === true ? reason : "";
+        },
+      }),
       callsOf: deps.callsOf,
+      admission: deps.admission,
+      log,
       tracing: api.tracing,
-      log: pluginLog,
+      changes: pluginLog,
       rest: (until) => api.clock.sleep(restMs, until),
     }),
     link: {
@@ -103,7 +115,7 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
         registry,
         acknowledgements: createAcknowledgements({
           records,
-          nodeEpochOf: (node) => registry.get(node)?.record.nodeEpoch,
+          nodeOf: (node) => registry.get(node)?.record,
           log,
         }),
         log,

@@ -1,11 +1,17 @@
 /** A part of the composition root: how controller plugins are reached and driven. */
+import path from "node:path";
 import type { CallReport } from "@holdfast/csi/csi-exchange";
+import { createPluginAdmission, type PluginAdmission } from "@holdfast/csi/plugin-admission";
+import { openPluginBindings } from "@holdfast/csi/plugin-bindings";
 import { createPluginDirectory, type PluginDirectory } from "@holdfast/csi/plugin-directory";
+import { createPluginMetrics } from "@holdfast/csi/plugin-metrics";
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Lifecycle } from "@holdfast/shared/lifecycle";
 import type { Logger } from "@holdfast/shared/log/logger";
+import type { Metrics } from "@holdfast/shared/metrics";
 import type { Tracing } from "@holdfast/shared/tracing";
 import type { PluginCallsView } from "./api/convert-plugin-calls.ts";
+import type { ControllerConfig } from "./config.ts";
 import { readCode } from "./domain/plugin-profile.ts";
 import { createPluginCatalogue } from "./nodes/plugin-catalogue.ts";
 import { controllerInstances } from "./plugins/controller-instances.ts";
@@ -15,6 +21,7 @@ import { createPluginInstances } from "./plugins/plugin-instances.ts";
 import { pluginsSettled } from "./plugins/plugins-settled.ts";
 import { createRelayLines } from "./plugins/relay-transport.ts";
 import type { Ids, Nodes, PluginCatalogue, PluginProfiles, Store, StoreGate } from "./ports.ts";
+import type { CallRights } from "./reconcile/call-turn.ts";
 import { createPluginDrivers, type PluginDrivers } from "./reconcile/plugin-drivers.ts";
 import { createPluginGovernor, type PluginGovernor } from "./reconcile/plugin-governor.ts";
 
@@ -28,17 +35,18 @@ export interface PluginParts {
   /** `waiting`: calls that wait for their turn, which the reconciler knows. */
   callsOf(waiting: (plugin: string) => number): (plugin: string) => PluginCallsView;
   readonly catalogue: PluginCatalogue;
+  readonly admission: PluginAdmission;
 }
 
 export interface PluginPartsDeps
   extends Omit<ControllerPluginsOptions, "instances" | "announcedByNodes" | "remembered" | "guide" | "log"> {
   readonly lifecycle: Pick<Lifecycle, "start">;
   readonly controllerId: string;
-  /** This controller, in this life. */
-  readonly issuer: string;
+  /** This controller, in this life, and which of its own lives are proved to be over. */
+  readonly lives: Pick<CallRights, "issuer" | "isFormerLife">;
   readonly store: Pick<Store, "get" | "commit">;
-  /** Where controller plugins show their sockets. */
-  readonly dir: string;
+  readonly config: Pick<ControllerConfig, "pluginDir" | "stateDir">;
+  readonly metrics: Metrics;
   readonly nodes: Nodes;
   readonly profiles: PluginProfiles;
   /** Asked when a call is made: the gate is made after the plugins. */
@@ -52,8 +60,16 @@ export interface PluginPartsDeps
 }
 
 export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> => {
-  const { lifecycle, controllerId, dir, nodes, profiles, gate, clock, ids, log, tracing, onCall, signal } = deps;
-  const directory = createPluginDirectory({ dir, role: "controller", log, tracing, clock, signal, onCall });
+  const { lifecycle, controllerId, config, nodes, profiles, gate, clock, ids, log, tracing, onCall, signal } = deps;
+  const admission = createPluginAdmission({
+    bindings: openPluginBindings(path.join(config.stateDir, "plugin-bindings.json")),
+    acceptWith: (plugin, socketPath) =>
+      `holdfast plugin accept ${plugin} ${socketPath} --reason <why>, asked of controller ${controllerId}`,
+    log,
+  });
+  const watched = { dir: config.pluginDir, role: "controller", admission } as const;
+  const directory = createPluginDirectory({ ...watched, log, tracing, clock, signal, onCall });
+  createPluginMetrics(deps.metrics, directory);
   await lifecycle.start("plugins", () => () => directory.close());
   const identity = { role: "controller", name: controllerId } as const;
   const lines = createRelayLines({ identity, log, clock, gen: () => gate().state().gen });
@@ -71,6 +87,7 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
     guide: governor,
     reading: (plugin, method, code) => readCode(profiles.of(plugin), method, code),
     besideControllerOnly: (plugin) => profiles.of(plugin).controllerPlacement === "beside-controller",
+    reach: (plugin) => profiles.of(plugin).reach,
   });
   const catalogue = createPluginCatalogue({
     nodes,
@@ -94,7 +111,7 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
   /** Facts last as long as a connection: other ones are of another process. */
   const facts = new Map<string, unknown>();
   const look = (plugin: string): void => {
-    const now = instances.current(plugin)?.facts;
+    const now = instances.current({ plugin })?.facts;
     if (now === undefined || now === facts.get(plugin)) return;
     facts.set(plugin, now);
     governor.renewed(plugin);
@@ -107,8 +124,9 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
   const drivers = createPluginDrivers({
     store: deps.store,
     ids,
-    holder: deps.issuer,
-    reachable: () => instances.names().filter((plugin) => instances.current(plugin) !== undefined),
+    holder: deps.lives.issuer,
+    isFormerLife: deps.lives.isFormerLife,
+    reachable: () => instances.names().filter((plugin) => instances.current({ plugin }) !== undefined),
     clock,
     log,
     signal,
@@ -116,6 +134,7 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
   return {
     drivers,
     directory,
+    admission,
     settled: (until) => pluginsSettled(directory, clock, until),
     plugins,
     governor,
@@ -124,7 +143,7 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
       ...governor.load(plugin),
       waiting: waiting(plugin),
       held: governor.held(plugin) ?? "",
-      at: instances.current(plugin)?.at,
+      at: instances.current({ plugin })?.at,
     }),
   };
 };

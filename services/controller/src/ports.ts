@@ -1,11 +1,13 @@
+import type { AuditedAs } from "./domain/audit.ts";
 import type { BackendCapacity, CapacityQuery } from "./domain/backend-capacity.ts";
 import type { Claim } from "./domain/claim.ts";
 import type { ExpandedVolume } from "./domain/expand-answer.ts";
 import type { SizeRange } from "./domain/expansion.ts";
 import type { GrowAnswer } from "./domain/growth-change.ts";
+import type { CallTarget } from "./domain/instance-reach.ts";
 import type { ListedSnapshot, ListedVolume, ListingPage, ListingRequest, ListingSkills } from "./domain/listing.ts";
 import type { NodeRecord, Tri } from "./domain/node.ts";
-import type { Outcome } from "./domain/outcome.ts";
+import type { Failure, Outcome } from "./domain/outcome.ts";
 import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "./domain/permit.ts";
 import type { PluginProfile } from "./domain/plugin-profile.ts";
 import type { Capabilities } from "./domain/plugin-record.ts";
@@ -25,7 +27,7 @@ import type {
   StoredRecord,
   StoreIdentity,
 } from "./domain/store-types.ts";
-import type { Attachment, VolumeRecord } from "./domain/volume.ts";
+import type { Attachment, Segments, VolumeRecord } from "./domain/volume.ts";
 import type { CreatedVolume } from "./domain/volume-change.ts";
 import type { ValidatedVolume } from "./domain/volume-registration.ts";
 import type { BackendVolume, FiguresWanted, VolumeSample } from "./domain/volume-sample.ts";
@@ -67,10 +69,12 @@ export interface CallContext {
   readonly attempt: number;
   /** The claim's uid, for traces; a call of the volume itself has none. */
   readonly claim?: string;
-  /** Asked last, when all else is at hand: no = it is not sent any more. */
-  readonly wanted?: () => Promise<boolean>;
+  /** Asked last, when all else is at hand, with the instance that is about to be called: no = it is not sent any more. */
+  readonly wanted?: (instance: string) => Promise<boolean>;
   /** Told, of a publish that was done, the reference to the version of the secret that it was done with. */
   readonly usedSecret?: (pinned: string) => void;
+  /** The volume's one call may be under way: only what names no volume may be asked. */
+  readonly beside?: true;
 }
 
 /** A controller plugin as far as it is known; `unknown` waits and never means "no". */
@@ -97,6 +101,8 @@ export interface ControllerPluginFacts {
   readonly tellsCondition: Tri;
   /** It is there, and its calls are held back all the same: why, for people. */
   readonly callsHeld?: string;
+  /** It is there, and nothing says which volumes an instance reaches: none is called before a person has said so. */
+  readonly ambiguous?: boolean;
 }
 
 /** How a call ended, as far as it tells of the plugin and not of its subject. */
@@ -104,8 +110,6 @@ export interface CallEnd {
   /** A gRPC code's name. */
   readonly code: string;
   readonly sent: boolean;
-  /** Another instance can take the next call. */
-  readonly elsewhere: boolean;
 }
 
 /** What was learned of the calls of each plugin, and serves the next ones. It never decides what a call proved. */
@@ -121,26 +125,17 @@ export interface CallGuide {
   held(plugin: string): string | undefined;
 }
 
-/** How much is asked of a plugin. */
-export interface PluginLoad {
-  readonly breaker: "closed" | "open" | "half-open";
-  /** Calls that hold a slot. */
-  readonly running: number;
-  /** Calls at once now, and by the profile. */
-  readonly limit: number;
-  readonly most: number;
-}
-
-/** The volume's one call may be under way: only what names no volume may be asked. */
-export interface BesideOthers {
-  readonly beside?: true;
-}
-
 /** The controller half of the plugins, wherever they run. Secrets are resolved inside, per call, and never leave it. */
 export interface ControllerPlugins {
   facts(plugin: string): ControllerPluginFacts;
+  /** The instance that a call about the record would go to now, or the one named by `via`; undefined = it cannot be called. */
+  instance(target: CallTarget): string | undefined;
+  /** The same; where the place of the storage is not known every instance is asked. Otherwise why there is none. */
+  seek(target: CallTarget): Promise<string | Failure>;
   names(): readonly string[];
   onChange(listener: (plugin: string) => void): () => void;
+  /** The place in which the volume is to be made, stored before its first call. */
+  homeFor(volume: VolumeRecord): Segments | undefined;
   createVolume(volume: VolumeRecord, call: CallContext): Promise<Outcome<CreatedVolume>>;
   /** May the storage be used as the record says? Changes nothing at the backend. */
   validateVolume(volume: VolumeRecord, call: CallContext): Promise<Outcome<ValidatedVolume>>;
@@ -161,12 +156,14 @@ export interface ControllerPlugins {
   /** What the backend itself says of a volume, for plugins that can be asked. */
   lookAt(volume: VolumeRecord, call: CallContext): Promise<BackendVolume | undefined>;
   /** After NOT_FOUND from an unpublish: is the pair really absent? `unknown` when the plugin cannot tell. */
-  attachmentAbsent(volume: VolumeRecord, attachment: Attachment, call: CallContext & BesideOthers): Promise<Tri>;
+  attachmentAbsent(volume: VolumeRecord, attachment: Attachment, call: CallContext): Promise<Tri>;
 }
 
 /** What backends have, by their own word. Nothing here changes anything. */
 export interface BackendListings {
   can(plugin: string): ListingSkills;
+  /** An instance that would have the volume can be asked; if not, no listing proves that its storage is gone. */
+  tells(volume: VolumeRecord): boolean;
   volumes(plugin: string, page: ListingRequest, signal: AbortSignal): Promise<Outcome<ListingPage<ListedVolume>>>;
   /** One volume; undefined = the backend says that it has none of this id. */
   volume(plugin: string, externalId: string, signal: AbortSignal): Promise<Outcome<ListedVolume | undefined>>;
@@ -198,6 +195,8 @@ export interface PluginCatalogue {
 export interface PluginProfiles {
   /** What operators said of the plugin, and the defaults for the rest; never undefined. */
   of(plugin: string): PluginProfile;
+  /** Why what operators said of it cannot be read; nothing is called then. */
+  damage?(plugin: string): string | undefined;
   /** What a version of it told when it last ran, `family:NAME`; what is missing is not known. "" = the latest version. */
   remembered(plugin: string, version: string): Capabilities;
   onChange(listener: (plugin: string) => void): () => void;
@@ -261,6 +260,8 @@ export interface NodeView {
 
 export interface Nodes {
   get(name: string): NodeView | undefined;
+  /** Why there is none: its record in the store is damaged. */
+  damage?(name: string): Error | undefined;
   list(): readonly NodeView[];
   /** Reads what other controllers may have written since. */
   refresh?(name: string): Promise<void>;
@@ -271,7 +272,7 @@ export interface Nodes {
 /** Decisions of operators about nodes, stored before anybody sees them. */
 export interface NodeDecisions {
   /** What `decide` makes of the record; the same again is not written. It may throw, and is asked again when others were faster. */
-  change(name: string, decide: (record: NodeRecord) => NodeRecord): Promise<NodeView | undefined>;
+  change(name: string, decide: (record: NodeRecord) => NodeRecord, audit?: AuditedAs): Promise<NodeView | undefined>;
   /** Takes the record out of use as long as nothing in the store carries the entry. */
   forget(
     name: string,

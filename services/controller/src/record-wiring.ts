@@ -1,21 +1,44 @@
-/** A part of the composition root: the records of volumes, and how many of them a node takes. */
-import type { Nodes, PluginProfiles, Store } from "./ports.ts";
+/** A part of the composition root: the records of everything, what is damaged of them, and how many volumes a node takes. */
+import type { Logger } from "@holdfast/shared/log/logger";
+import { createNodeRegistry } from "./nodes/node-registry.ts";
+import type { NodeRegistry } from "./nodes/node-registry-model.ts";
+import { createNodeStore, type NodeStore } from "./nodes/node-store.ts";
 import { createAttachLimits } from "./records/attach-limits.ts";
+import { createDamagedRecords, type DamagedRecords } from "./records/damaged-records.ts";
 import { createLearnedLimits, type LearnedLimits } from "./records/learned-limits.ts";
+import { createPluginRecords, type PluginRecords } from "./records/plugin-records.ts";
+import { type CutRecords, createCutRecords } from "./records/snapshot-records.ts";
 import { createVolumeRecords, type VolumeRecords, type VolumeRecordsDeps } from "./records/volume-records.ts";
 
 export interface RecordWiring extends Omit<VolumeRecordsDeps, "attachLimit"> {
-  readonly store: Store;
-  readonly nodes: Pick<Nodes, "get">;
-  readonly profiles: Pick<PluginProfiles, "of">;
+  readonly log: Logger;
+  readonly heartbeatMs: number;
 }
 
-export const wireVolumeRecords = async (
-  deps: RecordWiring,
-): Promise<{ readonly records: VolumeRecords; readonly learnedLimits: LearnedLimits }> => {
-  const { store, ids, clock, nodes, profiles } = deps;
-  const learnedLimits = createLearnedLimits({ store, ids, now: clock.now });
+export interface WiredRecords {
+  readonly damages: DamagedRecords;
+  readonly cuts: CutRecords;
+  readonly nodeStore: NodeStore;
+  readonly registry: NodeRegistry;
+  readonly pluginRecords: PluginRecords;
+  readonly learnedLimits: LearnedLimits;
+  readonly records: VolumeRecords;
+}
+
+/** All that is kept in memory is read before anybody asks for it. */
+export const wireRecords = async (wiring: RecordWiring): Promise<WiredRecords> => {
+  const damages = createDamagedRecords({ log: wiring.log, now: wiring.clock.now });
+  const deps = { ...wiring, damages };
+  const { clock } = deps;
+  const nodeStore = createNodeStore(deps);
+  const registry = createNodeRegistry({ ...deps, nodes: nodeStore });
+  await registry.load();
+  const pluginRecords = createPluginRecords(deps);
+  await pluginRecords.load();
+  const learnedLimits = createLearnedLimits({ ...deps, now: clock.now });
   await learnedLimits.load();
-  const attachLimit = createAttachLimits({ nodes, profileOf: profiles.of, learned: learnedLimits.of });
-  return { learnedLimits, records: createVolumeRecords({ ...deps, attachLimit }) };
+  const attachLimit = createAttachLimits({ nodes: registry, profileOf: pluginRecords.of, learned: learnedLimits.of });
+  const cuts = createCutRecords(deps);
+  const records = createVolumeRecords({ ...deps, attachLimit });
+  return { damages, cuts, nodeStore, registry, pluginRecords, learnedLimits, records };
 };

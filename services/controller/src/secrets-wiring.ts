@@ -1,11 +1,15 @@
 /** The secrets' part of app.ts: where values come from, what keeps them, and who is woken when one changes. */
 import type { Clock } from "@holdfast/shared/async/clock";
+import { ConfigError } from "@holdfast/shared/config/config-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { createSecretCommands } from "./commands/secret-commands.ts";
 import type { ControllerConfig } from "./config.ts";
 import { type SecretName, secretKey } from "./domain/secret.ts";
+import { grantedPlace, type SecretGrants, type SecretScope } from "./domain/secret-scope.ts";
 import type { Ids, Store } from "./ports.ts";
+import type { DamagedRecords } from "./records/damaged-records.ts";
 import { createKeyFile } from "./secrets/key-file.ts";
+import { forbiddenPlaces, unfitRoots } from "./secrets/root-check.ts";
 import { createSealer } from "./secrets/sealer.ts";
 import { createSecretRecords } from "./secrets/secret-records.ts";
 import { createSecretUpkeep } from "./secrets/secret-upkeep.ts";
@@ -16,10 +20,18 @@ import { createVault } from "./secrets/vault.ts";
 export interface SecretParts {
   readonly config: Pick<
     ControllerConfig,
-    "secretKeys" | "vaultAddress" | "vaultTokenFile" | "vaultCaFile" | "vaultNamespace"
+    | "secretKeys"
+    | "secretFiles"
+    | "secretEnv"
+    | "secretVault"
+    | "vaultAddress"
+    | "vaultTokenFile"
+    | "vaultCaFile"
+    | "vaultNamespace"
   >;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly store: Store;
+  readonly damages: DamagedRecords;
   readonly clusterUid: () => Promise<string>;
   readonly clock: Clock;
   readonly ids: Ids;
@@ -30,9 +42,15 @@ export interface SecretParts {
 
 const pageSize = 500;
 
+/** Before anything is written: a root of secrets that would open the controller's own files. */
+export const refuseUnfitRoots = (config: ControllerConfig, env: SecretParts["env"]): void => {
+  const unfit = unfitRoots({ files: config.secretFiles }, forbiddenPlaces({ ...config, env }));
+  if (unfit.length > 0) throw new ConfigError(unfit);
+};
+
 export const createSecretParts = (parts: SecretParts) => {
-  const { config, env, store, clusterUid, clock, ids, log, wakeVolume } = parts;
-  const records = createSecretRecords({ store, ids });
+  const { config, env, store, damages, clusterUid, clock, ids, log, wakeVolume } = parts;
+  const records = createSecretRecords({ store, ids, damages });
   const sealer = createSealer({ keyFile: createKeyFile(config.secretKeys), clusterUid });
   const stored = createStoredSecrets({ records, sealer, clock });
   const vault = createVault({
@@ -60,9 +78,12 @@ export const createSecretParts = (parts: SecretParts) => {
     });
   };
 
+  const scope: SecretScope = { files: config.secretFiles, env: config.secretEnv, vault: config.secretVault };
+  const granted: SecretGrants = (namespace, ref) => grantedPlace(scope, namespace, ref) !== undefined;
+
   return {
-    secrets: createSecrets({ env, stored, vault }),
-    commands: createSecretCommands({ records, sealer, clock, changed }),
+    secrets: createSecrets({ scope, env, stored, vault, log }),
+    commands: createSecretCommands({ records, sealer, clock, granted, changed }),
     upkeep: createSecretUpkeep({ records, sealer, clock, log }),
     changed,
     forgetAll: stored.forgetAll,

@@ -19,6 +19,9 @@ export interface ServerParts {
 /** Callers who sent no deadline may ask for the longest wait that there is. */
 const defaultDeadlineMs = 11 * 60_000;
 
+/** Clients spread anew over the controllers, and take addresses that changed. Watches and waits go on where they are. */
+const connectionAgeMs = 3_600_000;
+
 export interface Servers {
   readonly server: GrpcServer;
   /** Serves those, and says so; answers where it listens. */
@@ -34,7 +37,13 @@ export const wireServers = ({ config, gate, lifecycle, log, metrics }: ServerPar
     // Whoever may open a unix socket is a local program, unless it says more of itself.
     identity: config.listen.startsWith("unix:") ? identityOfLocalSocket : identityFromMetadata,
     defaultDeadlineMs,
-    limits: { maxInFlight: config.maxInFlight, maxInFlightPerCaller: config.maxInFlightPerCaller },
+    limits: {
+      maxInFlight: config.maxInFlight,
+      maxInFlightPerCaller: config.maxInFlightPerCaller,
+      maxConcurrentStreams: config.maxStreamsPerConnection,
+      maxConnections: config.maxConnections,
+      connectionAgeMs,
+    },
   });
   return {
     server,

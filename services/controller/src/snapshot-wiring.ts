@@ -10,8 +10,8 @@ import { measureSnapshots } from "./standing-metrics.ts";
 
 export interface SnapshotParts
   extends CommandDeps,
-    Pick<SnapshotReconcilerDeps, "log" | "signal" | "slots" | "failpoint">,
-    Pick<ApiDeps, "wakeups" | "tracing"> {
+    Pick<SnapshotReconcilerDeps, "drivers" | "failpoint" | "lives" | "log" | "signal" | "slots">,
+    Pick<ApiDeps, "wakeups" | "tracing" | "granted"> {
   readonly metrics: Metrics;
 }
 

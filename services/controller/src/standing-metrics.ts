@@ -1,6 +1,7 @@
 /** What /metrics tells of what is owed, what is stuck and what waits; all gauges of one scrape ask for the same count. */
 import type { Metrics } from "@holdfast/shared/metrics";
 import type { BlockedCount } from "./records/bounded-count.ts";
+import { type DamagedRecords, damagedByKind } from "./records/damaged-records.ts";
 import type { SnapshotStanding } from "./records/snapshot-standing.ts";
 import type { Standing } from "./records/standing.ts";
 
@@ -31,6 +32,17 @@ const everyReason = (
       set(reason, { records, seconds: Math.max(0, Math.round((now() - since) / 1_000)) });
     }
   };
+};
+
+export const measureDamage = (metrics: Metrics, damages: Pick<DamagedRecords, "list">): void => {
+  metrics.gauge({
+    name: "holdfast_records_damaged",
+    help: "Records of the store that were found damaged since the start, by kind; the log names each.",
+    labels: ["kind"],
+    collect: async (gauge) => {
+      for (const [kind, count] of damagedByKind(damages.list())) gauge.set({ kind }, count);
+    },
+  });
 };
 
 export const measureStanding = (metrics: Metrics, { standing, slotsWaiting, now }: StandingParts): void => {

@@ -1,7 +1,7 @@
-import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openStateDir, type StateDir } from "./state-dir.ts";
 
 let parent: string;
@@ -70,4 +70,45 @@ test("[I5] no two lives speak under one name, also when the directory was lost a
   const second = await start("named");
   expect(second).toMatchObject({ id: "named", incarnation: 1 });
   expect(second.issuer).not.toBe(first.issuer);
+});
+
+test.each([
+  ["was put back from a copy", "1\n"],
+  ["was lost", ""],
+])("[I5] D4 no two lives speak under one name, also when the count of starts %s in place", async (_what, count) => {
+  const lives = [await start("named")];
+  await stop();
+  lives.push(await start("named"));
+  await stop();
+  await writeFile(path.join(directory, "incarnation"), count);
+  const now = await start("named");
+  const before = lives.find(({ incarnation }) => incarnation === now.incarnation);
+  expect(before).toBeDefined();
+  expect(now.issuer).not.toBe(before?.issuer);
+  expect(now.isFormerLife(before?.issuer ?? ""), "nothing tells that it came before").toBe(false);
+});
+
+describe("a life of this directory that is over", () => {
+  test("is any earlier one of the same controller on the same boot, and neither this one nor another controller's", async () => {
+    const first = await start("named");
+    await stop();
+    const second = await start("named");
+    expect(second.isFormerLife(first.issuer)).toBe(true);
+    expect(second.isFormerLife(first.issuer.replace(/\.[^.]*$/, "")), "as earlier versions wrote it").toBe(true);
+    expect(second.isFormerLife(second.issuer)).toBe(false);
+    expect(second.isFormerLife(first.issuer.replace("named", "other"))).toBe(false);
+    expect(second.isFormerLife(first.issuer.replace("/1-", "/3-"))).toBe(false);
+  });
+
+  test.each([
+    ["another boot", (line: string) => line.replace(/^\S+/, "another-boot")],
+    ["a copy of the directory", (line: string) => line.replace(/ \d+:(\d+) /, " 1:$1 ")],
+    ["a line that nobody can read", () => "?"],
+  ])("[I5] is not known to be over after %s", async (_what, change) => {
+    const first = await start("named");
+    await stop();
+    const file = path.join(directory, "line");
+    await writeFile(file, change(await readFile(file, "utf8")));
+    expect((await start("named")).isFormerLife(first.issuer)).toBe(false);
+  });
 });

@@ -3,9 +3,13 @@
  *
  * D1 One controller per state directory. The lock is the kernel's and ends with the process.
  * D2 Each start has its own number, durable before anything is called under it.
+ * D3 An earlier life of this directory is over when this one has the lock on the same boot of the same kernel: the lock ended with its
+ *    process. A copy of the directory, another boot, or a directory that was lost proves nothing of any life.
+ * D4 No two lives have one name: contents that were put back from a copy count the same starts again, so that each start adds a word.
  */
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { mkdirSync, statSync } from "node:fs";
 import path from "node:path";
+import { readDurableText, writeDurableText } from "@holdfast/shared/durable-text";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { type DirectoryLock, DirectoryTaken, takeDirectoryLock } from "@holdfast/shared/lock/directory-lock";
 
@@ -14,8 +18,10 @@ export interface StateDir {
   readonly id: string;
   /** Counts the starts. */
   readonly incarnation: number;
-  /** Of this life alone, also where the directory was lost and the starts are counted anew: whose calls an intent speaks of. */
+  /** Of this life alone, also where the starts are counted anew (D4): whose calls an intent speaks of. */
   readonly issuer: string;
+  /** D3 */
+  readonly isFormerLife: (issuer: string) => boolean;
   /** The installation that this controller belonged to before, as the gate wants to know it. */
   readonly lineage: { read(): string | undefined; remember(clusterUid: string): void };
   release(): void;
@@ -28,16 +34,22 @@ export const openStateDir = async (
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const { release } = await lock(directory); // D1
   const kept = (name: string): string | undefined => read(path.join(directory, name));
-  const keep = (name: string, text: string): void => write(path.join(directory, name), text);
+  const keep = (name: string, text: string): void => writeDurableText(path.join(directory, name), `${text}\n`);
   const known = kept("controller-id");
   if (known === undefined) keep("controller-id", uuid());
   const incarnation = Number(kept("incarnation") ?? "0") + 1;
   keep("incarnation", String(incarnation)); // D2
   const own = id ?? kept("controller-id") ?? uuid();
+  const line = lineOf(kept("line"), directory, uuid);
+  keep("line", line.text);
   return {
     id: own,
     incarnation,
-    issuer: `${own}/${incarnation}-${uuid().slice(0, 8)}`,
+    issuer: `${own}/${incarnation}-${line.name}.${uuid().slice(0, 8)}`, // D4
+    isFormerLife(issuer) {
+      const [, controller, life, name] = /^(.*)\/(\d+)-([^/.]+)(?:\.[^/.]+)?$/.exec(issuer) ?? [];
+      return controller === own && name === line.name && Number(life) < incarnation;
+    },
     lineage: {
       read: () => kept("cluster-uid"),
       remember(clusterUid) {
@@ -48,33 +60,26 @@ export const openStateDir = async (
   };
 };
 
-const read = (file: string): string | undefined => {
-  try {
-    const text = readFileSync(file, "utf8").trim();
-    return text === "" ? undefined : text;
-  } catch (error) {
-    if (codeOf(error) === "ENOENT") return undefined;
-    throw error;
-  }
+/**
+ * D3: the lives of this very directory on this boot have one name in common. The directory is known by its inode, which a copy does not
+ * share; what cannot be told is a line of its own.
+ */
+const lineOf = (
+  before: string | undefined,
+  directory: string,
+  uuid: () => string,
+): { readonly name: string; readonly text: string } => {
+  const { dev, ino } = statSync(directory, { bigint: true });
+  const boot = read("/proc/sys/kernel/random/boot_id") ?? uuid();
+  const place = `${boot} ${dev}:${ino}`;
+  const known = before?.startsWith(`${place} `) === true ? before.slice(place.length + 1) : undefined;
+  const name = known ?? uuid().slice(0, 8);
+  return { name, text: `${place} ${name}` };
 };
 
-/** All or nothing, and on disk. */
-const write = (file: string, text: string): void => {
-  const fd = openSync(`${file}.new`, "w", 0o600);
-  try {
-    writeSync(fd, `${text}\n`);
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
-  renameSync(`${file}.new`, file);
-  // The new name too: a counter that a power loss sets back would give two lives one number (D2).
-  const folder = openSync(path.dirname(file), "r");
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
-  }
+const read = (file: string): string | undefined => {
+  const text = readDurableText(file)?.trim();
+  return text === "" ? undefined : text;
 };
 
 const lock = async (directory: string): Promise<DirectoryLock> => {
@@ -92,6 +97,3 @@ const lock = async (directory: string): Promise<DirectoryLock> => {
     });
   }
 };
-
-const codeOf = (error: unknown): string =>
-  typeof error === "object" && error !== null && "code" in error ? String(error.code) : "";

@@ -1,11 +1,9 @@
 /** The only file that knows every part: puts the agent together, starts it in order and stops it in reverse. */
 import { hash, randomUUID } from "node:crypto";
 import { release as kernelRelease } from "node:os";
-import { createPluginDirectory } from "@holdfast/csi/plugin-directory";
 import { readOwnUid } from "@holdfast/csi/socket-state";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { createFailpoints } from "@holdfast/shared/failpoints";
-import { pluginMaxMessageBytes } from "@holdfast/shared/grpc/message-limits";
 import { createGrpcServer } from "@holdfast/shared/grpc/server";
 import { createAdminServer } from "@holdfast/shared/http/admin-server";
 import { createLifecycle } from "@holdfast/shared/lifecycle";
@@ -14,7 +12,7 @@ import { createMetrics } from "@holdfast/shared/metrics";
 import { startTelemetry } from "@holdfast/shared/telemetry";
 import { createTracing } from "@holdfast/shared/tracing";
 import { createAgentMetrics } from "./agent-metrics.ts";
-import { addAgentServices, addLocalServices } from "./api/agent-services.ts";
+import { addAgentServices, addLocalServices, agentServerLimits } from "./api/agent-services.ts";
 import type { AgentConfig } from "./config.ts";
 import { type ControllerLink, createControllerLink } from "./controller-link.ts";
 import { createControllerLinkClaims } from "./controller-link-claims.ts";
@@ -23,12 +21,12 @@ import { createHostPaths } from "./domain/paths.ts";
 import type { FailpointName } from "./failpoints.ts";
 import { readHostIdentity } from "./host-identity.ts";
 import { createLocalServer } from "./local-server.ts";
+import { wireFoundPlugins } from "./plugin-wiring.ts";
 import { createFingerprintBoard } from "./plugins/fingerprint-board.ts";
 import { createHostedPlugins } from "./plugins/host/hosted-plugins.ts";
 import { createInstanceBoard } from "./plugins/host/instance-board.ts";
 import { createPluginHost } from "./plugins/host/plugin-host.ts";
 import { createSocketDirs } from "./plugins/host/socket-dirs.ts";
-import { readStaticPlugins } from "./plugins/host/static-plugins.ts";
 import { createNodePlugins, createSecretGuard } from "./plugins/node-plugins.ts";
 import { createRelay } from "./plugins/relay.ts";
 import { makeDirectories } from "./volumes/durable-files.ts";
@@ -98,13 +96,15 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       return () => telemetry.shutdown();
     });
 
+    const { machineId, bootId } = await readHostIdentity(config.machineIdFile, overrides.bootId);
     // Lock, journal, mounts: what is known of the host is complete before anything is served.
     await makeDirectories(stateDir, 0o700);
+    let lockId = "";
     await lifecycle.start("state lock", async () => {
       const lock = await takeStateLock(stateDir);
+      lockId = lock.id;
       return () => lock.release();
     });
-    const { machineId, bootId } = await readHostIdentity(node, overrides.bootId);
     const journal = await openJournal({
       dir: stateDir,
       machine: machineId,
@@ -133,18 +133,9 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       verification_scope: mounts.scope,
     });
 
-    const statics = await readStaticPlugins(config.pluginDir);
-    const directory = createPluginDirectory({
-      dir: config.pluginDir,
-      role: "node",
-      describe: statics.describe,
-      healthIntervalMs: config.pluginHealthInterval,
-      log,
-      tracing,
-      clock: systemClock,
-      signal: calls.signal,
-      onCall: createAgentMetrics(metrics, { ledger, journal }).onCall,
-    });
+    const { onCall } = createAgentMetrics(metrics, { ledger, journal });
+    const found = await wireFoundPlugins({ config, log, tracing, metrics, signal: calls.signal, onCall });
+    const { statics, directory, admission } = found;
     await lifecycle.start("plugins", () => () => directory.close());
     const board = createFingerprintBoard(directory);
     const socketDirs = createSocketDirs({ base: config.hostedPluginDir, ownUid: await readOwnUid(), log });
@@ -180,7 +171,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
     const startingBecause = (): string | undefined =>
       link?.registered() === true ? undefined : "it is not registered with a controller";
 
-    const server = createGrpcServer({ log, insecure, limits: { maxMessageBytes: pluginMaxMessageBytes } });
+    const server = createGrpcServer({ log, metrics, insecure, limits: agentServerLimits });
     const serving = addAgentServices(server, {
       node,
       volumes,
@@ -189,7 +180,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       startingBecause,
       stats,
       relay: createRelay({
-        directory: { get: (name) => plugins.get(name, "controller") ?? plugins.get(name, "node") },
+        directory: { get: plugins.forController },
         promisedGen: () => ledger.agent().promisedGen,
       }),
       now: () => new Date(systemClock.now()),
@@ -227,7 +218,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
         const local = createLocalServer({ log, metrics, group: config.localGroup });
         const servingLocally = addLocalServices(local, {
           workloads: createWorkloadServing({ node, ledger, workloads, stats, instance, clock: systemClock }),
-          pluginHost: { node, host, board: instances, dirs: socketDirs, rootDir, run: instance },
+          pluginHost: { node, host, board: instances, dirs: socketDirs, admission, rootDir, run: instance, log },
         });
         log.info("listening for programs on this host", { address: await local.listen(localListen) });
         servingLocally();
@@ -257,6 +248,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
           node,
           machineId,
           bootId,
+          lockId,
           instance,
           address: () => config.advertise ?? listening,
           version: agentVersion,

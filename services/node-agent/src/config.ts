@@ -26,6 +26,11 @@ const paths = {
     doc: "Directory of the journal; one agent alone may use it, and it must survive a reboot.",
     default: "/var/lib/holdfast/agent",
   }),
+  machineIdFile: pathSetting({
+    env: "HOLDFAST_MACHINE_ID_FILE",
+    doc: "The host's machine id, 32 hexadecimal digits; in a container the host's file, mounted read-only.",
+    default: "/etc/machine-id",
+  }),
   rootDir: (() => {
     const base = pathSetting({
       env: "HOLDFAST_ROOT_DIR",

@@ -31,7 +31,11 @@ export function dialController({ log, node }: { readonly log: Logger; readonly n
   const channels: GrpcChannel[] = [];
   return {
     dial(address) {
-      const channel = createGrpcChannel(address, { keepalive: { timeMs: 30_000, timeoutMs: 10_000 } });
+      // Of its own: claims that wait fill the streams of a connection, and heartbeats must not stand behind them.
+      const channel = createGrpcChannel(address, {
+        ownConnection: true,
+        keepalive: { timeMs: 30_000, timeoutMs: 10_000 },
+      });
       channels.push(channel);
       return createGrpcClient(ControllerLinkServiceDefinition, channel, {
         log,

@@ -15,6 +15,8 @@ export interface AgentSelf {
   readonly node: string;
   readonly machineId: string;
   readonly bootId: string;
+  /** Of the state directory. */
+  readonly lockId: string;
   /** Random, of this process. */
   readonly instance: string;
   readonly address: () => string;
@@ -80,6 +82,7 @@ export async function* registerMessages(
       clusterUid: agent.clusterUid,
       fingerprintRevision: BigInt(revision),
       promisedGen: BigInt(agent.promisedGen),
+      lockId: self.lockId,
     },
   };
   for (const plugin of self.fingerprints.all()) yield { plugin };
@@ -128,6 +131,7 @@ export function acknowledgeMessage(
 ): DeepPartial<AcknowledgeRequest> {
   return {
     node: self.node,
+    instance: self.instance,
     nodeEpoch: BigInt(ledger.agent().nodeEpoch),
     released: late.map(({ ref, dead }) => ({
       namespace: ref.namespace,

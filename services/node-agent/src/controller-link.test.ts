@@ -60,6 +60,7 @@ async function startLink(
     node: "node-a",
     machineId: "m",
     bootId: "b",
+    lockId: "8:1",
     instance: randomUUID(),
     address: () => "127.0.0.1:1",
     version: "0",
@@ -193,6 +194,22 @@ test("an older node epoch than the journal's is not taken, and is told loudly", 
   expect(log.lines.filter(({ level }) => level === "error")).toMatchObject([{ fields: { node_epoch: 40 } }]);
 });
 
+test("a node epoch that no controller gives is not journalled, and does not count as a registration", async () => {
+  const controller = await startFakeController();
+  const { agent, link, log } = await startLink([controller.address]);
+  await registered(link);
+  const known = agent.ledger().agent().nodeEpoch;
+  controller.answerNodeEpoch(2n ** 53n - 1n);
+  controller.forget();
+  await expect
+    .poll(() => log.lines.filter(({ level, fields }) => level === "warn" && fields?.["reason"] === "EPOCH_LEAP").length)
+    .toBeGreaterThan(0);
+  expect(agent.ledger().agent().nodeEpoch).toBe(known);
+  controller.answerNodeEpoch(undefined);
+  await beats(controller, 1);
+  expect(agent.ledger().agent().nodeEpoch).toBe(known);
+});
+
 test("fenced: permits are refused for as long as the controllers say so", async () => {
   const controller = await startFakeController({ heartbeatMs: 100 });
   const { link } = await startLink([controller.address]);
@@ -285,6 +302,7 @@ describe("answers of two controllers at once", () => {
         node: "node-a",
         machineId: "m",
         bootId: "b",
+        lockId: "8:1",
         instance: "i",
         address: () => "127.0.0.1:1",
         version: "0",

@@ -5,15 +5,17 @@
  * K1 No order is taken before one registration was answered and its node epoch journalled (I4).
  * K2 The node epoch never goes back, and who answers with an older one lifts no quarantine.
  * K3 Each controller has its own loop: one that hangs delays no other.
+ * K4 A node epoch that no controller gives is not taken: it would make every true one stale.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createNotifier } from "@holdfast/shared/async/notifier";
-import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { RegisterResponse } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import { NodeState } from "@holdfast/shared/gen/holdfast/v1/node";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { AgentSelf } from "./controller-link-messages.ts";
 import { createControllerPeer, type PeerClient } from "./controller-link-peer.ts";
+import { leapOfGeneration } from "./domain/epoch-steps.ts";
 import type { VolumeRef } from "./domain/types.ts";
 import type { Failpoint } from "./failpoints.ts";
 import type { Ledger } from "./ports.ts";
@@ -73,6 +75,11 @@ export function createControllerLink(options: ControllerLinkOptions): Controller
     const { clusterUid, state, controllerAddresses } = response;
     const nodeEpoch = Number(response.nodeEpoch);
     const known = ledger.agent();
+    if (!Number.isSafeInteger(nodeEpoch) || leapOfGeneration(known.nodeEpoch, nodeEpoch) !== undefined) {
+      // K4
+      const message = `the controller at ${address} answered with node epoch ${nodeEpoch}, and ${known.nodeEpoch} is known here: no controller gives such a number; look at which program listens there`;
+      throw new HoldfastError({ kind: "precondition", reason: "EPOCH_LEAP", message, metadata: { address } });
+    }
     // Before its node epoch counts: no permit slips in between.
     if (isFenced(state)) onState(state);
     failpoint("agent.register.before-journal");

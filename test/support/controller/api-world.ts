@@ -14,10 +14,9 @@ import { createNodeCommands } from "@holdfast/controller/commands/node-commands"
 import { createRepairCommands } from "@holdfast/controller/commands/repair/repair-commands";
 import { createSecretCommands } from "@holdfast/controller/commands/secret-commands";
 import { createVolumeStats } from "@holdfast/controller/commands/volume-stats";
+import type { CallTarget } from "@holdfast/controller/domain/instance-reach";
 import { secretKey } from "@holdfast/controller/domain/secret";
 import { createNodeFigures } from "@holdfast/controller/figures/node-figures";
-import { createNodeRegistry } from "@holdfast/controller/nodes/node-registry";
-import { createNodeStore } from "@holdfast/controller/nodes/node-store";
 import { wirePlacement } from "@holdfast/controller/placement-wiring";
 import { createControllerPlugins } from "@holdfast/controller/plugins/controller-plugins";
 import { createHalvesOnNodes } from "@holdfast/controller/plugins/halves-on-nodes";
@@ -28,12 +27,10 @@ import { createPluginGovernor } from "@holdfast/controller/reconcile/plugin-gove
 import { createReconciler } from "@holdfast/controller/reconcile/reconciler";
 import { createTwoWayPass } from "@holdfast/controller/reconcile/two-way-pass";
 import { beingCut, snapshotOwner } from "@holdfast/controller/reconcile/two-way-snapshots";
-import { wireVolumeRecords } from "@holdfast/controller/record-wiring";
+import { wireRecords } from "@holdfast/controller/record-wiring";
 import { createAuditRecords } from "@holdfast/controller/records/audit-records";
 import { createChanges, nodeChangeKey } from "@holdfast/controller/records/changes";
 import { createOrphanRecords } from "@holdfast/controller/records/orphan-records";
-import { createPluginRecords } from "@holdfast/controller/records/plugin-records";
-import { createCutRecords } from "@holdfast/controller/records/snapshot-records";
 import { createVolumeScan } from "@holdfast/controller/records/volume-scan";
 import { createSealer } from "@holdfast/controller/secrets/sealer";
 import { createSecretRecords } from "@holdfast/controller/secrets/secret-records";
@@ -166,18 +163,18 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
     };
     const issuer = `c1/${lives}`;
     const changes = createChanges();
-    const cuts = createCutRecords({ store, clock, ids, issuer, changes, signal });
-    const nodeStore = createNodeStore({ store, ids });
-    const registry = createNodeRegistry({ nodes: nodeStore, clock, log, heartbeatMs, signal });
-    await registry.load();
-    const pluginRecords = createPluginRecords({ store, clock, ids, signal });
-    await pluginRecords.load();
-    const common = { store, clock, ids, issuer, changes, log, signal };
-    const { records, learnedLimits } = await wireVolumeRecords({ ...common, nodes: registry, profiles: pluginRecords });
+    const route = (target: CallTarget): string | undefined => plugins.instance(target);
+    const ownLives = { issuer, isFormerLife: (other: string) => other.startsWith("c1/") && other !== issuer };
+    const common = { store, clock, ids, issuer, changes, route, log, signal };
+    const { cuts, registry, pluginRecords, learnedLimits, records } = await wireRecords({
+      ...common,
+      heartbeatMs,
+    });
     const secretRecords = createSecretRecords({ store, ids });
     const sealer = createSealer({ keyFile: { keys: async () => secretKeys }, clusterUid: async () => "world" });
     const stored = createStoredSecrets({ records: secretRecords, sealer, clock });
     const secrets = createSecretCommands({
+      granted: () => true,
       records: secretRecords,
       sealer,
       clock,
@@ -209,10 +206,11 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       guide: governor,
       reading: (_plugin, _method, code) => code,
       besideControllerOnly: () => false,
+      reach: () => "auto",
     });
     let known: unknown;
     instances.onChange((plugin) => {
-      const now = instances.current(plugin)?.facts;
+      const now = instances.current({ plugin })?.facts;
       if (now === undefined || now === known) return;
       known = now;
       governor.renewed(plugin);
@@ -221,7 +219,7 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       instances,
       announcedByNodes: halves.announced,
       guide: governor,
-      secrets: createSecrets({ env: {}, stored }),
+      secrets: createSecrets({ env: {}, stored, log }),
       log,
       clock,
       ownerOf: async (storage) => (await records.owner(storage))?.volume,
@@ -238,7 +236,16 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
     };
     const command = { records, cuts, nodes: registry, plugins, gate: storeGate, secrets, feed: store, clock, ids };
     const commands = createCommands(command);
-    const acting = { ...command, agents: hosts, learned: learnedLimits, guard: governor, tracing, log, signal };
+    const acting = {
+      ...command,
+      agents: hosts,
+      learned: learnedLimits,
+      guard: governor,
+      lives: ownLives,
+      tracing,
+      log,
+      signal,
+    };
     const reconciler = createReconciler(acting);
     const audit = createAuditRecords({ store, ids });
     const orphans = createOrphanRecords({ store, clock, ids });
@@ -260,6 +267,7 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       commands,
       recent: records.recent,
       listExternalVolumes,
+      granted: secrets.granted,
       wakeups: changes,
       feed: store,
       clock,
@@ -309,6 +317,7 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       name: node,
       machineId: `machine-${node}`,
       bootId: `boot-${node}-${boot}`,
+      lockId: "",
       instance: `agent-${node}-${boot}`,
       journalUid: `journal-${node}-${journal}`,
       address: `${node}:7601`,
@@ -349,6 +358,13 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       machine.known = record.nodeEpoch;
       hosts.setNodeEpoch(node, record.nodeEpoch);
     } catch (error) {
+      if (error instanceof HoldfastError && error.reason === "NODE_PENDING") {
+        // The machine was booted: a person says so.
+        await registry.change(node, (record) =>
+          record.pending === undefined ? record : { ...record, admitted: record.pending.life },
+        );
+        return;
+      }
       if (!isAbort(error) && !controller.life.signal.aborted && !(error instanceof HoldfastError)) broken.push(error);
     }
   };
@@ -421,9 +437,9 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       if (journalLost) {
         machine.journal += 1;
         machine.known = 0;
-        // Until it has registered it takes nobody's orders.
-        hosts.setNodeEpoch(node, 0);
       }
+      // Until it has registered it takes nobody's orders.
+      hosts.setNodeEpoch(node, 0);
       hosts.reboot(node, journalLost);
       await beat(node);
     },

@@ -251,7 +251,15 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
         volumeUid: h.volumeUid,
         externalId: h.externalId,
         plugin: "csi.example",
-        held: [{ claimUid: h.claim.uid, epoch: h.epoch, state: h.mounted ? "PUBLISHED" : "PERMITTED" }],
+        held: [
+          {
+            claimUid: h.claim.uid,
+            workload: h.claim.workload,
+            alias: h.claim.alias,
+            epoch: h.epoch,
+            state: h.mounted ? "PUBLISHED" : "PERMITTED",
+          },
+        ],
       }));
       return { node: name, journalUid, nodeEpoch, volumes, orphans: left.get(name) ?? [] };
     },

@@ -76,12 +76,16 @@ export interface BackendDeps {
   readonly mounted: (externalId: string, nodeId: string) => boolean;
 }
 
+/** Codes that the way to a plugin makes up, and ABORTED: an earlier call is under way. */
+const unanswered: ReadonlySet<string> = new Set(["ABORTED", "CANCELLED", "DEADLINE_EXCEEDED", "UNAVAILABLE"]);
+
 const failure = (method: string, advice: Advice, code: string): Failure => ({
   reason: code,
   message: `${method} answered ${code}`,
   advice,
   method,
   code,
+  ...(unanswered.has(code) ? {} : { call: "ended" as const }),
 });
 
 /** Snapshots have a world of their own: sim-world.ts. */
@@ -102,6 +106,9 @@ const withoutSnapshots: SnapshotPlugins = {
     throw new Error("this backend has no snapshots");
   },
 };
+
+/** The one instance of the plugin. */
+const instance = "the plugin's socket";
 
 export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend => {
   const byName = new Map<string, string>();
@@ -145,11 +152,15 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
   const call = async <T>(
     method: BackendMethod,
     subject: string,
-    signal: AbortSignal,
+    { signal, wanted }: Pick<CallContext, "signal" | "wanted">,
     work: () => Outcome<T>,
     detail = "",
   ): Promise<Outcome<T>> => {
     signal.throwIfAborted();
+    if ((await wanted?.(instance)) === false) {
+      const message = "not wanted any more";
+      return { kind: "unknown", failure: { reason: "ABORTED", message, advice: "again", call: "not-sent" } };
+    }
     calls.push(`${method} ${subject}${detail}`);
     const lane = subject.split("@")[0] ?? subject;
     police(busy.has(lane), `two calls at once for ${lane}`);
@@ -186,12 +197,16 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
   return {
     facts: (name) => (name === plugin ? facts : { ...facts, ready: false, reason: "unknown", attaches: "unknown" }),
     names: () => [plugin],
+    homeFor: () => undefined,
+    seek: async () =>
+      facts.ready ? instance : { reason: "PLUGIN_NOT_READY", message: facts.reason, advice: "again", call: "not-sent" },
+    instance: ({ via }) => (facts.ready && (via ?? instance) === instance ? instance : undefined),
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    createVolume: (volume: VolumeRecord, { signal }: CallContext) =>
-      call<CreatedVolume>("create", volume.name, signal, () => {
+    createVolume: (volume: VolumeRecord, context: CallContext) =>
+      call<CreatedVolume>("create", volume.name, context, () => {
         const externalId = byName.get(volume.name) ?? `ext-${volume.name}`;
         byName.set(volume.name, externalId);
         const size = sizes.get(externalId) ?? volume.capacity.required;
@@ -205,36 +220,36 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
         };
         return { kind: "done", value };
       }),
-    validateVolume: (volume: VolumeRecord, { signal }: CallContext) =>
-      call<ValidatedVolume>("validate", volume.externalId, signal, () => {
+    validateVolume: (volume: VolumeRecord, context: CallContext) =>
+      call<ValidatedVolume>("validate", volume.externalId, context, () => {
         if (![...byName.values()].includes(volume.externalId))
           return refused("validate", "fail", "EXTERNAL_VOLUME_NOT_FOUND");
         const publishedNodes = attachmentsOf(volume.externalId).map(([key]) => key.slice(key.indexOf("@") + 1));
         const value = { confirmed: true, pluginVersion: "1.0.0", capacity: 0, accessible: [], publishedNodes };
         return { kind: "done", value };
       }),
-    getCapacity: ({ plugin: name, topology }, { signal }) =>
+    getCapacity: ({ plugin: name, topology }, context) =>
       call<BackendCapacity>(
         "capacity",
         topology === undefined ? name : `${name} ${JSON.stringify(topology)}`,
-        signal,
+        context,
         () => ({
           kind: "done",
           value: room?.(topology) ?? { available: 1_000_000, maximumVolume: 500_000, minimumVolume: 1 },
         }),
       ),
-    deleteVolume: (volume: VolumeRecord, { signal }: CallContext) =>
-      call<void>("delete", volume.externalId, signal, () => {
+    deleteVolume: (volume: VolumeRecord, context: CallContext) =>
+      call<void>("delete", volume.externalId, context, () => {
         police(attachmentsOf(volume.externalId).length > 0, `deleted while attached: ${volume.externalId}`);
         for (const [name, id] of byName) if (id === volume.externalId) byName.delete(name);
         sizes.delete(volume.externalId);
         return { kind: "done", value: undefined };
       }),
-    expandVolume: (volume, target, { signal }) =>
+    expandVolume: (volume, target, context) =>
       call<ExpandedVolume>(
         "expand",
         volume.externalId,
-        signal,
+        context,
         () => {
           const size = sizes.get(volume.externalId);
           police(size === undefined, `expanded a volume that is not there: ${volume.externalId}`);
@@ -249,11 +264,11 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
         },
         ` ${target.required}${target.limit === 0 ? "" : ` at most ${target.limit}`}`,
       ),
-    modifyVolume: (volume, target, { signal }) =>
+    modifyVolume: (volume, target, context) =>
       call<void>(
         "modify",
         volume.externalId,
-        signal,
+        context,
         () => {
           parameters.set(volume.externalId, { ...parameters.get(volume.externalId), ...target });
           return { kind: "done", value: undefined };
@@ -261,8 +276,8 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
         ` ${JSON.stringify(target)}`,
       ),
     lookAt: async (volume) => look?.(volume.externalId),
-    publish: (volume: VolumeRecord, attachment: Attachment, { signal }: CallContext) =>
-      call("publish", `${volume.externalId}@${attachment.nodeId}`, signal, () => {
+    publish: (volume: VolumeRecord, attachment: Attachment, context: CallContext) =>
+      call("publish", `${volume.externalId}@${attachment.nodeId}`, context, () => {
         police(
           ![...byName.values()].includes(volume.externalId),
           `attach of a volume that is not there: ${volume.externalId}`,
@@ -273,8 +288,8 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
         attached.set(`${volume.externalId}@${attachment.nodeId}`, attachment);
         return { kind: "done", value: { device: `/dev/${volume.externalId}` } };
       }),
-    unpublish: (volume: VolumeRecord, attachment: Attachment, { signal }: CallContext) =>
-      call<void>("unpublish", `${volume.externalId}@${attachment.nodeId}`, signal, () => {
+    unpublish: (volume: VolumeRecord, attachment: Attachment, context: CallContext) =>
+      call<void>("unpublish", `${volume.externalId}@${attachment.nodeId}`, context, () => {
         const pair = `${volume.externalId}@${attachment.nodeId}`;
         police(mounted(volume.externalId, attachment.nodeId), `[I2] detached while mounted: ${pair}`);
         attached.delete(pair);

@@ -6,6 +6,8 @@ import type { BackendListings } from "@holdfast/controller/ports";
 type VolumePages = Outcome<ListingPage<ListedVolume>>;
 
 export interface FakeListings extends BackendListings {
+  /** Whether an instance that would have a volume can be asked. */
+  setTells(tells: boolean): void;
   setSkills(change: Partial<ListingSkills>): void;
   /** Entries a page at most, whatever is asked for. */
   setPageSize(entries: number): void;
@@ -62,6 +64,8 @@ export const createFakeListings = ({ plugin, volumes, attachments }: FakeListing
       : {}),
   });
 
+  let tells = true;
+
   const pageOf = <T>(all: readonly T[], token: string, max: number): ListingPage<T> => {
     const at = token === "" ? 0 : Number(token);
     const size = Math.min(max, pageSize);
@@ -69,6 +73,10 @@ export const createFakeListings = ({ plugin, volumes, attachments }: FakeListing
   };
 
   return {
+    tells: () => tells,
+    setTells(next) {
+      tells = next;
+    },
     can: (name) => (name === plugin ? skills : { ...skills, ready: false, reason: "never seen" }),
     async volumes(_plugin, { token, max }, signal) {
       signal.throwIfAborted();

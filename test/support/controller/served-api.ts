@@ -36,6 +36,7 @@ export const serveApi = async (world: World) => {
     get stats() {
       return world.stats;
     },
+    granted: () => true,
     recent: (ref: Parameters<typeof world.records.recent>[0]) => world.records.recent(ref),
     listExternalVolumes: world.listExternalVolumes,
     feed: world.store,
@@ -74,13 +75,18 @@ export const serveApi = async (world: World) => {
       callsOf: () => ({ breaker: "closed", running: 0, waiting: 0, limit: 64, most: 64, held: "", at: undefined }),
       get commands() {
         return createPluginCommands({
+          ambiguous: () => "",
           records: world.pluginRecords,
           catalogue: world.catalogue,
           count: world.countOf,
         });
       },
       tracing,
-      get log() {
+      admission: {
+        accept: async ({ socketPath: socket }) => [{ socket, uid: 0, gid: 0, directoryUid: 0, directoryGid: 0 }],
+      },
+      log,
+      get changes() {
         return world.pluginLog;
       },
     }),

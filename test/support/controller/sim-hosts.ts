@@ -334,8 +334,10 @@ export const createSimHosts = (backend: Backend, names: readonly string[], clock
         volumeUid: uid,
         externalId,
         plugin: "",
-        held: [...held].map(([claimUid, { epoch, mount }]) => ({
+        held: [...held].map(([claimUid, { claim, epoch, mount }]) => ({
           claimUid,
+          workload: claim.workload,
+          alias: claim.alias,
           epoch,
           state: mount === "there" ? "PUBLISHED" : "PERMITTED",
         })),

@@ -49,11 +49,14 @@ export interface SimWay {
 
 interface WayOptions {
   readonly signal: AbortSignal;
-  readonly deadlineMs: number;
+  readonly deadlineMs: number | undefined;
 }
 
-const failure = (code: Code, message: string, sent = true): { readonly failure: WireFailure } => ({
-  failure: { code, message, sent },
+/** Codes that a client makes up when no answer comes. */
+const madeUp: ReadonlySet<Code> = new Set<Code>(["CANCELLED", "DEADLINE_EXCEEDED", "UNAVAILABLE"]);
+
+const failure = (code: Code, message: string): { readonly failure: WireFailure } => ({
+  failure: { code, message, sent: true, ...(madeUp.has(code) ? {} : { answered: true }) },
 });
 
 const replyOf = (answer: Answer): SimReply =>
@@ -115,7 +118,7 @@ export const createSimWay = (backend: Backend, instance: Instance, clock?: Clock
       worked.resolve();
     });
     const gaveUp = Promise.withResolvers<string>();
-    const stop = clock.timer(deadlineMs, () => gaveUp.resolve("the deadline is over"));
+    const stop = clock.timer(deadlineMs ?? Number.MAX_SAFE_INTEGER, () => gaveUp.resolve("the deadline is over"));
     const abort = (): void => gaveUp.resolve("given up");
     if (signal.aborted) abort();
     signal.addEventListener("abort", abort, { once: true });

@@ -7,6 +7,7 @@ import type { CreateVolumeInput } from "@holdfast/controller/commands/model";
 import { createSecretCommands } from "@holdfast/controller/commands/secret-commands";
 import { createSnapshotCommands } from "@holdfast/controller/commands/snapshot-commands";
 import type { CreateGroupInput, CreateSnapshotInput } from "@holdfast/controller/commands/snapshot-types";
+import type { CallTarget } from "@holdfast/controller/domain/instance-reach";
 import { noLimit } from "@holdfast/controller/domain/slots";
 import type { CutKind, CutRecord } from "@holdfast/controller/domain/snapshot";
 import type { VolumeRecord } from "@holdfast/controller/domain/volume";
@@ -33,6 +34,7 @@ import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { createTracing } from "@holdfast/shared/tracing";
 import { createBackend } from "@holdfast/sim-plugin/backend/backend";
 import { type BackendSettings, defaultName } from "@holdfast/sim-plugin/backend/settings";
+import { equalInstances } from "./equal-instances.ts";
 import { createSimTransport } from "./sim-transport.ts";
 import { caller, secretKeys, volumeInput } from "./world.ts";
 
@@ -149,15 +151,19 @@ export const createSnapshotWorld = async (
   const listeners = new Set<(plugin: string) => void>();
   let secretsHeld: Promise<void> | undefined;
   let waitingForSecrets = 0;
-  const plainSecrets = createSecrets({ env: options.env ?? {} });
+  const plainSecrets = createSecrets({
+    scope: { files: [], env: Object.keys(options.env ?? {}).map((prefix) => ({ prefix, namespaces: [] })), vault: [] },
+    env: options.env ?? {},
+    log,
+  });
   const slowSecrets: Secrets = {
     ...plainSecrets,
-    async read(ref) {
+    async read(ref, namespace) {
       if (secretsHeld !== undefined) {
         waitingForSecrets += 1;
         await secretsHeld;
       }
-      return await plainSecrets.read(ref);
+      return await plainSecrets.read(ref, namespace);
     },
   };
   const gate = { open: true, listeners: new Set<() => void>() };
@@ -180,13 +186,15 @@ export const createSnapshotWorld = async (
     lives += 1;
     const life = new AbortController();
     const { signal } = life;
-    const deps = { store, clock, ids, issuer: `c1/${lives}`, changes: createChanges(), signal };
+    const issuer = `c1/${lives}`;
+    const ownLives = { issuer, isFormerLife: (other: string) => other.startsWith("c1/") && other !== issuer };
+    const route = (target: CallTarget): string | undefined => plugins.instance(target);
+    const deps = { store, clock, ids, issuer, changes: createChanges(), route, signal };
     const records = createVolumeRecords({ ...deps, attachLimit: () => noLimit, log });
     const cuts = createCutRecords(deps);
     const plugins = createControllerPlugins({
       instances: {
-        current: (plugin) => (plugin === simPlugin && ready ? instance() : undefined),
-        another: () => false,
+        ...equalInstances(({ plugin }) => (plugin === simPlugin && ready ? instance() : undefined)),
         absent: (plugin) => ({ facts: plugin === simPlugin ? facts : undefined, why: "it is away" }),
         names: () => [simPlugin, "other.plugin"],
         onChange(listener) {
@@ -217,13 +225,24 @@ export const createSnapshotWorld = async (
       signal.throwIfAborted();
     };
     const secrets = createSecretCommands({
+      granted: () => true,
       records: createSecretRecords({ store, ids }),
       sealer: createSealer({ keyFile: { keys: async () => secretKeys }, clusterUid: async () => "world" }),
       clock,
       changed: () => undefined,
     });
     const command = { records, cuts, nodes, plugins, gate: storeGate, secrets, feed: store, clock, ids };
-    const work = { ...command, agents: noAgents, guard: unbounded, learned, log, signal, failpoint, tracing };
+    const work = {
+      ...command,
+      agents: noAgents,
+      guard: unbounded,
+      learned,
+      lives: ownLives,
+      log,
+      signal,
+      failpoint,
+      tracing,
+    };
     const reconciler = createReconciler(work);
     const snapshots = createSnapshotReconciler({ ...work, slots: reconciler.slots });
     await Promise.all([reconciler.start(), snapshots.start()]);

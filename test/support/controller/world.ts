@@ -292,26 +292,29 @@ export const createWorld = async (
     lives += 1;
     const life = new AbortController();
     const { signal } = life;
+    const issuer = `c1/${lives}`;
     const changes = createChanges();
     const records = createVolumeRecords({
       store,
       clock,
       ids,
-      issuer: `c1/${lives}`,
+      issuer,
       changes,
       attachLimit,
+      route: backend.instance,
       log,
       signal,
     });
     const pluginRecords = createPluginRecords({ store, clock, ids, signal });
     await pluginRecords.load();
     const secrets = createSecretCommands({
+      granted: () => true,
       records: createSecretRecords({ store, ids }),
       sealer: createSealer({ keyFile: { keys: async () => secretKeys }, clusterUid: async () => "world" }),
       clock,
       changed: () => undefined,
     });
-    const cuts = createCutRecords({ store, clock, ids, issuer: `c1/${lives}`, changes, signal });
+    const cuts = createCutRecords({ store, clock, ids, issuer, changes, route: backend.instance, signal });
     const commandDeps = { records, cuts, nodes, plugins: backend, gate, secrets, feed: store, clock, ids };
     const commands = createCommands(commandDeps);
     const audit = createAuditRecords({ store, ids });
@@ -343,6 +346,7 @@ export const createWorld = async (
     };
     const reconciler = createReconciler({
       records,
+      lives: { issuer, isFormerLife: (other) => other.startsWith("c1/") && other !== issuer },
       learned,
       plugins: backend,
       agents,

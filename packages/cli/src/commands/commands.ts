@@ -5,9 +5,10 @@ import { backupCommands } from "./backup-commands.ts";
 import { checkPlacement } from "./check-placement.ts";
 import { createClaims, handOverClaims, listClaims, releaseClaims, statusClaim } from "./claim/claim-commands.ts";
 import { listTokenForReconcile, reconcileClaims } from "./claim/reconcile-commands.ts";
+import { admitNode } from "./node/admit-node.ts";
 import { drainNode, forgetNode, listNodes, statsNode, statusNode, undrainNode } from "./node/node-commands.ts";
 import { backendCapacity, listBackendSnapshots, listBackendVolumes } from "./plugin/backend-commands.ts";
-import { deletePlugin, listPlugins, profilePlugin, statusPlugin } from "./plugin/plugin-commands.ts";
+import { acceptPlugin, deletePlugin, listPlugins, profilePlugin, statusPlugin } from "./plugin/plugin-commands.ts";
 import { overrideCommands } from "./repair/override-commands.ts";
 import { reportCommands } from "./repair/report-commands.ts";
 import { runDoctor } from "./run-doctor.ts";
@@ -64,12 +65,14 @@ const subjects: readonly Command[] = [
   listNodes,
   statusNode,
   statsNode,
+  admitNode,
   drainNode,
   undrainNode,
   forgetNode,
   listPlugins,
   statusPlugin,
   profilePlugin,
+  acceptPlugin,
   deletePlugin,
   listBackendVolumes,
   listBackendSnapshots,

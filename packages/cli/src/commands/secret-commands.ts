@@ -5,9 +5,12 @@ import {
   type Secret,
 } from "@holdfast/shared/gen/holdfast/v1/secret";
 import { parse } from "yaml";
+import { boundedYaml } from "../frame/bounded-text.ts";
+import { CliFailure } from "../frame/cli-failure.ts";
 import type { Command } from "../frame/command.ts";
 import { shown } from "../frame/output.ts";
 import { tableText } from "../frame/tables.ts";
+import { readText } from "../spec/read-spec.ts";
 import { ago } from "../words/moment.ts";
 import { allPages, pageSize } from "./all-pages.ts";
 import { usage } from "./option-words.ts";
@@ -18,8 +21,9 @@ const secretArg = { name: "secret", help: "the secret's name", completes: "secre
 const valuesOf = (text: string, from: string): Record<string, string> => {
   let content: unknown;
   try {
-    content = parse(text);
-  } catch {
+    content = parse(boundedYaml(text, from));
+  } catch (error) {
+    if (error instanceof CliFailure) throw error;
     // The library's message repeats the line, and the line may hold a value.
     throw usage(`${from} is neither YAML nor JSON`);
   }
@@ -39,9 +43,10 @@ export const putSecret: Command = {
     "From a YAML or JSON file of names and values; values never come back. A volume refers to it as secret:NAME.",
   args: [secretArg, { name: "file", help: "names and values; - reads standard input", completes: "file" }],
   examples: [{ line: "holdfast secret put backend-login login.yaml", says: "the newest version from now on" }],
-  async run({ clients, settings, out, io }, input) {
+  async run(context, input) {
+    const { clients, settings, out } = context;
     const file = input.arg("file");
-    const text = file === "-" ? await io.stdin() : new TextDecoder().decode(await io.readFile(file));
+    const text = await readText(context, file);
     const values = valuesOf(text, file === "-" ? "standard input" : file);
     const answer = await clients.secrets.putSecret({
       namespace: settings.namespace,

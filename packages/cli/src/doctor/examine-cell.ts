@@ -79,11 +79,11 @@ export const examineCell = async (clients: Clients, address: string, now: number
     for await (const { plugins } of allPages((pageToken) => clients.plugins.listPlugins({ pageSize, pageToken })))
       found.push(...plugins.flatMap(ofPlugin));
     const { stuck } = await clients.repair.listStuck({ pageSize: shownStuck, pageToken: "" });
-    for (const { namespace, volume, workload, blocked } of stuck)
+    for (const { namespace, volume, workload, node, blocked } of stuck)
       found.push(
         fault(
           "stuck",
-          `${namespace}/${volume}${workload === "" ? "" : ` of ${workload}`}`,
+          namespace === "" ? node : `${namespace}/${volume}${workload === "" ? "" : ` of ${workload}`}`,
           `${blocked?.reason ?? ""}: ${blocked?.message ?? ""}`,
           blocked?.clearWith || `holdfast volume explain ${volume} --namespace ${namespace}`,
         ),

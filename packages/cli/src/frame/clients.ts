@@ -1,3 +1,4 @@
+import { PluginHostServiceDefinition } from "@holdfast/shared/gen/holdfast/agent/v1/plugin_host";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
@@ -20,6 +21,8 @@ export interface Clients {
   readonly snapshots: GrpcClient<typeof SnapshotServiceDefinition>;
   readonly nodes: GrpcClient<typeof NodeServiceDefinition>;
   readonly plugins: GrpcClient<typeof PluginServiceDefinition>;
+  /** Of an agent, at its local address. */
+  readonly pluginHost: GrpcClient<typeof PluginHostServiceDefinition>;
   readonly placement: GrpcClient<typeof PlacementServiceDefinition>;
   readonly repair: GrpcClient<typeof RepairServiceDefinition>;
   readonly secrets: GrpcClient<typeof SecretServiceDefinition>;
@@ -51,6 +54,7 @@ export const connect = (settings: Settings): Clients => {
     snapshots: createGrpcClient(SnapshotServiceDefinition, channel, options),
     nodes: createGrpcClient(NodeServiceDefinition, channel, options),
     plugins: createGrpcClient(PluginServiceDefinition, channel, options),
+    pluginHost: createGrpcClient(PluginHostServiceDefinition, channel, options),
     placement: createGrpcClient(PlacementServiceDefinition, channel, options),
     repair: createGrpcClient(RepairServiceDefinition, channel, options),
     secrets: createGrpcClient(SecretServiceDefinition, channel, options),

@@ -2,6 +2,7 @@ import { cliEnvironment } from "@holdfast/shared/config/cli-environment";
 import { parseDuration } from "@holdfast/shared/config/setting";
 import { parseAddress } from "@holdfast/shared/grpc/listen-address";
 import { parse } from "yaml";
+import { boundedYaml } from "./bounded-text.ts";
 import { CliFailure } from "./cli-failure.ts";
 import { exitCodes } from "./exit-code.ts";
 import type { Io } from "./io.ts";
@@ -48,7 +49,7 @@ const readConfig = async (io: Io, given: string | undefined): Promise<Partial<Re
   }
   let content: unknown;
   try {
-    content = parse(text) ?? {};
+    content = parse(boundedYaml(text, path)) ?? {};
   } catch (error) {
     throw wrong(`${path}: ${error instanceof Error ? error.message : String(error)}`);
   }

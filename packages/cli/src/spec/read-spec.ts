@@ -1,5 +1,6 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import { type FieldViolation, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { boundedYaml } from "../frame/bounded-text.ts";
 import { CliFailure } from "../frame/cli-failure.ts";
 import type { Context } from "../frame/context.ts";
 import { exitCodes } from "../frame/exit-code.ts";
@@ -60,7 +61,7 @@ export const readSpec = async <Request>(
   overrides: (json: Readonly<Record<string, JsonValue>>) => Readonly<Record<string, JsonValue>>,
 ): Promise<ReadSpec<Request>> => {
   const file = path === "-" ? "(standard input)" : path;
-  const document = readSpecDocument(await readText(context, path));
+  const document = readSpecDocument(boundedYaml(await readText(context, path), file));
   const { json, violations } = checkSpec(document, context.messages.describe(kind.type), kind.hidden);
   if (violations.length > 0) throw badSpec(file, violations);
   const request = kind.codec.decode(context.messages.toBytes(kind.type, { ...json, ...overrides(json) }));

@@ -7,6 +7,7 @@ import {
   fromClientError,
   kindOfStatus,
   maxMessageBytes,
+  reasonSent,
   statusOf,
   statusOfKind,
   toServerError,
@@ -126,6 +127,16 @@ describe("fromClientError", () => {
     const error = fromClientError(new RichClientError("/s/m", Status.RESOURCE_EXHAUSTED, "full", [info]));
     expect(error).toMatchObject({ kind: "exhausted", reason: "QUOTA", metadata: { a: "b" } });
   });
+});
+
+test("reasonSent tells the reason of a Holdfast server only: none that was derived, and none of another domain", () => {
+  const sent = new HoldfastError({ kind: "permission", reason: "PERMISSION_DENIED", message: "no" });
+  expect(reasonSent(fromClientError(overTheWire(toServerError(sent))))).toBe("PERMISSION_DENIED");
+  const bare = fromClientError(new ClientError("/s/m", Status.PERMISSION_DENIED, "no"));
+  const info = ErrorInfo.fromPartial({ reason: "PERMISSION_DENIED", domain: "example.com" });
+  const foreign = fromClientError(new RichClientError("/s/m", Status.PERMISSION_DENIED, "no", [info]));
+  expect([bare.reason, foreign.reason]).toEqual(["PERMISSION_DENIED", "PERMISSION_DENIED"]);
+  expect([reasonSent(bare), reasonSent(foreign), reasonSent(sent)]).toEqual([undefined, undefined, undefined]);
 });
 
 test("statusOf agrees with what is sent", () => {

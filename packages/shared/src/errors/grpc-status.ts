@@ -137,6 +137,13 @@ export function fromClientError(error: unknown): HoldfastError {
   );
 }
 
+/** The reason that a Holdfast server sent itself; undefined when a library or a proxy made the error, and the reason was only derived. */
+export function reasonSent({ cause }: HoldfastError): string | undefined {
+  const extra = cause instanceof RichClientError ? cause.extra : [];
+  const info = extra.find((detail) => detail.$type === ErrorInfo.$type);
+  return info?.domain === errorDomain ? info.reason : undefined;
+}
+
 /** The status that an error has or would have on the wire. */
 export function statusOf(error: unknown): Status {
   if (isHoldfastError(error)) return statusOfKind[error.kind];

@@ -3,7 +3,8 @@
  * middleware of nice-grpc, since each layer of generators costs a call some promises, whatever it does.
  *
  * C1 Every stage that began ends once, with what the call failed with if it did, whichever stage refused it.
- * C2 Stages, handler and ends run within the call's span.
+ * C2 Stages, handler and ends run within the call's span. C3 The handler begins when it is the call's turn, and not at all when its caller
+ * is gone by then; until it ends the call counts, whether its caller is gone or not.
  */
 import { context as active } from "@opentelemetry/api";
 import type {
@@ -14,11 +15,16 @@ import type {
 } from "nice-grpc-common";
 import type { CallContext, CallExtension } from "./call-context.ts";
 import type { CallFailure, CallStage, ServerSpans, StageEnd } from "./call-stage.ts";
+import type { CallTurns } from "./call-turns.ts";
 import { throwStatus } from "./throw-status.ts";
 import { inContext } from "./trace-attributes.ts";
 
 /** The first stage sees the context as the library made it; from then on it holds what the stages before have added. */
-export function callMiddleware(spanOf: ServerSpans, stages: readonly CallStage[]): ServerMiddleware<CallExtension> {
+export function callMiddleware(
+  spanOf: ServerSpans,
+  stages: readonly CallStage[],
+  turns?: Pick<CallTurns, "next">,
+): ServerMiddleware<CallExtension> {
   type Call<Request, Response> = ServerMiddlewareCall<Request, Response, CallExtension>;
 
   const begin = (method: MethodDescriptor, context: CallContext, ends: StageEnd[]): void => {
@@ -37,6 +43,7 @@ export function callMiddleware(spanOf: ServerSpans, stages: readonly CallStage[]
     let failure: CallFailure | undefined;
     try {
       begin(call.method, context, ends);
+      await turns?.next(context.signal); // C3
       const { value } = await call.next(call.request, context).next();
       return value as Response;
     } catch (error) {
@@ -52,6 +59,7 @@ export function callMiddleware(spanOf: ServerSpans, stages: readonly CallStage[]
     let failure: CallFailure | undefined;
     try {
       begin(call.method, context, ends);
+      await turns?.next(context.signal); // C3
       return yield* call.next(call.request, context);
     } catch (error) {
       failure = { error };

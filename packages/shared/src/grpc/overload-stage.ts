@@ -1,6 +1,7 @@
 /**
  * Too much at once is refused at once: latency grows with what is in flight and throughput hardly does, and a queue that nobody sees
- * only turns overload into timeouts. Streams are not counted; they mostly wait.
+ * only turns overload into timeouts. A call counts until its handler has ended: one that its caller reset goes on to count, or a caller
+ * could have any number of them under way.
  */
 import { HoldfastError } from "../errors/holdfast-error.ts";
 import type { CallStage } from "./call-stage.ts";
@@ -10,29 +11,76 @@ export interface OverloadLimits {
   readonly maxInFlight: number;
   /** Of one identity, so that one caller cannot crowd out the others. */
   readonly maxInFlightPerCaller: number;
+  /** Calls and streams of one TCP connection; a unix socket does not tell its connections apart. */
+  readonly maxInFlightPerConnection: number;
+  /** Of all callers; streams mostly wait, and are counted on their own. */
+  readonly maxOpenStreams: number;
 }
 
-export function overloadStage(limits: OverloadLimits): CallStage {
-  const inFlight = new Map<string, number>();
-  let total = 0;
-  return ({ requestStream, responseStream }, { identity }) => {
-    if (requestStream || responseStream) return undefined;
-    const caller = formatIdentity(identity);
-    const own = inFlight.get(caller) ?? 0;
-    if (total >= limits.maxInFlight) throw overloaded("this server", total);
-    if (own >= limits.maxInFlightPerCaller) throw overloaded(`${caller} at this server`, own);
-    inFlight.set(caller, own + 1);
-    total += 1;
+export function overloadStage(limits: OverloadLimits, onStreams: (open: number) => void): CallStage {
+  const callers = createCounts();
+  const connections = createCounts();
+  let unary = 0;
+  let streams = 0;
+  const enterStream = (): (() => void) => {
+    if (streams >= limits.maxOpenStreams) throw overloaded("this server", streams, "streams");
+    streams += 1;
+    onStreams(streams);
     return () => {
-      total -= 1;
-      const left = (inFlight.get(caller) ?? 1) - 1;
-      if (left === 0) inFlight.delete(caller);
-      else inFlight.set(caller, left);
+      streams -= 1;
+      onStreams(streams);
+    };
+  };
+  const enterCall = (caller: string): (() => void) => {
+    const own = callers.of(caller);
+    if (unary >= limits.maxInFlight) throw overloaded("this server", unary, "calls");
+    if (own >= limits.maxInFlightPerCaller) throw overloaded(`${caller} at this server`, own, "calls");
+    unary += 1;
+    const leave = callers.enter(caller);
+    return () => {
+      unary -= 1;
+      leave();
+    };
+  };
+
+  return ({ requestStream, responseStream }, { identity, peer }) => {
+    const caller = formatIdentity(identity);
+    const here = connections.of(peer);
+    const known = tcpPeer.test(peer);
+    if (known && here >= limits.maxInFlightPerConnection)
+      throw overloaded(`${caller} on this connection`, here, "calls and streams");
+    const leave = requestStream || responseStream ? enterStream() : enterCall(caller);
+    const leaveConnection = known ? connections.enter(peer) : undefined;
+    return () => {
+      leave();
+      leaveConnection?.();
     };
   };
 }
 
-function overloaded(whose: string, count: number): HoldfastError {
-  const message = `${whose}: ${count} calls are in flight already; send fewer at once, or again in a moment`;
+const tcpPeer = /:\d+$/;
+
+interface Counts {
+  of(key: string): number;
+  enter(key: string): () => void;
+}
+
+function createCounts(): Counts {
+  const counts = new Map<string, number>();
+  return {
+    of: (key) => counts.get(key) ?? 0,
+    enter(key) {
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+      return () => {
+        const left = (counts.get(key) ?? 1) - 1;
+        if (left === 0) counts.delete(key);
+        else counts.set(key, left);
+      };
+    },
+  };
+}
+
+function overloaded(whose: string, count: number, what: string): HoldfastError {
+  const message = `${whose}: ${count} ${what} are in flight already; send fewer at once, or again in a moment`;
   return new HoldfastError({ kind: "exhausted", reason: "OVERLOADED", message });
 }

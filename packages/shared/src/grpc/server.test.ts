@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { lstat, readFile, writeFile } from "node:fs/promises";
-import { createServer as createTcpServer } from "node:net";
+import { connect, createServer as createTcpServer } from "node:net";
 import { createChannel, createClient, Metadata, Status } from "nice-grpc";
 import { ErrorInfo, errorDetailsClientMiddleware, RichClientError } from "nice-grpc-error-details";
 import { HealthDefinition } from "nice-grpc-server-health";
@@ -427,6 +428,109 @@ test("one caller's flood is refused at once, others are served, and places are g
   const method = 'method="holdfast.test.v1.Echo/Say"';
   expect(text).toContain(`holdfast_grpc_server_seconds_count{${method},code="OK"} 4`);
   expect(text).toContain(`holdfast_grpc_server_seconds_count{${method},code="RESOURCE_EXHAUSTED"} 2`);
+});
+
+test("what a connection has in flight is bounded, calls that its caller reset and streams included", async () => {
+  let begun = 0;
+  let open: () => void = () => undefined;
+  const gate = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const metrics = createMetrics();
+  const log = createMemoryLogger();
+  const limits = { maxConcurrentStreams: 2, maxOpenStreams: 1 };
+  const server = createGrpcServer({ log, metrics, limits });
+  server.add(EchoDefinition, {
+    say: async (request) => {
+      begun += 1;
+      // Minds nothing: it goes on behind the reset.
+      await gate;
+      return request;
+    },
+    async *watch(request, { signal }) {
+      yield request;
+      await until(signal);
+    },
+  });
+  const address = await server.listen("127.0.0.1:0");
+  cleanups.push(() => server.stop({ graceMs: 0 }));
+  const channel = createGrpcChannel(address);
+  cleanups.push(() => channel.close());
+  const client = createGrpcClient(EchoDefinition, channel, { log });
+  for (let round = 1; round <= 3; round += 1) {
+    const caller = new AbortController();
+    const call = failure(client.say({ text: "" }, { signal: caller.signal }));
+    await expect.poll(() => begun).toBe(round);
+    caller.abort(new Error("gone"));
+    await call.catch(() => undefined);
+  }
+  const watcher = new AbortController();
+  const seen = client.watch({ text: "w" }, { signal: watcher.signal })[Symbol.asyncIterator]();
+  expect(await seen.next()).toMatchObject({ value: { text: "w" } });
+  expect(await metrics.text()).toContain(`holdfast_grpc_server_streams{address="${address}"} 1`);
+  expect(await metrics.text()).toContain(`holdfast_grpc_server_connections{address="${address}"} 1`);
+  const refused = await failure(client.say({ text: "" }));
+  expect(refused).toMatchObject({ reason: "OVERLOADED", message: expect.stringContaining("on this connection: 4") });
+  open();
+  const again = failure((async () => void (await client.watch({ text: "w" })[Symbol.asyncIterator]().next()))());
+  expect(await again).toMatchObject({ reason: "OVERLOADED", message: expect.stringContaining("1 streams") });
+  watcher.abort(new Error("enough"));
+  await seen.next().catch(() => undefined);
+  expect(await client.say({ text: "x" })).toEqual({ text: "x" });
+});
+
+test("connections above the bound are closed as they come, and places are given back", async () => {
+  const metrics = createMetrics();
+  const server = createGrpcServer({ log: createMemoryLogger(), metrics, limits: { maxConnections: 2 } });
+  server.add(EchoDefinition, { say: async (request) => request, async *watch() {} });
+  const address = await server.listen("127.0.0.1:0");
+  cleanups.push(() => server.stop({ graceMs: 0 }));
+  const opened = () => {
+    const socket = connect(Number(address.split(":").pop()), "127.0.0.1").on("error", () => undefined);
+    cleanups.push(() => void socket.destroy());
+    return socket;
+  };
+  const isOpen = `holdfast_grpc_server_connections{address="${address}"} 2`;
+  const first = opened();
+  opened();
+  await expect.poll(() => metrics.text()).toContain(isOpen);
+  await once(opened(), "close");
+  first.destroy();
+  await expect.poll(() => metrics.text()).toContain(isOpen.replace(/2$/, "1"));
+  opened();
+  await expect.poll(() => metrics.text()).toContain(isOpen);
+});
+
+test("a connection that is old enough is exchanged, and what runs on it goes on", async () => {
+  const seen: string[] = [];
+  let open: () => void = () => undefined;
+  const gate = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const log = createMemoryLogger();
+  const server = createGrpcServer({ log, limits: { connectionAgeMs: 100 } });
+  server.add(EchoDefinition, {
+    say: async (request, { peer }) => {
+      seen.push(peer);
+      if (request.text === "long") await gate;
+      return request;
+    },
+    async *watch() {},
+  });
+  const address = await server.listen("127.0.0.1:0");
+  cleanups.push(() => server.stop({ graceMs: 0 }));
+  const channel = createGrpcChannel(address);
+  cleanups.push(() => channel.close());
+  const client = createGrpcClient(EchoDefinition, channel, { log });
+  const long = client.say({ text: "long" });
+  await expect
+    .poll(async () => {
+      await client.say({ text: "short" });
+      return new Set(seen).size;
+    })
+    .toBeGreaterThan(1);
+  open();
+  expect(await long).toEqual({ text: "long" });
 });
 
 test("the message limit holds", async () => {

@@ -16,6 +16,8 @@ import type { Logger } from "../log/logger.ts";
 import type { Metrics } from "../metrics.ts";
 import type { CallExtension, Implementation } from "./call-context.ts";
 import { callMiddleware } from "./call-middleware.ts";
+import { createCallTurns } from "./call-turns.ts";
+import { limitConnections } from "./connection-limit.ts";
 import { deadlineInterceptor, deadlineStage } from "./deadline-server.ts";
 import { type IdentityReader, identityFromMetadata } from "./identity.ts";
 import { identityStage } from "./identity-stage.ts";
@@ -25,17 +27,23 @@ import { defaultMaxMessageBytes } from "./message-limits.ts";
 import { metricsStage } from "./metrics-stage.ts";
 import { overloadStage } from "./overload-stage.ts";
 import { loadReflection } from "./reflection.ts";
+import { createServerGauges } from "./server-metrics.ts";
 import { createServerSpans } from "./trace-server.ts";
 import { clearStaleSocket } from "./unix-socket.ts";
 
 export interface ServerLimits {
   /** Of one message, both ways. 1 MiB; 16 MiB for servers that relay plugin calls. */
   readonly maxMessageBytes?: number;
-  /** Calls in flight on one connection; waiting streams count too, so that it must be well above what a scheduler watches. */
+  /** Calls on one connection that their caller waits for; waiting ones and streams count. A client holds back those above. */
   readonly maxConcurrentStreams?: number;
   /** Unary calls in flight, of all callers and of one; those above are refused with OVERLOADED. */
   readonly maxInFlight?: number;
   readonly maxInFlightPerCaller?: number;
+  readonly maxOpenStreams?: number;
+  /** Connections above are closed as they come. */
+  readonly maxConnections?: number;
+  /** After this time a client is asked to take another connection; what runs on the old one goes on there. Without it: never. */
+  readonly connectionAgeMs?: number;
 }
 
 export interface GrpcServerOptions {
@@ -71,6 +79,15 @@ export interface GrpcServer {
   stop(options: { readonly graceMs: number }): Promise<void>;
 }
 
+/** Enough for tens of thousands of calls a second, and far from what holds a turn of the event loop up. */
+const callsPerTurn = 16;
+
+/** A peer that vanished without a word is noticed while nothing is sent to it. One that is stopped for 20 seconds is not taken for one. */
+const keepaliveMs = 60_000;
+const keepaliveTimeoutMs = 30_000;
+/** Without any call; the next call of that client opens another one. */
+const connectionIdleMs = 15 * 60_000;
+
 /** Between the abort of what still runs and the end of its connections: time to send the answer. */
 const lastWordMs = 250;
 
@@ -81,9 +98,11 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   const health = HealthState();
   const names: string[] = [];
   let address: Address | undefined;
+  let boundTo = "";
+  let forgetConnections: () => void = () => undefined;
 
   const maxMessageBytes = limits.maxMessageBytes ?? defaultMaxMessageBytes;
-  const { maxInFlight = 4096, maxInFlightPerCaller = maxInFlight } = limits;
+  const { maxInFlight = 4096, maxInFlightPerCaller = maxInFlight, maxConcurrentStreams = 100 } = limits;
   const spanOf = createServerSpans();
   /** Every call's, in this order; the details of errors and the span lie around them. */
   const stages = [
@@ -95,15 +114,31 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     }),
     logStage(log),
   ];
-  const service = callMiddleware(spanOf, [
-    ...stages,
-    ...(options.metrics === undefined ? [] : [metricsStage(options.metrics)]),
-    overloadStage({ maxInFlight, maxInFlightPerCaller }),
-  ]);
+  const gauges = createServerGauges(options.metrics, () => boundTo);
+  const turns = createCallTurns({ perTurn: callsPerTurn, onDropped: gauges.dropped });
+  const overload = overloadStage(
+    {
+      maxInFlight,
+      maxInFlightPerCaller,
+      // Twice: those that their caller waits for, and those that it has reset and that have not ended yet.
+      maxInFlightPerConnection: 2 * maxConcurrentStreams,
+      maxOpenStreams: limits.maxOpenStreams ?? 4096,
+    },
+    gauges.streams,
+  );
+  const service = callMiddleware(
+    spanOf,
+    [...stages, ...(options.metrics === undefined ? [] : [metricsStage(options.metrics)]), overload],
+    turns,
+  );
   const server = createServer({
     "grpc.max_receive_message_length": maxMessageBytes,
     "grpc.max_send_message_length": maxMessageBytes,
-    "grpc.max_concurrent_streams": limits.maxConcurrentStreams ?? 1024,
+    "grpc.max_concurrent_streams": maxConcurrentStreams,
+    "grpc.keepalive_time_ms": keepaliveMs,
+    "grpc.keepalive_timeout_ms": keepaliveTimeoutMs,
+    "grpc.max_connection_idle_ms": connectionIdleMs,
+    ...(limits.connectionAgeMs === undefined ? {} : { "grpc.max_connection_age_ms": limits.connectionAgeMs }),
     interceptors: [deadlineInterceptor],
   });
   /** What belongs to the server itself is neither measured nor refused. */
@@ -133,15 +168,18 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
         else own.add(loaded.definition, loaded.implementation);
       }
       const port = await bind(() => server.listen(formatAddress(parseAddress(text)), credentials), text);
+      const bound: Address = address.kind === "unix" ? address : { ...address, port };
+      boundTo = formatAddress(bound);
+      forgetConnections = limitConnections(bound, limits.maxConnections ?? 4096, gauges.connections);
       if (address.kind === "unix") {
         if (options.socketMode !== undefined) await chmod(address.path, options.socketMode);
-        return formatAddress(address);
       }
-      return formatAddress({ ...address, port });
+      return boundTo;
     },
     setServing: (service, serving) => health.setStatus(serving ? "healthy" : "unhealthy", service),
     async stop({ graceMs }) {
       if (address === undefined || stopStreams.signal.aborted) return;
+      forgetConnections();
       for (const name of ["", ...names]) health.setStatus("unhealthy", name);
       const drained = server.shutdown().then(() => true); // S1
       stopStreams.abort(shuttingDown());

@@ -9,12 +9,14 @@
  * K3 The file `lock` in the directory only tells who holds it. It is believed when that process is still there: same boot, same start.
  */
 import { spawn } from "node:child_process";
-import { closeSync, openSync } from "node:fs";
+import { closeSync, fstatSync, openSync } from "node:fs";
 import { readFile, readlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { processStat } from "./process-stat.ts";
 
 export interface DirectoryLock {
+  /** Device and inode of the directory: a copy of the directory has others, on any boot of the host. */
+  readonly id: string;
   release(): void;
 }
 
@@ -59,8 +61,10 @@ export async function takeDirectoryLock(directory: string): Promise<DirectoryLoc
     closeSync(descriptor);
     throw error;
   }
+  const { dev, ino } = fstatSync(descriptor);
   let held = true;
   return {
+    id: `${dev}:${ino}`,
     release: () => {
       if (held) closeSync(descriptor);
       held = false;

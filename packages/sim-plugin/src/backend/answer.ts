@@ -13,6 +13,8 @@ export type Admission =
       readonly kind: "open";
       readonly ticket: number;
       readonly delayMs: number;
+      /** The work comes before the delay. */
+      readonly worksFirst: boolean;
       readonly fault?: Fault;
       /** For block volumes, whose backing file needs a size. */
       readonly capacity: bigint;

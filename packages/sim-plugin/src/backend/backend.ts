@@ -9,10 +9,12 @@ import type { EffectContext } from "./effects/effect.ts";
 import { createFaultBook, type Fault } from "./faults.ts";
 import { type IdKind, idOf } from "./ids.ts";
 import { laneOf } from "./lanes.ts";
+import { createDelays, type Delay } from "./late-calls.ts";
 import { methodFacts } from "./methods.ts";
 import { emptyState, type SimState } from "./model.ts";
+import { arrivalRules } from "./rules/arrival-rules.ts";
 import { police } from "./rules/police.ts";
-import type { World } from "./rules/rule.ts";
+import { findingsOf, type InFlight, type World } from "./rules/rule.ts";
 import type { BackendSettings, ListingLies } from "./settings.ts";
 import { createStorageControls, type StorageControls } from "./storage-controls.ts";
 import { createUnimplementedMemory } from "./unimplemented-memory.ts";
@@ -48,6 +50,10 @@ export interface BackendPort {
 export interface BackendControl extends StorageControls {
   record(): readonly CallRecord[];
   violations(): readonly Violation[];
+  /** The calls that are open: begun, and neither answered nor ended by the death of their plugin. */
+  inFlight(): readonly Omit<InFlight, "request">[];
+  /** The process that calls this instance is dead: its successor may repeat what is open there, and nothing else. */
+  senderEnded(instance: string): void;
   state(): SimState;
   snapshot(): {
     readonly state: SimState;
@@ -89,6 +95,12 @@ export const createBackend = (options: BackendOptions = {}): Backend => {
   const changed = (): void => options.onChange?.({ state, seq: book.lastSeq(), violations: book.violations() });
   const controls = createStorageControls(state, changed);
   for (const [id, settings] of Object.entries(options.nodes ?? {})) controls.declareNode(id, settings);
+
+  const lateDelay = options.lateCalls === undefined ? undefined : createDelays(options.lateCalls);
+  const delayOf = (open: OpenCall): Delay =>
+    lateDelay !== undefined && open.lane !== undefined && methodFacts[open.call.method].mutates
+      ? lateDelay(`${open.call.method} ${open.lane}`)
+      : { delayMs: latency[open.call.method] ?? latency["*"] ?? 0, worksFirst: false };
 
   const worldOf = (open: OpenCall): World => ({
     state,
@@ -157,7 +169,9 @@ export const createBackend = (options: BackendOptions = {}): Backend => {
       const instance = instances.get(call.instance);
       if (instance === undefined) throw new Error(`instance ${call.instance} has not introduced itself`);
       const open = book.begin(call, instance, laneOf(call, state, instance.node));
-      const findings = police(call, worldOf(open), open.lane); // P1
+      const world = worldOf(open);
+      const arrived = options.judgesArrivals === true ? findingsOf(arrivalRules(open.lane), call, world) : [];
+      const findings = [...arrived, ...police(call, world, open.lane)]; // P1
       const first = findings[0];
       if (first !== undefined) {
         book.blame(open, findings);
@@ -171,7 +185,7 @@ export const createBackend = (options: BackendOptions = {}): Backend => {
         return { kind: "answered", answer: { refusal } };
       }
       const fault = faults.take(call.method, subjectOf(call, instance.node), call.instance);
-      const delayMs = latency[call.method] ?? latency["*"] ?? 0;
+      const { delayMs, worksFirst } = delayOf(open);
       if (fault === undefined && delayMs === 0 && call.handsOn !== true) {
         const answer = settle(open, work(open)); // P2
         end(open, { reply: "sent" });
@@ -179,7 +193,14 @@ export const createBackend = (options: BackendOptions = {}): Backend => {
       }
       if (fault !== undefined) book.meet(open, fault);
       const capacity = state.volumes.get(subjectOf(call).volume ?? "")?.capacity ?? 0n;
-      return { kind: "open", ticket: open.seq, delayMs, capacity, ...(fault === undefined ? {} : { fault }) };
+      return {
+        kind: "open",
+        ticket: open.seq,
+        delayMs,
+        worksFirst,
+        capacity,
+        ...(fault === undefined ? {} : { fault }),
+      };
     },
 
     apply: (ticket) => {
@@ -198,6 +219,11 @@ export const createBackend = (options: BackendOptions = {}): Backend => {
 
     record: book.record,
     violations: book.violations,
+    // Requests carry secrets.
+    inFlight: () => book.inFlight().map(({ request: _, ...open }) => open),
+    senderEnded: (name) => {
+      for (const open of book.openOf(name)) open.orphaned = true;
+    },
     state: () => state,
     snapshot: () => ({ state: structuredClone(state), record: book.record(), violations: book.violations() }),
     clear: book.clear,

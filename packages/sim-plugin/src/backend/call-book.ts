@@ -13,6 +13,7 @@ export interface OpenCall {
   readonly instance: Instance;
   readonly lane: string | undefined;
   abandoned: boolean;
+  orphaned: boolean;
   answer: Answer | undefined;
 }
 
@@ -26,7 +27,7 @@ export interface CallBook {
   /** Answers the code that the caller was told, if any. */
   end(open: OpenCall, ending: Ending): CodeName | undefined;
   open(ticket: number): OpenCall | undefined;
-  inFlight(except: OpenCall): readonly InFlight[];
+  inFlight(except?: OpenCall): readonly InFlight[];
   openOf(instance: string): readonly OpenCall[];
   record(): readonly CallRecord[];
   violations(): readonly Violation[];
@@ -74,7 +75,7 @@ export const createCallBook = (now: () => Date): CallBook => {
       };
       lines.push(draft);
       bySeq.set(seq, draft);
-      const open: OpenCall = { seq, call, instance, lane, abandoned: false, answer: undefined };
+      const open: OpenCall = { seq, call, instance, lane, abandoned: false, orphaned: false, answer: undefined };
       openCalls.set(seq, open);
       return open;
     },
@@ -131,10 +132,13 @@ export const createCallBook = (now: () => Date): CallBook => {
     inFlight: (except) =>
       [...openCalls.values()]
         .filter((open) => open !== except)
-        .map(({ seq: at, call, instance, lane, abandoned }) => ({
+        .map(({ seq: at, call, instance, lane, abandoned, orphaned }) => ({
           seq: at,
           method: call.method,
-          abandoned,
+          request: call.request,
+          instance: instance.name,
+          abandoned: abandoned || orphaned,
+          orphaned,
           ...(lane === undefined ? {} : { lane }),
           ...subjectOf(call, instance.node),
         })),

@@ -1,6 +1,7 @@
 import type { CapabilityMask } from "./capabilities.ts";
 import type { Fault } from "./faults.ts";
 import type { IdStyle } from "./ids.ts";
+import type { LateCalls } from "./late-calls.ts";
 import type { StringMap } from "./model.ts";
 import type { Method } from "./rpc.ts";
 
@@ -28,6 +29,10 @@ export interface BackendSettings {
   readonly faults?: readonly Fault[];
   /** Milliseconds each call takes, by method; "*" for the others. */
   readonly latency?: { readonly [M in Method | "*"]?: number };
+  /** Instead of `latency`, for the calls that change something: some are slow. */
+  readonly lateCalls?: LateCalls;
+  /** Calls to the controller half are also judged as they arrive, by `arrivalRules`. */
+  readonly judgesArrivals?: boolean;
   /** Secrets each method wants. A method that is not here takes any. */
   readonly secrets?: { readonly [M in Method]?: StringMap };
   /** By node id. When none is declared and no node plugin has come, every node id is believed. */

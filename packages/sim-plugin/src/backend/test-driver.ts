@@ -19,6 +19,8 @@ export interface Driver {
 
 export interface Caller {
   readonly node?: "node-a" | "node-b";
+  /** The controller half that is called, which the test attached; "controller" unless told. */
+  readonly half?: string;
   readonly paths?: PathFacts;
 }
 
@@ -54,7 +56,7 @@ export const createDriver = (options: BackendOptions = {}): Driver => {
   for (const node of ["node-a", "node-b"]) backend.attach({ name: node, role: "node", node });
 
   const begin = (method: Method, request: object, by: Caller, handsOn: boolean) => {
-    const instance = methodFacts[method].service === "node" ? (by.node ?? "node-a") : "controller";
+    const instance = methodFacts[method].service === "node" ? (by.node ?? "node-a") : (by.half ?? "controller");
     const call = { instance, method, request: blank(method, request), handsOn, ...(by.paths && { paths: by.paths }) };
     return backend.begin(call as unknown as Call);
   };

@@ -52,6 +52,26 @@ afterEach(async () => {
   await rm(dir, { recursive: true, force: true });
 });
 
+describe("a late answer", () => {
+  test.each([
+    { work: "arrival", made: ["one"] },
+    { work: "answer", made: [] },
+  ] as const)("whose work is done at the $work", async ({ work, made }) => {
+    await plugin.close();
+    plugin = await createSimPlugin({
+      role: "controller",
+      socket: plugin.socket,
+      lateCalls: { seed: 1, share: 1, slowMs: [300, 300], fastMs: [0, 0], work },
+    });
+    const pending = controller.createVolume(create);
+    await vi.waitFor(() => expect(plugin.backend.inFlight()).toMatchObject([{ method: "CreateVolume" }]), soon);
+    await vi.waitFor(() => expect(volumes()).toEqual(made), { timeout: 200 });
+    expect(plugin.backend.inFlight()).toHaveLength(1);
+    await pending;
+    expect(volumes()).toEqual(["one"]);
+  });
+});
+
 describe("a fault with a code", () => {
   test("before the work leaves nothing done, and is met as often as told", async () => {
     give({ method: "CreateVolume", code: "UNAVAILABLE", message: "storage is away", times: 2 });

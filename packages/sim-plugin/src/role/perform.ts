@@ -111,9 +111,9 @@ export const createPerformer = ({ backend, instance, host, cut, die }: Performer
     admission: Admission & { kind: "open" },
     context: CallContext,
   ): Promise<unknown> => {
-    const { ticket, fault, delayMs, capacity } = admission;
+    const { ticket, fault, delayMs, worksFirst, capacity } = admission;
     // A real plugin goes on working when its caller has gone, so nothing here is cut short by the signal.
-    if (delayMs > 0) await sleep(delayMs);
+    if (delayMs > 0 && !worksFirst) await sleep(delayMs);
     if (fault?.neverReady || fault?.notReadyFor !== undefined) {
       await backend.apply(ticket);
       await backend.close(ticket, { reply: "sent" });
@@ -128,6 +128,7 @@ export const createPerformer = ({ backend, instance, host, cut, die }: Performer
       if (trouble !== undefined) await refuse(ticket, { code: "INTERNAL", message: trouble }, { reply: "sent" });
     }
     const answer = await backend.apply(ticket);
+    if (delayMs > 0 && worksFirst) await sleep(delayMs);
     if (fault !== undefined && "response" in answer) await misbehaveAfter(ticket, fault, context);
     await backend.close(ticket, { reply: "sent" });
     const response = unwrap(answer);

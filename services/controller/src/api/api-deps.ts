@@ -3,6 +3,7 @@ import type { CallContext } from "@holdfast/shared/grpc/call-context";
 import { formatIdentity } from "@holdfast/shared/grpc/identity";
 import type { Tracing } from "@holdfast/shared/tracing";
 import type { Caller, Commands, VolumeView } from "../commands/model.ts";
+import type { SecretGrants } from "../domain/secret-scope.ts";
 import type { VolumeRef } from "../domain/volume.ts";
 import type { Store } from "../ports.ts";
 import type { Wakeups } from "./hold-until.ts";
@@ -12,6 +13,7 @@ export interface ApiDeps {
   readonly commands: Commands;
   /** A volume as this process knows it: what waits looks at it after each wake-up, and the store is not asked for it. */
   readonly recent: (ref: VolumeRef) => Promise<VolumeView | undefined>;
+  readonly granted: SecretGrants;
   readonly wakeups: Wakeups;
   readonly feed: Pick<Store, "head" | "watch">;
   readonly clock: Clock;

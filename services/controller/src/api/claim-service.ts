@@ -92,11 +92,11 @@ const createClaimReads = (
       claim: claimMessage(await commands.getClaim({ namespace, volume, workload, alias, uid })),
     }),
 
-    async listClaims(request) {
+    async listClaims(request, { signal }) {
       const checks = createChecks();
       const filter = claimFilterFrom(request.filter, checks);
       const question = questionOf("ListClaims", filter);
-      const page = pageFrom(request, question, checks);
+      const page = { ...pageFrom(request, question, checks), signal };
       refuse(checks.violations);
       const { items, next } = await commands.listClaims(filter, page);
       return { claims: items.map(claimMessage), nextPageToken: nextPageToken(next, question) };

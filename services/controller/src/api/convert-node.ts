@@ -12,6 +12,7 @@ import {
 import type { DrainNodeInput, DrainView } from "../commands/node-model.ts";
 import type { NodePlace, UsedSlots } from "../commands/node-places.ts";
 import { type NodeDrain, type NodeState, nodeStates } from "../domain/node.ts";
+import { pendingBlock } from "../domain/pending-life.ts";
 import type { NodeView } from "../ports.ts";
 import type { Checks } from "./check-request.ts";
 import { blockedMessage, dateOf, lastErrorMessage, scopeMessage } from "./convert-message.ts";
@@ -53,6 +54,18 @@ const conflictMessage = ({ record }: NodeView, conflict: NodeRemarks["conflict"]
         message: `an agent on machine ${conflict.machineId} wants the name ${record.name}: ${conflict.why}`,
         missingProof: "that only one of the two is meant to be this node",
         clearWith: "give one of the two agents another HOLDFAST_NODE, or stop it",
+      };
+
+const pendingMessage = ({ record: { pending } }: NodeView) =>
+  pending === undefined
+    ? undefined
+    : {
+        life: pending.life,
+        machineId: pending.machineId,
+        bootId: pending.bootId,
+        journalUid: pending.journalUid,
+        address: pending.address,
+        since: dateOf(pending.since),
       };
 
 const overdueMessage = ({ record }: NodeView, overdue: NodeRemarks["overdue"]): Blocked | undefined =>
@@ -138,7 +151,10 @@ export const nodeMessage = (view: NodeView, remarks: NodeRemarks, place: NodePla
     schedulable: record.state === "READY" && live === "alive" && record.drain === undefined,
     drained: record.drain !== undefined,
     lastHeartbeat: dateOf(remarks.lastHeartbeat),
-    blocked: conflictMessage(view, remarks.conflict) ?? overdueMessage(view, remarks.overdue),
+    blocked:
+      blockedMessage(pendingBlock(record)) ??
+      conflictMessage(view, remarks.conflict) ??
+      overdueMessage(view, remarks.overdue),
     placementClass: place.placementClass,
     attachSlots: place.slots.map(slotsMessage),
     registeredAt: dateOf(record.registeredAt),
@@ -148,6 +164,8 @@ export const nodeMessage = (view: NodeView, remarks: NodeRemarks, place: NodePla
         ? undefined
         : { who: record.changedBy.who, why: record.changedBy.why, at: dateOf(record.changedBy.at) },
     drain: drainMessage(record.drain),
+    life: record.life ?? "",
+    pending: pendingMessage(view),
   };
 };
 

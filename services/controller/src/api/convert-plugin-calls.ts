@@ -1,5 +1,5 @@
 import { CallFlow, type PluginCalls } from "@holdfast/shared/gen/holdfast/v1/plugin";
-import type { PluginLoad } from "../ports.ts";
+import type { PluginLoad } from "../domain/plugin-load.ts";
 
 /** How the controller half of one plugin is called by this controller. */
 export interface PluginCallsView extends PluginLoad {

@@ -3,6 +3,7 @@ import {
   type CapabilitySet,
   ControllerPlacement,
   FenceMethod,
+  InstanceReach,
   type Plugin,
   type PluginFingerprint,
   PluginHealth,
@@ -77,6 +78,12 @@ const placements: Readonly<Record<PluginProfile["controllerPlacement"], Controll
   "beside-controller": ControllerPlacement.CONTROLLER_PLACEMENT_BESIDE_CONTROLLER,
 };
 
+const reaches: Readonly<Record<PluginProfile["reach"], InstanceReach>> = {
+  auto: InstanceReach.INSTANCE_REACH_UNSPECIFIED,
+  all: InstanceReach.INSTANCE_REACH_ALL,
+  own: InstanceReach.INSTANCE_REACH_OWN,
+};
+
 const wordOf = <W extends string>(
   words: Readonly<Record<W, number>>,
   wire: number,
@@ -101,6 +108,7 @@ export const profileMessage = (profile: PluginProfile): WireProfile => ({
   assumedExpansion: expansions[profile.assumedExpansion],
   codeReadings: profile.codeReadings.map(({ method, code, readAs }) => ({ csiMethod: method, code, readAs })),
   exclusiveMethods: [...profile.exclusiveMethods],
+  reach: reaches[profile.reach],
 });
 
 /** As it was sent: zeros are not filled in yet, and what has no word here is complained of. */
@@ -119,6 +127,7 @@ export const profileFrom = (wire: WireProfile | undefined, checks: Checks): Plug
         assumedExpansion: wordOf(expansions, wire.assumedExpansion, "profile.assumed_expansion", checks),
         codeReadings: wire.codeReadings.map(({ csiMethod, code, readAs }) => ({ method: csiMethod, code, readAs })),
         exclusiveMethods: wire.exclusiveMethods,
+        reach: wordOf(reaches, wire.reach, "profile.reach", checks),
       };
 
 /** A plugin may run on every node of a cell; a message holds so many of its instances. */

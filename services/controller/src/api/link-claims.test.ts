@@ -19,6 +19,7 @@ beforeEach(async () => {
   world = await createWorld();
   link = createLinkClaims({
     commands: world.commands,
+    granted: () => true,
     wakeups: world.changes,
     recent: (ref) => world.records.recent(ref),
     feed: world.store,

@@ -62,7 +62,7 @@ export const createNodeService = (deps: NodeServiceDeps): NodeService => {
       const violations = checkId("name", name);
       if (violations.length > 0) throw invalidArgument(violations);
       const view = nodes.get(name);
-      if (view === undefined) throw unknownNode(name);
+      if (view === undefined) throw nodes.damage?.(name) ?? unknownNode(name);
       await places.count([view]);
       return { node: message(view) };
     },

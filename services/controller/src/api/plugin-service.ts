@@ -1,3 +1,4 @@
+import type { PluginAdmission } from "@holdfast/csi/plugin-admission";
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import {
   Plugin,
@@ -5,6 +6,8 @@ import {
   type WatchPluginsResponse,
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
+import type { Identity } from "@holdfast/shared/grpc/identity";
+import type { Logger } from "@holdfast/shared/log/logger";
 import { type PluginCommands, validateProfile } from "../commands/plugin-commands.ts";
 import { checkPlugin } from "../domain/limits.ts";
 import { type ApiDeps, callerOf } from "./api-deps.ts";
@@ -20,10 +23,23 @@ export interface PluginServiceDeps {
   readonly commands: PluginCommands;
   readonly tracing: ApiDeps["tracing"];
   /** What changed of plugins lately. */
-  readonly log: MemoryLog;
+  readonly changes: MemoryLog;
+  readonly admission: Pick<PluginAdmission, "accept">;
+  readonly log: Logger;
   /** While thousands of nodes register, a watch tells of a plugin so often and no oftener. */
   readonly rest?: (signal: AbortSignal) => Promise<void>;
 }
+
+/** Without certificates an operator may be unnamed. */
+const accepters: Readonly<Record<Identity["role"], boolean>> = {
+  operator: true,
+  local: true,
+  anonymous: true,
+  scheduler: false,
+  controller: false,
+  node: false,
+  monitor: false,
+};
 
 type PluginService = Implementation<typeof PluginServiceDefinition>;
 
@@ -64,7 +80,7 @@ export const createPluginService = (deps: PluginServiceDeps): PluginService => {
 
     async *watchPlugins({ resumeToken: token }, { signal }): AsyncGenerator<WatchPluginsResponse> {
       const messages = watchMemory<Plugin>({
-        log: deps.log,
+        log: deps.changes,
         question: watchQuestion,
         token,
         keys: () => deps.commands.names(""),
@@ -84,6 +100,16 @@ export const createPluginService = (deps: PluginServiceDeps): PluginService => {
       refuseAll(checks, () => validateProfile(input));
       await deps.commands.setProfile(input, callerOf(deps, context, "SetPluginProfile"));
       return { plugin: await whole(name) };
+    },
+
+    async acceptPlugin({ plugin, socket, reason }, { identity }) {
+      if (!accepters[identity.role]) {
+        const message = `a ${identity.role} does not say which socket a plugin may have; an operator does`;
+        throw new HoldfastError({ kind: "permission", reason: "PERMISSION_DENIED", message });
+      }
+      const places = await deps.admission.accept({ plugin, socketPath: socket, reason });
+      deps.log.warn("a person let a plugin have its name at a socket", { plugin, socket, reason, who: identity });
+      return { sockets: places.map((place) => place.socket) };
     },
 
     async deletePlugin({ name }) {

@@ -35,7 +35,14 @@ const createVerbs = (
   deps: RepairServiceDeps,
 ): Pick<
   RepairService,
-  "abandonClaim" | "assertDetached" | "forgetVolume" | "adoptVolume" | "removeOrphan" | "scanOrphans"
+  | "abandonClaim"
+  | "admitNode"
+  | "assertDetached"
+  | "takeOver"
+  | "forgetVolume"
+  | "adoptVolume"
+  | "removeOrphan"
+  | "scanOrphans"
 > => {
   const { commands } = deps;
   return {
@@ -45,11 +52,28 @@ const createVerbs = (
       return { outcome: outcomeMessage(await commands.abandonClaim(input, callerOf(deps, context, "AbandonClaim"))) };
     },
 
+    async admitNode(request, context) {
+      const { node, life, evidence } = request;
+      const input = { ...askedFrom(request), node, life, evidence };
+      return { outcome: outcomeMessage(await commands.admitNode(input, callerOf(deps, context, "AdmitNode"))) };
+    },
+
     async assertDetached(request, context) {
       const { namespace, volume, node, evidence } = request;
       const input = { ...askedFrom(request), namespace, volume, node, evidence };
       const outcome = await commands.assertDetached(input, callerOf(deps, context, "AssertDetached"));
       return { outcome: outcomeMessage(outcome) };
+    },
+
+    async takeOver(request, context) {
+      const checks = createChecks();
+      const { namespace, evidence, volume, snapshot, group } = request;
+      const named = Object.entries({ volume, snapshot, group }).filter(([, id]) => id !== "");
+      if (named.length !== 1) checks.complain("volume", "one of volume, snapshot and group has to be named");
+      refuse(checks.violations);
+      const of = volume !== "" ? "volume" : snapshot !== "" ? "snapshot" : "group";
+      const input = { ...askedFrom(request), namespace, of, id: request[of], evidence } as const;
+      return { outcome: outcomeMessage(await commands.takeOver(input, callerOf(deps, context, "TakeOver"))) };
     },
 
     async forgetVolume(request, context) {

@@ -28,7 +28,7 @@ export const createSecretService = (deps: SecretServiceDeps): Implementation<typ
       return {};
     },
 
-    async listSecrets(request) {
+    async listSecrets(request, { signal }) {
       const checks = createChecks();
       const filter = {
         namespace: optionalId("namespace", request.namespace, checks),
@@ -38,7 +38,7 @@ export const createSecretService = (deps: SecretServiceDeps): Implementation<typ
       if (filter.namePrefix !== "" && checkSecretName("name_prefix", `${filter.namePrefix.slice(0, 72)}0`).length > 0)
         checks.complain("name_prefix", "is the beginning of no name of a secret");
       const question = questionOf("ListSecrets", filter);
-      const page = pageFrom(request, question, checks);
+      const page = { ...pageFrom(request, question, checks), signal };
       refuse(checks.violations);
       const { items, next } = await secrets.listSecrets(filter, page);
       return { secrets: items.map(secretMessage), nextPageToken: nextPageToken(next, question) };

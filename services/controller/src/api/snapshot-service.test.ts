@@ -28,7 +28,7 @@ beforeEach(async () => {
   const { snapshots, changes: wakeups, clock } = world;
   server.add(
     SnapshotServiceDefinition,
-    createSnapshotService({ snapshots, wakeups, clock, tracing: createTracing("test") }),
+    createSnapshotService({ granted: () => true, snapshots, wakeups, clock, tracing: createTracing("test") }),
   );
   await server.listen(socket.address);
   const channel = createGrpcChannel(socket.address);

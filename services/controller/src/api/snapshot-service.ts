@@ -25,7 +25,7 @@ import { nextPageToken, pageFrom, questionOf } from "./page-token.ts";
 
 type SnapshotService = Implementation<typeof SnapshotServiceDefinition>;
 
-export interface SnapshotApiDeps extends Pick<ApiDeps, "wakeups" | "clock" | "tracing"> {
+export interface SnapshotApiDeps extends Pick<ApiDeps, "wakeups" | "clock" | "tracing" | "granted"> {
   readonly snapshots: SnapshotCommands;
 }
 
@@ -135,7 +135,7 @@ const createWrites = (deps: SnapshotApiDeps): Pick<SnapshotService, Writes> => {
       const checks = createChecks();
       const { input: common, waitMs } = inputOf(request, checks);
       const input = { ...common, volume: request.volume };
-      refuseAll(checks, () => validateCreateSnapshot(input));
+      refuseAll(checks, () => validateCreateSnapshot(input, deps.granted));
       const since = wakeups.version();
       const first = await snapshots.createSnapshot(input, callerOf(deps, context, "CreateSnapshot"));
       const settled = settledFor(request.waitUntilReady);
@@ -148,7 +148,7 @@ const createWrites = (deps: SnapshotApiDeps): Pick<SnapshotService, Writes> => {
       const checks = createChecks();
       const { input: common, waitMs } = inputOf(request, checks);
       const input = { ...common, members: request.members };
-      refuseAll(checks, () => validateCreateGroup(input));
+      refuseAll(checks, () => validateCreateGroup(input, deps.granted));
       const since = wakeups.version();
       const first = await snapshots.createGroup(input, callerOf(deps, context, "CreateSnapshotGroup"));
       const settled = settledFor(request.waitUntilReady);
@@ -171,7 +171,7 @@ const createWrites = (deps: SnapshotApiDeps): Pick<SnapshotService, Writes> => {
   };
 };
 
-const createReads = ({ snapshots }: SnapshotApiDeps): Omit<SnapshotService, Writes> => {
+const createReads = ({ snapshots, granted }: SnapshotApiDeps): Omit<SnapshotService, Writes> => {
   const blocks = async function* (request: Window, base: string, target: string, context: CallContext) {
     const { namespace, startingOffset, maxResults } = request;
     const totalMs = Math.min(context.remainingMs(), longestStreamMs);
@@ -184,11 +184,11 @@ const createReads = ({ snapshots }: SnapshotApiDeps): Omit<SnapshotService, Writ
       snapshot: snapshotMessage(await snapshots.getSnapshot({ namespace, id })),
     }),
 
-    async listSnapshots(request) {
+    async listSnapshots(request, { signal }) {
       const checks = createChecks();
       const filter = cutFilterFrom(request.filter, checks);
       const question = questionOf("ListSnapshots", filter);
-      const page = pageFrom(request, question, checks);
+      const page = { ...pageFrom(request, question, checks), signal };
       refuse(checks.violations);
       const { items, next } = await snapshots.listSnapshots(filter, page);
       return { snapshots: items.map(snapshotMessage), nextPageToken: nextPageToken(next, question) };
@@ -198,10 +198,10 @@ const createReads = ({ snapshots }: SnapshotApiDeps): Omit<SnapshotService, Writ
       const checks = createChecks();
       const { plugin, externalVolumeId } = request;
       const namespace = optionalId("namespace", request.namespace, checks);
-      const input = { plugin, externalVolumeId, secretRef: secretRefFrom(namespace, request.secrets) };
+      const input = { plugin, externalVolumeId, namespace, secretRef: secretRefFrom(namespace, request.secrets) };
       const question = questionOf("ListExternalSnapshots", [plugin, externalVolumeId]);
       const page = pageFrom(request, question, checks);
-      refuseAll(checks, () => validateListExternal(input));
+      refuseAll(checks, () => validateListExternal(input, granted));
       const { items, next } = await snapshots.listExternal(input, page, signal);
       return { snapshots: items.map(externalMessage), nextPageToken: nextPageToken(next, question) };
     },
@@ -211,11 +211,11 @@ const createReads = ({ snapshots }: SnapshotApiDeps): Omit<SnapshotService, Writ
       return { group: groupMessage(view), snapshots: view.snapshots.map(snapshotMessage) };
     },
 
-    async listSnapshotGroups(request) {
+    async listSnapshotGroups(request, { signal }) {
       const checks = createChecks();
       const filter = cutFilterFrom(request.filter, checks);
       const question = questionOf("ListSnapshotGroups", filter);
-      const page = pageFrom(request, question, checks);
+      const page = { ...pageFrom(request, question, checks), signal };
       refuse(checks.violations);
       const { items, next } = await snapshots.listGroups(filter, page);
       return { groups: items.map(groupMessage), nextPageToken: nextPageToken(next, question) };

@@ -70,7 +70,7 @@ export const createVolumeLifecycle = (
       const checks = createChecks();
       const input = createVolumeInput(request, checks);
       const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
-      refuseAll(checks, () => validateCreateVolume(input));
+      refuseAll(checks, () => validateCreateVolume(input, deps.granted));
       const caller = callerOf(deps, context, "CreateVolume");
       return await made(input, waitMs, context, () => commands.createVolume(input, caller));
     },
@@ -79,7 +79,7 @@ export const createVolumeLifecycle = (
       const checks = createChecks();
       const input = registerVolumeInput(request, checks);
       const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
-      refuseAll(checks, () => validateRegisterVolume(input));
+      refuseAll(checks, () => validateRegisterVolume(input, deps.granted));
       const caller = callerOf(deps, context, "RegisterVolume");
       return await made(input, waitMs, context, () => commands.registerVolume(input, caller));
     },
@@ -88,7 +88,7 @@ export const createVolumeLifecycle = (
       const checks = createChecks();
       const input = updateVolumeInput(request, checks);
       for (const { field, description } of checkString("reason", request.reason)) checks.complain(field, description);
-      refuseAll(checks, () => validateUpdateVolume(input));
+      refuseAll(checks, () => validateUpdateVolume(input, deps.granted));
       const caller = callerOf(deps, context, request.reason === "" ? "UpdateVolume" : request.reason);
       return { volume: volumeMessage(await commands.updateVolume(input, caller, context.signal)) };
     },

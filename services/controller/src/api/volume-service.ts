@@ -39,11 +39,11 @@ const createVolumeReads = (
   return {
     getVolume: async ({ namespace, id }) => ({ volume: volumeMessage(await commands.getVolume({ namespace, id })) }),
 
-    async listVolumes(request) {
+    async listVolumes(request, { signal }) {
       const checks = createChecks();
       const filter = volumeFilterFrom(request.filter, checks);
       const question = questionOf("ListVolumes", filter);
-      const page = pageFrom(request, question, checks);
+      const page = { ...pageFrom(request, question, checks), signal };
       refuse(checks.violations);
       const { items, next } = await commands.listVolumes(filter, page);
       return { volumes: items.map(volumeMessage), nextPageToken: nextPageToken(next, question) };

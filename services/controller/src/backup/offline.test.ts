@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type RedisServer, startRedisServer } from "../../../../test/support/redis-server.ts";
 import type { Commit, PlacedRecord, RecordWrite } from "../domain/store-types.ts";
 import type { Ids, Store } from "../ports.ts";
+import { judgeRecord } from "../records/record-readers.ts";
 import { openExportSource } from "../store/open-export-source.ts";
 import { openStore } from "../store/open-store.ts";
 import { commitOf } from "../store/test-commits.ts";
@@ -71,7 +72,9 @@ const opened = async <T>(place: Place, use: (store: Store) => Promise<T>): Promi
 const offline = async (place: Place, ...[command, file]: readonly ["export" | "import" | "migrate", string?]) => {
   const said: string[] = [];
   const signal = new AbortController().signal;
-  await runOffline(command, file, { settings: place, ids, log, say: (line) => said.push(line), signal });
+  // The bodies of these tests are records of no kind.
+  const judge = () => undefined;
+  await runOffline(command, file, { settings: place, ids, log, say: (line) => said.push(line), signal, judge });
   return said.join("\n");
 };
 
@@ -354,4 +357,15 @@ it("migrate makes a Redis ready, and says so again", async () => {
   const place = freshPlace("redis");
   expect(await offline(place, "migrate")).toContain(`the redis store of cell ${place.cell} is ready`);
   expect(await offline(place, "migrate")).toContain("generation 1");
+});
+
+it.each(["redis", "sqlite"] as const)("a damaged record in %s: no backup is made without it", async (kind) => {
+  const place = await filled(kind);
+  const file = path.join(dir, `${kind}-damaged.export`);
+  const exported = runOffline("export", file, {
+    ...{ settings: place, ids, log, say: () => undefined, signal: new AbortController().signal },
+    judge: judgeRecord,
+  });
+  await expect(exported).rejects.toMatchObject({ reason: "RECORD_DAMAGED" });
+  expect(existsSync(file)).toBe(false);
 });

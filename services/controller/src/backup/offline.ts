@@ -5,6 +5,7 @@ import { createInterface } from "node:readline";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { ConfigError } from "@holdfast/shared/config/config-error";
 import type { Logger } from "@holdfast/shared/log/logger";
+import type { PlacedRecord, StoredRecord } from "../domain/store-types.ts";
 import type { Ids } from "../ports.ts";
 import { openExportSource } from "../store/open-export-source.ts";
 import { openStore } from "../store/open-store.ts";
@@ -29,6 +30,8 @@ export interface OfflineOptions {
   readonly log: Logger;
   readonly say: (line: string) => void;
   readonly signal: AbortSignal;
+  /** Throws for a record that its users could not read. */
+  readonly judge: (record: StoredRecord) => void;
 }
 
 const opening = ({ settings, ids, log, signal }: OfflineOptions) => ({
@@ -43,6 +46,17 @@ const opening = ({ settings, ids, log, signal }: OfflineOptions) => ({
   ids,
   signal,
 });
+
+/** A backup without a record that is there would be one in which it is absent: no file is made. */
+async function* soundRecords(
+  records: AsyncIterable<PlacedRecord>,
+  judge: OfflineOptions["judge"],
+): AsyncGenerator<PlacedRecord> {
+  for await (const record of records) {
+    judge({ ...record, rev: 1 });
+    yield record;
+  }
+}
 
 /** The file appears whole or not at all. */
 const exportTo = async (options: OfflineOptions, path: string): Promise<void> => {
@@ -62,7 +76,7 @@ const exportTo = async (options: OfflineOptions, path: string): Promise<void> =>
       const head = { cell: settings.cell, ...source.identity, at };
       const { records, bytes } = await writeExport(
         head,
-        source.records(),
+        soundRecords(source.records(), options.judge),
         async (text) => void (await file.write(text)),
       );
       await file.sync();

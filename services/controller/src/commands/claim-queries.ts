@@ -73,12 +73,18 @@ export const createClaimQueries = (
     return await records.list(...volumeIndexFor(filter), { after, limit });
   };
 
-  const livingPage = async (filter: ClaimFilter, size: number, from: Cursor & { part: "living" }) => {
+  const livingPage = async (
+    filter: ClaimFilter,
+    size: number,
+    from: Cursor & { part: "living" },
+    signal: AbortSignal | undefined,
+  ) => {
     const wanted = fits(filter);
     const items: ClaimView[] = [];
     let { after } = from;
     let scanned = 0;
     for (;;) {
+      signal?.throwIfAborted();
       const page = await volumesPage(filter, after, Math.min(size, 100));
       for (const found of page.volumes.filter((v) => fitsVolume(filter, v.volume))) {
         const key = volumeKey(found.volume);
@@ -103,7 +109,12 @@ export const createClaimQueries = (
     }
   };
 
-  const endedPage = async (filter: ClaimFilter, size: number, after: string | undefined) => {
+  const endedPage = async (
+    filter: ClaimFilter,
+    size: number,
+    after: string | undefined,
+    signal: AbortSignal | undefined,
+  ) => {
     const wanted = fits(filter);
     const [index, value] =
       filter.workload === ""
@@ -113,6 +124,7 @@ export const createClaimQueries = (
     let next = after;
     let scanned = 0;
     do {
+      signal?.throwIfAborted();
       const page = await records.listEnded(index, value, { after: next, limit: size - items.length });
       for (const claim of page.claims)
         if (wanted(claim) && (filter.volume === "" || claim.volume === filter.volume))
@@ -123,15 +135,23 @@ export const createClaimQueries = (
     return { items, next: next === undefined ? undefined : ({ part: "over", after: next } as const) };
   };
 
-  const listClaims = async (filter: ClaimFilter, { size: asked, after }: PageInput): Promise<Page<ClaimView>> => {
+  const listClaims = async (
+    filter: ClaimFilter,
+    { size: asked, after, signal }: PageInput,
+  ): Promise<Page<ClaimView>> => {
     const size = clampSize(asked);
     const cursor = readCursor(after);
-    const found = cursor.part === "over" ? undefined : await livingPage(filter, size, cursor);
+    const found = cursor.part === "over" ? undefined : await livingPage(filter, size, cursor, signal);
     if (found?.next !== undefined) return { items: found.items, next: writeCursor(found.next) };
     const living = found?.items ?? [];
     if (!wantsEnded(filter)) return { items: living, next: undefined };
     if (living.length === size) return { items: living, next: writeCursor({ part: "over", after: undefined }) };
-    const ended = await endedPage(filter, size - living.length, cursor.part === "over" ? cursor.after : undefined);
+    const ended = await endedPage(
+      filter,
+      size - living.length,
+      cursor.part === "over" ? cursor.after : undefined,
+      signal,
+    );
     return {
       items: [...living, ...ended.items],
       next: ended.next === undefined ? undefined : writeCursor(ended.next),

@@ -17,7 +17,11 @@ export const volumesOfWorkload = async (
   const found: VersionedVolume[] = [];
   let after: string | undefined;
   do {
-    const page = await records.list("claim-workload", workloadValue(namespace, workload), { after, limit: pageSize });
+    const page = await records.list("claim-workload", workloadValue(namespace, workload), {
+      after,
+      limit: pageSize,
+      whole: true,
+    });
     found.push(...page.volumes);
     after = page.next;
   } while (after !== undefined);

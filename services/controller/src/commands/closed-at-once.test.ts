@@ -3,7 +3,8 @@ import { randomUUID } from "node:crypto";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { caller, claimsInput, createWorld, plugin, type World } from "../../../../test/support/controller/world.ts";
-import { createNodeRegistry, type NodeRegistry } from "../nodes/node-registry.ts";
+import { createNodeRegistry } from "../nodes/node-registry.ts";
+import type { NodeRegistry } from "../nodes/node-registry-model.ts";
 import { createNodeStore } from "../nodes/node-store.ts";
 import { createChanges } from "../records/changes.ts";
 import { createCutRecords } from "../records/snapshot-records.ts";
@@ -62,6 +63,7 @@ const register = async (registry: NodeRegistry): Promise<void> => {
       machineId: "m1",
       bootId: "b1",
       instance: "i1",
+      lockId: "",
       journalUid: "j1",
       address: "far:1",
       version: "1",

@@ -1,4 +1,5 @@
 import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
+import { placed } from "../domain/instance-reach.ts";
 import type { AggregateRef, Commit } from "../domain/store-types.ts";
 import { type VolumeRef, type VolumeSource, volumeKey } from "../domain/volume.ts";
 import { cutRef } from "../records/snapshot-codec.ts";
@@ -26,7 +27,7 @@ const findVolume = async ({ records }: Deps, ref: VolumeRef): Promise<Found> => 
   const { uid, externalId, capacity, plugin } = volume;
   const sizeBytes = capacity.actual === 0 ? capacity.required : capacity.actual;
   return {
-    source: { uid, externalId, sizeBytes },
+    source: { uid, externalId, sizeBytes, ...placed(volume) },
     plugin,
     named: `volume ${volumeKey(ref)}`,
     at: { ref: volumeRef(ref), expectedRev: rev },
@@ -38,9 +39,9 @@ const findSnapshot = async ({ cuts }: Deps, ref: VolumeRef): Promise<Found> => {
   if (found?.record.kind !== "snapshot") throw snapshotNotFound(ref);
   const { record, rev } = found;
   if (record.state !== "READY" || record.goal === "absent") throw snapshotNotReady(record);
-  const { uid, externalId, sizeBytes, plugin } = record;
+  const { uid, externalId, sizeBytes, plugin, accessible } = record;
   return {
-    source: { uid, externalId, sizeBytes },
+    source: { uid, externalId, sizeBytes, ...(accessible === undefined ? {} : { accessible }) },
     plugin,
     named: `snapshot ${volumeKey(ref)}`,
     at: { ref: cutRef(record), expectedRev: rev },

@@ -65,7 +65,7 @@ export const placeOrder = async (
 ): Promise<readonly ClaimView[]> => {
   const { nodes, gate } = deps;
   const node = nodes.get(order.node);
-  if (node === undefined) throw nodeNotFound(order.node);
+  if (node === undefined) throw nodes.damage?.(order.node) ?? nodeNotFound(order.node);
   const factsOf = createGrantFacts(deps);
   const refs: readonly VolumeRef[] = [...new Map(order.wanted.map((w) => [volumeKey(w.ref), w.ref])).values()];
   let uids: readonly string[] = [];

@@ -1,4 +1,5 @@
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { placed } from "../domain/instance-reach.ts";
 import type { Moment } from "../domain/moment.ts";
 import { noAttempts } from "../domain/outcome.ts";
 import type { CutRecord, GroupRecord, SnapshotRecord, SnapshotSecretRefs } from "../domain/snapshot.ts";
@@ -56,6 +57,7 @@ const common = (
   externalId: "",
   plugin: first.plugin,
   pluginVersion: "",
+  ...placed(first),
   parameters: input.parameters,
   secretRefs: secretsOf(input.secretRefs, first),
   labels: input.labels,
@@ -126,7 +128,7 @@ const insertOver = async <V>(
 export const createSnapshotCommand =
   (deps: CommandDeps): SnapshotCommands["createSnapshot"] =>
   async (input, caller) => {
-    validateCreateSnapshot(input);
+    validateCreateSnapshot(input, deps.secrets.granted);
     const { ids, plugins, cuts } = deps;
     const [uid, name] = [ids.uuid(), ids.uuid()];
     const made = await insertOver(
@@ -168,7 +170,7 @@ export const createSnapshotCommand =
 export const createGroupCommand =
   (deps: CommandDeps): SnapshotCommands["createGroup"] =>
   async (input, caller) => {
-    validateCreateGroup(input);
+    validateCreateGroup(input, deps.secrets.granted);
     const { ids, plugins, cuts } = deps;
     const [uid, name] = [ids.uuid(), ids.uuid()];
     const uids = input.members.map(() => ids.uuid());

@@ -8,6 +8,7 @@ import { bornVolume } from "./born-volume.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import { findContentSource } from "./content-source.ts";
 import {
+  pluginAmbiguous,
   pluginCannot,
   pluginNotFound,
   sourceChanged,
@@ -44,6 +45,7 @@ const differs = (input: CreateVolumeInput, volume: VolumeRecord): string | undef
 const checkPlugin = (input: CreateVolumeInput, plugins: ControllerPlugins): void => {
   if (!plugins.names().includes(input.plugin)) throw pluginNotFound(input.plugin);
   const facts = plugins.facts(input.plugin);
+  if (facts.ambiguous === true) throw pluginAmbiguous(input.plugin, facts.reason);
   if (facts.createsVolumes === "no") throw pluginCannot(input, input.plugin, "plugin", "create volumes");
   if (
     facts.singleNodeMultiWriter === "no" &&
@@ -77,7 +79,7 @@ export const createVolumeCommand =
   (deps: CommandDeps): Commands["createVolume"] =>
   async (asked, caller) => {
     const { records, ids, gate, plugins, secrets } = deps;
-    validateCreateVolume(asked);
+    validateCreateVolume(asked, secrets.granted);
     const known = await withKnownInline(secrets, asked);
     const standing = await existing(deps, known ?? asked);
     if (standing !== undefined) return standing;

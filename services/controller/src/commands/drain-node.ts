@@ -1,4 +1,5 @@
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
+import { foreignBlock } from "../domain/foreign-block.ts";
 import { checkId, limits, type Violation } from "../domain/limits.ts";
 import type { NodeDrain } from "../domain/node.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
@@ -56,6 +57,7 @@ const remainingOf = (volume: VolumeRecord, node: string, factsOf: GrantFactsOf):
     }));
   const nobody = { ...named, workload: "", alias: "", uid: "", stateSince: undefined, blocked: volume.blocked };
   const attachment = volume.attachments[node];
+  const foreign = volume.foreign?.find((one) => one.node === node);
   const bar = volume.bars.find((one) => one.node === node);
   return [
     ...(attachment === undefined
@@ -66,6 +68,17 @@ const remainingOf = (volume: VolumeRecord, node: string, factsOf: GrantFactsOf):
             state: attachment.state,
             waitingFor: "its detach, which is owed",
             lastError: volume.attempts.lastError,
+          },
+        ]),
+    ...(foreign === undefined
+      ? []
+      : [
+          {
+            ...nobody,
+            state: "FOREIGN",
+            waitingFor: `node ${node} to hold it no more: the store does not know this claim`,
+            blocked: foreignBlock(volume, foreign),
+            lastError: undefined,
           },
         ]),
     ...(bar === undefined
@@ -82,7 +95,7 @@ export const drainViewOf = async (deps: NodeCommandDeps, node: NodeView): Promis
   const remaining: RemainingClaim[] = [];
   let remainingCount = 0;
   let queuedCount = 0;
-  for await (const { volume } of volumesOnNode(deps.records, name)) {
+  for await (const { volume } of volumesOnNode(deps.records, name, true)) {
     const found = remainingOf(volume, name, factsOf);
     remainingCount += found.length;
     remaining.push(...found.slice(0, Math.max(0, shown - remaining.length)));
@@ -136,7 +149,7 @@ export const createDrainCommands = (
     async drainView(name) {
       refuse(checkId("name", name));
       const node = nodes.get(name);
-      if (node === undefined) throw nodeNotFound(name);
+      if (node === undefined) throw nodes.damage?.(name) ?? nodeNotFound(name);
       return await drainViewOf(deps, node);
     },
   };

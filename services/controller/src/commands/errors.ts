@@ -101,6 +101,14 @@ export const pluginNotReady = (plugin: string, why: string): HoldfastError =>
     metadata: { plugin, node: "" },
   });
 
+export const pluginAmbiguous = (plugin: string, why: string): HoldfastError =>
+  new HoldfastError({
+    kind: "precondition",
+    reason: "PLUGIN_AMBIGUOUS",
+    message: why,
+    metadata: { plugin },
+  });
+
 export const nodeNotFound = (node: string): HoldfastError =>
   new HoldfastError({
     kind: "not_found",
@@ -199,6 +207,7 @@ const obstacleKinds: Record<Obstacle["reason"], ErrorKind> = {
   TOPOLOGY_MISMATCH: "precondition",
   STORE_UNVETTED: "unavailable",
   NODE_BARRED: "precondition",
+  FOREIGN_HOLD: "precondition",
   ATTACH_LIMIT: "precondition",
 };
 

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { caller, capability, createWorld, type World } from "../../../../test/support/controller/world.ts";
 import type { BlockedReason } from "../domain/blocked.ts";
+import { foreignNoted } from "../domain/foreign-hold.ts";
 import type { Blocked } from "../domain/outcome.ts";
 import type { CutRecord } from "../domain/snapshot.ts";
 import { explainCuts } from "./explain-cuts.ts";
@@ -31,6 +32,14 @@ const expand = (required: number) =>
     { namespace: "default", id: "data", capacity: { required, limit: 0 }, requestId: "" },
     caller,
   );
+
+/** No instance of its plugin is asked. */
+const undeletable = async (code: string): Promise<string> => {
+  await world.makeVolume("data");
+  world.backend.script("delete", { kind: "unknown", advice: "block", code });
+  await world.commands.deleteVolume({ namespace: "default", id: "data", uid: "", requestId: "" }, caller);
+  return "data";
+};
 
 /** Total: a new reason does not compile until somebody shows how it comes about. Answers the volume that is blocked. */
 const ways: Record<BlockedReason | "CREATE_UNCERTAIN", () => Promise<string>> = {
@@ -124,6 +133,20 @@ const ways: Record<BlockedReason | "CREATE_UNCERTAIN", () => Promise<string>> = 
     await world.release("job");
     return "data";
   },
+  async NODE_PENDING() {
+    await used();
+    world.agents.silence("n1", true);
+    const pending = { life: "4f1c09d2b7aa", machineId: "m", bootId: "b", journalUid: "j", address: "n1:1", since: 0 };
+    world.nodes.set("n1", { pending }, "suspect");
+    await world.release("job");
+    return "data";
+  },
+  async FOREIGN_HOLD() {
+    await used();
+    const held = { claimUid: "lost", workload: "job", alias: "data", epoch: { gen: 1, ctr: 9 } };
+    await world.records.change({ namespace: "default", id: "data" }, (v) => foreignNoted(v, "n1", [held], 5));
+    return "data";
+  },
   async EXPAND_IN_USE() {
     await used();
     world.backend.setFacts({ expandsOnline: "no", expandsOffline: "yes" });
@@ -137,6 +160,19 @@ const ways: Record<BlockedReason | "CREATE_UNCERTAIN", () => Promise<string>> = 
     await world.pass(5_000);
     return "data";
   },
+  async PLUGIN_HANGS() {
+    world.backend.script("create", { kind: "lost" }, { kind: "lost" });
+    await world.makeVolume("data");
+    await world.pass(3_000);
+    return "data";
+  },
+  async CALL_MAY_BE_OPEN() {
+    world.backend.script("create", { kind: "lost" });
+    await world.makeVolume("data");
+    world.backend.setFacts({ ready: false, reason: "the plugin is away" });
+    await world.pass(3_000);
+    return "data";
+  },
   async MODIFY_UNCERTAIN() {
     await world.makeVolume("data");
     world.backend.script("modify", { kind: "lost" }, { kind: "refused", advice: "fail", code: "INVALID_ARGUMENT" });
@@ -145,6 +181,8 @@ const ways: Record<BlockedReason | "CREATE_UNCERTAIN", () => Promise<string>> = 
     await world.pass(3_000);
     return "data";
   },
+  PLUGIN_AMBIGUOUS: () => undeletable("PLUGIN_AMBIGUOUS"),
+  PLACE_UNKNOWN: () => undeletable("PLACE_UNKNOWN"),
 };
 
 const stuck = async () =>

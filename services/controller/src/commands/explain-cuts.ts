@@ -33,7 +33,9 @@ const findingsOf = (record: CutRecord): readonly string[] => {
 /** Read from the index of what pins the volume: those that are ready are none of its business. */
 export const explainCuts = async (cuts: Pick<CutRecords, "list">, volume: VolumeRecord): Promise<CutsExplained> => {
   const pages = await Promise.all(
-    (["snapshot-source", "group-source"] as const).map((index) => cuts.list(index, volume.uid, { limit: shown })),
+    (["snapshot-source", "group-source"] as const).map((index) =>
+      cuts.list(index, volume.uid, { limit: shown, whole: true }),
+    ),
   );
   const records = pages.flatMap((page) => page.cuts.map(({ record }) => record));
   const more = pages.some(({ next }) => next !== undefined) ? ["More snapshots hold on to the volume."] : [];

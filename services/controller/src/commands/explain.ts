@@ -1,7 +1,9 @@
 import type { Claim, ClaimState } from "../domain/claim.ts";
 import { isUnbound } from "../domain/early-claims.ts";
+import { foreignBlock } from "../domain/foreign-block.ts";
 import { type GrantFacts, inTheWay, obstacleTo } from "../domain/grant.ts";
 import { releaseCommand, volumeCommand } from "../domain/operator-command.ts";
+import { pendingBlock } from "../domain/pending-life.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import { createGrantFacts, type GrantFactsOf } from "../records/grant-facts.ts";
 import { attemptsFinding, blockedFinding } from "./blocked-finding.ts";
@@ -69,6 +71,7 @@ const volumeFindings = (volume: VolumeRecord, trouble: string): readonly string[
     ...(volume.state === "AVAILABLE" ? [] : attemptsFinding(name, volume.attempts, volume.blocked)),
     ...changeFindings(volume),
     ...attachmentFindings(volume),
+    ...(volume.foreign ?? []).flatMap((hold) => blockedFinding(`Node ${hold.node}`, foreignBlock(volume, hold))),
     ...volume.bars.map((b) => `Node ${b.node} is barred: an old call of controller ${b.issuer} may still arrive.`),
   ];
 };
@@ -99,6 +102,7 @@ const actionsFor = (volume: VolumeRecord, claims: readonly ClaimExplanation[], t
   };
   const all = [
     ...(volume.blocked === undefined ? [] : [volume.blocked.clearWith]),
+    ...(volume.foreign ?? []).map((hold) => foreignBlock(volume, hold).clearWith),
     ...claims.flatMap((c) => (c.blocked === undefined ? [] : [c.blocked.clearWith])),
     ...changeActions(volume),
     ...attachmentActions(volume),
@@ -113,6 +117,18 @@ const actionsFor = (volume: VolumeRecord, claims: readonly ClaimExplanation[], t
   return [...new Set(all)];
 };
 
+/** Nodes of its claims whose name another life asks for. */
+const pendingNodes = (volume: VolumeRecord, { nodes }: Pick<CommandDeps, "nodes">) =>
+  [
+    ...new Set(
+      Object.values(volume.claims).flatMap(({ node, blocked }) => (blocked?.reason === "NODE_PENDING" ? [] : [node])),
+    ),
+  ].flatMap((node) => {
+    const record = nodes.get(node)?.record;
+    const block = record && pendingBlock(record);
+    return block === undefined ? [] : [{ name: `Node ${node}`, block }];
+  });
+
 /** Says how a volume stands, what it waits for and what to do. Reads one record and what this controller knows; changes nothing. */
 export const explainVolumeQuery =
   (deps: CommandDeps): Commands["explainVolume"] =>
@@ -124,6 +140,7 @@ export const explainVolumeQuery =
     const factsOf: GrantFactsOf = createGrantFacts(deps);
     const plugin = deps.plugins.facts(volume.plugin);
     const trouble = callsOwed(volume) ? plugin.reason || (plugin.callsHeld ?? "") : "";
+    const waiting = pendingNodes(volume, deps);
     const claims = Object.values(volume.claims)
       .sort((a, b) => a.createdAt - b.createdAt || (a.uid < b.uid ? -1 : 1))
       .map((claim) => explainClaim(volume, claim, factsOf(volume.plugin, claim.node)));
@@ -137,7 +154,18 @@ export const explainVolumeQuery =
       rev,
       claims,
       attachments,
-      findings: [...volumeFindings(volume, trouble), ...cuts.findings, ...blockedFirst.flatMap(claimFindings)],
-      nextActions: [...new Set([...actionsFor(volume, claims, trouble), ...cuts.actions])],
+      findings: [
+        ...volumeFindings(volume, trouble),
+        ...waiting.flatMap(({ name, block }) => blockedFinding(name, block)),
+        ...cuts.findings,
+        ...blockedFirst.flatMap(claimFindings),
+      ],
+      nextActions: [
+        ...new Set([
+          ...waiting.map(({ block }) => block.clearWith),
+          ...actionsFor(volume, claims, trouble),
+          ...cuts.actions,
+        ]),
+      ],
     };
   };

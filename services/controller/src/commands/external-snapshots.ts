@@ -24,28 +24,28 @@ const distinct = (snapshots: readonly MadeSnapshot[]): readonly MadeSnapshot[] =
 
 /** What the backend itself has, page by page as it comes; nothing is concluded from what a page does not have. */
 export const listExternalQuery =
-  ({ plugins, cuts }: Pick<CommandDeps, "plugins" | "cuts">): SnapshotCommands["listExternal"] =>
+  ({ plugins, cuts, secrets }: Pick<CommandDeps, "plugins" | "cuts" | "secrets">): SnapshotCommands["listExternal"] =>
   async (input, { size, after }, signal) => {
-    validateListExternal(input);
-    const { plugin, externalVolumeId, secretRef } = input;
+    validateListExternal(input, secrets.granted);
+    const { plugin, externalVolumeId, namespace, secretRef } = input;
     if (!plugins.names().includes(plugin)) throw pluginNotFound(plugin);
     const facts = plugins.snapshotFacts(plugin);
     if (facts.lists === "no") throw pluginCannotCut(plugin, "plugin", "list snapshots");
     if (!facts.ready) throw pluginNotReady(plugin, facts.reason);
     const outcome = await plugins.listSnapshots(
       plugin,
-      { externalVolumeId, secretRef, size: clampSize(size), token: after ?? "" },
+      { externalVolumeId, namespace, secretRef, size: clampSize(size), token: after ?? "" },
       signal,
     );
     if (outcome.kind !== "done") throw failed(plugin, outcome.failure);
-    const { snapshots, nextToken } = outcome.value;
+    const { snapshots, next } = outcome.value;
     const known = async (externalId: string): Promise<VolumeRef | undefined> => {
       const { index, value } = externalEntry(plugin, externalId);
-      const [found] = (await cuts.list(index as CutIndex, value, { limit: 1 })).cuts;
+      const [found] = (await cuts.list(index as CutIndex, value, { limit: 1, whole: true })).cuts;
       return found && { namespace: found.record.namespace, id: found.record.id };
     };
     const items = await Promise.all(
       distinct(snapshots).map(async (one) => ({ ...one, known: await known(one.externalId) })),
     );
-    return { items, next: nextToken === "" ? undefined : nextToken };
+    return { items, next: next === "" ? undefined : next };
   };

@@ -7,7 +7,7 @@
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { BackendCapacity, CapacityQuery } from "../domain/backend-capacity.ts";
 import type { CommandDeps } from "./command-deps.ts";
-import { pluginNotFound, pluginNotReady } from "./errors.ts";
+import { pluginAmbiguous, pluginNotFound, pluginNotReady } from "./errors.ts";
 import type { Commands } from "./model.ts";
 import { sorted } from "./same-content.ts";
 import { validateGetCapacity } from "./validate-volume.ts";
@@ -67,7 +67,8 @@ export const getCapacityQuery = ({
   return async (query) => {
     validateGetCapacity(query);
     if (!plugins.names().includes(query.plugin)) throw pluginNotFound(query.plugin);
-    const { ready, reason } = plugins.facts(query.plugin);
+    const { ready, reason, ambiguous } = plugins.facts(query.plugin);
+    if (ambiguous === true) throw pluginAmbiguous(query.plugin, reason);
     if (!ready) throw pluginNotReady(query.plugin, reason);
     const key = keyOf(query);
     const known = answers.get(key);

@@ -218,6 +218,8 @@ export interface PageInput {
   readonly size: number;
   /** What the page before answered as `next`; undefined = from the start. */
   readonly after: string | undefined;
+  /** Aborted when nobody waits for the page any more: no further read is made for it. */
+  readonly signal?: AbortSignal;
 }
 
 export interface Page<T> {

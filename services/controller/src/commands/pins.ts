@@ -22,7 +22,7 @@ export const restoresFrom = async (
   uid: string,
 ): Promise<readonly VolumeRecord[]> => {
   const { index, value } = sourcePin(uid);
-  const { volumes } = await records.list(index as VolumeIndex, value, { limit: most });
+  const { volumes } = await records.list(index as VolumeIndex, value, { limit: most, whole: true });
   return volumes.map(({ volume }) => volume);
 };
 
@@ -34,7 +34,7 @@ export const whyRestoring = (volume: VolumeRecord): string =>
 
 const holdersOf = async (deps: Deps, uid: string): Promise<readonly string[]> => {
   const cuts = await Promise.all(
-    cutPins(uid).map(({ index, value }) => deps.cuts.list(index as CutIndex, value, { limit: most })),
+    cutPins(uid).map(({ index, value }) => deps.cuts.list(index as CutIndex, value, { limit: most, whole: true })),
   );
   return [
     ...cuts.flatMap((page) =>

@@ -42,6 +42,8 @@ export interface PluginCommandDeps {
   readonly records: Pick<PluginRecords, "change" | "remove" | "get" | "list" | "of" | "remembered">;
   readonly catalogue: PluginCatalogue;
   readonly count: (entry: IndexEntry) => Promise<number>;
+  /** Why no instance of it is called although some could be; empty for nothing. */
+  readonly ambiguous: (plugin: string) => string;
 }
 
 /** All its volumes carry this. */
@@ -97,10 +99,11 @@ export const createPluginCommands = (deps: PluginCommandDeps): PluginCommands =>
       const versions = versionsOf(sightings);
       // Of several versions at once each has its own capabilities, and none speaks for all.
       const remembered = versions.length > 1 ? {} : records.remembered(name, versions[0] ?? "");
+      const summary = summaryOf(name, sightings, remembered);
       return {
         name,
         sightings,
-        summary: summaryOf(name, sightings, remembered),
+        summary: { ...summary, missing: summary.missing || deps.ambiguous(name) },
         profile: records.of(name),
         rev: known?.rev ?? 0,
         emptySince: known?.record.emptySince,

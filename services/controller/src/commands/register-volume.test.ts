@@ -238,7 +238,7 @@ describe("RegisterVolume", () => {
 
   it("refuses storage whose DeleteVolume may still arrive, also after its record was forgotten", async () => {
     const { externalId } = await world.makeVolume("data");
-    world.backend.script("delete", { kind: "dropped" });
+    world.backend.script("delete", { kind: "unknown", advice: "again", code: "INTERNAL" });
     await remove("data");
     await world.idle();
     // Forgotten while the outcome of the delete is not known, as a repair verb does.
@@ -252,7 +252,7 @@ describe("RegisterVolume", () => {
 
   it("finds the mark also when the record is forgotten between the look and the commit", async () => {
     const { externalId } = await world.makeVolume("data");
-    world.backend.script("delete", { kind: "dropped" });
+    world.backend.script("delete", { kind: "unknown", advice: "again", code: "INTERNAL" });
     await remove("data");
     await world.idle();
     const { get } = world.store;

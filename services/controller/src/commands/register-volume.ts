@@ -7,6 +7,7 @@ import { isRegistered } from "../domain/volume-registration.ts";
 import { bornVolume } from "./born-volume.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import {
+  pluginAmbiguous,
   pluginNotFound,
   storageLeaving,
   storageTaken,
@@ -82,11 +83,13 @@ export const registerVolumeCommand =
   (deps: CommandDeps, vouched = false, audit?: AuditedAs): Commands["registerVolume"] =>
   async (asked, caller) => {
     const { records, ids, gate, plugins, secrets } = deps;
-    validateRegisterVolume(asked);
+    validateRegisterVolume(asked, secrets.granted);
     const known = await withKnownInline(secrets, asked);
     const standing = await existing(deps, known ?? asked, false);
     if (standing !== undefined) return standing;
     if (!plugins.names().includes(asked.plugin)) throw pluginNotFound(asked.plugin);
+    const facts = plugins.facts(asked.plugin);
+    if (facts.ambiguous === true) throw pluginAmbiguous(asked.plugin, facts.reason);
     if (!gate.state().open) throw storeUnvetted(gate.state().reason);
     const input = await withStoredInline(secrets, asked, caller);
     const uid = ids.uuid();

@@ -22,6 +22,7 @@ import {
   versionIn,
   withVersion,
 } from "../domain/secret.ts";
+import type { SecretGrants } from "../domain/secret-scope.ts";
 import type { Sealer } from "../secrets/sealer.ts";
 import type { SecretNote, SecretRecords, StoredSecret } from "../secrets/secret-records.ts";
 import type { Caller } from "./model.ts";
@@ -33,6 +34,7 @@ export interface SecretCommandDeps {
   readonly records: SecretRecords;
   readonly sealer: Sealer;
   readonly clock: Clock;
+  readonly granted: SecretGrants;
   /** The newest version is another one, or the secret is gone. */
   readonly changed: (name: SecretName) => void;
 }
@@ -127,6 +129,8 @@ export const createSecretCommands = (deps: SecretCommandDeps): SecretCommands & 
   };
 
   return {
+    granted: deps.granted,
+
     async putSecret(input, caller) {
       validatePutSecret(input);
       return await put({ ...input, inline: false }, caller);
@@ -138,11 +142,12 @@ export const createSecretCommands = (deps: SecretCommandDeps): SecretCommands & 
       changed(input);
     },
 
-    async listSecrets({ namespace, namePrefix }, { size, after }) {
+    async listSecrets({ namespace, namePrefix }, { size, after, signal }) {
       const items: StoredSecret[] = [];
       const wanted = Math.max(1, Math.min(size, limits.pageSize));
       let cursor = after;
       for (let seen = 0; seen < maxScanned; ) {
+        signal?.throwIfAborted();
         const page = await records.list(namespace, { after: cursor, limit: wanted });
         seen += page.secrets.length;
         for (const one of page.secrets) {

@@ -1,4 +1,5 @@
 import type { SecretName } from "../domain/secret.ts";
+import type { SecretGrants } from "../domain/secret-scope.ts";
 import type { ExpectedRecord } from "../domain/store-types.ts";
 import type { StoredSecret } from "../secrets/secret-records.ts";
 import type { Caller, Page, PageInput } from "./model.ts";
@@ -31,6 +32,8 @@ export interface SecretCommands {
 
 /** What commands that store references need. */
 export interface SecretReferences {
+  /** Whether records of the namespace may refer to it; asked before anything is stored. */
+  readonly granted: SecretGrants;
   /**
    * The stored secrets behind these references, to be compared when the record that refers to them is stored: none of them is gone by
    * then. Rejects with SECRET_NOT_FOUND. Records that refer to secrets also carry `secretUsers` of them among their indexes.

@@ -70,7 +70,7 @@ export const createSnapshotQueries = ({ cuts }: Pick<CommandDeps, "cuts">): Quer
   const listed = async <V>(
     filter: CutFilter,
     [index, value]: readonly [CutIndex, string],
-    { size: asked, after }: PageInput,
+    { size: asked, after, signal }: PageInput,
     view: (cut: VersionedCut) => V | undefined,
   ): Promise<Page<V>> => {
     const size = clampSize(asked);
@@ -79,6 +79,7 @@ export const createSnapshotQueries = ({ cuts }: Pick<CommandDeps, "cuts">): Quer
     let next: string | undefined = after;
     let scanned = 0;
     do {
+      signal?.throwIfAborted();
       const page = await cuts.list(index, value, { after: next, limit: size - items.length });
       items.push(...page.cuts.flatMap((cut) => (fits(cut.record) ? (view(cut) ?? []) : [])));
       scanned += page.cuts.length;

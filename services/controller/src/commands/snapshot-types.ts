@@ -54,6 +54,8 @@ export interface CutFilter {
 export interface ListExternalInput {
   readonly plugin: string;
   readonly externalVolumeId: string;
+  /** Whose secrets may be used; empty = of nobody in particular. */
+  readonly namespace: string;
   readonly secretRef: string | undefined;
 }
 

@@ -77,7 +77,7 @@ export const updateVolumeCommand =
   (deps: CommandDeps): Commands["updateVolume"] =>
   async (input, caller, signal) => {
     const { records, secrets } = deps;
-    validateUpdateVolume(input);
+    validateUpdateVolume(input, secrets.granted);
     const { update } = input;
     const found = await records.get(input);
     if (found === undefined) throw volumeNotFound(input);

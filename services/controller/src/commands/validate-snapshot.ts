@@ -8,7 +8,8 @@ import {
   limits,
   type Violation,
 } from "../domain/limits.ts";
-import { type SnapshotSecretRefs, snapshotSecretFamilies } from "../domain/snapshot.ts";
+import type { SecretGrants } from "../domain/secret-scope.ts";
+import { snapshotSecretFamilies } from "../domain/snapshot.ts";
 import type {
   BlocksInput,
   CreateGroupInput,
@@ -18,23 +19,26 @@ import type {
 } from "./snapshot-types.ts";
 import { checkRef, refuse } from "./validate-volume.ts";
 
-const checkSecrets = (refs: SnapshotSecretRefs | undefined): readonly Violation[] =>
+const checkSecrets = (
+  { namespace, secretRefs }: CreateSnapshotInput | CreateGroupInput,
+  granted: SecretGrants,
+): readonly Violation[] =>
   snapshotSecretFamilies.flatMap((family) => {
-    const ref = refs?.[family];
-    return ref === undefined ? [] : checkSecretRef(`secrets.${family}.ref`, ref);
+    const ref = secretRefs?.[family];
+    return ref === undefined ? [] : checkSecretRef(`secrets.${family}.ref`, ref, namespace, granted);
   });
 
-const checkCommon = (input: CreateSnapshotInput | CreateGroupInput): readonly Violation[] => [
+const checkCommon = (input: CreateSnapshotInput | CreateGroupInput, granted: SecretGrants): readonly Violation[] => [
   ...checkRef(input),
   ...checkMap("parameters", input.parameters),
-  ...checkSecrets(input.secretRefs),
+  ...checkSecrets(input, granted),
   ...checkMap("labels", input.labels),
   ...checkString("request_id", input.requestId),
 ];
 
 /** Every violation of a request at once, before anything is written. */
-export const validateCreateSnapshot = (input: CreateSnapshotInput): void =>
-  refuse([...checkCommon(input), ...checkId("volume", input.volume)]);
+export const validateCreateSnapshot = (input: CreateSnapshotInput, granted: SecretGrants): void =>
+  refuse([...checkCommon(input, granted), ...checkId("volume", input.volume)]);
 
 const repeated = (values: readonly string[], field: string): readonly Violation[] =>
   values.flatMap((value, i) =>
@@ -43,9 +47,9 @@ const repeated = (values: readonly string[], field: string): readonly Violation[
       : [],
   );
 
-export const validateCreateGroup = (input: CreateGroupInput): void =>
+export const validateCreateGroup = (input: CreateGroupInput, granted: SecretGrants): void =>
   refuse([
-    ...checkCommon(input),
+    ...checkCommon(input, granted),
     ...(input.members.length === 0 || input.members.length > limits.setMembers
       ? [{ field: "members", description: `must be 1 to ${limits.setMembers}` }]
       : []),
@@ -66,11 +70,11 @@ export const validateCreateGroup = (input: CreateGroupInput): void =>
 export const validateDeleteCut = (input: DeleteCutInput): void =>
   refuse([...checkRef(input), ...checkOptionalId("uid", input.uid), ...checkString("request_id", input.requestId)]);
 
-export const validateListExternal = (input: ListExternalInput): void =>
+export const validateListExternal = (input: ListExternalInput, granted: SecretGrants): void =>
   refuse([
     ...checkPlugin("plugin", input.plugin),
     ...checkString("external_volume_id", input.externalVolumeId),
-    ...(input.secretRef === undefined ? [] : checkSecretRef("secrets.ref", input.secretRef)),
+    ...(input.secretRef === undefined ? [] : checkSecretRef("secrets.ref", input.secretRef, input.namespace, granted)),
   ]);
 
 export const validateBlocks = (input: BlocksInput): void =>

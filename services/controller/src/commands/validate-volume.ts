@@ -14,6 +14,7 @@ import {
   limits,
   type Violation,
 } from "../domain/limits.ts";
+import type { SecretGrants } from "../domain/secret-scope.ts";
 import { type Segments, secretFamilies, type VolumeCapability, type VolumeRef } from "../domain/volume.ts";
 import type {
   CreateVolumeInput,
@@ -76,7 +77,7 @@ const checkTopology = ({ required, preferred }: CreateVolumeInput["topology"]): 
 const fieldOf = (family: string): string => family.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`);
 
 /** Every violation of a request at once, before anything is written. */
-export const validateCreateVolume = (input: CreateVolumeInput): void =>
+export const validateCreateVolume = (input: CreateVolumeInput, granted: SecretGrants): void =>
   refuse([
     ...checkRef(input),
     ...checkPlugin("plugin", input.plugin),
@@ -88,21 +89,24 @@ export const validateCreateVolume = (input: CreateVolumeInput): void =>
     ...(input.contentSource.kind === "none"
       ? []
       : checkId(`content_source.${input.contentSource.kind}`, input.contentSource.id)),
-    ...checkOwn(input),
+    ...checkOwn(input, input.namespace, granted),
     ...checkString("request_id", input.requestId),
   ]);
 
 /** What is Holdfast's own, and may be changed later. */
-export const checkOwn = ({
-  secretRefs,
-  inlineSecrets = {},
-  labels,
-  policy,
-}: Pick<UpdateVolumeInput["update"], "secretRefs" | "labels" | "policy"> &
-  Pick<CreateVolumeInput, "inlineSecrets">): readonly Violation[] => [
+export const checkOwn = (
+  {
+    secretRefs,
+    inlineSecrets = {},
+    labels,
+    policy,
+  }: Pick<UpdateVolumeInput["update"], "secretRefs" | "labels" | "policy"> & Pick<CreateVolumeInput, "inlineSecrets">,
+  namespace: string,
+  granted: SecretGrants,
+): readonly Violation[] => [
   ...secretFamilies.flatMap((family) => {
     const ref = secretRefs?.[family];
-    return ref === undefined ? [] : checkSecretRef(`secrets.${fieldOf(family)}.ref`, ref);
+    return ref === undefined ? [] : checkSecretRef(`secrets.${fieldOf(family)}.ref`, ref, namespace, granted);
   }),
   ...(Object.keys(inlineSecrets).length === 0 ? [] : checkSecretValues("inline_secrets", inlineSecrets)),
   ...checkMap("labels", labels ?? {}),
@@ -115,7 +119,7 @@ export const checkOwn = ({
     : []),
 ];
 
-export const validateRegisterVolume = (input: RegisterVolumeInput): void =>
+export const validateRegisterVolume = (input: RegisterVolumeInput, granted: SecretGrants): void =>
   refuse([
     ...checkRef(input),
     ...checkPlugin("plugin", input.plugin),
@@ -131,18 +135,21 @@ export const validateRegisterVolume = (input: RegisterVolumeInput): void =>
       ? [{ field: "accessible_topology", description: `more than ${limits.topologies} places` }]
       : []),
     ...input.accessible.flatMap((segments, i) => checkSegments(`accessible_topology[${i}].segments`, segments)),
-    ...checkOwn(input),
+    ...checkOwn(input, input.namespace, granted),
     ...checkString("request_id", input.requestId),
   ]);
 
-export const validateUpdateVolume = ({ update, expectedRevision, ...ref }: UpdateVolumeInput): void =>
+export const validateUpdateVolume = (
+  { update, expectedRevision, ...ref }: UpdateVolumeInput,
+  granted: SecretGrants,
+): void =>
   refuse([
     ...checkRef(ref),
     ...(Number.isSafeInteger(expectedRevision) && expectedRevision >= 0
       ? []
       : [{ field: "expected_revision", description: "has to be a revision, or 0" }]),
     ...(update.capabilities === undefined ? [] : checkCapabilities(update.capabilities)),
-    ...checkOwn(update),
+    ...checkOwn(update, ref.namespace, granted),
   ]);
 
 export const validateDeleteVolume = (input: DeleteVolumeInput): void =>

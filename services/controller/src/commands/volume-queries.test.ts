@@ -98,3 +98,15 @@ describe("a list of volumes", () => {
     expect(await ids({ namespace: "default", labels: { odd: "1" } })).toHaveLength(20);
   });
 });
+
+describe("a listing whose caller is gone", () => {
+  it("reads nothing more", async () => {
+    await world.makeVolume("data");
+    looked = [];
+    const page = { size: 10, after: undefined, signal: AbortSignal.abort(new Error("gone")) };
+    await expect(world.commands.listVolumes(none, page)).rejects.toThrow("gone");
+    const claims = { namespace: "", volume: "", node: "", workload: "", plugin: "", states: [], blocked: false };
+    await expect(world.commands.listClaims(claims, page)).rejects.toThrow("gone");
+    expect(looked).toEqual([]);
+  });
+});

@@ -62,7 +62,7 @@ export const createVolumeQueries = ({ records }: CommandDeps): Pick<Commands, "g
     return found;
   },
 
-  async listVolumes(filter, { size: asked, after }) {
+  async listVolumes(filter, { size: asked, after, signal }) {
     const size = clampSize(asked);
     const [index, value] = narrowestFor(filter);
     const range = rangeOf(filter);
@@ -71,6 +71,7 @@ export const createVolumeQueries = ({ records }: CommandDeps): Pick<Commands, "g
     let next: string | undefined = after ?? range?.before;
     let scanned = 0;
     do {
+      signal?.throwIfAborted();
       const page = await records.list(index, value, { after: next, limit: size - items.length });
       items.push(...page.volumes.filter((v) => fits(v.volume)));
       scanned += page.volumes.length;

@@ -66,7 +66,7 @@ export const createVolumeStats = (deps: VolumeStatsDeps): StatsQueries => ({
 
   async nodeStats(name, { size, after }) {
     refuse(checkId("name", name));
-    if (deps.nodes.get(name) === undefined) throw nodeNotFound(name);
+    if (deps.nodes.get(name) === undefined) throw deps.nodes.damage?.(name) ?? nodeNotFound(name);
     const { volumes, next } = await deps.records.list("claim-node", name, { after, limit: size });
     const published = volumes
       .map(({ volume }) => ({ volume, claims: publishedOn(volume, name) }))

@@ -4,6 +4,7 @@ import { type Change, endClaim, foldClaims, noChange, volumeNote, withoutKey } f
 import type { Claim } from "./claim.ts";
 import {
   claimsOn,
+  clean,
   detachIntent,
   failing,
   finalState,
@@ -144,6 +145,21 @@ const attachOwed = (volume: VolumeRecord, uid: string, failure: Failure | undefi
 
 const claimsIn = (volume: VolumeRecord, node: string, state: Claim["state"]): readonly Claim[] =>
   Object.values(volume.claims).filter((c) => c.node === node && c.state === state);
+
+/** The attach of a pair that is given up has ended, however: its undo starts now, with an intent of its own (I4). */
+export const attachFinished = (volume: VolumeRecord, node: string, at: Moment): Change => {
+  const attachment = volume.attachments[node];
+  if (attachment?.state !== "DETACHING" || volume.intent?.op !== "attach" || volume.intent.node !== node)
+    return noChange(volume);
+  const fresh = Object.fromEntries(claimsIn(volume, node, "DETACHING").map((c) => [c.uid, clean(c)]));
+  const next: VolumeRecord = {
+    ...volume,
+    claims: { ...volume.claims, ...fresh },
+    intent: detachIntent(volume, node, at),
+    updatedAt: at.now,
+  };
+  return { volume: next, ended: [], notes: [] };
+};
 
 /** A detach that waited for another call of the volume gets its intent now (I4). */
 export const detachStarted = (volume: VolumeRecord, node: string, at: Moment): Change =>

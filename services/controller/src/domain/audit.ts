@@ -22,6 +22,8 @@ export interface AuditSubject {
   readonly plugin?: string;
   readonly externalId?: string;
   readonly node?: string;
+  /** Of the node. */
+  readonly life?: string;
   readonly workload?: string;
   readonly claimUid?: string;
   readonly orphan?: string;

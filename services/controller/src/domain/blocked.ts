@@ -1,5 +1,5 @@
 import type { Claim } from "./claim.ts";
-import { explainCommand, releaseCommand, volumeCommand } from "./operator-command.ts";
+import { admitCommand, explainCommand, releaseCommand, takeOverCommand, volumeCommand } from "./operator-command.ts";
 import type { Blocked, Failure } from "./outcome.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "./volume.ts";
 
@@ -28,15 +28,23 @@ export type BlockedReason =
   | "PERMIT_REFUSED"
   | "NODE_REPLACED"
   | "NODE_SILENT"
+  | "NODE_PENDING"
+  | "FOREIGN_HOLD"
+  | "PLUGIN_HANGS"
+  | "CALL_MAY_BE_OPEN"
   | "EXPAND_IN_USE"
   | "EXPAND_UNCERTAIN"
-  | "MODIFY_UNCERTAIN";
+  | "MODIFY_UNCERTAIN"
+  | "PLUGIN_AMBIGUOUS"
+  | "PLACE_UNKNOWN";
 
 interface Subject extends VolumeRef {
   readonly uid?: string;
   readonly plugin: string;
   readonly node?: string;
   readonly machineId?: string;
+  /** The short name of the life of the node that a person has to choose. */
+  readonly life?: string;
   readonly workload?: string;
   readonly alias?: string;
   readonly claimUid?: string;
@@ -109,6 +117,25 @@ const remedies: Record<BlockedReason, Remedy> = {
     clearWith: (s) =>
       `start the agent of node ${s.node ?? "?"} again, and it goes on by itself; when that machine is off for good: ${abandon(s)}`,
   },
+  NODE_PENDING: {
+    missingProof: (s) => `which life of node ${s.node ?? "?"} has ${volumeKey(s)}`,
+    clearWith: (s) =>
+      `when every other life of the node is over: ${admitCommand(s.node ?? "<node>", s.life ?? "<life>")}`,
+  },
+  FOREIGN_HOLD: {
+    missingProof: (s) => `that node ${s.node ?? "?"} no longer mounts ${volumeKey(s)}`,
+    clearWith: (s) => `end what uses it on node ${s.node ?? "?"}; then: ${abandon(s)}`,
+  },
+  PLUGIN_HANGS: {
+    missingProof: (s) => `that plugin ${s.plugin} has ended the call for ${volumeKey(s)} that it was given`,
+    clearWith: (s) =>
+      `restart the plugin instance that the message names; its answer then ends the call: ${explain(s)}`,
+  },
+  CALL_MAY_BE_OPEN: {
+    missingProof: (s) => `that the call for ${volumeKey(s)} has ended at the plugin instance that was given it`,
+    clearWith: (s) =>
+      `start that instance, or that controller, again, and it goes on by itself; when it is off for good: ${takeOverCommand("volume", s)}`,
+  },
   EXPAND_IN_USE: {
     missingProof: (s) =>
       `that ${s.node === undefined ? "no node has" : `no claim of node ${s.node} uses`} ${volumeKey(s)}`,
@@ -118,6 +145,16 @@ const remedies: Record<BlockedReason, Remedy> = {
     missingProof: (s) => `how many bytes plugin ${s.plugin} has made of ${volumeKey(s)}`,
     clearWith: (s) =>
       `do what the plugin's message asks for, or ask for the size that it has: ${volumeCommand("volume expand", s, "<size>")}`,
+  },
+  PLUGIN_AMBIGUOUS: {
+    missingProof: (s) => `which instance of plugin ${s.plugin} has the storage of ${volumeKey(s)}`,
+    clearWith: (s) =>
+      `let plugin ${s.plugin} report a topology; or, if every instance reaches every volume, write "reach: all" into its profile: holdfast plugin profile ${s.plugin} <file>`,
+  },
+  PLACE_UNKNOWN: {
+    missingProof: (s) => `which instance of plugin ${s.plugin} has the storage of ${volumeKey(s)}`,
+    clearWith: (s) =>
+      `start plugin ${s.plugin} on every node that may have it, and it goes on by itself; which of them run: holdfast plugin status ${s.plugin}`,
   },
   MODIFY_UNCERTAIN: {
     missingProof: (s) => `which parameters plugin ${s.plugin} has set for ${volumeKey(s)}`,
@@ -209,8 +246,13 @@ export const storageTaken = (subject: Subject, message: string, previous: Blocke
 const byReason: Readonly<Record<string, BlockedReason>> = {
   NODE_REPLACED: "NODE_REPLACED",
   NODE_SILENT: "NODE_SILENT",
+  NODE_PENDING: "NODE_PENDING",
   SECRET_NOT_FOUND: "CREDENTIALS_REFUSED",
   SECRETS_UNAVAILABLE: "CREDENTIALS_REFUSED",
+  PLUGIN_AMBIGUOUS: "PLUGIN_AMBIGUOUS",
+  PLACE_UNKNOWN: "PLACE_UNKNOWN",
+  PLUGIN_HANGS: "PLUGIN_HANGS",
+  CALL_MAY_BE_OPEN: "CALL_MAY_BE_OPEN",
 };
 
 const reasonFor = (step: BlockedStep, failure: Failure): BlockedReason => {

@@ -4,6 +4,7 @@ import type { Claim } from "./claim.ts";
 import { type ClaimEvent, claimMachine, holds } from "./claim-machine.ts";
 import { isDoubtful, lateCallMs } from "./doubt.ts";
 import type { Moment } from "./moment.ts";
+import { mayBeOpen } from "./open-call.ts";
 import type { Blocked, Failure } from "./outcome.ts";
 import { noAttempts } from "./outcome.ts";
 import { failedAttempt } from "./retry.ts";
@@ -31,7 +32,10 @@ const expectingLate = (
   return inDoubt || paused?.uncertainSince !== undefined ? { lateAttachUntil: at.now + lateCallMs } : {};
 };
 
-/** The pair starts to be detached: attachment and, when no other call is in progress, the intent, in one step (I4). */
+/**
+ * The pair starts to be detached: attachment and, when no other call is in progress, the intent, in one step (I4). An attach of the pair
+ * whose call may be open keeps the intent until that call has ended: no detach leaves beside it.
+ */
 export const startDetach = (volume: VolumeRecord, attachment: Attachment, at: Moment): VolumeRecord => {
   // Whatever was in doubt of a paused attach, its undo makes certain.
   const { paused: _p, ...rest } = { ...attachment, ...expectingLate(volume, attachment, at) };
@@ -39,7 +43,7 @@ export const startDetach = (volume: VolumeRecord, attachment: Attachment, at: Mo
     ...volume,
     claims: toldOfDetach(volume, attachment.node),
     attachments: { ...volume.attachments, [attachment.node]: { ...rest, state: "DETACHING" } },
-    ...(volume.intent === undefined || volume.intent.node === attachment.node
+    ...(volume.intent === undefined || (volume.intent.node === attachment.node && !mayBeOpen(volume))
       ? { intent: detachIntent(volume, attachment.node, at) }
       : {}),
   };

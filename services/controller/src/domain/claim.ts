@@ -62,6 +62,8 @@ export interface Claim extends ClaimKey {
   readonly goal: "active" | "released";
   /** Set by the grant. */
   readonly epoch?: Epoch;
+  /** Of the node when the claim was granted. Absent before the grant, and in older records. */
+  readonly nodeEpoch?: number;
   /** Orders the queue: the same order on every volume, so that two sets cannot wait for each other. */
   readonly ticket: string;
   /** QUEUED only until here, then FAILED(QUEUE_TIMEOUT). */
@@ -86,7 +88,7 @@ export interface Claim extends ClaimKey {
   readonly activeAt?: number;
 }
 
-/** Kept for seven days so that a repeated release or a late question gets a true answer. */
+/** Kept for seven days, or for ever when the claim ended on a person's word instead of the agent's, so that a repeated release or a late question gets a true answer. */
 export interface ClaimTombstone extends ClaimKey {
   readonly uid: string;
   readonly namespace: string;

@@ -21,6 +21,7 @@ import {
 import type { Expansion } from "./expansion.ts";
 import { growthTo, sizeOf } from "./growth.ts";
 import type { Moment } from "./moment.ts";
+import { mayBeOpen } from "./open-call.ts";
 import { type Failure, neverSent, noAttempts } from "./outcome.ts";
 import { failedAttempt } from "./retry.ts";
 import type { VolumeRecord } from "./volume.ts";
@@ -78,6 +79,8 @@ export const expandRefused = (
   const { expansion } = volume;
   if (expansion === undefined || volume.intent?.op !== "expand") return noChange(volume);
   const { target, next } = expansion;
+  // This attempt never left, and the size at the backend tells nothing of a call that is open there.
+  if (mayBeOpen(volume)) return heldOff(volume, expansion, failure, true, at);
   if (known !== undefined && known.capacity >= target.required) return expanded(volume, known, at);
   const doubt = known === undefined && isInDoubt(volume, expansion, at);
   if (failure.advice === "block" || doubt) return heldOff(volume, expansion, failure, doubt, at);

@@ -5,6 +5,7 @@ import { type ExpandPlace, expandMachine } from "./expand-machine.ts";
 import type { Expansion } from "./expansion.ts";
 import { isUnused, sizeOf } from "./growth.ts";
 import type { Moment } from "./moment.ts";
+import { mayBeOpen } from "./open-call.ts";
 import { type Blocked, type Failure, noAttempts } from "./outcome.ts";
 import type { OwedEvent } from "./owed-events.ts";
 import { failedAttempt } from "./retry.ts";
@@ -30,7 +31,7 @@ export const withoutBlock = (expansion: Expansion): Expansion => {
 };
 
 export const withoutExpandIntent = (volume: VolumeRecord): VolumeRecord => {
-  if (volume.intent?.op !== "expand") return volume;
+  if (volume.intent?.op !== "expand" || mayBeOpen(volume)) return volume;
   const { intent: _i, ...rest } = volume;
   return rest;
 };
@@ -77,7 +78,7 @@ export const heldOff = (
   const slow: Failure = { ...failure, advice: "block" };
   const blocked = unused
     ? inUse(volume, before, at.now)
-    : doubt
+    : doubt && !mayBeOpen(volume)
       ? blockedFor("EXPAND_UNCERTAIN", volume, failure.message, before, at.now)
       : blockedBy("expand", failure, volume, before, at.now);
   const next: Expansion = {
@@ -94,7 +95,8 @@ export const heldOff = (
 /** After an answer, whatever it was, the wish that came meanwhile takes the place of the one before. */
 export const withNext = (volume: VolumeRecord, expansion: Expansion): Expansion => {
   const { next, ...rest } = expansion;
-  if (next === undefined) return expansion;
+  // A call that may be open is repeated as it was: another wish waits for its end.
+  if (next === undefined || mayBeOpen(volume)) return expansion;
   // A smaller one than a call that may have worked is asked for without its limit: the backend may be beyond it already.
   const lowered = next.required < expansion.target.required && expansion.uncertainSince !== undefined;
   const required = Math.max(next.required, sizeOf(volume));

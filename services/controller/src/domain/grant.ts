@@ -7,11 +7,12 @@ import type { Claim } from "./claim.ts";
 import { claimMachine, holds } from "./claim-machine.ts";
 import { mayBeMadeFor, takesEarlyClaims } from "./early-claims.ts";
 import { nextEpoch } from "./epoch.ts";
+import { foreignBlock, foreignWords } from "./foreign-block.ts";
 import { expandsBeforeGrants } from "./growth.ts";
 import type { Moment } from "./moment.ts";
 import type { Tri } from "./node.ts";
 import { type SlotState, slotsFull, slotsLeft } from "./slots.ts";
-import type { Attachment, Segments, VolumeRecord } from "./volume.ts";
+import type { Attachment, ForeignHold, Segments, VolumeRecord } from "./volume.ts";
 
 /** What a grant has to know about the node, the plugin there and the store; gathered by the caller, judged here. */
 export interface GrantFacts {
@@ -49,6 +50,7 @@ export interface Obstacle {
     | "TOPOLOGY_MISMATCH"
     | "STORE_UNVETTED"
     | "NODE_BARRED"
+    | "FOREIGN_HOLD"
     | "ATTACH_LIMIT";
   readonly message: string;
   readonly holders: readonly Claim[];
@@ -106,6 +108,10 @@ export const inTheWay = (
   return [...conflicts, ...keepAnotherFromWriting(volume, claim)];
 };
 
+/** Why nothing of the volume is granted, with the command. */
+export const foreignBarred = (volume: VolumeRecord, hold: ForeignHold): string =>
+  `${foreignWords(volume, hold)}; ${foreignBlock(volume, hold).clearWith}`;
+
 const matches = (node: Segments, wanted: Segments): boolean => {
   const folded = new Map(Object.entries(node).map(([k, v]) => [k.toLowerCase(), v]));
   return Object.entries(wanted).every(([k, v]) => folded.get(k.toLowerCase()) === v);
@@ -142,6 +148,8 @@ export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts
       `${name} is ${holds[first.claim.state] ? "held" : "waited for"} by workload ${first.claim.workload} on node ${first.claim.node} (${first.claim.state}): ${first.why}`,
       blocking.map((b) => b.claim),
     );
+  const [foreign] = volume.foreign ?? [];
+  if (foreign !== undefined) return obstacle("FOREIGN_HOLD", foreignBarred(volume, foreign));
   if (!facts.storeVetted)
     return obstacle("STORE_UNVETTED", "the store changed and is not vetted yet: nothing is granted");
   if (!facts.nodeReady) return obstacle("NODE_NOT_READY", `node ${claim.node} is not ready`);
@@ -202,7 +210,7 @@ export const grant = (volume: VolumeRecord, uid: string, facts: GrantFacts, at: 
   const attaching = attachment.state === "ATTACHING";
   const cell = claimMachine[claim.state][attaching ? "grant_attach" : "grant_offer"];
   if (cell !== "ATTACHING" && cell !== "OFFERED") return noChange(volume);
-  const next: Claim = { ...claim, state: cell, epoch };
+  const next: Claim = { ...claim, state: cell, epoch, nodeEpoch: facts.nodeEpoch };
   const after = withClaim(
     {
       ...volume,

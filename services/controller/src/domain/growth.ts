@@ -1,5 +1,6 @@
 import type { Claim } from "./claim.ts";
 import type { Growth, NodeGrowth } from "./expansion.ts";
+import { foreignBlock } from "./foreign-block.ts";
 import { type Blocked, noAttempts } from "./outcome.ts";
 import type { VolumeRecord } from "./volume.ts";
 
@@ -80,6 +81,7 @@ export const blocksOf = (volume: VolumeRecord): readonly Blocked[] =>
     ...Object.values(volume.claims).map((claim) => claim.blocked),
     ...changeBlocks(volume),
     ...Object.values(volume.attachments).map(({ owed }) => owed?.blocked),
+    ...(volume.foreign ?? []).map((hold) => foreignBlock(volume, hold)),
   ].filter((blocked) => blocked !== undefined);
 
 export const isBlocked = (volume: VolumeRecord): boolean => blocksOf(volume).length > 0;

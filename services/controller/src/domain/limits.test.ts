@@ -53,20 +53,30 @@ describe("limits", () => {
     expect(checkSegments("t", { zone: "a", region: "b" })).toEqual([]);
   });
 
+  it("of secrets take what is granted alone, and tell nothing else about it", () => {
+    expect(checkSecretRef("s", "file:run/a.json", "ns", () => false)).toEqual([
+      { field: "s", description: "names no secret that this controller's settings grant to namespace ns" },
+    ]);
+  });
+
   it("take references to secrets, not secrets", () => {
-    const good = ["file:/run/secrets/a.json", "env:NAME", "env:_x1"];
+    const good = ["file:run/a.json", "file:run/array-1/key", "env:NAME", "env:_x1"];
     const bad = [
       "",
       "hunter2",
       "file:a.json",
-      "file:/run/../etc/shadow",
-      "file:/a/..",
+      "file:/run/secrets/a.json",
+      "file:run//a",
+      "file:run/../etc/shadow",
+      "file:run/a/..",
+      "file:run/..data/a",
+      "file:run/",
       "env:",
       "env:a-b",
-      "file:/a\nb",
+      "file:run/a\nb",
     ];
-    expect(good.filter((ref) => checkSecretRef("s", ref).length > 0)).toEqual([]);
-    expect(bad.filter((ref) => checkSecretRef("s", ref).length === 0)).toEqual([]);
+    expect(good.filter((ref) => checkSecretRef("s", ref, "ns", () => true).length > 0)).toEqual([]);
+    expect(bad.filter((ref) => checkSecretRef("s", ref, "ns", () => true).length === 0)).toEqual([]);
   });
 
   it("take capacities that can be met", () => {

@@ -1,5 +1,6 @@
 /** The bounds of what callers may send: ids, sizes, shapes. Each check answers every violation it finds. */
 import { parseSecretRef } from "./secret.ts";
+import type { SecretGrants } from "./secret-scope.ts";
 import type { VolumeCapability } from "./volume.ts";
 
 export interface Violation {
@@ -22,7 +23,7 @@ export const limits = {
   volumeBytes: 512 * 1024,
 } as const;
 
-const idPattern = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
+export const idPattern = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
 const fsTypePattern = /^[a-z0-9._-]{1,16}$/;
 /** As CSI names plugins: reverse domain name, at most 63 characters. */
 const pluginPattern = /^[a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?$/;
@@ -90,15 +91,27 @@ export const checkSegments = (field: string, segments: Readonly<Record<string, s
   ]);
 };
 
-export const checkSecretRef = (field: string, ref: string): readonly Violation[] =>
+const checkRefForm = (field: string, ref: string): readonly Violation[] =>
   parseSecretRef(ref) !== undefined && byteLength(ref) <= 512 && !control.test(ref)
     ? []
     : [
         violation(
           field,
-          'must be "file:/absolute/path", "env:NAME", "secret:name" or "vault:mount/path", the last two with "@version" if wanted',
+          'must be "file:root/key", "env:NAME", "secret:name" or "vault:mount/path", the last two with "@version" if wanted',
         ),
       ];
+
+/** A root that is not there and one of another namespace read alike. Nothing is looked at: this says nothing of files that are there. */
+export const checkSecretRef = (
+  field: string,
+  ref: string,
+  namespace: string,
+  granted: SecretGrants,
+): readonly Violation[] => {
+  const wrong = checkRefForm(field, ref);
+  if (wrong.length > 0 || granted(namespace, ref)) return wrong;
+  return [violation(field, `names no secret that this controller's settings grant to namespace ${namespace}`)];
+};
 
 export const checkSecretName = (field: string, name: string): readonly Violation[] => {
   if (name === "") return [violation(field, "is required")];

@@ -9,6 +9,7 @@ import type { Modification } from "./modification.ts";
 import { type ModifyPlace, modifyMachine } from "./modify-machine.ts";
 import type { Moment } from "./moment.ts";
 import type { Tri } from "./node.ts";
+import { mayBeOpen } from "./open-call.ts";
 import { type Failure, neverSent, noAttempts } from "./outcome.ts";
 import type { OwedEvent } from "./owed-events.ts";
 import { failedAttempt } from "./retry.ts";
@@ -29,7 +30,7 @@ const without = (volume: VolumeRecord): VolumeRecord => {
 };
 
 const withoutModifyIntent = (volume: VolumeRecord): VolumeRecord => {
-  if (volume.intent?.op !== "modify") return volume;
+  if (volume.intent?.op !== "modify" || mayBeOpen(volume)) return volume;
   const { intent: _i, ...rest } = volume;
   return rest;
 };
@@ -139,13 +140,14 @@ const heldOff = (
   const next: Modification = {
     ...withoutBlock(modification),
     state,
-    // What was never sent proves nothing of the call before it.
-    ...(failure.code === undefined ? {} : { answered: true }),
+    // What was never sent, or may be open, proves nothing of the call before it.
+    ...(failure.code === undefined || mayBeOpen(volume) ? {} : { answered: true }),
     ...(doubt ? { uncertainSince: modification.uncertainSince ?? at.now } : {}),
     attempts: failedAttempt(modification.attempts, { ...failure, advice: "block" }, at),
-    blocked: doubt
-      ? blockedFor("MODIFY_UNCERTAIN", volume, failure.message, before, at.now)
-      : blockedBy("modify", failure, volume, before, at.now),
+    blocked:
+      doubt && !mayBeOpen(volume)
+        ? blockedFor("MODIFY_UNCERTAIN", volume, failure.message, before, at.now)
+        : blockedBy("modify", failure, volume, before, at.now),
   };
   return told(withoutModifyIntent({ ...volume, modification: next }), at);
 };

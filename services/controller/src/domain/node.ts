@@ -35,11 +35,27 @@ export interface NodeDrain {
   readonly within?: number;
 }
 
-export interface NodeRecord {
-  readonly name: string;
+/** What tells one life of a node from another. A process with all of these is the same life: the kernel lets one process alone lock the journal. */
+export interface NodeLife {
   readonly machineId: string;
   readonly bootId: string;
   readonly journalUid: string;
+  /** Device and inode of the directory that the agent locks; a copy of the directory has others. Absent in older records. */
+  readonly lockId?: string;
+}
+
+/** Another life that asks for the name while the recorded life may still hold claims. It gets nothing until a person admits it. */
+export interface PendingLife extends NodeLife {
+  /** A short name of the life, for the command that admits it. */
+  readonly life: string;
+  readonly address: string;
+  readonly since: number;
+}
+
+export interface NodeRecord extends NodeLife {
+  readonly name: string;
+  /** The short name of its life. Absent in older records. */
+  readonly life?: string;
   /** One per life of the agent process. */
   readonly instance: string;
   /** Rises when the agent comes back without its journal, or after a fence; permits of older ones are refused. */
@@ -51,6 +67,11 @@ export interface NodeRecord {
   readonly verificationScope: "host" | "own-namespace";
   readonly plugins: readonly NodePlugin[];
   readonly drain?: NodeDrain;
+  readonly pending?: PendingLife;
+  /** A person's word: the life of this short name is the node from its next registration on. */
+  readonly admitted?: string;
+  /** A claim that was granted to a lower node epoch was granted to another life, which this life does not speak for. */
+  readonly speaksFrom?: number;
   /**
    * Forgotten: it is in no list and gets nothing. The record stays for its incarnation, which must not be given twice to one name:
    * an old permit for it would be honoured.

@@ -4,7 +4,14 @@ import type { VolumeRef } from "./volume.ts";
 export const volumeCommand = (words: string, ref: VolumeRef, ...args: readonly string[]): string =>
   ["holdfast", words, ref.id, ...args, "--namespace", ref.namespace].join(" ");
 
+/** Says which life of a node is the node. */
+export const admitCommand = (node: string, life: string): string => `holdfast node admit ${node} ${life}`;
+
 export const explainCommand = (ref: VolumeRef): string => volumeCommand("volume explain", ref);
+
+/** Says that the call which may be open for the record has ended. */
+export const takeOverCommand = (kind: "volume" | "snapshot" | "group", ref: VolumeRef): string =>
+  volumeCommand("repair take-over", ref, ...(kind === "volume" ? [] : ["--kind", kind]));
 
 /** Gives one claim's volume back. */
 export const releaseCommand = (

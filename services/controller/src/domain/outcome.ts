@@ -23,12 +23,12 @@ export interface Failure {
   readonly nodeFull?: boolean;
   /** The call was answered, and what it made stands at the backend: no later refusal proves that nothing does. */
   readonly leaves?: true;
-  /** Another instance of the plugin could take the same call now: no pause before the next try. */
-  readonly elsewhere?: boolean;
+  /** What is known of the attempt's call; absent = it may be open at the plugin. */
+  readonly call?: "ended" | "not-sent";
 }
 
 /** Nothing left this process, so that the attempt adds no doubt. */
-export const neverSent = ({ method, code }: Failure): boolean => method === undefined && code === undefined;
+export const neverSent = ({ call }: Failure): boolean => call === "not-sent";
 
 /** Why something cannot go on by itself, and what a person can do about it. */
 export interface Blocked {

@@ -1,6 +1,7 @@
 import { type Change, noChange, volumeNote, withoutKey } from "./change.ts";
 import { holds } from "./claim-machine.ts";
 import type { Moment } from "./moment.ts";
+import { mayBeOpen } from "./open-call.ts";
 import { type Blocked, type Failure, noAttempts } from "./outcome.ts";
 import { failedAttempt } from "./retry.ts";
 import type { Attachment, OwedCall, VolumeRecord } from "./volume.ts";
@@ -21,7 +22,7 @@ const settledCall = (attachment: Attachment): Attachment => {
 };
 
 const withoutAttachIntent = (volume: VolumeRecord, node: string): VolumeRecord => {
-  if (volume.intent?.op !== "attach" || volume.intent.node !== node) return volume;
+  if (volume.intent?.op !== "attach" || volume.intent.node !== node || mayBeOpen(volume)) return volume;
   const { intent: _done, ...rest } = volume;
   return rest;
 };
@@ -67,6 +68,8 @@ export const isOwnedSince = (volume: VolumeRecord, node: string): boolean => {
 
 export const orphanOwned = (volume: VolumeRecord, node: string, at: Moment): Change => {
   if (!isOwnedSince(volume, node)) return noChange(volume);
+  // Its detach may be on its way: nothing else of the pair starts before that call has ended.
+  if (volume.intent?.node === node && mayBeOpen(volume)) return noChange(volume);
   const { intent, ...rest } = volume;
   return told({
     ...rest,

@@ -60,7 +60,13 @@ export interface Inventory {
     readonly volumeUid: string;
     readonly externalId: string;
     readonly plugin: string;
-    readonly held: readonly { readonly claimUid: string; readonly epoch: Epoch; readonly state: string }[];
+    readonly held: readonly {
+      readonly claimUid: string;
+      readonly workload: string;
+      readonly alias: string;
+      readonly epoch: Epoch;
+      readonly state: string;
+    }[];
     readonly blocked?: string;
   }[];
   readonly orphans: readonly string[];

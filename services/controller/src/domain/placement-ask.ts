@@ -10,7 +10,7 @@ import { chooseCapability } from "./capability-match.ts";
 import type { Claim } from "./claim.ts";
 import { holds } from "./claim-machine.ts";
 import { isUnbound } from "./early-claims.ts";
-import { attachGoesFirst, inTheWay } from "./grant.ts";
+import { attachGoesFirst, foreignBarred, inTheWay } from "./grant.ts";
 import { expandsBeforeGrants } from "./growth.ts";
 import { foldKeys } from "./node-class.ts";
 import { noAttempts } from "./outcome.ts";
@@ -111,6 +111,8 @@ const pairReasons = (volume: VolumeRecord, claim: Claim, node: string): readonly
     const holder = { workload, node: at };
     reasons.push(placementReason("CLAIM_CONFLICT", `${held}: ${first.why}${more}`, { ...of, holder }));
   }
+  const [foreign] = volume.foreign ?? [];
+  if (foreign !== undefined) reasons.push(placementReason("CLAIM_CONFLICT", foreignBarred(volume, foreign), of));
   if (volume.bars.some((b) => b.node === node))
     reasons.push(placementReason("NODE_BARRED", `${name} is barred there until an old call is known to be over`, of));
   const joins = volume.intent?.op === "attach" && volume.intent.node === node;

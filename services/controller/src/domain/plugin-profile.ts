@@ -24,6 +24,8 @@ export interface PluginProfile {
   readonly codeReadings: readonly CodeReading[];
   /** CSI calls of which the driver bears only one at a time, whatever the volume. */
   readonly exclusiveMethods: readonly string[];
+  /** Which volumes an instance of the controller half reaches; `auto`: as its own word and its topology suggest. */
+  readonly reach: "auto" | "all" | "own";
 }
 
 export const defaultProfile: PluginProfile = {
@@ -38,6 +40,7 @@ export const defaultProfile: PluginProfile = {
   assumedExpansion: "offline",
   codeReadings: [],
   exclusiveMethods: [],
+  reach: "auto",
 };
 
 /** The calls that controllers make, for the fields that name one. */

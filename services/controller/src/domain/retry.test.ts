@@ -26,9 +26,4 @@ describe("the next try of what is owed", () => {
       }),
     );
   });
-
-  it("comes at once when another instance of the plugin can take the call, and still counts", () => {
-    const next = failedAttempt({ ...noAttempts, count: 7 }, failure({ elsewhere: true }), at(0.9));
-    expect(next).toMatchObject({ count: 8, nextTry: 1_000_000, lastError: { reason: "UNAVAILABLE" } });
-  });
 });

@@ -21,14 +21,11 @@ export const triesAt = ({ nextTry }: Attempts, now: number): number => (nextTry 
 
 const pauseAfter = (
   { count }: Attempts,
-  { advice, elsewhere }: Failure,
+  { advice }: Failure,
   { retry, random }: { readonly retry: RetryRule; readonly random: number },
-): number => {
-  // The instance that failed rests meanwhile, so that this cannot spin.
-  if (elsewhere === true) return 0;
+): number =>
   // Blocked work is looked at slowly: somebody may have removed the cause.
-  return retryDelay(advice === "block" ? count + 4 : count, retry, random);
-};
+  retryDelay(advice === "block" ? count + 4 : count, retry, random);
 
 /** One more failed attempt of the effect that is owed. */
 export const failedAttempt = (

@@ -2,7 +2,7 @@ import type { IndexEntry } from "./store-types.ts";
 
 /** Where a secret's value is found, as records and requests say it. */
 export type SecretPlace =
-  | { readonly kind: "file"; readonly path: string }
+  | { readonly kind: "file"; readonly root: string; readonly path: string }
   | { readonly kind: "env"; readonly name: string }
   | { readonly kind: "vault"; readonly path: string; readonly version: number | undefined }
   | {
@@ -16,11 +16,15 @@ const word = "[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?";
 const stored = new RegExp(`^secret:(${word})/(${word})(?:@([1-9][0-9]{0,14}))?$`);
 const vault = /^vault:([A-Za-z0-9_.~-]+(?:\/[A-Za-z0-9_.~-]+)+)(?:@([1-9][0-9]{0,14}))?$/;
 
+/** Each part begins with a letter, a digit or "_": there is no "..", no path from "/", and nothing of a mount's own machinery. */
+const file = /^file:([a-z0-9][a-z0-9._-]{0,62})\/([A-Za-z0-9_][A-Za-z0-9._@+-]*(?:\/[A-Za-z0-9_][A-Za-z0-9._@+-]*)*)$/;
+
 const versionOf = (text: string | undefined): number | undefined => (text === undefined ? undefined : Number(text));
 
 /** undefined: a reference that nobody can follow. */
 export const parseSecretRef = (ref: string): SecretPlace | undefined => {
-  if (/^file:\/(?!.*\/\.\.(\/|$)).+/.test(ref)) return { kind: "file", path: ref.slice("file:".length) };
+  const [, root, filePath] = file.exec(ref) ?? [];
+  if (root !== undefined && filePath !== undefined) return { kind: "file", root, path: filePath };
   if (/^env:[A-Za-z_][A-Za-z0-9_]*$/.test(ref)) return { kind: "env", name: ref.slice("env:".length) };
   const [, path, vaultVersion] = vault.exec(ref) ?? [];
   if (path?.split("/").every((part) => part !== "." && part !== "..") === true)

@@ -1,4 +1,4 @@
-import { volumeCommand } from "./operator-command.ts";
+import { takeOverCommand, volumeCommand } from "./operator-command.ts";
 import type { Blocked, Failure } from "./outcome.ts";
 import type { CutRecord } from "./snapshot.ts";
 import { volumeKey } from "./volume.ts";
@@ -8,7 +8,11 @@ export type CutBlockedReason =
   | "CREDENTIALS_REFUSED"
   | "PLUGIN_REFUSED"
   | "CREATE_UNCERTAIN"
-  | "BACKEND_GROUP";
+  | "BACKEND_GROUP"
+  | "PLUGIN_AMBIGUOUS"
+  | "PLACE_UNKNOWN"
+  | "PLUGIN_HANGS"
+  | "CALL_MAY_BE_OPEN";
 
 interface Remedy {
   readonly missingProof: (record: CutRecord) => string;
@@ -43,6 +47,26 @@ const remedies: Readonly<Record<CutBlockedReason, Remedy>> = {
       `that the group at the backend of plugin ${r.plugin}, with which ${volumeKey(r)} goes, is gone`,
     clearWith: (r) => `delete that group at the backend; then: ${command(r, "delete", "--forget")}`,
   },
+  PLUGIN_AMBIGUOUS: {
+    missingProof: (r) => `which instance of plugin ${r.plugin} has ${volumeKey(r)}`,
+    clearWith: (r) =>
+      `let plugin ${r.plugin} report a topology; or, if every instance reaches every volume, write "reach: all" into its profile: holdfast plugin profile ${r.plugin} <file>`,
+  },
+  PLACE_UNKNOWN: {
+    missingProof: (r) => `which instance of plugin ${r.plugin} has ${volumeKey(r)}`,
+    clearWith: (r) =>
+      `start plugin ${r.plugin} on every node that may have it, and it goes on by itself; which of them run: holdfast plugin status ${r.plugin}`,
+  },
+  PLUGIN_HANGS: {
+    missingProof: (r) => `that plugin ${r.plugin} has ended the call for ${volumeKey(r)} that it was given`,
+    clearWith: (r) =>
+      `restart the plugin instance that the message names; its answer then ends the call: ${command(r, "status")}`,
+  },
+  CALL_MAY_BE_OPEN: {
+    missingProof: (r) => `that the call for ${volumeKey(r)} has ended at the plugin instance that was given it`,
+    clearWith: (r) =>
+      `start that instance, or that controller, again, and it goes on by itself; when it is off for good: ${takeOverCommand(r.kind, r)}`,
+  },
   CREATE_UNCERTAIN: {
     missingProof: (r) => `that the backend of plugin ${r.plugin} has nothing under the name ${r.name}`,
     clearWith: (r) =>
@@ -60,6 +84,10 @@ const byReason: Readonly<Record<string, CutBlockedReason>> = {
   INCOMPATIBLE: "INCOMPATIBLE",
   BACKEND_GROUP: "BACKEND_GROUP",
   SECRET_NOT_FOUND: "CREDENTIALS_REFUSED",
+  PLUGIN_AMBIGUOUS: "PLUGIN_AMBIGUOUS",
+  PLACE_UNKNOWN: "PLACE_UNKNOWN",
+  PLUGIN_HANGS: "PLUGIN_HANGS",
+  CALL_MAY_BE_OPEN: "CALL_MAY_BE_OPEN",
 };
 
 /** Why it cannot go on by itself, what nobody has shown yet, and the command for this very case. */

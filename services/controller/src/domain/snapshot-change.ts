@@ -1,5 +1,6 @@
 import { lateCallMs } from "./doubt.ts";
 import type { Moment } from "./moment.ts";
+import { mayBeOpen } from "./open-call.ts";
 import { type Failure, neverSent, noAttempts, type Outcome } from "./outcome.ts";
 import { failedAttempt, type RetryRule, retryDelay } from "./retry.ts";
 import type { CutIntent, CutRecord, CutState } from "./snapshot.ts";
@@ -115,6 +116,12 @@ const eventOf = (record: CutRecord, outcome: Exclude<Outcome<unknown>, { kind: "
   return inDoubt(record, at) ? "refused_in_doubt" : "refused";
 };
 
+/** It was to be deleted while the question whether it is ready was open; that question has ended. */
+export const cutUnwanted = (record: CutChange, at: Moment): CutChange =>
+  record?.state === "CUT" && record.goal === "absent" && !mayBeOpen(record)
+    ? { ...deleting(record, at), asked: true }
+    : record;
+
 /** The outcome of one attempt to cut, or to learn whether it is ready. */
 export const cutAttempted = (before: CutRecord, outcome: Outcome<CutAnswer>, at: Moment): CutChange => {
   const late = before.state === "DELETING" && before.attempts.count > 0;
@@ -126,7 +133,7 @@ export const cutAttempted = (before: CutRecord, outcome: Outcome<CutAnswer>, at:
   const { failure } = outcome;
   // An answer has named what is there, although it could not be used: no refusal of a repeat makes it less so (I5).
   if (record.state === "CREATING" && record.externalId !== "" && outcome.kind === "refused")
-    return record.goal === "absent" ? deleting(record, at) : held(record, failure, at, "blocked");
+    return record.goal === "absent" && !mayBeOpen(record) ? deleting(record, at) : held(record, failure, at, "blocked");
   switch (cellOf(record.state, event)) {
     case "stay":
       // One that is known by its id is not in doubt: the refusal is of the question, not of what was made.
@@ -148,6 +155,10 @@ export const cutDoubted = (record: CutRecord, at: Moment): CutRecord =>
         intent: { ...record.intent, uncertainSince: record.intent.uncertainSince ?? at.now },
       };
 
+/** The call may be open and nothing can be asked now: its intent stays as it is, and the record says why. */
+export const cutWaitsForCall = (record: CutRecord, failure: Failure, at: Moment): CutRecord =>
+  held(record, failure, at, "blocked");
+
 /** Nothing can be asked now: what it waits for is shown, and nothing else changes, least of all the doubt. */
 export const cutWaits = (record: CutRecord, why: string, at: Moment): CutRecord =>
   record.attempts.lastError?.message === why
@@ -164,6 +175,9 @@ export const cutDeleteWanted = (record: CutRecord, trace: CutRecord["trace"], at
     case "stay":
       return record.goal === "absent" ? record : { ...wanted, attempts: noAttempts, updatedAt: at.now };
     case "DELETING":
+      // No delete leaves beside a question that may be open: it cuts anew what it does not find.
+      if (mayBeOpen(record))
+        return record.goal === "absent" ? record : { ...wanted, attempts: noAttempts, updatedAt: at.now };
       return record.state === "CUT" ? { ...deleting(wanted, at), asked: true } : deleting(wanted, at);
     case "gone":
       return null;

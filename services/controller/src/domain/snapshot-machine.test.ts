@@ -296,6 +296,18 @@ describe("what a group's answer teaches", () => {
     },
   );
 
+  it("[I5] and its repeat is open, no refusal of a later one that never left lets the delete go beside it", () => {
+    const partial = cutAttempted(group, { kind: "done", value: { ...answer, snapshots: [first] } }, at) as CutRecord;
+    const intent = { op: "create", issuer: "c1/1", opId: "op-1", via: "a", openSince: 5, uncertainSince: 5 } as const;
+    const unwanted = cutDeleteWanted({ ...partial, intent }, undefined, at) as CutRecord;
+    expect(cutAttempted(unwanted, failing("refused", "block"), at)).toMatchObject({
+      state: "CREATING",
+      goal: "absent",
+      intent,
+      blocked: { reason: "PLUGIN_REFUSED" },
+    });
+  });
+
   it("once whole never changes: other members later are not believed", () => {
     const whole = cutAttempted(group, { kind: "done", value: answerFor(group, false) }, at) as CutRecord;
     const other = { ...answer, snapshots: [first, { ...second, externalId: "other" }] };

@@ -19,11 +19,12 @@ export interface SnapshotFacts {
 
 interface ExternalSnapshotsPage {
   readonly snapshots: readonly MadeSnapshot[];
-  readonly nextToken: string;
+  readonly next: string;
 }
 
 interface ExternalSnapshotsQuestion {
   readonly externalVolumeId: string;
+  readonly namespace: string;
   readonly secretRef: string | undefined;
   readonly size: number;
   readonly token: string;

@@ -1,5 +1,6 @@
+import type { CallSite } from "./open-call.ts";
 import type { Attempts, Blocked } from "./outcome.ts";
-import { type VolumeRef, volumeKey } from "./volume.ts";
+import { type Segments, type VolumeRef, volumeKey } from "./volume.ts";
 
 /** What cuts are: one volume at a point in time, or several at the same one. Both live by one machine. */
 
@@ -15,13 +16,8 @@ export type SnapshotSecretFamily = (typeof snapshotSecretFamilies)[number];
 export type SnapshotSecretRefs = Readonly<Partial<Record<SnapshotSecretFamily, string>>>;
 
 /** The call in progress at the backend, durable before it leaves (I4). */
-export interface CutIntent {
+export interface CutIntent extends CallSite {
   readonly op: "create" | "delete";
-  /** Controller and life that wrote it. */
-  readonly issuer: string;
-  readonly opId: string;
-  /** An attempt had no certain answer: a later refusal does not prove that nothing happened. */
-  readonly uncertainSince?: number;
 }
 
 interface CutBase extends VolumeRef {
@@ -32,6 +28,8 @@ interface CutBase extends VolumeRef {
   readonly externalId: string;
   readonly plugin: string;
   readonly pluginVersion: string;
+  /** Where its source was when it was cut; absent = everywhere, or not known. */
+  readonly accessible?: readonly Segments[];
   readonly parameters: Readonly<Record<string, string>>;
   readonly secretRefs: SnapshotSecretRefs;
   readonly labels: Readonly<Record<string, string>>;

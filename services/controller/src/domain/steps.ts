@@ -18,6 +18,7 @@ export type Step =
   | { readonly do: "delete"; readonly lane: "controller" }
   | { readonly do: "attach"; readonly lane: "controller"; readonly node: string; readonly uid: string }
   | { readonly do: "abandon"; readonly lane: "controller"; readonly node: string; readonly uid: string }
+  | { readonly do: "finish"; readonly lane: "controller"; readonly node: string; readonly uid: string }
   | { readonly do: "detach"; readonly lane: "controller"; readonly node: string; readonly uid: string }
   | { readonly do: "reattach"; readonly lane: "controller"; readonly node: string; readonly uid: string }
   | { readonly do: "offer"; readonly lane: `node ${string}`; readonly node: string; readonly uid: string }
@@ -62,7 +63,7 @@ const claimSteps = (volume: VolumeRecord, claim: Claim, now: number, hurry: bool
     // One detach per node, whoever waits for it; another call of the volume in progress goes first.
     case "DETACHING":
       return volume.intent === undefined || volume.intent.node === node
-        ? [{ step: { do: "detach", lane: "controller", node, uid }, at }]
+        ? [{ step: { do: undoOf(volume), lane: "controller", node, uid }, at }]
         : [];
     case "RELEASED":
     case "FAILED":
@@ -70,6 +71,9 @@ const claimSteps = (volume: VolumeRecord, claim: Claim, now: number, hurry: bool
       return [];
   }
 };
+
+/** Of a pair that is DETACHING: an attach whose call may be open is brought to its end first. */
+const undoOf = ({ intent }: VolumeRecord): "finish" | "detach" => (intent?.op === "attach" ? "finish" : "detach");
 
 const volumeSteps = (volume: VolumeRecord, now: number, hurry: boolean): readonly Owed[] => {
   const at = hurry ? 0 : triesAt(volume.attempts, now);
@@ -95,7 +99,7 @@ const attachmentSteps = (volume: VolumeRecord, now: number, hurry: boolean): rea
       return [{ step: { do: "reattach", lane: "controller", node, uid: owedUid(node) }, at }];
     const claimed = Object.values(volume.claims).some((c) => c.node === node && c.state === "DETACHING");
     return state === "DETACHING" && !claimed
-      ? [{ step: { do: "detach", lane: "controller", node, uid: owedUid(node) }, at }]
+      ? [{ step: { do: undoOf(volume), lane: "controller", node, uid: owedUid(node) }, at }]
       : [];
   });
 

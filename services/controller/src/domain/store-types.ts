@@ -24,6 +24,8 @@ export interface StoredRecord {
   /** Counts up by one at each write of this key, also over a removal, so an old revision never fits again. */
   readonly rev: number;
   readonly body: string;
+  /** The store has something under the key and cannot tell revision and body apart: what is wrong. It is not absent. */
+  readonly damage?: string;
 }
 
 /** An entry of an index: records that carry the same (index, value) are listed together, ordered by key. An index holds one kind. */
@@ -61,6 +63,8 @@ export interface PlacedRecord {
   readonly due: readonly { readonly queue: string; readonly at: number }[];
   /** What is left of a life that ends. */
   readonly ttlMs?: number;
+  /** As of a StoredRecord. */
+  readonly damage?: string;
 }
 
 export interface EventWrite {
@@ -110,7 +114,7 @@ export interface StoredEvent {
   readonly type: string;
   readonly ref: AggregateRef;
   readonly body: string;
-  /** Of a commit whose answer this very process got. It may be missing on those as well, after a read. */
+  /** Of a commit whose answer this very client of the store got, in this life. It may be missing on those as well, after a read. */
   readonly own?: true;
 }
 

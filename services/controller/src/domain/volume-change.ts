@@ -3,10 +3,11 @@ import { type Change, noChange, volumeNote } from "./change.ts";
 import { isDoubtful } from "./doubt.ts";
 import { isUnbound, unboundAgain } from "./early-claims.ts";
 import { expansionDropped } from "./expand-change.ts";
+import { foreignWords } from "./foreign-block.ts";
 import { modificationDropped } from "./modify-change.ts";
 import type { Moment } from "./moment.ts";
 import type { Blocked, Failure } from "./outcome.ts";
-import { noAttempts } from "./outcome.ts";
+import { neverSent, noAttempts } from "./outcome.ts";
 import { failedAttempt } from "./retry.ts";
 import type { Intent, Segments, VolumeRecord } from "./volume.ts";
 import { isRegistered } from "./volume-registration.ts";
@@ -80,6 +81,12 @@ export const createRefused = (volume: VolumeRecord, failure: Failure, at: Moment
   });
 };
 
+/** Before its first call: from now on it is asked for at the instance of this place, and found there. */
+export const homeChosen = (volume: VolumeRecord, home: Segments, at: Moment): Change =>
+  volume.state !== "CREATING" || isRegistered(volume) || volume.intent?.uncertainSince !== undefined
+    ? noChange(volume)
+    : { volume: { ...volume, home, updatedAt: at.now }, ended: [], notes: [] };
+
 export const createUnknown = (
   volume: VolumeRecord,
   failure: Failure,
@@ -89,7 +96,8 @@ export const createUnknown = (
   if (volume.state !== "CREATING" || isRegistered(volume)) return noChange(volume);
   const intent = volume.intent;
   const { blocked: _old, ...rest } = volume;
-  const doubtful = failure.advice === "again" || failure.advice === "wait" || failure.leaves === true;
+  const doubtful =
+    (!neverSent(failure) && (failure.advice === "again" || failure.advice === "wait")) || failure.leaves === true;
   return told({
     ...rest,
     ...(intent === undefined || !doubtful
@@ -110,6 +118,7 @@ export const usersOf = (volume: VolumeRecord): readonly string[] => [
     .filter((a) => !Object.values(volume.claims).some((c) => c.node === a.node))
     .map((a) => `attachment to node ${a.node}, ${a.state}`),
   ...volume.bars.map((b) => `bar on node ${b.node}`),
+  ...(volume.foreign ?? []).map((hold) => foreignWords(volume, hold)),
 ];
 
 /** What a volume that goes was still to become, it need not become any more. */

@@ -4,6 +4,7 @@ import type { StoredCondition } from "./condition.ts";
 import type { Epoch } from "./epoch.ts";
 import type { Expansion, Growth } from "./expansion.ts";
 import type { Modification } from "./modification.ts";
+import type { CallSite } from "./open-call.ts";
 import type { Attempts, Blocked } from "./outcome.ts";
 
 export const volumeStates = ["CREATING", "AVAILABLE", "DELETING", "FAILED"] as const;
@@ -63,6 +64,8 @@ export interface VolumeSource {
   readonly externalId: string;
   /** What the copy needs at least; 0 = not known. */
   readonly sizeBytes: number;
+  /** Where the source is; absent = everywhere, or not known. */
+  readonly accessible?: readonly Segments[];
 }
 
 export interface VolumePolicy {
@@ -119,21 +122,29 @@ export interface OwedCall {
 }
 
 /** The one call in progress at the backend, durable before it leaves (I4). */
-export interface Intent {
+export interface Intent extends CallSite {
   readonly op: "create" | "validate" | "delete" | "attach" | "detach" | "expand" | "modify";
   readonly node?: string;
   readonly epoch: Epoch;
-  /** Controller and life that wrote it. */
-  readonly issuer: string;
-  readonly opId: string;
-  /** An attempt had no certain answer: a later refusal does not prove that nothing happened. */
-  readonly uncertainSince?: number;
 }
 
 /** No grant for this pair until its old issuer is known to be silent (takeover, next step of the protocol). */
 export interface Bar {
   readonly node: string;
   readonly issuer: string;
+  readonly since: number;
+}
+
+/**
+ * A grant that an agent has journalled and the store has lost. It is left alone, and nothing more of the volume is granted until the
+ * agent holds it no more.
+ */
+export interface ForeignHold {
+  readonly node: string;
+  readonly claimUid: string;
+  readonly workload: string;
+  readonly alias: string;
+  readonly epoch: Epoch;
   readonly since: number;
 }
 
@@ -161,6 +172,8 @@ export interface VolumeRecord extends VolumeRef {
   /** Made for the node of its first claim; `node` is empty until there was one. Absent = made at once. */
   readonly binding?: VolumeBinding;
   readonly source?: VolumeSource;
+  /** The place of the instance that makes it, chosen before its first call; only of a plugin whose instances reach their own places. */
+  readonly home?: Segments;
   readonly context: Readonly<Record<string, string>>;
   readonly secretRefs: SecretRefs;
   readonly labels: Readonly<Record<string, string>>;
@@ -171,6 +184,8 @@ export interface VolumeRecord extends VolumeRef {
   readonly claims: Readonly<Record<string, Claim>>;
   readonly attachments: Readonly<Record<string, Attachment>>;
   readonly bars: readonly Bar[];
+  /** What agents hold of it that the store does not know; absent = nothing. */
+  readonly foreign?: readonly ForeignHold[];
   readonly intent?: Intent;
   readonly attempts: Attempts;
   readonly blocked?: Blocked;

@@ -1,4 +1,6 @@
+import type { ClaimTombstone } from "../domain/claim.ts";
 import { compareEpochs } from "../domain/epoch.ts";
+import { living } from "../domain/foreign-hold.ts";
 import type { NodeRecord } from "../domain/node.ts";
 import type { Inventory } from "../domain/permit.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
@@ -14,6 +16,10 @@ export interface Finding {
 export interface KnownVolumes {
   /** In the order asked, as they are in the store now. */
   read(refs: readonly VolumeRef[]): Promise<readonly (VolumeRecord | undefined)[]>;
+  /** Whether that life of a claim is over, by its tombstone. */
+  ended(life: Pick<ClaimTombstone, "namespace" | "volume" | "workload" | "alias" | "uid">): Promise<boolean>;
+  /** Bars the volumes of what the store does not know. */
+  noteForeign(node: string, inventory: Inventory): Promise<unknown>;
   /** There is no volume at all. */
   none(): Promise<boolean>;
 }
@@ -38,12 +44,27 @@ export const compareInventory = async (
   for (let start = 0; start < inventory.volumes.length; start += batch) {
     const part = inventory.volumes.slice(start, start + batch);
     const records = await volumes.read(part.map(({ namespace, volume }) => ({ namespace, id: volume })));
-    part.forEach((held, i) => {
-      const message = disagreement(name, held, records[i]);
+    for (const [i, held] of part.entries()) {
+      const message = disagreement(name, held, records[i]) ?? (await unknownClaim(name, held, records[i], volumes));
       if (message !== undefined) findings.push({ node: name, namespace: held.namespace, volume: held.volume, message });
-    });
+    }
   }
   return findings;
+};
+
+/** No epoch tells it: a store that was rolled back gives the same epochs again. */
+const unknownClaim = async (
+  node: string,
+  { namespace, volume, held }: Inventory["volumes"][number],
+  record: VolumeRecord | undefined,
+  volumes: Pick<KnownVolumes, "ended">,
+): Promise<string | undefined> => {
+  for (const { claimUid: uid, workload, alias } of living(held)) {
+    if (record?.claims[uid] !== undefined || (await volumes.ended({ namespace, volume, workload, alias, uid })))
+      continue;
+    return `node ${node} holds volume ${volumeKey({ namespace, id: volume })} for claim ${uid} of workload ${workload}, which the store does not know`;
+  }
+  return undefined;
 };
 
 const disagreement = (
@@ -52,11 +73,11 @@ const disagreement = (
   record: VolumeRecord | undefined,
 ): string | undefined => {
   const key = volumeKey({ namespace, id: volume });
-  const living = held.filter(({ state }) => state !== "RELEASED");
+  const mounted = living(held);
   if (record === undefined)
-    return living.length === 0 ? undefined : `node ${node} holds volume ${key}, which the store does not know`;
+    return mounted.length === 0 ? undefined : `node ${node} holds volume ${key}, which the store does not know`;
   if (record.uid !== volumeUid)
-    return living.length === 0 ? undefined : `node ${node} holds another life of volume ${key} than the store has`;
+    return mounted.length === 0 ? undefined : `node ${node} holds another life of volume ${key} than the store has`;
   const above = held.find(({ epoch }) => compareEpochs(epoch, record.epoch) > 0);
   return above === undefined
     ? undefined

@@ -45,7 +45,7 @@ const inventory = (name: string, held: readonly Held[] = [], change: Partial<Inv
             volumeUid: "volume-1",
             externalId: "ext-1",
             plugin: "model",
-            held: held.map((one, i) => ({ claimUid: `c${i}`, ...one })),
+            held: held.map((one, i) => ({ claimUid: `c${i}`, workload: "w", alias: "data", ...one })),
           },
         ],
   orphans: [],
@@ -64,6 +64,8 @@ let beforeIdentity: () => void;
 let clock: ManualClock;
 let gate: VettedStoreGate;
 let told: boolean[];
+let over: Set<string>;
+let noted: string[];
 const log = createMemoryLogger();
 const signal = new AbortController().signal;
 
@@ -100,6 +102,8 @@ const make = (): VettedStoreGate => {
     volumes: {
       read: async (refs) => refs.map((ref) => volumes[volumeKey(ref)]),
       none: async () => Object.keys(volumes).length === 0,
+      ended: async ({ uid }) => over.has(uid),
+      noteForeign: async (node) => void noted.push(node),
     },
     lineage: {
       read: () => remembered,
@@ -121,6 +125,8 @@ beforeEach(() => {
   volumes = { "ns/data": volumeRecord([], [], { epoch: { gen: 1, ctr: 9 } }) };
   remembered = "cluster-1";
   beforeIdentity = () => undefined;
+  over = new Set(["c0"]);
+  noted = [];
   told = [];
   clock = createManualClock();
   log.clear();
@@ -184,6 +190,18 @@ describe("[I8] it stays shut and names", () => {
     expect(await findings()).toEqual([
       "n1|data|node n1 holds volume ns/data under epoch 1.10, and the store has granted 1.9 only",
     ]);
+  });
+
+  test("[I1] a claim without a tombstone that the record does not name, whatever its epoch; its volume is barred", async () => {
+    over.clear();
+    answers["n1"] = inventory("n1", [{ epoch: { gen: 1, ctr: 1 }, state: "PUBLISHED" }]);
+    expect(await findings()).toEqual([
+      "n1|data|node n1 holds volume ns/data for claim c0 of workload w, which the store does not know",
+    ]);
+    expect(noted).toContain("n1");
+    over.add("c0");
+    await gate.check(signal);
+    expect(gate.state().open).toBe(true);
   });
 
   test("a higher epoch also when it is only remembered as released", async () => {

@@ -111,7 +111,10 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
     signal: AbortSignal,
   ): Promise<readonly Finding[]> => {
     try {
-      return await compareInventory(node, await agents.inventory(node, signal), volumes);
+      const inventory = await agents.inventory(node, signal);
+      // Before anything is granted, by whatever way the gate opens.
+      if (inventory.journalUid === node.journalUid) await volumes.noteForeign(node.name, inventory);
+      return await compareInventory(node, inventory, volumes);
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       return [

@@ -1,10 +1,17 @@
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import type { Claim } from "../domain/claim.ts";
-import { attachmentRecord, claimRecord, momentAt, volumeRecord } from "../domain/testing/record-fixtures.ts";
+import type { NodeRecord } from "../domain/node.ts";
+import {
+  attachmentRecord,
+  claimRecord,
+  momentAt,
+  nodeRecord,
+  volumeRecord,
+} from "../domain/testing/record-fixtures.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
-import { createAcknowledgements, type ReportedClaim } from "./acknowledgements.ts";
+import { createAcknowledgements, type ReportedClaim, type Reporter } from "./acknowledgements.ts";
 
 const epoch = { gen: 1, ctr: 9 };
 
@@ -31,12 +38,15 @@ const report = (change: Partial<ReportedClaim> = {}): ReportedClaim => ({
   ...change,
 });
 
-const nodeEpochOf = (): number => 2;
+let speaksFrom = 0;
+const nodeOf = (name: string): NodeRecord => nodeRecord(name, { nodeEpoch: 2, instance: "i1", speaksFrom });
 
-const tell = async (start: VolumeRecord | undefined, reported = report(), node = "n1", nodeEpoch = 2) => {
+const tell = async (start: VolumeRecord | undefined, reported = report(), reporter: Partial<Reporter> = {}) => {
   const records = recordsOf(start);
-  const acknowledgements = createAcknowledgements({ records, nodeEpochOf, log: createMemoryLogger() });
-  const forgotten = await acknowledgements.released({ node, nodeEpoch }, [reported]);
+  const acknowledgements = createAcknowledgements({ records, nodeOf, log: createMemoryLogger() });
+  const forgotten = await acknowledgements.released({ node: "n1", nodeEpoch: 2, instance: "i1", ...reporter }, [
+    reported,
+  ]);
   return { forgotten, claim: records.volume()?.claims["c1"] };
 };
 
@@ -70,23 +80,40 @@ describe("a release that an agent tells of", () => {
   });
 
   test("[I2] by a former life of the journal takes nothing away, and is not forgotten", async () => {
-    expect(await tell(held("ACTIVE"), report(), "n1", 1)).toMatchObject({ forgotten: [], claim: { state: "ACTIVE" } });
+    expect(await tell(held("ACTIVE"), report(), { nodeEpoch: 1 })).toMatchObject({
+      forgotten: [],
+      claim: { state: "ACTIVE" },
+    });
+  });
+
+  test("[I2] by a copy of the state directory takes nothing away, and is not forgotten", async () => {
+    const copy = { instance: "i2" };
+    expect(await tell(held("ACTIVE"), report(), copy)).toMatchObject({ forgotten: [], claim: { state: "ACTIVE" } });
+  });
+
+  test("[I2] of a claim that was granted to an earlier life takes nothing away", async () => {
+    speaksFrom = 2;
+    onTestFinished(() => {
+      speaksFrom = 0;
+    });
+    expect(await tell(held("ACTIVE", { nodeEpoch: 1 }))).toMatchObject({ claim: { state: "ACTIVE" } });
+    expect(await tell(held("ACTIVE", { nodeEpoch: 2 }))).toMatchObject({ claim: { state: "DETACHING" } });
   });
 
   test("from another node takes nothing away", async () => {
-    expect(await tell(held("ACTIVE"), report(), "n2")).toMatchObject({ claim: { state: "ACTIVE" } });
+    expect(await tell(held("ACTIVE"), report(), { node: "n2" })).toMatchObject({ claim: { state: "ACTIVE" } });
   });
 });
 
 test("a publication that vanished leaves the claim ACTIVE and degraded, once", async () => {
   const records = recordsOf(held("ACTIVE"));
-  const acknowledgements = createAcknowledgements({ records, nodeEpochOf, log: createMemoryLogger() });
-  await acknowledgements.lost({ node: "n1", nodeEpoch: 2 }, [report(), report()]);
+  const acknowledgements = createAcknowledgements({ records, nodeOf, log: createMemoryLogger() });
+  await acknowledgements.lost({ node: "n1", nodeEpoch: 2, instance: "i1" }, [report(), report()]);
   expect(records.volume()?.claims["c1"]).toMatchObject({ state: "ACTIVE", degradedSince: 1_000 });
-  await acknowledgements.lost({ node: "n1", nodeEpoch: 2 }, [report({ epoch: { gen: 1, ctr: 1 } })]);
+  await acknowledgements.lost({ node: "n1", nodeEpoch: 2, instance: "i1" }, [report({ epoch: { gen: 1, ctr: 1 } })]);
   expect(records.volume()?.claims["c1"]).toMatchObject({ degradedSince: 1_000 });
   const former = recordsOf(held("ACTIVE"));
-  const told = createAcknowledgements({ records: former, nodeEpochOf, log: createMemoryLogger() });
-  await told.lost({ node: "n1", nodeEpoch: 1 }, [report()]);
+  const told = createAcknowledgements({ records: former, nodeOf, log: createMemoryLogger() });
+  await told.lost({ node: "n1", nodeEpoch: 1, instance: "i1" }, [report()]);
   expect(former.volume()?.claims["c1"]?.degradedSince).toBeUndefined();
 });

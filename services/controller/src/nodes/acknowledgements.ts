@@ -4,6 +4,8 @@ import type { Claim } from "../domain/claim.ts";
 import { publicationLost, released } from "../domain/claim-change.ts";
 import { permitLives } from "../domain/claim-machine.ts";
 import { compareEpochs, type Epoch } from "../domain/epoch.ts";
+import type { NodeRecord } from "../domain/node.ts";
+import { speaksFor } from "../domain/pending-life.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
 
@@ -20,6 +22,8 @@ export interface ReportedClaim {
 export interface Reporter {
   readonly node: string;
   readonly nodeEpoch: number;
+  /** The process that speaks. */
+  readonly instance: string;
 }
 
 /** What agents tell unasked, or again because its answer may have been lost. */
@@ -30,50 +34,64 @@ export interface Acknowledgements {
 }
 
 /** The claim as the record has it, if it is the very life and grant that the agent speaks of. */
-const meant = (volume: VolumeRecord, node: string, report: ReportedClaim): Claim | undefined => {
+const meant = (volume: VolumeRecord, node: NodeRecord, report: ReportedClaim): Claim | undefined => {
   const claim = volume.uid === report.volumeUid ? volume.claims[report.claimUid] : undefined;
-  if (claim?.epoch === undefined || claim.node !== node) return undefined;
+  if (claim?.epoch === undefined || claim.node !== node.name || !speaksFor(node, claim)) return undefined;
   return compareEpochs(claim.epoch, report.epoch) === 0 ? claim : undefined;
 };
 
 export const createAcknowledgements = ({
   records,
-  nodeEpochOf,
+  nodeOf,
   log,
 }: {
   readonly records: Pick<VolumeRecords, "change">;
-  /** The life of the node's journal as it is registered now. */
-  readonly nodeEpochOf: (node: string) => number | undefined;
+  /** The node as it is registered now. */
+  readonly nodeOf: (node: string) => NodeRecord | undefined;
   readonly log: Logger;
-}): Acknowledgements => ({
-  async released(reporter, claims) {
-    const { node } = reporter;
-    // I2: a release of a former life says nothing of the permit that this life was given under the same epoch.
-    const current = (): boolean => nodeEpochOf(node) === reporter.nodeEpoch;
-    const forgotten: string[] = [];
-    for (const report of claims) {
-      const ref = { namespace: report.namespace, id: report.volume };
-      const { volume } = await records.change(ref, (found, at) =>
-        !current() || meant(found, node, report) === undefined ? noChange(found) : released(found, report.claimUid, at),
-      );
-      if (!current()) {
-        log.warn("an agent's former life tells of a release; it is not taken", { node, claim: report.claimUid });
-        continue;
-      }
-      const left = volume === null ? undefined : meant(volume, node, report);
-      // A claim whose permit may still be sent keeps the agent's memory that this epoch is over.
-      if (left === undefined || !permitLives[left.state]) forgotten.push(report.claimUid);
-      else log.warn("an agent tells of a release that the record cannot take yet", { node, claim: report.claimUid });
-    }
-    return forgotten;
-  },
+}): Acknowledgements => {
+  /** I2: what a former life, or a life that was not admitted, says proves nothing of the permits of this life. */
+  const speaker = ({ node, nodeEpoch, instance }: Reporter): NodeRecord | undefined => {
+    const record = nodeOf(node);
+    return record?.nodeEpoch === nodeEpoch && record.instance === instance ? record : undefined;
+  };
 
-  async lost({ node, nodeEpoch }, claims) {
-    for (const report of claims)
-      await records.change({ namespace: report.namespace, id: report.volume }, (found, at) =>
-        nodeEpochOf(node) !== nodeEpoch || meant(found, node, report) === undefined
-          ? noChange(found)
-          : publicationLost(found, report.claimUid, at),
-      );
-  },
-});
+  return {
+    async released(reporter, claims) {
+      const { node } = reporter;
+      const forgotten: string[] = [];
+      for (const report of claims) {
+        const ref = { namespace: report.namespace, id: report.volume };
+        const { volume } = await records.change(ref, (found, at) => {
+          const record = speaker(reporter);
+          return record === undefined || meant(found, record, report) === undefined
+            ? noChange(found)
+            : released(found, report.claimUid, at);
+        });
+        const record = speaker(reporter);
+        if (record === undefined) {
+          log.warn("a life that is not the registered one tells of a release; it is not taken", {
+            node,
+            claim: report.claimUid,
+          });
+          continue;
+        }
+        const left = volume === null ? undefined : meant(volume, record, report);
+        // A claim whose permit may still be sent keeps the agent's memory that this epoch is over.
+        if (left === undefined || !permitLives[left.state]) forgotten.push(report.claimUid);
+        else log.warn("an agent tells of a release that the record cannot take yet", { node, claim: report.claimUid });
+      }
+      return forgotten;
+    },
+
+    async lost(reporter, claims) {
+      for (const report of claims)
+        await records.change({ namespace: report.namespace, id: report.volume }, (found, at) => {
+          const record = speaker(reporter);
+          return record === undefined || meant(found, record, report) === undefined
+            ? noChange(found)
+            : publicationLost(found, report.claimUid, at);
+        });
+    },
+  };
+};

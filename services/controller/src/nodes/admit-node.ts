@@ -1,5 +1,7 @@
-import type { NodePlugin, NodeRecord } from "../domain/node.ts";
+import type { NodeLife, NodePlugin, NodeRecord, PendingLife } from "../domain/node.ts";
+import { hasTheMemory, isSameLife } from "../domain/node-life.ts";
 import type { AgentHeader } from "./convert.ts";
+import { lifeName } from "./life-name.ts";
 
 /** What this controller knows of the process that had the name before. */
 export interface Incumbent {
@@ -8,20 +10,69 @@ export interface Incumbent {
   readonly alive: boolean;
   /** Instances that were replaced by a later one while this controller looked on. */
   readonly replaced: ReadonlySet<string>;
+  /** Claims on the node that its recorded life may hold; undefined = the store is not vetted, so that there may be any number. */
+  readonly standing: number | undefined;
 }
 
 export type Admission =
   | { readonly kind: "admitted"; readonly record: NodeRecord; readonly memoryLost: boolean }
-  | { readonly kind: "conflict"; readonly why: string };
+  | { readonly kind: "conflict"; readonly why: string }
+  /** Nothing but the record of the wait changes. */
+  | { readonly kind: "pending"; readonly record: NodeRecord; readonly pending: PendingLife; readonly why: string };
 
 /** The newest first, and the order of an agent's list says nothing. */
 const byInstance = (a: NodePlugin, b: NodePlugin): number =>
   a.name === b.name ? (a.instance < b.instance ? -1 : 1) : a.name < b.name ? -1 : 1;
 
+const lifeOf = ({ machineId, bootId, journalUid, lockId }: AgentHeader): NodeLife => ({
+  machineId,
+  bootId,
+  journalUid,
+  ...(lockId === "" ? {} : { lockId }),
+});
+
+const pendingLife = (header: AgentHeader, known: NodeRecord, now: number): PendingLife => {
+  const life = lifeOf(header);
+  const name = lifeName(life);
+  const since = known.pending?.life === name ? known.pending.since : now;
+  return { ...life, life: name, address: header.address, since };
+};
+
+/** Another life asks for the name of `known`. */
+const judgeOther = (
+  header: AgentHeader,
+  { record: known, alive, replaced, standing }: Incumbent,
+  now: number,
+): Exclude<Admission, { readonly kind: "admitted" }> | undefined => {
+  const life = lifeOf(header);
+  const chosen = known.admitted !== undefined && known.admitted === lifeName(life);
+  const claims = standing === undefined ? "claims that the store may have lost" : `${standing} claims`;
+  if (alive && (standing !== 0 || chosen)) {
+    const pending = pendingLife(header, known, now);
+    const { admitted: _objected, ...kept } = known;
+    const why = `two living agents use this name, and ${claims} stand: the recorded life, boot ${known.bootId}, still speaks`;
+    return { kind: "pending", record: { ...kept, pending }, pending, why };
+  }
+  if (chosen) return undefined;
+  if (standing !== 0) {
+    const pending = pendingLife(header, known, now);
+    const why = `another life of this name (boot ${known.bootId}, journal ${known.journalUid}) may still hold ${claims}`;
+    return { kind: "pending", record: { ...known, pending }, pending, why };
+  }
+  if (alive && !hasTheMemory(known, life))
+    return {
+      kind: "conflict",
+      why: `a live agent on machine ${known.machineId} has this name, and its journal is another one`,
+    };
+  return replaced.has(header.instance) ? { kind: "conflict", why: replacedWhy } : undefined;
+};
+
+const replacedWhy = "a later process with the same journal has registered since; one is a copy";
+
 /**
- * Whether a process may speak for a node. One that has the journal of the node is the node: the lock of its state directory proves
- * that no other process has it. Anybody else is taken for the node only once the one that had the name is silent, and only with
- * a new incarnation, so that no permit for the old one is ever honoured.
+ * Whether a process may speak for a node. The life that the record names is the node: the lock of its journal proves that no other
+ * process has it. Another life is taken for the node only while no claim stands that the recorded life may hold, or on a person's
+ * word, and always with a new incarnation, so that no permit for the old life is ever honoured.
  */
 export const admitNode = (
   header: AgentHeader,
@@ -30,29 +81,30 @@ export const admitNode = (
   now: number,
 ): Admission => {
   const known = incumbent?.record;
-  const sameJournal = known?.journalUid === header.journalUid && known.machineId === header.machineId;
+  const life = lifeOf(header);
+  const same = known !== undefined && isSameLife(known, life);
   if (incumbent !== undefined && known !== undefined && header.instance !== known.instance) {
-    if (!sameJournal && incumbent.alive)
-      return {
-        kind: "conflict",
-        why: `a live agent on machine ${known.machineId} has this name, and its journal is another one`,
-      };
+    const refused = same ? undefined : judgeOther(header, incumbent, now);
+    if (refused !== undefined) return refused;
     // A copy of a machine, state directory and all: each thinks that it is the node, and both still speak.
-    if (incumbent.replaced.has(header.instance))
-      return { kind: "conflict", why: "a later process with the same journal has registered since; one is a copy" };
+    if (same && incumbent.replaced.has(header.instance)) return { kind: "conflict", why: replacedWhy };
   }
   const last = Math.max(known?.nodeEpoch ?? 0, header.nodeEpoch);
-  const memoryLost = known !== undefined && !sameJournal;
+  const another = known !== undefined && !same;
+  const nodeEpoch = another ? last + 1 : Math.max(1, last);
+  const onWord = another && known.admitted === lifeName(life);
+  const speaksFrom = onWord ? undefined : another ? nodeEpoch : known?.speaksFrom;
+  // Without a word that was not used: the recorded life speaks, and with that it objects.
+  const pending = known?.pending?.life === lifeName(life) ? undefined : known?.pending;
   return {
     kind: "admitted",
-    memoryLost,
+    memoryLost: known !== undefined && !hasTheMemory(known, life),
     record: {
       name: header.name,
-      machineId: header.machineId,
-      bootId: header.bootId,
-      journalUid: header.journalUid,
+      life: lifeName(life),
+      ...life,
       instance: header.instance,
-      nodeEpoch: memoryLost ? last + 1 : Math.max(1, last),
+      nodeEpoch,
       // A name that was forgotten is taken like a new one, but for its incarnation.
       state: known?.state ?? "READY",
       address: header.address,
@@ -61,6 +113,8 @@ export const admitNode = (
       plugins: [...plugins].sort(byInstance),
       ...(known?.drain === undefined ? {} : { drain: known.drain }),
       ...(known?.changedBy === undefined ? {} : { changedBy: known.changedBy }),
+      ...(pending === undefined ? {} : { pending }),
+      ...(speaksFrom === undefined ? {} : { speaksFrom }),
       registeredAt: known?.forgottenAt === undefined ? (known?.registeredAt ?? now) : now,
       updatedAt: now,
     },

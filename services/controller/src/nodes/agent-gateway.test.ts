@@ -307,7 +307,7 @@ describe("a release", () => {
 });
 
 describe("an inventory", () => {
-  const header = { header: { node: "n1", journalUid: "j", nodeEpoch: 3n } };
+  const header = { header: { node: "n1", journalUid: "j", bootId: "b", nodeEpoch: 3n } };
   const volume = {
     volume: {
       namespace: "ns",
@@ -315,9 +315,18 @@ describe("an inventory", () => {
       volumeUid: "volume-1",
       externalId: "ext-1",
       plugin: "model",
-      held: [{ claimUid: "c1", epoch: wire, state: HeldState.HELD_STATE_PUBLISHED }],
+      held: [{ claimUid: "c1", workload: "w", alias: "a", epoch: wire, state: HeldState.HELD_STATE_PUBLISHED }],
     },
   };
+
+  test.each([
+    ["another boot", { bootId: "b2" }],
+    ["another journal", { journalUid: "j2" }],
+  ])("[I2] of %s at the address of the node is not believed", async (_life, change) => {
+    script.inventory = [{ header: { ...header.header, ...change } }, { end: { volumes: 0, orphans: 0 } }];
+    const refused = gateway.inventory(node(), new AbortController().signal);
+    await expect(refused).rejects.toMatchObject({ reason: "NODE_PENDING" });
+  });
 
   test("is read whole", async () => {
     script.inventory = [header, volume, { orphan: { path: "/m/9" } }, { end: { volumes: 1, orphans: 1 } }];
@@ -332,7 +341,7 @@ describe("an inventory", () => {
           volumeUid: "volume-1",
           externalId: "ext-1",
           plugin: "model",
-          held: [{ claimUid: "c1", epoch, state: "PUBLISHED" }],
+          held: [{ claimUid: "c1", workload: "w", alias: "a", epoch, state: "PUBLISHED" }],
         },
       ],
       orphans: ["/m/9"],

@@ -91,11 +91,12 @@ export const createAgentGateway = (options: AgentGatewayOptions): ClosableAgentG
     async publish(node, permit, { signal, attempt }) {
       let sensitive: readonly string[] = [];
       try {
-        const { nodeStage, nodePublish, nodeExpand } = permit.volume.secretRefs;
+        const { namespace, secretRefs } = permit.volume;
+        const { nodeStage, nodePublish, nodeExpand } = secretRefs;
         const [stage, publish, expand] = await Promise.all([
-          secrets.resolve(nodeStage),
-          secrets.resolve(nodePublish),
-          secrets.resolve(permit.expandTo === undefined ? undefined : nodeExpand),
+          secrets.resolve(nodeStage, namespace),
+          secrets.resolve(nodePublish, namespace),
+          secrets.resolve(permit.expandTo === undefined ? undefined : nodeExpand, namespace),
         ]); // A2
         sensitive = [stage, publish, expand].flatMap(Object.values);
         const { client, limiter } = lineTo(node);
@@ -125,7 +126,7 @@ export const createAgentGateway = (options: AgentGatewayOptions): ClosableAgentG
     async expand(node, order, { signal, attempt }) {
       let sensitive: readonly string[] = [];
       try {
-        const values = await secrets.resolve(order.volume.secretRefs.nodeExpand); // A2
+        const values = await secrets.resolve(order.volume.secretRefs.nodeExpand, order.volume.namespace); // A2
         sensitive = Object.values(values);
         const { client, limiter } = lineTo(node);
         const request = expandMessage(node.name, order, values, attempt);
@@ -168,16 +169,19 @@ const cancelled = (cause: unknown): HoldfastError =>
 
 /** A3: header first, end last, and as many in between as the end says. */
 export const readInventory = async (
-  node: Pick<NodeRecord, "name">,
+  node: Pick<NodeRecord, "name" | "journalUid" | "bootId">,
   chunks: AsyncIterable<InventoryResponse>,
 ): Promise<Inventory> => {
   const volumes: Inventory["volumes"][number][] = [];
   const orphans: string[] = [];
   let head: Pick<Inventory, "node" | "journalUid" | "nodeEpoch"> | undefined;
+  let bootId = "";
   let complete = false;
   for await (const { header, volume, orphan, end } of chunks) {
-    if (header !== undefined)
+    if (header !== undefined) {
       head = { node: header.node, journalUid: header.journalUid, nodeEpoch: Number(header.nodeEpoch) };
+      bootId = header.bootId;
+    }
     if (volume !== undefined) volumes.push(inventoryVolume(volume));
     if (orphan !== undefined) orphans.push(orphan.path);
     if (end !== undefined) complete = end.volumes === volumes.length && end.orphans === orphans.length;
@@ -195,6 +199,14 @@ export const readInventory = async (
       reason: "NODE_MISMATCH",
       message: `node ${head.node} answered at the address of node ${node.name}; its agent has to register again`,
       metadata: { node: head.node, wanted: node.name },
+    });
+  // What another life holds says nothing of what the registered life has mounted.
+  if (head.journalUid !== node.journalUid || bootId !== node.bootId)
+    throw new HoldfastError({
+      kind: "precondition",
+      reason: "NODE_PENDING",
+      message: `another life (boot ${bootId}, journal ${head.journalUid}) answered at the address of node ${node.name}; its inventory is not believed before it is registered`,
+      metadata: { node: node.name },
     });
   return { ...head, volumes, orphans };
 };

@@ -18,7 +18,7 @@ import type { NodePlugin, NodeRecord } from "../domain/node.ts";
 import type { ReportedClaim, Reporter } from "./acknowledgements.ts";
 import { createControllerLinkService } from "./controller-link-service.ts";
 import type { AgentHeader } from "./convert.ts";
-import type { AgentBeat } from "./node-registry.ts";
+import type { AgentBeat } from "./node-registry-model.ts";
 
 let socket: TempSocket;
 let server: GrpcServer;
@@ -97,6 +97,7 @@ const header = {
   bootId: "boot-1",
   instance: "i1",
   journalUid: "journal-1",
+  lockId: "8:1",
   address: "10.0.0.5:7610",
   version: "0.1.0",
   rootDir: "/var/lib/holdfast",
@@ -153,6 +154,7 @@ describe("Register", () => {
           bootId: "boot-1",
           instance: "i1",
           journalUid: "journal-1",
+          lockId: "8:1",
           address: "10.0.0.5:7610",
           version: "0.1.0",
           verificationScope: "host",
@@ -270,6 +272,7 @@ describe("Acknowledge", () => {
   test("answers which releases may be forgotten, and logs what happened", async () => {
     const answer = await as().acknowledge({
       node: "n1",
+      instance: "i1",
       nodeEpoch: 7n,
       released: [claim, { ...claim, claimUid: "c2" }],
       lost: [{ ...claim, claimUid: "c3" }],
@@ -277,8 +280,8 @@ describe("Acknowledge", () => {
     });
     expect(answer).toEqual({ forgottenClaimUids: ["c1"] });
     expect(told).toEqual([
-      ["lost", { node: "n1", nodeEpoch: 7 }, [{ ...report, claimUid: "c3" }]],
-      ["released", { node: "n1", nodeEpoch: 7 }, [report, { ...report, claimUid: "c2" }]],
+      ["lost", { node: "n1", nodeEpoch: 7, instance: "i1" }, [{ ...report, claimUid: "c3" }]],
+      ["released", { node: "n1", nodeEpoch: 7, instance: "i1" }, [report, { ...report, claimUid: "c2" }]],
     ]);
     expect(log.lines).toMatchObject([{ fields: { event: "ORPHAN_FOUND", volume: "ns/data" } }]);
   });

@@ -17,7 +17,7 @@ import { checkId, checkPlugin, checkString } from "../domain/limits.ts";
 import type { NodeRecord } from "../domain/node.ts";
 import type { Acknowledgements, ReportedClaim } from "./acknowledgements.ts";
 import { epochFrom, headerFrom, nodePluginFrom } from "./convert.ts";
-import type { NodeRegistry } from "./node-registry.ts";
+import type { NodeRegistry } from "./node-registry-model.ts";
 
 type LinkService = Implementation<typeof ControllerLinkServiceDefinition>;
 
@@ -89,7 +89,11 @@ export const createControllerLinkService = (
           volume: event.volume === "" ? "" : `${event.namespace}/${event.volume}`,
           claim: event.claimUid,
         });
-      const reporter = { node: request.node, nodeEpoch: Number(request.nodeEpoch) };
+      const reporter = {
+        node: request.node,
+        nodeEpoch: Number(request.nodeEpoch),
+        instance: request.instance,
+      };
       await acknowledgements.lost(reporter, request.lost.map(reportOf));
       const forgotten = await acknowledgements.released(reporter, request.released.map(reportOf));
       return { forgottenClaimUids: [...forgotten] };
@@ -158,6 +162,7 @@ const checkHeader = (header: RegisterHeader): readonly FieldViolation[] => [
   ...required("header.boot_id", header.bootId),
   ...required("header.instance", header.instance),
   ...required("header.journal_uid", header.journalUid),
+  ...checkString("header.lock_id", header.lockId),
   ...checkString("header.version", header.version),
   ...checkString("header.cluster_uid", header.clusterUid),
   ...checkAddress("header.address", header.address),

@@ -188,8 +188,10 @@ export const inventoryVolume = (volume: InventoryVolume): Inventory["volumes"][n
   volumeUid: volume.volumeUid,
   externalId: volume.externalId,
   plugin: volume.plugin,
-  held: volume.held.map(({ claimUid, epoch, state }) => ({
+  held: volume.held.map(({ claimUid, workload, alias, epoch, state }) => ({
     claimUid,
+    workload,
+    alias,
     epoch: epochFrom(epoch),
     state: heldState(state),
   })),
@@ -247,6 +249,8 @@ export interface AgentHeader {
   readonly bootId: string;
   readonly instance: string;
   readonly journalUid: string;
+  /** Of the directory that the agent has locked; empty when it does not tell. */
+  readonly lockId: string;
   readonly address: string;
   readonly version: string;
   readonly verificationScope: NodeRecord["verificationScope"];
@@ -261,6 +265,7 @@ export const headerFrom = (header: RegisterHeader): AgentHeader => ({
   bootId: header.bootId,
   instance: header.instance,
   journalUid: header.journalUid,
+  lockId: header.lockId,
   address: header.address,
   version: header.version,
   verificationScope: scopeFrom(header.verificationScope),

@@ -2,6 +2,8 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
+import type { PendingLife } from "../domain/node.ts";
+import { admitCommand } from "../domain/operator-command.ts";
 import type { AgentHeader } from "./convert.ts";
 
 export interface NameConflict {
@@ -13,6 +15,8 @@ export interface NameConflict {
 export interface NameDisputes {
   /** Notes the conflict; the error is for the one who was refused. */
   refuse(header: AgentHeader, why: string): HoldfastError;
+  /** The same of a life that a person may admit. */
+  hold(name: string, pending: PendingLife, why: string, alive: boolean): HoldfastError;
   of(name: string): NameConflict | undefined;
   /** Names of which nobody was refused for so long. */
   settle(ms: number): readonly string[];
@@ -25,6 +29,8 @@ const rememberedInstances = 16;
 export const createNameDisputes = ({ clock, log }: { readonly clock: Clock; readonly log: Logger }): NameDisputes => {
   const conflicts = new Map<string, NameConflict & { readonly at: number }>();
   const replaced = new Map<string, Set<string>>();
+  /** The life of each name that was told in the log last. */
+  const held = new Map<string, string>();
 
   return {
     refuse(header, why) {
@@ -42,6 +48,27 @@ export const createNameDisputes = ({ clock, log }: { readonly clock: Clock; read
         reason: "NODE_CONFLICT",
         message: `node ${header.name}: ${why}; give one of the two another name, or stop it and wait for three heartbeats`,
         metadata: { node: header.name, machine_id: header.machineId },
+      });
+    },
+    hold(name, { life, machineId, bootId }, why, alive) {
+      if (held.get(name) !== life)
+        log.warn(
+          "another life asks for the name of a node on which claims stand; a person has to say which is the node",
+          {
+            node: name,
+            life,
+            machine_id: machineId,
+            boot_id: bootId,
+            why,
+            clear_with: admitCommand(name, life),
+          },
+        );
+      held.set(name, life);
+      return new HoldfastError({
+        kind: alive ? "already_exists" : "precondition",
+        reason: alive ? "NODE_CONFLICT" : "NODE_PENDING",
+        message: `node ${name}: ${why}; nothing that life ${life} says is believed. When the other life is over: ${admitCommand(name, life)}. When life ${life} is a copy: stop its agent, or give it another name`,
+        metadata: { node: name, machine_id: machineId, life },
       });
     },
     of: (name) => conflicts.get(name),

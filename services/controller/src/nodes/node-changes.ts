@@ -5,9 +5,8 @@
  */
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { NodeRecord } from "../domain/node.ts";
-import type { IndexEntry } from "../domain/store-types.ts";
 import { sameNode } from "./admit-node.ts";
-import type { NodeStore, StoredNode } from "./node-store.ts";
+import type { NodeStore, StoredNode, WriteWith } from "./node-store.ts";
 
 export interface ChangeOutcome {
   readonly after: StoredNode;
@@ -18,8 +17,8 @@ export interface NodeChanges {
   /** `decide` may throw; undefined leaves everything as it is. */
   change(
     name: string,
-    decide: (before: StoredNode | undefined) => NodeRecord | undefined,
-    alone?: IndexEntry,
+    decide: (before: StoredNode | undefined) => NodeRecord | undefined | Promise<NodeRecord | undefined>,
+    beside?: WriteWith,
   ): Promise<ChangeOutcome | "crowded" | undefined>;
 }
 
@@ -33,16 +32,16 @@ export interface NodeChangesDeps {
 const rounds = 8;
 
 export const createNodeChanges = ({ nodes, known, keep }: NodeChangesDeps): NodeChanges => ({
-  async change(name, decide, alone) {
+  async change(name, decide, beside) {
     for (let round = 0; round < rounds; round += 1) {
       const before = round === 0 ? (known.get(name) ?? (await nodes.read(name))) : await nodes.read(name);
-      const next = decide(before);
+      const next = await decide(before);
       if (next === undefined) return undefined;
       if (before !== undefined && sameNode(before.record, next)) {
         keep(before);
         return { after: before, changed: false }; // N1
       }
-      const stored = await nodes.write(next, before?.rev ?? 0, alone);
+      const stored = await nodes.write(next, before?.rev ?? 0, beside);
       if (stored === "crowded") return stored;
       if (stored === undefined) continue;
       keep(stored); // N2

@@ -8,7 +8,8 @@ import type { Commit } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
 import { createSqliteStore, type SqliteStore } from "../store/sqlite/sqlite-store.ts";
 import type { AgentHeader } from "./convert.ts";
-import { type AgentBeat, createNodeRegistry, type NodeRegistry } from "./node-registry.ts";
+import { createNodeRegistry } from "./node-registry.ts";
+import type { AgentBeat, NodeRegistry } from "./node-registry-model.ts";
 import { createNodeStore } from "./node-store.ts";
 
 const period = 5_000;
@@ -62,6 +63,7 @@ const header = (change: Partial<AgentHeader> = {}): AgentHeader => ({
   bootId: "boot-1",
   instance: "i1",
   journalUid: "journal-1",
+  lockId: "8:1",
   address: "10.0.0.1:7610",
   version: "0.1.0",
   verificationScope: "host",
@@ -147,6 +149,20 @@ describe("registering", () => {
     await registry.learnOf("n1");
     expect(registry.get("n1")?.record.address).toBe("10.0.0.9:7610");
   });
+});
+
+test("of another controller's word the listeners hear, also when a decision here has read it before", async () => {
+  await registry.register(header(), []);
+  const other = await controller();
+  await other.register(header({ instance: "i2", bootId: "boot-2" }), []);
+  // Made from what is remembered, refused by the store, made again from what stands there: nothing is left to change.
+  await registry.change("n1", (record) => (record.instance === "i2" ? record : { ...record, version: "2" }));
+  expect(registry.get("n1")?.record.instance).toBe("i2");
+  heard.length = 0;
+  await registry.learnOf("n1");
+  expect(heard).toEqual(["n1"]);
+  await registry.learnOf("n1");
+  expect(heard).toEqual(["n1"]);
 });
 
 describe("a lost journal", () => {

@@ -3,76 +3,30 @@
  *
  * N1 Only changes are stored; a heartbeat without one costs no write. N2 A record is stored before anybody here sees it. N3 Two live
  * processes never speak for one node: the second is refused, and both are flagged. N4 Liveness is never stored.
- * N5 A forgotten node is in no list; only its next registration reads its record.
+ * N5 A forgotten node is in no list; only its next registration reads its record. N6 The listeners are told of each revision that is
+ * known here, whichever read has brought it. N7 Who may speak for a node is decided over the record in the store. N8 A controller that
+ * hears the recorded life takes back an admission of another life that was not used yet.
  */
-import type { Clock } from "@holdfast/shared/async/clock";
 import { every } from "@holdfast/shared/async/every";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
-import type { Logger } from "@holdfast/shared/log/logger";
 import type { NodePlugin, NodeRecord } from "../domain/node.ts";
-import type { NodeDecisions, Nodes, NodeView } from "../ports.ts";
-import { admitNode, withFingerprints } from "./admit-node.ts";
+import { isSameLife } from "../domain/node-life.ts";
+import type { NodeView } from "../ports.ts";
+import { type Admission, admitNode, withFingerprints } from "./admit-node.ts";
 import type { AgentHeader } from "./convert.ts";
 import { createLiveness, type Live, missedBeats } from "./liveness.ts";
-import { createNameDisputes, type NameConflict } from "./name-disputes.ts";
+import { createNameDisputes } from "./name-disputes.ts";
 import { type ChangeOutcome, createNodeChanges } from "./node-changes.ts";
-import type { NodeStore, StoredNode } from "./node-store.ts";
+import type { AgentBeat, BeatAnswer, NodeRegistry, NodeRegistryOptions } from "./node-registry-model.ts";
+import type { StoredNode } from "./node-store.ts";
 import { otherCluster } from "./other-cluster.ts";
-
-export interface AgentBeat {
-  readonly node: string;
-  readonly instance: string;
-  readonly baseRevision: number;
-  readonly revision: number;
-  readonly changed: readonly NodePlugin[];
-  readonly removed: readonly { readonly plugin: string; readonly instance: string }[];
-  readonly accepting: boolean;
-  readonly message: string;
-}
-
-export interface BeatAnswer {
-  readonly known: boolean;
-  readonly record: NodeRecord | undefined;
-}
-
-/** What is known of a node beside its record, for people. */
-export interface NodeDetails {
-  readonly rev: number;
-  /** Wall clock, for display. */
-  readonly lastHeartbeat: number | undefined;
-  /** Why it is not accepting, in its agent's words. */
-  readonly message: string;
-  /** Another process wants the name. */
-  readonly conflict: NameConflict | undefined;
-  /** Wall clock of this controller: since when it sees the state that it shows. */
-  readonly since: number | undefined;
-}
-
-export interface NodeRegistry extends Nodes, NodeDecisions {
-  /** Reads every record: before the server listens, and whenever changes may have been missed. */
-  load(): Promise<void>;
-  /** Rejects with NODE_CONFLICT or CLUSTER_MISMATCH. */
-  register(header: AgentHeader, plugins: readonly NodePlugin[]): Promise<NodeRecord>;
-  heartbeat(beat: AgentBeat): Promise<BeatAnswer>;
-  details(name: string): NodeDetails | undefined;
-  /** Another controller wrote the record. */
-  learnOf(name: string): Promise<void>;
-  /** Looks for silence until the signal; rejects then. */
-  watchSilence(signal: AbortSignal): Promise<never>;
-}
-
-export interface NodeRegistryOptions {
-  readonly nodes: NodeStore;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly heartbeatMs: number;
-  readonly signal: AbortSignal;
-}
 
 export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry => {
   const { nodes, clock, log, heartbeatMs, signal } = options;
   const known = new Map<string, StoredNode>();
   const told = new Map<string, Live>();
+  /** Which revision of its record the listeners were told of last. */
+  const toldRev = new Map<string, number>();
   const since = new Map<string, { readonly state: string; readonly at: number }>();
   const disputes = createNameDisputes({ clock, log });
   const lanes = createKeyedLanes();
@@ -94,6 +48,7 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
 
   const tell = (name: string): void => {
     if (known.has(name)) told.set(name, liveness.live(name));
+    toldRev.set(name, known.get(name)?.rev ?? 0);
     noteSince(name);
     for (const listener of [...listeners]) listener(name);
   };
@@ -102,6 +57,7 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
     known.delete(name);
     liveness.forget(name);
     told.delete(name);
+    toldRev.delete(name);
   };
 
   const keep = (node: StoredNode): void => {
@@ -117,36 +73,66 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
   const speaks = (name: string, instance: string): boolean =>
     liveness.present(name) && liveness.last(name)?.instance === instance;
 
+  /** N7: what another controller has written since counts. */
+  const recall = async (name: string): Promise<void> => {
+    const read = await nodes.read(name);
+    if (read !== undefined && read.rev > (known.get(name)?.rev ?? 0)) keep(read);
+  };
+
+  /** N8 */
+  const object = async (name: string): Promise<void> => {
+    const record = known.get(name)?.record;
+    if (record?.admitted === undefined || !speaks(name, record.instance)) return;
+    log.warn("the recorded life of a node speaks, so that the admission of another life does not count", {
+      node: name,
+      life: record.admitted,
+    });
+    await change(name, (before) => {
+      if (before === undefined || before.record.instance !== record.instance) return undefined;
+      const { admitted: _objected, ...kept } = before.record;
+      return kept;
+    });
+  };
+
   const register = async (header: AgentHeader, plugins: readonly NodePlugin[]): Promise<NodeRecord> => {
     const clusterUid = await nodes.clusterUid();
     if (header.clusterUid !== "" && header.clusterUid !== clusterUid) throw otherCluster(header, clusterUid);
     const { name } = header;
     let instanceBefore: string | undefined;
-    let memoryLost = false;
-    const stored = await change(name, (before) => {
-      const admission = admitNode(
+    let admission: Exclude<Admission, { readonly kind: "conflict" }> | undefined;
+    let alive = false;
+    await recall(name); // N7
+    const stored = await change(name, async (before) => {
+      // While this controller has not been up for long, it knows of nobody that he is silent.
+      alive =
+        before !== undefined &&
+        before.record.forgottenAt === undefined &&
+        (liveness.live(name) === "unknown" || speaks(name, before.record.instance));
+      const verdict = admitNode(
         header,
         plugins,
         before && {
           record: before.record,
-          // While this controller has not been up for long, it knows of nobody that he is silent.
-          alive:
-            before.record.forgottenAt === undefined &&
-            (liveness.live(name) === "unknown" || speaks(name, before.record.instance)),
+          alive,
           replaced: disputes.replaced(name),
+          standing: isSameLife(before.record, header) ? 0 : await nodes.standing(name),
         },
         clock.now(),
       );
-      if (admission.kind === "conflict") {
-        const refused = disputes.refuse(header, admission.why); // N3
+      if (verdict.kind === "conflict") {
+        const refused = disputes.refuse(header, verdict.why); // N3
         tell(name);
         throw refused;
       }
       instanceBefore = before?.record.instance;
-      memoryLost = admission.memoryLost;
-      return admission.record;
+      admission = verdict;
+      return verdict.record;
     });
     const { after, changed } = outcomeOf(stored);
+    if (admission?.kind === "pending") {
+      if (changed) tell(name);
+      throw disputes.hold(name, admission.pending, admission.why, alive); // N3
+    }
     if (instanceBefore !== undefined && instanceBefore !== header.instance) disputes.noteReplaced(name, instanceBefore);
     liveness.heard(name, {
       instance: header.instance,
@@ -159,7 +145,7 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
       instance: header.instance,
       node_epoch: after.record.nodeEpoch,
       changed,
-      memory_lost: memoryLost,
+      memory_lost: admission?.memoryLost ?? false,
     });
     tell(name);
     return after.record;
@@ -175,6 +161,7 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
     if (!repeated && beat.baseRevision !== last.revision) return { known: false, record };
     // Alive, whatever becomes of the changes.
     liveness.heard(name, { instance, revision: last.revision, accepting: beat.accepting, message: beat.message });
+    await object(name);
     const news = told.get(name) !== liveness.live(name);
     if (repeated) {
       if (news) tell(name);
@@ -195,10 +182,12 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
   const learnOf = (name: string): Promise<void> =>
     lanes.run(name, signal, async () => {
       const read = await nodes.read(name);
-      if (read === undefined || read.rev <= (known.get(name)?.rev ?? 0)) return;
+      if (read === undefined) return;
       const news = known.has(name) || read.record.forgottenAt === undefined;
-      keep(read);
-      if (news) tell(name);
+      if (read.rev > (known.get(name)?.rev ?? 0)) keep(read);
+      await object(name);
+      // A decision that changed nothing may have brought this revision before, and told nobody (N6).
+      if (news && toldRev.get(name) !== (known.get(name)?.rev ?? 0)) tell(name);
     });
 
   const lookForSilence = (): void => {
@@ -222,17 +211,19 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
       for (const node of await nodes.all()) {
         const { name } = node.record;
         found.add(name);
-        if (node.rev <= (known.get(name)?.rev ?? 0)) continue;
-        keep(node);
-        tell(name);
+        if (node.rev > (known.get(name)?.rev ?? 0)) keep(node);
+        if (toldRev.get(name) !== known.get(name)?.rev) tell(name); // N6
       }
       // Forgotten while nobody here looked; what registered meanwhile is read, not guessed at.
       for (const name of [...known.keys()].filter((one) => !found.has(one))) await learnOf(name);
     },
-    change: (name, decide) =>
+    change: (name, decide, audit) =>
       lanes.run(name, signal, async () => {
-        const stored = await change(name, (before) =>
-          before === undefined || before.record.forgottenAt !== undefined ? undefined : decide(before.record),
+        const stored = await change(
+          name,
+          (before) =>
+            before === undefined || before.record.forgottenAt !== undefined ? undefined : decide(before.record),
+          audit && { audit },
         );
         if (stored === undefined || stored === "crowded") return undefined;
         if (stored.changed) tell(name);
@@ -244,7 +235,7 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
           name,
           (before) =>
             before === undefined || before.record.forgottenAt !== undefined ? undefined : decide(before.record),
-          unless,
+          { alone: unless },
         );
         if (stored === "crowded") return "in use";
         if (stored === undefined) drop(name);
@@ -259,6 +250,7 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
       const node = known.get(name);
       return node === undefined ? undefined : viewOf(node);
     },
+    damage: nodes.damage,
     list: () => [...known.values()].map(viewOf),
     onChange(listener) {
       listeners.add(listener);

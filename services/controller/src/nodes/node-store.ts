@@ -1,11 +1,23 @@
-import { HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { type HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { AuditedAs } from "../domain/audit.ts";
+import { permitLives } from "../domain/claim-machine.ts";
 import type { NodeRecord } from "../domain/node.ts";
 import type { AggregateRef, IndexEntry, StoredRecord } from "../domain/store-types.ts";
 import type { Ids, Store } from "../ports.ts";
+import { auditOf } from "../records/audit-records.ts";
+import { createDamagedRecords, type DamagedRecords, isDamage } from "../records/damaged-records.ts";
+import { readNode } from "../records/record-readers.ts";
+import { decodeVolume } from "../records/volume-codec.ts";
 
 export interface StoredNode {
   readonly record: NodeRecord;
   readonly rev: number;
+}
+
+/** What a write depends on, and what is stored with it. */
+export interface WriteWith {
+  readonly alone?: IndexEntry;
+  readonly audit?: AuditedAs;
 }
 
 /** Node records in the store. */
@@ -16,29 +28,18 @@ export interface NodeStore {
    * undefined: somebody else was faster, or nobody knows whether it was stored; read and decide again. "crowded": something carries
    * the entry of `alone`, and nothing was written.
    */
-  write(record: NodeRecord, expectedRev: number, alone?: IndexEntry): Promise<StoredNode | "crowded" | undefined>;
+  write(record: NodeRecord, expectedRev: number, beside?: WriteWith): Promise<StoredNode | "crowded" | undefined>;
   clusterUid(): Promise<string>;
+  /** Why the record of the node cannot be read, if it was found so. */
+  damage(name: string): HoldfastError | undefined;
+  /** Claims of which the node may hold a permit, as the store has them now; undefined = the store is not vetted, and may have lost some. */
+  standing(name: string): Promise<number | undefined>;
 }
 
 const index = { index: "node-all", value: "all" } as const;
 const pageSize = 500;
 
 const refOf = (name: string): AggregateRef => ({ kind: "node", key: name });
-
-// Only this file writes these records, so that what parses has the type that was written.
-const decode = ({ ref, rev, body }: StoredRecord): StoredNode => {
-  try {
-    return { record: JSON.parse(body) as NodeRecord, rev };
-  } catch (cause) {
-    throw new HoldfastError({
-      kind: "data_loss",
-      reason: "INTERNAL",
-      message: `the record of node ${ref.key} in the store is not readable; restore it from a backup`,
-      metadata: { node: ref.key },
-      cause,
-    });
-  }
-};
 
 const noteOf = (record: NodeRecord) => ({
   node: record.name,
@@ -50,13 +51,33 @@ const noteOf = (record: NodeRecord) => ({
   ...(record.forgottenAt === undefined ? {} : { forgotten: true }),
 });
 
-export const createNodeStore = ({ store, ids }: { readonly store: Store; readonly ids: Ids }): NodeStore => ({
+const versioned = (stored: StoredRecord): StoredNode => ({ record: readNode(stored), rev: stored.rev });
+
+/** A hold that the store does not know stands like a claim; a record that cannot be read may have either. */
+const standingIn = (stored: StoredRecord, name: string): number => {
+  try {
+    const { claims, foreign = [] } = decodeVolume(stored);
+    const permitted = Object.values(claims).filter(({ node, state }) => node === name && permitLives[state]);
+    return permitted.length + foreign.filter(({ node }) => node === name).length;
+  } catch (error) {
+    if (isDamage(error)) return 1;
+    throw error;
+  }
+};
+
+export interface NodeStoreDeps {
+  readonly store: Store;
+  readonly ids: Ids;
+  readonly damages?: DamagedRecords;
+}
+
+export const createNodeStore = ({ store, ids, damages = createDamagedRecords() }: NodeStoreDeps): NodeStore => ({
   async all() {
     const found: StoredNode[] = [];
     let after: string | undefined;
     do {
       const page = await store.list({ ...index, limit: pageSize, ...(after === undefined ? {} : { after }) });
-      found.push(...page.records.map(decode));
+      found.push(...damages.readEach(page.records, versioned));
       after = page.next;
     } while (after !== undefined);
     return found;
@@ -64,17 +85,19 @@ export const createNodeStore = ({ store, ids }: { readonly store: Store; readonl
 
   async read(name) {
     const stored = await store.get(refOf(name));
-    return stored === undefined ? undefined : decode(stored);
+    return stored === undefined ? undefined : damages.read(stored, versioned);
   },
 
-  async write(record, expectedRev, alone) {
+  async write(record, expectedRev, { alone, audit } = {}) {
     const ref = refOf(record.name);
+    const at = { now: record.updatedAt, revisionBefore: expectedRev };
+    const audited = auditOf(audit, at, ref, expectedRev + 1);
     const indexes = record.forgottenAt === undefined ? [index] : [];
     try {
       const result = await store.commit({
         opId: ids.uuid(),
-        writes: [{ ref, expectedRev, body: JSON.stringify(record), indexes, due: [] }],
-        events: [{ type: "node", ref, body: JSON.stringify(noteOf(record)) }],
+        writes: [{ ref, expectedRev, body: JSON.stringify(record), indexes, due: [] }, ...audited.writes],
+        events: [{ type: "node", ref, body: JSON.stringify(noteOf(record)) }, ...audited.events],
         // What is proved by the absence of records is proved only by records that are all there (I8).
         requiresVetted: alone !== undefined,
         ...(alone === undefined ? {} : { alone }),
@@ -87,5 +110,25 @@ export const createNodeStore = ({ store, ids }: { readonly store: Store; readonl
     }
   },
 
+  async standing(name) {
+    const { runId, vettedRunId } = await store.identity();
+    if (runId === "" || runId !== vettedRunId) return undefined; // I8
+    let count = 0;
+    let after: string | undefined;
+    do {
+      const page = await store.list({
+        index: "claim-node",
+        value: name,
+        limit: pageSize,
+        ...(after === undefined ? {} : { after }),
+      });
+      for (const stored of page.records) count += standingIn(stored, name);
+      after = page.next;
+    } while (after !== undefined);
+    return count;
+  },
+
   clusterUid: async () => (await store.identity()).clusterUid,
+
+  damage: (name) => damages.of({ kind: "node", key: name }),
 });

@@ -18,7 +18,7 @@ export const createAttachCalls = (
   calls: PluginCalls,
 ): Pick<ControllerPlugins, "publish" | "unpublish" | "attachmentAbsent"> => ({
   publish: (volume, attachment, call) =>
-    calls.run(volume.plugin, attachment.secretRef, async (instance, values, pinned) => {
+    calls.change(volume, attachment.secretRef, call, async (instance, values, pinned) => {
       const request = publishRequest(volume, attachment, instance.facts.controller.SINGLE_NODE_MULTI_WRITER, values);
       if ("because" in request) return unsayable(volume.plugin, request);
       const answer = await instance.call("ControllerPublishVolume", request, {
@@ -35,7 +35,7 @@ export const createAttachCalls = (
    */
   async unpublish(volume, attachment, call) {
     const unpublish = (secretRef: string | undefined): Promise<Outcome<void>> =>
-      calls.run(volume.plugin, secretRef, async (instance, values) => {
+      calls.change(volume, secretRef, call, async (instance, values) => {
         if (attachment.nodeId === "") return notSent("INTERNAL", namelessNode(volume, attachment));
         const answer = await instance.call("ControllerUnpublishVolume", unpublishRequest(volume, attachment, values), {
           signal: call.signal,
@@ -53,7 +53,7 @@ export const createAttachCalls = (
   },
 
   async attachmentAbsent(volume, attachment, call) {
-    const instance = calls.instance(volume.plugin);
+    const instance = await calls.find(volume, call.signal);
     if (instance === undefined) return "unknown";
     const nodes = await attachedNodes(instance, volume.externalId, call.signal, call.beside);
     if (nodes === "unknown") return "unknown";

@@ -1,3 +1,4 @@
+import type { ResponseOf } from "@holdfast/csi/messages";
 import type { PluginInstance } from "./plugin-calls.ts";
 
 /** A backend with more pages than this is not searched: the answer would come too late to be believed. */
@@ -25,21 +26,33 @@ export const attachedNodes = async (
   return controller.LIST_VOLUMES === "yes" ? await fromListing(plugin, externalId, signal) : "unknown";
 };
 
-/** A volume that a complete listing does not have is attached nowhere. */
-const fromListing = async (
+type Entry = ResponseOf<"ListVolumes">["entries"][number];
+
+/** Of a complete listing; undefined = it is not in it. */
+export const listedVolumeOf = async (
   plugin: Asked,
   externalId: string,
   signal: AbortSignal,
-): Promise<readonly string[] | "unknown"> => {
+): Promise<Entry | undefined | "unknown"> => {
   let startingToken = "";
   for (let page = 0; page < maxPages; page += 1) {
     const answer = await plugin.call("ListVolumes", { maxEntries: pageEntries, startingToken }, { signal });
     if (answer.outcome !== "done") return "unknown";
     const found = answer.value.entries.find(({ volume }) => volume?.volumeId === externalId);
-    // An entry without a status leaves it open.
-    if (found !== undefined) return found.status?.publishedNodeIds ?? "unknown";
+    if (found !== undefined) return found;
     startingToken = answer.value.nextToken;
-    if (startingToken === "") return [];
+    if (startingToken === "") return undefined;
   }
   return "unknown";
+};
+
+/** A volume that a complete listing does not have is attached nowhere; an entry without a status leaves it open. */
+const fromListing = async (
+  plugin: Asked,
+  externalId: string,
+  signal: AbortSignal,
+): Promise<readonly string[] | "unknown"> => {
+  const found = await listedVolumeOf(plugin, externalId, signal);
+  if (found === undefined) return [];
+  return found === "unknown" ? "unknown" : (found.status?.publishedNodeIds ?? "unknown");
 };

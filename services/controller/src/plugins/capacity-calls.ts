@@ -1,13 +1,28 @@
 /** GetCapacity. */
-import type { BackendCapacity } from "../domain/backend-capacity.ts";
-import type { ControllerPlugins } from "../ports.ts";
+import type { BackendCapacity, CapacityQuery } from "../domain/backend-capacity.ts";
+import type { CallTarget } from "../domain/instance-reach.ts";
+import type { Outcome } from "../domain/outcome.ts";
+import type { CallContext, ControllerPlugins } from "../ports.ts";
 import { capabilitiesIn } from "./convert.ts";
 import { outcomeFromCall } from "./outcome-from-call.ts";
 import { done, type PluginCalls, unsayable } from "./plugin-calls.ts";
 
-export const createCapacityCalls = (calls: PluginCalls): Pick<ControllerPlugins, "getCapacity"> => ({
-  getCapacity: ({ plugin, capabilities, parameters, topology }, call) =>
-    calls.run<BackendCapacity>(plugin, undefined, async (instance) => {
+const least = (a: number, b: number): number => (a === 0 || b === 0 ? Math.max(a, b) : Math.min(a, b));
+
+/** The room of instances with places of their own; 0 = that instance tells no bound. */
+const together = (a: BackendCapacity, b: BackendCapacity): BackendCapacity => ({
+  available: a.available + b.available,
+  maximumVolume: Math.min(a.maximumVolume, b.maximumVolume) === 0 ? 0 : Math.max(a.maximumVolume, b.maximumVolume),
+  minimumVolume: least(a.minimumVolume, b.minimumVolume),
+});
+
+export const createCapacityCalls = (calls: PluginCalls): Pick<ControllerPlugins, "getCapacity"> => {
+  const ask = (
+    target: CallTarget,
+    { plugin, capabilities, parameters, topology }: CapacityQuery,
+    call: CallContext,
+  ): Promise<Outcome<BackendCapacity>> =>
+    calls.run<BackendCapacity>(target, undefined, async (instance) => {
       const said = capabilitiesIn(capabilities, instance.facts.controller.SINGLE_NODE_MULTI_WRITER);
       if ("because" in said) return unsayable(plugin, said);
       const answer = await instance.call(
@@ -26,5 +41,21 @@ export const createCapacityCalls = (calls: PluginCalls): Pick<ControllerPlugins,
           minimumVolume: Number(minimumVolumeSize ?? 0n),
         }),
       );
-    }),
-});
+    });
+
+  return {
+    async getCapacity(query, call) {
+      const { plugin, topology } = query;
+      if (topology !== undefined) return await ask({ plugin, accessible: [topology] }, query, call);
+      const [first, ...others] = calls.every(plugin).here;
+      if (first?.own === undefined || others.length === 0) return await ask({ plugin }, query, call);
+      let sum = await ask({ plugin, only: first.id }, query, call);
+      for (const { id } of others) {
+        if (sum.kind !== "done") return sum;
+        const next = await ask({ plugin, only: id }, query, call);
+        sum = next.kind === "done" ? done(together(sum.value, next.value)) : next;
+      }
+      return sum;
+    },
+  };
+};

@@ -1,6 +1,8 @@
 import { type CallOutcome, type Code, codes, verdictOf } from "@holdfast/csi/outcome";
 import { createRefusedCredentials } from "@holdfast/csi/refused-credentials";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { beforeEach, describe, expect, test } from "vitest";
+import { equalInstances } from "../../../../test/support/controller/equal-instances.ts";
 import { expandRefused, expandUnknown } from "../domain/expand-answer.ts";
 import { expansionStarted, expansionWanted } from "../domain/expand-change.ts";
 import { modificationStarted, modificationWanted, modifyRefused, modifyUnknown } from "../domain/modify-change.ts";
@@ -32,6 +34,7 @@ const instance = (capabilities: object = {}): PluginInstance =>
           verdict,
           message: "no",
           sent: true,
+          answered: true,
         },
       };
     },
@@ -40,11 +43,15 @@ const instance = (capabilities: object = {}): PluginInstance =>
 const callsTo = (found: PluginInstance | undefined) =>
   createChangeCalls(
     createPluginCalls({
-      instance: () => found,
-      another: () => false,
+      instances: equalInstances(() => found),
+      locate: async () => undefined,
       trouble: () => "it is away",
       refused: createRefusedCredentials({ now: () => 0 }),
-      secrets: createSecrets({ env: { EXPAND: '{"k":"expand"}', MODIFY: '{"k":"modify"}' } }),
+      secrets: createSecrets({
+        scope: { files: [], env: ["EXPAND", "MODIFY"].map((prefix) => ({ prefix, namespaces: [] })), vault: [] },
+        env: { EXPAND: '{"k":"expand"}', MODIFY: '{"k":"modify"}' },
+        log: createMemoryLogger(),
+      }),
     }),
   );
 

@@ -42,6 +42,7 @@ const grownTo = (
           advice: "block",
           method: "ControllerExpandVolume",
           code: "OK",
+          call: "ended",
         },
       };
 
@@ -49,7 +50,7 @@ export const createChangeCalls = (
   calls: PluginCalls,
 ): Pick<ControllerPlugins, "expandVolume" | "modifyVolume" | "lookAt"> => ({
   expandVolume: (volume, target, call) =>
-    calls.run(volume.plugin, volume.secretRefs.controllerExpand, async (instance, values) => {
+    calls.change(volume, volume.secretRefs.controllerExpand, call, async (instance, values) => {
       const answer = await instance.call(
         "ControllerExpandVolume",
         {
@@ -66,7 +67,7 @@ export const createChangeCalls = (
     }),
 
   modifyVolume: (volume, target, call) =>
-    calls.run(volume.plugin, volume.secretRefs.modify, async (instance, values) => {
+    calls.change(volume, volume.secretRefs.modify, call, async (instance, values) => {
       const answer = await instance.call(
         "ControllerModifyVolume",
         { volumeId: volume.externalId, secrets: { ...values }, mutableParameters: { ...target } },
@@ -76,7 +77,7 @@ export const createChangeCalls = (
     }),
 
   async lookAt(volume, call) {
-    const instance = calls.instance(volume.plugin);
+    const instance = await calls.find(volume, call.signal);
     if (instance?.facts.controller.GET_VOLUME !== "yes") return undefined;
     const request = { volumeId: volume.externalId };
     const answer = await instance.call("ControllerGetVolume", request, {

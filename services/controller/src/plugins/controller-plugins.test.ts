@@ -61,6 +61,7 @@ beforeEach(async () => {
       halves: {
         of: () => [],
         at: () => undefined,
+        places: () => [],
         announced: () => announced,
         names: () => ["on-nodes"],
         onChange: () => () => true,
@@ -72,9 +73,14 @@ beforeEach(async () => {
       guide: trusting,
       reading: (_plugin, _method, code) => code,
       besideControllerOnly: () => false,
+      reach: () => "auto",
     }),
     guide: trusting,
-    secrets: createSecrets({ env: {} }),
+    secrets: createSecrets({
+      scope: { files: [{ name: "test", dir, namespaces: [] }], env: [], vault: [] },
+      env: {},
+      log,
+    }),
     log,
     ownerOf: async () => undefined,
     announcedByNodes: () => announced,
@@ -284,7 +290,7 @@ describe("what is not sent", () => {
   test("without its secret; with it the plugin gets it, and nobody else", async () => {
     const file = path.join(dir, "secret.json");
     const sim = await run({ secrets: { CreateVolume: { key: canary } } });
-    const wanted = volume({ secretRefs: { create: `file:${file}` } });
+    const wanted = volume({ secretRefs: { create: "file:test/secret.json" } });
     expect(await plugins.createVolume(wanted, call())).toMatchObject({
       kind: "unknown",
       failure: { reason: "SECRET_NOT_FOUND", advice: "block" },

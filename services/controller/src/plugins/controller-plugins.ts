@@ -23,7 +23,8 @@ import { createAttachCalls } from "./attach-calls.ts";
 import { createCapacityCalls } from "./capacity-calls.ts";
 import { createChangeCalls } from "./change-calls.ts";
 import { createListingCalls } from "./listing-calls.ts";
-import { createPluginCalls } from "./plugin-calls.ts";
+import { locateStorage } from "./locate-storage.ts";
+import { createPluginCalls, type InstanceChoice } from "./plugin-calls.ts";
 import type { PluginInstances } from "./plugin-instances.ts";
 import { createRegisterCalls } from "./register-calls.ts";
 import { createSnapshotCalls } from "./snapshot-calls.ts";
@@ -44,7 +45,7 @@ export interface ControllerPluginsOptions {
   /** What the version that runs told when its controller half was last seen. */
   readonly remembered?: (plugin: string) => Capabilities;
   readonly clock?: Pick<Clock, "now">;
-  readonly profiles?: Pick<PluginProfiles, "of">;
+  readonly profiles?: Pick<PluginProfiles, "of" | "damage">;
 }
 
 export const createControllerPlugins = (
@@ -72,16 +73,31 @@ export const createControllerPlugins = (
     return made;
   };
 
+  /** Without what operators said of it nothing is asked of a plugin. */
+  const damage = (plugin: string): string | undefined => options.profiles?.damage?.(plugin);
+  const current: typeof instances.current = (subject) =>
+    damage(subject.plugin) === undefined ? instances.current(subject) : undefined;
+  const choice: InstanceChoice = {
+    current,
+    outOfReach: (target) => (damage(target.plugin) === undefined ? instances.outOfReach(target) : undefined),
+    every: (plugin) => (damage(plugin) === undefined ? instances.every(plugin) : { here: [], missing: [] }),
+  };
+
   const facts = (plugin: string): ControllerPluginFacts => {
-    const current = instances.current(plugin)?.facts;
-    const absent = current === undefined ? instances.absent(plugin) : { facts: current, why: "" };
+    const now = current({ plugin })?.facts;
+    const absent = now === undefined ? instances.absent(plugin) : { facts: now, why: "" };
     const known = absent.facts;
     // A plugin whose node half says that it has no controller half needs none.
     if (known === undefined && announcedByNodes(plugin) === "no") return headless(plugin);
-    const callsHeld = current === undefined ? undefined : guide.held(plugin);
+    const callsHeld = now === undefined ? undefined : guide.held(plugin);
+    const reach = now === undefined ? choice.outOfReach({ plugin }) : undefined;
+    const ambiguous = reach?.reason === "PLUGIN_AMBIGUOUS";
+    const away = damage(plugin) ?? reach?.message ?? awayBecause(plugin, known === undefined ? undefined : absent.why);
     return {
-      ready: current !== undefined,
-      reason: current === undefined ? awayBecause(plugin, known === undefined ? undefined : absent.why) : "",
+      // A call of an ambiguous plugin is not sent, and blocks with the reason instead of waiting in silence.
+      ready: now !== undefined || ambiguous,
+      reason: now === undefined ? away : "",
+      ...(ambiguous ? { ambiguous } : {}),
       version: known?.version ?? "",
       ...(callsHeld === undefined ? {} : { callsHeld }),
       assumedExpansion: (options.profiles?.of(plugin) ?? defaultProfile).assumedExpansion,
@@ -90,8 +106,8 @@ export const createControllerPlugins = (
   };
 
   const calls = createPluginCalls({
-    instance: instances.current,
-    another: instances.another,
+    instances: choice,
+    locate: (target, until) => locateStorage(choice, target, until),
     trouble: (plugin) => facts(plugin).reason,
     secrets,
     refused: createRefusedCredentials(clock),
@@ -99,8 +115,13 @@ export const createControllerPlugins = (
 
   return {
     facts,
+    // Where a volume is made is chosen, and stored, before its call is given to any instance.
+    instance: (target) =>
+      target.via === undefined && instances.homeFor(target) !== undefined ? undefined : current(target)?.id,
+    seek: calls.seek,
     names: instances.names,
     onChange: instances.onChange,
+    homeFor: instances.homeFor,
     ...createVolumeCalls({ calls, log, ownerOf }),
     ...createRegisterCalls(calls),
     ...createCapacityCalls(calls),
@@ -112,7 +133,7 @@ export const createControllerPlugins = (
       secrets,
       standing: (plugin) => {
         const { ready, reason } = facts(plugin);
-        return { ready, reason, facts: instances.current(plugin)?.facts ?? instances.absent(plugin).facts };
+        return { ready, reason, facts: instances.current({ plugin })?.facts ?? instances.absent(plugin).facts };
       },
     }),
   };
@@ -123,7 +144,10 @@ const awayBecause = (plugin: string, why: string | undefined): string =>
     ? `no instance of the controller half of plugin ${plugin} was seen yet; start it beside the controller or on a node`
     : `no controller half of plugin ${plugin} can be called: ${why}`;
 
-type Standings = Omit<ControllerPluginFacts, "ready" | "reason" | "version" | "callsHeld" | "assumedExpansion">;
+type Standings = Omit<
+  ControllerPluginFacts,
+  "ready" | "reason" | "version" | "callsHeld" | "assumedExpansion" | "ambiguous"
+>;
 
 const standings = (standing: (capability: Capability) => Tri): Standings => ({
   controllerService: standing("plugin:CONTROLLER_SERVICE"),

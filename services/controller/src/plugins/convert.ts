@@ -202,6 +202,8 @@ export const accessibleFrom = (topologies: readonly { readonly segments: Segment
 export const createdFrom = (
   { volume }: ResponseOf<"CreateVolume">,
   pluginVersion: string,
+  /** The place of an instance that reaches no other: a volume of which no place is told is there. */
+  own?: Segments,
 ): CreatedVolume | undefined =>
   volume === undefined
     ? undefined
@@ -209,7 +211,10 @@ export const createdFrom = (
         externalId: volume.volumeId,
         capacity: Number(volume.capacityBytes),
         context: { ...volume.volumeContext },
-        accessible: accessibleFrom(volume.accessibleTopology),
+        accessible:
+          own !== undefined && volume.accessibleTopology.length === 0
+            ? [own]
+            : accessibleFrom(volume.accessibleTopology),
         pluginVersion,
       };
 

@@ -11,6 +11,7 @@ import {
   pluginCaps,
   type Tri,
 } from "@holdfast/csi/capabilities";
+import type { InstancePlace } from "../domain/instance-reach.ts";
 import type { NodePlugin, NodeRecord } from "../domain/node.ts";
 import type { Nodes, NodeView } from "../ports.ts";
 
@@ -27,6 +28,8 @@ export interface HalvesOnNodes {
   /** All that are there, ordered by the names of the nodes. */
   of(plugin: string): readonly HalfOnNode[];
   at(plugin: string, node: string): HalfOnNode | undefined;
+  /** Where instances of any half run, or ran since this controller started; the node of each is still registered. */
+  places(plugin: string): readonly InstancePlace[];
   /**
    * What the node halves announce of the plugin's controller half. "no" only when every one that told says so: then there is no
    * ControllerPublish to wait for.
@@ -84,6 +87,13 @@ const halfOf = (view: NodeView, plugins: readonly NodePlugin[]): HalfOnNode | un
   return { node: view.record, facts: factsOf(half), usable: why === "", why };
 };
 
+/** What a plugin in two processes tells of its node is told by its node half. */
+const placeOf = (node: string, plugins: readonly NodePlugin[]): InstancePlace => {
+  const told = plugins.find(({ role, nodeId }) => role !== "CONTROLLER" && nodeId !== "");
+  const monolith = plugins.some(({ role }) => role === "MONOLITH");
+  return { node, nodeId: told?.nodeId ?? "", monolith, segments: told?.topology ?? {} };
+};
+
 const saidBy = (plugins: readonly NodePlugin[]): Said => {
   const all = plugins.flatMap(({ capabilities }) => capabilities["plugin:CONTROLLER_SERVICE"] ?? []);
   if (all.includes("yes")) return "yes";
@@ -103,7 +113,7 @@ const sameHalf = (a: HalfOnNode | undefined, b: HalfOnNode | undefined): boolean
     JSON.stringify(a.facts) === JSON.stringify(b.facts));
 
 /** Where the node stands in the order, or would. */
-const placeOf = (ordered: readonly HalfOnNode[], name: string): number => {
+const rankOf = (ordered: readonly HalfOnNode[], name: string): number => {
   let [from, to] = [0, ordered.length];
   while (from < to) {
     const middle = (from + to) >> 1;
@@ -115,7 +125,7 @@ const placeOf = (ordered: readonly HalfOnNode[], name: string): number => {
 
 const put = ({ halves, ordered }: Known, name: string, half: HalfOnNode | undefined): void => {
   const replaced = halves.has(name) ? 1 : 0;
-  ordered.splice(placeOf(ordered, name), replaced, ...(half === undefined ? [] : [half]));
+  ordered.splice(rankOf(ordered, name), replaced, ...(half === undefined ? [] : [half]));
   if (half === undefined) halves.delete(name);
   else halves.set(name, half);
 };
@@ -125,6 +135,22 @@ export const createHalvesOnNodes = (nodes: Pick<Nodes, "get" | "list" | "onChang
   /** What each node was counted with. */
   const counted = new Map<string, ReadonlyMap<string, Said>>();
   const listeners = new Set<(plugin: string) => void>();
+  /** A place outlives its instance: storage there is waited for. */
+  const places = new Map<string, Map<string, InstancePlace>>();
+  /** True = another place than before. */
+  const putPlace = (plugin: string, node: string, found: readonly NodePlugin[] | undefined): boolean => {
+    const known = places.get(plugin) ?? new Map<string, InstancePlace>();
+    const before = known.get(node);
+    const told = found === undefined ? undefined : placeOf(node, found);
+    // An instance that starts has not told its place yet: the place of the one before it holds.
+    const now = told === undefined || (told.nodeId === "" && before !== undefined) ? before : told;
+    if (now === undefined || JSON.stringify(before) === JSON.stringify(now)) return false;
+    places.set(plugin, known.set(node, now));
+    // A place without a name changes the choice only where a monolith runs.
+    return [before, now].some((place) => place?.monolith === true || Object.keys(place?.segments ?? {}).length > 0);
+  };
+  const forgetNode = (node: string): readonly string[] =>
+    [...places].flatMap(([plugin, known]) => (known.delete(node) ? [plugin] : []));
 
   const announced = (plugin: string): Tri => {
     const said = plugins.get(plugin)?.said;
@@ -165,12 +191,14 @@ export const createHalvesOnNodes = (nodes: Pick<Nodes, "get" | "list" | "onChang
       const half = view === undefined || found === undefined ? undefined : halfOf(view, found);
       const same = sameHalf(known.halves.get(name), half);
       if (!same) put(known, name, half);
-      if (!same || announced(plugin) !== said) changed.push(plugin);
+      const placed = putPlace(plugin, name, found);
+      if (!same || placed || announced(plugin) !== said) changed.push(plugin);
       if (nobody(known)) plugins.delete(plugin);
     }
+    if (view === undefined) changed.push(...forgetNode(name));
     if (after.size === 0) counted.delete(name);
     else counted.set(name, after);
-    for (const plugin of changed) for (const listener of [...listeners]) listener(plugin);
+    for (const plugin of new Set(changed)) for (const listener of [...listeners]) listener(plugin);
   };
 
   for (const { record } of nodes.list()) look(record.name);
@@ -179,6 +207,7 @@ export const createHalvesOnNodes = (nodes: Pick<Nodes, "get" | "list" | "onChang
   return {
     of: (plugin) => plugins.get(plugin)?.ordered ?? [],
     at: (plugin, node) => plugins.get(plugin)?.halves.get(node),
+    places: (plugin) => [...(places.get(plugin)?.values() ?? [])],
     announced,
     names: () => [...plugins.keys()],
     onChange(listener) {

@@ -27,8 +27,9 @@ const start = async (options: Partial<SimPluginOptions> = {}): Promise<void> => 
   connection = createPluginConnection({ socketPath: socket, role: "controller", signal: stop.signal, ...common });
   const facts = await connection.whenReady(stop.signal);
   const instance = { id: "only", at: { node: "", socket }, facts, call: connection.call, stream: connection.stream };
-  const calls: Pick<PluginCalls, "instance" | "run"> = {
-    instance: (plugin) => (plugin === "sim" ? instance : undefined),
+  const calls: Pick<PluginCalls, "instance" | "run" | "every"> = {
+    every: () => ({ here: [instance], missing: [] }),
+    instance: ({ plugin }) => (plugin === "sim" ? instance : undefined),
     run: (_plugin, _secretRef, call) => call(instance, {}, undefined),
   };
   listings = createListingCalls(calls as PluginCalls, () => "it is away");

@@ -7,6 +7,7 @@ import type { Outcome } from "../domain/outcome.ts";
 import type { BackendListings } from "../ports.ts";
 import { accessibleFrom } from "./convert.ts";
 import { failedFromCall, outcomeFromCall } from "./outcome-from-call.ts";
+import { askEach, pageOfAll } from "./page-of-all.ts";
 import { done, notSent, type PluginCalls, type PluginInstance } from "./plugin-calls.ts";
 
 type VolumeEntry = ResponseOf<"ListVolumes">["entries"][number];
@@ -61,7 +62,7 @@ const listedSnapshot = ({ snapshot }: SnapshotEntry): readonly ListedSnapshot[] 
 
 export const createListingCalls = (calls: PluginCalls, trouble: (plugin: string) => string): BackendListings => ({
   can(plugin): ListingSkills {
-    const controller = calls.instance(plugin)?.facts.controller;
+    const controller = calls.instance({ plugin })?.facts.controller;
     return {
       ready: controller !== undefined,
       reason: controller === undefined ? trouble(plugin) : "",
@@ -72,10 +73,12 @@ export const createListingCalls = (calls: PluginCalls, trouble: (plugin: string)
     };
   },
 
+  tells: (volume) => calls.instance(volume) !== undefined,
+
   volumes: (plugin, { token, max }, signal) =>
-    calls.run(plugin, undefined, async (instance) =>
+    pageOfAll(calls, { plugin, token }, async (instance, startingToken) =>
       outcomeFromCall(
-        await instance.call("ListVolumes", { maxEntries: max, startingToken: token }, { signal }),
+        await instance.call("ListVolumes", { maxEntries: max, startingToken }, { signal }),
         1,
         ({ entries, nextToken }) =>
           done({ entries: entries.flatMap((entry) => listedVolume(instance, entry)), next: nextToken }),
@@ -83,7 +86,7 @@ export const createListingCalls = (calls: PluginCalls, trouble: (plugin: string)
     ),
 
   volume: (plugin, externalId, signal) =>
-    calls.run<ListedVolume | undefined>(plugin, undefined, async (instance) => {
+    askEach<ListedVolume>(calls, plugin, async (instance) => {
       const answer = await instance.call("ControllerGetVolume", { volumeId: externalId }, { signal });
       if (answer.outcome !== "done")
         return answer.failure.code === "NOT_FOUND" && answer.outcome === "refused"
@@ -95,8 +98,8 @@ export const createListingCalls = (calls: PluginCalls, trouble: (plugin: string)
     }),
 
   snapshots: (plugin, { token, max }, secretRef, signal) =>
-    calls.run(plugin, secretRef, async (instance, values) => {
-      const request = { maxEntries: max, startingToken: token, secrets: { ...values } };
+    pageOfAll(calls, { plugin, token, secretRef }, async (instance, startingToken, values) => {
+      const request = { maxEntries: max, startingToken, secrets: { ...values } };
       return outcomeFromCall(
         await instance.call("ListSnapshots", request, { signal }),
         1,

@@ -16,6 +16,10 @@ const reasonOf = ({ method, code, verdict: { then: next } }: CallFailure): strin
 
 const wordOf = ({ then: next }: Verdict): Advice => (next === "continue" ? "again" : next);
 
+/** ABORTED says that an earlier call for the same subject is under way: that one has not ended. */
+const callOf = ({ sent, answered, code }: CallFailure): Pick<Failure, "call"> =>
+  sent ? (answered === true && code !== "ABORTED" ? { call: "ended" } : {}) : { call: "not-sent" };
+
 export const failureFrom = (failure: CallFailure): Failure => ({
   reason: reasonOf(failure),
   message: failure.message,
@@ -23,6 +27,7 @@ export const failureFrom = (failure: CallFailure): Failure => ({
   method: failure.method,
   code: failure.code,
   ...(failure.verdict.tellPlacement === true ? { nodeFull: true } : {}),
+  ...callOf(failure),
 });
 
 type Failed<R> = Exclude<Outcome<R>, { readonly kind: "done" }>;
@@ -32,6 +37,9 @@ export const failedFromCall = <R>(
   attempt: number,
 ): Failed<R> => {
   const { then: next, afterTries = 0 } = failure.verdict;
+  // What the plugin itself did not say proves nothing of the call.
+  if (outcome === "refused" && failureFrom(failure).call === undefined)
+    return { kind: "unknown", failure: { ...failureFrom(failure), advice: "again" } };
   // Backends list new objects late: so many refusals in a row are answered with another try, and only then taken at their word.
   if (next === "block" && attempt <= afterTries)
     return { kind: "unknown", failure: { ...failureFrom(failure), reason: failure.code, advice: "again" } };

@@ -8,8 +8,10 @@ import type { CallSubject } from "@holdfast/csi/csi-exchange";
 import type { Code } from "@holdfast/csi/outcome";
 import type { RefusedCredentials } from "@holdfast/csi/refused-credentials";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { CallTarget } from "../domain/instance-reach.ts";
+import type { CallSite } from "../domain/open-call.ts";
 import type { Failure, Outcome } from "../domain/outcome.ts";
-import type { VolumeRef } from "../domain/volume.ts";
+import type { Segments, VolumeRef } from "../domain/volume.ts";
 import type { CallContext } from "../ports.ts";
 import type { Secrets } from "../secrets/secrets.ts";
 import type { Unsayable } from "./convert.ts";
@@ -20,33 +22,76 @@ export interface PluginInstance extends Pick<CsiCaller, "call" | "stream"> {
   /** The node it runs on, or its socket beside the controller; the other one is empty. */
   readonly at: { readonly node: string; readonly socket: string };
   readonly facts: PluginFacts;
+  /** Its own place, when it reaches no other. */
+  readonly own?: Segments;
+}
+
+/** Why no instance may take a call, although the plugin has some that can be called. */
+export interface OutOfReach {
+  readonly reason: "PLUGIN_NOT_READY" | "PLUGIN_AMBIGUOUS" | "PLACE_UNKNOWN";
+  readonly message: string;
+}
+
+export interface EveryInstance {
+  readonly here: readonly PluginInstance[];
+  /** Where instances are that cannot be asked: without them nothing is complete. */
+  readonly missing: readonly string[];
+}
+
+/** Which instance of a plugin a call goes to. */
+export interface InstanceChoice {
+  /** The one that a call goes to now. */
+  current(target: CallTarget): PluginInstance | undefined;
+  /** undefined = the call waits for no other reason than that no instance can be called. */
+  outOfReach(target: CallTarget): OutOfReach | undefined;
+  /** Instances that together have everything: one that reaches all, or every one with a place of its own. */
+  every(plugin: string): EveryInstance;
 }
 
 export interface PluginCalls {
-  /** The instance that a call goes to now. */
-  instance(plugin: string): PluginInstance | undefined;
-  /** One call of an effect that is owed, with its secrets; or why there is no call. */
+  /** The instance that a call about the target goes to now, as far as that is known without asking. */
+  instance(target: CallTarget): PluginInstance | undefined;
+  /** The same; where the place of storage is not known every instance is asked. */
+  find(target: CallTarget, signal: AbortSignal): Promise<PluginInstance | undefined>;
+  /** The instances that together have everything, each asked in turn, or why one of them cannot be. */
+  readonly every: InstanceChoice["every"];
+  /** The instance that a call may be given to, or why there is none. */
+  seek(target: CallTarget): Promise<string | Failure>;
+  /** One call with its secrets, or why there is none; `wanted` is asked last, in the turn in which the call leaves. */
   run<T>(
-    plugin: string,
+    target: CallTarget,
     secretRef: string | undefined,
-    call: (
-      instance: PluginInstance,
-      secrets: Readonly<Record<string, string>>,
-      /** The reference to the very version that these secrets are of, where versions are kept. */
-      pinned: string | undefined,
-    ) => Promise<Outcome<T>>,
+    call: Send<T>,
+    wanted?: CallContext["wanted"],
+  ): Promise<Outcome<T>>;
+  /** A call of an effect that is owed: at the instance that it was given to by the record's intent, and at no other. */
+  change<T>(
+    record: CallTarget & { readonly intent?: CallSite },
+    secretRef: string | undefined,
+    context: CallContext,
+    call: Send<T>,
   ): Promise<Outcome<T>>;
 }
 
+type Send<T> = (
+  instance: PluginInstance,
+  secrets: Readonly<Record<string, string>>,
+  /** The reference to the very version that these secrets are of, where versions are kept. */
+  pinned: string | undefined,
+) => Promise<Outcome<T>>;
+
 export interface PluginCallsOptions {
-  readonly instance: (plugin: string) => PluginInstance | undefined;
-  /** Another instance than this could be called now. */
-  readonly another: (plugin: string, id: string) => boolean;
+  readonly instances: InstanceChoice;
+  /** Asks every instance for storage of which no place is known. */
+  readonly locate: (target: CallTarget, signal: AbortSignal) => Promise<PluginInstance | undefined>;
   /** Why there is none. */
   readonly trouble: (plugin: string) => string;
   readonly secrets: Secrets;
   readonly refused: RefusedCredentials;
 }
+
+/** Questions that precede a call. */
+const locateMs = 30_000;
 
 export const done = <T>(value: T): Outcome<T> => ({ kind: "done", value });
 
@@ -59,13 +104,25 @@ export const notSent = (
   advice: "again" | "block" = "again",
 ): { readonly kind: "unknown"; readonly failure: Failure } => ({
   kind: "unknown",
-  failure: { reason, message, advice },
+  failure: { reason, message, advice, call: "not-sent" },
+});
+
+/** The plugin has answered, and not what it was asked for: nobody knows what it did. */
+export const senseless = (message: string): { readonly kind: "unknown"; readonly failure: Failure } => ({
+  kind: "unknown",
+  failure: { reason: "INTERNAL", message, advice: "again", call: "ended" },
 });
 
 /** Certain, and for good: nothing was sent, and no repeat will be better. */
 export const refusedHere = (message: string, code?: Code): Outcome<never> => ({
   kind: "refused",
-  failure: { reason: "PLUGIN_REFUSED", message, advice: "fail", ...(code === undefined ? {} : { code }) },
+  failure: {
+    reason: "PLUGIN_REFUSED",
+    message,
+    advice: "fail",
+    call: "not-sent",
+    ...(code === undefined ? {} : { code }),
+  },
 });
 
 export const unsayable = (plugin: string, { mode, because }: Unsayable): Outcome<never> =>
@@ -85,27 +142,35 @@ export const subjectOf = (ref: VolumeRef, { attempt, claim }: CallContext, node?
   ...(node === undefined ? {} : { node }),
 });
 
-/** What is owed goes on at another instance at once: its outcome is stored first, and the doubt about this call with it. */
-const orElsewhere = <T>(outcome: Outcome<T>, another: () => boolean): Outcome<T> =>
-  outcome.kind === "unknown" && outcome.failure.code === "UNAVAILABLE" && another()
-    ? { ...outcome, failure: { ...outcome.failure, elsewhere: true } }
-    : outcome;
+export const createPluginCalls = (options: PluginCallsOptions): PluginCalls => {
+  const { instances, locate, trouble, secrets, refused } = options;
+  const find = async (target: CallTarget, signal: AbortSignal): Promise<PluginInstance | undefined> =>
+    instances.current(target) ?? (target.via === undefined ? await locate(target, signal) : undefined);
 
-export const createPluginCalls = ({
-  instance,
-  another,
-  trouble,
-  secrets,
-  refused,
-}: PluginCallsOptions): PluginCalls => ({
-  instance,
-  async run(plugin, secretRef, call) {
-    const found = instance(plugin);
-    if (found === undefined) return notSent("PLUGIN_NOT_READY", trouble(plugin));
+  const notGiven = (target: CallTarget): ReturnType<typeof notSent> => {
+    const { plugin, via } = target;
+    if (via !== undefined)
+      return notSent("PLUGIN_NOT_READY", `plugin instance "${via}" of plugin ${plugin} cannot be called now`);
+    const { reason, message } = instances.outOfReach(target) ?? {
+      reason: "PLUGIN_NOT_READY",
+      message: trouble(plugin),
+    };
+    return notSent(reason, message, reason === "PLUGIN_NOT_READY" ? "again" : "block");
+  };
+
+  const run: PluginCalls["run"] = async (target, secretRef, call, wanted) => {
+    const { plugin } = target;
+    const found = await find(target, AbortSignal.timeout(locateMs));
+    if (found === undefined) return notGiven(target);
     try {
-      const secret = await secrets.read(secretRef);
-      const outcome = await call(refused.guard(plugin, found, secret), secret.values, secret.pinned);
-      return orElsewhere(outcome, () => another(plugin, found.id));
+      const secret = await secrets.read(secretRef, target.namespace);
+      // Reading the secret may have taken long.
+      if ((await wanted?.(found.id)) === false)
+        return notSent(
+          "ABORTED",
+          `the call to plugin ${plugin} was not to be made any more when it was about to leave`,
+        );
+      return await call(refused.guard(plugin, found, secret), secret.values, secret.pinned);
     } catch (error) {
       if (!isHoldfastError(error)) throw error;
       if (error.reason === "SECRET_UNREADABLE") return notSent(error.reason, error.message);
@@ -113,7 +178,17 @@ export const createPluginCalls = ({
         return notSent(error.reason, error.message, "block");
       if (error.kind !== "invalid") throw error;
       // Our own bounds found the request unfit before it was sent: no repeat will ever be better.
-      return { kind: "refused", failure: { reason: error.reason, message: error.message, advice: "fail" } };
+      const { reason, message } = error;
+      return { kind: "refused", failure: { reason, message, advice: "fail", call: "not-sent" } };
     }
-  },
-});
+  };
+  return {
+    instance: instances.current,
+    every: instances.every,
+    find,
+    seek: async (target) => (await find(target, AbortSignal.timeout(locateMs)))?.id ?? notGiven(target).failure,
+    run,
+    change: (record, secretRef, { wanted }, call) =>
+      run({ ...record, via: record.intent?.via }, secretRef, call, wanted),
+  };
+};

@@ -5,7 +5,10 @@ import { createManualClock } from "@holdfast/shared/async/manual-clock";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { createTracing } from "@holdfast/shared/tracing";
 import { beforeEach, describe, expect, test } from "vitest";
+import type { InstancePlace } from "../domain/instance-reach.ts";
+import type { PluginProfile } from "../domain/plugin-profile.ts";
 import { attachmentRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
+import type { Segments, VolumeRecord } from "../domain/volume.ts";
 import type { CallGuide } from "../ports.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { createControllerPlugins } from "./controller-plugins.ts";
@@ -36,7 +39,16 @@ const half = (name: string): HalfOnNode => ({
   why: "",
 });
 
+const place = (node: string, segments: Segments = {}, monolith = false): InstancePlace => ({
+  node,
+  nodeId: `id-${node}`,
+  monolith,
+  segments,
+});
+
 let halves: HalfOnNode[];
+let places: InstancePlace[];
+let reach: PluginProfile["reach"];
 let answers: Record<string, WireReply>;
 let calls: string[];
 let forgotten: string[];
@@ -45,6 +57,7 @@ let readings: Record<string, string>;
 let clock: ReturnType<typeof createManualClock>;
 
 const ok: WireReply = { bytes: new Uint8Array() };
+const refused: WireReply = { failure: { code: "NOT_FOUND", message: "no such volume", sent: true } };
 const gone: WireReply = { failure: { code: "UNAVAILABLE", message: "gone", sent: true } };
 
 const build = ({ local, besideOnly = () => false }: { local?: PluginConnection; besideOnly?: () => boolean } = {}) => {
@@ -54,6 +67,7 @@ const build = ({ local, besideOnly = () => false }: { local?: PluginConnection; 
     halves: {
       of: () => halves,
       at: (_plugin, node) => halves.find((one) => one.node.name === node),
+      places: () => places,
       announced: () => "yes",
       names: () => ["p"],
       onChange(listener) {
@@ -77,11 +91,12 @@ const build = ({ local, besideOnly = () => false }: { local?: PluginConnection; 
     guide: trusting,
     reading: (_plugin, method, code) => readings[`${method} ${code}`] ?? code,
     besideControllerOnly: besideOnly,
+    reach: () => reach,
   });
   const plugins = createControllerPlugins({
     instances,
     guide: trusting,
-    secrets: createSecrets({ env: {} }),
+    secrets: createSecrets({ env: {}, log: createMemoryLogger() }),
     log: createMemoryLogger(),
     ownerOf: async () => undefined,
     announcedByNodes: () => "yes",
@@ -97,6 +112,8 @@ const build = ({ local, besideOnly = () => false }: { local?: PluginConnection; 
 
 beforeEach(() => {
   halves = [half("a"), half("b")];
+  places = [place("a"), place("b")];
+  reach = "auto";
   answers = {};
   calls = [];
   forgotten = [];
@@ -110,7 +127,7 @@ describe("a controller half on nodes", () => {
     expect(await detach()).toMatchObject({ kind: "done" });
     answers = { a: gone };
     // The doubt about the first call is told, and that the next one may follow at once; it is not made in here.
-    expect(await detach()).toMatchObject({ kind: "unknown", failure: { code: "UNAVAILABLE", elsewhere: true } });
+    expect(await detach()).toMatchObject({ kind: "unknown", failure: { code: "UNAVAILABLE" } });
     expect(await detach()).toMatchObject({ kind: "done" });
     expect(calls.map((one) => one.split(" at ")[1])).toEqual(["a", "a", "a", "b"]);
     // b is the one that is called now, also when a has rested.
@@ -121,13 +138,12 @@ describe("a controller half on nodes", () => {
     expect(plugins.facts("p")).toMatchObject({ ready: true, attaches: "yes" });
   });
 
-  test("N2 when every instance failed, nobody is sent elsewhere, and the one whose rest ends first is tried", async () => {
+  test("N2 when every instance failed, the one whose rest ends first is tried", async () => {
     const { detach } = build();
     answers = { a: gone, b: gone };
-    expect(await detach()).toMatchObject({ failure: { elsewhere: true } });
+    await detach();
     await clock.advance(10);
-    const second = await detach();
-    expect(second.kind === "unknown" && second.failure.elsewhere).toBeUndefined();
+    await detach();
     await detach();
     expect(calls.map((one) => one.split(" at ")[1])).toEqual(["a", "b", "a"]);
   });
@@ -138,7 +154,6 @@ describe("a controller half on nodes", () => {
       answers = { a: { failure: { code, message: "no", sent: true } } };
       const outcome = await detach();
       expect(outcome).toMatchObject({ kind: "unknown", failure: { code } });
-      expect(outcome.kind === "unknown" && outcome.failure.elsewhere).toBeUndefined();
     }
     expect(new Set(calls)).toEqual(new Set(["ControllerUnpublishVolume at a"]));
   });
@@ -223,21 +238,48 @@ describe("a controller half on nodes", () => {
     expect(heard).toEqual(["p", "p"]);
   });
 
+  test("N6 is told when it comes back and was given a call, although another one has been chosen since", async () => {
+    const { detach, instances } = build();
+    const [a, b] = halves as [HalfOnNode, HalfOnNode];
+    const via = "node a: p";
+    expect(instances.current({ plugin: "p", via })?.id).toBe(via);
+    changed();
+    const away = { ...a, usable: false, why: "silent" };
+    halves = [away, b];
+    changed();
+    await detach();
+    const heard: string[] = [];
+    instances.onChange((plugin) => void heard.push(plugin));
+    for (const [now, times] of [
+      [a, 1],
+      [a, 1],
+      [away, 1],
+      [a, 2],
+    ] as const) {
+      halves = [now, b];
+      // Whoever looks first takes the news from nobody.
+      instances.current({ plugin: "p", via });
+      changed();
+      expect(heard).toHaveLength(times);
+    }
+    expect(instances.current({ plugin: "p" })?.id).toBe("node b: p");
+  });
+
   test("is called as soon as the profile allows it", () => {
     let besideOnly = true;
     const { instances } = build({ besideOnly: () => besideOnly });
     const heard: string[] = [];
     instances.onChange((plugin) => void heard.push(plugin));
-    expect(instances.current("p")).toBeUndefined();
+    expect(instances.current({ plugin: "p" })).toBeUndefined();
     instances.reconsider("p");
     besideOnly = false;
     instances.reconsider("p");
-    expect([heard.length, instances.current("p")?.at.node]).toEqual([2, "a"]);
+    expect([heard.length, instances.current({ plugin: "p" })?.at.node]).toEqual([2, "a"]);
   });
 
   test("a driver that answers NOT_FOUND to a detach for everything is believed only where its profile says so", async () => {
     const { detach } = build();
-    answers = { a: { failure: { code: "NOT_FOUND", message: "no such node", sent: true } } };
+    answers = { a: { failure: { code: "NOT_FOUND", message: "no such node", sent: true, answered: true } } };
     expect(await detach()).toMatchObject({ kind: "unknown", failure: { reason: "DETACH_UNPROVEN" } });
     readings = { "ControllerUnpublishVolume NOT_FOUND": "OK" };
     expect(await detach()).toMatchObject({ kind: "done" });
@@ -251,4 +293,124 @@ describe("a controller half on nodes", () => {
     answers = { a: { failure: { code: "INVALID_ARGUMENT", message: "too long", sent: false } } };
     expect(await detach()).toMatchObject({ failure: { code: "INVALID_ARGUMENT" } });
   });
+
+  describe("N5: instances that reach only their own places", () => {
+    const at = (node: string, more: Partial<VolumeRecord> = {}) =>
+      volumeRecord([], [], {
+        plugin: "p",
+        topology: { required: [], preferred: [], accessible: [{ host: node }] },
+        ...more,
+      });
+    const call = () => ({ signal: new AbortController().signal, attempt: 1 });
+    const awayAt = (node: string) => {
+      halves = halves.map((one) => (one.node.name === node ? { ...one, usable: false, why: "gone" } : one));
+      changed();
+    };
+    beforeEach(() => {
+      places = [place("a", { host: "a" }, true), place("b", { host: "b" }, true)];
+    });
+
+    test("a call goes where the volume is, and waits for that instance: never to the other", async () => {
+      const { plugins } = build();
+      expect(await plugins.deleteVolume(at("b"), call())).toMatchObject({ kind: "done" });
+      expect(calls).toEqual(["DeleteVolume at b"]);
+      answers = { b: gone };
+      await plugins.deleteVolume(at("b"), call());
+      awayAt("b");
+      expect(await plugins.deleteVolume(at("b"), call())).toMatchObject({
+        kind: "unknown",
+        failure: { reason: "PLUGIN_NOT_READY", message: expect.stringContaining("node b: host=b"), advice: "again" },
+      });
+      expect(calls).toEqual(["DeleteVolume at b", "DeleteVolume at b"]);
+      expect(plugins.facts("p").ready).toBe(true);
+    });
+
+    test("each instance that comes or goes is told: volumes wait for that one", () => {
+      const { instances } = build();
+      const heard: string[] = [];
+      instances.onChange((plugin) => void heard.push(plugin));
+      awayAt("b");
+      awayAt("b");
+      expect(heard).toEqual(["p", "p"]);
+    });
+
+    test("a home is the place of an instance that can be called, and only before a place is known", () => {
+      const { plugins } = build();
+      const unmade = at("x", {
+        externalId: "",
+        state: "CREATING",
+        topology: { required: [], preferred: [{ host: "b" }], accessible: [] },
+      });
+      expect(plugins.homeFor(unmade)).toEqual({ host: "b" });
+      awayAt("b");
+      expect(plugins.homeFor(unmade)).toEqual({ host: "a" });
+      expect(plugins.homeFor({ ...unmade, home: { host: "b" } })).toBeUndefined();
+      reach = "all";
+      expect(plugins.homeFor(unmade)).toBeUndefined();
+    });
+
+    test("several without topology are never called before the profile says that they are equal", async () => {
+      places = [place("a", {}, true), place("b", {}, true)];
+      const { plugins } = build();
+      expect(await plugins.deleteVolume(at("b"), call())).toMatchObject({
+        kind: "unknown",
+        failure: { reason: "PLUGIN_AMBIGUOUS", advice: "block" },
+      });
+      expect(plugins.facts("p")).toMatchObject({ ambiguous: true, reason: expect.stringContaining("reach: all") });
+      expect(calls).toEqual([]);
+      reach = "all";
+      expect(await plugins.deleteVolume(at("b"), call())).toMatchObject({ kind: "done" });
+      expect(plugins.facts("p").ambiguous).toBeUndefined();
+    });
+
+    test("R2: where no record says the place every instance is asked, and none that does not say so is called", async () => {
+      const { plugins } = build();
+      const unplaced = at("x", { topology: { required: [], preferred: [], accessible: [] } });
+      answers = { a: refused, b: refused };
+      expect(await plugins.deleteVolume(unplaced, call())).toMatchObject({
+        kind: "unknown",
+        failure: { reason: "PLACE_UNKNOWN", advice: "block" },
+      });
+      expect(calls.toSorted()).toEqual(["ControllerGetVolume at a", "ControllerGetVolume at b"]);
+    });
+
+    test("room is asked of the instance in that place, and of all instances without a place", async () => {
+      const { plugins } = build();
+      const query = { plugin: "p", capabilities: [], parameters: {} };
+      await plugins.getCapacity({ ...query, topology: { host: "b" } }, call());
+      expect(calls).toEqual(["GetCapacity at b"]);
+      await plugins.getCapacity(query, call());
+      expect(calls.slice(1)).toEqual(["GetCapacity at a", "GetCapacity at b"]);
+    });
+
+    test("a listing asks one after the other, and ends with a failure when one is away", async () => {
+      const { plugins } = build();
+      const list = async () => {
+        const seen: string[] = [];
+        let token = "";
+        do {
+          const page = await plugins.listings.volumes("p", { token, max: 10 }, call().signal);
+          seen.push(page.kind === "done" ? "page" : page.failure.message);
+          token = page.kind === "done" ? page.value.next : "";
+        } while (token !== "");
+        return seen;
+      };
+      expect(await list()).toEqual(["page", "page"]);
+      expect(calls).toEqual(["ListVolumes at a", "ListVolumes at b"]);
+      expect(plugins.listings.tells(at("b"))).toBe(true);
+      awayAt("b");
+      expect(await list()).toEqual(["page", expect.stringContaining("node b")]);
+      expect(plugins.listings.tells(at("b"))).toBe(false);
+      expect(await plugins.listings.volume("p", "e", call().signal)).toMatchObject({ kind: "unknown" });
+    });
+  });
+});
+
+test("a socket that announces the name of another is never called, and is why the plugin is not there", () => {
+  halves = [];
+  const status = { phase: "quarantined", since: 0, reason: "run accept", impostorOf: "p" } as const;
+  const posing = { socketPath: "/p/b.sock", status: () => status } as unknown as PluginConnection;
+  const { instances } = build({ local: posing });
+  expect(instances.current({ plugin: "p" })).toBeUndefined();
+  expect(instances.absent("p")).toMatchObject({ facts: undefined, why: "run accept" });
 });

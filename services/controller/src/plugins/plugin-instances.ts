@@ -2,36 +2,42 @@
  * Every instance of a controller plugin that can be called, however it is reached, and the one that calls go to now.
  *
  * N1 One instance of a plugin is called at a time; another one only when that one is gone or failed. N2 An instance that answered
- * UNAVAILABLE rests, longer each time in a row; any other answer ends that. N3 A call is made at one instance and ends with its
- * answer: what is owed goes on at another one only after its outcome was stored. N4 Facts are those of the instance that is called.
+ * UNAVAILABLE rests, longer each time in a row; any other answer ends that. N3 A call that was given to an instance (`via`) is made
+ * at that one and at no other, rested or not. N4 Facts are those of the instance that is called.
+ * N5 A call about storage goes only to an instance that reaches the storage (`domain/instance-reach.ts`).
+ * N6 An instance that comes back and was given calls is told, also when new calls go to another one: its open calls wait for it.
  */
 
 import { callPolicy } from "@holdfast/csi/call-policy";
 import type { PluginFacts, Tri } from "@holdfast/csi/capabilities";
-import { type CallOptions, type CsiCaller, createCsiCaller } from "@holdfast/csi/csi-caller";
-import { type CallReport, createCsiExchange } from "@holdfast/csi/csi-exchange";
-import type { CsiMethod } from "@holdfast/csi/methods";
+import type { CallOptions, CsiCaller } from "@holdfast/csi/csi-caller";
+import type { CallReport } from "@holdfast/csi/csi-exchange";
 import type { CallOutcome } from "@holdfast/csi/outcome";
 import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
 import { backoffDelay } from "@holdfast/shared/async/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Tracing } from "@holdfast/shared/tracing";
+import type { CallTarget } from "../domain/instance-reach.ts";
+import { type InstancePlace, reaches, type Whereabouts, whereIs } from "../domain/instance-reach.ts";
+import type { PluginProfile } from "../domain/plugin-profile.ts";
+import type { Segments } from "../domain/volume.ts";
 import type { CallGuide } from "../ports.ts";
 import { type Candidate, chooseInstance } from "./choose-instance.ts";
 import type { HalfOnNode, HalvesOnNodes } from "./halves-on-nodes.ts";
-import type { PluginInstance } from "./plugin-calls.ts";
+import { createInstancePlaces } from "./instance-places.ts";
+import type { InstanceChoice, PluginInstance } from "./plugin-calls.ts";
 import { readOutcome } from "./read-outcome.ts";
 import type { RelayLines } from "./relay-transport.ts";
+import { createRelayedCallers } from "./relayed-callers.ts";
 
-export interface PluginInstances {
-  /** N1: the one that a call goes to now. */
-  current(plugin: string): PluginInstance | undefined;
-  /** Another one than this could be called now. */
-  another(plugin: string, id: string): boolean;
+/** N1 and N5 are in the choice. */
+export interface PluginInstances extends InstanceChoice {
   /** What is known of a plugin that has no instance to call; facts are those it had when it was last seen. */
   absent(plugin: string): { readonly facts: PluginFacts | undefined; readonly why: string };
+  /** The place in which a volume is to be made; undefined = none has to be chosen, or none can be. */
+  homeFor(target: CallTarget): Segments | undefined;
   names(): readonly string[];
-  /** Another instance is to be called, or the facts are others, or there is none any more. */
+  /** Another instance is to be called, or the facts are others, or there is none any more, or one came back (N6). */
   onChange(listener: (plugin: string) => void): () => void;
   /** Its profile changed: perhaps another instance may be called now. */
   reconsider(plugin: string): void;
@@ -50,20 +56,15 @@ export interface PluginInstancesOptions {
   readonly reading: (plugin: string, method: string, code: string) => string;
   /** The secrets of the plugin's controller calls stay with the controllers. */
   readonly besideControllerOnly: (plugin: string) => boolean;
+  /** What the plugin's profile says of its instances. */
+  readonly reach: (plugin: string) => PluginProfile["reach"];
 }
 
 interface Found extends Candidate, Pick<PluginInstance, "at"> {
+  readonly place: InstancePlace | undefined;
   readonly facts: PluginFacts;
   /** Made for the one that is chosen only. */
   readonly caller: () => Pick<CsiCaller, "call" | "stream">;
-}
-
-/** A caller of an instance on a node, and the facts that it was made for. */
-interface Relayed {
-  readonly plugin: string;
-  readonly node: string;
-  readonly facts: PluginFacts;
-  readonly caller: CsiCaller;
 }
 
 /** Of nodes that cannot be called, in one sentence. */
@@ -76,7 +77,8 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
   /** The node of the instance that was called last, if it is on one. */
   const lastNode = new Map<string, string>();
   const listeners = new Set<(plugin: string) => void>();
-  const relayed = new Map<string, Relayed>();
+  const placesOf = createInstancePlaces(directory, halves, options.reach);
+  const relayed = createRelayedCallers({ halves, lines, clock, tracing, random, onCall });
 
   const halfIdOf = (plugin: string, node: string): string => `node ${node}: ${plugin}`;
   const restOf = (id: string): number => resting.get(id)?.until ?? 0;
@@ -88,56 +90,77 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
       if (phase !== "ready" || facts?.name !== plugin) return [];
       const id = connection.socketPath;
       const at = { node: "", socket: id };
-      return [{ id, at, local: true, rank, restsUntil: restOf(id), facts, caller: () => connection }];
+      const place = placesOf.beside(facts);
+      return [{ id, at, place, local: true, rank, restsUntil: restOf(id), facts, caller: () => connection }];
     });
 
-  /** A caller lasts as long as the facts it was made for: what the plugin denied is forgotten with them. */
-  const callerOf = (plugin: string, id: string, half: HalfOnNode): CsiCaller => {
-    const known = relayed.get(id);
-    if (known?.facts === half.facts) return known.caller;
-    const denied = new Set<CsiMethod>();
-    const node = half.node.name;
-    const caller = createCsiCaller({
-      plugin: () => plugin,
-      exchange: createCsiExchange({ plugin: () => plugin, tracing, clock, hop: "relay", onCall }),
-      clock,
-      random,
-      access: () => {
-        const now = halves.at(plugin, node);
-        if (now?.usable !== true)
-          return { closed: `plugin ${plugin}: ${now?.why ?? `node ${node} has no controller half of it any more`}` };
-        return { facts: now.facts, transport: lines.transportTo(now.node, plugin), denied };
-      },
-      // Whether it is there again is seen by asking.
-      whenReady: async (signal) => signal.throwIfAborted(),
-      onUnimplemented: (method) => denied.add(method),
-    });
-    relayed.set(id, { plugin, node, facts: half.facts, caller });
-    return caller;
+  const onNode = (plugin: string, half: HalfOnNode, rank: number): Found => {
+    const { facts, node } = half;
+    const id = halfIdOf(plugin, node.name);
+    const [at, caller] = [{ node: node.name, socket: "" }, () => relayed.of(plugin, id, half)];
+    const place = placesOf.on(plugin, node.name);
+    return { id, at, place, local: false, rank, restsUntil: restOf(id), facts, caller };
   };
 
-  /** As many as it takes to choose: up to the first that does not rest, and the one that was called last. */
-  const onNodes = (plugin: string): readonly Found[] => {
+  /** N3 */
+  const named = (plugin: string, via: string): Found | undefined => {
+    const local = localOnes(plugin).find(({ id }) => id === via);
+    if (local !== undefined || besideControllerOnly(plugin)) return local;
+    const [, node = ""] = /^node (.*): /.exec(via) ?? [];
+    const half = halves.at(plugin, node);
+    return half?.usable === true && halfIdOf(plugin, node) === via ? onNode(plugin, half, 0) : undefined;
+  };
+
+  /** As many as it takes to choose: up to the first that does not rest, and the one that was called last; or all. */
+  const onNodes = (plugin: string, all = false): readonly Found[] => {
     const some: Found[] = [];
     if (besideControllerOnly(plugin)) return some;
     const add = (half: HalfOnNode): Found => {
-      const { facts, node } = half;
-      const id = halfIdOf(plugin, node.name);
-      const [at, caller] = [{ node: node.name, socket: "" }, () => callerOf(plugin, id, half)];
-      const found = { id, at, local: false, rank: some.length, restsUntil: restOf(id), facts, caller };
+      const found = onNode(plugin, half, some.length);
       some.push(found);
       return found;
     };
-    for (const half of halves.of(plugin)) if (half.usable && rested(add(half).id)) break;
+    for (const half of halves.of(plugin)) if (half.usable && rested(add(half).id) && !all) break;
     const before = halves.at(plugin, lastNode.get(plugin) ?? "");
     if (before?.usable === true && !some.some(({ at }) => at.node === before.node.name)) add(before);
     return some;
   };
 
-  const choose = (plugin: string): Found | undefined => {
+  const reachOf = (plugin: string, { place }: Found) =>
+    place === undefined ? "ambiguous" : placesOf.of(plugin).reachOf(place);
+
+  /** N5 */
+  const within = (target: CallTarget, where: Whereabouts = whereIs(target)): readonly Found[] => {
+    const { plugin } = target;
+    if (placesOf.of(plugin).equal) return [...localOnes(plugin), ...onNodes(plugin)];
+    return [...localOnes(plugin), ...onNodes(plugin, true)].filter(
+      (one) =>
+        (target.only ?? one.id) === one.id &&
+        one.place !== undefined &&
+        reaches(one.place, reachOf(plugin, one), where),
+    );
+  };
+
+  const chosenOf = (plugin: string, candidates: readonly Found[]): Found | undefined => {
     const before = lastNode.get(plugin);
     const last = before === undefined ? undefined : halfIdOf(plugin, before);
-    return chooseInstance([...localOnes(plugin), ...onNodes(plugin)], last, clock.monotonic());
+    return chooseInstance(candidates, last, clock.monotonic());
+  };
+  /** N6: by plugin, the instances that calls were given to, and whether each could be called when changes were last looked at. */
+  const given = new Map<string, Map<string, boolean>>();
+  const choose = ({ via, ...target }: CallTarget): Found | undefined => {
+    if (via === undefined) return chosenOf(target.plugin, within(target));
+    const found = named(target.plugin, via); // N3
+    const known = given.get(target.plugin) ?? new Map<string, boolean>();
+    // That it is back is for `cameBack` to find: the others that wait for it have to be told.
+    if (found === undefined || !known.has(via)) given.set(target.plugin, known.set(via, found !== undefined));
+    return found;
+  };
+  const cameBack = (plugin: string): boolean => {
+    const known = given.get(plugin) ?? new Map<string, boolean>();
+    const before = [...known];
+    for (const via of known.keys()) known.set(via, named(plugin, via) !== undefined);
+    return before.some(([via, there]) => !there && known.get(via) === true);
   };
 
   /** N2 */
@@ -154,22 +177,9 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
     return outcome;
   };
 
-  const another = (plugin: string, id: string): boolean =>
-    localOnes(plugin).some((one) => one.id !== id && rested(one.id)) ||
-    (!besideControllerOnly(plugin) &&
-      halves.of(plugin).some(({ usable, node }) => {
-        const other = halfIdOf(plugin, node.name);
-        return usable && other !== id && rested(other);
-      }));
-
-  /** What nodes have no more is forgotten, with the connection to a node that has nothing left to call. */
-  const forget = (plugin: string): void => {
-    for (const [id, one] of [...relayed]) {
-      if (one.plugin !== plugin || halves.at(plugin, one.node) !== undefined) continue;
-      relayed.delete(id);
-      resting.delete(id);
-      if (![...relayed.values()].some(({ node }) => node === one.node)) lines.forget(one.node);
-    }
+  const used = (plugin: string, node: string): void => {
+    if (node === "") lastNode.delete(plugin);
+    else lastNode.set(plugin, node);
   };
 
   const nameOf = ({ status }: ReturnType<PluginDirectory["list"]>[number]): string | undefined => status().facts?.name;
@@ -177,14 +187,17 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
   /** What was told last of each plugin: most changes of most instances change nothing for those who call. */
   const told = new Map<string, { readonly id: string | undefined; readonly facts: unknown; readonly said: Tri }>();
   const tell = (plugin: string): void => {
-    const { id, facts } = choose(plugin) ?? { id: undefined, facts: absent(plugin).facts };
+    const { id, facts } = choose({ plugin }) ?? { id: undefined, facts: absent(plugin).facts };
     const [before, said] = [told.get(plugin), halves.announced(plugin)];
-    if (before?.id === id && before?.facts === facts && before?.said === said) return;
+    const same = before?.id === id && before?.facts === facts && before?.said === said;
+    // Of instances with places of their own each one counts: volumes there wait for it.
+    if (placesOf.of(plugin).equal && !cameBack(plugin) && same) return;
     told.set(plugin, { id, facts, said });
     for (const listener of [...listeners]) listener(plugin);
   };
   halves.onChange((plugin) => {
-    forget(plugin);
+    placesOf.changed(plugin);
+    for (const id of relayed.forget(plugin)) resting.delete(id);
     tell(plugin);
   });
   directory.onChange((connection) => {
@@ -197,6 +210,10 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
       .list()
       .findLast((connection) => nameOf(connection) === plugin)
       ?.status();
+    const posing = directory.list().flatMap(({ status }) => {
+      const { impostorOf, reason = "" } = status();
+      return impostorOf === plugin ? [reason] : [];
+    });
     const remote = halves.of(plugin);
     const facts = seen?.facts ?? remote[0]?.facts;
     const local =
@@ -206,33 +223,58 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
         ? ["its profile wants it beside the controller, and it runs on nodes only"]
         : remote.slice(0, mostReasons).map(({ why }) => why);
     const more = remote.length > mostReasons ? [`and so on, on ${remote.length} nodes`] : [];
-    return { facts, why: [...local, ...kept, ...more].join("; ") };
+    return { facts, why: [...local, ...posing, ...kept, ...more].join("; ") };
+  };
+
+  const instanceOf = (target: CallTarget, chosen: Found): PluginInstance => {
+    const { plugin } = target;
+    const { id, at, facts } = chosen;
+    const caller = chosen.caller();
+    const own = reachOf(plugin, chosen) === "own" ? chosen.place?.segments : undefined;
+    return {
+      id,
+      at,
+      facts,
+      ...(own === undefined ? {} : { own }),
+      async call(method, request, call) {
+        // A call that was given to this instance earlier chooses none for those that follow.
+        if (target.via === undefined || lastNode.get(plugin) === undefined) used(plugin, at.node);
+        const { deadlineMs, end } = guide.begin(plugin, method, subjectOf(call), callPolicy[method].deadlineMs);
+        const outcome = noted(id, await caller.call(method, request, { deadlineMs, ...call }));
+        const { code, sent } = outcome.outcome === "done" ? { code: "OK", sent: true } : outcome.failure;
+        end({ code, sent });
+        return readOutcome(method, outcome, (of, answered) => reading(plugin, of, answered));
+      },
+      stream: caller.stream,
+    };
+  };
+
+  const every: PluginInstances["every"] = (plugin) => {
+    const { places, equal } = placesOf.of(plugin);
+    const all = within({ plugin });
+    const open = chosenOf(
+      plugin,
+      all.filter((one) => equal || reachOf(plugin, one) === "all"),
+    );
+    if (open !== undefined) return { here: [instanceOf({ plugin }, open)], missing: [] };
+    const here = all.map((one) => instanceOf({ plugin }, one));
+    const asked = new Set(all.map(({ place }) => place));
+    const away = places.filter((place) => place.monolith && !asked.has(place));
+    return { here, missing: away.map(({ node }) => (node === "" ? "beside the controller" : `node ${node}`)) };
   };
 
   return {
-    current(plugin) {
-      const chosen = choose(plugin);
-      if (chosen === undefined) return undefined;
-      const { id, at, facts } = chosen;
-      const caller = chosen.caller();
-      return {
-        id,
-        at,
-        facts,
-        async call(method, request, call) {
-          if (at.node === "") lastNode.delete(plugin);
-          else lastNode.set(plugin, at.node);
-          const { deadlineMs, end } = guide.begin(plugin, method, subjectOf(call), callPolicy[method].deadlineMs);
-          const outcome = noted(id, await caller.call(method, request, { deadlineMs, ...call }));
-          const { code, sent } = outcome.outcome === "done" ? { code: "OK", sent: true } : outcome.failure;
-          end({ code, sent, elsewhere: code === "UNAVAILABLE" && another(plugin, id) });
-          return readOutcome(method, outcome, (of, answered) => reading(plugin, of, answered));
-        },
-        stream: caller.stream,
-      };
+    current(target) {
+      const chosen = choose(target);
+      return chosen === undefined ? undefined : instanceOf(target, chosen);
     },
-    another,
     absent,
+    outOfReach: placesOf.outOfReach,
+    every,
+    homeFor: (target) => {
+      const usable = within(target, { kind: "anywhere" }).flatMap(({ place }) => place ?? []);
+      return placesOf.homeFor(target, usable);
+    },
     names: () => [...new Set([...directory.list().flatMap((one) => nameOf(one) ?? []), ...halves.names()])],
     reconsider: tell,
     onChange(listener) {

@@ -7,6 +7,7 @@ import { createRefusedCredentials } from "@holdfast/csi/refused-credentials";
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { equalInstances } from "../../../../test/support/controller/equal-instances.ts";
 import { attachmentRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { createAttachCalls } from "./attach-calls.ts";
@@ -61,10 +62,12 @@ const instance = {
 const stored = new Map<number | undefined, string>();
 const pluginCalls = () =>
   createPluginCalls({
-    instance: () => instance,
-    another: () => false,
+    instances: equalInstances(() => instance),
+    locate: async () => undefined,
     trouble: () => "",
     secrets: createSecrets({
+      scope: { files: [{ name: "test", dir: path.dirname(file), namespaces: [] }], env: [], vault: [] },
+      log: createMemoryLogger(),
       env: {},
       stored: {
         read: async (_name, version) => {

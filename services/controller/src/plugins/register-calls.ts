@@ -60,6 +60,10 @@ const look = async (
   return nodes === "unknown" ? unseen : { ...unseen, publishedNodes: nodes.filter((id) => id !== "") };
 };
 
+/** A driver that reaches only its own place, and does not say where the volume is: it is there. */
+const ownPlace = (seen: Look, { own }: PluginInstance): Look =>
+  own === undefined || seen.accessible.length > 0 ? seen : { ...seen, accessible: [own] };
+
 const tooSmall = (volume: VolumeRecord, { capacity }: Look): string | undefined => {
   const { required, limit } = volume.capacity;
   if (capacity === 0) return undefined;
@@ -71,30 +75,35 @@ const tooSmall = (volume: VolumeRecord, { capacity }: Look): string | undefined 
 
 export const createRegisterCalls = (calls: PluginCalls): Pick<ControllerPlugins, "validateVolume"> => ({
   validateVolume: (volume, call) =>
-    calls.run<ValidatedVolume>(volume.plugin, volume.secretRefs.create, async (instance, values) => {
-      const { facts } = instance;
-      if (facts.plugin.CONTROLLER_SERVICE === "no")
-        return done({ ...unseen, confirmed: false, pluginVersion: facts.version });
-      const request = validateRequest(volume, facts.controller.SINGLE_NODE_MULTI_WRITER, values);
-      if ("because" in request) return unsayable(volume.plugin, request);
-      const answer = await instance.call("ValidateVolumeCapabilities", request, {
-        signal: call.signal,
-        subject: subjectOf(volume, call),
-      });
-      if (answer.outcome !== "done") return refusal(volume, answer, call.attempt);
-      const { confirmed, message } = answer.value;
-      const name = `volume ${volumeKey(volume)}, storage ${volume.externalId} of plugin ${volume.plugin}`;
-      if (confirmed === undefined && message !== "")
-        return mismatch(`${name}, cannot be used as said: ${cleanPluginText(message, sensitiveValues(request))}`);
-      const difference = confirmed === undefined ? undefined : confirmedDifference(request, confirmed);
-      if (difference !== undefined)
-        return mismatch(
-          `${name}: ${difference.field} is not confirmed (asked ${difference.wanted}, confirmed ${difference.has})`,
-        );
-      const seen = await look(instance, volume, call);
-      if ("outcome" in seen) return refusal(volume, seen, call.attempt);
-      const size = tooSmall(volume, seen);
-      if (size !== undefined) return mismatch(`${name}: ${size}`);
-      return done({ ...seen, confirmed: confirmed !== undefined, pluginVersion: facts.version });
-    }),
+    calls.run<ValidatedVolume>(
+      volume,
+      volume.secretRefs.create,
+      async (instance, values) => {
+        const { facts } = instance;
+        if (facts.plugin.CONTROLLER_SERVICE === "no")
+          return done({ ...unseen, confirmed: false, pluginVersion: facts.version });
+        const request = validateRequest(volume, facts.controller.SINGLE_NODE_MULTI_WRITER, values);
+        if ("because" in request) return unsayable(volume.plugin, request);
+        const answer = await instance.call("ValidateVolumeCapabilities", request, {
+          signal: call.signal,
+          subject: subjectOf(volume, call),
+        });
+        if (answer.outcome !== "done") return refusal(volume, answer, call.attempt);
+        const { confirmed, message } = answer.value;
+        const name = `volume ${volumeKey(volume)}, storage ${volume.externalId} of plugin ${volume.plugin}`;
+        if (confirmed === undefined && message !== "")
+          return mismatch(`${name}, cannot be used as said: ${cleanPluginText(message, sensitiveValues(request))}`);
+        const difference = confirmed === undefined ? undefined : confirmedDifference(request, confirmed);
+        if (difference !== undefined)
+          return mismatch(
+            `${name}: ${difference.field} is not confirmed (asked ${difference.wanted}, confirmed ${difference.has})`,
+          );
+        const seen = await look(instance, volume, call);
+        if ("outcome" in seen) return refusal(volume, seen, call.attempt);
+        const size = tooSmall(volume, seen);
+        if (size !== undefined) return mismatch(`${name}: ${size}`);
+        return done({ ...ownPlace(seen, instance), confirmed: confirmed !== undefined, pluginVersion: facts.version });
+      },
+      call.wanted,
+    ),
 });

@@ -13,6 +13,7 @@ import { pluginMaxMessageBytes } from "@holdfast/shared/grpc/message-limits";
 import { createGrpcServer, type GrpcServer } from "@holdfast/shared/grpc/server";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { type TempSocket, tempSocket } from "@holdfast/shared/testing/temp-socket";
+import { ServerError, Status } from "nice-grpc";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { unimplemented } from "../api/unimplemented.ts";
 import { createRelayLines, type RelayLines } from "./relay-transport.ts";
@@ -82,10 +83,16 @@ const streamed = async (change: Partial<WireOptions> = {}): Promise<readonly Wir
 };
 
 describe("a call through an agent", () => {
-  test("T3 passes bytes both ways, with the method, the time and the store's generation", async () => {
+  test("T3 passes bytes both ways, with the method, the node, the time and the store's generation", async () => {
     expect(await call()).toEqual({ bytes: expect.anything() });
     expect(asked).toMatchObject([
-      { plugin: "p", method: "/csi.v1.Controller/DeleteVolume", gen: 7n, deadline: { seconds: 30n, nanos: 0 } },
+      {
+        plugin: "p",
+        method: "/csi.v1.Controller/DeleteVolume",
+        node: "n1",
+        gen: 7n,
+        deadline: { seconds: 30n, nanos: 0 },
+      },
     ]);
     const large = new Uint8Array(8 << 20).fill(7);
     const back = await call(large);
@@ -106,6 +113,8 @@ describe("a call through an agent", () => {
   test.each([
     ["precondition", "GENERATION"],
     ["permission", "PERMISSION_DENIED"],
+    ["precondition", "NODE_MISMATCH"],
+    ["unavailable", "AGENT_STARTING"],
     ["exhausted", "OVERLOADED"],
   ] as const)("T2 the agent's own refusal (%s %s) is not the plugin's: nothing was sent", async (kind, reason) => {
     relay = async () => {
@@ -115,6 +124,18 @@ describe("a call through an agent", () => {
       failure: { code: "UNAVAILABLE", sent: false, message: expect.stringContaining("agent of node n1") },
     });
   });
+
+  test.each(["INVALID_ARGUMENT", "PERMISSION_DENIED"] as const)(
+    "T2 a bare %s is a proxy's or a library's: nobody knows whether the call was sent",
+    async (code) => {
+      relay = async () => {
+        throw new ServerError(Status[code], "no");
+      };
+      const reply = await call();
+      expect(reply).toMatchObject({ failure: { code, sent: true } });
+      expect(reply).not.toHaveProperty("failure.answered");
+    },
+  );
 
   test("T1 an agent that is away has not been sent anything; a call that was cut off may have been done", async () => {
     let cut = () => {};

@@ -3,17 +3,19 @@
  * inventories: a plugin's calls never stand in the way of those.
  *
  * T1 Nothing is sent before the agent is connected, so that of a host that is away it is known that it got nothing.
- * T2 What the agent itself says is not the plugin's word: a call that it turned away never reached the plugin.
+ * T2 What the agent itself says is not the plugin's word: a call that it turned away never reached the plugin. A bare status of a proxy or
+ * a library is not the agent's word either: of such a call nothing is known.
  * T3 The plugin is told the time of the call; the agent has a little more, so that its own answer can still arrive.
  */
 
-import { pathOf } from "@holdfast/csi/methods";
+import { callPolicy } from "@holdfast/csi/call-policy";
+import { type CsiMethod, pathOf } from "@holdfast/csi/methods";
 import type { Code } from "@holdfast/csi/outcome";
 import { codeOf } from "@holdfast/csi/outcome";
 import type { CsiTransport, WireFailure, WireOptions, WireReply } from "@holdfast/csi/transport";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { linkSignals } from "@holdfast/shared/async/signals";
-import { fromClientError, statusOfKind } from "@holdfast/shared/errors/grpc-status";
+import { fromClientError, reasonSent, statusOfKind } from "@holdfast/shared/errors/grpc-status";
 import type { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { AgentServiceDefinition, type RelayResponse } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import { createGrpcChannel, createGrpcClient, type GrpcChannel, type GrpcClient } from "@holdfast/shared/grpc/client";
@@ -60,6 +62,7 @@ const ofTheAgent: ReadonlySet<string> = new Set([
   "GENERATION",
   "IDENTITY_MALFORMED",
   "INVALID_ARGUMENT",
+  "NODE_MISMATCH",
   "OVERLOADED",
   "PERMISSION_DENIED",
 ]);
@@ -88,7 +91,14 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
 
   const replyOf = ({ response, failure }: Pick<RelayResponse, "response" | "failure">): WireReply => {
     if (failure !== undefined)
-      return { failure: { code: codeOf(failure.code), message: failure.message, sent: !failure.notSent } };
+      return {
+        failure: {
+          code: codeOf(failure.code),
+          message: failure.message,
+          sent: !failure.notSent,
+          ...(failure.answered ? { answered: true } : {}),
+        },
+      };
     // An answer with neither is no proof of anything.
     if (response === undefined)
       return { failure: { code: "INTERNAL", message: "the agent passed nothing back", sent: true } };
@@ -97,9 +107,10 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
 
   /** Whatever broke on the way. */
   const broken = (node: string, address: string, error: unknown): { readonly failure: WireFailure } => {
-    const { kind, reason, message }: HoldfastError = fromClientError(error);
+    const failure: HoldfastError = fromClientError(error);
+    const { kind, message } = failure;
     const says = `through the agent of node ${node} at ${address}: ${message}`;
-    if (ofTheAgent.has(reason)) return unsent("UNAVAILABLE", says); // T2
+    if (ofTheAgent.has(reasonSent(failure) ?? "")) return unsent("UNAVAILABLE", says); // T2
     return { failure: { code: codeOf(statusOfKind[kind]), message: says, sent: true } };
   };
 
@@ -107,7 +118,7 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
   const connected = async (
     line: Line,
     node: string,
-    { signal, deadlineMs }: WireOptions,
+    { signal, deadlineMs = connectMs }: WireOptions,
   ): Promise<{ readonly failure: WireFailure } | undefined> => {
     const givenUp = unsent("CANCELLED", "given up before it was sent");
     if (signal.aborted) return givenUp;
@@ -127,14 +138,22 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
     return unsent("UNAVAILABLE", `the agent of node ${node} at ${line.address} cannot be reached`);
   };
 
+  const orderOf = (node: string, plugin: string, method: CsiMethod, request: Uint8Array) => ({
+    node,
+    plugin,
+    method: pathOf(method),
+    request,
+    gen: BigInt(gen()),
+  });
+
   const transportTo = (node: Pick<NodeRecord, "name" | "address">, plugin: string): CsiTransport => ({
     async unary(method, request, wire) {
-      const { signal, deadlineMs } = wire;
+      const { signal, deadlineMs = callPolicy[method].deadlineMs } = wire;
       const line = lineTo(node);
       const away = await connected(line, node.name, wire);
       if (away !== undefined) return away;
       try {
-        const order = { plugin, method: pathOf(method), request, deadline: durationOf(deadlineMs), gen: BigInt(gen()) };
+        const order = { ...orderOf(node.name, plugin, method, request), deadline: durationOf(deadlineMs) };
         return replyOf(await line.client.relay(order, { signal, deadlineMs: deadlineMs + answerMs }));
       } catch (error) {
         if (signal.aborted)
@@ -146,7 +165,7 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
     },
 
     async *stream(method, request, wire) {
-      const { signal, deadlineMs, totalMs } = wire;
+      const { signal, deadlineMs = callPolicy[method].deadlineMs, totalMs } = wire;
       const line = lineTo(node);
       const away = await connected(line, node.name, wire);
       if (away !== undefined) {
@@ -163,7 +182,7 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
       let stopTimer = startTimer();
       try {
         const deadline = totalMs === undefined ? {} : { deadline: durationOf(totalMs) };
-        const order = { plugin, method: pathOf(method), request, ...deadline, gen: BigInt(gen()) };
+        const order = { ...orderOf(node.name, plugin, method, request), ...deadline };
         const limit = totalMs === undefined ? {} : { deadlineMs: totalMs + answerMs };
         for await (const item of line.client.relayStream(order, { signal: ended.signal, ...limit })) {
           stopTimer();

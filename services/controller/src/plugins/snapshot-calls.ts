@@ -12,7 +12,8 @@ import type { CallContext, SnapshotPlugins } from "../ports.ts";
 import type { Secrets } from "../secrets/secrets.ts";
 import { blocksFrom, snapshotFrom } from "./convert-snapshot.ts";
 import { outcomeFromCall } from "./outcome-from-call.ts";
-import { done, nothing, notSent, type PluginCalls, type PluginInstance } from "./plugin-calls.ts";
+import { pageOfAll } from "./page-of-all.ts";
+import { done, nothing, type PluginCalls, type PluginInstance, senseless } from "./plugin-calls.ts";
 
 export interface SnapshotCallsOptions {
   readonly calls: PluginCalls;
@@ -46,7 +47,7 @@ const cutOne = async (
     subject: subjectOf(record, call),
   });
   return outcomeFromCall(answer, call.attempt, ({ snapshot }): Outcome<CutAnswer> => {
-    if (snapshot === undefined) return notSent("INTERNAL", "CreateSnapshot was answered without a snapshot");
+    if (snapshot === undefined) return senseless("CreateSnapshot was answered without a snapshot");
     const made = snapshotFrom(snapshot);
     const { externalId, cutAt, ready } = made;
     return done({ externalId, cutAt, ready, pluginVersion: instance.facts.version, snapshots: [made] });
@@ -71,7 +72,7 @@ const cutGroup = async (
     subject: subjectOf(record, call),
   });
   return outcomeFromCall(answer, call.attempt, ({ groupSnapshot: group }): Outcome<CutAnswer> => {
-    if (group === undefined) return notSent("INTERNAL", "CreateVolumeGroupSnapshot was answered without a group");
+    if (group === undefined) return senseless("CreateVolumeGroupSnapshot was answered without a group");
     return done({
       externalId: group.groupSnapshotId,
       cutAt: group.creationTime?.getTime() ?? 0,
@@ -97,20 +98,14 @@ export const createSnapshotCalls = ({ calls, secrets, standing }: SnapshotCallsO
   },
 
   cut: (record, call) =>
-    calls.run(record.plugin, secretFor(record.secretRefs, "create"), async (instance, values) => {
-      // Reading the secret may have taken long.
-      if ((await call.wanted?.()) === false)
-        return notSent(
-          "ABORTED",
-          `${record.kind} ${volumeKey(record)} was to be deleted before plugin ${record.plugin} was asked`,
-        );
+    calls.change(record, secretFor(record.secretRefs, "create"), call, async (instance, values) => {
       return record.kind === "group"
         ? await cutGroup(instance, record, values, call)
         : await cutOne(instance, record, values, call);
     }),
 
   deleteCut: (record, call) =>
-    calls.run(record.plugin, secretFor(record.secretRefs, "delete"), async (instance, values) => {
+    calls.change(record, secretFor(record.secretRefs, "delete"), call, async (instance, values) => {
       const options = { signal: call.signal, subject: subjectOf(record, call) };
       const answer =
         record.kind === "group"
@@ -127,24 +122,23 @@ export const createSnapshotCalls = ({ calls, secrets, standing }: SnapshotCallsO
       return outcomeFromCall<unknown, void>(answer, call.attempt, nothing);
     }),
 
-  listSnapshots: (plugin, { externalVolumeId, secretRef, size, token }, signal) =>
-    calls.run(plugin, secretRef, async (instance, values) => {
-      const request = {
-        sourceVolumeId: externalVolumeId,
-        maxEntries: size,
-        startingToken: token,
-        secrets: { ...values },
-      };
+  listSnapshots: (
+    plugin,
+    { externalVolumeId: sourceVolumeId, namespace, secretRef, size: maxEntries, token },
+    signal,
+  ) =>
+    pageOfAll(calls, { plugin, namespace, token, secretRef }, async (instance, startingToken, values) => {
+      const request = { sourceVolumeId, maxEntries, startingToken, secrets: { ...values } };
       const answer = await instance.call("ListSnapshots", request, { signal });
-      return outcomeFromCall(answer, 1, ({ entries, nextToken }) =>
-        done({ snapshots: entries.flatMap(({ snapshot }) => (snapshot ? [snapshotFrom(snapshot)] : [])), nextToken }),
+      return outcomeFromCall(answer, 1, ({ entries, nextToken: next }) =>
+        done({ snapshots: entries.flatMap(({ snapshot }) => (snapshot ? [snapshotFrom(snapshot)] : [])), next }),
       );
     }),
 
   async *blocks({ base, target, startingOffset, maxResults, totalMs }, signal) {
-    const instance = calls.instance(target.plugin);
+    const instance = await calls.find(target, signal);
     if (instance === undefined) throw away(target, standing(target.plugin).reason);
-    const values = { ...(await secrets.resolve(secretFor(target.secretRefs, "metadata"))) };
+    const values = { ...(await secrets.resolve(secretFor(target.secretRefs, "metadata"), target.namespace)) };
     const options = { signal, totalMs, subject: subjectOf(target, { attempt: 1 }) };
     const window = { startingOffset, maxResults, secrets: values };
     const messages =

@@ -7,7 +7,7 @@ import type { CreatedVolume } from "../domain/volume-change.ts";
 import type { CallContext, ControllerPlugins } from "../ports.ts";
 import { createdFrom, createRequest, leastBytes, placeMistake, sizeMistake } from "./convert.ts";
 import { failedFromCall, outcomeFromCall } from "./outcome-from-call.ts";
-import { done, nothing, notSent, type PluginCalls, refusedHere, subjectOf, unsayable } from "./plugin-calls.ts";
+import { done, nothing, type PluginCalls, refusedHere, senseless, subjectOf, unsayable } from "./plugin-calls.ts";
 
 export interface VolumeCallsOptions {
   readonly calls: PluginCalls;
@@ -25,7 +25,7 @@ export const createVolumeCalls = (
   const { calls, log, ownerOf } = options;
 
   const deleteAt = (volume: VolumeRecord, externalId: string, call: CallContext): Promise<Outcome<void>> =>
-    calls.run(volume.plugin, volume.secretRefs.delete ?? volume.secretRefs.create, async (instance, values) => {
+    calls.change(volume, volume.secretRefs.delete ?? volume.secretRefs.create, call, async (instance, values) => {
       const request = { volumeId: externalId, secrets: { ...values } };
       const options = { signal: call.signal, subject: subjectOf(volume, call) };
       return outcomeFromCall<unknown, void>(
@@ -55,16 +55,22 @@ export const createVolumeCalls = (
     });
     const gone = await deleteAt(volume, made.externalId, call);
     if (gone.kind === "done") return refusedHere(`${message}; it was deleted again`);
-    const { failure } = gone;
+    const { call: left, ...failure } = gone.failure;
     return {
       kind: "unknown",
-      failure: { ...failure, message: `${message}; deleting it again: ${failure.message}`, leaves: true },
+      failure: {
+        ...failure,
+        message: `${message}; deleting it again: ${failure.message}`,
+        leaves: true,
+        // The create was answered; of the two calls only the delete may still be open.
+        ...(left === undefined ? {} : { call: "ended" }),
+      },
     };
   };
 
   return {
     createVolume: (volume, call) =>
-      calls.run(volume.plugin, volume.secretRefs.create, async (instance, values) => {
+      calls.change(volume, volume.secretRefs.create, call, async (instance, values) => {
         const source = sourceIn(volume);
         if (source === undefined)
           return refusedHere(`nothing says what ${volume.namespace}/${volume.id} is to be made from at the plugin`);
@@ -78,8 +84,8 @@ export const createVolumeCalls = (
           subject: subjectOf(volume, call),
         });
         if (answer.outcome !== "done") return waitingForSecrets(failedFromCall(answer, call.attempt));
-        const made = createdFrom(answer.value, version);
-        if (made === undefined) return notSent("INTERNAL", "CreateVolume was answered without a volume");
+        const made = createdFrom(answer.value, version, instance.own);
+        if (made === undefined) return senseless("CreateVolume was answered without a volume");
         // What nobody wants any more is taken as it is, and deleted under an intent of its own.
         if (volume.goal === "absent") return done(made);
         const mistake = sizeMistake(volume, made.capacity) ?? placeMistake(volume, made.accessible);
@@ -110,6 +116,7 @@ const kept = (volume: VolumeRecord, externalId: string, mistake: string): Outcom
     advice: "block",
     method: "CreateVolume",
     leaves: true,
+    call: "ended",
   },
 });
 

@@ -2,10 +2,10 @@ import type { CallOutcome, Code } from "@holdfast/csi/outcome";
 import { verdictOf } from "@holdfast/csi/outcome";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { beforeEach, describe, expect, test } from "vitest";
+import { equalInstances } from "../../../../test/support/controller/equal-instances.ts";
 import { volumeRecord } from "../domain/testing/record-fixtures.ts";
 import type { VolumeRef } from "../domain/volume.ts";
 import { createSecrets } from "../secrets/secrets.ts";
-
 import { createControllerPlugins } from "./controller-plugins.ts";
 import type { PluginInstance } from "./plugin-calls.ts";
 
@@ -25,7 +25,15 @@ const answer = (
   calls.push(method);
   if (method === "CreateVolume" && sourceGone && request.volumeContentSource !== undefined) {
     const verdict = verdictOf("create", "NOT_FOUND");
-    const failure = { method, plugin: "p", code: "NOT_FOUND", verdict, message: "no such snapshot", sent: true };
+    const failure = {
+      method,
+      plugin: "p",
+      code: "NOT_FOUND",
+      verdict,
+      message: "no such snapshot",
+      sent: true,
+      answered: true,
+    };
     return { outcome: verdict.outcome, failure };
   }
   if (method === "CreateVolume") {
@@ -42,7 +50,10 @@ const answer = (
     return { outcome: "done", value: {} };
   }
   const verdict = verdictOf("delete", code);
-  return { outcome: verdict.outcome, failure: { method, plugin: "p", code, verdict, message: "no", sent: true } };
+  return {
+    outcome: verdict.outcome,
+    failure: { method, plugin: "p", code, verdict, message: "no", sent: true, answered: true },
+  };
 };
 
 const instance = {
@@ -53,14 +64,13 @@ const instance = {
 
 const plugins = createControllerPlugins({
   instances: {
-    current: () => instance,
-    another: () => false,
+    ...equalInstances(() => instance),
     absent: () => ({ facts: undefined, why: "" }),
     names: () => [],
     onChange: () => () => undefined,
   },
   guide: { held: () => undefined },
-  secrets: createSecrets({ env: {} }),
+  secrets: createSecrets({ env: {}, log: createMemoryLogger() }),
   log: createMemoryLogger(),
   ownerOf: async ({ externalId }) => owners.get(externalId),
   announcedByNodes: () => "unknown",

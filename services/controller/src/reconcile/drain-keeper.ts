@@ -78,7 +78,7 @@ export const createDrainKeeper = ({ nodes, records, clock, log, signal, changed 
     }
     let remaining = 0;
     let first = "";
-    for await (const { volume } of volumesOnNode(records, node)) {
+    for await (const { volume } of volumesOnNode(records, node, true)) {
       const here = Object.values(volume.claims).filter((claim) => claim.node === node && claim.state !== "QUEUED");
       remaining += here.length;
       if (first === "" && here[0] !== undefined)

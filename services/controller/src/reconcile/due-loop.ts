@@ -1,6 +1,7 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import { reasonOf } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
+import { isDamage } from "../records/damaged-records.ts";
 
 /** Records that want to be looked at when their time has come. */
 export interface DueSource {
@@ -77,12 +78,17 @@ export const runDueLoop = async (deps: DueLoopDeps): Promise<never> => {
     wakeAll();
   };
 
-  const fire = async (key: string): Promise<void> => {
+  /** False: the record is damaged, and its entry stays where it is. */
+  const fire = async (key: string): Promise<boolean> => {
     try {
       await records.reschedule(key);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      return false;
     } finally {
       wake(key);
     }
+    return true;
   };
 
   try {
@@ -93,8 +99,9 @@ export const runDueLoop = async (deps: DueLoopDeps): Promise<never> => {
       noticed = Number.POSITIVE_INFINITY;
       try {
         const keys = await records.due(batch);
-        await Promise.all(keys.map(fire));
+        const moved = await Promise.all(keys.map(fire));
         next = keys.length === batch ? clock.now() : await records.nextDue();
+        if (moved.includes(false)) next = Math.max(next ?? 0, clock.now() + pauseMs);
       } catch (error) {
         signal.throwIfAborted();
         log.warn("the due queue cannot be read now", { error });

@@ -386,14 +386,27 @@ describe("wishes at the same time", () => {
     expect((await world.volume("data")).growth).toBeUndefined();
   });
 
-  it("an expansion whose outcome is not known stops neither an attach nor a deletion", async () => {
+  it("an expansion that may be open at the plugin lets no other call of the volume leave beside it", async () => {
     await world.makeVolume("data");
-    world.backend.script("expand", { kind: "dropped" });
+    world.backend.script("expand", ...Array.from({ length: 4 }, () => ({ kind: "dropped" }) as const));
+    await expand(5_000_000);
+    await world.idle();
+    await world.claim("one", "n1", ["data"], { queue: { enabled: true, deadlineMs: undefined } });
+    await world.pass(1_000);
+    expect(world.backend.calls.some((call) => call.startsWith("publish"))).toBe(false);
+    await world.pass(2 * minute, 5_000);
+    expect(await world.states("one")).toEqual(["ACTIVE"]);
+  });
+
+  it("an expansion that was answered without a certain outcome stops neither an attach nor a deletion", async () => {
+    const unclear = { kind: "unknown", advice: "again", code: "INTERNAL" } as const;
+    await world.makeVolume("data");
+    world.backend.script("expand", unclear);
     await expand(5_000_000);
     await world.idle();
     await mounted("one", "n1");
     await released("one");
-    world.backend.script("expand", { kind: "dropped" }, { kind: "dropped" }, { kind: "dropped" });
+    world.backend.script("expand", unclear, unclear, unclear);
     await expand(6_000_000);
     await world.idle();
     await world.commands.deleteVolume({ namespace: "default", id: "data", uid: "", requestId: "" }, caller);

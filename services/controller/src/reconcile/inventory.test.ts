@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createWorld, type World } from "../../../../test/support/controller/world.ts";
+import { noChange } from "../domain/change.ts";
+import { foreignAbandoned } from "../domain/foreign-hold.ts";
 
 let world: World;
 
@@ -65,6 +67,20 @@ describe("an agent that comes back", () => {
     await world.idle();
     expect(world.agents.mounts()).toEqual(["default/data@n1"]);
     expect(publishes()).toHaveLength(2);
+  });
+
+  it("is compared beside a record that is damaged, and lets go of nothing of that one", async () => {
+    await active();
+    const ref = { kind: "volume", key: "default/data" } as const;
+    const places = { indexes: [{ index: "claim-node", value: "n1" }], due: [] };
+    const write = { ref, expectedRev: (await world.store.get(ref))?.rev ?? 0, body: "{", ...places };
+    await world.store.commit({ opId: "damage", writes: [write], events: [], requiresVetted: false });
+    world.records.forgetAll();
+    world.nodes.set("n1", { instance: "instance-2" });
+    await world.idle();
+    expect(world.agents.mounts()).toEqual(["default/data@n1"]);
+    expect(world.agents.calls.filter((call) => call.startsWith("release"))).toEqual([]);
+    expect(world.log.lines.filter(({ message }) => String(message).includes("inventory"))).toEqual([]);
   });
 
   /** A permit of the past reached an agent that had lost the journal of its release. */
@@ -172,6 +188,42 @@ describe("an agent that comes back", () => {
     world.nodes.set("n1", { instance: "instance-2" });
     await world.idle();
     expect([...world.agents.heldOn("n1")].sort()).toEqual([uid, "claim-lost"].sort());
+  });
+
+  it("[I1] with a permit whose epoch the store has given again keeps it, and its volume is barred until a person gives it up", async () => {
+    const uid = await active();
+    const volume = await world.volume("data");
+    const [claim, attachment, node] = [volume.claims[uid], volume.attachments["n1"], world.nodes.get("n1")];
+    if (claim === undefined || attachment === undefined || node === undefined) throw new Error("no claim");
+    await world.release("web");
+    await world.idle();
+    for (const workload of ["again", "and-again"]) {
+      await world.claim(workload, "n2", ["data"]);
+      await world.idle();
+      await world.release(workload);
+      await world.idle();
+    }
+    expect((await world.volume("data")).epoch).toEqual({ gen: 1, ctr: 3 });
+    world.backend.attach(volume.externalId, "n1");
+    world.agents.loseJournal("n1");
+    world.agents.forgetReleases();
+    const lost = { ...claim, uid: "lost-by-the-store", workload: "lost" };
+    const epoch = { gen: 1, ctr: 2 };
+    const permit = { volume, claim: lost, attachment, nodeEpoch: 1, epoch, oldestLiveEpoch: epoch };
+    await world.agents.publish(node.record, permit, { signal: new AbortController().signal, attempt: 1 });
+    world.nodes.set("n1", { instance: "instance-2" });
+    await world.idle();
+    expect(world.agents.mounts()).toEqual(["default/data@n1"]);
+    expect((await world.volume("data")).foreign).toMatchObject([{ node: "n1", claimUid: "lost-by-the-store" }]);
+    await expect(world.claim("second", "n2", ["data"])).rejects.toMatchObject({ reason: "FOREIGN_HOLD" });
+
+    await world.records.change({ namespace: "default", id: "data" }, (v, at) => {
+      const [hold] = v.foreign ?? [];
+      return hold === undefined ? noChange(v) : foreignAbandoned(v, hold, { heard: true, evidence: "stopped" }, at);
+    });
+    await world.pass(2 * 60_000);
+    expect(world.agents.mounts()).toEqual([]);
+    expect((await world.volume("data")).foreign).toBeUndefined();
   });
 
   it("is asked once per life, and again when it did not answer", async () => {

@@ -1,12 +1,13 @@
 import type { Logger } from "@holdfast/shared/log/logger";
 import { noChange } from "../domain/change.ts";
 import { offerAgain, publicationLost } from "../domain/claim-change.ts";
-import { compareEpochs, type Epoch } from "../domain/epoch.ts";
+import { living } from "../domain/foreign-hold.ts";
 import type { Inventory } from "../domain/permit.ts";
 import { type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { AgentGateway, NodeView, StoreGate } from "../ports.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
 import { volumesOnNode } from "../records/volumes-on-node.ts";
+import { noteForeignHolds, readableRecord, standingOf } from "./foreign-holds.ts";
 
 export interface InventoryDeps {
   readonly records: VolumeRecords;
@@ -16,13 +17,9 @@ export interface InventoryDeps {
   readonly signal: AbortSignal;
 }
 
-type Held = Inventory["volumes"][number];
-
 /** What the agent really has: a released permit is remembered only until its release is acknowledged. */
 const heldClaims = (inventory: Inventory) =>
-  inventory.volumes.flatMap((volume) =>
-    volume.held.filter((h) => h.state !== "RELEASED").map((h) => ({ volume, uid: h.claimUid, epoch: h.epoch })),
-  );
+  inventory.volumes.flatMap((volume) => living(volume.held).map((held) => ({ volume, held, uid: held.claimUid })));
 
 interface Expected {
   readonly ref: VolumeRef;
@@ -39,26 +36,12 @@ const expectedOn = async (records: VolumeRecords, node: string): Promise<readonl
 };
 
 /**
- * The records end this claim: it is not in its volume, which is known, or waits for the detach alone, since its node is clean by proof or
- * by a person's word; and no newer grant than ours was held.
- */
-const isOver = async (records: VolumeRecords, held: Held, uid: string, epoch: Epoch): Promise<boolean> => {
-  const ref = { namespace: held.namespace, id: held.volume };
-  const found = await records.get(ref);
-  if (found?.volume.uid === held.volumeUid) {
-    const claim = found.volume.claims[uid];
-    return (claim === undefined || claim.state === "DETACHING") && compareEpochs(epoch, found.volume.epoch) <= 0;
-  }
-  const tombstone = await records.deleted(ref);
-  return tombstone?.uid === held.volumeUid;
-};
-
-/**
  * Compares what an agent holds with the records: what the records have ended is released there, what it should hold and does not is
  * offered again under the same permit. Only with a vetted store, because a store that has lost writes would end living claims.
  * Claims are read before the agent is asked and permits are compared with records read after it, so that neither a new grant nor
  * a release in progress is taken for a difference. No record owes what the agent is told to let go: as long as it has not, it has to
- * be told again (`owed`), for the agent repeats nothing by itself.
+ * be told again (`owed`), for the agent repeats nothing by itself. What the store does not know is left alone, and looked at again until
+ * it is gone: no event tells that.
  */
 export const reconcileInventory = async (
   { records, agents, gate, log, signal }: InventoryDeps,
@@ -85,9 +68,12 @@ export const reconcileInventory = async (
   }
 
   let owed = 0;
-  for (const { volume, uid, epoch } of held) {
-    if (!(await isOver(records, volume, uid, epoch))) continue;
+  const foreign = await noteForeignHolds({ records, log }, name, inventory);
+  for (const { volume, held: one, uid } of held) {
     const { namespace, volume: id, volumeUid, externalId, plugin } = volume;
+    const found = await readableRecord(records, { namespace, id });
+    if (found === "damaged" || (await standingOf(records, name, found, volume, one)) !== "over") continue;
+    const { epoch } = one;
     const order = {
       namespace,
       volume: id,
@@ -108,5 +94,5 @@ export const reconcileInventory = async (
       ...(answer.kind === "released" ? {} : { reason: answer.reason, detail: answer.message }),
     });
   }
-  return owed > 0 ? "owed" : "settled";
+  return owed > 0 || foreign > 0 ? "owed" : "settled";
 };

@@ -14,7 +14,7 @@ const provenOn = async ({ records }: StepDeps, slots: string, node: string, node
   let proven = 0;
   let after: string | undefined;
   do {
-    const page = await records.list("slot", slots, { after, limit: pageSize });
+    const page = await records.list("slot", slots, { after, limit: pageSize, whole: true });
     for (const { volume } of page.volumes) {
       const attachment = volume.attachments[node];
       if (attachment?.nodeId === nodeId && attachment.state !== "ATTACHING") proven += 1;

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { caller, createWorld, volumeInput, type World } from "../../../../test/support/controller/world.ts";
+import type { VolumeRecord } from "../domain/volume.ts";
 
 let world: World;
 
@@ -194,37 +195,47 @@ describe("what is blocked and asked for again", () => {
 });
 
 describe("a plugin that is away", () => {
-  it.each(["modify", "expand"] as const)("[I6] keeps no other call of the volume waiting for its %s", async (op) => {
-    await made();
-    const ask = () =>
-      op === "modify"
-        ? modify({ tier: "gold" })
-        : world.commands
-            .expandVolume(
-              { namespace: "default", id: "data", capacity: { required: 2_000_000, limit: 0 }, requestId: "" },
-              caller,
-            )
-            .then(({ volume }) => volume);
-    world.backend.setFacts({ ready: false });
-    expect((await ask()).intent).toBeUndefined();
-    await world.idle();
-    expect((await world.volume("data")).intent).toBeUndefined();
-    world.backend.setFacts({ ready: true });
-    // It goes away between the intent and the call.
-    world.killAt(`controller.${op}.after-commit`);
-    world.backend.setFacts({ ready: true });
-    await world.idle();
-    if (!world.alive) {
+  it.each(["modify", "expand"] as const)(
+    "[I6] keeps no other call of the volume waiting for its %s, unless that may be open",
+    async (op) => {
+      await made();
+      const ask = () =>
+        op === "modify"
+          ? modify({ tier: "gold" })
+          : world.commands
+              .expandVolume(
+                { namespace: "default", id: "data", capacity: { required: 2_000_000, limit: 0 }, requestId: "" },
+                caller,
+              )
+              .then(({ volume }) => volume);
       world.backend.setFacts({ ready: false });
-      await world.restart();
-    }
-    await world.pass(2_000);
-    expect((await world.volume("data")).intent).toBeUndefined();
-    world.backend.setFacts({ ready: true });
-    await world.pass(minute);
-    const volume = await world.volume("data");
-    expect(op === "modify" ? volume.mutableParameters["tier"] : volume.capacity.actual).toBe(
-      op === "modify" ? "gold" : 2_000_000,
-    );
-  });
+      expect((await ask()).intent).toBeUndefined();
+      await world.idle();
+      expect((await world.volume("data")).intent).toBeUndefined();
+      world.backend.setFacts({ ready: true });
+      // It goes away between the intent and the call.
+      world.killAt(`controller.${op}.after-commit`);
+      world.backend.setFacts({ ready: true });
+      await world.idle();
+      if (!world.alive) {
+        world.backend.setFacts({ ready: false });
+        await world.restart();
+      }
+      await world.pass(2_000);
+      // The life before may have sent it: the call may be open, and its intent stays until the plugin has answered.
+      const wish = (v: VolumeRecord) => (op === "modify" ? v.modification : v.expansion);
+      const waits = await world.volume("data");
+      expect(waits.intent).toMatchObject({ op, openSince: expect.any(Number) });
+      expect(wish(waits)?.blocked).toMatchObject({
+        reason: "CALL_MAY_BE_OPEN",
+        clearWith: expect.stringContaining("holdfast repair take-over data --namespace default"),
+      });
+      world.backend.setFacts({ ready: true });
+      await world.pass(minute);
+      const volume = await world.volume("data");
+      expect(op === "modify" ? volume.mutableParameters["tier"] : volume.capacity.actual).toBe(
+        op === "modify" ? "gold" : 2_000_000,
+      );
+    },
+  );
 });

@@ -40,6 +40,7 @@ const build = (names: readonly string[]) => {
       store: counted,
       ids: { uuid },
       holder: name,
+      isFormerLife: (holder) => holder !== name && holder.split("/")[0] === name.split("/")[0],
       reachable: () => (state.reaches ? ["p"] : []),
       clock,
       log: createMemoryLogger(),
@@ -106,6 +107,22 @@ describe("who makes the calls of a plugin", () => {
     const settled = calls();
     await clock.advance(20 * renewMs);
     expect([a.drivers.drives("p"), b.drivers.drives("p"), calls() - settled]).toEqual([true, true, 0]);
+  });
+
+  it("[V5] the next life of the controller that did, at once", async () => {
+    const { clock, all, busy } = build(["a/1", "b", "a/2"]);
+    const [first, b, next] = all;
+    if (first === undefined || b === undefined || next === undefined) throw new Error("three lives");
+    for (let n = 0; n < 3; n += 1) {
+      busy(first.drivers, b.drivers);
+      await clock.advance(renewMs);
+    }
+    const [holder, other] = first.drivers.holds("p") ? [first, b] : [b, first];
+    if (holder === b) return;
+    holder.kill();
+    busy(next.drivers, other.drivers);
+    await clock.advance(renewMs);
+    expect([next.drivers.holds("p"), other.drivers.holds("p")]).toEqual([true, false]);
   });
 
   it("[V3] a wall clock that jumps moves nothing", async () => {

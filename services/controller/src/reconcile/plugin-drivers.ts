@@ -1,9 +1,8 @@
 /**
- * Which of several controllers normally makes the calls of a plugin: for speed alone, so that not all of them ask the same. Who has
- * a volume is decided by the compare-and-set of its record, whoever calls.
+ * Which of several controllers takes the calls of a plugin that no controller has taken yet, so that not all of them ask the same and its
+ * limits hold for all calls together.
  *
- * V1 It never decides ownership, and nobody waits for it for long: a call that lies for `helpAfterMs` is made by whoever owes it.
- * V2 A controller that sees no commits of others keeps no lease and reads none: alone it costs nothing. V3 Time is this process's
+ * V1 It never decides who has a volume, nor who goes on with a call that was given to an instance: both stand in the record. V2 A controller that sees no commits of others keeps no lease and reads none: alone it costs nothing. V3 Time is this process's
  * own monotonic time: another's lease is over when its revision did not move for `expiryMs` of it. V4 Only a controller that can
  * reach the plugin holds its lease.
  */
@@ -32,6 +31,7 @@ export interface PluginDriversDeps {
   readonly ids: Pick<Ids, "uuid">;
   /** Controller and life. */
   readonly holder: string;
+  readonly isFormerLife: (holder: string) => boolean;
   /** Plugins that this controller can call now. */
   readonly reachable: () => readonly string[];
   readonly clock: Clock;
@@ -43,18 +43,6 @@ export interface PluginDriversDeps {
 export const atWorkMs = 60_000;
 export const renewMs = 2_000;
 export const expiryMs = 6_000;
-export const helpAfterMs = 5_000;
-
-/** How long a call of the volume's plugin is left to the one who drives it; 0: it is made here, now. */
-export const deferral = (
-  drivers: Pick<PluginDrivers, "drives"> | undefined,
-  { plugin, updatedAt }: { readonly plugin: string; readonly updatedAt: number },
-  now: number,
-): number => {
-  if (drivers === undefined || drivers.drives(plugin)) return 0;
-  // Written by another's clock: not even a wrong one makes anybody wait for longer.
-  return Math.min(helpAfterMs, Math.max(0, updatedAt + helpAfterMs - now)); // V1
-};
 
 interface Lease {
   readonly rev: number;
@@ -63,10 +51,15 @@ interface Lease {
   readonly movedAt: number;
 }
 
+const holderOf = (body: string): string => {
+  const said: unknown = JSON.parse(body);
+  return typeof said === "object" && said !== null && "holder" in said ? String(said.holder) : "";
+};
+
 const refOf = (plugin: string): AggregateRef => ({ kind: "meta", key: `driver/${plugin}` });
 
 export const createPluginDrivers = (deps: PluginDriversDeps): PluginDrivers => {
-  const { store, ids, holder, reachable, clock, log, signal } = deps;
+  const { store, ids, holder, isFormerLife, reachable, clock, log, signal } = deps;
   const leases = new Map<string, Lease>();
   const listeners = new Set<(plugin: string) => void>();
   const lastCommit = { own: Number.NEGATIVE_INFINITY, other: Number.NEGATIVE_INFINITY };
@@ -112,6 +105,8 @@ export const createPluginDrivers = (deps: PluginDriversDeps): PluginDrivers => {
     }
     const found = await store.get(refOf(plugin));
     if (found === undefined) await take(plugin, 0);
+    // V5
+    else if (isFormerLife(holderOf(found.body))) await take(plugin, found.rev);
     else if (known?.rev !== found.rev) leases.set(plugin, { rev: found.rev, mine: false, movedAt: clock.monotonic() });
     else if (over(known)) await take(plugin, found.rev);
   };
@@ -140,7 +135,7 @@ export const createPluginDrivers = (deps: PluginDriversDeps): PluginDrivers => {
       every(renewMs, tick, {
         signal,
         clock,
-        // V1: without the store nothing can be committed either; the calls of others are made after a while.
+        // V1: without the store nothing can be committed either.
         onError: (error) => log.warn("who calls which plugin cannot be settled now", { error }),
       }),
   };

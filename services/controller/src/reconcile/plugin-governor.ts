@@ -5,7 +5,8 @@
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
-import type { CallEnd, CallGuide, PluginLoad } from "../ports.ts";
+import type { PluginLoad } from "../domain/plugin-load.ts";
+import type { CallEnd, CallGuide } from "../ports.ts";
 import { type Breaker, type BreakerEvent, breakerStep, closedBreaker, letsThrough } from "./breaker.ts";
 import type { SlotGuard } from "./call-slots.ts";
 import { type CallTimes, withTime } from "./call-times.ts";
@@ -116,11 +117,9 @@ export const createPluginGovernor = ({ allowed, clock, random, log, signal }: Pl
   };
 
   /** A call that got no answer. */
-  const silent = (plugin: string, learned: Learned, call: Running, { code, elsewhere }: CallEnd): void => {
+  const silent = (plugin: string, learned: Learned, call: Running, { code }: CallEnd): void => {
     const { method, subject, startedAt, policyMs, hadMs } = call;
     if (code === "DEADLINE_EXCEEDED") learned.deadlines.set(method, afterMiss(hadMs, policyMs));
-    // Another instance takes over: the plugin as a whole is not away.
-    if (elsewhere) return;
     if (code === "UNAVAILABLE") adapt(plugin, learned, { type: "pushback", startedAt });
     turn(plugin, { type: "silent", subject, because: `${method} answered ${code}`, random: random() });
   };

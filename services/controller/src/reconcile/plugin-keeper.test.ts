@@ -25,7 +25,12 @@ const keep = (): PluginKeeper => {
 };
 
 const commands = () =>
-  createPluginCommands({ records: world.pluginRecords, catalogue: world.catalogue, count: world.countOf });
+  createPluginCommands({
+    records: world.pluginRecords,
+    catalogue: world.catalogue,
+    count: world.countOf,
+    ambiguous: (plugin) => (plugin === "twice" ? "nothing says which volumes an instance reaches" : ""),
+  });
 
 /** The only instance of a plugin, on n1; none with undefined. */
 const runs = (name: string, change: object | undefined): void => {
@@ -104,6 +109,12 @@ describe("what is kept of plugins", () => {
     expect(world.pluginRecords.get("m")?.rev).toBe(rev);
     expect(world.pluginRecords.remembered("m", "1")).toEqual({ [attach]: "yes" });
     expect(commands().view("m")?.summary.capabilities[attach]).toBe("unknown");
+  });
+
+  it("is unschedulable, with the reason, when nothing says which volumes its instances reach", async () => {
+    runs("twice", { role: "MONOLITH", capabilities: { [attach]: "yes", "plugin:CONTROLLER_SERVICE": "yes" } });
+    await settle();
+    expect(commands().view("twice")?.summary.missing).toMatch(/which volumes/);
   });
 
   it("[X39] stays visible and unschedulable when its instances vanish, and goes by itself after a day", async () => {

@@ -10,13 +10,15 @@ import type { LearnedLimits } from "../records/learned-limits.ts";
 import { refOfKey } from "../records/volume-codec.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
 import { type CallSlots, createCallSlots, type SlotGuard } from "./call-slots.ts";
+import { type CallRights, createCallRights } from "./call-turn.ts";
 import { type DueSource, runDueLoop } from "./due-loop.ts";
 import type { Failpoint } from "./failpoints.ts";
 import { createKeyedWork } from "./keyed-work.ts";
 import { createNodeWatch } from "./node-watch.ts";
-import { deferral, type PluginDrivers } from "./plugin-drivers.ts";
+import type { PluginDrivers } from "./plugin-drivers.ts";
 import { tracedStep } from "./step-trace.ts";
 import { runStep, stepId } from "./steps.ts";
+import { createWakeLater } from "./wake-later.ts";
 
 export interface ReconcilerDeps {
   readonly records: VolumeRecords;
@@ -33,6 +35,8 @@ export interface ReconcilerDeps {
   readonly failpoint?: Failpoint;
   /** Who of several controllers calls which plugin; without it this one calls them all. */
   readonly drivers?: PluginDrivers | undefined;
+  /** This controller, in this life, and which lives of its own are proved to be over. */
+  readonly lives: Pick<CallRights, "issuer" | "isFormerLife">;
   /** What bounds the calls of each plugin. */
   readonly guard: SlotGuard;
 }
@@ -40,7 +44,7 @@ export interface ReconcilerDeps {
 export interface Reconciler {
   /** Something may have to be done for the volume. Commits of this process wake by themselves. */
   wake(key: string, hurry?: boolean): void;
-  /** Another controller committed something of the volume. */
+  /** Something of the volume was committed by another controller, or by a former life of this one. */
   learned(key: string): void;
   /** Resolves when everything that is owed has been taken up; runs until the signal. */
   start(): Promise<void>;
@@ -65,8 +69,11 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
   const { records, plugins, nodes, gate, guard, drivers, clock, ids, log, signal } = deps;
   const slots = createCallSlots(guard, clock);
   const tracing = deps.tracing ?? createTracing("@holdfast/controller");
+  const wakeLater = createWakeLater(clock, (key) => wake(key));
   const stepDeps = {
     ...deps,
+    rights: createCallRights(deps.lives, drivers, plugins),
+    wakeLater: wakeLater.after,
     factsOf: createGrantFacts({ nodes, plugins, gate, records }),
     slots,
     failpoint: deps.failpoint ?? (() => undefined),
@@ -84,29 +91,16 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     random: ids.random,
     log,
     signal,
-    run: async (volume, step) => {
-      const defer = step.lane === "controller" ? deferral(drivers, volume, clock.now()) : 0;
-      if (defer === 0)
-        return await tracedStep(
-          tracing,
-          volume,
-          step,
-          clock.now(),
-          (traceId) => runStep(stepDeps, step, { volume, traceId }),
-          async () => (await records.recent(volume))?.volume,
-        );
-      later(defer, volumeKey(volume));
-      return false;
-    },
+    run: (volume, step) =>
+      tracedStep(
+        tracing,
+        volume,
+        step,
+        clock.now(),
+        (traceId) => runStep(stepDeps, step, { volume, traceId }),
+        async () => (await records.recent(volume))?.volume,
+      ),
   });
-  const timers = new Set<() => void>();
-  const later = (ms: number, key: string): void => {
-    const stop = clock.timer(ms, () => {
-      timers.delete(stop);
-      wake(key);
-    });
-    timers.add(stop);
-  };
   const wake = work.wake;
   const watch = createNodeWatch({ ...deps, wake });
 
@@ -146,7 +140,6 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
   return {
     wake,
     learned(key) {
-      drivers?.note("other");
       if (drivers?.holdsAny() === true) inBackground("taking up what another controller owes", learned(key));
     },
     async start() {
@@ -175,7 +168,7 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
         "abort",
         () => {
           for (const release of releases) release();
-          for (const stop of timers) stop();
+          wakeLater.stop();
         },
         { once: true },
       );

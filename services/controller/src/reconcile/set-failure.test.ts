@@ -24,7 +24,10 @@ describe("a set of which one member fails", () => {
     world.backend.publish = async () => {
       world.backend.publish = publish;
       await until;
-      return { kind: "refused", failure: { reason: "PLUGIN_REFUSED", message: "no such node", advice: "fail" } };
+      return {
+        kind: "refused",
+        failure: { reason: "PLUGIN_REFUSED", message: "no such node", advice: "fail", call: "ended" },
+      };
     };
     await world.claim("first", "n1", ["shared"]);
     await world.clock.advance(0);

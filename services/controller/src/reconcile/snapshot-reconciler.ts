@@ -6,15 +6,18 @@ import { type CutStep, planCut } from "../domain/snapshot-steps.ts";
 import type { ControllerPlugins, Ids, SnapshotPlugins, StoreGate } from "../ports.ts";
 import type { CutRecords } from "../records/snapshot-records.ts";
 import type { CallSlots } from "./call-slots.ts";
+import { type CallRights, createCallRights } from "./call-turn.ts";
 import { runDueLoop } from "./due-loop.ts";
 import { createKeyedWork } from "./keyed-work.ts";
+import type { PluginDrivers } from "./plugin-drivers.ts";
 import type { SnapshotFailpoint } from "./snapshot-failpoints.ts";
 import { tracedCutStep } from "./step-trace.ts";
 import { runCutStep } from "./steps-snapshot.ts";
+import { createWakeLater } from "./wake-later.ts";
 
 export interface SnapshotReconcilerDeps {
   readonly cuts: CutRecords;
-  readonly plugins: Pick<ControllerPlugins, "onChange"> & SnapshotPlugins;
+  readonly plugins: Pick<ControllerPlugins, "onChange" | "instance" | "seek"> & SnapshotPlugins;
   readonly gate: StoreGate;
   readonly clock: Clock;
   readonly ids: Ids;
@@ -22,11 +25,17 @@ export interface SnapshotReconcilerDeps {
   readonly signal: AbortSignal;
   /** Shared with the volumes' own work: a plugin has one bound for all its calls. */
   readonly slots: CallSlots;
+  /** Who of several controllers calls which plugin; without it this one calls them all. */
+  readonly drivers?: PluginDrivers | undefined;
+  /** This controller, in this life, and which lives of its own are proved to be over. */
+  readonly lives: Pick<CallRights, "issuer" | "isFormerLife">;
   readonly tracing?: Tracing;
   readonly failpoint?: (name: SnapshotFailpoint) => void | Promise<void>;
 }
 
 export interface SnapshotReconciler {
+  /** Another controller committed something of it: its calls are made here while this one makes the calls of the plugin. */
+  learnOf(key: string): Promise<void>;
   /** Resolves when everything that is owed has been taken up; runs until the signal. */
   start(): Promise<void>;
   /** Resolves when nothing runs and nothing is ready. */
@@ -40,9 +49,16 @@ const unsettled = ["snapshot-unsettled", "group-unsettled"] as const;
 
 /** Acts for snapshots and groups, as the reconciler does for volumes: stores before it calls, and again what was answered. */
 export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): SnapshotReconciler => {
-  const { cuts, plugins, gate, clock, ids, log, signal } = deps;
+  const { cuts, plugins, gate, drivers, clock, ids, log, signal } = deps;
   const tracing = deps.tracing ?? createTracing("@holdfast/controller");
-  const stepDeps = { ...deps, failpoint: deps.failpoint ?? (() => undefined), unstored: new Map<string, string>() };
+  const wakeLater = createWakeLater(clock, (key) => work.wake(key));
+  const stepDeps = {
+    ...deps,
+    failpoint: deps.failpoint ?? (() => undefined),
+    unstored: new Map<string, string>(),
+    rights: createCallRights(deps.lives, drivers, plugins),
+    wakeLater: wakeLater.after,
+  };
   const work = createKeyedWork<CutRecord, CutStep>({
     what: "snapshot",
     read: async (key) => (await cuts.get(refOfCutKey(key)))?.record,
@@ -94,17 +110,25 @@ export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): Snapshot
   };
 
   return {
+    async learnOf(key) {
+      if (drivers?.holdsAny() !== true) return;
+      const found = await cuts.get(refOfCutKey(key));
+      if (found !== undefined && drivers.holds(found.record.plugin)) work.wake(key);
+    },
     async start() {
       signal.throwIfAborted();
       const releases = [
         cuts.onCommit(({ key }) => work.wake(key)),
         plugins.onChange((plugin) => inBackground("taking up snapshots of a plugin", wakeUnsettled(plugin))),
         gate.onChange(gateChanged),
+        drivers?.onTaken((plugin) => inBackground("taking up snapshots of a plugin", wakeUnsettled(plugin))) ??
+          (() => undefined),
       ];
       signal.addEventListener(
         "abort",
         () => {
           for (const release of releases) release();
+          wakeLater.stop();
         },
         { once: true },
       );

@@ -419,7 +419,7 @@ describe("lists", () => {
     await world.snapshot("s2", "b");
     const list = (after?: string, size = 1) =>
       world.snapshots.listExternal(
-        { plugin: simPlugin, externalVolumeId: "", secretRef: undefined },
+        { plugin: simPlugin, externalVolumeId: "", namespace: "default", secretRef: undefined },
         { size, after },
         new AbortController().signal,
       );

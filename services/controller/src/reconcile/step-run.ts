@@ -2,17 +2,21 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import type { KeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
-import { noChange } from "../domain/change.ts";
+import { type Change, noChange } from "../domain/change.ts";
+import type { Moment } from "../domain/moment.ts";
+import { afterCall, assigned } from "../domain/open-call.ts";
 import type { Failure, Outcome } from "../domain/outcome.ts";
 import type { Step } from "../domain/steps.ts";
-import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
-import type { AgentGateway, ControllerPlugins, Nodes, StoreGate } from "../ports.ts";
+import { type Attachment, type VolumeRecord, volumeKey } from "../domain/volume.ts";
+import type { AgentGateway, CallContext, ControllerPlugins, Nodes, StoreGate } from "../ports.ts";
 import type { GrantFactsOf } from "../records/grant-facts.ts";
 import type { LearnedLimits } from "../records/learned-limits.ts";
 import type { Decide } from "../records/volume-decisions.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
 import type { CallSlots } from "./call-slots.ts";
+import type { CallRights } from "./call-turn.ts";
 import type { Failpoint } from "./failpoints.ts";
+import { type Attempt, underIntent, unsent } from "./under-intent.ts";
 
 /** What steps work with. */
 export interface StepDeps {
@@ -26,6 +30,10 @@ export interface StepDeps {
   readonly clock: Clock;
   readonly slots: CallSlots;
   readonly failpoint: Failpoint;
+  /** Which calls are this controller's to make. */
+  readonly rights: CallRights;
+  /** Looks at the volume again after a while, if nothing wakes it before. */
+  readonly wakeLater: (ms: number, key: string) => void;
   /** Calls that left and whose answers are not stored yet: by volume, the id of the intent that they were made for. */
   readonly unstored: Map<string, string>;
   /** By storage: a record that was given up while its storage was asked about may be followed by another one of the same storage. */
@@ -41,6 +49,9 @@ export interface StepRun {
   readonly traceId: string | undefined;
 }
 
+/** The calls that leave under an intent, as failpoints name them. */
+type IntentPoint = "create" | "delete" | "attach" | "detach" | "expand" | "modify";
+
 export type StepNamed<D extends Step["do"]> = Extract<Step, { readonly do: D }>;
 
 /** True = something was stored, so that the volume is planned anew; false = it has to wait for something to change. */
@@ -53,28 +64,7 @@ export const failureOf = (error: unknown, method: string): Failure => ({
   method,
 });
 
-/**
- * Marks a call for an intent as answered to nobody until `stored`. True: an earlier one of this life was, so that a refusal now
- * proves nothing (I5). A life that ends before it could store an answer is told by the intent's issuer instead.
- */
-export const leaving = ({ unstored }: StepDeps, volume: VolumeRecord): boolean => {
-  const { intent } = volume;
-  if (intent === undefined) return false;
-  const before = unstored.get(volumeKey(volume)) === intent.opId;
-  unstored.set(volumeKey(volume), intent.opId);
-  return before;
-};
-
-export const stored = ({ unstored }: StepDeps, volume: VolumeRecord): void => void unstored.delete(volumeKey(volume));
-
-/** A plugin that cannot be called: nothing was sent, and the volume's one call is not held for it. */
-export const awayFailure = (reason: string): Failure => ({
-  reason: "PLUGIN_NOT_READY",
-  message: reason,
-  advice: "again",
-});
-
-/** The record as it is when the call leaves; waiting for a slot may have taken long. */
+/** As this controller knows it: enough to leave a queue, never to make a call. */
 export const currentOf = async (
   { records }: Pick<StepDeps, "records">,
   volume: VolumeRecord,
@@ -83,11 +73,64 @@ export const currentOf = async (
   return now?.uid === volume.uid ? now : undefined;
 };
 
+export const stored = ({ unstored }: StepDeps, volume: VolumeRecord): void => void unstored.delete(volumeKey(volume));
+
+/** Of a record that has it: the step was planned for it, and `stillRight` has seen it again. */
+export const attachmentOf = ({ attachments }: VolumeRecord, node: string): Attachment => {
+  const found = attachments[node];
+  if (found === undefined) throw new Error(`the record has no attachment to node ${node}`);
+  return found;
+};
+
+/** A plugin that cannot be called: nothing was sent, and the volume's one call is not held for it. */
+export const awayFailure = (reason: string): Failure => ({
+  reason: "PLUGIN_NOT_READY",
+  message: reason,
+  advice: "again",
+  call: "not-sent",
+});
+
+/** The call of the volume, under the intent that the record has. */
+export const callUnder = async <T>(
+  deps: StepDeps,
+  name: IntentPoint,
+  planned: VolumeRecord,
+  stillRight: (now: VolumeRecord) => boolean,
+  call: (now: VolumeRecord, context: Pick<CallContext, "signal" | "wanted">) => Promise<Outcome<T>>,
+): Promise<Attempt<T> | undefined> => {
+  const { records, plugins, unstored, rights, signal, wakeLater } = deps;
+  const key = volumeKey(planned);
+  const { intent } = planned;
+  if (intent !== undefined && intent.via === undefined) {
+    const via = await plugins.seek(planned);
+    if (typeof via !== "string") return unsent(intent.opId, via);
+    const give = (v: VolumeRecord, at: Moment): Change => noChange(assigned(v, intent.opId, via, at));
+    if (!(await records.change(planned, give)).changed) return undefined;
+  }
+  return await underIntent<VolumeRecord, T>({
+    key,
+    uid: planned.uid,
+    issuer: rights.issuer,
+    unstored,
+    known: async () => (await records.recent(planned))?.volume,
+    read: async () => (await records.get(planned))?.volume,
+    stillRight,
+    make: (now, wanted) => settle<T, IntentPoint>(deps, name, () => call(now, { signal, wanted })),
+    moved: () => wakeLater(0, key),
+  });
+};
+
 /** An answer is about the intent that it was asked for: the same pair may be under another one by the time it comes. */
-export const ofIntent =
-  (opId: string, decide: Decide): Decide =>
+export const answered =
+  ({ opId, end }: Pick<Attempt<unknown>, "opId" | "end">, decide: Decide): Decide =>
   (volume, at) =>
-    volume.intent?.opId === opId ? decide(volume, at) : noChange(volume);
+    volume.intent?.opId === opId ? decide(afterCall(volume, end, at), at) : noChange(volume);
+
+/** Nothing was sent for the intent in this turn. */
+export const notCalled = ({ unstored }: StepDeps, volume: VolumeRecord): Pick<Attempt<unknown>, "opId" | "end"> => {
+  const opId = volume.intent?.opId ?? "";
+  return { opId, end: unstored.get(volumeKey(volume)) === opId ? "open" : "not-sent" };
+};
 
 /**
  * The call with its failpoints: what precedes it is durable, what follows is not stored yet. A call that throws instead of

@@ -44,6 +44,32 @@ describe("a node that boots, or loses its journal, between the answer of its age
   });
 });
 
+describe("a claim that was granted to an earlier life of its node, beside the admission of the present life", () => {
+  const earlier = async () => {
+    const [view] = await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    const sent = world.agents.calls.filter((call) => /^(publish|release) /.test(call)).length;
+    world.nodes.set("n1", { nodeEpoch: 2, speaksFrom: 2, instance: "instance-2", bootId: "boot-2" });
+    const since = () => world.agents.calls.filter((call) => /^(publish|release) /.test(call)).length - sent;
+    return { uid: view?.claim.uid ?? "", since };
+  };
+
+  it("[I1] [I2] gets no permit and no release there until a person says which life is the node", async () => {
+    const { uid, since } = await earlier();
+    await world.pass(minute);
+    await world.release("web");
+    await world.pass(2 * minute);
+    expect(since()).toBe(0);
+    expect(unpublishes()).toEqual([]);
+    const claim = (await world.volume("data")).claims[uid];
+    expect(claim).toMatchObject({ state: "RELEASING", blocked: { reason: "NODE_PENDING" } });
+    expect(claim?.blocked?.clearWith).toContain("holdfast node admit n1");
+    world.nodes.set("n1", { speaksFrom: 0 });
+    await world.pass(2 * minute);
+    expect((await world.volume("data")).claims[uid]).toBeUndefined();
+  });
+});
+
 describe("another machine under the name of a node that went silent", () => {
   const replaced = async () => {
     const [view] = await world.claim("web", "n1", ["data"]);

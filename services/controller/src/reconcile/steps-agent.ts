@@ -14,6 +14,7 @@ import { type GrowAnswer, growthAnswered } from "../domain/growth-change.ts";
 import type { Moment } from "../domain/moment.ts";
 import type { NodeRecord } from "../domain/node.ts";
 import type { Failure } from "../domain/outcome.ts";
+import { pendingBlock, speaksFor } from "../domain/pending-life.ts";
 import { type Permit, type PublishAnswer, permitFor, type ReleaseAnswer } from "../domain/permit.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import { takesWork } from "../records/grant-facts.ts";
@@ -83,7 +84,13 @@ const publishOutcome = (
 };
 
 /** I2, I7: that a machine is silent and another has its name proves nothing of what the first has mounted. */
-const replacedNode = (volume: VolumeRecord, { name, machineId }: NodeRecord): Failure | undefined => {
+const replacedNode = (volume: VolumeRecord, uid: string, record: NodeRecord): Failure | undefined => {
+  const { name, machineId } = record;
+  const claim = volume.claims[uid];
+  if (claim !== undefined && !speaksFor(record, claim)) {
+    const message = `claim ${uid} was granted to an earlier life of node ${name} (node epoch ${claim.nodeEpoch}); the life that has the name now (node epoch ${record.nodeEpoch}) knows nothing of it`;
+    return { reason: "NODE_PENDING", message, advice: "block" };
+  }
   const attachment = volume.attachments[name];
   if (attachment === undefined || !isOfOtherMachine(attachment, machineId)) return undefined;
   const message = `node ${name} is machine ${machineId} now, and ${volumeKey(volume)} was given to machine ${attachment.machineId}`;
@@ -91,14 +98,22 @@ const replacedNode = (volume: VolumeRecord, { name, machineId }: NodeRecord): Fa
 };
 
 /** What only that very node, or a person's word about it, can show. */
-const nodeBlock = (step: "publish" | "release", volume: VolumeRecord, uid: string, failure: Failure, at: Moment) => {
+const nodeBlock = (
+  step: "publish" | "release",
+  volume: VolumeRecord,
+  uid: string,
+  record: NodeRecord,
+  failure: Failure,
+  at: Moment,
+) => {
   const claim = volume.claims[uid];
-  const node = claim?.node ?? "";
+  const node = record.name;
   const { machineId = "" } = volume.attachments[node] ?? {};
   const subject = {
     ...volume,
     node,
     machineId,
+    life: record.pending?.life ?? record.life ?? "",
     claimUid: uid,
     workload: claim?.workload ?? "",
     alias: claim?.alias ?? volume.id,
@@ -112,10 +127,12 @@ export const offerStep: StepHandler<"offer"> = async (deps, { node: name, uid },
   const node = nodes.get(name);
   const claim = volume.claims[uid];
   if (!gate.state().open || !takesWork(node) || claim === undefined) return false;
-  const gone = replacedNode(volume, node.record);
+  const gone = replacedNode(volume, uid, node.record);
   if (gone !== undefined)
     return (
-      await records.change(volume, (v, at) => publishUnknown(v, uid, gone, nodeBlock("publish", v, uid, gone, at), at))
+      await records.change(volume, (v, at) =>
+        publishUnknown(v, uid, gone, nodeBlock("publish", v, uid, node.record, gone, at), at),
+      )
     ).changed;
   const permit = permitFor(volume, claim, node.record.nodeEpoch);
   if (permit === undefined) return false;
@@ -143,7 +160,7 @@ const livesAnew = (now: NodeRecord | undefined, then: NodeRecord): boolean =>
 const releaseOutcome = (
   volume: VolumeRecord,
   uid: string,
-  node: string,
+  record: NodeRecord,
   answer: ReleaseAnswer,
   silent: boolean,
   at: Moment,
@@ -151,13 +168,15 @@ const releaseOutcome = (
   if (answer.kind === "released") return released(volume, uid, at);
   // It may be back in a moment or never, and no clock tells which (I7): until then a person can.
   if (silent && answer.kind === "pending" && !answer.blocked) {
-    const gone = failed({ ...answer, reason: "NODE_SILENT" }, "again", releaseMethod);
-    return releaseUnknown(volume, uid, gone, nodeBlock("release", volume, uid, gone, at), at);
+    const waiting = pendingBlock(record);
+    const why = waiting === undefined ? { ...answer, reason: "NODE_SILENT" } : waiting;
+    const gone = failed(why, "again", releaseMethod);
+    return releaseUnknown(volume, uid, gone, nodeBlock("release", volume, uid, record, gone, at), at);
   }
   const stuck = answer.kind === "pending" && answer.blocked;
   const failure = failed(answer, stuck ? "block" : "again", releaseMethod);
   const known = volume.claims[uid]?.blocked;
-  const blocked = stuck ? blockedBy("release", failure, { ...volume, node }, known, at.now) : undefined;
+  const blocked = stuck ? blockedBy("release", failure, { ...volume, node: record.name }, known, at.now) : undefined;
   return releaseUnknown(volume, uid, failure, blocked, at);
 };
 
@@ -167,10 +186,12 @@ export const releaseStep: StepHandler<"release"> = async (deps, { node: name, ui
   const node = nodes.get(name);
   const claim = volume.claims[uid];
   if (node === undefined || claim?.epoch === undefined) return false;
-  const gone = replacedNode(volume, node.record);
+  const gone = replacedNode(volume, uid, node.record);
   if (gone !== undefined)
     return (
-      await records.change(volume, (v, at) => releaseUnknown(v, uid, gone, nodeBlock("release", v, uid, gone, at), at))
+      await records.change(volume, (v, at) =>
+        releaseUnknown(v, uid, gone, nodeBlock("release", v, uid, node.record, gone, at), at),
+      )
     ).changed;
   await failpoint("controller.release.after-commit");
   signal.throwIfAborted();
@@ -192,6 +213,7 @@ export const releaseStep: StepHandler<"release"> = async (deps, { node: name, ui
   signal.throwIfAborted();
   await failpoint("controller.release.after-call");
   const silent = nodes.get(name)?.live === "suspect";
-  const decide = (v: VolumeRecord, at: Moment) => releaseOutcome(v, uid, name, answer, silent, at);
+  const decide = (v: VolumeRecord, at: Moment) =>
+    releaseOutcome(v, uid, nodes.get(name)?.record ?? node.record, answer, silent, at);
   return (await records.change(volume, decide, { traceId })).changed;
 };

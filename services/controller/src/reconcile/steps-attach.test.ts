@@ -1,6 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createWorld, type World } from "../../../../test/support/controller/world.ts";
 import { attachAbandoned, detached } from "../domain/attach-change.ts";
+import type { Moment } from "../domain/moment.ts";
+import { afterCall } from "../domain/open-call.ts";
+import type { VolumeRecord } from "../domain/volume.ts";
 
 let world: World;
 
@@ -113,6 +116,31 @@ describe("an attach without an answer, given up", () => {
   });
 });
 
+describe("a detach that is open", () => {
+  it("is not over with a NOT_FOUND that the plugin did not send, though the backend shows no attachment", async () => {
+    await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    const { unpublish } = world.backend;
+    world.backend.unpublish = async () => {
+      world.backend.unpublish = unpublish;
+      const failure = { reason: "DETACH_UNPROVEN", message: "no", code: "NOT_FOUND", advice: "check-absence" } as const;
+      return { kind: "unknown", failure };
+    };
+    world.backend.setAbsence("yes");
+    await world.release("web");
+    await world.clock.advance(0);
+    const { attachments, intent } = await world.volume("data");
+    expect([attachments["n1"]?.state, intent?.op, intent?.openSince]).toEqual([
+      "DETACHING",
+      "detach",
+      expect.anything(),
+    ]);
+    await world.pass(minute);
+    expect((await world.volume("data")).attachments).toEqual({});
+    expect(world.backend.calls.filter((call) => call.startsWith("unpublish "))).toHaveLength(1);
+  });
+});
+
 describe("an answer that comes after others have gone on", () => {
   it("[I5] of an earlier detach does not stand for the detach of a later attachment", async () => {
     const data = { namespace: "default", id: "data" };
@@ -130,12 +158,18 @@ describe("an answer that comes after others have gone on", () => {
     };
     await world.release("web");
     await world.clock.advance(0);
-    // Another controller has its own answer first, and attaches the pair anew, in vain.
-    await world.records.change(data, (v, at) => detached(v, "n1", at));
+    // A person has said that the detach has ended. Another controller has its own answer first, and attaches the pair anew, in vain.
+    const settles = async () => {
+      const opId = (await world.volume("data")).intent?.opId ?? "";
+      return { settles: { opId, end: "ended" } } as const;
+    };
+    await world.records.change(data, (v, at) => detached(v, "n1", at), await settles());
     const [next] = await world.claim("next", "n1", ["data"]);
     expect(next?.claim.state).toBe("ATTACHING");
     await world.release("next");
-    await world.records.change(data, (v, at) => attachAbandoned(v, next?.claim.uid ?? "", at));
+    const given = (v: VolumeRecord, at: Moment) =>
+      attachAbandoned(afterCall(v, "not-sent", at), next?.claim.uid ?? "", at);
+    await world.records.change(data, given, await settles());
     expect((await world.volume("data")).attachments["n1"]?.state).toBe("DETACHING");
     answer();
     await world.pass(60_000);

@@ -9,14 +9,13 @@ import type { VolumeRecord } from "../domain/volume.ts";
 import { expandPlanFor } from "../records/expand-facts.ts";
 import { takesWork } from "../records/grant-facts.ts";
 import {
+  answered,
   awayFailure,
-  currentOf,
+  callUnder,
   failureOf,
-  leaving,
-  ofIntent,
+  notCalled,
   type StepDeps,
   type StepHandler,
-  settle,
   stored,
 } from "./step-run.ts";
 
@@ -50,37 +49,40 @@ export const expandStep: StepHandler<"expand"> = async (deps, _step, { volume, t
   }
   if (!ready) {
     if (wish?.state !== "CALLING") return false;
-    const away = ofIntent(intent.opId, (v, at) => expandUnknown(v, awayFailure(reason), at));
-    return (await records.change(volume, away, { traceId })).changed;
+    const settles = notCalled(deps, volume);
+    const away = answered(settles, (v, at) => expandUnknown(v, awayFailure(reason), at));
+    return (await records.change(volume, away, { traceId, settles })).changed;
   }
   const repeat = (volume.expansion?.attempts.count ?? 0) > 0;
   const request = { plugin: volume.plugin, kind: "make", method: "ControllerExpandVolume", repeat } as const;
-  const answer = await slots.run(request, signal, async () => {
-    const now = await currentOf(deps, volume);
-    const expansion = now?.expansion;
-    if (now?.intent?.op !== "expand" || expansion === undefined) return undefined;
-    if (expansion.onlyUnused && !isUnused(now)) return undefined;
-    const unstored = leaving(deps, now);
-    const attempt = expansion.attempts.count + 1;
-    const outcome = await settle(deps, "expand", () =>
-      plugins.expandVolume(now, expansion.target, { signal, attempt }),
-    );
-    // Whether it is in doubt is judged where the answer is stored; asking once too often costs a question.
-    const known = outcome.kind === "refused" ? await sizeAtBackend(deps, now, attempt) : undefined;
-    return { opId: now.intent.opId, unstored, outcome, known };
-  });
+  let known: ExpandedVolume | undefined;
+  const stillRight = ({ intent: its, ...now }: VolumeRecord): boolean =>
+    its?.op === "expand" &&
+    now.expansion !== undefined &&
+    (!now.expansion.onlyUnused || isUnused(now)) &&
+    gate.state().open;
+  const answer = await slots.run(request, signal, () =>
+    callUnder(deps, "expand", volume, stillRight, async (now, context) => {
+      const attempt = (now.expansion?.attempts.count ?? 0) + 1;
+      const target = now.expansion?.target ?? { required: 0, limit: 0 };
+      const outcome = await plugins.expandVolume(now, target, { ...context, attempt });
+      // Whether it is in doubt is judged where the answer is stored; asking once too often costs a question.
+      if (outcome.kind === "refused") known = await sizeAtBackend(deps, now, attempt);
+      return outcome;
+    }),
+  );
   if (answer === undefined) return false;
-  const { opId, unstored, outcome, known } = answer;
+  const { unstored, outcome } = answer;
   const { changed } = await records.change(
     volume,
-    ofIntent(opId, (found, at) => {
+    answered(answer, (found, at) => {
       const v = unstored ? expandDoubted(found, at) : found;
       if (outcome.kind === "done") return expanded(v, outcome.value, at);
       return outcome.kind === "refused"
         ? expandRefused(v, outcome.failure, known, at)
         : expandUnknown(v, outcome.failure, at);
     }),
-    { traceId },
+    { traceId, settles: answer },
   );
   stored(deps, volume);
   return changed;

@@ -1,9 +1,9 @@
 import { attachTrouble } from "../domain/attach-pause.ts";
 import { blockedBy } from "../domain/blocked.ts";
-import { noChange } from "../domain/change.ts";
 import { neverSent } from "../domain/outcome.ts";
 import { reattached, reattachFailed, reattachStarted } from "../domain/owed-change.ts";
-import { type StepHandler, settle } from "./step-run.ts";
+import type { VolumeRecord } from "../domain/volume.ts";
+import { answered, attachmentOf, callUnder, type StepHandler, stored } from "./step-run.ts";
 
 /**
  * ControllerPublishVolume once more, with the arguments of the first time, for an attachment that the backend has lost under its
@@ -21,22 +21,22 @@ export const reattachStep: StepHandler<"reattach"> = async (deps, { node }, { vo
     method: "ControllerPublishVolume",
     repeat: (volume.attachments[node]?.owed?.attempts.count ?? 0) > 0,
   } as const;
-  const answer = await slots.run(request, signal, async () => {
-    const now = (await records.recent(volume))?.volume;
-    const attachment = now?.attachments[node];
-    if (now?.uid !== volume.uid || attachment?.state !== "ATTACHED" || attachment.owed?.why !== "missing")
-      return undefined;
-    if (now.intent?.op !== "attach" || now.intent.node !== node) return undefined;
-    const attempt = attachment.owed.attempts.count + 1;
-    const outcome = await settle(deps, "attach", () => plugins.publish(now, attachment, { signal, attempt }));
-    return { opId: now.intent.opId, outcome };
-  });
+  const stillRight = (now: VolumeRecord): boolean => {
+    const attachment = now.attachments[node];
+    if (attachment?.state !== "ATTACHED" || attachment.owed?.why !== "missing" || !gate.state().open) return false;
+    return now.intent?.op === "attach" && now.intent.node === node;
+  };
+  const answer = await slots.run(request, signal, () =>
+    callUnder(deps, "attach", volume, stillRight, (now, context) => {
+      const attachment = attachmentOf(now, node);
+      return plugins.publish(now, attachment, { ...context, attempt: (attachment.owed?.attempts.count ?? 0) + 1 });
+    }),
+  );
   if (answer === undefined) return false;
-  const { opId, outcome } = answer;
+  const { outcome } = answer;
   const result = await records.change(
     volume,
-    (v, at) => {
-      if (v.intent?.opId !== opId) return noChange(v);
+    answered(answer, (v, at) => {
       if (outcome.kind === "done") return reattached(v, node, outcome.value, at);
       const { failure } = outcome;
       const known = v.attachments[node]?.owed?.blocked;
@@ -48,8 +48,9 @@ export const reattachStep: StepHandler<"reattach"> = async (deps, { node }, { vo
       }
       const trouble = attachTrouble(v, node, { ...failure, advice: "block" }, known, at.now);
       return reattachFailed(v, node, trouble.failure, trouble.blocked, true, at);
-    },
-    { traceId },
+    }),
+    { traceId, settles: answer },
   );
+  stored(deps, volume);
   return result.changed;
 };

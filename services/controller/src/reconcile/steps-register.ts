@@ -21,12 +21,16 @@ const unasked = ({ nodes }: StepDeps, { plugin }: VolumeRecord): Outcome<Validat
 };
 
 const asked = async (deps: StepDeps, volume: VolumeRecord): Promise<Outcome<ValidatedVolume>> => {
-  const { plugins, slots, signal, validating } = deps;
+  const { plugins, records, slots, signal, validating } = deps;
   const { plugin, externalId } = volume;
+  const wanted = async (): Promise<boolean> => {
+    const now = (await records.get(volume))?.volume;
+    return now?.uid === volume.uid && now.state === "CREATING" && now.intent?.opId === volume.intent?.opId;
+  };
   try {
     return await validating.run(`${plugin}\n${externalId}`, signal, () =>
       slots.run({ plugin, kind: "make" }, signal, () =>
-        plugins.validateVolume(volume, { signal, attempt: volume.attempts.count + 1 }),
+        plugins.validateVolume(volume, { signal, attempt: volume.attempts.count + 1, wanted }),
       ),
     );
   } catch (error) {

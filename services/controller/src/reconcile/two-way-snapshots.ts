@@ -34,7 +34,7 @@ export const snapshotOwner = async (
   plugin: string,
   externalId: string,
 ): Promise<CutRecord | undefined> =>
-  (await cuts.list(external, `${plugin}/${externalId}`, { limit: 1 })).cuts[0]?.record;
+  (await cuts.list(external, `${plugin}/${externalId}`, { limit: 1, whole: true })).cuts[0]?.record;
 
 /** It may have been cut, and not all that it has at the backend is on record: its own id, or those of a group's snapshots. */
 const isUnnamed = (record: CutRecord): boolean =>
@@ -48,7 +48,7 @@ export const beingCut = async (
   for (const index of ["snapshot-unsettled", "group-unsettled"] as const) {
     let after: string | undefined;
     do {
-      const page = await cuts.list(index, "all", { after, limit: 200 });
+      const page = await cuts.list(index, "all", { after, limit: 200, whole: true });
       const found = page.cuts.find(({ record: r }) => r.plugin === plugin && isUnnamed(r));
       if (found !== undefined) return found.record;
       after = page.next;

@@ -91,7 +91,7 @@ export const settleSuspects = async (
 
   const settleRecord = async (volume: VolumeRecord): Promise<void> => {
     if (volume.state !== "AVAILABLE" || volume.externalId === "" || !mayBeJudged(volume, before)) return;
-    if (marked(all, volume.externalId)) return;
+    if (marked(all, volume.externalId) || !listings.tells(volume)) return;
     const key = `record ${volumeKey(volume)} ${volume.uid}`;
     const look = await lookAt(volume.externalId);
     if (look?.listed !== undefined) return; // it is there, whatever the listing says

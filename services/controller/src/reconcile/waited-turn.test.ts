@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { caller, createWorld, plugin, volumeInput, type World } from "../../../../test/support/controller/world.ts";
 import type { Outcome } from "../domain/outcome.ts";
 import type { CutState, SnapshotRecord } from "../domain/snapshot.ts";
+import type { CallContext } from "../ports.ts";
 import { createChanges } from "../records/changes.ts";
 import { type CutRecords, createCutRecords } from "../records/snapshot-records.ts";
 import type { StepDeps } from "./step-run.ts";
@@ -16,8 +17,11 @@ let open: boolean;
 const data = { namespace: "default", id: "data" };
 const never = new AbortController().signal;
 
-const noAnswer = (method: string) => async (): Promise<Outcome<never>> => {
-  calls.push(method);
+const instance = "the plugin's socket";
+
+/** As every call of a plugin: asked last whether it is still to be made. */
+const asked = async (method: string, { wanted }: CallContext): Promise<Outcome<never>> => {
+  if ((await wanted?.(instance)) === true) calls.push(method);
   return { kind: "unknown", failure: { reason: "UNAVAILABLE", message: "away", advice: "again", method } };
 };
 
@@ -25,8 +29,8 @@ beforeEach(async () => {
   world = await createWorld();
   calls = [];
   open = true;
-  world.backend.createVolume = noAnswer("create");
-  world.backend.deleteVolume = noAnswer("delete");
+  world.backend.createVolume = (_volume, context) => asked("create", context);
+  world.backend.deleteVolume = (_volume, context) => asked("delete", context);
 });
 afterEach(async () => {
   await world.close();
@@ -44,6 +48,8 @@ const waiting = (meanwhile: () => Promise<unknown>) => ({
   },
   failpoint: () => undefined,
   unstored: new Map<string, string>(),
+  rights: { issuer: "c1/1", isFormerLife: () => false, drives: () => true, instance: () => instance },
+  wakeLater: () => undefined,
   log: world.log,
   signal: never,
 });
@@ -51,7 +57,12 @@ const waiting = (meanwhile: () => Promise<unknown>) => ({
 describe("a call of a volume that waited for its turn", () => {
   const stepDeps = (meanwhile: () => Promise<unknown>) =>
     ({ ...waiting(meanwhile), records: world.records, plugins: world.backend }) as unknown as StepDeps;
-  const forget = () => world.records.change(data, () => ({ volume: null, ended: [], notes: [] }));
+  const settles = async () => {
+    const opId = (await world.volume("data")).intent?.opId ?? "";
+    return { settles: { opId, end: "ended" } } as const;
+  };
+  const forget = async () =>
+    world.records.change(data, () => ({ volume: null, ended: [], notes: [] }), await settles());
   const made = async () => {
     await world.commands.createVolume(volumeInput("data"), caller);
     await world.idle();
@@ -60,11 +71,22 @@ describe("a call of a volume that waited for its turn", () => {
   };
   const leaving = async () => {
     await made();
-    await world.records.change(data, (volume) => ({
-      volume: { ...volume, state: "DELETING", goal: "absent", externalId: "ext-1" },
-      ended: [],
-      notes: [],
-    }));
+    const intent = {
+      op: "delete",
+      epoch: { gen: 0, ctr: 0 },
+      issuer: "c1/1",
+      opId: "the delete",
+      via: instance,
+    } as const;
+    await world.records.change(
+      data,
+      (volume) => ({
+        volume: { ...volume, intent, state: "DELETING", goal: "absent", externalId: "ext-1" },
+        ended: [],
+        notes: [],
+      }),
+      await settles(),
+    );
     await world.idle();
     calls = [];
     return await world.volume("data");
@@ -113,10 +135,19 @@ describe("a call of a snapshot that waited for its turn", () => {
 
   const stored = async (state: CutState): Promise<SnapshotRecord> => {
     const { store, clock } = world;
-    cuts = createCutRecords({ store, clock, ids, issuer: "c9/1", changes: createChanges(), signal: never });
+    cuts = createCutRecords({
+      store,
+      clock,
+      ids,
+      issuer: "c1/1",
+      route: () => instance,
+      changes: createChanges(),
+      signal: never,
+    });
     await cuts.insert(
-      ({ now }): SnapshotRecord => ({
+      ({ now, opId, issuer }): SnapshotRecord => ({
         ...ref,
+        intent: { op: state === "DELETING" ? "delete" : "create", opId, issuer },
         uid: ids.uuid(),
         name: ids.uuid(),
         externalId: state === "CREATING" ? "" : "snap-1",
@@ -153,8 +184,8 @@ describe("a call of a snapshot that waited for its turn", () => {
       cuts,
       plugins: {
         snapshotFacts: () => ({ ready: true, reason: "", snapshots: "yes", groups: "yes" }),
-        cut: noAnswer("cut"),
-        deleteCut: noAnswer("uncut"),
+        cut: (_record: unknown, context: CallContext) => asked("cut", context),
+        deleteCut: (_record: unknown, context: CallContext) => asked("uncut", context),
       },
     }) as unknown as CutStepDeps;
 
@@ -164,7 +195,7 @@ describe("a call of a snapshot that waited for its turn", () => {
     ["DELETING", "delete"],
   ] as const)("is not made for one that was %s and is gone", async (state, step) => {
     const record = await stored(state);
-    const gone = () => cuts.change(ref, () => null);
+    const gone = () => cuts.change(ref, () => null, { settles: { opId: record.intent?.opId ?? "", end: "ended" } });
     expect(await runCutStep(stepDeps(gone), record, { do: step, at: 0 }, undefined)).toBe(false);
     expect(calls).toEqual([]);
   });

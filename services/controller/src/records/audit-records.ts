@@ -1,8 +1,10 @@
 /** The audit in the store: written once, never changed, never removed, read newest first. */
-import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { AuditEntry, AuditedAs, AuditRecord, AuditSubject } from "../domain/audit.ts";
-import type { AggregateRef, EventWrite, IndexEntry, RecordWrite, StoredRecord } from "../domain/store-types.ts";
+import type { AggregateRef, EventWrite, IndexEntry, RecordWrite } from "../domain/store-types.ts";
 import type { Ids, Store } from "../ports.ts";
+import { createDamagedRecords, type DamagedRecords } from "./damaged-records.ts";
+import { recordReader } from "./record-reader.ts";
+import { auditShape } from "./record-shapes.ts";
 
 type AuditIndex = "audit-all" | "audit-namespace" | "audit-volume" | "audit-request";
 
@@ -81,20 +83,7 @@ export const auditOf = (
 const namedIn = (subject: AuditSubject): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(subject).filter(([, value]) => typeof value === "string" && value !== ""));
 
-// Only this file writes these records, so that what parses has the type that was written.
-const decode = ({ ref, body }: StoredRecord): AuditRecord => {
-  try {
-    return JSON.parse(body) as AuditRecord;
-  } catch (cause) {
-    throw new HoldfastError({
-      kind: "data_loss",
-      reason: "INTERNAL",
-      message: `audit record ${ref.key} in the store is not readable; restore it from a backup`,
-      metadata: { audit_id: ref.key },
-      cause,
-    });
-  }
-};
+export const readAudit = recordReader<AuditRecord>({ shape: auditShape, keyOf: ({ id }) => id });
 
 const indexFor = ({ namespace, volume }: AuditFilter): IndexEntry => {
   if (namespace === "") return entryOf("audit-all", "all");
@@ -103,29 +92,34 @@ const indexFor = ({ namespace, volume }: AuditFilter): IndexEntry => {
 
 const maxRepeats = 20;
 
+export interface AuditRecordsDeps {
+  readonly store: Store;
+  readonly ids: Pick<Ids, "uuid">;
+  readonly damages?: DamagedRecords;
+}
+
 export const createAuditRecords = ({
   store,
   ids,
-}: {
-  readonly store: Store;
-  readonly ids: Pick<Ids, "uuid">;
-}): AuditRecords => ({
+  damages = createDamagedRecords(),
+}: AuditRecordsDeps): AuditRecords => ({
   newId: (now) => auditIdAt(now, ids.uuid()),
 
   async get(id) {
     const found = await store.get(refOf(id));
-    return found === undefined ? undefined : decode(found);
+    return found === undefined ? undefined : damages.read(found, readAudit);
   },
 
   async ofRequest(requestId) {
     if (requestId === "") return [];
     const { records } = await store.list({ ...entryOf("audit-request", requestId), limit: maxRepeats });
-    return records.map(decode);
+    // A repeat is known by these: one that cannot be read is no "never done".
+    return damages.readEach(records, readAudit, true);
   },
 
   async list(filter, { after, limit }) {
     const page = await store.list({ ...indexFor(filter), limit, ...(after === undefined ? {} : { after }) });
-    const all = page.records.map(decode);
+    const all = damages.readEach(page.records, readAudit);
     return { records: all.filter(({ verb }) => filter.verb === "" || verb === filter.verb), next: page.next };
   },
 

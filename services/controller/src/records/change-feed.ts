@@ -6,16 +6,22 @@ import type { SecretName } from "../domain/secret.ts";
 import type { StoredEvent } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
 import { type Changes, nodeChangeKey } from "./changes.ts";
+import { controllerOf } from "./event-body.ts";
 import { refOfKey } from "./volume-codec.ts";
-import type { VolumeRecords } from "./volume-records.ts";
 
 export interface ChangeFeedDeps {
   readonly store: Store;
-  readonly records: Pick<VolumeRecords, "learnOf" | "forgetAll">;
+  readonly records: {
+    /** `by`: the controller that wrote it, whichever of its lives; undefined = the event does not tell. */
+    learnOf(key: string, rev: number | undefined, node: string | undefined, by: string | undefined): Promise<void>;
+    forgetAll(): void;
+  };
   /** Another controller wrote the record of a plugin. */
   readonly learnOfPlugin: (plugin: string) => Promise<void>;
   /** Another controller learned how many volumes of a plugin a node takes, or forgot it; by slot key. */
   readonly learnOfLimit: (slots: string) => Promise<void>;
+  /** Another controller wrote a snapshot or a group of them. */
+  readonly learnOfCut: (key: string) => Promise<void>;
   readonly changes: Changes;
   readonly secretChanged: (name: SecretName) => void;
   readonly clock: Clock;
@@ -27,14 +33,22 @@ const pauseMs = 1_000;
 
 const keyOfCut = ({ kind, key }: StoredEvent["ref"]): string => `${kind}:${key}`;
 
-/** What our own events say of a record: its revision, and the node of a claim. */
-const readBody = (event: StoredEvent): { readonly rev?: number; readonly node?: string } => {
+interface Told {
+  readonly rev?: number;
+  /** Of a claim. */
+  readonly node?: string;
+  readonly by?: string | undefined;
+}
+
+/** What the events of controllers say of a record. */
+const readBody = (event: StoredEvent): Told => {
   try {
     const body: unknown = JSON.parse(event.body);
     if (typeof body !== "object" || body === null) return {};
     return {
       ...("rev" in body && typeof body.rev === "number" ? { rev: body.rev } : {}),
       ...("node" in body && typeof body.node === "string" ? { node: body.node } : {}),
+      by: controllerOf(body),
     };
   } catch {
     return {};
@@ -46,15 +60,16 @@ const readBody = (event: StoredEvent): { readonly rev?: number; readonly node?: 
  * was after a loss of the store; when the history no longer reaches back, everybody is woken. Rejects when aborted.
  */
 export const runChangeFeed = async (deps: ChangeFeedDeps): Promise<never> => {
-  const { store, records, learnOfPlugin, learnOfLimit, changes, clock, log, signal } = deps;
+  const { store, records, learnOfPlugin, learnOfLimit, learnOfCut, changes, clock, log, signal } = deps;
   let position: string | undefined;
 
   const learn = (event: StoredEvent): Promise<void> | undefined => {
     if (event.ref.kind === "volume") {
-      const { rev, node } = readBody(event);
-      return records.learnOf(event.ref.key, rev, node);
+      const { rev, node, by } = readBody(event);
+      return records.learnOf(event.ref.key, rev, node, by);
     }
     if (event.ref.kind === "attach-limit") return learnOfLimit(event.ref.key);
+    if (event.ref.kind === "snapshot" || event.ref.kind === "group") return learnOfCut(keyOfCut(event.ref));
     return event.ref.kind === "plugin" ? learnOfPlugin(event.ref.key) : undefined;
   };
 

@@ -68,7 +68,12 @@ describe("changes", () => {
 });
 
 describe("the feed of other controllers' changes", () => {
-  const event = (key: string, token: string, body: object, kind: "volume" | "node" = "volume"): StoredEvent => ({
+  const event = (
+    key: string,
+    token: string,
+    body: object,
+    kind: "volume" | "node" | "snapshot" = "volume",
+  ): StoredEvent => ({
     token,
     type: kind,
     ref: { kind, key },
@@ -89,7 +94,7 @@ describe("the feed of other controllers' changes", () => {
     const scripts: (readonly (StoredEvent | Error)[])[] = [
       [event("default/a", "1", { rev: 4 }), away],
       [event("default/b", "2", {}), event("n1", "3", {}, "node"), trimmed],
-      [event("default/c", "9", { rev: 1 })],
+      [event("default/c", "9", { rev: 1 }), event("default/s", "10", {}, "snapshot")],
     ];
     const store = {
       head: async () => {
@@ -120,6 +125,7 @@ describe("the feed of other controllers' changes", () => {
       learnOfPlugin: async (plugin) => void learned.push(plugin),
       secretChanged: ({ namespace, name }) => void learned.push(`${namespace}/${name}`),
       learnOfLimit: async (slots) => void learned.push(slots),
+      learnOfCut: async (cut) => void learned.push(cut),
       changes,
       clock,
       log: createMemoryLogger(),
@@ -130,7 +136,7 @@ describe("the feed of other controllers' changes", () => {
     await clock.advance(5_000);
     await node;
     expect(watched).toEqual(["head-1", "1", "head-2"]);
-    expect(learned).toEqual(["default/a@4", "default/b@?", "default/c@1"]);
+    expect(learned).toEqual(["default/a@4", "default/b@?", "default/c@1", "snapshot:default/s"]);
     expect(forgotten).toBe(2);
     life.abort(new Error("over"));
     await expect(feed).rejects.toThrow("over");

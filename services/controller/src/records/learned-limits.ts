@@ -6,8 +6,10 @@
  */
 import type { NodePlugin, NodeRecord } from "../domain/node.ts";
 import { slotKey } from "../domain/slots.ts";
-import type { StoredRecord } from "../domain/store-types.ts";
 import type { Ids, Store } from "../ports.ts";
+import { createDamagedRecords, type DamagedRecords } from "./damaged-records.ts";
+import { recordReader } from "./record-reader.ts";
+import { learnedLimitShape } from "./record-shapes.ts";
 
 export type NodeMachine = Pick<NodeRecord, "name" | "machineId">;
 
@@ -49,15 +51,15 @@ const rounds = 3;
 
 const refOf = (slots: string) => ({ kind: "attach-limit", key: slots }) as const;
 
-// Only this file writes these records, so that what parses has the type that was written.
-const decode = ({ body }: StoredRecord): Learned => JSON.parse(body) as Learned;
+export const readLearnedLimit = recordReader<Learned>({ shape: learnedLimitShape, keyOf: ({ slots }) => slots });
 
 export const createLearnedLimits = (deps: {
   readonly store: Pick<Store, "get" | "list" | "commit">;
   readonly ids: Pick<Ids, "uuid">;
   readonly now: () => number;
+  readonly damages?: DamagedRecords;
 }): LearnedLimits => {
-  const { store, ids, now } = deps;
+  const { store, ids, now, damages = createDamagedRecords() } = deps;
   const known = new Map<string, Learned>();
 
   const take = (learned: Learned): void => void known.set(learned.slots, learned);
@@ -95,14 +97,14 @@ export const createLearnedLimits = (deps: {
       let after: string | undefined;
       do {
         const page = await store.list({ ...index, limit: pageSize, ...(after === undefined ? {} : { after }) });
-        for (const record of page.records) take(decode(record));
+        for (const learned of damages.readEach(page.records, readLearnedLimit)) take(learned);
         after = page.next;
       } while (after !== undefined);
     },
     async learnOf(slots) {
       const stored = await store.get(refOf(slots));
       if (stored === undefined) known.delete(slots);
-      else take(decode(stored));
+      else take(damages.read(stored, readLearnedLimit));
     },
     of(half, node) {
       const slots = slotKey(half.name, node.name);

@@ -1,10 +1,12 @@
 /** What scans have found, with its age. One record an orphan; what is seen again is written again only now and then. */
 import { createHash } from "node:crypto";
 import type { Clock } from "@holdfast/shared/async/clock";
-import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { type Orphan, type OrphanFinding, orphanIdentity } from "../domain/orphan.ts";
-import type { AggregateRef, IndexEntry, RecordWrite, StoredRecord } from "../domain/store-types.ts";
+import type { AggregateRef, IndexEntry, RecordWrite } from "../domain/store-types.ts";
 import type { Ids, Store } from "../ports.ts";
+import { createDamagedRecords, type DamagedRecords } from "./damaged-records.ts";
+import { recordReader } from "./record-reader.ts";
+import { orphanShape } from "./record-shapes.ts";
 
 export interface OrphanRecords {
   get(id: string): Promise<Orphan | undefined>;
@@ -28,29 +30,18 @@ const byPlugin = (plugin: string): IndexEntry => ({ index: "orphan-plugin", valu
 export const orphanIdOf = (finding: OrphanFinding): string =>
   createHash("sha256").update(orphanIdentity(finding)).digest("hex").slice(0, 24);
 
-// Only this file writes these records, so that what parses has the type that was written.
-const decode = ({ ref, body }: StoredRecord): Orphan => {
-  try {
-    return JSON.parse(body) as Orphan;
-  } catch (cause) {
-    throw new HoldfastError({
-      kind: "data_loss",
-      reason: "INTERNAL",
-      message: `the record of orphan ${ref.key} in the store is not readable; remove it, and scan again`,
-      metadata: { orphan_id: ref.key },
-      cause,
-    });
-  }
-};
+export const readOrphan = recordReader<Orphan>({ shape: orphanShape, keyOf: ({ id }) => id });
 
 export const createOrphanRecords = ({
   store,
   clock,
   ids,
+  damages = createDamagedRecords(),
 }: {
   readonly store: Store;
   readonly clock: Pick<Clock, "now">;
   readonly ids: Pick<Ids, "uuid">;
+  readonly damages?: DamagedRecords;
 }): OrphanRecords => {
   const write = (orphan: Orphan, expectedRev: number): RecordWrite => ({
     ref: refOf(orphan.id),
@@ -64,13 +55,13 @@ export const createOrphanRecords = ({
   return {
     async get(id) {
       const stored = await store.get(refOf(id));
-      return stored === undefined ? undefined : decode(stored);
+      return stored === undefined ? undefined : damages.read(stored, readOrphan);
     },
 
     async found(finding) {
       const id = orphanIdOf(finding);
       const stored = await store.get(refOf(id));
-      const before = stored === undefined ? undefined : decode(stored);
+      const before = stored === undefined ? undefined : damages.read(stored, readOrphan);
       const now = clock.now();
       const orphan: Orphan = { ...finding, id, foundAt: before?.foundAt ?? now, seenAt: now };
       if (before !== undefined && now - before.seenAt < refreshMs && before.detail === finding.detail) return orphan;
@@ -101,7 +92,7 @@ export const createOrphanRecords = ({
           limit: pageSize,
           ...(after === undefined ? {} : { after }),
         });
-        yield* page.records.map(decode);
+        yield* damages.readEach(page.records, readOrphan);
         after = page.next;
       } while (after !== undefined);
     },

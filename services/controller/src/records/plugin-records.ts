@@ -11,6 +11,9 @@ import { defaultProfile } from "../domain/plugin-profile.ts";
 import { newPluginRecord, type PluginRecord, rememberedOf } from "../domain/plugin-record.ts";
 import type { AggregateRef, IndexEntry, StoredRecord } from "../domain/store-types.ts";
 import type { Ids, PluginProfiles, Store } from "../ports.ts";
+import { createDamagedRecords, type DamagedRecords } from "./damaged-records.ts";
+import { recordReader } from "./record-reader.ts";
+import { pluginShape } from "./record-shapes.ts";
 
 export interface VersionedPlugin {
   readonly record: PluginRecord;
@@ -38,6 +41,7 @@ export interface PluginRecordsDeps {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly signal: AbortSignal;
+  readonly damages?: DamagedRecords;
 }
 
 const index: IndexEntry = { index: "plugin-all", value: "all" };
@@ -46,22 +50,12 @@ const rounds = 12;
 
 const refOf = (plugin: string): AggregateRef => ({ kind: "plugin", key: plugin });
 
-// Only this file writes these records, so that what parses has the type that was written.
-const decode = ({ ref, rev, body }: StoredRecord): VersionedPlugin => {
-  try {
-    return { record: JSON.parse(body) as PluginRecord, rev };
-  } catch (cause) {
-    throw new HoldfastError({
-      kind: "data_loss",
-      reason: "INTERNAL",
-      message: `the record of plugin ${ref.key} in the store is not readable; restore it from a backup`,
-      metadata: { plugin: ref.key },
-      cause,
-    });
-  }
-};
+export const readPlugin = recordReader<PluginRecord>({ shape: pluginShape, keyOf: ({ name }) => name });
 
-export const createPluginRecords = ({ store, clock, ids, signal }: PluginRecordsDeps): PluginRecords => {
+const versioned = (stored: StoredRecord): VersionedPlugin => ({ record: readPlugin(stored), rev: stored.rev });
+
+export const createPluginRecords = (deps: PluginRecordsDeps): PluginRecords => {
+  const { store, clock, ids, signal, damages = createDamagedRecords() } = deps;
   const known = new Map<string, VersionedPlugin>();
   const listeners = new Set<(plugin: string) => void>();
   const lanes = createKeyedLanes();
@@ -72,7 +66,7 @@ export const createPluginRecords = ({ store, clock, ids, signal }: PluginRecords
 
   const read = async (plugin: string): Promise<VersionedPlugin | undefined> => {
     const stored = await store.get(refOf(plugin));
-    return stored === undefined ? undefined : decode(stored);
+    return stored === undefined ? undefined : damages.read(stored, versioned);
   };
 
   /** What stands in the store now, told to everybody if it is not what was known. */
@@ -165,12 +159,12 @@ export const createPluginRecords = ({ store, clock, ids, signal }: PluginRecords
       let after: string | undefined;
       do {
         const page = await store.list({ ...index, limit: pageSize, ...(after === undefined ? {} : { after }) });
-        for (const stored of page.records) {
-          const plugin = decode(stored);
-          found.add(stored.ref.key);
-          if ((known.get(stored.ref.key)?.rev ?? 0) >= plugin.rev) continue;
-          known.set(stored.ref.key, plugin);
-          tell(stored.ref.key);
+        for (const { ref } of page.records) found.add(ref.key);
+        for (const plugin of damages.readEach(page.records, versioned)) {
+          const { name } = plugin.record;
+          if ((known.get(name)?.rev ?? 0) >= plugin.rev) continue;
+          known.set(name, plugin);
+          tell(name);
         }
         after = page.next;
       } while (after !== undefined);
@@ -186,7 +180,12 @@ export const createPluginRecords = ({ store, clock, ids, signal }: PluginRecords
       lanes.run(plugin, signal, async () => {
         await refresh(plugin);
       }),
-    of: (plugin) => known.get(plugin)?.record.profile ?? defaultProfile,
+    // A profile that an earlier version stored lacks the fields that came since.
+    of: (plugin) => {
+      const said = known.get(plugin)?.record.profile;
+      return said === undefined ? defaultProfile : { ...defaultProfile, ...said };
+    },
+    damage: (plugin) => (known.has(plugin) ? undefined : damages.of(refOf(plugin))?.message),
     remembered: (plugin, version) => rememberedOf(known.get(plugin)?.record, version),
     onChange(listener) {
       listeners.add(listener);

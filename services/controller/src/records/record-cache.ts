@@ -11,6 +11,8 @@ export interface RecordCache {
   /** Remembers it unless something newer is remembered; answers what was given. */
   keep(key: string, entry: Entry): Entry;
   drop(key: string): void;
+  /** Another controller committed the revision: older ones are forgotten, and a read that was overtaken brings none back. */
+  outdated(key: string, rev: number): void;
   clear(): void;
   /** What is remembered with claims of that workload. There may be more in the store. */
   ofWorkload(namespace: string, workload: string): readonly Entry[];
@@ -23,6 +25,8 @@ const workloadsOf = ({ namespace, claims }: VolumeRecord): ReadonlySet<string> =
 export const createRecordCache = (limit = 2048): RecordCache => {
   const entries = new Map<string, Entry>();
   const byWorkload = new Map<string, Set<string>>();
+  /** The newest revision that another controller told of, by key: as many as there are entries. */
+  const told = new Map<string, number>();
   /** The last of the entries: it is asked for many times in a row. */
   let newest = "";
 
@@ -59,7 +63,7 @@ export const createRecordCache = (limit = 2048): RecordCache => {
     },
     keep(key, entry) {
       // A read that was overtaken by a commit must not bring the past back.
-      if ((entries.get(key)?.rev ?? 0) > entry.rev) return entry;
+      if (Math.max(entries.get(key)?.rev ?? 0, told.get(key) ?? 0) > entry.rev) return entry;
       drop(key);
       enter(key, entry);
       const oldest = entries.size > limit ? entries.keys().next().value : undefined;
@@ -67,8 +71,16 @@ export const createRecordCache = (limit = 2048): RecordCache => {
       return entry;
     },
     drop,
+    outdated(key, rev) {
+      if ((entries.get(key)?.rev ?? 0) < rev) drop(key);
+      told.delete(key);
+      told.set(key, rev);
+      const oldest = told.size > limit ? told.keys().next().value : undefined;
+      if (oldest !== undefined) told.delete(oldest);
+    },
     clear() {
       entries.clear();
+      told.clear();
       byWorkload.clear();
     },
     ofWorkload: (namespace, workload) =>

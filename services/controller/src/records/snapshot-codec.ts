@@ -1,4 +1,3 @@
-import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { secretUsers } from "../domain/secret.ts";
 import {
   type CutKind,
@@ -9,8 +8,10 @@ import {
   type SnapshotRecord,
 } from "../domain/snapshot.ts";
 import { planCut } from "../domain/snapshot-steps.ts";
-import type { AggregateRef, IndexEntry, RecordWrite, StoredRecord } from "../domain/store-types.ts";
+import type { AggregateRef, IndexEntry, RecordWrite } from "../domain/store-types.ts";
 import { volumeKey } from "../domain/volume.ts";
+import { type RecordReader, recordReader } from "./record-reader.ts";
+import { cutShape, cutTombstoneShape } from "./record-shapes.ts";
 import { safetyMs, tombstoneTtlMs } from "./volume-codec.ts";
 
 /** How snapshots and groups stand in the store: keys, indexes, due times, JSON. */
@@ -123,20 +124,13 @@ export const encodeCutTombstone = (record: CutRecord, expectedRev: number, now: 
   };
 };
 
-const decode = (stored: StoredRecord): unknown => {
-  try {
-    return JSON.parse(stored.body);
-  } catch (cause) {
-    throw new HoldfastError({
-      kind: "data_loss",
-      reason: "INTERNAL",
-      message: `record ${stored.ref.kind} ${stored.ref.key} in the store is not readable; restore it from a backup`,
-      metadata: { key: stored.ref.key },
-      cause,
-    });
-  }
+const readCut: Record<CutKind, RecordReader<CutRecord>> = {
+  snapshot: recordReader<CutRecord>({ shape: cutShape("snapshot"), keyOf: volumeKey }),
+  group: recordReader<CutRecord>({ shape: cutShape("group"), keyOf: volumeKey }),
 };
-
-// Only this file writes these records, so that what parses has the type that was written.
-export const decodeCut = (stored: StoredRecord): CutRecord => decode(stored) as CutRecord;
-export const decodeCutTombstone = (stored: StoredRecord): CutTombstone => decode(stored) as CutTombstone;
+export const decodeCut: RecordReader<CutRecord> = (stored) =>
+  readCut[stored.ref.kind === "group" ? "group" : "snapshot"](stored);
+export const decodeCutTombstone = recordReader<CutTombstone>({
+  shape: cutTombstoneShape,
+  keyOf: (tombstone) => cutTombstoneRef(tombstone).key,
+});

@@ -9,14 +9,18 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import { HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { AuditedAs } from "../domain/audit.ts";
+import type { RouteOf } from "../domain/instance-reach.ts";
 import type { Moment } from "../domain/moment.ts";
+import { type CallNews, givenTo } from "../domain/open-call.ts";
 import { defaultRetry } from "../domain/retry.ts";
 import { type CutRecord, type CutRef, cutKey, membersOf, refOfCutKey } from "../domain/snapshot.ts";
 import type { CutChange } from "../domain/snapshot-change.ts";
-import type { AggregateRef, Commit, IndexEntry, RecordWrite } from "../domain/store-types.ts";
+import type { AggregateRef, Commit, IndexEntry, RecordWrite, StoredRecord } from "../domain/store-types.ts";
 import type { Ids, Store } from "../ports.ts";
 import { auditOf } from "./audit-records.ts";
+import { keepsOpenCall } from "./call-open-error.ts";
 import type { Changes } from "./changes.ts";
+import { createDamagedRecords, type DamagedRecords } from "./damaged-records.ts";
 import { type Cause, causeOf, eventBody } from "./event-body.ts";
 import {
   type CutIndex,
@@ -49,10 +53,11 @@ export type CutExpectation = NonNullable<Commit["expects"]>[number];
 
 export interface CutRecords {
   get(ref: CutRef): Promise<VersionedCut | undefined>;
+  /** Without what is damaged; `whole`: RECORD_DAMAGED in place of an answer without it. */
   list(
     index: CutIndex,
     value: string,
-    page: { readonly after?: string | undefined; readonly limit: number },
+    page: { readonly after?: string | undefined; readonly limit: number; readonly whole?: true },
   ): Promise<{ readonly cuts: readonly VersionedCut[]; readonly next: string | undefined }>;
   deleted(ref: CutRef): Promise<CutTombstone | undefined>;
   /**
@@ -68,7 +73,12 @@ export interface CutRecords {
   change(
     ref: CutRef,
     decide: (record: CutRecord, at: Moment) => CutChange,
-    options?: Cause & { readonly alone?: (record: CutRecord) => readonly IndexEntry[] },
+    options?: Cause & {
+      readonly alone?: (record: CutRecord) => readonly IndexEntry[];
+      /** The id of the intent that the change may drop or replace although its call was given to an instance. */
+      readonly settles?: CallNews | undefined;
+      readonly audit?: AuditedAs;
+    },
   ): Promise<CutResult>;
   due(limit: number): Promise<readonly string[]>;
   nextDue(): Promise<number | undefined>;
@@ -84,7 +94,15 @@ export interface CutRecordsDeps {
   readonly issuer: string;
   readonly changes: Changes;
   readonly signal: AbortSignal;
+  readonly damages?: DamagedRecords;
+  /** Which instance the call of a new intent is given to; without it the controller that drives the plugin decides. */
+  readonly route?: RouteOf | undefined;
 }
+
+const versioned = (stored: StoredRecord): VersionedCut => ({ record: decodeCut(stored), rev: stored.rev });
+
+/** A question whether a cut is ready may be far away: its instance is chosen when it is asked. */
+const callsNow = (record: CutRecord, at: Moment): boolean => record.attempts.nextTry <= at.now;
 
 const maxRounds = 12;
 
@@ -124,7 +142,9 @@ const learned = (before: CutRecord, after: CutChange): readonly IndexEntry[] => 
 };
 
 export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
-  const { store, clock, ids, issuer, changes, signal } = deps;
+  const { store, clock, ids, issuer, changes, signal, route, damages = createDamagedRecords() } = deps;
+  const given = (record: CutRecord, at: Moment): CutRecord =>
+    callsNow(record, at) ? givenTo(record, at, route) : record;
   const lanes = createKeyedLanes();
   const listeners = new Set<(notice: { readonly key: string; readonly due: number | undefined }) => void>();
 
@@ -139,7 +159,7 @@ export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
 
   const read = async (ref: CutRef): Promise<VersionedCut | undefined> => {
     const stored = await store.get(cutRef(ref));
-    return stored && { record: decodeCut(stored), rev: stored.rev };
+    return stored && damages.read(stored, versioned);
   };
 
   const revsOf = async (refs: readonly AggregateRef[]): Promise<readonly number[]> =>
@@ -185,14 +205,18 @@ export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
     const before = await read(ref);
     if (before === undefined) return { now: undefined, changed: false };
     const at = moment(options);
-    const after = decide(before.record, at);
-    if (after === before.record) return { now: before, changed: false };
+    const decided = decide(before.record, at);
+    if (decided === before.record) return { now: before, changed: false };
+    keepsOpenCall(before.record, decided, options?.settles);
+    const after = decided === null ? null : given(decided, at);
     const rev = before.rev + 1;
     const alone = [...learned(before.record, after), ...(options?.alone?.(before.record) ?? [])];
+    const audited = auditOf(options?.audit, { now: at.now, revisionBefore: before.rev }, cutRef(ref), rev);
+    const note = after === null ? noteOf(before.record, rev, at, "DELETED") : noteOf(after, rev, at);
     const stored = await attempt({
       opId: at.opId,
-      writes: await writesOf(before, after, at),
-      events: [after === null ? noteOf(before.record, rev, at, "DELETED") : noteOf(after, rev, at)],
+      writes: [...(await writesOf(before, after, at)), ...audited.writes],
+      events: [note, ...audited.events],
       requiresVetted: false,
       ...(alone.length === 0 ? {} : { alone }),
     });
@@ -205,17 +229,17 @@ export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
 
   return {
     get: read,
-    async list(index, value, { after, limit }) {
+    async list(index, value, { after, limit, whole }) {
       const page = await store.list({ index, value, limit, ...(after === undefined ? {} : { after }) });
-      return { cuts: page.records.map((r) => ({ record: decodeCut(r), rev: r.rev })), next: page.next };
+      return { cuts: damages.readEach(page.records, versioned, whole), next: page.next };
     },
     async deleted(ref) {
       const stored = await store.get(cutTombstoneRef(ref));
-      return stored && decodeCutTombstone(stored);
+      return stored && damages.read(stored, decodeCutTombstone);
     },
     async insert(make, expects, options) {
       const at = moment(options);
-      const record = make(at);
+      const record = given(make(at), at);
       const parts = partsOf(record);
       const { due } = encodeCut(record, 0, at.now);
       const audited = auditOf(options?.audit, { now: at.now, revisionBefore: 0 }, cutRef(record), 1);
@@ -233,7 +257,7 @@ export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
         if (stored === "crowded") return "owned";
         // A conflict or a lost answer: what stands there now tells whose it is.
         const standing = stored === "stored" ? undefined : await store.getMany(parts.map(cutRef));
-        const ours = standing?.[0] && decodeCut(standing[0]).uid === record.uid;
+        const ours = standing?.[0] && damages.read(standing[0], decodeCut).uid === record.uid;
         if (standing !== undefined && !ours) return standing.some((one) => one !== undefined) ? "exists" : "moved";
         tell(record, due);
         return "stored";

@@ -1,12 +1,13 @@
-import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Claim, ClaimTombstone } from "../domain/claim.ts";
 import { needsSource } from "../domain/doubt.ts";
 import { isBlocked } from "../domain/growth.ts";
 import { secretUsers } from "../domain/secret.ts";
 import { slotKey } from "../domain/slots.ts";
 import { planSteps } from "../domain/steps.ts";
-import type { AggregateRef, IndexEntry, RecordWrite, StoredRecord } from "../domain/store-types.ts";
+import type { AggregateRef, IndexEntry, RecordWrite } from "../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
+import { recordReader } from "./record-reader.ts";
+import { claimTombstoneShape, deleteMarkShape, volumeShape, volumeTombstoneShape } from "./record-shapes.ts";
 import { readVolumeBody, writeVolumeBody } from "./volume-body.ts";
 
 /** How volumes and what is left of them stand in the store: keys, indexes, due times, JSON. */
@@ -111,6 +112,7 @@ const indexesOf = (volume: VolumeRecord, unsettled: boolean): readonly IndexEntr
     ...claims.map((c) => c.node),
     ...Object.keys(volume.attachments),
     ...volume.bars.map((bar) => bar.node),
+    ...(volume.foreign ?? []).map((hold) => hold.node),
   ]);
   const workloads = new Set(claims.map((c) => workloadValue(volume.namespace, c.workload)));
   const entries: IndexEntry[] = [];
@@ -169,6 +171,10 @@ export const encodeRemoval = (ref: VolumeRef, expectedRev: number): RecordWrite 
   due: [],
 });
 
+/** The agent may hold it still, whenever it speaks again; without its tombstone the hold would be foreign then. */
+const endedOnWord = ({ failure }: ClaimTombstone): boolean =>
+  failure?.reason === "CLAIM_ABANDONED" || failure?.reason === "VOLUME_FORGOTTEN";
+
 export const encodeClaimTombstone = (tombstone: ClaimTombstone): RecordWrite => {
   const entry = (index: TombstoneIndex, value: string): IndexEntry => ({ index, value });
   return {
@@ -180,7 +186,7 @@ export const encodeClaimTombstone = (tombstone: ClaimTombstone): RecordWrite => 
       entry("over-namespace", tombstone.namespace),
     ],
     due: [],
-    ttlMs: tombstoneTtlMs,
+    ...(endedOnWord(tombstone) ? {} : { ttlMs: tombstoneTtlMs }),
   };
 };
 
@@ -236,24 +242,17 @@ export const encodeDeleteMark = (volume: VolumeRecord, expectedRev: number, now:
   };
 };
 
-const readable = <T>(stored: StoredRecord, read: (body: string) => T): T => {
-  try {
-    return read(stored.body);
-  } catch (cause) {
-    throw new HoldfastError({
-      kind: "data_loss",
-      reason: "INTERNAL",
-      message: `record ${stored.ref.kind} ${stored.ref.key} in the store is not readable; restore it from a backup`,
-      metadata: { key: stored.ref.key },
-      cause,
-    });
-  }
-};
-
-const decode = (stored: StoredRecord): unknown => readable<unknown>(stored, JSON.parse);
-
-// Only this file writes these records, so that what parses has the type that was written.
-export const decodeVolume = (stored: StoredRecord): VolumeRecord => readable(stored, readVolumeBody);
-export const decodeClaimTombstone = (stored: StoredRecord): ClaimTombstone => decode(stored) as ClaimTombstone;
-export const decodeDeleteMark = (stored: StoredRecord): DeleteMark => decode(stored) as DeleteMark;
-export const decodeVolumeTombstone = (stored: StoredRecord): VolumeTombstone => decode(stored) as VolumeTombstone;
+export const decodeVolume = recordReader<VolumeRecord>({
+  shape: volumeShape,
+  keyOf: volumeKey,
+  parse: readVolumeBody,
+});
+export const decodeClaimTombstone = recordReader<ClaimTombstone>({
+  shape: claimTombstoneShape,
+  keyOf: (tombstone) => claimTombstoneRef(tombstone).key,
+});
+export const decodeDeleteMark = recordReader<DeleteMark>({
+  shape: deleteMarkShape,
+  keyOf: (mark) => deleteMarkRef(mark).key,
+});
+export const decodeVolumeTombstone = recordReader<VolumeTombstone>({ shape: volumeTombstoneShape, keyOf: volumeKey });

@@ -1,4 +1,5 @@
 import type { Change } from "../domain/change.ts";
+import { memberKey } from "../domain/claim-set-change.ts";
 import type { Moment } from "../domain/moment.ts";
 import { type AttachLimit, slotKey } from "../domain/slots.ts";
 import type { Commit, EventWrite, RecordWrite, StoredRecord } from "../domain/store-types.ts";
@@ -46,6 +47,12 @@ const boundsOf = (before: VolumeRecord, after: VolumeRecord, limitOf: AttachLimi
     const { limit } = limitOf(after.plugin, node);
     return limit === Number.POSITIVE_INFINITY ? [] : [{ entry: slotEntry(slotKey(after.plugin, node)), count: limit }];
   });
+
+/** The other members of the sets of which one ended. */
+export const relatedOf = (before: VolumeRecord | undefined, change: Change | undefined): readonly string[] =>
+  (change?.ended ?? []).flatMap(({ uid }) =>
+    (before?.claims[uid]?.set ?? []).filter((member) => member.uid !== uid).map(memberKey),
+  );
 
 /** One commit of everything that was decided; `undefined` changes are left out. */
 export const buildCommit = (

@@ -4,24 +4,29 @@
  * V1 A decision is stored only over the very revision it was made from. V2 A decision that changes nothing, or throws, was made
  * from a record that was read, not only remembered. V3 All records of one decision are stored in one commit, or none.
  * V4 Within this process decisions on one volume are made one after the other, so that only other controllers cause conflicts.
+ * V5 No decision lets go of a call that may be open at the plugin, unless it says that this call has ended.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import { HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { type Change, unchanged } from "../domain/change.ts";
 import type { ClaimTombstone } from "../domain/claim.ts";
-import { memberKey } from "../domain/claim-set-change.ts";
+import type { RouteOf } from "../domain/instance-reach.ts";
 import type { Moment } from "../domain/moment.ts";
+import { type CallNews, givenTo } from "../domain/open-call.ts";
 import { defaultRetry, type RetryRule } from "../domain/retry.ts";
 import type { Commit, ExpectedRecord, IndexEntry } from "../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { Ids, Store } from "../ports.ts";
 import type { AttachSlots } from "./attach-slots.ts";
+import { keepsOpenCall } from "./call-open-error.ts";
+import type { DamagedRecords } from "./damaged-records.ts";
 import { type Cause, causeOf } from "./event-body.ts";
 import type { RecordCache } from "./record-cache.ts";
 import { staleAgainst } from "./stale-against.ts";
-import { decodeVolume, deleteMarkRef, volumeRef, volumeTombstoneRef } from "./volume-codec.ts";
-import { type AttachLimitOf, buildCommit, leavesMark, type Remains } from "./volume-commit.ts";
+import { decodeVolume, volumeRef } from "./volume-codec.ts";
+import { type AttachLimitOf, buildCommit, relatedOf } from "./volume-commit.ts";
+import { remainsOf } from "./volume-remains.ts";
 
 export interface VersionedVolume {
   readonly volume: VolumeRecord;
@@ -31,6 +36,8 @@ export interface VersionedVolume {
 export interface ChangeOptions extends Cause {
   /** Only over this revision of the first record; over another one the change is refused with REVISION_CONFLICT. */
   readonly expectedRev?: number | undefined;
+  /** The id of the intent that the change may drop or replace although its call was given to an instance: it has ended, or is this life's. */
+  readonly settles?: CallNews | undefined;
   /** Asked before each commit: records that have to be as they are now when it is made, or it is decided anew. */
   readonly expects?: Expects | undefined;
   /** Entries that no record may carry that is not changed here. */
@@ -38,7 +45,6 @@ export interface ChangeOptions extends Cause {
 }
 
 export type Expects = () => Promise<readonly ExpectedRecord[]>;
-
 export interface ChangeResult {
   /** The record after the decision; null when it was removed or there is none. */
   readonly volume: VolumeRecord | null;
@@ -51,7 +57,6 @@ export interface ChangeResult {
 }
 
 export type Decide = (volume: VolumeRecord, at: Moment) => Change;
-
 /** One change a volume, in the order of the refs; undefined leaves that volume as it is. */
 export type DecideMany = (
   volumes: readonly (VolumeRecord | undefined)[],
@@ -79,12 +84,15 @@ export interface VolumeDecisionDeps {
   readonly signal: AbortSignal;
   readonly slots: AttachSlots;
   readonly attachLimit: AttachLimitOf;
+  readonly damages: DamagedRecords;
+  readonly route?: RouteOf | undefined;
   readonly retry?: RetryRule | undefined;
   readonly tell: (notice: CommitNotice) => void;
 }
 
 export interface VolumeDecisions {
   moment(options?: ChangeOptions): Moment;
+  readonly route: (volume: VolumeRecord) => string | undefined;
   /** Reads, and remembers what was read. */
   read(refs: readonly VolumeRef[]): Promise<readonly (VersionedVolume | undefined)[]>;
   /** What is remembered, and a read for the rest. */
@@ -108,7 +116,8 @@ export interface VolumeDecisions {
 const maxRounds = 12;
 
 export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions => {
-  const { store, cache, clock, ids, issuer, signal, slots, attachLimit, tell, retry = defaultRetry } = deps;
+  const { store, cache, clock, ids, issuer, signal, slots, attachLimit, damages, tell, retry = defaultRetry } = deps;
+  const route = (v: VolumeRecord): string | undefined => (v.intent?.op === "validate" ? undefined : deps.route?.(v));
   const lanes = createKeyedLanes();
   let commits = 0;
 
@@ -131,7 +140,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
         slots.saw(volumeKey(ref), null);
         return undefined;
       }
-      const found = { volume: decodeVolume(record), rev: record.rev };
+      const found = { volume: damages.read(record, decodeVolume), rev: record.rev };
       const kept = cache.keep(volumeKey(ref), found);
       slots.saw(volumeKey(ref), (cache.get(volumeKey(ref)) ?? kept).volume);
       return kept;
@@ -170,14 +179,16 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
   const round = async (refs: readonly VolumeRef[], decide: DecideMany, fresh: boolean, options: ChangeOptions) => {
     const { found, remembered } = await known(refs, fresh);
     const at = moment(options);
-    const decision = decideOn(found, decide, at, remembered);
+    const decision = decideOn(found, decide, at, remembered, options.settles);
     if (decision === undefined) return undefined;
     if (decision.every((d) => d === undefined)) return remembered ? undefined : found.map(asBefore); // V2
     const stale = staleAgainst(options.expectedRev, found[0]);
     if (stale !== undefined && remembered) return undefined; // V2
     if (stale !== undefined) throw stale;
     const removes = decision.some((change) => change?.volume === null);
-    const remains = removes ? await Promise.all(decision.map((change, i) => remainsOf(found[i]?.volume, change))) : [];
+    const remains = removes
+      ? await Promise.all(decision.map((change, i) => remainsOf(store, found[i]?.volume, change)))
+      : [];
     const built = buildCommit(found, decision, remains, at, attachLimit);
     const alone = options.alone?.(found.flatMap((f) => f?.volume ?? []));
     const expects = options.expects === undefined ? undefined : await options.expects();
@@ -204,17 +215,8 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     return results;
   };
 
-  const remainsOf = async (
-    before: VolumeRecord | undefined,
-    change: Change | undefined,
-  ): Promise<Remains | undefined> => {
-    if (before === undefined || change?.volume !== null) return undefined;
-    const mark = leavesMark(before, change) ? await store.get(deleteMarkRef(before)) : undefined;
-    return { tombstone: await store.get(volumeTombstoneRef(before)), mark };
-  };
-
   /** undefined = decide again from a fresh read. */
-  const decideOn = (found: Found, decide: DecideMany, at: Moment, remembered: boolean) => {
+  const decideOn = (found: Found, decide: DecideMany, at: Moment, remembered: boolean, settles?: CallNews) => {
     try {
       const decided = decide(
         found.map((f) => f?.volume),
@@ -222,7 +224,9 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
       );
       return found.map((before, i) => {
         const change = decided[i];
-        return before === undefined || change === undefined || unchanged(before.volume, change) ? undefined : change;
+        if (before === undefined || change === undefined || unchanged(before.volume, change)) return undefined;
+        keepsOpenCall(before.volume, change.volume, settles); // V5
+        return change.volume === null ? change : { ...change, volume: givenTo(change.volume, at, route) };
       });
     } catch (error) {
       if (remembered) return undefined; // V2
@@ -268,6 +272,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
 
   return {
     moment,
+    route,
     read,
     recentMany: async (refs) => (await known(refs, false)).found,
     async recent(ref) {
@@ -286,11 +291,6 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     commits: () => commits,
   };
 };
-
-const relatedOf = (before: VolumeRecord | undefined, change: Change | undefined): readonly string[] =>
-  (change?.ended ?? []).flatMap(({ uid }) =>
-    (before?.claims[uid]?.set ?? []).filter((member) => member.uid !== uid).map(memberKey),
-  );
 
 const asBefore = (before: VersionedVolume | undefined): ChangeResult => ({
   volume: before?.volume ?? null,

@@ -2,6 +2,7 @@
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Change } from "../domain/change.ts";
 import type { Moment } from "../domain/moment.ts";
+import { givenTo } from "../domain/open-call.ts";
 import type { Commit } from "../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { Ids, Store } from "../ports.ts";
@@ -50,7 +51,7 @@ export interface AdoptOptions {
 
 export interface VolumeInsertionDeps {
   readonly store: Pick<Store, "get">;
-  readonly decisions: Pick<VolumeDecisions, "moment" | "read" | "exclusively" | "commitOnce">;
+  readonly decisions: Pick<VolumeDecisions, "moment" | "read" | "exclusively" | "commitOnce" | "route">;
   readonly cache: Pick<RecordCache, "keep">;
   readonly ids: Pick<Ids, "uuid">;
   readonly tell: (notice: CommitNotice) => void;
@@ -107,7 +108,7 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
     async insert(make, expects = expectsNothing) {
       const at = decisions.moment();
       const change = make(at);
-      const { volume } = change;
+      const volume = change.volume === null ? null : givenTo(change.volume, at, decisions.route);
       if (volume === null) return false;
       return await decisions.exclusively([volume], async () => {
         const { commit, due } = commitOf(volume, change, at);
@@ -127,7 +128,7 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
     async adopt(make, { inSpite = false, expects = expectsNothing } = {}) {
       const at = decisions.moment();
       const change = make(at);
-      const { volume } = change;
+      const volume = change.volume === null ? null : givenTo(change.volume, at, decisions.route);
       if (volume === null) return { kind: "exists" };
       return await decisions.exclusively([volume], async (): Promise<Adoption> => {
         const { commit, due } = commitOf(volume, change, at);

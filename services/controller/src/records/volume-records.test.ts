@@ -15,13 +15,13 @@ beforeEach(async () => {
 });
 
 /** Another controller over the same store. */
-const other = (store: Store = world.store) =>
+const other = (store: Store = world.store, changes = createChanges()) =>
   createVolumeRecords({
     store,
     clock: world.clock,
     ids: { uuid: () => `other-${Math.trunc(world.clock.monotonic())}-${serial()}`, random: () => 0.5 },
     issuer: "c2/1",
-    changes: createChanges(),
+    changes,
     attachLimit: world.attachLimit,
     log: world.log,
     signal: new AbortController().signal,
@@ -194,6 +194,51 @@ describe("what is listed", () => {
     const before = world.store.commits();
     await world.pass(290_000, 10_000);
     expect(world.store.commits()).toBe(before);
+  });
+});
+
+describe("what another controller wrote", () => {
+  const key = "default/data";
+
+  it("wakes the waiters also when a read has brought its revision before the event", async () => {
+    const changes = createChanges();
+    const here = other(world.store, changes);
+    const since = changes.version();
+    const { rev } = await world.records.change(ref, label("theirs"));
+    expect((await here.get(ref))?.rev).toBe(rev);
+    let woken = false;
+    const waiting = changes.wait([key], since, new AbortController().signal).then(() => {
+      woken = true;
+    });
+    await here.learnOf(key, rev);
+    await Promise.resolve();
+    expect(woken).toBe(true);
+    await waiting;
+  });
+
+  it("is not forgotten for a read that was overtaken by it", async () => {
+    const overtaken: { release?: () => void } = {};
+    const store: Store = {
+      ...world.store,
+      getMany: async (refs) => {
+        const found = await world.store.getMany(refs);
+        await new Promise<void>((resolve) => {
+          overtaken.release = resolve;
+        });
+        return found;
+      },
+    };
+    const here = other(store);
+    const early = here.get(ref);
+    await vi.waitFor(() => expect(overtaken.release).toBeDefined());
+    const { rev } = await world.records.change(ref, label("theirs"));
+    await here.learnOf(key, rev);
+    overtaken.release?.();
+    expect((await early)?.rev).toBe(rev - 1);
+    const late = here.recent(ref);
+    await Promise.resolve();
+    overtaken.release?.();
+    expect((await late)?.rev).toBe(rev);
   });
 });
 

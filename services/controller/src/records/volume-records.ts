@@ -2,11 +2,14 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { ClaimTombstone } from "../domain/claim.ts";
+import type { RouteOf } from "../domain/instance-reach.ts";
 import type { RetryRule } from "../domain/retry.ts";
+import type { StoredRecord } from "../domain/store-types.ts";
 import { type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { Ids, Store } from "../ports.ts";
 import { type AttachSlots, createAttachSlots } from "./attach-slots.ts";
 import type { Changes } from "./changes.ts";
+import { createDamagedRecords, type DamagedRecords } from "./damaged-records.ts";
 import { createRecentlyEnded } from "./recently-ended.ts";
 import { createRecordCache } from "./record-cache.ts";
 import {
@@ -46,10 +49,11 @@ export interface VolumeRecords extends VolumeInsertion {
   /** The same of several, with one read for all that this process does not know. */
   recentMany(refs: readonly VolumeRef[]): Promise<readonly (VersionedVolume | undefined)[]>;
   getMany(refs: readonly VolumeRef[]): Promise<readonly (VersionedVolume | undefined)[]>;
+  /** Without what is damaged; `whole`: an answer without it would be a wrong one, and RECORD_DAMAGED comes in its place. */
   list(
     index: VolumeIndex,
     value: string,
-    page: { readonly after?: string | undefined; readonly limit: number },
+    page: { readonly after?: string | undefined; readonly limit: number; readonly whole?: true },
   ): Promise<{ readonly volumes: readonly VersionedVolume[]; readonly next: string | undefined }>;
   listEnded(
     index: TombstoneIndex,
@@ -87,7 +91,7 @@ export interface VolumeRecords extends VolumeInsertion {
   nextDue(): Promise<number | undefined>;
   /** Moves the record to its next due time, although nothing changed; before it is looked at, so that no look is lost. */
   reschedule(ref: VolumeRef): Promise<void>;
-  /** Somebody wrote revision `rev`: what is remembered of an older one is forgotten, and who waits is woken. */
+  /** Another controller wrote revision `rev`: older ones are forgotten, and the waiters are woken whatever is remembered. */
   learnOf(key: string, rev: number | undefined, node?: string): Promise<void>;
   forgetAll(): void;
   onCommit(listener: (notice: CommitNotice) => void): () => void;
@@ -110,9 +114,12 @@ export interface VolumeRecordsDeps {
   readonly signal: AbortSignal;
   /** How many volumes of a plugin a node takes. */
   readonly attachLimit: AttachLimitOf;
+  /** Which instance the call of a new intent is given to; without it the controller that drives the plugin decides. */
+  readonly route?: RouteOf | undefined;
   readonly log: Logger;
   readonly retry?: RetryRule;
   readonly remembered?: number;
+  readonly damages?: DamagedRecords;
 }
 
 const nothingThere: ChangeResult = { volume: null, rev: 0, ended: [], changed: false };
@@ -124,7 +131,19 @@ const onlyOne =
 const claimWorkload: VolumeIndex = "claim-workload";
 
 export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
-  const { store, clock, ids, issuer, changes, signal, attachLimit, log, retry } = deps;
+  const {
+    store,
+    clock,
+    ids,
+    issuer,
+    changes,
+    signal,
+    attachLimit,
+    route,
+    log,
+    retry,
+    damages = createDamagedRecords(),
+  } = deps;
   const cache = createRecordCache(deps.remembered);
   const recentlyEnded = createRecentlyEnded();
   const listeners = new Set<(notice: CommitNotice) => void>();
@@ -149,6 +168,8 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
     signal,
     slots,
     attachLimit,
+    damages,
+    route,
     retry,
     tell,
   });
@@ -162,27 +183,28 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
     recent: decisions.recent,
     recentMany: decisions.recentMany,
     getMany: decisions.read,
-    async list(index, value, { after, limit }) {
+    async list(index, value, { after, limit, whole }) {
       const page = await store.list({ index, value, limit, ...(after === undefined ? {} : { after }) });
-      const volumes = page.records.map((r) => {
+      const remembered = (r: StoredRecord): VersionedVolume => {
         const held = cache.get(r.ref.key);
         return held?.rev === r.rev ? held : cache.keep(r.ref.key, { volume: decodeVolume(r), rev: r.rev });
-      });
+      };
+      const volumes = damages.readEach(page.records, remembered, whole);
       return { volumes, next: page.next };
     },
     async listEnded(index, value, { after, limit }) {
       const page = await store.list({ index, value, limit, ...(after === undefined ? {} : { after }) });
-      return { claims: page.records.map(decodeClaimTombstone), next: page.next };
+      return { claims: damages.readEach(page.records, decodeClaimTombstone), next: page.next };
     },
     async ended(life) {
       const known = recentlyEnded.get(life.uid);
       if (known !== undefined) return known;
       const stored = await store.get(claimTombstoneRef(life));
-      return stored === undefined ? undefined : decodeClaimTombstone(stored);
+      return stored === undefined ? undefined : damages.read(stored, decodeClaimTombstone);
     },
     async deleted(ref) {
       const stored = await store.get(volumeTombstoneRef(ref));
-      return stored === undefined ? undefined : decodeVolumeTombstone(stored);
+      return stored === undefined ? undefined : damages.read(stored, decodeVolumeTombstone);
     },
     async change(ref, decide, options) {
       const [result] = await decisions.changeMany([ref], onlyOne(decide), options);
@@ -198,7 +220,7 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
     async owner(storage) {
       const { index, value } = externalEntry(storage);
       const [found] = (await store.list({ index, value, limit: 1 })).records;
-      return found === undefined ? undefined : { volume: decodeVolume(found), rev: found.rev };
+      return found === undefined ? undefined : { volume: damages.read(found, decodeVolume), rev: found.rev };
     },
     knownOf: cache.ofWorkload,
     ...insertion,
@@ -215,15 +237,16 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
         if (Array.isArray(revs)) cache.keep(volumeKey(ref), { volume: held.volume, rev: held.rev + 1 });
       }),
     async learnOf(key, rev, node) {
-      const nothingNew = (): boolean => rev !== undefined && (cache.get(key)?.rev ?? 0) >= rev;
       const ref = refOfKey(key);
-      // The event of our own commit may come before that commit's answer: behind it, it tells nothing new.
-      if (!nothingNew())
-        await decisions.exclusively([ref], async () => {
-          if (nothingNew()) return;
-          cache.drop(key);
-          changes.publish(volumeKey(ref));
-        });
+      const forget = (): void => {
+        if (rev === undefined) cache.drop(key);
+        else cache.outdated(key, rev);
+      };
+      // In the lane of the volume: a commit of this process that is under way is not forgotten behind its answer.
+      if (rev === undefined || (cache.get(key)?.rev ?? 0) < rev)
+        await decisions.exclusively([ref], async () => forget());
+      // Also when a read has brought this revision before: the waiters did not see that read.
+      changes.publish(volumeKey(ref));
       // Whatever is remembered of the volume: it may have been read since, and the slots not counted. Behind the forgetting, so that
       // who waits for it reads it anew.
       slots.learnOf(key, node);

@@ -1,6 +1,7 @@
 /** Reads of many volumes, past what is remembered: a scan must not drive the volumes in use out of memory. */
 import type { VolumeRecord } from "../domain/volume.ts";
 import type { Store } from "../ports.ts";
+import { createDamagedRecords } from "./damaged-records.ts";
 import {
   decodeVolume,
   decodeVolumeTombstone,
@@ -27,12 +28,13 @@ const maxUnsettledPages = 50;
 const mayHaveMade = ({ name, externalId, state, intent }: VolumeRecord): boolean =>
   name !== "" && externalId === "" && (state === "CREATING" || intent !== undefined);
 
-export const createVolumeScan = (store: Pick<Store, "list">): VolumeScan => {
+/** The answer of each is a proof of absence too: one damaged record in the way of it, and there is none. */
+export const createVolumeScan = (store: Pick<Store, "list">, damages = createDamagedRecords()): VolumeScan => {
   const pages = async function* (index: VolumeIndex, value: string): AsyncGenerator<readonly VolumeRecord[]> {
     let after: string | undefined;
     do {
       const page = await store.list({ index, value, limit: pageSize, ...(after === undefined ? {} : { after }) });
-      yield page.records.map(decodeVolume);
+      yield damages.readEach(page.records, decodeVolume, true);
       after = page.next;
     } while (after !== undefined);
   };
@@ -46,7 +48,7 @@ export const createVolumeScan = (store: Pick<Store, "list">): VolumeScan => {
         value: externalValue(plugin, externalId),
         limit: 10,
       });
-      return records.map(decodeVolumeTombstone).sort((a, b) => b.deletedAt - a.deletedAt)[0];
+      return damages.readEach(records, decodeVolumeTombstone, true).toSorted((a, b) => b.deletedAt - a.deletedAt)[0];
     },
 
     async beingMade(plugin) {

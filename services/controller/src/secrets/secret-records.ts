@@ -3,6 +3,8 @@ import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { type SecretName, type SecretRecord, secretKey, secretUser } from "../domain/secret.ts";
 import type { AggregateRef, Commit, EventWrite, ExpectedRecord, StoredRecord } from "../domain/store-types.ts";
 import type { Ids, Store } from "../ports.ts";
+import { createDamagedRecords, type DamagedRecords } from "../records/damaged-records.ts";
+import { readSecret } from "../records/record-readers.ts";
 
 export interface StoredSecret {
   readonly record: SecretRecord;
@@ -44,20 +46,7 @@ export interface SecretNote {
 const all = { index: "secret-all", value: "all" } as const;
 const refOf = (name: SecretName): AggregateRef => ({ kind: "secret", key: secretKey(name) });
 
-// Only this file writes these records, so that what parses has the type that was written.
-const decode = ({ ref, rev, body }: StoredRecord): StoredSecret => {
-  try {
-    return { record: JSON.parse(body) as SecretRecord, rev };
-  } catch (cause) {
-    throw new HoldfastError({
-      kind: "data_loss",
-      reason: "INTERNAL",
-      message: `the record of secret ${ref.key} in the store is not readable; restore it from a backup`,
-      metadata: { secret: ref.key },
-      cause,
-    });
-  }
-};
+const versioned = (stored: StoredRecord): StoredSecret => ({ record: readSecret(stored), rev: stored.rev });
 
 const eventOf = ({ namespace, name, updatedAt }: SecretRecord, note: SecretNote): EventWrite => ({
   type: "secret",
@@ -65,7 +54,14 @@ const eventOf = ({ namespace, name, updatedAt }: SecretRecord, note: SecretNote)
   body: JSON.stringify({ namespace, secret: name, at: updatedAt, ...note }),
 });
 
-export const createSecretRecords = ({ store, ids }: { readonly store: Store; readonly ids: Ids }): SecretRecords => {
+export interface SecretRecordsDeps {
+  readonly store: Store;
+  readonly ids: Ids;
+  readonly damages?: DamagedRecords;
+}
+
+export const createSecretRecords = (deps: SecretRecordsDeps): SecretRecords => {
+  const { store, ids, damages = createDamagedRecords() } = deps;
   const commit = async (
     record: SecretRecord,
     expectedRev: number,
@@ -96,12 +92,12 @@ export const createSecretRecords = ({ store, ids }: { readonly store: Store; rea
   return {
     async get(name) {
       const stored = await store.get(refOf(name));
-      return stored === undefined ? undefined : decode(stored);
+      return stored === undefined ? undefined : damages.read(stored, versioned);
     },
     async list(namespace, { after, limit }) {
       const where = namespace === "" ? all : { index: "secret-namespace", value: namespace };
       const page = await store.list({ ...where, limit, ...(after === undefined ? {} : { after }) });
-      return { secrets: page.records.map(decode), next: page.next };
+      return { secrets: damages.readEach(page.records, versioned), next: page.next };
     },
     async write(record, expectedRev, note) {
       const rev = await commit(record, expectedRev, JSON.stringify(record), note);

@@ -1,22 +1,28 @@
+import { execFileSync } from "node:child_process";
 import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createSecrets } from "./secrets.ts";
 
 const value = "s3cr3t-canary-value";
+const mkfifo = "mkfifo";
 let dir: string;
+let root: string;
 beforeAll(async () => {
   dir = await mkdtemp(path.join(tmpdir(), "hf-secrets-"));
+  root = path.join(dir, "root");
+  await mkdir(root);
 });
 afterAll(() => rm(dir, { recursive: true, force: true }));
 
 const file = async (name: string, text: string, mode = 0o600): Promise<string> => {
-  const made = path.join(dir, name);
+  const made = path.join(root, name);
   await writeFile(made, text);
   await chmod(made, mode);
-  return `file:${made}`;
+  return `file:run/${name}`;
 };
 
 const failure = async (run: Promise<unknown>): Promise<HoldfastError> => {
@@ -28,67 +34,131 @@ const failure = async (run: Promise<unknown>): Promise<HoldfastError> => {
   return error;
 };
 
+const log = createMemoryLogger();
+const ns = "default";
+const env = {
+  MY_GOOD: `{"key":"${value}"}`,
+  MY_BAD: `{"key":"${value}"`,
+  MY_EMPTY: "",
+  HOLDFAST_STORE: `{"key":"${value}"}`,
+};
+const secretsNow = () =>
+  createSecrets({
+    scope: {
+      files: [
+        { name: "run", dir: root, namespaces: ["default"] },
+        { name: "all", dir: root, namespaces: [] },
+      ],
+      env: [{ prefix: "MY_", namespaces: ["default"] }],
+      vault: [],
+    },
+    env,
+    log,
+  });
+
 describe("references", () => {
-  const secrets = createSecrets({ env: { GOOD: `{"key":"${value}"}`, BAD: `{"key":"${value}"`, EMPTY: "" } });
+  const resolve = (ref: string | undefined, namespace = ns) => secretsNow().resolve(ref, namespace);
 
   test("nothing is behind no reference", async () => {
-    expect(await secrets.resolve(undefined)).toEqual({});
-    expect(await secrets.resolve("")).toEqual({});
+    expect(await resolve(undefined)).toEqual({});
+    expect(await resolve("")).toEqual({});
   });
 
   test("a file holds one object of texts", async () => {
-    expect(await secrets.resolve(await file("a.json", `{"user":"u","key":"${value}"}`))).toEqual({
-      user: "u",
-      key: value,
-    });
+    expect(await resolve(await file("a.json", `{"user":"u","key":"${value}"}`))).toEqual({ user: "u", key: value });
+    expect(await resolve("file:all/a.json", "other")).toEqual({ user: "u", key: value });
   });
 
   test("a file is read anew for every call", async () => {
     const ref = await file("changing.json", '{"key":"one"}');
-    expect(await secrets.resolve(ref)).toEqual({ key: "one" });
+    expect(await resolve(ref)).toEqual({ key: "one" });
     await file("changing.json", '{"key":"two"}');
-    expect(await secrets.resolve(ref)).toEqual({ key: "two" });
+    expect(await resolve(ref)).toEqual({ key: "two" });
   });
 
-  test("a directory holds one file a key, links included, machinery left out", async () => {
-    const mount = path.join(dir, "mount");
-    await mkdir(path.join(mount, "..data"), { recursive: true });
-    await file("mount/..data/key", value);
+  test("a directory holds one file a key, links below the root included, machinery left out", async () => {
+    const mount = path.join(root, "mount");
+    await mkdir(path.join(mount, "..2026"), { recursive: true });
+    await file("mount/..2026/key", value);
+    await symlink("..2026", path.join(mount, "..data"));
     await symlink("..data/key", path.join(mount, "key"));
-    expect(await secrets.resolve(`file:${mount}`)).toEqual({ key: value });
+    expect(await resolve("file:run/mount")).toEqual({ key: value });
   });
 
   test("a variable holds the same JSON", async () => {
-    expect(await secrets.resolve("env:GOOD")).toEqual({ key: value });
+    expect(await resolve("env:MY_GOOD")).toEqual({ key: value });
   });
 
-  test("what everybody can read is refused, with the cure", async () => {
-    const error = await failure(secrets.resolve(await file("open.json", `{"key":"${value}"}`, 0o644)));
-    expect(error).toMatchObject({ kind: "precondition", reason: "SECRET_NOT_FOUND" });
-    expect(error.message).toContain(`chmod o-rwx ${path.join(dir, "open.json")}`);
+  test("a record of an earlier version is read where its path lies below a root of its namespace, by the same rules", async () => {
+    await file("old.json", `{"key":"${value}"}`);
+    expect(await resolve(`file:${root}/old.json`)).toEqual({ key: value });
+    for (const ref of [`file:${dir}/outside.json`, `file:${root}/../outside.json`, `file:${root}`])
+      expect((await failure(resolve(ref))).reason).toBe("SECRET_NOT_FOUND");
   });
 
   test.each([
-    ["no file", () => Promise.resolve(`file:${dir}/gone.json`), /ENOENT/],
+    ["no file", () => Promise.resolve("file:run/gone.json"), /ENOENT/],
+    ["no root", () => Promise.resolve("file:walk/a.json"), /none that the settings grant/],
     ["no JSON", () => file("broken.json", `{"key": "${value}"`), /no JSON/],
     ["a list", () => file("list.json", `["${value}"]`), /one JSON object/],
     ["a number", () => file("number.json", `{"${value.slice(0, 3)}": 12345678}`), /no text/],
     ["too much", () => file("big.json", JSON.stringify({ key: value.repeat(400) })), /at most 4096/],
     ["a huge file", () => file("huge.json", `"${value.repeat(4000)}"`), /larger than/],
     ["a long key", () => file("key.json", JSON.stringify({ [`k${"x".repeat(200)}`]: "v" })), /128/],
-    ["a relative path", () => Promise.resolve("file:etc/x.json"), /not known/],
-    ["no variable", () => Promise.resolve("env:GONE"), /not set/],
-    ["an empty variable", () => Promise.resolve("env:EMPTY"), /not set/],
-    ["a broken variable", () => Promise.resolve("env:BAD"), /no JSON/],
-    ["another kind", () => Promise.resolve("secrets:x"), /not known/],
-    ["no stored secret", () => Promise.resolve("secret:default/x"), /not there/],
-  ])("%s: the reference is named, the value never", async (_what, make, says) => {
+    ["for everybody", () => file("open.json", `{"key":"${value}"}`, 0o644), /chmod o-rwx .*open\.json/],
+    ["no variable", () => Promise.resolve("env:MY_GONE"), /not set/],
+    ["an empty variable", () => Promise.resolve("env:MY_EMPTY"), /not set/],
+    ["a broken variable", () => Promise.resolve("env:MY_BAD"), /no JSON/],
+    ["a variable of the controller's own", () => Promise.resolve("env:HOLDFAST_STORE"), /none that the settings grant/],
+    ["a path of Vault that is not granted", () => Promise.resolve("vault:kv/a"), /none that the settings grant/],
+    ["another kind", () => Promise.resolve("secrets:x"), /none that the settings grant/],
+    [
+      "a pipe",
+      async () => {
+        execFileSync(mkfifo, ["-m", "600", path.join(root, "pipe")]);
+        return "file:run/pipe";
+      },
+      /no regular file/,
+    ],
+    [
+      "a link out",
+      async () => {
+        await writeFile(path.join(dir, "outside.json"), `{"key":"${value}"}`, { mode: 0o600 });
+        await symlink("../outside.json", path.join(root, "out.json"));
+        return "file:run/out.json";
+      },
+      /leads out/,
+    ],
+    [
+      "a directory that is a link out",
+      async () => {
+        await mkdir(path.join(dir, "elsewhere"));
+        await writeFile(path.join(dir, "elsewhere", "key"), value, { mode: 0o600 });
+        await symlink("../elsewhere", path.join(root, "there"));
+        return "file:run/there";
+      },
+      /leads out/,
+    ],
+  ])("%s: the answer is one text for all; why is in the log, the value nowhere", async (_what, make, says) => {
     const ref = await make();
-    const error = await failure(secrets.resolve(ref));
-    expect(error.reason).toBe("SECRET_NOT_FOUND");
-    expect(error.metadata).toEqual({ ref });
-    expect(error.message).toMatch(says);
-    expect(error.message.startsWith(`secret ${ref} `)).toBe(true);
-    expect(JSON.stringify([error.message, error.stack, error.cause ?? null])).not.toContain(value);
+    const error = await failure(resolve(ref));
+    const { message, reason, kind, metadata } = await failure(resolve("file:run/never-there"));
+    expect(error).toMatchObject({ reason, kind, metadata: { ref } });
+    expect(metadata).toEqual({ ref: "file:run/never-there" });
+    expect(error.message.replace(ref, "")).toBe(message.replace("file:run/never-there", ""));
+    const told = log.lines.filter(({ fields }) => fields["ref"] === ref);
+    expect(told).toHaveLength(1);
+    expect(told[0]?.fields).toMatchObject({ namespace: ns, why: expect.stringMatching(says) });
+    expect(JSON.stringify([error.message, error.stack, error.cause ?? null, log.lines])).not.toContain(value);
+  });
+
+  test("of another namespace read as if they were not there", async () => {
+    for (const ref of [await file("mine.json", `{"key":"${value}"}`), "env:MY_GOOD"])
+      expect(await failure(resolve(ref, "other"))).toMatchObject({ reason: "SECRET_NOT_FOUND", metadata: { ref } });
+  });
+
+  test("to what is not stored say what to put", async () => {
+    const error = await failure(resolve("secret:default/x"));
+    expect(error).toMatchObject({ reason: "SECRET_NOT_FOUND", message: expect.stringMatching(/not there; put it/) });
   });
 });

@@ -2,12 +2,14 @@
  * Secrets of a Vault server, engine KV version 2: "vault:<mount>/<path>", "@version" for one of its versions. Nothing is kept.
  *
  * V1 The token is read from its file for every request: whoever renews it writes there. V2 Neither token nor answer is in an error. V3 A
- * redirect is not followed: the token is for the configured server alone. V4 What comes late, or is too long, is cut off.
+ * redirect is not followed: the token is for the configured server alone. V4 What comes late, or is too long, is cut off. V5 What Vault says of
+ * one path is for the log alone: SecretUnusable, not SECRET_UNREADABLE.
  */
 import { readFile } from "node:fs/promises";
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { SecretUnusable } from "./secret-unusable.ts";
 
 export interface VaultReading {
   readonly values: unknown;
@@ -15,7 +17,7 @@ export interface VaultReading {
 }
 
 export interface Vault {
-  /** undefined: Vault has no such secret, or not that version of it. Rejects with SECRET_UNREADABLE. */
+  /** undefined: Vault has no such secret, or not that version of it. Rejects with SECRET_UNREADABLE, or SecretUnusable for this path. */
   read(path: string, version: number | undefined): Promise<VaultReading | undefined>;
 }
 
@@ -46,9 +48,9 @@ const get = (url: URL, headers: Record<string, string>, ca: string | undefined, 
   new Promise((resolve, reject) => {
     const send = url.protocol === "https:" ? httpsRequest : httpRequest;
     const signal = AbortSignal.timeout(timeoutMs); // V4
-    const broken = (bytes: number, code: string): HoldfastError => {
+    const broken = (bytes: number, code: string): Error => {
       if (bytes > maxAnswerBytes)
-        return unreadable(`the answer of Vault at ${url.origin} is longer than ${maxAnswerBytes} bytes`);
+        return new SecretUnusable(`the answer of Vault at ${url.origin} is longer than ${maxAnswerBytes} bytes`);
       const why = signal.aborted ? `no answer within ${timeoutMs} ms` : code; // V2
       return unreadable(`Vault at ${url.origin} does not answer (${why})`);
     };
@@ -80,13 +82,12 @@ const parsed = (body: string): VaultReading | undefined => {
     if (values === undefined || values === null) return undefined;
     return { values, version: `${String(field(metadata, "version"))} ${String(field(metadata, "created_time"))}` };
   } catch {
-    throw unreadable("its answer is no JSON"); // V2
+    throw new SecretUnusable("the answer of Vault is no JSON"); // V2
   }
 };
 
 /** What a status says, for a person. 404 is no failure: the secret is not there. */
 const complaints: Readonly<Record<number, string>> = {
-  403: "it refuses the token of HOLDFAST_VAULT_TOKEN_FILE for this path",
   429: "it is asked too often, or is a standby",
   472: "it is a secondary that takes no reads",
   503: "it is sealed or in maintenance",
@@ -119,6 +120,10 @@ export const createVault = (options: VaultOptions): Vault => {
       };
       const { status, body } = await get(url, headers, ca, timeoutMs);
       if (status === 404) return undefined;
+      if (status === 400 || status === 403 || status === 405)
+        throw new SecretUnusable(
+          `Vault at ${url.origin} answered ${status}: it refuses the token of HOLDFAST_VAULT_TOKEN_FILE for this path, or has no KV 2 there`,
+        ); // V5
       if (status !== 200)
         throw unreadable(`Vault at ${url.origin} answered ${status}: ${complaints[status] ?? "see its log"}`); // V3
       return parsed(body);

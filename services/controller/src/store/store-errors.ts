@@ -1,6 +1,38 @@
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { AggregateRef } from "../domain/store-types.ts";
 
 /** The errors of the store, worded once. */
+
+const cureOfDamage =
+  "it is left as it is, and what needs it is not done; stop the controllers and restore the store from a backup (holdfast import, docs/operations.md)";
+
+/** A record that cannot be read: never taken for one that is absent. */
+export const recordDamaged = ({ kind, key }: AggregateRef, damage: string, cause?: unknown): HoldfastError =>
+  new HoldfastError({
+    kind: "data_loss",
+    reason: "RECORD_DAMAGED",
+    message: `the record ${kind} ${key} in the store is damaged: ${damage}; ${cureOfDamage}`,
+    metadata: { kind, key, damage },
+    cause,
+  });
+
+/** A field of the identity of the store that cannot be read. While it stands nothing is committed. */
+export const metaDamaged = (store: string, field: string, found: string): HoldfastError =>
+  new HoldfastError({
+    kind: "data_loss",
+    reason: "RECORD_DAMAGED",
+    message: `the store ${store} is damaged: its ${field} is "${found}", not a whole number; nothing is written to it; stop the controllers and restore it from a backup (holdfast import, docs/operations.md)`,
+    metadata: { kind: "meta", key: field, damage: found },
+  });
+
+const wholeNumber = /^\d{1,16}$/;
+
+/** A number of the identity of the store, which must be one. */
+export const metaNumber = (store: string, field: string, text: string): number => {
+  const number = Number(text);
+  if (!wholeNumber.test(text) || !Number.isSafeInteger(number)) throw metaDamaged(store, field, text);
+  return number;
+};
 
 export const storeUnavailable = (store: string, what: string, failure: Error): HoldfastError =>
   new HoldfastError({

@@ -1,6 +1,6 @@
 /** What controllers ask of this host. */
 import { reasonOf } from "@holdfast/shared/async/signals";
-import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import type {
   AgentServiceDefinition,
   InventoryResponse,
@@ -11,6 +11,7 @@ import type { DeepPartial } from "@holdfast/shared/gen/holdfast/v1/common";
 import type { CallContext, Implementation } from "@holdfast/shared/grpc/call-context";
 import type { Identity } from "@holdfast/shared/grpc/identity";
 import type { ExpandResult, Inventory, PublishResult, ReleaseResult } from "../domain/answer-types.ts";
+import { leapOfGeneration } from "../domain/epoch-steps.ts";
 import type { ExpandOrder, VolumeMeasure } from "../domain/volume-figures.ts";
 import type { Ledger, MountTable, PermitOrder, ReleaseOrder } from "../ports.ts";
 import {
@@ -22,6 +23,7 @@ import {
   scopeMessage,
 } from "./convert.ts";
 import { expandFrom, expandMessage, statsFrom, statsMessage } from "./convert-figures.ts";
+import { safeNumber } from "./convert-words.ts";
 
 export interface AgentServiceOptions {
   readonly node: string;
@@ -57,7 +59,14 @@ export interface RelayOrder {
 
 export type RelayEnd =
   | { readonly response: Uint8Array }
-  | { readonly failure: { readonly code: number; readonly message: string; readonly notSent: boolean } };
+  | {
+      readonly failure: {
+        readonly code: number;
+        readonly message: string;
+        readonly notSent: boolean;
+        readonly answered: boolean;
+      };
+    };
 
 /** Without certificates a controller may be unnamed; what names itself as something else is not one. */
 const orderers: Readonly<Record<Identity["role"], boolean>> = {
@@ -88,10 +97,24 @@ export function createAgentService(options: AgentServiceOptions): Implementation
     const message = `the agent of node ${node} takes no orders yet: ${why}`;
     throw new HoldfastError({ kind: "unavailable", reason: "AGENT_STARTING", message, metadata: { node } });
   };
+  const epochLeap = (why: string, gen: number, promised: number): HoldfastError =>
+    new HoldfastError({
+      kind: "precondition",
+      reason: "EPOCH_LEAP",
+      message: `the agent of node ${node} does not promise it: ${why}. Nothing was journalled; look at who sent it, and compare with the generation of the store`,
+      metadata: { node, gen: String(gen), promised: String(promised) },
+    });
   const meant = (wanted: string): void => {
     if (wanted === node) return;
     const message = `the order is for node ${wanted}, this is ${node}: correct the address of ${wanted}`;
     throw new HoldfastError({ kind: "precondition", reason: "NODE_MISMATCH", message, metadata: { node, wanted } });
+  };
+
+  /** A pending clone of a node, or a host that has come to the address of another one, makes no call: its answer would end the call. */
+  const meantCall = (request: RelayRequest | RelayStreamRequest, context: CallContext): void => {
+    ready(context);
+    // Controllers of an earlier version name no node.
+    if (request.node !== "") meant(request.node);
   };
 
   return {
@@ -132,27 +155,22 @@ export function createAgentService(options: AgentServiceOptions): Implementation
 
     async raiseFloor({ promisedGen }, context) {
       allowed(context);
-      const gen = Number(promisedGen);
-      if (!Number.isSafeInteger(gen)) {
-        const violations = [{ field: "promised_gen", description: "is above 2^53" }];
-        throw new HoldfastError({
-          kind: "invalid",
-          reason: "INVALID_ARGUMENT",
-          message: "promised_gen is above 2^53",
-          violations,
-        });
-      }
-      if (gen > ledger.agent().promisedGen) await ledger.commitAgent({ type: "promised-gen", gen });
+      const gen = safeNumber(promisedGen);
+      if (gen < 0) throw invalidArgument([{ field: "promised_gen", description: "has to be from 0 to 2^53 - 1" }]);
+      const known = ledger.agent().promisedGen;
+      const leap = leapOfGeneration(known, gen);
+      if (leap !== undefined) throw epochLeap(leap, gen, known);
+      if (gen > known) await ledger.commitAgent({ type: "promised-gen", gen });
       return { promisedGen: BigInt(ledger.agent().promisedGen) };
     },
 
-    relay(request, context) {
-      allowed(context);
-      return relay.unary(relayOrder(request, context), context.signal);
+    async relay(request, context) {
+      meantCall(request, context);
+      return await relay.unary(relayOrder(request, context), context.signal);
     },
 
     async *relayStream(request, context) {
-      allowed(context);
+      meantCall(request, context);
       yield* relay.stream(relayOrder(request, context), context.signal);
     },
 

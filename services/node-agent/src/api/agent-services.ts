@@ -2,10 +2,20 @@
 import { PluginHostServiceDefinition } from "@holdfast/shared/gen/holdfast/agent/v1/plugin_host";
 import { WorkloadServiceDefinition } from "@holdfast/shared/gen/holdfast/agent/v1/workload";
 import { AgentServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
-import type { GrpcServer } from "@holdfast/shared/grpc/server";
+import { pluginMaxMessageBytes } from "@holdfast/shared/grpc/message-limits";
+import type { GrpcServer, ServerLimits } from "@holdfast/shared/grpc/server";
 import { type AgentServiceOptions, createAgentService } from "./agent-service.ts";
 import { createPluginHostService, type PluginHostServiceOptions } from "./plugin-host-service.ts";
 import { createWorkloadService, type WorkloadServiceOptions } from "./workload-service.ts";
+
+/**
+ * A controller has one connection: relayed calls to a plugin that hangs must not hold its permits back. Connections have no age here, so
+ * that no permit is cut by one.
+ */
+export const agentServerLimits: ServerLimits = {
+  maxMessageBytes: pluginMaxMessageBytes,
+  maxConcurrentStreams: 512,
+};
 
 /** The answer is called when orders are taken: health says so from then on. */
 export function addAgentServices(server: GrpcServer, options: AgentServiceOptions): () => void {

@@ -44,6 +44,7 @@ const refusals: Record<Refusal["reason"], RefusalReason> = {
   GENERATION: RefusalReason.REFUSAL_REASON_GENERATION,
   QUARANTINED: RefusalReason.REFUSAL_REASON_QUARANTINED,
   ACCESS_CONFLICT: RefusalReason.REFUSAL_REASON_ACCESS_CONFLICT,
+  EPOCH_LEAP: RefusalReason.REFUSAL_REASON_EPOCH_LEAP,
 };
 
 export function refusedMessage(refusal: Refusal) {

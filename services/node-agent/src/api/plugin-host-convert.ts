@@ -1,4 +1,6 @@
 /** Messages of PluginHostService ↔ the words of the plugin host. */
+
+import { isPluginName } from "@holdfast/csi/plugin-name";
 import type { Duration } from "@holdfast/shared/gen/google/protobuf/duration";
 import {
   type Instance,
@@ -17,7 +19,6 @@ import { isUnder, maxRootBytes } from "../domain/paths.ts";
 import { type HostedInstance, type InstanceRole, serves } from "../domain/plugin-registry.ts";
 import type { InstanceView } from "../plugins/host/instance-board.ts";
 import type { StopOrder } from "../plugins/host/plugin-host.ts";
-import { isPluginName } from "../plugins/host/plugin-name.ts";
 import type { SupervisionStep, SupervisionWord } from "../plugins/host/supervision.ts";
 import { type Checks, createChecks } from "./checks.ts";
 

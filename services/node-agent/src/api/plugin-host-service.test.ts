@@ -1,5 +1,6 @@
 import path from "node:path";
 import {
+  AcceptPluginRequest,
   type ListInstancesResponse,
   PreparePluginRequest,
   StopPluginRequest,
@@ -12,6 +13,7 @@ import { type DeepPartial, WatchKind } from "@holdfast/shared/gen/holdfast/v1/co
 import { PluginRole } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import type { CallContext } from "@holdfast/shared/grpc/call-context";
 import type { Identity } from "@holdfast/shared/grpc/identity";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { describe, expect, test } from "vitest";
 import { maxRootBytes } from "../domain/paths.ts";
 import { type HostLife, type HostRig, startHostRig, until } from "../testing/host-rig.ts";
@@ -19,6 +21,8 @@ import { createPluginHostService } from "./plugin-host-service.ts";
 
 const contextOf = (signal: AbortSignal, role: Identity["role"] = "local") =>
   ({ signal, identity: { role, name: "runner" } }) as unknown as CallContext;
+
+const nobodysPlace = { uid: 0, gid: 0, directoryUid: 0, directoryGid: 0 };
 
 async function start(): Promise<{
   rig: HostRig;
@@ -34,6 +38,8 @@ async function start(): Promise<{
     board: life.board,
     dirs: life.dirs,
     rootDir: "/var/lib/holdfast/mounts",
+    admission: { accept: async ({ socketPath }) => [{ ...nobodysPlace, socket: socketPath }] },
+    log: createMemoryLogger(),
     run: "run-1",
   });
   return { rig, life, service, context: contextOf(rig.signal) };
@@ -206,4 +212,14 @@ describe("ListInstances and WatchInstances", () => {
     await until(() => life.host.registry().lastOrder === 3);
     expect((await slow.next()).value).toMatchObject({ instance: { allocation: "a" } });
   });
+});
+
+test("a person lets a plugin have its name at a socket; controllers and nodes do not", async () => {
+  const { rig, service, context } = await start();
+  const word = AcceptPluginRequest.fromPartial({ plugin: "tiny.example.com", socket: "/p/b.sock", reason: "moved" });
+  expect(await service.acceptPlugin(word, context)).toEqual({ sockets: ["/p/b.sock"] });
+  for (const role of ["controller", "node", "monitor"] as const)
+    await expect(service.acceptPlugin(word, contextOf(rig.signal, role))).rejects.toMatchObject({
+      reason: "PERMISSION_DENIED",
+    });
 });

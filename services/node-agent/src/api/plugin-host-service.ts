@@ -1,4 +1,5 @@
 /** What a runner that starts plugins asks of this host. */
+import type { PluginAdmission } from "@holdfast/csi/plugin-admission";
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import type {
   PluginHostServiceDefinition,
@@ -7,6 +8,7 @@ import type {
 import { type DeepPartial, WatchKind } from "@holdfast/shared/gen/holdfast/v1/common";
 import type { CallContext, Implementation } from "@holdfast/shared/grpc/call-context";
 import type { Identity } from "@holdfast/shared/grpc/identity";
+import type { Logger } from "@holdfast/shared/log/logger";
 import { instanceFingerprint } from "../plugins/fingerprint.ts";
 import type { InstanceBoard } from "../plugins/host/instance-board.ts";
 import type { PluginHost } from "../plugins/host/plugin-host.ts";
@@ -18,7 +20,9 @@ export interface PluginHostServiceOptions {
   readonly host: Pick<PluginHost, "prepare" | "supervise" | "stop" | "connectionOf">;
   readonly board: Pick<InstanceBoard, "list" | "feed">;
   readonly dirs: Pick<SocketDirs, "directoryOf">;
+  readonly admission: Pick<PluginAdmission, "accept">;
   readonly rootDir: string;
+  readonly log: Logger;
   /** Of this run of the agent: resume tokens of another one mean nothing here. */
   readonly run: string;
 }
@@ -40,7 +44,7 @@ const usualPerPage = 100;
 export function createPluginHostService(
   options: PluginHostServiceOptions,
 ): Implementation<typeof PluginHostServiceDefinition> {
-  const { node, host, board, dirs, rootDir, run } = options;
+  const { node, host, board, dirs, admission, rootDir, run, log } = options;
 
   const allowed = ({ identity }: CallContext): void => {
     if (runners[identity.role]) return;
@@ -76,6 +80,13 @@ export function createPluginHostService(
       allowed(context);
       const { stopped, calls } = await host.stop(stopFrom(request), context.signal);
       return { stopped, calls: [...calls] };
+    },
+
+    async acceptPlugin({ plugin, socket, reason }, context) {
+      allowed(context);
+      const places = await admission.accept({ plugin, socketPath: socket, reason });
+      log.warn("a person let a plugin have its name at a socket", { plugin, socket, reason, who: context.identity });
+      return { sockets: places.map((place) => place.socket) };
     },
 
     async listInstances({ plugin, pageSize, pageToken }, context) {

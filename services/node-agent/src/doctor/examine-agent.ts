@@ -9,14 +9,14 @@ import { examineHost } from "./examine-host.ts";
 import { examineJournal } from "./examine-journal.ts";
 
 export interface AgentExamination {
-  readonly config: Pick<AgentConfig, "node" | "stateDir" | "rootDir" | "pluginDir" | "controllers">;
+  readonly config: Pick<AgentConfig, "node" | "machineIdFile" | "stateDir" | "rootDir" | "pluginDir" | "controllers">;
   readonly ask: AskController;
   readonly now: number;
   readonly searchPath: string;
 }
 
 export const examineAgent = async ({ config, ask, now, searchPath }: AgentExamination): Promise<readonly Finding[]> => {
-  const { machineId } = await readHostIdentity(config.node, undefined);
+  const { machineId } = await readHostIdentity(config.machineIdFile, undefined);
   return [
     ...(await examineStateDir(config.stateDir, "HOLDFAST_STATE_DIR")),
     ...(await examineJournal(config.stateDir, machineId)),

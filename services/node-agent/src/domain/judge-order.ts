@@ -1,9 +1,17 @@
 /** May this order be followed? The rules G3 and G4 of the protocol: the only guard that a storage backend cannot be. */
 import { accessConflict } from "./access.ts";
 import { compareEpochs, type Epoch, epochBelow, newerEpoch, sameEpoch, showEpoch, zeroEpoch } from "./epoch.ts";
+import { leapOfEpoch } from "./epoch-steps.ts";
 import type { AgentFacts, DeadEpoch, HeldClaim, MountFailure, PermitFacts, VolumeState } from "./types.ts";
 
-export type RefusalReason = "FLOOR" | "DEAD" | "NODE_EPOCH" | "GENERATION" | "QUARANTINED" | "ACCESS_CONFLICT";
+export type RefusalReason =
+  | "FLOOR"
+  | "DEAD"
+  | "NODE_EPOCH"
+  | "GENERATION"
+  | "QUARANTINED"
+  | "ACCESS_CONFLICT"
+  | "EPOCH_LEAP";
 
 export interface Refusal {
   readonly kind: "refused";
@@ -59,6 +67,11 @@ export const judgePermit = (standing: Standing, facts: PermitFacts, oldestLive: 
     return { kind: "refused", reason: "FLOOR", message, floor };
   }
   if (held !== undefined && sameEpoch(held.facts.epoch, epoch)) return { kind: "repeat" };
+  const leap = leapOfEpoch(agent.promisedGen, volume, epoch);
+  if (leap !== undefined) {
+    const message = `the permit is not honoured: ${leap}; no controller grants such an epoch: look at who sent it`;
+    return { kind: "refused", reason: "EPOCH_LEAP", message };
+  }
   const holder = holderAgainst(volume, facts);
   if (holder !== undefined) return holder;
   return { kind: "new", floor: newerEpoch(floor, epochBelow(oldestLive)) };

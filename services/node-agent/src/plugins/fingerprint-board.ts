@@ -43,8 +43,9 @@ export function createFingerprintBoard(directory: Pick<PluginDirectory, "list" |
 
   const look = (): void => {
     const seen = new Set<string>();
-    for (const connection of directory.list()) {
-      const fingerprint = fingerprintOf(connection);
+    const all = directory.list();
+    for (const connection of all) {
+      const fingerprint = fingerprintOf(connection, all);
       if (fingerprint === undefined) continue;
       const name = `${fingerprint.plugin} ${fingerprint.instanceId}`;
       seen.add(name);

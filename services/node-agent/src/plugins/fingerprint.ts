@@ -12,10 +12,18 @@ import {
 
 type Fingerprinted = Pick<PluginConnection, "socketPath" | "instanceId" | "role" | "pin" | "status">;
 
-/** Undefined for an instance that did not say who it is; one that says it is another than before is told as who it was. */
-export function fingerprintOf(connection: Fingerprinted): PluginFingerprint | undefined {
-  const { facts, phase } = connection.status();
-  const stranger = phase === "quarantined" && connection.pin().name !== undefined;
+/**
+ * Undefined for an instance that did not say who it is; one that says it is another than before is told as who it was. One that announces
+ * a name that is another's is told only while there is no other: it must not speak for the plugin beside the true one.
+ */
+export function fingerprintOf(
+  connection: Fingerprinted,
+  all: readonly Fingerprinted[] = [],
+): PluginFingerprint | undefined {
+  const { facts, phase, impostorOf } = connection.status();
+  const { name } = connection.pin();
+  const alone = impostorOf !== undefined && !all.some((one) => one.pin().name === impostorOf);
+  const stranger = phase === "quarantined" && (name !== undefined || alone);
   return facts === undefined && !stranger ? undefined : instanceFingerprint(connection);
 }
 
@@ -25,7 +33,7 @@ export function instanceFingerprint(connection: Fingerprinted): PluginFingerprin
   const { facts } = status;
   const pin = connection.pin();
   return PluginFingerprint.fromPartial({
-    plugin: facts?.name ?? pin.name ?? "",
+    plugin: facts?.name ?? pin.name ?? status.impostorOf ?? "",
     version: facts?.version ?? "",
     instanceId: connection.instanceId,
     role: roles[facts?.role ?? connection.role],
@@ -57,8 +65,16 @@ const healthOf: Record<PluginPhase, PluginHealth> = {
   closed: PluginHealth.PLUGIN_HEALTH_UNHEALTHY,
 };
 
-function blockedOf({ phase, since, reason }: PluginStatus): PluginFingerprint["blocked"] {
+function blockedOf({ phase, since, reason, impostorOf }: PluginStatus): PluginFingerprint["blocked"] {
   if (phase !== "quarantined") return undefined;
+  if (impostorOf !== undefined)
+    return {
+      since: new Date(since),
+      reason: "PLUGIN_IMPOSTOR",
+      message: reason ?? "its name is bound to another socket",
+      missingProof: "a person's word that the plugin may have its name at this socket",
+      clearWith: "stop what listens there, or accept it as the message says",
+    };
   return {
     since: new Date(since),
     reason: "PLUGIN_IDENTITY_CHANGED",

@@ -233,6 +233,19 @@ describe("fingerprints", () => {
     expect(fingerprintOf(unknown)).toBeUndefined();
   });
 
+  test("an impostor is told, and blocked, only while it does not stand beside the true plugin", () => {
+    const posing = {
+      ...connection("/p/b.sock", undefined),
+      status: () => ({ phase: "quarantined" as const, since: 1_000, reason: "run accept", impostorOf: "sim" }),
+    };
+    expect(fingerprintOf(posing, [posing])).toMatchObject({
+      plugin: "sim",
+      health: PluginHealth.PLUGIN_HEALTH_UNHEALTHY,
+      blocked: { reason: "PLUGIN_IMPOSTOR", message: "run accept" },
+    });
+    expect(fingerprintOf(posing, [connection("/p/a.sock", factsWith(), "waiting"), posing])).toBeUndefined();
+  });
+
   test("a board tells what is new since a number, once, and what is gone", () => {
     let here: ReturnType<typeof connection>[] = [connection("/p/a.sock", factsWith())];
     let changed: () => void = () => undefined;
@@ -283,8 +296,11 @@ describe("[C26] a call that the plugin refused for its credentials", () => {
         const { calls, plugin } = fakeConnection(factsWith(), refusing(code));
         const first = await plugin[call](again(1), anyCaller);
         expect(first).toMatchObject({ kind: "refused", failure: { code } });
-        expect(await plugin[call](again(2), anyCaller)).toEqual(first);
-        expect(await plugin[call](again(3), anyCaller)).toEqual(first);
+        for (const attempt of [2, 3])
+          expect(await plugin[call](again(attempt), anyCaller)).toEqual({
+            kind: "refused",
+            failure: { ...(first.kind === "done" ? {} : first.failure), sent: false },
+          });
         expect(calls).toHaveLength(1);
         await plugin[call](again(4, another), anyCaller);
         expect(calls).toHaveLength(2);

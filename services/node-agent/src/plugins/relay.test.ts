@@ -19,9 +19,14 @@ const failed: CallOutcome<Uint8Array> = {
   },
 };
 
-function startRelay(promised = 0, items: readonly CallOutcome<Uint8Array>[] = [{ outcome: "done", value: bytes }]) {
+function startRelay(
+  promised = 0,
+  items: readonly CallOutcome<Uint8Array>[] = [{ outcome: "done", value: bytes }],
+  role: PluginConnection["role"] = "controller",
+) {
   const calls: { method: string; options: CallOptions }[] = [];
   const connection = {
+    role,
     async relay(method: string, _: Uint8Array, options: CallOptions) {
       calls.push({ method, options });
       return items[0];
@@ -60,6 +65,19 @@ describe("a controller with an older store", () => {
   });
 });
 
+describe("a node half, while the controller half of its plugin is not there", () => {
+  test("is not asked for a call of the other half, by a call or by a stream; it is for its own", async () => {
+    const { calls, one, all } = startRelay(0, undefined, "node");
+    const away = [{ failure: { code: codes.indexOf("UNAVAILABLE"), notSent: true, answered: false } }];
+    for (const method of ["ControllerUnpublishVolume", "CreateVolumeGroupSnapshot"] as const)
+      expect([await one({ method: pathOf(method) })]).toMatchObject(away);
+    expect(await all({ method: allocated })).toMatchObject(away);
+    expect(calls).toEqual([]);
+    for (const method of ["NodeGetVolumeStats", "Probe"] as const)
+      expect(await one({ method: pathOf(method) })).toEqual({ response: bytes });
+  });
+});
+
 describe("what the plugin is told", () => {
   test("is the caller's own time: of a call, and of all of a stream; its own policy where the caller has none", async () => {
     const { calls, one, all } = startRelay();
@@ -81,7 +99,7 @@ describe("what is relayed", () => {
     const { all } = startRelay(0, [{ outcome: "done", value: bytes }, failed]);
     expect(await all({ method: allocated })).toEqual([
       { response: bytes },
-      { failure: { code: codes.indexOf("ABORTED"), message: "busy", notSent: false } },
+      { failure: { code: codes.indexOf("ABORTED"), message: "busy", notSent: false, answered: false } },
     ]);
   });
 

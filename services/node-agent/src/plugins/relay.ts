@@ -18,7 +18,14 @@ export interface RelayedCall {
 
 export type RelayedEnd =
   | { readonly response: Uint8Array }
-  | { readonly failure: { readonly code: number; readonly message: string; readonly notSent: boolean } };
+  | {
+      readonly failure: {
+        readonly code: number;
+        readonly message: string;
+        readonly notSent: boolean;
+        readonly answered: boolean;
+      };
+    };
 
 export interface Relay {
   unary(call: RelayedCall, signal: AbortSignal): Promise<RelayedEnd>;
@@ -44,6 +51,16 @@ export function createRelay({ directory, promisedGen }: RelayOptions): Relay {
     });
   };
 
+  /**
+   * A node half is never asked for the other half's calls, also while that one is not there or not known yet: its UNIMPLEMENTED would
+   * pass for the final answer of a call that is open at the controller half.
+   */
+  const halfFor = (plugin: string, method: CsiMethod): ReturnType<PluginDirectory["get"]> => {
+    const found = directory.get(plugin);
+    const { service } = methods[method];
+    return found?.role === "node" && service !== "Node" && service !== "Identity" ? undefined : found;
+  };
+
   return {
     async unary(call, signal) {
       checkGeneration(call);
@@ -52,7 +69,7 @@ export function createRelay({ directory, promisedGen }: RelayOptions): Relay {
       if (kept.has(method)) {
         throw wrongMethod(`${call.method} is the agent's own: it makes it by itself, one at a time for each volume`);
       }
-      const connection = directory.get(call.plugin);
+      const connection = halfFor(call.plugin, method);
       if (connection === undefined) return pluginAway(call.plugin);
       return endOf(await connection.relay(method, call.request, { signal, ...within(call.deadlineMs, "deadlineMs") }));
     },
@@ -61,7 +78,7 @@ export function createRelay({ directory, promisedGen }: RelayOptions): Relay {
       checkGeneration(call);
       const method = methodOf(call.method);
       if (method === undefined || isUnaryMethod(method)) throw wrongMethod(`${call.method} is no stream of CSI`);
-      const connection = directory.get(call.plugin);
+      const connection = halfFor(call.plugin, method);
       if (connection === undefined) {
         yield pluginAway(call.plugin);
         return;
@@ -78,12 +95,17 @@ const within = (ms: number, field: "deadlineMs" | "totalMs"): Pick<CallOptions, 
 
 function endOf(outcome: CallOutcome<Uint8Array>): RelayedEnd {
   if (outcome.outcome === "done") return { response: outcome.value };
-  const { code, message, sent } = outcome.failure;
-  return { failure: { code: codes.indexOf(code), message, notSent: !sent } };
+  const { code, message, sent, answered = false } = outcome.failure;
+  return { failure: { code: codes.indexOf(code), message, notSent: !sent, answered } };
 }
 
 const pluginAway = (plugin: string): RelayedEnd => ({
-  failure: { code: codes.indexOf("UNAVAILABLE"), message: `plugin ${plugin} is not on this host`, notSent: true },
+  failure: {
+    code: codes.indexOf("UNAVAILABLE"),
+    message: `plugin ${plugin} is not on this host`,
+    notSent: true,
+    answered: false,
+  },
 });
 
 const wrongMethod = (description: string): HoldfastError => invalidArgument([{ field: "method", description }]);

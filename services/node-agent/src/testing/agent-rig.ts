@@ -18,6 +18,7 @@ import type { BackendSettings } from "@holdfast/sim-plugin/backend/settings";
 import { createSimPlugin, type HostOptions, type SimPlugin } from "@holdfast/sim-plugin/sim-plugin";
 import { onTestFinished } from "vitest";
 import { type FakeController, startFakeController } from "./fake-controller.ts";
+import { machineIdFile } from "./machine-id-file.ts";
 
 export const isRoot = process.getuid?.() === 0;
 if (!isRoot) process.stderr.write("SKIPPED: real mounts need root\n");
@@ -117,6 +118,7 @@ export async function startRig({ backend = {}, host = {} }: RigOptions = {}): Pr
           HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
           HOLDFAST_CONTROLLERS: controller.address,
           HOLDFAST_STATE_DIR: stateDir,
+          HOLDFAST_MACHINE_ID_FILE: machineIdFile(),
           HOLDFAST_ROOT_DIR: rootDir,
           HOLDFAST_PLUGIN_DIR: pluginDir,
           HOLDFAST_HOSTED_PLUGIN_DIR: path.join(dir, "h"),

@@ -19,6 +19,8 @@ export interface FakeController {
   /** Of the instance that registered last. */
   fingerprints(): readonly PluginFingerprint[];
   nodeEpoch(): number;
+  /** What registrations are answered from now on; undefined: the true one. */
+  answerNodeEpoch(posed: bigint | undefined): void;
   setState(state: NodeState): void;
   /** Answers heartbeats with known: false until the next registration. */
   forget(): void;
@@ -36,6 +38,7 @@ export async function startFakeController(
   let fingerprints = new Map<string, PluginFingerprint>();
   let journalUid = "";
   let nodeEpoch = 0;
+  let posed: bigint | undefined;
   let known = "";
   let state: NodeState = NodeState.NODE_STATE_READY;
   let forgetting = true;
@@ -58,7 +61,7 @@ export async function startFakeController(
       known = header.instance;
       const heartbeatInterval = { seconds: BigInt(Math.floor(heartbeatMs / 1000)), nanos: (heartbeatMs % 1000) * 1e6 };
       return {
-        nodeEpoch: BigInt(nodeEpoch),
+        nodeEpoch: posed ?? BigInt(nodeEpoch),
         controllerId: "fake",
         heartbeatInterval,
         clusterUid: "cluster-1",
@@ -90,6 +93,9 @@ export async function startFakeController(
     acknowledged,
     fingerprints: () => [...fingerprints.values()],
     nodeEpoch: () => nodeEpoch,
+    answerNodeEpoch(wanted) {
+      posed = wanted;
+    },
     setState(next) {
       state = next;
     },

@@ -94,6 +94,7 @@ export const statusNode: Command = {
               ["Agent", node.agentVersion],
               ["Machine", node.machineId],
               ["Boot", node.bootId],
+              ["Life", node.life],
               ["Epoch", String(node.nodeEpoch)],
               ["Placement class", node.placementClass],
               ["Attach slots", slotsWords(node)],

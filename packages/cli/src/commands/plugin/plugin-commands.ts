@@ -1,4 +1,7 @@
+import type { AcceptPluginRequest } from "@holdfast/shared/gen/holdfast/agent/v1/plugin_host";
+import type { DeepPartial } from "@holdfast/shared/gen/holdfast/v1/common";
 import {
+  AcceptPluginResponse,
   DeletePluginResponse,
   GetPluginResponse,
   ListPluginsResponse,
@@ -6,8 +9,10 @@ import {
   PluginProfile,
   SetPluginProfileResponse,
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { connect } from "../../frame/clients.ts";
 import type { Command } from "../../frame/command.ts";
 import { shown } from "../../frame/output.ts";
+import type { Settings } from "../../frame/settings.ts";
 import { detailsText, tableText } from "../../frame/tables.ts";
 import { readSpec } from "../../spec/read-spec.ts";
 import { allPages, pageSize } from "../all-pages.ts";
@@ -120,4 +125,50 @@ export const deletePlugin: Command = {
     const answer = await clients.plugins.deletePlugin({ name });
     out.answer(shown("holdfast.v1.DeletePluginResponse", DeletePluginResponse, answer), () => `${name} is gone\n`);
   },
+};
+
+export const acceptPlugin: Command = {
+  path: ["plugin", "accept"],
+  summary: "let a CSI driver have its name at another socket than before",
+  description:
+    "The name of a driver is bound to the socket, and its owner, of its first incarnation. Another socket that announces the name gets no call (PLUGIN_IMPOSTOR) until a person accepts it here. Look first at what listens there: it is handed the secrets of the driver's volumes. A place that the driver has left is no longer bound then.",
+  args: [pluginArg, { name: "socket", help: "the path of the socket, as the message of the quarantine tells it" }],
+  options: [
+    { flags: "--reason <text>", help: "why, for the log", required: true },
+    {
+      flags: "--agent <address>",
+      help: "the local address of the agent that sees the socket; else the controller sees it",
+    },
+  ],
+  examples: [
+    {
+      line: "holdfast plugin accept ebs.csi.aws.com /run/holdfast/node-plugins/ebs-2.sock --agent unix:///run/holdfast/agent.sock --reason moved",
+      says: "on the host, to its agent",
+    },
+    {
+      line: "holdfast plugin accept ebs.csi.aws.com /run/holdfast/controller-plugins/ebs-2.sock --reason moved",
+      says: "to the controller that has the socket beside it",
+    },
+  ],
+  async run({ clients, settings, out }, input) {
+    const plugin = input.arg("plugin");
+    const request = { plugin, socket: input.arg("socket"), reason: input.text("reason") ?? "" };
+    const agent = input.text("agent");
+    const answer = await (agent === undefined
+      ? clients.plugins.acceptPlugin(request)
+      : atAgent(settings, agent, request));
+    out.answer(
+      shown("holdfast.v1.AcceptPluginResponse", AcceptPluginResponse, answer),
+      () => `${plugin} is bound to ${answer.sockets.join(", ")}\n`,
+    );
+  },
+};
+
+const atAgent = async (settings: Settings, address: string, request: DeepPartial<AcceptPluginRequest>) => {
+  const local = connect({ ...settings, address });
+  try {
+    return await local.pluginHost.acceptPlugin(request);
+  } finally {
+    local.close();
+  }
 };

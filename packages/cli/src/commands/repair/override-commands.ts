@@ -4,6 +4,7 @@ import {
   AssertDetachedResponse,
   ForgetVolumeResponse,
   RemoveOrphanResponse,
+  TakeOverResponse,
   VetResponse,
 } from "@holdfast/shared/gen/holdfast/v1/repair";
 import type { Command } from "../../frame/command.ts";
@@ -69,6 +70,40 @@ const assertDetached: Command = {
       ...verbFields(input),
     });
     context.out.answer(shown("holdfast.v1.AssertDetachedResponse", AssertDetachedResponse, answer), () =>
+      outcomeText(context, answer.outcome),
+    );
+  },
+};
+
+const kinds = ["volume", "snapshot", "group"] as const;
+
+const takeOver: Command = {
+  path: ["repair", "take-over"],
+  summary: "state that a call which may be open at a plugin instance has ended",
+  description:
+    "For a controller that is over, or an instance whose host is off. If the call is open after all, its effect comes behind whatever was done since.",
+  args: [{ name: "id", help: "the volume's id, or the snapshot's or group's" }],
+  options: [
+    { flags: "--kind <kind>", help: "volume, snapshot or group (default volume)", completes: kinds },
+    evidenceOption,
+    reasonOption,
+    confirmOption,
+  ],
+  examples: [
+    {
+      line: 'holdfast repair take-over data --evidence "host of controller c1 is off" --reason "host lost"',
+      says: "what would it mean?",
+    },
+  ],
+  async run(context, input) {
+    const kind = kinds.find((word) => word === (input.text("kind") ?? "volume"));
+    if (kind === undefined) throw usage("--kind is volume, snapshot or group");
+    const answer = await context.clients.repair.takeOver({
+      namespace: context.settings.namespace,
+      [kind]: input.arg("id"),
+      ...verbFields(input),
+    });
+    context.out.answer(shown("holdfast.v1.TakeOverResponse", TakeOverResponse, answer), () =>
       outcomeText(context, answer.outcome),
     );
   },
@@ -212,6 +247,7 @@ export const overrideCommands: readonly Command[] = [
   adoptVolume,
   abandonClaim,
   assertDetached,
+  takeOver,
   forgetVolume,
   vetStore,
 ];

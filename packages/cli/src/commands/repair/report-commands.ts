@@ -98,7 +98,7 @@ const listStuck: Command = {
         ? "nothing is stuck\n"
         : tableText(
             [
-              { title: "VOLUME", of: ({ namespace, volume }) => `${namespace}/${volume}` },
+              { title: "VOLUME", of: ({ namespace, volume }) => (namespace === "" ? "-" : `${namespace}/${volume}`) },
               { title: "WORKLOAD", of: ({ workload }) => workload || "-" },
               { title: "NODE", of: ({ node }) => node || "-" },
               { title: "STATE", of: ({ state }) => state },

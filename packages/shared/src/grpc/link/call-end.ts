@@ -12,6 +12,16 @@ export interface CallEnd {
   readonly metadata: Metadata;
 }
 
+/** In the metadata of an end that the server did not tell. */
+export const notToldKey = "holdfast-not-told";
+
+/** An end that is made up of what became of the stream: whether the server goes on with the call is not known. */
+export const madeUpEnd = (code: Status, details: string): CallEnd => {
+  const end = endOf(code, details);
+  end.metadata.set(notToldKey, "1");
+  return end;
+};
+
 export const endOf = (code: Status, details: string): CallEnd => ({ code, details, metadata: new Metadata() });
 
 const ofHttpStatus: Readonly<Record<number, Status>> = {
@@ -59,11 +69,11 @@ export function silentEnd(
   cause: Error | undefined,
 ): CallEnd {
   if (httpStatus !== undefined && httpStatus !== 200)
-    return endOf(ofHttpStatus[httpStatus] ?? Status.UNKNOWN, `the server answered HTTP status ${httpStatus}`);
+    return madeUpEnd(ofHttpStatus[httpStatus] ?? Status.UNKNOWN, `the server answered HTTP status ${httpStatus}`);
   if (resetCode === undefined || resetCode === constants.NGHTTP2_NO_ERROR)
-    return endOf(Status.INTERNAL, "the call ended without a status of gRPC");
+    return madeUpEnd(Status.INTERNAL, "the call ended without a status of gRPC");
   const because = cause === undefined ? "" : `: ${cause.message}`;
-  return endOf(ofResetCode[resetCode] ?? Status.INTERNAL, `the stream was reset with code ${resetCode}${because}`);
+  return madeUpEnd(ofResetCode[resetCode] ?? Status.INTERNAL, `the stream was reset with code ${resetCode}${because}`);
 }
 
 /** Headers that cannot be read as metadata are none: the answer counts. */

@@ -7,7 +7,7 @@
  */
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from "node:http2";
 import { type Channel, Status } from "nice-grpc";
-import { type CallEnd, endOf, metadataOf, silentEnd, toldEnd } from "./call-end.ts";
+import { type CallEnd, endOf, madeUpEnd, metadataOf, silentEnd, toldEnd } from "./call-end.ts";
 import type { Link } from "./link.ts";
 import { createFrameReader, type FrameFault, frameOf } from "./message-frames.ts";
 
@@ -122,7 +122,7 @@ export function createLinkCall({ link, path, target, authority, maxMessageBytes,
     });
   };
 
-  const notConnected = (why: string): void => give(endOf(Status.UNAVAILABLE, `not connected to ${target}: ${why}`));
+  const notConnected = (why: string): void => give(madeUpEnd(Status.UNAVAILABLE, `not connected to ${target}: ${why}`));
 
   const begin = (link: Link, metadata: Metadata): void => {
     if (end !== undefined) return;
@@ -133,7 +133,7 @@ export function createLinkCall({ link, path, target, authority, maxMessageBytes,
     try {
       stream = link.request(headersOf(path, authority, metadata));
     } catch (error) {
-      give(endOf(Status.INTERNAL, `the call could not be sent: ${String(error)}`));
+      give(madeUpEnd(Status.INTERNAL, `the call could not be sent: ${String(error)}`));
       return;
     }
     watch(stream, link);
@@ -171,7 +171,10 @@ export function createLinkCall({ link, path, target, authority, maxMessageBytes,
     sendMessageWithContext({ callback }, message) {
       if (message.length > maxMessageBytes) {
         give(
-          endOf(Status.RESOURCE_EXHAUSTED, `the request has ${message.length} bytes, ${maxMessageBytes} may be sent`),
+          madeUpEnd(
+            Status.RESOURCE_EXHAUSTED,
+            `the request has ${message.length} bytes, ${maxMessageBytes} may be sent`,
+          ),
         );
         return;
       }
@@ -188,7 +191,7 @@ export function createLinkCall({ link, path, target, authority, maxMessageBytes,
       if (held === undefined) halfClose();
       else held.push(halfClose);
     },
-    cancelWithStatus: (code, details) => give(endOf(code, details)),
+    cancelWithStatus: (code, details) => give(madeUpEnd(code, details)),
     getPeer: () => target,
     getCallNumber: () => number,
     // Credentials of single calls are not used; who calls is told by metadata.
@@ -207,7 +210,7 @@ function headersOf(path: string, authority: string, metadata: Metadata): readonl
 }
 
 function lostDuring(link: Link): CallEnd {
-  return endOf(
+  return madeUpEnd(
     Status.UNAVAILABLE,
     `the connection was lost during the call: ${link.trouble() ?? "the peer closed it"}`,
   );

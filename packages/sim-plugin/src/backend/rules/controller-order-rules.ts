@@ -4,7 +4,7 @@ import { isMultiNode, modeOf } from "./access-modes.ts";
 import { type Rule, rule, type World } from "./rule.ts";
 
 /** Why the volume is in use on that node: by what is there, or by what a call in flight may still bring about. */
-const useOn = (world: World, volume: string, node: string): string | undefined => {
+export const useOn = (world: World, volume: string, node: string): string | undefined => {
   if (world.state.nodes.get(node)?.fenced) return undefined;
   const publication = publicationsAt(world.state, volume, node)[0];
   if (publication !== undefined) return `published at ${publication.target}`;

@@ -27,10 +27,14 @@ export interface World {
 export interface InFlight {
   readonly seq: number;
   readonly method: Method;
+  readonly request: object;
+  readonly instance: string;
   readonly lane?: string;
   readonly volume?: string;
   readonly node?: string;
   readonly abandoned: boolean;
+  /** The process that sent it is dead. */
+  readonly orphaned: boolean;
 }
 
 type Checks = { readonly [M in Method]?: (request: Requests[M], world: World) => string | undefined };

@@ -1,12 +1,46 @@
+import { foreignAbandoned } from "../../domain/foreign-hold.ts";
+import type { Moment } from "../../domain/moment.ts";
 import { abandonable, claimAbandoned } from "../../domain/repair-change.ts";
-import { volumeKey } from "../../domain/volume.ts";
+import { type ForeignHold, type VolumeRecord, volumeKey } from "../../domain/volume.ts";
 import { claimNotFound } from "../errors.ts";
 import { refuse } from "../validate-volume.ts";
-import { type AgentWordDeps, agentEffect, askAgent } from "./agent-word.ts";
+import { type AgentWord, type AgentWordDeps, agentEffect, askAgent } from "./agent-word.ts";
 import { nodeBarred, repairNotApplicable } from "./repair-errors.ts";
 import type { AbandonClaimInput, Verb } from "./repair-model.ts";
-import { type RepairVerbDeps, runVolumeVerb } from "./repair-verb.ts";
+import { type Decision, type RepairVerbDeps, runVolumeVerb } from "./repair-verb.ts";
 import { checkClaimKey, checkEvidence, checkRepair } from "./validate-repair.ts";
+
+const foreignOf = (volume: VolumeRecord, uid: string): ForeignHold | undefined =>
+  volume.foreign?.find(({ claimUid }) => claimUid === uid);
+
+/** A claim that only an agent knows. An agent that is heard is told to let go, and the volume is barred until it has. */
+const abandonForeign = (
+  volume: VolumeRecord,
+  hold: ForeignHold,
+  word: AgentWord,
+  { workload, alias, evidence }: AbandonClaimInput,
+  at: Moment,
+): Decision => {
+  const { node, claimUid } = hold;
+  if (hold.workload !== workload || hold.alias !== (alias === "" ? volume.id : alias))
+    throw claimNotFound(volume, workload, alias);
+  const heard = word.kind === "holds" || word.kind === "clean";
+  const { namespace, id, uid, plugin, externalId } = volume;
+  return {
+    change: foreignAbandoned(volume, hold, { heard, evidence }, at),
+    confirmWith: `workload ${workload} does not run on node ${node} and never will again under claim ${claimUid}`,
+    effects: [
+      heard
+        ? `the agent of node ${node} is told to unmount claim ${claimUid}; the volume is granted again when it has`
+        : `the volume is granted again at once; node ${node} is told to unmount claim ${claimUid} if it ever speaks again`,
+      agentEffect(word, node),
+    ],
+    risks: [
+      `if workload ${workload} still runs on node ${node}, it loses the volume, or writes beside the next holder`,
+    ],
+    subject: { namespace, volume: id, volumeUid: uid, plugin, externalId, node, workload, claimUid },
+  };
+};
 
 /** A person's word in the place of the agent's proof of release. An agent that can still speak for itself is heard first. */
 export const abandonClaimCommand =
@@ -25,14 +59,14 @@ export const abandonClaimCommand =
       subject: { namespace, volume: id, workload, claimUid },
 
       async look(volume) {
-        const node = volume.claims[claimUid]?.node;
+        const node = volume.claims[claimUid]?.node ?? foreignOf(volume, claimUid)?.node;
         if (node === undefined) {
           const over = await deps.records.ended({ namespace, volume: id, workload, alias, uid: claimUid });
           if (over === undefined) return undefined;
           throw repairNotApplicable(what, over.state, "it is over", { namespace, volume: id, node: over.node });
         }
         const word = await askAgent(deps, node, volume);
-        if (word.kind === "holds" && word.claimUids.includes(claimUid))
+        if (volume.claims[claimUid] !== undefined && word.kind === "holds" && word.claimUids.includes(claimUid))
           throw repairNotApplicable(
             what,
             "held by its agent",
@@ -44,6 +78,9 @@ export const abandonClaimCommand =
 
       decide(volume, word, at) {
         const claim = volume.claims[claimUid];
+        const hold = foreignOf(volume, claimUid);
+        if (claim === undefined && hold !== undefined && word !== undefined)
+          return abandonForeign(volume, hold, word, input, at);
         if (claim === undefined || claim.workload !== workload || claim.alias !== alias || word === undefined)
           throw claimNotFound(ref, workload, alias);
         const { node } = claim;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { CutRecord } from "../../domain/snapshot.ts";
-import { volumeRecord } from "../../domain/testing/record-fixtures.ts";
+import { nodeRecord, volumeRecord } from "../../domain/testing/record-fixtures.ts";
 import type { VolumeRecord } from "../../domain/volume.ts";
 import { type ListStuckDeps, listStuckQuery } from "./list-stuck.ts";
 
@@ -31,6 +31,11 @@ const paged = <T extends { readonly id: string }>(
   return { taken, next: left.length > taken.length ? taken.at(-1)?.id : undefined };
 };
 
+const waiting = (name: string) => {
+  const pending = { life: "4f1c", machineId: "m", bootId: "b", journalUid: "j", address: "n:1", since: 0 };
+  return { record: nodeRecord(name, { pending }), live: "suspect", rev: 1 };
+};
+
 const deps = {
   records: {
     list: async (_index: string, _value: string, page: { after?: string; limit: number }) => {
@@ -45,6 +50,7 @@ const deps = {
       return { cuts: taken.map((record) => ({ record, rev: 1 })), next };
     },
   },
+  nodes: { list: () => [waiting("n2"), waiting("n1"), { record: nodeRecord("n3"), live: "alive", rev: 1 }] },
 } as unknown as ListStuckDeps;
 
 const list = listStuckQuery(deps);
@@ -56,15 +62,26 @@ test.each([1, 2, 3, 4, 100])("by pages of %d everything is told once: volumes, s
   do {
     const page = await list(none, { size, after });
     expect(page.items.length).toBeLessThanOrEqual(size);
-    seen.push(...page.items.map(({ of, volume }) => `${of} ${volume.id}`));
+    seen.push(...page.items.map(({ of, volume, node }) => `${of} ${of === "node" ? node : volume.id}`));
     after = page.next;
   } while (after !== undefined);
-  expect(seen).toEqual(["volume a", "volume b", "volume c", "snapshot s1", "snapshot s2", "group g1"]);
+  expect(seen).toEqual([
+    "node n1",
+    "node n2",
+    "volume a",
+    "volume b",
+    "volume c",
+    "snapshot s1",
+    "snapshot s2",
+    "group g1",
+  ]);
 });
 
 test("filters leave out what they do not name", async () => {
   const page = await list({ ...none, reasons: ["CUT_REFUSED"] }, { size: 100, after: undefined });
   expect(page.items.map(({ of }) => of)).toEqual(["snapshot", "snapshot", "group"]);
-  expect((await list({ ...none, namespace: "other" }, { size: 100, after: undefined })).items).toEqual([]);
+  // A node belongs to no namespace, and every claim on it waits.
+  const elsewhere = await list({ ...none, namespace: "other" }, { size: 100, after: undefined });
+  expect(elsewhere.items.map(({ node }) => node)).toEqual(["n1", "n2"]);
   expect((await list({ ...none, plugin: "other" }, { size: 100, after: undefined })).items).toEqual([]);
 });

@@ -1,8 +1,12 @@
 import type { ClaimState } from "../../domain/claim.ts";
+import { foreignBlock } from "../../domain/foreign-block.ts";
 import { pendingNodes } from "../../domain/growth.ts";
-import type { Attempts, Blocked } from "../../domain/outcome.ts";
+import { type Attempts, type Blocked, noAttempts } from "../../domain/outcome.ts";
+import { pendingBlock } from "../../domain/pending-life.ts";
 import type { CutKind, CutRecord, CutState } from "../../domain/snapshot.ts";
 import type { Attachment, VolumeRecord, VolumeState } from "../../domain/volume.ts";
+import type { Nodes, NodeView } from "../../ports.ts";
+import type { DamagedRecord, DamagedRecords } from "../../records/damaged-records.ts";
 import type { CutRecords } from "../../records/snapshot-records.ts";
 import type { VolumeRecords } from "../../records/volume-records.ts";
 import type { Page, PageInput } from "../model.ts";
@@ -12,12 +16,12 @@ import { clampSize } from "../volume-queries.ts";
 export interface Stuck {
   /** Whose it is; of a snapshot or a group its own key and plugin. */
   readonly volume: Pick<VolumeRecord, "namespace" | "id" | "plugin">;
-  readonly of: "volume" | CutKind;
+  readonly of: "volume" | "node" | CutKind;
   readonly workload: string;
   readonly alias: string;
   readonly claimUid: string;
   readonly node: string;
-  readonly state: VolumeState | ClaimState | CutState | Attachment["state"];
+  readonly state: VolumeState | ClaimState | CutState | Attachment["state"] | "DAMAGED" | "PENDING" | "FOREIGN";
   readonly blocked: Blocked;
   readonly attempts: Attempts;
 }
@@ -37,6 +41,14 @@ export const stuckOf = (volume: VolumeRecord): readonly Stuck[] => [
   ...(volume.blocked === undefined
     ? []
     : [{ ...nobody, volume, node: "", state: volume.state, blocked: volume.blocked, attempts: volume.attempts }]),
+  ...(volume.foreign ?? []).map((hold) => ({
+    ...nobody,
+    ...hold,
+    volume,
+    state: "FOREIGN" as const,
+    blocked: foreignBlock(volume, hold),
+    attempts: noAttempts,
+  })),
   ...Object.values(volume.claims).flatMap(({ blocked, workload, alias, uid, node, state, attempts }) =>
     blocked === undefined
       ? []
@@ -59,8 +71,8 @@ export const stuckOf = (volume: VolumeRecord): readonly Stuck[] => [
 
 const matches =
   ({ namespace, plugin, node, reasons }: StuckFilter) =>
-  ({ volume, node: at, blocked }: Stuck): boolean =>
-    (namespace === "" || volume.namespace === namespace) &&
+  ({ of, volume, node: at, blocked }: Stuck): boolean =>
+    (namespace === "" || of === "node" || volume.namespace === namespace) &&
     (plugin === "" || volume.plugin === plugin) &&
     (node === "" || at === node) &&
     (reasons.length === 0 || reasons.includes(blocked.reason));
@@ -80,6 +92,46 @@ const stuckCut = (cut: CutRecord): readonly Stuck[] =>
         },
       ];
 
+/** A record of any kind that cannot be read; its message names it where no field of the answer does. */
+const stuckDamage = ({ ref: { kind, key }, error, since }: DamagedRecord): Stuck => {
+  const slash = key.indexOf("/");
+  const ofVolume = kind === "volume" || kind === "snapshot" || kind === "group";
+  const [namespace, id] = ofVolume ? [key.slice(0, slash), key.slice(slash + 1)] : ["", ""];
+  return {
+    ...nobody,
+    of: kind === "snapshot" || kind === "group" ? kind : "volume",
+    volume: { namespace, id, plugin: kind === "plugin" ? key : "" },
+    node: kind === "node" ? key : "",
+    state: "DAMAGED",
+    blocked: {
+      since,
+      reason: "RECORD_DAMAGED",
+      message: error.message,
+      missingProof: "the record as it was",
+      clearWith: "holdfast import, into an empty store, of a backup",
+    },
+    attempts: noAttempts,
+  };
+};
+
+/** Another life asks for its name beside claims that stand. */
+const stuckNode = ({ record }: NodeView): readonly Stuck[] => {
+  const blocked = pendingBlock(record);
+  return blocked === undefined
+    ? []
+    : [
+        {
+          ...nobody,
+          of: "node",
+          volume: { namespace: "", id: "", plugin: "" },
+          node: record.name,
+          state: "PENDING",
+          blocked,
+          attempts: noAttempts,
+        },
+      ];
+};
+
 /** How many records one page may look at before it is handed out short. */
 const maxScanned = 2_000;
 
@@ -90,7 +142,7 @@ interface Part {
 }
 
 /** Where a list goes on: in which index, and after which key there. */
-const sources = ["volume-blocked", "snapshot-blocked", "group-blocked"] as const;
+const sources = ["node-pending", "volume-blocked", "snapshot-blocked", "group-blocked", "damaged"] as const;
 type Source = (typeof sources)[number];
 
 const cursorOf = (source: Source, after: string | undefined): string => `${source} ${after ?? ""}`;
@@ -104,15 +156,32 @@ const readCursor = (cursor: string | undefined): { readonly source: Source; read
 export interface ListStuckDeps {
   readonly records: Pick<VolumeRecords, "list">;
   readonly cuts: Pick<CutRecords, "list">;
+  readonly damages?: Pick<DamagedRecords, "list">;
+  readonly nodes: Pick<Nodes, "list">;
 }
 
 /** From indexes of what is blocked: what is well costs nothing here. A page ends between two records. */
-export const listStuckQuery = ({ records, cuts }: ListStuckDeps) => {
+export const listStuckQuery = ({ records, cuts, damages, nodes }: ListStuckDeps) => {
   const read = async (source: Source, after: string | undefined, limit: number): Promise<Part> => {
+    if (source === "node-pending") {
+      const waiting = nodes
+        .list()
+        .flatMap(stuckNode)
+        .filter(({ node }) => after === undefined || node > after)
+        .sort((a, b) => (a.node < b.node ? -1 : 1));
+      const stuck = waiting.slice(0, limit);
+      return { stuck, scanned: stuck.length, next: waiting.length > stuck.length ? stuck.at(-1)?.node : undefined };
+    }
     if (source === "volume-blocked") {
       const page = await records.list(source, "all", { after, limit });
       const stuck = page.volumes.flatMap(({ volume }) => stuckOf(volume));
       return { stuck, scanned: page.volumes.length, next: page.next };
+    }
+    if (source === "damaged") {
+      const [all, from] = [damages?.list() ?? [], Number(after ?? 0)];
+      const some = all.slice(from, from + limit);
+      const next = from + some.length < all.length ? String(from + some.length) : undefined;
+      return { stuck: some.map(stuckDamage), scanned: some.length, next };
     }
     const page = await cuts.list(source, "all", { after, limit });
     return { stuck: page.cuts.flatMap(({ record }) => stuckCut(record)), scanned: page.cuts.length, next: page.next };

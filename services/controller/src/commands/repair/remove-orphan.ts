@@ -2,6 +2,7 @@ import { checkId, checkSecretRef } from "../../domain/limits.ts";
 import { type Orphan, orphanRemedy } from "../../domain/orphan.ts";
 import type { OrphanRecords } from "../../records/orphan-records.ts";
 import type { Caller } from "../model.ts";
+import type { SecretReferences } from "../secret-model.ts";
 import { refuse } from "../validate-volume.ts";
 import { type RemoveAttachmentDeps, removeAttachment } from "./remove-attachment.ts";
 import { type RemoveSnapshotDeps, removeSnapshot } from "./remove-snapshot.ts";
@@ -24,7 +25,7 @@ export interface RemoveOrphanDeps extends RemoveAttachmentDeps, RemoveStorageDep
   readonly records: RemoveAttachmentDeps["records"];
   readonly clock: RemoveAttachmentDeps["clock"] & RemoveStorageDeps["clock"];
   readonly gate: RemoveStorageDeps["gate"];
-  readonly secrets: RemoveStorageDeps["secrets"];
+  readonly secrets: RemoveStorageDeps["secrets"] & Pick<SecretReferences, "granted">;
   readonly ids: RemoveStorageDeps["ids"];
   readonly audit: RemoveStorageDeps["audit"];
   readonly orphans: Pick<OrphanRecords, "get">;
@@ -72,7 +73,9 @@ export const removeOrphanCommand = (deps: RemoveOrphanDeps): RemoveOrphan => {
     refuse([
       ...(input.orphanId === "" ? [{ field: "orphan_id", description: "is required" }] : []),
       ...checkId("namespace", input.namespace),
-      ...(input.secretRef === undefined ? [] : checkSecretRef("secrets.ref", input.secretRef)),
+      ...(input.secretRef === undefined
+        ? []
+        : checkSecretRef("secrets.ref", input.secretRef, input.namespace, deps.secrets.granted)),
       ...checkEvidence(input.evidence),
       ...checkRepair(input),
     ]);

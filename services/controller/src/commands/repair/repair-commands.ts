@@ -1,11 +1,13 @@
 import type { AuditRecord } from "../../domain/audit.ts";
-import type { AgentGateway, BackendListings } from "../../ports.ts";
+import type { AgentGateway, BackendListings, NodeDecisions, Nodes } from "../../ports.ts";
 import type { AuditFilter, AuditRecords } from "../../records/audit-records.ts";
+import type { DamagedRecords } from "../../records/damaged-records.ts";
 import type { OrphanRecords } from "../../records/orphan-records.ts";
 import type { VolumeScan } from "../../records/volume-scan.ts";
 import type { CommandDeps } from "../command-deps.ts";
 import type { Page, PageInput } from "../model.ts";
 import { abandonClaimCommand } from "./abandon-claim.ts";
+import { admitNodeCommand } from "./admit-node.ts";
 import { adoptVolumeCommand } from "./adopt-volume.ts";
 import { assertDetachedCommand } from "./assert-detached.ts";
 import { forgetVolumeCommand } from "./forget-volume.ts";
@@ -15,18 +17,23 @@ import { type RemoveOrphan, removeOrphanCommand } from "./remove-orphan.ts";
 import type { RemoveSnapshotDeps } from "./remove-snapshot.ts";
 import type {
   AbandonClaimInput,
+  AdmitNodeInput,
   AdoptVolumeInput,
   AssertDetachedInput,
   ForgetVolumeInput,
+  TakeOverInput,
   Verb,
 } from "./repair-model.ts";
 import { type ScanOrphans, type ScanOrphansDeps, scanOrphansCommand } from "./scan-orphans.ts";
+import { takeOverCommand } from "./take-over.ts";
 
 /** What Holdfast does not decide alone, and what was decided so. All reject with HoldfastError and the reasons of docs/errors.md. */
 export interface RepairCommands {
   readonly abandonClaim: Verb<AbandonClaimInput>;
+  readonly admitNode: Verb<AdmitNodeInput>;
   readonly assertDetached: Verb<AssertDetachedInput>;
   readonly forgetVolume: Verb<ForgetVolumeInput>;
+  readonly takeOver: Verb<TakeOverInput>;
   readonly adoptVolume: Verb<AdoptVolumeInput>;
   readonly removeOrphan: RemoveOrphan;
   readonly scanOrphans: ScanOrphans;
@@ -38,8 +45,10 @@ export interface RepairCommands {
 }
 
 export interface RepairDeps extends CommandDeps {
+  readonly nodes: Nodes & NodeDecisions;
   readonly agents: Pick<AgentGateway, "inventory">;
   readonly audit: AuditRecords;
+  readonly damages?: Pick<DamagedRecords, "list">;
   readonly orphans: OrphanRecords;
   readonly scan: VolumeScan;
   readonly listings: BackendListings;
@@ -52,8 +61,10 @@ export const createRepairCommands = (deps: RepairDeps): RepairCommands => {
   const removeOrphan = removeOrphanCommand(deps);
   return {
     abandonClaim: abandonClaimCommand(deps),
+    admitNode: admitNodeCommand(deps),
     assertDetached: assertDetachedCommand(deps),
     forgetVolume: forgetVolumeCommand(deps),
+    takeOver: takeOverCommand(deps),
     adoptVolume: adoptVolumeCommand(deps),
     removeOrphan,
     scanOrphans: scanOrphansCommand({ ...deps, removeOrphan }),

@@ -1,3 +1,4 @@
+import type { CutKind } from "../../domain/snapshot.ts";
 import type { VolumeCapability, VolumeRef } from "../../domain/volume.ts";
 import type { Caller } from "../model.ts";
 
@@ -22,10 +23,19 @@ export interface AbandonClaimInput extends AskedWithEvidence {
   readonly claimUid: string;
 }
 
+export interface AdmitNodeInput extends AskedWithEvidence {
+  readonly node: string;
+  readonly life: string;
+}
+
 export interface AssertDetachedInput extends AskedWithEvidence {
   readonly namespace: string;
   readonly volume: string;
   readonly node: string;
+}
+
+export interface TakeOverInput extends AskedWithEvidence, VolumeRef {
+  readonly of: "volume" | CutKind;
 }
 
 export interface ForgetVolumeInput extends Asked, VolumeRef {

@@ -8,8 +8,10 @@ import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import { type AuditEntry, type AuditRecord, type AuditSubject, isAbout } from "../../domain/audit.ts";
 import type { Change } from "../../domain/change.ts";
 import type { Moment } from "../../domain/moment.ts";
+import type { CallNews } from "../../domain/open-call.ts";
 import type { VolumeRecord, VolumeRef } from "../../domain/volume.ts";
 import type { AuditRecords } from "../../records/audit-records.ts";
+import { keepsOpenCall } from "../../records/call-open-error.ts";
 import type { ChangeResult, Decide } from "../../records/volume-decisions.ts";
 import type { VolumeRecords } from "../../records/volume-records.ts";
 import { volumeNotFound } from "../errors.ts";
@@ -39,6 +41,8 @@ export interface VolumeVerb<Seen> {
   readonly look: (volume: VolumeRecord) => Promise<Seen>;
   /** Throws REPAIR_NOT_APPLICABLE when the record is not, or no longer, as the verb needs it. */
   readonly decide: (volume: VolumeRecord, seen: Seen, at: Moment) => Decision;
+  /** The id of the intent whose call is said to have ended. */
+  readonly settles?: () => CallNews | undefined;
   /** How the change is stored, if not as any other; undefined = it could not be. */
   readonly store?: (act: Decide) => Promise<ChangeResult | undefined>;
 }
@@ -105,7 +109,7 @@ export const auditEntry = (
 
 export const runVolumeVerb = async <Seen>(
   { records, audit }: RepairVerbDeps,
-  { verb, ref, asked, caller, subject, look, decide, store }: VolumeVerb<Seen>,
+  { verb, ref, asked, caller, subject, look, decide, settles, store }: VolumeVerb<Seen>,
 ): Promise<RepairOutcome> => {
   const before = asked.dryRun ? undefined : await doneBefore(audit, verb, asked.requestId, subject);
   if (before !== undefined) return before;
@@ -116,6 +120,7 @@ export const runVolumeVerb = async <Seen>(
   let dry: RepairOutcome | undefined;
   const act = (volume: VolumeRecord, at: Moment): Change => {
     const decision = decide(volume, seen, at);
+    keepsOpenCall(volume, decision.change.volume, settles?.());
     if (asked.dryRun) {
       dry = wouldBe(decision);
       return { volume, ended: [], notes: [] };
@@ -133,7 +138,7 @@ export const runVolumeVerb = async <Seen>(
   };
   try {
     const by = { ...caller, why: `${verb}: ${asked.reason}` };
-    const result = await (store === undefined ? records.change(ref, act, { by }) : store(act));
+    const result = await (store === undefined ? records.change(ref, act, { by, settles: settles?.() }) : store(act));
     if (dry !== undefined) return dry;
     if (result?.changed !== true) throw volumeNotFound(ref);
   } catch (error) {

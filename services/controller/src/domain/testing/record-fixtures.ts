@@ -1,6 +1,7 @@
 import type { Claim } from "../claim.ts";
 import type { GrantFacts } from "../grant.ts";
 import type { Moment } from "../moment.ts";
+import type { NodeRecord } from "../node.ts";
 import { type Advice, type Failure, noAttempts } from "../outcome.ts";
 import { defaultRetry } from "../retry.ts";
 import type { Attachment, VolumeRecord } from "../volume.ts";
@@ -97,6 +98,23 @@ export const volumeRecord = (
   updatedAt: 0,
   stateSince: 0,
   changedBy: { who: "tester", why: "" },
+  ...changes,
+});
+
+export const nodeRecord = (name: string, changes: Partial<NodeRecord> = {}): NodeRecord => ({
+  name,
+  machineId: "machine-1",
+  bootId: "boot-1",
+  journalUid: "journal-1",
+  instance: "i1",
+  nodeEpoch: 1,
+  state: "READY",
+  address: "10.0.0.1:7610",
+  version: "0.1.0",
+  verificationScope: "host",
+  plugins: [],
+  registeredAt: 0,
+  updatedAt: 0,
   ...changes,
 });
 

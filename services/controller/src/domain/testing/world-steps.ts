@@ -243,6 +243,9 @@ export const createWorldSteps = (deps: WorldStepsDeps) => {
           return record.change("attach_abandoned", [step.uid], (v, at) => rules.attachAbandoned(v, step.uid, at));
         case "detach":
           return detach(step, volume, luck);
+        // The model's world gives no call to an instance: a call that may be open has worlds of its own.
+        case "finish":
+          return false;
         case "reattach":
           return false; // the model's backend loses no attachment
         case "offer":

@@ -4,7 +4,7 @@ import { CallFailure, callFailureOf, isForbidden, isMissingFunction } from "./ca
 /** As ioredis makes them: the server's own words, under this name. */
 const reply = (message: string): Error => Object.assign(new Error(message), { name: "ReplyError" });
 
-const inside = (message: string): string => `${message} script: holdfast_v2_commit, on @user_function:12.`;
+const inside = (message: string): string => `${message} script: holdfast_v3_commit, on @user_function:12.`;
 
 describe("what is known of a command that failed", () => {
   it.each([

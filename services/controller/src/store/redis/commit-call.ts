@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import {
+  type AggregateRef,
   aloneEntries,
   type Commit,
   type CommitResult,
@@ -64,11 +65,14 @@ export const encodeCommit = (keys: RedisKeys, commit: Commit) => {
 export type CommitAnswer =
   | { readonly kind: "result"; readonly result: CommitResult }
   | { readonly kind: "unvetted"; readonly runId: string; readonly vettedRunId: string; readonly gen: number }
+  | { readonly kind: "damaged"; readonly ref: AggregateRef; readonly damage: string }
+  | { readonly kind: "meta"; readonly field: string; readonly found: string }
   | { readonly kind: "foreign"; readonly clusterUid: string };
 
 export const decodeCommit = (commit: Commit, runId: string, reply: unknown): CommitAnswer => {
   const [word, ...fields] = reply as readonly (string | number)[];
   const text = (at: number): string => String(fields[at] ?? "");
+  const compared = (nth: unknown) => [...commit.writes, ...(commit.expects ?? [])][Number(nth) - 1];
   switch (word) {
     case "ok": {
       const revs = text(1).split(",").map(Number);
@@ -77,8 +81,8 @@ export const decodeCommit = (commit: Commit, runId: string, reply: unknown): Com
     case "conflict": {
       const conflicts: { ref: RecordWrite["ref"]; rev: number }[] = [];
       for (let at = 0; at < fields.length; at += 2) {
-        const compared = [...commit.writes, ...(commit.expects ?? [])][Number(fields[at]) - 1];
-        if (compared !== undefined) conflicts.push({ ref: compared.ref, rev: Number(fields[at + 1]) });
+        const record = compared(fields[at]);
+        if (record !== undefined) conflicts.push({ ref: record.ref, rev: Number(fields[at + 1]) });
       }
       return { kind: "result", result: { ok: false, conflicts } };
     }
@@ -88,6 +92,10 @@ export const decodeCommit = (commit: Commit, runId: string, reply: unknown): Com
       const full = fields.flatMap((nth) => commit.atMost?.[Number(nth) - 1]?.entry ?? []);
       return { kind: "result", result: { ok: false, conflicts: [], full } };
     }
+    case "damaged":
+      return { kind: "damaged", ref: compared(fields[0])?.ref ?? { kind: "meta", key: "" }, damage: text(1) };
+    case "meta":
+      return { kind: "meta", field: text(0), found: text(1) };
     case "unvetted":
       return { kind: "unvetted", runId: text(0), vettedRunId: text(1), gen: Number(fields[2]) };
     case "foreign":

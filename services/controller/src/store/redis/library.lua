@@ -1,4 +1,4 @@
-#!lua name=holdfast_v2
+#!lua name=holdfast_v3
 -- The writes of Holdfast, and the reads that must see one moment. It compares and keeps; it decides nothing: bodies are
 -- opaque, no JSON is read here, no rule about volumes or claims is known here.
 --
@@ -23,6 +23,8 @@
 -- L3 A revision counts up by one with each write of its key, over removals too.
 -- L4 A record and its places change together; a record past its end is absent everywhere, and its places go with one of the
 --    next commits: a few with each, looked for with each while something ends soon, with every sixteenth otherwise.
+-- L5 What cannot be read is told as damaged, by the number of its key, and is neither absent nor written over. meta too: nothing is
+--    committed while its numbers are none.
 --
 -- Between two commits the processor's caches hold something else: what one costs is the number of commands that it gives, far more
 -- than what they do, and the length of the texts that it makes, as Lua hashes each whole.
@@ -58,6 +60,11 @@ local function run_id()
   return own_run_id
 end
 
+-- Whole, and within what every reader can count with.
+local function safe(text)
+  return text and string.match(text, '^%d+$') and #text <= 16 and tonumber(text) <= 9007199254740991
+end
+
 local function parts(text)
   return string.gmatch(text, '[^\t]+')
 end
@@ -68,9 +75,12 @@ local NONE = { rev = '0', ends = '0', there = false, queues = '', indices = '', 
 
 -- `body` is where it begins: most are not looked at.
 local function read_record(key)
-  local text = redis.call('GET', key)
+  local text = redis.pcall('GET', key)
   if not text then return NONE end
+  if type(text) ~= 'string' then return { damage = 'it is no string in Redis' } end
   local rev, ends, there, queues, indices, body = string.match(text, '^(%d+) (%d+) ([01])\n([^\n]*)\n([^\n]*)\n()')
+  if not rev then return { damage = 'the lines before its body are missing or changed' } end
+  if not safe(rev) or rev == '0' then return { damage = 'its revision is ' .. rev } end
   return { rev = rev, ends = ends, there = there == '1', queues = queues, indices = indices, text = text, body = body }
 end
 
@@ -258,7 +268,8 @@ local function sweep(prefix, expiry, now)
     if ends > now() or at > 2 * SWEPT_PER_COMMIT then return end
     local key = prefix .. 'r:' .. member
     local record = read_record(key)
-    if ended(record, now) then
+    -- What is damaged stays, so that it is told of.
+    if not record.damage and ended(record, now) then
       leave_places(prefix, member, record)
       bury(key, record.rev)
     end
@@ -313,11 +324,15 @@ end
 --      remove; time to live in ms or ''; due times of its queues, parted by tabs; then 3 an event: type, member, body
 -- returns {'ok', seq, 'rev,rev,…'} | {'conflict', nth record key, live revision, …} | {'unvetted', run_id, vettedRunId, gen}
 --       | {'foreign', clusterUid} | {'crowded'} | {'full', nth entry of 8, …}
+--       | {'damaged', nth record key, what is wrong, …} | {'meta', field, what it holds}
 local function commit(keys, args)
   local meta, events, expiry, answer = keys[1], keys[2], keys[3], keys[4]
   local prefix = args[1]
   local head = redis.call('HMGET', meta, 'clusterUid', 'seq', 'vettedRunId', 'gen')
   if head[1] ~= args[2] then return { 'foreign', head[1] or '' } end
+  for nth, field in ipairs({ 'seq', 'gen' }) do
+    if not safe(head[nth * 2]) then return { 'meta', field, head[nth * 2] or '' } end
+  end
   if args[3] ~= '' then
     local run = run_id()
     if run ~= args[3] or head[3] ~= run or tonumber(head[4]) < tonumber(args[4]) then
@@ -326,9 +341,14 @@ local function commit(keys, args)
   end
 
   local now = clock()
-  local writes, conflicts, compared, certainly_new = {}, { 'conflict' }, {}, false
+  local writes, conflicts, damaged, compared, certainly_new = {}, { 'conflict' }, { 'damaged' }, {}, false
   local function compare(nth, rev)
     local record = read_record(keys[4 + nth])
+    if record.damage then
+      damaged[#damaged + 1] = nth
+      damaged[#damaged + 1] = record.damage
+      return record
+    end
     local found = live(record, now) and record.rev or '0'
     if found ~= rev then
       conflicts[#conflicts + 1] = nth
@@ -353,6 +373,7 @@ local function commit(keys, args)
     if expected ~= '0' then certainly_new = true end
   end
   for nth, rev in ipairs(compared) do compare(written + nth, rev) end
+  if #damaged > 1 then return damaged end
   if #conflicts > 1 then return done_before(answer) or conflicts end
   local known = not certainly_new and done_before(answer)
   if known then return known end
@@ -389,14 +410,14 @@ local function commit(keys, args)
 end
 
 -- read: the records that are there now.
--- KEYS record keys   ARGV none   returns revision and body by turns, nulls for what is absent
+-- KEYS record keys   ARGV none   returns revision and body by turns, nulls for what is absent, and what is wrong in place of a revision
 local function read(keys)
   local now = clock()
   local answer = {}
   for nth, key in ipairs(keys) do
     local record = read_record(key)
-    local there = live(record, now)
-    answer[nth * 2 - 1] = there and tonumber(record.rev)
+    local there = not record.damage and live(record, now)
+    answer[nth * 2 - 1] = record.damage or there and tonumber(record.rev)
     answer[nth * 2] = there and body_of(record)
   end
   return answer
@@ -404,13 +425,15 @@ end
 
 -- placed: records with all their places, for a backup.
 -- KEYS record keys   ARGV 1 prefix, then the member of each key
--- returns per record that is there: member, rest of its life in ms or 0, queues, their due times, index:value entries, body
+-- returns per record that is there: member, rest of its life in ms or 0 (or what is wrong with it), queues, their due times, index:value entries, body
 local function placed(keys, args)
   local now = clock()
   local answer = {}
   for nth, key in ipairs(keys) do
     local record = read_record(key)
-    if live(record, now) then
+    if record.damage then
+      for _, part in ipairs({ args[nth + 1], record.damage, '', '', '', '' }) do answer[#answer + 1] = part end
+    elseif live(record, now) then
       local times = {}
       for queue in parts(record.queues) do
         times[#times + 1] = redis.call('ZSCORE', args[1] .. 'q:' .. queue, args[nth + 1]) or '0'
@@ -426,7 +449,7 @@ end
 
 -- list: a page of an index, in the order of the keys, with the records as they are in the same moment.
 -- KEYS 1 index   ARGV 1 prefix, 2 the key after which to go on or '', 3 limit
--- returns {key to go on after or '', member, revision, body, …}; what ended but still has its place is left out
+-- returns {key to go on after or '', member, revision (or what is wrong), body, …}; what ended but still has its place is left out
 local function list(keys, args)
   local limit = tonumber(args[3])
   local now = clock()
@@ -435,7 +458,11 @@ local function list(keys, args)
   for _, entry in ipairs(found) do
     local member = string.sub(entry, -1) .. ':' .. string.sub(entry, 1, -3)
     local record = read_record(args[1] .. 'r:' .. member)
-    if live(record, now) then
+    if record.damage then
+      answer[#answer + 1] = member
+      answer[#answer + 1] = record.damage
+      answer[#answer + 1] = ''
+    elseif live(record, now) then
       answer[#answer + 1] = member
       answer[#answer + 1] = tonumber(record.rev)
       answer[#answer + 1] = body_of(record)
@@ -477,6 +504,7 @@ end
 local function vet(keys, args)
   local head = redis.call('HMGET', keys[1], 'clusterUid', 'gen')
   if head[1] ~= args[1] then return { 'foreign', head[1] or '' } end
+  if not safe(head[2]) then return { 'meta', 'gen', head[2] or '' } end
   local run = run_id()
   if run ~= args[2] then return { 'other', run } end
   if tonumber(head[2]) > tonumber(args[3]) then return { 'older', head[2] } end
@@ -484,11 +512,11 @@ local function vet(keys, args)
   return { 'ok' }
 end
 
-redis.register_function('holdfast_v2_commit', commit)
-redis.register_function('holdfast_v2_init', init)
-redis.register_function('holdfast_v2_vet', vet)
-redis.register_function{ function_name = 'holdfast_v2_read', callback = read, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v2_placed', callback = placed, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v2_list', callback = list, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v2_count', callback = count, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v2_identity', callback = identity, flags = { 'no-writes' } }
+redis.register_function('holdfast_v3_commit', commit)
+redis.register_function('holdfast_v3_init', init)
+redis.register_function('holdfast_v3_vet', vet)
+redis.register_function{ function_name = 'holdfast_v3_read', callback = read, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v3_placed', callback = placed, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v3_list', callback = list, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v3_count', callback = count, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v3_identity', callback = identity, flags = { 'no-writes' } }

@@ -28,7 +28,11 @@ export interface LibraryState {
 
 export const readLibraryState = async (connection: RedisConnection, keys: RedisKeys): Promise<LibraryState> => {
   try {
-    const identity = await readIdentity((_, command, ...args) => connection.call(command, ...args), keys);
+    const identity = await readIdentity(
+      connection.shown,
+      (_, command, ...args) => connection.call(command, ...args),
+      keys,
+    );
     return { state: identity.digest === readLibrary().digest ? "current" : "other", identity };
   } catch (error) {
     if (isMissingFunction(error)) return { state: "missing", identity: undefined };

@@ -26,8 +26,10 @@ const placedRecords = (reply: readonly string[]): readonly PlacedRecord[] =>
   Array.from({ length: reply.length / 6 }, (_, i) => {
     const [member = "", rest = "0", queues = "", times = "", entries = "", body = ""] = reply.slice(i * 6, i * 6 + 6);
     const at = partsOf(times);
+    const ref = refOfMember(member);
+    if (!/^\d+$/.test(rest)) return { ref, body, indexes: [], due: [], damage: rest };
     return {
-      ref: refOfMember(member),
+      ref,
       body,
       indexes: partsOf(entries).map((entry) => {
         const colon = entry.indexOf(":");

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Store } from "../../ports.ts";
 import { describeStore } from "../store-contract.ts";
 import { commitOf, keysOf, ref, take, write } from "../test-commits.ts";
 import { aclCommand, controllerRules } from "./acl.ts";
@@ -10,16 +11,21 @@ import { createRedisKeys } from "./redis-keys.ts";
 describeStore("Redis, as the restricted user", async () => {
   const fixture = await startRedisFixture();
   const tuning = { maxEvents: 200 };
-  const store = await fixture.open({ tuning });
+  let current = await fixture.open({ tuning });
   const other = await fixture.open({ tuning });
   return {
-    store,
+    // One object over the reopening.
+    store: new Proxy({} as Store, { get: (_, name) => Reflect.get(current, name) }),
     other,
     maxEvents: 200,
     async unvet() {
       await (await fixture.server.admin()).hset(createRedisKeys("test").meta, "vettedRunId", "of-an-earlier-process");
     },
     pass: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+    async reopen() {
+      await current.close();
+      current = await fixture.open({ tuning });
+    },
     stop: () => fixture.stop(),
   };
 });
@@ -43,7 +49,7 @@ describe("Redis store", () => {
       ["EVAL", "return 1", "0"],
       ["SCRIPT", "FLUSH"],
       ["FUNCTION", "LIST"],
-      ["FUNCTION", "DELETE", "holdfast_v2"],
+      ["FUNCTION", "DELETE", "holdfast_v3"],
       ["CONFIG", "GET", "*"],
       ["FLUSHALL"],
       ["FLUSHDB"],
@@ -69,6 +75,65 @@ describe("Redis store", () => {
     await admin.call("ACL", "SETUSER", ...rule);
     const listed = (await admin.call("ACL", "LIST")) as string[];
     expect(listed.find((line) => line.startsWith("user printed "))).toContain("~{hf:test}* resetchannels -@all");
+  });
+
+  it("a record without its framing is damaged everywhere: read, listed, not written over, not swept, and in no one else's way", async () => {
+    const cell = "damaged";
+    const [store, of] = [await fixture.open({ cell }), createRedisKeys(cell)];
+    const indexes = [{ index: "x", value: "all" }];
+    await store.commit(commitOf([write("a", 0, "1", { indexes }), write("b", 0, "1", { indexes, ttlMs: 20 })]));
+    await store.commit(commitOf([write("c", 0, "1", { indexes })]));
+    const damages = { a: "no framing", b: "x 0 1\n\n\nbody" } as const;
+    for (const [key, text] of Object.entries(damages)) await admin.set(of.record(ref(key)), text);
+    const words = "the lines before its body are missing or changed";
+    expect(await store.get(ref("a"))).toEqual({ ref: ref("a"), rev: 0, body: "", damage: words });
+    const { records } = await store.list({ index: "x", value: "all", limit: 10 });
+    expect(records.map(({ ref: { key }, damage }) => [key, damage])).toEqual([
+      ["a", words],
+      ["b", words],
+      ["c", undefined],
+    ]);
+    for (const [key, rev] of [
+      ["a", 0],
+      ["a", 1],
+      ["b", 1],
+    ] as const)
+      await expect(store.commit(commitOf([write(key, rev, "over"), write("d", 0, "1")]))).rejects.toMatchObject({
+        reason: "RECORD_DAMAGED",
+        metadata: { key },
+      });
+    expect(await store.get(ref("d"))).toBeUndefined();
+    // The end of its life is past: what looks for what has ended meets it, and the commits of others go on.
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    for (let rev = 1; rev <= 40; rev += 1) await store.commit(commitOf([write("c", rev, `${rev}`)]));
+    expect(await admin.zscore(of.expiry, "v:b")).toBeNull();
+    for (const [key, text] of Object.entries(damages)) expect(await admin.get(of.record(ref(key)))).toBe(text);
+    await admin.del(of.record(ref("a")));
+    await admin.hset(of.record(ref("a")), "x", "1");
+    expect(await store.get(ref("a"))).toMatchObject({ damage: "it is no string in Redis" });
+  });
+
+  it("an identity with numbers that are none is written to by nobody, and opened by nobody", async () => {
+    const cell = "damaged-meta";
+    const [store, { meta }] = [await fixture.open({ cell }), createRedisKeys(cell)];
+    const { runId, gen } = await store.identity();
+    const damaged = { reason: "RECORD_DAMAGED", metadata: { kind: "meta" } };
+    for (const [field, value] of [
+      ["gen", "NaN"],
+      ["seq", "1e3"],
+      ["seq", "9007199254740993"],
+    ] as const) {
+      const before = (await admin.hget(meta, field)) ?? "";
+      await admin.hset(meta, field, value);
+      await expect(store.commit(commitOf([write("k", 0, "1")]))).rejects.toMatchObject(damaged);
+      if (field === "gen") {
+        await expect(store.identity()).rejects.toMatchObject(damaged);
+        await expect(store.markVetted(runId, gen)).rejects.toMatchObject(damaged);
+        await expect(fixture.open({ cell })).rejects.toMatchObject(damaged);
+      }
+      await admin.hset(meta, field, before);
+    }
+    expect(await store.commit(commitOf([write("k", 0, "1")]))).toMatchObject({ ok: true });
   });
 
   it("a commit is one command on the wire, however much it writes", async () => {

@@ -13,7 +13,14 @@ import type { Store } from "../../ports.ts";
 import { checkCommit } from "../check-commit.ts";
 import { eventToken, seqOfToken } from "../event-token.ts";
 import type { ImportMark } from "../import-mark.ts";
-import { storeForeign, storeOutcomeUnknown, storeUnavailable, storeUnvetted } from "../store-errors.ts";
+import {
+  metaDamaged,
+  recordDamaged,
+  storeForeign,
+  storeOutcomeUnknown,
+  storeUnavailable,
+  storeUnvetted,
+} from "../store-errors.ts";
 import { CallFailure } from "./call-failure.ts";
 import { decodeCommit, encodeCommit } from "./commit-call.ts";
 import { startEventTail } from "./event-tail.ts";
@@ -93,6 +100,7 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
     )[];
     return refs.map((ref, i) => {
       const [rev, body] = [reply[i * 2], reply[i * 2 + 1]];
+      if (typeof rev === "string") return { ref, rev: 0, body: "", damage: rev };
       return typeof rev === "number" && typeof body === "string" ? { ref, rev, body } : undefined;
     });
   };
@@ -110,6 +118,10 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
         suspect(finding);
         throw storeUnvetted(shown, finding); // R3
       }
+      case "damaged":
+        throw recordDamaged(answer.ref, answer.damage);
+      case "meta":
+        throw metaDamaged(shown, answer.field, answer.found);
       case "foreign":
         suspect(`${shown} holds other data than that of ${clusterUid}`);
         throw storeForeign(shown, answer.clusterUid, clusterUid);
@@ -150,11 +162,14 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
     get: async (ref) => (await getMany([ref]))[0],
     async list({ index, value, after = "", limit }): Promise<ListPage> {
       const args = [keys.index(index, value), keys.prefix, after, limit];
-      const reply = (await ask("list", "FCALL_RO", libraryFunctions.list, 1, ...args)) as string[];
+      const reply = (await ask("list", "FCALL_RO", libraryFunctions.list, 1, ...args)) as (string | number)[];
       const records: StoredRecord[] = [];
-      for (let at = 1; at + 2 < reply.length; at += 3)
-        records.push({ ref: refOfMember(reply[at] ?? ""), rev: Number(reply[at + 1]), body: reply[at + 2] ?? "" });
-      const next = reply[0] ?? "";
+      for (let at = 1; at + 2 < reply.length; at += 3) {
+        const [ref, rev] = [refOfMember(String(reply[at])), reply[at + 1]];
+        if (typeof rev === "number") records.push({ ref, rev, body: String(reply[at + 2]) });
+        else records.push({ ref, rev: 0, body: "", damage: String(rev) });
+      }
+      const next = String(reply[0] ?? "");
       return next === "" ? { records } : { records, next };
     },
     async count(entries) {
@@ -197,7 +212,7 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
       return watchEvents({ connection, tail, stream: keys.events, after, signal: ended });
     },
     async identity() {
-      const found = await readIdentity(ask, keys);
+      const found = await readIdentity(shown, ask, keys);
       highestGen = Math.max(highestGen, found.gen);
       return {
         clusterUid: found.clusterUid,
@@ -211,8 +226,9 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
     async markVetted(runId, gen) {
       if (unfit !== undefined) throw storeUnvetted(shown, unfit); // R3
       const args = [libraryFunctions.vet, 1, keys.meta, clusterUid, runId, gen];
-      const [word, found] = (await ask("vet", "FCALL", ...args)) as string[];
+      const [word, found, value] = (await ask("vet", "FCALL", ...args)) as string[];
       if (word === "foreign") throw storeForeign(shown, found ?? "", clusterUid);
+      if (word === "meta") throw metaDamaged(shown, found ?? "", value ?? "");
       if (word === "other") throw storeUnvetted(shown, `vetted was process ${runId}, but it is ${found} by now`);
       if (word === "older")
         throw new HoldfastError({

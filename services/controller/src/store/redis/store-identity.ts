@@ -1,3 +1,4 @@
+import { metaNumber } from "../store-errors.ts";
 import { libraryFunctions } from "./library.ts";
 import type { RedisKeys } from "./redis-keys.ts";
 
@@ -16,10 +17,21 @@ export interface FoundIdentity {
 
 /** Process and data in one moment: asked one after the other, a restart could come in between. */
 export const readIdentity = async (
+  store: string,
   ask: (what: string, command: string, ...args: readonly (string | number)[]) => Promise<unknown>,
   keys: RedisKeys,
 ): Promise<FoundIdentity> => {
   const reply = (await ask("identity", "FCALL_RO", libraryFunctions.identity, 1, keys.meta)) as string[];
   const [digest = "", runId = "", clusterUid = "", schema = "", gen = "", vettedRunId = "", durability = ""] = reply;
-  return { digest, runId, clusterUid, schema: Number(schema), gen: Number(gen), vettedRunId, durability };
+  // A store without an identity has no numbers either.
+  const number = (field: string, text: string): number => (clusterUid === "" ? 0 : metaNumber(store, field, text));
+  return {
+    digest,
+    runId,
+    clusterUid,
+    schema: number("schema", schema),
+    gen: number("gen", gen),
+    vettedRunId,
+    durability,
+  };
 };

@@ -7,7 +7,8 @@ import {
   type RecordWrite,
 } from "../../domain/store-types.ts";
 import { eventToken } from "../event-token.ts";
-import { storeUnvetted } from "../store-errors.ts";
+import { recordDamaged, storeOutcomeUnknown, storeUnvetted } from "../store-errors.ts";
+import { damageOf, type FoundColumns, soundColumns } from "./sqlite-damage.ts";
 import type { SqliteDatabase } from "./sqlite-database.ts";
 
 export interface SqliteCommitOptions {
@@ -22,9 +23,7 @@ const operationsKept = 10_000;
 const tombstoneMs = 24 * 3_600_000;
 const sweptPerCommit = 8;
 
-interface Row {
-  readonly rev: number;
-  readonly body: string | null;
+interface Row extends FoundColumns {
   readonly expires: number | null;
 }
 
@@ -40,8 +39,12 @@ export const carriersOf = (db: SqliteDatabase, { index, value }: IndexEntry): nu
 export const createSqliteCommit = (options: SqliteCommitOptions): ((commit: Commit) => CommitResult) => {
   const { db, runId, life, now, maxEvents } = options;
 
-  const rowOf = ({ kind, key }: AggregateRef): Row | undefined =>
-    db.one<Row>("SELECT rev, body, expires FROM records WHERE kind = ? AND key = ?", kind, key);
+  const rowOf = (ref: AggregateRef): Row | undefined => {
+    const row = db.one<Row>(`SELECT ${soundColumns} FROM records r WHERE kind = ? AND key = ?`, ref.kind, ref.key);
+    const damage = row === undefined ? undefined : damageOf(row);
+    if (damage !== undefined) throw recordDamaged(ref, damage);
+    return row;
+  };
 
   const leavePlaces = ({ kind, key }: AggregateRef): void => {
     db.run("DELETE FROM entries WHERE kind = ? AND key = ?", kind, key);
@@ -51,7 +54,7 @@ export const createSqliteCommit = (options: SqliteCommitOptions): ((commit: Comm
   /** A bounded share of what has ended: records past their time become tombstones, tombstones past their day go. */
   const sweep = (at: number): void => {
     const ended = db.all<Row & AggregateRef>(
-      "SELECT * FROM records WHERE expires <= ? ORDER BY expires LIMIT ?",
+      `SELECT kind, key, ${soundColumns} FROM records r WHERE expires <= ? AND typeof(expires) = 'integer' ORDER BY expires LIMIT ?`,
       at,
       sweptPerCommit,
     );
@@ -104,16 +107,24 @@ export const createSqliteCommit = (options: SqliteCommitOptions): ((commit: Comm
     return added > 0 && carriersOf(db, entry) + added > count;
   };
 
+  const resultOf = (opId: string, text: string): CommitResult => {
+    try {
+      return JSON.parse(text) as CommitResult;
+    } catch (cause) {
+      throw storeOutcomeUnknown(db.file, opId, "the answer that is kept of it is damaged", cause);
+    }
+  };
+
   return (commit) => {
     const known = db.one<{ result: string }>("SELECT result FROM operations WHERE op = ?", commit.opId);
-    if (known !== undefined) return JSON.parse(known.result) as CommitResult; // S2
+    if (known !== undefined) return resultOf(commit.opId, known.result); // S2
     if (commit.requiresVetted && db.meta("vettedRunId") !== runId)
       throw storeUnvetted(db.file, "it is not the file that this controller left");
     const at = now();
     const conflicts = [...commit.writes, ...(commit.expects ?? [])].flatMap(({ ref, expectedRev }) => {
       const row = rowOf(ref);
       const there = row !== undefined && row.body !== null && (row.expires === null || row.expires > at);
-      const rev = there ? row.rev : 0;
+      const rev = there ? (row.rev ?? 0) : 0;
       return rev === expectedRev ? [] : [{ ref, rev }];
     });
     if (conflicts.length > 0) return { ok: false, conflicts };

@@ -8,6 +8,8 @@ import type { SqliteDatabase } from "./sqlite-database.ts";
 export interface WatchSqliteOptions {
   readonly db: SqliteDatabase;
   readonly life: string;
+  /** Whether this opener of the file committed the event, and was told so. */
+  readonly isOwn: (seq: number) => boolean;
   /** Notified after each commit that has events. */
   readonly changed: Notifier;
   readonly after: string;
@@ -28,6 +30,7 @@ const pageSize = 500;
 export async function* watchSqlite({
   db,
   life,
+  isOwn,
   changed,
   after,
   signal,
@@ -45,7 +48,8 @@ export async function* watchSqlite({
       signal.throwIfAborted();
       seq = row.seq;
       const ref = { kind: row.kind, key: row.key };
-      yield { token: eventToken(life, seq), type: row.type, ref, body: row.body };
+      const stored = { token: eventToken(life, seq), type: row.type, ref, body: row.body };
+      yield isOwn(seq) ? { ...stored, own: true } : stored;
     }
     if (rows.length < pageSize) await changed.wait(seen, signal);
   }

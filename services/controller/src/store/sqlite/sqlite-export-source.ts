@@ -2,13 +2,14 @@ import { existsSync } from "node:fs";
 import type { AggregateKind } from "../../domain/store-types.ts";
 import type { ExportSource } from "../export-source.ts";
 import { halfImported, importingSchema } from "../import-mark.ts";
+import { metaNumber } from "../store-errors.ts";
 import { StoreUnfitError } from "../store-unfit-error.ts";
+import { damageOf, type FoundColumns, soundColumns } from "./sqlite-damage.ts";
 import { openSqliteDatabase } from "./sqlite-database.ts";
 
-interface RecordRow {
+interface RecordRow extends FoundColumns {
   readonly kind: AggregateKind;
   readonly key: string;
-  readonly body: string;
   readonly expires: number | null;
 }
 
@@ -27,19 +28,22 @@ export const openSqliteExportSource = (file: string, now: () => number): ExportS
   return {
     identity: {
       clusterUid: db.meta("clusterUid") ?? "",
-      schema: Number(db.meta("schema") ?? 0),
-      gen: Number(db.meta("gen") ?? 0),
+      schema: metaNumber(file, "schema", db.meta("schema") ?? "0"),
+      gen: metaNumber(file, "gen", db.meta("gen") ?? "0"),
     },
     async *records() {
       const at = now();
       const rows = db.all<RecordRow>(
-        "SELECT kind, key, body, expires FROM records WHERE body IS NOT NULL AND (expires IS NULL OR expires > ?) ORDER BY kind, key",
+        `SELECT kind, key, ${soundColumns} FROM records r WHERE body IS NOT NULL AND (expires IS NULL OR expires > ?) ORDER BY kind, key`,
         at,
       );
-      for (const { kind, key, body, expires } of rows)
+      for (const row of rows) {
+        const { kind, key, body, expires } = row;
+        const damage = damageOf(row);
         yield {
           ref: { kind, key },
-          body,
+          body: body ?? "",
+          ...(damage === undefined ? {} : { damage }),
           indexes: db.all<{ index: string; value: string }>(
             'SELECT name AS "index", value FROM entries WHERE kind = ? AND key = ? ORDER BY name, value',
             kind,
@@ -48,6 +52,7 @@ export const openSqliteExportSource = (file: string, now: () => number): ExportS
           due: db.all<{ queue: string; at: number }>("SELECT queue, at FROM due WHERE kind = ? AND key = ?", kind, key),
           ...(expires === null ? {} : { ttlMs: expires - at }),
         };
+      }
     },
     close: async () => db.close(),
   };

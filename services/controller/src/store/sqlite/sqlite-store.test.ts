@@ -39,7 +39,7 @@ describeStore("SQLite", async () => {
     });
   let current = open("state");
   let lives = 0;
-  // The store of the suite stays one object over the reopening that `unvet` is.
+  // The store of the suite stays one object over each reopening.
   const store = new Proxy({} as Store, { get: (_, name) => Reflect.get(current, name) });
   return {
     store,
@@ -52,6 +52,10 @@ describeStore("SQLite", async () => {
     },
     async pass(ms) {
       offset += ms;
+    },
+    async reopen() {
+      await current.close();
+      current = open("state");
     },
     async stop() {
       await current.close();
@@ -71,6 +75,45 @@ describe("SQLite store", () => {
       createSqliteStore({ file, now: Date.now, uuid: randomUUID, marks: given });
     return { dir, file, marks, open };
   };
+  it("a row that holds no record is damaged everywhere, and an identity without numbers is opened by nobody", async () => {
+    const { file, open } = setup();
+    const indexes = [{ index: "x", value: "all" }];
+    const first = open();
+    await first.commit(commitOf(["a", "b", "c"].map((key) => write(key, 0, "1", { indexes }))));
+    await first.close();
+    const change = (sql: string): void => {
+      const db = openSqliteDatabase(file);
+      db.run(sql);
+      db.close();
+    };
+    change("UPDATE records SET rev = 9007199254740993 WHERE key = 'a'");
+    change("UPDATE records SET body = x'00ff' WHERE key = 'b'");
+    const store = open();
+    const { records } = await store.list({ index: "x", value: "all", limit: 10 });
+    expect(records.map(({ ref: { key }, rev, damage }) => [key, rev, damage])).toEqual([
+      ["a", 0, "its revision is no whole number"],
+      ["b", 1, "its body is of the type blob, not text"],
+      ["c", 1, undefined],
+    ]);
+    expect(await store.get(ref("a"))).toMatchObject({ damage: "its revision is no whole number" });
+    for (const [key, rev] of [
+      ["a", 0],
+      ["b", 1],
+    ] as const)
+      await expect(store.commit(commitOf([write(key, rev, "over"), write("d", 0, "1")]))).rejects.toMatchObject({
+        reason: "RECORD_DAMAGED",
+        metadata: { key },
+      });
+    expect(await store.get(ref("d"))).toBeUndefined();
+    expect(await store.commit(commitOf([write("c", 1, "2")]))).toMatchObject({ ok: true });
+    await store.close();
+    for (const name of ["gen", "schema"]) {
+      change(`UPDATE meta SET value = 'NaN' WHERE name = '${name}'`);
+      expect(open).toThrow(`its ${name} is "NaN"`);
+      change(`UPDATE meta SET value = '1' WHERE name = '${name}'`);
+    }
+  });
+
   const grant = (key: string, rev = 0) => commitOf([write(key, rev, "x")], { requiresVetted: true });
 
   it("keeps everything over a restart, needs no vetting, and watches go on from their token", async () => {

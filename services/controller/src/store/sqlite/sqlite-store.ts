@@ -2,10 +2,12 @@
  * The store of a single controller: one file on one disk.
  *
  * S1 A commit is one transaction: every write or none. S2 A repeated opId answers with the first result.
- * S3 A revision of a key never comes twice, also over a removal, for a day.
+ * S3 A revision of a key never comes twice, also over a removal, for a day. S4 Nobody else can have the file open: the events since
+ * the opening are own, but for those before a commit of which this process was not told how it ended.
  */
 
 import { createNotifier } from "@holdfast/shared/async/notifier";
+import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type {
   AggregateKind,
   AggregateRef,
@@ -19,9 +21,10 @@ import { checkCommit } from "../check-commit.ts";
 import { eventToken } from "../event-token.ts";
 import { halfImported, type ImportMark, importingSchema } from "../import-mark.ts";
 import type { StateFile } from "../state-file.ts";
-import { storeUnvetted } from "../store-errors.ts";
+import { metaNumber, storeUnvetted } from "../store-errors.ts";
 import { schemaNewer } from "../store-unfit-error.ts";
 import { carriersOf, createSqliteCommit, headOf } from "./sqlite-commit.ts";
+import { damageOf, type FoundColumns, soundColumns } from "./sqlite-damage.ts";
 import { openSqliteDatabase, type SqliteDatabase } from "./sqlite-database.ts";
 import { watchSqlite } from "./sqlite-events.ts";
 import { establishLineage } from "./sqlite-lineage.ts";
@@ -46,20 +49,23 @@ export interface SqliteStore extends Store {
   readonly importMark: ImportMark;
 }
 
-interface RecordRow {
+interface RecordRow extends FoundColumns {
   readonly kind: AggregateKind;
   readonly key: string;
-  readonly rev: number;
-  readonly body: string;
 }
 
-const live = "body IS NOT NULL AND (expires IS NULL OR expires > ?)";
-const recordOf = ({ kind, key, rev, body }: RecordRow): StoredRecord => ({ ref: { kind, key }, rev, body });
+const live = "r.body IS NOT NULL AND (r.expires IS NULL OR r.expires > ?)";
+const recordOf = (row: RecordRow): StoredRecord => {
+  const { kind, key, rev, body } = row;
+  const damage = damageOf(row);
+  return { ref: { kind, key }, rev: rev ?? 0, body: body ?? "", ...(damage === undefined ? {} : { damage }) };
+};
 
 /** What is found in the file, or made in it; closes it again if it cannot be used. */
 const prepared = (db: SqliteDatabase, { marks, uuid, adopt }: SqliteStoreOptions) => {
   try {
-    const schema = Number(db.meta("schema") ?? schemaVersion);
+    const schema = metaNumber(db.file, "schema", db.meta("schema") ?? String(schemaVersion));
+    metaNumber(db.file, "gen", db.meta("gen") ?? "1");
     const importing = schema === importingSchema;
     if (importing && adopt === undefined) throw halfImported(db.file);
     if (!importing && schema > schemaVersion) throw schemaNewer(db.file, schema, schemaVersion);
@@ -85,9 +91,16 @@ export const createSqliteStore = (options: SqliteStoreOptions): SqliteStore => {
   const apply = createSqliteCommit({ db, runId, life, now, maxEvents });
   const closing = new AbortController();
   const changed = createNotifier();
+  /** The events behind it are own; Infinity: how the last commit ended is not known. S4 */
+  let ownAfter = headOf(db);
 
   const get = ({ kind, key }: AggregateRef): StoredRecord | undefined => {
-    const row = db.one<RecordRow>(`SELECT * FROM records WHERE kind = ? AND key = ? AND ${live}`, kind, key, now());
+    const row = db.one<RecordRow>(
+      `SELECT r.kind, r.key, ${soundColumns} FROM records r WHERE r.kind = ? AND r.key = ? AND ${live}`,
+      kind,
+      key,
+      now(),
+    );
     return row === undefined ? undefined : recordOf(row);
   };
 
@@ -111,7 +124,7 @@ export const createSqliteStore = (options: SqliteStoreOptions): SqliteStore => {
     getMany: async (refs) => refs.map(get),
     async list({ index, value, after = "", limit }: ListQuery): Promise<ListPage> {
       const rows = db.all<RecordRow>(
-        `SELECT r.kind, r.key, r.rev, r.body FROM entries e JOIN records r ON r.kind = e.kind AND r.key = e.key
+        `SELECT r.kind, r.key, ${soundColumns} FROM entries e JOIN records r ON r.kind = e.kind AND r.key = e.key
          WHERE e.name = ? AND e.value = ? AND e.key > ? AND ${live} ORDER BY e.key LIMIT ?`,
         index,
         value,
@@ -126,9 +139,15 @@ export const createSqliteStore = (options: SqliteStoreOptions): SqliteStore => {
     count: async (entries) => entries.map((entry) => carriersOf(db, entry)),
     async commit(commit) {
       checkCommit(commit);
-      const result = db.transaction(() => apply(commit)); // S1
-      if (result.ok && commit.events.length > 0) changed.notify();
-      return result;
+      if (ownAfter === Number.POSITIVE_INFINITY) ownAfter = headOf(db);
+      try {
+        const result = db.transaction(() => apply(commit)); // S1
+        if (result.ok && commit.events.length > 0) changed.notify();
+        return result;
+      } catch (error) {
+        if (isHoldfastError(error) && error.reason === "STORE_OUTCOME_UNKNOWN") ownAfter = Number.POSITIVE_INFINITY;
+        throw error;
+      }
     },
     async due(queue, until, limit): Promise<readonly DueEntry[]> {
       const rows = db.all<{ kind: AggregateKind; key: string; at: number }>(
@@ -142,17 +161,19 @@ export const createSqliteStore = (options: SqliteStoreOptions): SqliteStore => {
     nextDue: async (queue) =>
       db.one<{ at: number | null }>("SELECT min(at) AS at FROM due WHERE queue = ?", queue)?.at ?? undefined,
     head: async () => eventToken(life, headOf(db)),
-    watch: (after, signal) =>
-      watchSqlite({ db, life, changed, after, signal: AbortSignal.any([signal, closing.signal]) }),
+    watch(after, signal) {
+      const isOwn = (seq: number): boolean => seq > ownAfter;
+      return watchSqlite({ db, life, isOwn, changed, after, signal: AbortSignal.any([signal, closing.signal]) });
+    },
     identity: async () => ({
       clusterUid,
       schema,
-      gen: Number(db.meta("gen")),
+      gen: metaNumber(file, "gen", db.meta("gen") ?? ""),
       runId,
       vettedRunId: db.meta("vettedRunId") ?? "",
     }),
     async markVetted(vetted, gen) {
-      const known = Number(db.meta("gen"));
+      const known = metaNumber(file, "gen", db.meta("gen") ?? "");
       if (vetted !== runId) throw storeUnvetted(file, `vetted was ${vetted}, but it is ${runId}`);
       if (gen < known) throw storeUnvetted(file, `it has generation ${known}, and was vetted for the older ${gen}`);
       db.transaction(() => {

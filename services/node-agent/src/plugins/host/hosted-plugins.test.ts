@@ -23,6 +23,7 @@ function start(fakes: readonly Fake[], registry: PluginRegistry) {
         instanceId: fake.instanceId,
         socketPath: fake.instanceId,
         role: fake.role,
+        pin: () => ({ name: "tiny.example.com", nodeId: undefined }),
         status: () => ({ phase: fake.phase, since: 0, facts: { name: "tiny.example.com" } }),
       }) as unknown as PluginConnection,
   );
@@ -73,6 +74,18 @@ describe("which instance is called", () => {
     found.phase = "waiting";
     expect(plugins.get(name, "node")).toBeUndefined();
     expect(plugins.get("other.example.com", "node")).toBeUndefined();
+  });
+
+  test("a node half stands in for a controller's call only where no controller half of the plugin is known", () => {
+    const node: Fake = { instanceId: "/p/node.sock", role: "node", phase: "ready" };
+    const half: Fake = { instanceId: "/p/half.sock", role: "controller", phase: "ready" };
+    const idOf = (fakes: readonly Fake[], registry = emptyRegistry) =>
+      start(fakes, registry).plugins.forController(name)?.instanceId;
+    expect(idOf([node])).toBe("/p/node.sock");
+    expect(idOf([half, node])).toBe("/p/half.sock");
+    expect(idOf([{ ...half, phase: "waiting" }, node])).toBeUndefined();
+    const away: Fake = { instanceId: "hosted", role: "controller", phase: "waiting" };
+    expect(idOf([away, node], registryOf(["hosted", "controller"]))).toBeUndefined();
   });
 
   test("one that was prepared and is not registered yet gets no call", () => {

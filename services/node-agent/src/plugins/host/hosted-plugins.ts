@@ -14,6 +14,11 @@ import type { StaticPlugins } from "./static-plugins.ts";
 export interface HostedPlugins {
   /** The newest instance that is ready, serves that half, and is not being stopped. */
   get(plugin: string, type: PluginType): PluginConnection | undefined;
+  /**
+   * The one for a controller's call: the controller half, or the one socket of a plugin that has both halves there. The node half of a
+   * plugin whose controller half is known here stands in for it never, for the secrets of the other are not its own.
+   */
+  forController(plugin: string): PluginConnection | undefined;
   /** Resolves as soon as there is one; rejects when aborted. */
   whenReady(plugin: string, type: PluginType, signal: AbortSignal): Promise<PluginConnection>;
   /** Called after anything that may change what `get` answers; the returned function takes it back. */
@@ -53,8 +58,17 @@ export function createHostedPlugins(options: {
       .findLast(ready);
   };
 
+  const hasControllerHalf = (plugin: string): boolean =>
+    stackOf(host.registry(), "controller", plugin).length > 0 ||
+    directory.list().some((one) => {
+      const { name } = one.pin();
+      return name === plugin && serves(one.role, "controller");
+    });
+
   return {
     get,
+    forController: (plugin) =>
+      get(plugin, "controller") ?? (hasControllerHalf(plugin) ? undefined : get(plugin, "node")),
     async whenReady(plugin, type, signal) {
       for (;;) {
         throwIfAborted(signal);

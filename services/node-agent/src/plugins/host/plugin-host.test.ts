@@ -143,7 +143,7 @@ describe("hosting", () => {
     expect(before.entries.map(({ instance, order, nodeId }) => [instance.allocation, order, nodeId])).toEqual([
       ["a", 1, "node-1"],
       ["b", 2, "node-1"],
-      ["c", 3, ""],
+      ["c", 3, "node-1"],
       ["d", 0, ""],
     ]);
     await life.close();
@@ -294,6 +294,22 @@ describe("restarts are asked for", () => {
     expect(steps.map(({ word }) => word)).toContain("unhealthy");
   });
 
+  test("for a plugin that hangs with a call whose caller has gone: the restart is the cure", async () => {
+    const rig = await startHostRig();
+    const life = await rig.live();
+    await life.host.prepare(hosted("a", { role: "monolith", healthTimeoutMs: 50 }));
+    const never = new Promise<never>(() => undefined);
+    let hangs = false;
+    const handlers = { deleteVolume: () => never, probe: async () => (hangs ? never : {}) };
+    await rig.plugin(life, "a", { handlers });
+    const steps = collect(life.host.supervise("a", rig.signal));
+    const connection = await life.plugins.whenReady(name, "controller", rig.signal);
+    hangs = true;
+    await connection.call("DeleteVolume", { volumeId: "v" }, { signal: rig.signal, deadlineMs: 50 });
+    expect(connection.underWay.list()).toEqual(["DeleteVolume for volume v"]);
+    await until(() => steps.at(-1)?.word === "restart-wanted");
+  });
+
   test("V2 never while volumes need it, unless its runner said so beforehand", async () => {
     for (const restartInUse of [false, true]) {
       const rig = await startHostRig();
@@ -397,6 +413,24 @@ describe("stopping", () => {
     const again = life.host.stop(stop("a", false, 10_000), rig.signal);
     finish();
     expect((await call).outcome).toBe("done");
+    expect(await again).toEqual({ stopped: true, calls: [] });
+  });
+
+  test("waits for a call whose caller has gone: the plugin has given it no answer yet", async () => {
+    const rig = await startHostRig();
+    const life = await rig.live();
+    await life.host.prepare(hosted("a", { role: "monolith" }));
+    const { promise: held, resolve: finish } = Promise.withResolvers<object>();
+    await rig.plugin(life, "a", { handlers: { deleteVolume: () => held } });
+    const connection = await life.plugins.whenReady(name, "controller", rig.signal);
+    const options = { signal: rig.signal, deadlineMs: 50 };
+    expect(await connection.call("DeleteVolume", { volumeId: "v" }, options)).toMatchObject({ outcome: "unknown" });
+    expect(await life.host.stop(stop("a", false, 20), rig.signal)).toEqual({
+      stopped: false,
+      calls: ["DeleteVolume for volume v"],
+    });
+    const again = life.host.stop(stop("a", false, 10_000), rig.signal);
+    finish({});
     expect(await again).toEqual({ stopped: true, calls: [] });
   });
 });

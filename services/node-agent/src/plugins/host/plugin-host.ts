@@ -120,7 +120,8 @@ export function createPluginHost(options: PluginHostOptions): PluginHost {
 
   const neededBy = (allocation: string): string | undefined => {
     const entry = entryOf(registry(), allocation);
-    const calls = supervisions.get(allocation)?.connection.underWay.list() ?? [];
+    // A restart is the cure of a call that hangs, so only those that a caller waits for count.
+    const calls = supervisions.get(allocation)?.connection.underWay.awaited() ?? [];
     const volumes = entry === undefined ? [] : volumesNeeding(entry);
     if (volumes.length > 0) return `${volumes.length} volumes need it, one is ${volumes[0]}`;
     return calls.length > 0 ? `${calls.length} calls are under way, one is ${calls[0]}` : undefined;

@@ -7,18 +7,21 @@
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import type { KnownInstance } from "@holdfast/csi/plugin-directory";
+import { isPluginName } from "@holdfast/csi/plugin-name";
 import { isPlainPath } from "../../domain/path-map.ts";
 import { maxRootBytes } from "../../domain/paths.ts";
-import type { InstanceRole } from "../../domain/plugin-registry.ts";
-import { isPluginName } from "./plugin-name.ts";
+import { type InstanceRole, serves } from "../../domain/plugin-registry.ts";
 
 export interface StaticPlugins {
   describe(socketPath: string): KnownInstance | undefined;
+  /** The socket that has this name for its node half, where the file says so; no other one may have it then. */
+  pinnedTo(plugin: string): string | undefined;
   /** Undefined: it sees the host's own tree. */
   publishDirOf(socketPath: string): string | undefined;
 }
 
 interface StaticPlugin extends KnownInstance {
+  readonly role: InstanceRole;
   readonly socketPath: string;
   readonly publishDir: string | undefined;
 }
@@ -40,6 +43,8 @@ export async function readStaticPlugins(dir: string): Promise<StaticPlugins> {
       const { role, expectedName, maxInFlight } = found;
       return { role, expectedName, maxInFlight };
     },
+    pinnedTo: (plugin) =>
+      [...known.values()].find(({ expectedName, role }) => expectedName === plugin && serves(role, "node"))?.socketPath,
     publishDirOf: (socketPath) => known.get(socketPath)?.publishDir,
   };
 }

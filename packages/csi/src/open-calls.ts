@@ -1,0 +1,180 @@
+/**
+ * The calls of one plugin's sockets that change something and have no answer of the plugin yet, whoever still waits for them.
+ *
+ * H1 One call of a subject at a time: beside one that is open none is sent. H2 The same call again joins the one that is open. H3 A deadline
+ * or a caller that goes away ends the wait and not the call; the plugin is told no deadline, because a server library would end the
+ * stream at that time while the handler goes on. H4 A call is over with its answer, or with its connection. H5 A volume that CreateVolume
+ * names is not there for good while a DeleteVolume of it is open. H6 At most `maxOpen` are open; one more is not sent. Calls whose callers
+ * have gone take no place of those that a caller waits for.
+ */
+import type { Clock } from "@holdfast/shared/async/clock";
+import { codecOf, type RequestOf } from "./messages.ts";
+import type { UnaryMethod } from "./methods.ts";
+import type { CsiTransport, WireFailure, WireReply } from "./transport.ts";
+
+export interface OpenCalls {
+  /**
+   * The same transport under these rules; calls that were sent over another one stay open. `left` is called when the last caller of an
+   * open call of this transport goes away, and the function that it answers when that call has ended.
+   */
+  over(transport: CsiTransport, left?: (words: string) => () => void): CsiTransport;
+}
+
+interface OpenCall {
+  readonly method: UnaryMethod;
+  /** As it was sent: most calls are never compared with another. */
+  readonly request: object;
+  readonly words: string;
+  readonly reply: Promise<WireReply>;
+  readonly left: () => void;
+}
+
+type SubjectOf<M extends UnaryMethod> = (request: RequestOf<M>) => string;
+
+/** What the plugin would have to do one after the other, in its own words: CSI knows a new volume by its name and any other by its id. */
+const subjects: { readonly [M in UnaryMethod]?: SubjectOf<M> } = {
+  CreateVolume: ({ name }) => `volume named ${name}`,
+  DeleteVolume: ({ volumeId }) => `volume ${volumeId}`,
+  ControllerPublishVolume: ({ volumeId }) => `volume ${volumeId}`,
+  ControllerUnpublishVolume: ({ volumeId }) => `volume ${volumeId}`,
+  ControllerExpandVolume: ({ volumeId }) => `volume ${volumeId}`,
+  ControllerModifyVolume: ({ volumeId }) => `volume ${volumeId}`,
+  CreateSnapshot: ({ name }) => `snapshot named ${name}`,
+  DeleteSnapshot: ({ snapshotId }) => `snapshot ${snapshotId}`,
+  CreateVolumeGroupSnapshot: ({ name }) => `group snapshot named ${name}`,
+  DeleteVolumeGroupSnapshot: ({ groupSnapshotId }) => `group snapshot ${groupSnapshotId}`,
+};
+
+export interface OpenCallsOptions {
+  readonly clock: Clock;
+  readonly maxOpen?: number;
+}
+
+export function createOpenCalls({ clock, maxOpen = 1_024 }: OpenCallsOptions): OpenCalls {
+  const open = new Map<string, OpenCall>();
+
+  const begin = (
+    transport: CsiTransport,
+    method: UnaryMethod,
+    request: Uint8Array,
+    metadata: Readonly<Record<string, string>>,
+    subject: string,
+    decoded: object,
+    onLeft: (words: string) => () => void,
+  ): OpenCall => {
+    const { signal } = new AbortController();
+    const alone = new AbortController();
+    const beside = method === "CreateVolume" ? deletions() : undefined;
+    const reply = transport
+      .unary(method, request, { signal, deadlineMs: undefined, metadata, left: alone.signal }) // H3
+      .then((answer) => (beside === undefined ? answer : unlessDeleted(answer, beside)));
+    const words = `${method} for ${subject}`;
+    let ended: (() => void) | undefined;
+    const left = (): void => {
+      if (open.get(subject) !== call) return;
+      ended ??= onLeft(words);
+      alone.abort(); // H6
+    };
+    const call: OpenCall = { method, request: decoded, words, reply, left };
+    open.set(subject, call);
+    const over = (): void => {
+      open.delete(subject); // H4
+      ended?.();
+    };
+    reply.then(over, over);
+    return call;
+  };
+
+  const deletions = (): readonly string[] =>
+    [...open].flatMap(([subject, { method }]) => (method === "DeleteVolume" ? [subject] : []));
+
+  /** H5: also of a delete that was open when the create left (`beside`), and was answered before the create was. */
+  const unlessDeleted = (answer: WireReply, beside: readonly string[]): WireReply => {
+    const id = "bytes" in answer ? createdId(answer.bytes) : undefined;
+    if (id === undefined || ![...beside, ...deletions()].includes(`volume ${id}`)) return answer;
+    return lost("ABORTED", `CreateVolume was answered with volume ${id}, of which a delete had no answer yet`);
+  };
+
+  return {
+    over: (transport, onLeft = () => () => undefined) => ({
+      async unary(method, request, options) {
+        const { signal, deadlineMs, metadata } = options;
+        if (subjects[method] === undefined || deadlineMs === undefined)
+          return transport.unary(method, request, options);
+        if (signal.aborted) return unsent("CANCELLED", "given up before it was sent");
+        const decoded = codecOf(method).decodeRequest(request);
+        const subject = subjectOf(method, decoded);
+        const standing = open.get(subject);
+        if (standing !== undefined && textOf(standing.method, standing.request) !== textOf(method, decoded))
+          return unsent(
+            "ABORTED",
+            `${standing.words} has no answer of the plugin yet, and no other call is sent beside it`,
+          ); // H1
+        if (standing === undefined && open.size >= maxOpen)
+          return unsent(
+            "RESOURCE_EXHAUSTED",
+            `${open.size} calls have no answer of the plugin yet, and no other is sent: restart the instance that hangs`,
+          ); // H6
+        const call = standing ?? begin(transport, method, request, metadata, subject, decoded, onLeft); // H2
+        const reply = await answerWithin(call.reply, clock, deadlineMs, signal);
+        call.left();
+        return reply;
+      },
+      stream: transport.stream,
+    }),
+  };
+}
+
+/** H3 */
+function answerWithin(
+  reply: Promise<WireReply>,
+  clock: Clock,
+  deadlineMs: number,
+  signal: AbortSignal,
+): Promise<WireReply> {
+  return new Promise((resolve, reject) => {
+    const gaveUp = (): void => end(lost("CANCELLED", "given up while in flight; the work goes on"));
+    const stopTimer = clock.timer(deadlineMs, () =>
+      end(lost("DEADLINE_EXCEEDED", `no answer within ${deadlineMs} ms; the call is still open at the plugin`)),
+    );
+    const end = (result: WireReply): void => {
+      stopTimer();
+      signal.removeEventListener("abort", gaveUp);
+      resolve(result);
+    };
+    signal.addEventListener("abort", gaveUp, { once: true });
+    reply.then(end, reject);
+  });
+}
+
+/** A reply that cannot be read is found out by the caller. */
+function createdId(reply: Uint8Array): string | undefined {
+  try {
+    return codecOf("CreateVolume").decode(reply).volume?.volumeId;
+  } catch {
+    return undefined;
+  }
+}
+
+function lost(code: WireFailure["code"], message: string): WireReply {
+  return { failure: { code, message, sent: true } };
+}
+
+function unsent(code: WireFailure["code"], message: string): WireReply {
+  return { failure: { code, message, sent: false } };
+}
+
+function subjectOf<M extends UnaryMethod>(method: M, request: RequestOf<M>): string {
+  return subjects[method]?.(request) ?? method;
+}
+
+/** All that the call says but its secrets: another version of a key asks for the same. */
+function textOf(method: UnaryMethod, request: object): string {
+  return JSON.stringify([method, request], (key, value: unknown) => {
+    if (key === "secrets") return undefined;
+    if (typeof value === "bigint") return String(value);
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value;
+  });
+}

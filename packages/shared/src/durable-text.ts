@@ -1,0 +1,33 @@
+/** Small texts that are read at a start and have to outlive a loss of power: written whole, or not at all. */
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import path from "node:path";
+
+/** Undefined: there is no such file. */
+export const readDurableText = (file: string): string | undefined => {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+};
+
+/** On disk when it returns: the text, and its name. */
+export const writeDurableText = (file: string, text: string): void => {
+  const fd = openSync(`${file}.new`, "w", 0o600);
+  try {
+    const bytes = Buffer.from(text, "utf8");
+    for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at);
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+  renameSync(`${file}.new`, file);
+  // The new name too: a power loss must not bring the text before it back.
+  const folder = openSync(path.dirname(file), "r");
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+};

@@ -1,0 +1,42 @@
+/**
+ * How many connections a server has open, and at most takes. grpc-js keeps its sockets to itself: Node tells of each connection that any
+ * server of this process accepts, and those of another server are passed over.
+ */
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { Server, Socket } from "node:net";
+import type { Address } from "./listen-address.ts";
+
+const channel = "net.server.socket";
+
+const serverOf = (message: unknown): { readonly socket: Socket; readonly server: Server } | undefined => {
+  if (typeof message !== "object" || message === null || !("socket" in message)) return undefined;
+  const { socket } = message;
+  if (!(socket instanceof Socket)) return undefined;
+  const server: unknown = Reflect.get(socket, "server");
+  return server instanceof Server ? { socket, server } : undefined;
+};
+
+const isAt = (server: Server, bound: Address): boolean => {
+  const at = server.address();
+  if (typeof at === "string") return bound.kind === "unix" && at === bound.path;
+  return at !== null && bound.kind === "tcp" && at.port === bound.port;
+};
+
+/** Answers how to end it. */
+export function limitConnections(bound: Address, most: number, onChange: (open: number) => void): () => void {
+  let open = 0;
+  const onSocket = (message: unknown): void => {
+    const found = serverOf(message);
+    if (found === undefined || !isAt(found.server, bound)) return;
+    // From the second connection on Node itself drops those above.
+    found.server.maxConnections = most;
+    open += 1;
+    onChange(open);
+    found.socket.once("close", () => {
+      open -= 1;
+      onChange(open);
+    });
+  };
+  subscribe(channel, onSocket);
+  return () => void unsubscribe(channel, onSocket);
+}

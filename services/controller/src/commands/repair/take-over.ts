@@ -1,0 +1,118 @@
+import type { Change } from "../../domain/change.ts";
+import type { Moment } from "../../domain/moment.ts";
+import { type CallNews, type CallSite, takenOver } from "../../domain/open-call.ts";
+import type { CutRecord, CutRef } from "../../domain/snapshot.ts";
+import { type VolumeRecord, volumeKey } from "../../domain/volume.ts";
+import type { CutRecords } from "../../records/snapshot-records.ts";
+import type { Caller } from "../model.ts";
+import { cutNotFound } from "../snapshot-errors.ts";
+import { checkRef, refuse } from "../validate-volume.ts";
+import { repairNotApplicable } from "./repair-errors.ts";
+import type { RepairOutcome, TakeOverInput, Verb } from "./repair-model.ts";
+import {
+  auditEntry,
+  doneBefore,
+  type Judgement,
+  type RepairVerbDeps,
+  requireConfirmed,
+  runVolumeVerb,
+  wouldBe,
+} from "./repair-verb.ts";
+import { checkEvidence, checkRepair } from "./validate-repair.ts";
+
+const verb = "TakeOver";
+
+export interface TakeOverDeps extends RepairVerbDeps {
+  readonly cuts: CutRecords;
+  readonly clock: { now(): number };
+}
+
+type Called = (VolumeRecord | CutRecord) & { readonly intent?: CallSite & { readonly op: string } };
+
+/** Throws when no call of the record may be open, or another one than was looked at. */
+/** A person says that this very call has ended. */
+const word = (opId: string | undefined): CallNews | undefined =>
+  opId === undefined ? undefined : { opId, end: "ended" };
+
+const judge = (record: Called, of: TakeOverInput["of"], seen: string | undefined): Judgement => {
+  const what = `the call of ${of} ${volumeKey(record)}`;
+  const { intent, plugin, externalId } = record;
+  const metadata = { namespace: record.namespace, [of]: record.id };
+  if (intent?.via === undefined)
+    throw repairNotApplicable(what, "not open", "no instance has a call of it; it goes on by itself", metadata);
+  if (intent.opId !== seen)
+    throw repairNotApplicable(what, "another one", "it changed while it was looked at; look again", metadata);
+  const { op, via, issuer } = intent;
+  return {
+    confirmWith: `the call "${op}" of ${of} ${volumeKey(record)}, given to "${via}" by controller ${issuer}, has ended`,
+    effects: [
+      `controller ${issuer} does not make the call "${op}" any more, and its answer is believed no more`,
+      `the call may be given to any instance of plugin ${plugin}; what it did stays in doubt, and is asked for or undone`,
+    ],
+    risks: [
+      `if it is open at "${via}" after all, its effect comes behind whatever was done since: a volume may be detached under a running workload, or attached twice`,
+    ],
+    subject: { namespace: record.namespace, volume: record.id, plugin, externalId, volumeUid: record.uid },
+  };
+};
+
+const ofVolume = (deps: TakeOverDeps, input: TakeOverInput, caller: Caller): Promise<RepairOutcome> => {
+  const ref = { namespace: input.namespace, id: input.id };
+  let seen: string | undefined;
+  return runVolumeVerb<undefined>(deps, {
+    verb,
+    ref,
+    asked: input,
+    caller,
+    subject: { namespace: ref.namespace, volume: ref.id },
+    async look({ intent }) {
+      seen = intent?.opId;
+      return undefined;
+    },
+    decide: (volume, _seen, at) => {
+      const change: Change = { volume: takenOver(volume, at), ended: [], notes: [] };
+      return { ...judge(volume, "volume", seen), change };
+    },
+    settles: () => word(seen),
+  });
+};
+
+const ofCut = async (deps: TakeOverDeps, input: TakeOverInput, ref: CutRef, caller: Caller): Promise<RepairOutcome> => {
+  const { cuts, audit, clock } = deps;
+  const subject = { namespace: ref.namespace, volume: ref.id };
+  const before = input.dryRun ? undefined : await doneBefore(audit, verb, input.requestId, subject);
+  if (before !== undefined) return before;
+  const found = (await cuts.get(ref))?.record;
+  if (found === undefined) throw cutNotFound(ref);
+  const seen = found.intent?.opId;
+  const judgement = judge(found, ref.kind, seen);
+  if (input.dryRun) return wouldBe(judgement);
+  requireConfirmed(judgement, input);
+  const id = audit.newId(clock.now());
+  const entry = auditEntry(verb, input, caller, judgement);
+  await cuts.change(
+    ref,
+    (record: CutRecord, at: Moment) => {
+      judge(record, ref.kind, seen);
+      return takenOver(record, at);
+    },
+    { by: { ...caller, why: `${verb}: ${input.reason}` }, settles: word(seen), audit: { id, entry } },
+  );
+  const { effects, risks } = judgement;
+  return { dryRun: false, effects, risks, auditId: id, confirmWith: "" };
+};
+
+/** A person's word in the place of the proof that a call has ended. What the call did stays in doubt. */
+export const takeOverCommand =
+  (deps: TakeOverDeps): Verb<TakeOverInput> =>
+  async (input, caller) => {
+    const { namespace, id, of, evidence } = input;
+    refuse([
+      ...checkRef({ namespace, id }).map((v) => (v.field === "id" ? { ...v, field: of } : v)),
+      ...checkEvidence(evidence),
+      ...checkRepair(input),
+    ]);
+    return of === "volume"
+      ? await ofVolume(deps, input, caller)
+      : await ofCut(deps, input, { kind: of, namespace, id }, caller);
+  };

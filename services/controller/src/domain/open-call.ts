@@ -1,0 +1,108 @@
+/**
+ * Which plugin instance the one call of a record was given to, and whether that call may still be open there.
+ *
+ * O1 An intent with `via` may have a call open at that instance; an intent without `via` has none.
+ * O2 An intent with `via` changes only by its own life of its controller, by the next life of that controller, or by a person's word.
+ * O3 `via` goes when the call has ended (the plugin itself sent a status), or when it certainly never left.
+ */
+import type { Moment } from "./moment.ts";
+import type { Outcome } from "./outcome.ts";
+
+/** What the intents of volumes and of snapshots have in common. */
+export interface CallSite {
+  /** Controller and life that wrote it. */
+  readonly issuer: string;
+  readonly opId: string;
+  /** An attempt had no certain answer: a later refusal does not prove that nothing happened. */
+  readonly uncertainSince?: number;
+  /** The plugin instance that the call is given to: a node's, or a socket beside the issuer's controller. */
+  readonly via?: string;
+  /** Since then a call of this intent, given to `via`, has no answer of the plugin. */
+  readonly openSince?: number;
+}
+
+interface Calling {
+  readonly intent?: CallSite;
+}
+
+/** How an attempt left its call. */
+export type CallEnd = "ended" | "open" | "not-sent";
+
+/** What is known of the call of an intent; a person's word may stand for an attempt. */
+export interface CallNews {
+  readonly opId: string;
+  readonly end: CallEnd;
+}
+
+export const endOf = (outcome: Outcome<unknown>): CallEnd =>
+  outcome.kind === "done" ? "ended" : (outcome.failure.call ?? "open");
+
+/** A call of the record may be open at an instance of its plugin. */
+export const mayBeOpen = ({ intent }: Calling): boolean => intent?.via !== undefined;
+
+const changed = <R extends Calling>(record: R, intent: CallSite): R => ({ ...record, intent });
+
+const withoutVia = ({ via: _v, openSince: _o, ...rest }: CallSite): CallSite => rest;
+
+/** O3. A call that an earlier attempt left open is not ended by one that never left. */
+export const afterCall = <R extends Calling>(record: R, end: CallEnd, at: Moment): R => {
+  const { intent } = record;
+  if (intent?.via === undefined) return record;
+  if (end === "open")
+    return intent.openSince === undefined
+      ? changed(record, { ...intent, openSince: at.now, uncertainSince: intent.uncertainSince ?? at.now })
+      : record;
+  return end === "not-sent" && intent.openSince !== undefined ? record : changed(record, withoutVia(intent));
+};
+
+/** The intent is this life's from now on, as doubtful as it was; another life's call may have done its work. */
+const taken = (intent: CallSite, at: Moment): CallSite => ({
+  ...intent,
+  issuer: at.issuer,
+  opId: at.opId,
+  ...(intent.uncertainSince === undefined && intent.issuer !== at.issuer ? { uncertainSince: at.now } : {}),
+});
+
+/** An intent that no instance was given gets one, durable before the call leaves. */
+export const assigned = <R extends Calling>(record: R, opId: string, via: string, at: Moment): R => {
+  const { intent } = record;
+  return intent?.opId !== opId || intent.via !== undefined ? record : changed(record, { ...taken(intent, at), via });
+};
+
+/** A life of this controller is over: its next one goes on with the same call at the same instance. */
+export const inherited = <R extends Calling>(record: R, opId: string, at: Moment): R => {
+  const { intent } = record;
+  return intent?.opId !== opId || intent.via === undefined
+    ? record
+    : changed(record, { ...taken(intent, at), openSince: intent.openSince ?? at.now });
+};
+
+/** A person says that the call has ended. What it did stays in doubt; its answer, if one comes, is nobody's. */
+export const takenOver = <R extends Calling>(record: R, at: Moment): R => {
+  const { intent } = record;
+  return intent?.via === undefined
+    ? record
+    : changed(record, { ...withoutVia(intent), opId: at.opId, uncertainSince: intent.uncertainSince ?? at.now });
+};
+
+/** O2: the change would drop or replace an intent whose call may be open; with news that leave it open, its instance at least stays. */
+export const dropsOpenCall = (before: Calling, after: Calling | null, news?: CallNews): boolean => {
+  const { intent } = before;
+  if (intent?.via === undefined) return false;
+  const { opId, via } = after?.intent ?? {};
+  if (news?.opId !== intent.opId) return opId !== intent.opId || via !== intent.via;
+  const open = news.end === "open" || (news.end === "not-sent" && intent.openSince !== undefined);
+  return open && via !== intent.via;
+};
+
+/** The instance is stored with the intent that is new in this commit. */
+export const givenTo = <R extends Calling>(
+  record: R,
+  at: Moment,
+  route: ((record: R) => string | undefined) | undefined,
+): R => {
+  const { intent } = record;
+  if (intent?.opId !== at.opId || intent.issuer !== at.issuer || intent.via !== undefined) return record;
+  const via = route?.(record);
+  return via === undefined ? record : changed(record, { ...intent, via });
+};

@@ -1,0 +1,252 @@
+import { randomUUID } from "node:crypto";
+import { createManualClock, type ManualClock } from "@holdfast/shared/async/manual-clock";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { admitNodeCommand } from "../commands/repair/admit-node.ts";
+import type { AdmitNodeInput } from "../commands/repair/repair-model.ts";
+import type { Claim } from "../domain/claim.ts";
+import { claimRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
+import type { Store } from "../ports.ts";
+import { createAuditRecords } from "../records/audit-records.ts";
+import { encodeVolume } from "../records/volume-codec.ts";
+import { createSqliteStore, type SqliteStore } from "../store/sqlite/sqlite-store.ts";
+import type { AgentHeader } from "./convert.ts";
+import { lifeName } from "./life-name.ts";
+import { createNodeRegistry } from "./node-registry.ts";
+import type { NodeRegistry } from "./node-registry-model.ts";
+import { createNodeStore } from "./node-store.ts";
+
+const period = 5_000;
+const ids = { uuid: randomUUID, random: () => 0.5 };
+const caller = { who: "operator ann", why: "" };
+
+let clock: ManualClock;
+let store: SqliteStore;
+let stop: AbortController;
+let registry: NodeRegistry;
+
+const controller = async (over: Pick<Store, "get" | "list" | "commit" | "identity"> = store): Promise<NodeRegistry> => {
+  const made = createNodeRegistry({
+    nodes: createNodeStore({ store: { ...store, ...over }, ids }),
+    clock,
+    log: createMemoryLogger(),
+    heartbeatMs: period,
+    signal: stop.signal,
+  });
+  await made.load();
+  return made;
+};
+
+const header = (change: Partial<AgentHeader> = {}): AgentHeader => ({
+  name: "n1",
+  machineId: "machine-1",
+  bootId: "boot-1",
+  instance: "i1",
+  journalUid: "journal-1",
+  lockId: "8:1",
+  address: "10.0.0.1:7610",
+  version: "0.1.0",
+  verificationScope: "host",
+  nodeEpoch: 0,
+  clusterUid: "",
+  fingerprintRevision: 1,
+  ...change,
+});
+
+const beat = (instance = "i1") => {
+  const same = { baseRevision: 1, revision: 1, changed: [], removed: [], accepting: true, message: "" };
+  return { node: "n1", instance, ...same };
+};
+
+/** Another life each time; all but the first with a copy of the journal. */
+const others: Readonly<Record<string, Partial<AgentHeader>>> = {
+  "an empty state directory": { instance: "i2", journalUid: "journal-2", lockId: "8:2" },
+  "a copy of the state directory on the same boot": { instance: "i2", lockId: "8:2" },
+  "a copy of the state directory on another machine": { instance: "i2", bootId: "boot-2", machineId: "machine-2" },
+  "another boot": { instance: "i2", bootId: "boot-2" },
+};
+const rebooted = header({ instance: "i2", bootId: "boot-2", nodeEpoch: 1 });
+const newLife = lifeName(rebooted);
+
+const claimed = async (state: Claim["state"]): Promise<void> => {
+  const volume = volumeRecord([claimRecord("c1", { state, epoch: { gen: 1, ctr: 1 } })], []);
+  const { write } = encodeVolume(volume, 0, 0);
+  await store.commit({ opId: randomUUID(), writes: [write], events: [], requiresVetted: false });
+};
+
+const admit = async (change: Partial<AdmitNodeInput> = {}, by = registry) => {
+  const command = admitNodeCommand({ nodes: by, audit: createAuditRecords({ store, ids }), clock });
+  const words = {
+    node: "n1",
+    life: newLife,
+    evidence: "it was booted",
+    reason: "a power cut",
+    requestId: "",
+    confirm: "",
+  };
+  const { confirmWith } = await command({ ...words, ...change, dryRun: true }, caller);
+  return await command({ ...words, confirm: confirmWith, dryRun: false, ...change }, caller);
+};
+
+beforeEach(async () => {
+  clock = createManualClock();
+  store = createSqliteStore({ file: ":memory:", now: clock.now, uuid: randomUUID });
+  stop = new AbortController();
+  registry = await controller();
+  await registry.register(header(), []);
+});
+
+afterEach(async () => {
+  stop.abort(new Error("over"));
+  await store.close();
+});
+
+const silence = () => clock.advance(3 * period + 1);
+const record = () => registry.get("n1")?.record;
+
+describe.each(Object.entries(others))("%s, beside a claim that stands", (_what, other) => {
+  test.each(["ATTACHING", "OFFERED", "ACTIVE", "RELEASING"] as const)("%s: waits for a person", async (state) => {
+    await claimed(state);
+    await silence();
+    await expect(registry.register(header(other), [])).rejects.toMatchObject({
+      kind: "precondition",
+      reason: "NODE_PENDING",
+      message: expect.stringContaining(`holdfast node admit n1 ${lifeName(header(other))}`),
+    });
+    expect(record()).toMatchObject({ instance: "i1", nodeEpoch: 1, pending: { life: lifeName(header(other)) } });
+  });
+
+  test("is a conflict while the recorded life speaks", async () => {
+    await claimed("ACTIVE");
+    await expect(registry.register(header(other), [])).rejects.toMatchObject({ reason: "NODE_CONFLICT" });
+    expect(record()).toMatchObject({ instance: "i1", pending: { bootId: header(other).bootId } });
+  });
+
+  test.each(["QUEUED", "DETACHING"] as const)("that is %s: nothing was given to the old life", async (state) => {
+    await claimed(state);
+    await silence();
+    expect(await registry.register(header(other), [])).toMatchObject({ instance: "i2", nodeEpoch: 2, speaksFrom: 2 });
+  });
+});
+
+test("a hold that the store does not know stands like a claim", async () => {
+  const hold = { node: "n1", claimUid: "c0", workload: "w", alias: "a", epoch: { gen: 1, ctr: 1 }, since: 1 };
+  const { write } = encodeVolume({ ...volumeRecord([], []), foreign: [hold] }, 0, 0);
+  await store.commit({ opId: randomUUID(), writes: [write], events: [], requiresVetted: false });
+  await silence();
+  await expect(registry.register(rebooted, [])).rejects.toMatchObject({ reason: "NODE_PENDING" });
+});
+
+test("[I8] a store that is not vetted does not prove that no claim stands", async () => {
+  const unvetted = await controller({
+    ...store,
+    identity: async () => ({ ...(await store.identity()), vettedRunId: "another process" }),
+  });
+  await silence();
+  await expect(unvetted.register(rebooted, [])).rejects.toMatchObject({
+    reason: expect.stringMatching(/^NODE_(PENDING|CONFLICT)$/),
+    message: expect.stringContaining("the store may have lost"),
+  });
+  expect(await unvetted.register(header({ instance: "i2", nodeEpoch: 1 }), [])).toMatchObject({ instance: "i2" });
+});
+
+test("a restart on the same boot is the same life, whatever stands", async () => {
+  await claimed("ACTIVE");
+  const again = await registry.register(header({ instance: "i2", nodeEpoch: 1 }), []);
+  expect(again).toMatchObject({ instance: "i2", nodeEpoch: 1 });
+  expect(again.pending).toBeUndefined();
+});
+
+test("the lock of a record of an older version is any lock", async () => {
+  await registry.change("n1", ({ lockId: _unknown, ...old }) => old);
+  await claimed("ACTIVE");
+  expect(await registry.register(header({ instance: "i2", lockId: "8:9" }), [])).toMatchObject({ lockId: "8:9" });
+});
+
+test("a wait that is asked for again is stored once", async () => {
+  await claimed("ACTIVE");
+  await silence();
+  for (let n = 0; n < 3; n += 1) {
+    await expect(registry.register(rebooted, [])).rejects.toMatchObject({ reason: "NODE_PENDING" });
+    await clock.advance(period);
+  }
+  expect(registry.details("n1")?.rev).toBe(2);
+});
+
+test("who registers is compared with the record in the store, and not with what this controller remembers", async () => {
+  const stale = await controller();
+  await silence();
+  await registry.register(header(others["an empty state directory"]), []);
+  await claimed("ACTIVE");
+  await expect(stale.register(header({ instance: "i1" }), [])).rejects.toMatchObject({
+    reason: /NODE_(PENDING|CONFLICT)/,
+  });
+});
+
+describe("a person's word", () => {
+  beforeEach(async () => {
+    await claimed("ACTIVE");
+    await silence();
+    await expect(registry.register(rebooted, [])).rejects.toMatchObject({ reason: "NODE_PENDING" });
+  });
+
+  test("admits the life that waits, with a new incarnation, and is kept in the audit", async () => {
+    const { auditId } = await admit();
+    expect(record()).toMatchObject({ instance: "i1", admitted: newLife });
+    const admitted = await registry.register(rebooted, []);
+    expect(admitted).toMatchObject({ instance: "i2", bootId: "boot-2", nodeEpoch: 2 });
+    for (const gone of ["pending", "admitted", "speaksFrom"]) expect(admitted).not.toHaveProperty(gone);
+    expect(await createAuditRecords({ store, ids }).get(auditId)).toMatchObject({
+      verb: "AdmitNode",
+      who: "operator ann",
+      evidence: "it was booted",
+      subject: { node: "n1", life: newLife },
+    });
+  });
+
+  test("is for one life: a third one waits again", async () => {
+    await admit();
+    const third = header({ instance: "i3", bootId: "boot-3" });
+    await expect(registry.register(third, [])).rejects.toMatchObject({ reason: "NODE_PENDING" });
+  });
+
+  test("is taken only in the words of the dry run", async () => {
+    await expect(admit({ confirm: "yes" })).rejects.toMatchObject({ reason: "INVALID_ARGUMENT" });
+    await expect(admit({ life: "000000000000" })).rejects.toMatchObject({ reason: "REPAIR_NOT_APPLICABLE" });
+    await expect(admit({ node: "n9" })).rejects.toMatchObject({ reason: "NODE_NOT_FOUND" });
+    expect(record()?.admitted).toBeUndefined();
+  });
+
+  test("is refused while the recorded life speaks, and by a controller that has not listened for long", async () => {
+    await expect(admit({}, await controller())).rejects.toMatchObject({ reason: "REPAIR_NOT_APPLICABLE" });
+    await registry.heartbeat(beat());
+    await expect(admit()).rejects.toMatchObject({ reason: "REPAIR_NOT_APPLICABLE" });
+  });
+
+  test("is taken back by any controller that hears the recorded life", async () => {
+    const second = await controller();
+    await second.register(header({ nodeEpoch: 1 }), []);
+    await admit();
+    await second.learnOf("n1");
+    await registry.learnOf("n1");
+    expect(record()?.admitted).toBeUndefined();
+    await expect(registry.register(rebooted, [])).rejects.toMatchObject({ reason: /NODE_(PENDING|CONFLICT)/ });
+  });
+
+  test("is taken back by a heartbeat of the recorded life, and by its restart", async () => {
+    await admit();
+    await registry.heartbeat(beat());
+    expect(record()?.admitted).toBeUndefined();
+    await silence();
+    await admit();
+    expect(await registry.register(header({ instance: "i4", nodeEpoch: 1 }), [])).toMatchObject({ nodeEpoch: 1 });
+    expect(record()?.admitted).toBeUndefined();
+  });
+
+  test("keeps the recorded life: the other is no longer shown", async () => {
+    await registry.heartbeat(beat());
+    await admit({ life: lifeName(header()) });
+    expect(record()).toMatchObject({ instance: "i1", nodeEpoch: 1 });
+    expect(record()?.pending).toBeUndefined();
+  });
+});

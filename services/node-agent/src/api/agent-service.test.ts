@@ -1,0 +1,59 @@
+import { RelayRequest, RelayStreamRequest } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
+import type { CallContext } from "@holdfast/shared/grpc/call-context";
+import { beforeEach, describe, expect, test } from "vitest";
+import { type AgentServiceOptions, createAgentService } from "./agent-service.ts";
+
+const context = {
+  identity: { role: "controller", name: "c1" },
+  signal: new AbortController().signal,
+  remainingMs: () => 1_000,
+} as unknown as CallContext;
+
+let starting: string | undefined;
+let passed: string[];
+
+const service = () =>
+  createAgentService({
+    node: "n1",
+    startingBecause: () => starting,
+    relay: {
+      async unary({ method }) {
+        passed.push(method);
+        return { response: new Uint8Array() };
+      },
+      async *stream({ method }) {
+        passed.push(method);
+        yield { response: new Uint8Array() };
+      },
+    },
+  } as Partial<AgentServiceOptions> as AgentServiceOptions);
+
+const call = async (node: string) => service().relay(RelayRequest.fromPartial({ node, method: "call" }), context);
+const stream = async (node: string) => {
+  const request = RelayStreamRequest.fromPartial({ node, method: "stream" });
+  for await (const item of service().relayStream(request, context)) expect(item).toBeDefined();
+};
+
+beforeEach(() => {
+  starting = undefined;
+  passed = [];
+});
+
+describe("calls to plugins of this host", () => {
+  test("reach none of them when they are meant for the host that had the address before", async () => {
+    const refused = { reason: "NODE_MISMATCH", metadata: { node: "n1", wanted: "n2" } };
+    await expect(call("n2")).rejects.toMatchObject(refused);
+    await expect(stream("n2")).rejects.toMatchObject(refused);
+    expect(passed).toEqual([]);
+    // An empty name: a controller of an earlier version.
+    for (const node of ["n1", ""]) await Promise.all([call(node), stream(node)]);
+    expect(passed.toSorted()).toEqual(["call", "call", "stream", "stream"]);
+  });
+
+  test("reach none of them before the agent is registered, as that of a clone of this node never is", async () => {
+    starting = "it is not registered with a controller";
+    await expect(call("n1")).rejects.toMatchObject({ reason: "AGENT_STARTING" });
+    await expect(stream("n1")).rejects.toMatchObject({ reason: "AGENT_STARTING" });
+    expect(passed).toEqual([]);
+  });
+});

@@ -1,0 +1,345 @@
+/**
+ * Claims come and go over two controllers while some answers of the plugin take seconds and processes are killed and stopped, each of
+ * them with a call in flight. Told afterwards: what arrived at the plugin and must not have, what is left over, and what says nothing.
+ */
+import { type Claim, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { createSeededRandom, type SeededRandom } from "../local-driver/seeded-random.ts";
+import { startRedisServer } from "../support/redis-server.ts";
+import { type Cluster, startCluster } from "./cluster.ts";
+import { type Victim, victimsOf } from "./late-victims.ts";
+import { seenFrom } from "./plugin-driver.ts";
+import { makeVolume, mountsUnder, namespace, persistently, removeVolume, stateName } from "./scenario.ts";
+
+export interface LateRunOptions {
+  readonly seed: number;
+  /** The controller halves of the plugin run on nodes, behind their agents; beside the controllers otherwise. */
+  readonly relayed: boolean;
+  readonly claims: number;
+  readonly volumes: number;
+  readonly nodes: number;
+  readonly kills: number;
+  readonly stops: number;
+  readonly longestStopMs: number;
+  readonly slowMs: readonly [number, number];
+  /** At once. */
+  readonly disturbances: number;
+  /** Told what happens. */
+  readonly tell?: (line: string) => void;
+}
+
+export interface LateFigures {
+  readonly seed: number;
+  readonly seconds: number;
+  readonly claims: number;
+  readonly active: number;
+  /** Claims that ended otherwise, by their reason. */
+  readonly failed: Readonly<Record<string, number>>;
+  readonly calls: number;
+  readonly slowCalls: number;
+  readonly kills: Readonly<Record<string, number>>;
+  readonly stops: Readonly<Record<string, number>>;
+  readonly violations: readonly string[];
+  /** Questions that came beside the call of another controller: they change nothing, and may go anywhere. */
+  readonly questionsBeside: number;
+  readonly leaks: readonly string[];
+  /** Claims that stood still for a minute during the run and said nothing. */
+  readonly silent: readonly string[];
+  /** Claims that are not over in the end and say nothing; and such that are not over and say why. */
+  readonly unexplained: readonly string[];
+  readonly unfinished: readonly string[];
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+const isOver = ({ state }: Claim): boolean =>
+  state === ClaimState.CLAIM_STATE_RELEASED || state === ClaimState.CLAIM_STATE_FAILED;
+/** The longest that a claim may take to end once nothing disturbs any more: pauses between attempts reach a minute. */
+const settleMs = 240_000;
+const silenceMs = 60_000;
+const stuckMs = 600_000;
+const seconds = (n: number) => ({ seconds: BigInt(n), nanos: 0 });
+
+const explanation = (claim: Claim): string =>
+  [claim.blocked?.reason, claim.blocked?.message, claim.waitingFor, claim.lastError?.reason, claim.lastError?.message]
+    .filter((word) => word !== undefined && word !== "")
+    .join("; ");
+const describe = (claim: Claim): string =>
+  `${claim.volume} by ${claim.workload} on ${claim.node}: ${stateName(claim)} ${explanation(claim)}`;
+
+const count = (counts: Record<string, number>, key: string): void => {
+  counts[key] = (counts[key] ?? 0) + 1;
+};
+
+interface Disturber {
+  readonly kills: Record<string, number>;
+  readonly stops: Record<string, number>;
+  /** Until each signal has hit as often as wanted, spread over the work; then all processes run again. */
+  run(): Promise<void>;
+  done(): boolean;
+}
+
+const sum = (counts: Readonly<Record<string, number>>): number => Object.values(counts).reduce((a, b) => a + b, 0);
+
+const createDisturber = (
+  cluster: Cluster,
+  victims: readonly Victim[],
+  random: SeededRandom,
+  options: LateRunOptions,
+  progress: () => number,
+): Disturber => {
+  const kills: Record<string, number> = {};
+  const stops: Record<string, number> = {};
+  const struck = new Map<Victim, Promise<void>>();
+  const wanted = options.kills + options.stops;
+
+  const openAt = async ({ partIn }: Victim): Promise<readonly number[]> =>
+    (await cluster.backend.client.inFlight()).flatMap(({ seq, instance }) => (partIn.includes(instance) ? [seq] : []));
+
+  const revive = async (victim: Victim): Promise<void> => {
+    await victim.exited();
+    for (const instance of victim.sendsTo) await cluster.backend.client.senderEnded(instance);
+    await pause(random.integer(1_000));
+    await victim.start();
+  };
+
+  /** Stopped first, so that the calls that it has part in stay as they were seen. Undefined: it had none. */
+  const strike = async (
+    victim: Victim,
+    how: "kill" | "stop",
+  ): Promise<{ readonly over: Promise<void> } | undefined> => {
+    const before = await openAt(victim);
+    if (before.length === 0 || (victim.waits !== undefined && !(await victim.waits()))) return undefined;
+    const pid = victim.pid();
+    process.kill(pid, "SIGSTOP");
+    const after = await openAt(victim);
+    if (!after.some((seq) => before.includes(seq))) {
+      process.kill(pid, "SIGCONT");
+      return undefined;
+    }
+    options.tell?.(`${how} of the ${victim.name} at ${progress().toFixed(2)} of the work`);
+    if (how === "kill") {
+      process.kill(pid, "SIGKILL");
+      count(kills, victim.name);
+      return { over: revive(victim) };
+    }
+    count(stops, victim.name);
+    const ms = 500 + random.integer(options.longestStopMs - 500);
+    return { over: pause(ms).then(() => void process.kill(pid, "SIGCONT")) };
+  };
+
+  const strikeOne = async (): Promise<boolean> => {
+    const how =
+      sum(kills) >= options.kills ? "stop" : sum(stops) >= options.stops || random.chance(0.5) ? "kill" : "stop";
+    const free = victims.filter((victim) => !struck.has(victim));
+    for (const victim of random.some(free, free.length)) {
+      const struckNow = await strike(victim, how);
+      if (struckNow === undefined) continue;
+      struck.set(
+        victim,
+        struckNow.over.finally(() => struck.delete(victim)),
+      );
+      return true;
+    }
+    return false;
+  };
+
+  const done = (): boolean => sum(kills) + sum(stops) >= wanted;
+
+  return {
+    kills,
+    stops,
+    done,
+    run: async () => {
+      const longestGapMs = 8_000;
+      let last = performance.now();
+      while (!done()) {
+        const due =
+          progress() >= (sum(kills) + sum(stops) + 1) / (wanted + 1) || performance.now() - last > longestGapMs;
+        if (due && struck.size < options.disturbances && (await strikeOne())) last = performance.now();
+        else await pause(100);
+      }
+      await Promise.all(struck.values());
+    },
+  };
+};
+
+export const runLateCalls = async (options: LateRunOptions): Promise<LateFigures> => {
+  const redis = await startRedisServer();
+  const nodes = Array.from({ length: options.nodes }, (_, i) => `node-${String.fromCharCode(97 + i)}`);
+  const controllerHalvesOn = options.relayed ? nodes.slice(0, 2) : [];
+  let cluster: Cluster | undefined;
+  try {
+    cluster = await startCluster({
+      nodes,
+      store: redis.url,
+      second: {},
+      realMounts: true,
+      ...(options.relayed ? { controllerHalvesOn } : {}),
+      backend: {
+        judgesArrivals: true,
+        lateCalls: { seed: options.seed, share: 0.05, slowMs: options.slowMs, fastMs: [1, 50] },
+      },
+    });
+    return await runOn(cluster, nodes, controllerHalvesOn, options);
+  } finally {
+    await cluster?.stop();
+    await redis.stop();
+  }
+};
+
+const runOn = async (
+  cluster: Cluster,
+  nodes: readonly string[],
+  halvesOn: readonly string[],
+  options: LateRunOptions,
+): Promise<LateFigures> => {
+  const halves = new Map<string, Awaited<ReturnType<ReturnType<Cluster["node"]>["startControllerHalf"]>>>();
+  for (const node of halvesOn) halves.set(node, await cluster.node(node).startControllerHalf());
+  const random = createSeededRandom(options.seed);
+  const began = performance.now();
+  const sides = [seenFrom(cluster, "first"), seenFrom(cluster, "second")];
+  const volumes = Array.from({ length: options.volumes }, (_, i) => `v${i}`);
+  await Promise.all(volumes.map((id) => persistently(id, () => makeVolume(cluster, id))));
+
+  const failed: Record<string, number> = {};
+  /** Workloads that were let go of. A CreateClaims that lay in a stopped controller until then makes their claim anew. */
+  const gone = new Set<string>();
+  let taken = 0;
+  let active = 0;
+
+  /** Asked of one controller or the other until it is answered: each of them is away at times. */
+  const insistently = async <T>(what: string, ask: (side: Cluster) => Promise<T | undefined>): Promise<T> => {
+    const since = performance.now();
+    let last: unknown;
+    for (;;) {
+      try {
+        const answer = await ask(random.pick(sides));
+        if (answer !== undefined) return answer;
+      } catch (error) {
+        last = error;
+      }
+      if (performance.now() - since > stuckMs) throw new Error(`${what}: nothing for ${stuckMs} ms; ${String(last)}`);
+      await pause(100 + random.integer(300));
+    }
+  };
+  const patience = { deadlineMs: 12_000 };
+
+  const live = async (volume: string, workload: string): Promise<void> => {
+    const node = random.pick(nodes);
+    const claim = await insistently(`${workload} on ${volume}`, async (side) => {
+      const { claims } = await side.claims.createClaims(
+        { namespace, workload, node, claims: [{ volume }], queue: { enabled: true }, waitFor: seconds(8) },
+        patience,
+      );
+      const [one] = claims;
+      return one !== undefined && (isOver(one) || one.state === ClaimState.CLAIM_STATE_ACTIVE) ? one : undefined;
+    });
+    if (isOver(claim)) count(failed, `${stateName(claim)} ${explanation(claim)}`);
+    else active += 1;
+    gone.add(workload);
+    // Half of the next lives begin while the one before still ends.
+    const waits = random.chance(0.5);
+    await insistently(`the release of ${workload}`, async (side) => {
+      const { claims } = await side.claims.releaseClaims(
+        { namespace, workload, ...(waits ? { waitFor: seconds(8) } : {}) },
+        patience,
+      );
+      return !waits || claims.every(isOver) ? true : undefined;
+    });
+  };
+  const work = async (volume: string): Promise<void> => {
+    // There has to be something in flight for what is still to be killed.
+    while (taken < options.claims || !disturber.done()) {
+      taken += 1;
+      await live(volume, `w${taken}`);
+    }
+  };
+
+  /** All claims of the namespace that are not over. */
+  const standing = async (side: Cluster): Promise<readonly Claim[]> => {
+    const found: Claim[] = [];
+    for (let pageToken = ""; ; ) {
+      const { claims, nextPageToken } = await side.claims.listClaims({ filter: { namespace }, pageToken }, patience);
+      found.push(...claims.filter((claim) => !isOver(claim)));
+      if (nextPageToken === "") return found;
+      pageToken = nextPageToken;
+    }
+  };
+  /** What a scheduler does about claims of workloads that it does not know. */
+  const reconcile = async (claims: readonly Claim[]): Promise<void> => {
+    const released = claims.filter(
+      ({ workload, state }) => gone.has(workload) && state <= ClaimState.CLAIM_STATE_ACTIVE,
+    );
+    for (const { workload } of released)
+      await random
+        .pick(sides)
+        .claims.releaseClaims({ namespace, workload }, patience)
+        .catch(() => undefined);
+  };
+  const silent = new Map<string, string>();
+  const listen = async (): Promise<void> => {
+    while (taken < options.claims || !disturber.done()) {
+      await pause(options.longestStopMs / 4);
+      // One that is stopped is not asked twice.
+      const claims = await standing(random.pick(sides)).catch(() => []);
+      await reconcile(claims);
+      for (const claim of claims)
+        if (
+          claim.state !== ClaimState.CLAIM_STATE_ACTIVE &&
+          explanation(claim) === "" &&
+          Date.now() - (claim.stateSince?.getTime() ?? 0) > silenceMs
+        )
+          silent.set(claim.uid, describe(claim));
+    }
+  };
+
+  const victims = victimsOf(cluster, { nodes, halves });
+  const disturber = createDisturber(cluster, victims, random, options, () => taken / options.claims);
+  await Promise.all([...volumes.map(work), disturber.run(), listen()]);
+
+  let left = await standing(cluster);
+  for (const since = performance.now(); left.length > 0 && performance.now() - since < settleMs; ) {
+    await pause(500);
+    left = await standing(cluster);
+    await reconcile(left);
+  }
+  const held = new Set(left.map(({ volume }) => volume));
+  const removable = volumes.filter((id) => !held.has(id));
+  await Promise.all(removable.map((id) => persistently(`${id} to be removed`, () => removeVolume(cluster, id))));
+
+  const { state, record, violations } = await cluster.backend.client.snapshot();
+  const leaks =
+    left.length > 0
+      ? []
+      : [
+          ...[...state.volumes.keys()].map((id) => `volume ${id}`),
+          ...[...state.attachments.values()].flat().map(({ volume, node }) => `attachment of ${volume} to ${node}`),
+          ...[...state.stages.values()].flat().map(({ volume, node }) => `stage of ${volume} on ${node}`),
+          ...[...state.publications.values()].flat().map(({ volume, node }) => `publication of ${volume} on ${node}`),
+          ...(await mountsUnder(cluster.dir)).map((line) => `mount ${line}`),
+        ];
+  const isQuestion = ({ rule, method }: (typeof violations)[number]): boolean =>
+    rule === "second-call-in-flight" && /^(ControllerGetVolume|ValidateVolumeCapabilities)$/.test(method);
+  const changing = record.filter(({ volume, name }) => volume !== undefined || name !== undefined);
+  const slow = changing.filter(
+    ({ at, endedAt }) => endedAt !== undefined && Date.parse(endedAt) - Date.parse(at) >= options.slowMs[0],
+  );
+  return {
+    seed: options.seed,
+    seconds: Math.round((performance.now() - began) / 1_000),
+    claims: taken,
+    active,
+    failed,
+    calls: changing.length,
+    slowCalls: slow.length,
+    kills: disturber.kills,
+    stops: disturber.stops,
+    questionsBeside: violations.filter(isQuestion).length,
+    violations: violations
+      .filter((one) => !isQuestion(one))
+      .map(({ rule, message, seq }) => `${seq} ${rule}: ${message}`),
+    leaks,
+    silent: [...silent.values()],
+    unexplained: left.filter((claim) => explanation(claim) === "").map(describe),
+    unfinished: left.filter((claim) => explanation(claim) !== "").map(describe),
+  };
+};

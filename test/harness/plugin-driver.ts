@@ -1,0 +1,37 @@
+import type { Cluster } from "./cluster.ts";
+import { makeVolume, removeVolume } from "./scenario.ts";
+import { until } from "./until.ts";
+
+export type Which = "first" | "second";
+
+/** The cluster as the callers of that controller see it. */
+export const seenFrom = (cluster: Cluster, which: Which): Cluster =>
+  which === "first" ? cluster : Object.assign(Object.create(cluster) as Cluster, cluster.second.clients);
+
+/**
+ * Both controllers at work, until one of them makes the calls of the plugin also for the other. Tells which one does. What was made for
+ * it is removed again.
+ */
+export const settleDriver = async (cluster: Cluster): Promise<Record<"driver" | "other", Which>> => {
+  const made: string[] = [];
+  /** By whom a volume is made that is asked for there; by both, as long as neither knows of the other. */
+  const makersAt = async (at: Which): Promise<readonly string[]> => {
+    const { seq: last = 0 } = (await cluster.backend.client.record()).at(-1) ?? {};
+    const id = `settle-${made.length}`;
+    made.push(id);
+    await makeVolume(seenFrom(cluster, at), id);
+    const calls = await cluster.backend.client.record();
+    return calls.flatMap(({ seq, method, instance }) => (method === "CreateVolume" && seq > last ? [instance] : []));
+  };
+  let before: string | undefined;
+  const driver = await until("one controller to make the calls of both", async () => {
+    const makers = [...(await makersAt("first")), ...(await makersAt("second"))];
+    const one = makers.length === 2 && makers[0] === makers[1] ? makers[0] : undefined;
+    if (one !== undefined && one === before) return one;
+    before = one;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    return undefined;
+  });
+  await Promise.all(made.map((id) => removeVolume(cluster, id)));
+  return driver === "first" ? { driver: "first", other: "second" } : { driver: "second", other: "first" };
+};

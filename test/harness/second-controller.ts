@@ -1,0 +1,104 @@
+import { mkdir } from "node:fs/promises";
+import path from "node:path";
+import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
+import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
+import { createGrpcChannel, createGrpcClient, type GrpcChannel, type GrpcClient } from "@holdfast/shared/grpc/client";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { type SimBackendProcess, type SimPluginProcess, startSimPlugin } from "@holdfast/sim-plugin/processes";
+import { type ManagedProcess, startProcess } from "./managed-process.ts";
+
+/** Another controller of a cluster, on the same store, with directories and a plugin of its own beside it. */
+export interface SecondController {
+  readonly address: string;
+  process(): ManagedProcess;
+  /** Starts it (again), on the same state directory and address. */
+  start(): Promise<ManagedProcess>;
+  plugin(): SimPluginProcess;
+  startPlugin(): Promise<SimPluginProcess>;
+  readonly clients: {
+    readonly volumes: GrpcClient<typeof VolumeServiceDefinition>;
+    readonly claims: GrpcClient<typeof ClaimServiceDefinition>;
+    readonly snapshots: GrpcClient<typeof SnapshotServiceDefinition>;
+  };
+  stop(): Promise<void>;
+}
+
+export interface SecondControllerOptions {
+  readonly dir: string;
+  readonly command: readonly [string, ...string[]];
+  /** All of its environment but what differs between two controllers. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly backend: SimBackendProcess;
+  /** Its plugin's name in the record; no plugin beside it when absent. */
+  readonly instance?: string;
+  readonly started: (process: ManagedProcess) => void;
+}
+
+export const startSecondController = async (options: SecondControllerOptions): Promise<SecondController> => {
+  const { dir, command, env, backend, instance, started } = options;
+  const pluginDir = path.join(dir, "cp2");
+  await mkdir(pluginDir, { recursive: true, mode: 0o700 });
+  let plugin: SimPluginProcess | undefined;
+  const startPlugin = async (): Promise<SimPluginProcess> => {
+    if (instance === undefined) throw new Error("the plugin of this cluster runs on its nodes");
+    const socket = path.join(pluginDir, "sim.sock");
+    plugin = await startSimPlugin({
+      dir: pluginDir,
+      socket,
+      backend: backend.socketPath,
+      role: "controller",
+      instance,
+    });
+    return plugin;
+  };
+  if (instance !== undefined) await startPlugin();
+
+  let process: ManagedProcess;
+  let port = 0;
+  const start = async (): Promise<ManagedProcess> => {
+    process = startProcess({
+      name: "second controller",
+      command,
+      env: {
+        ...env,
+        HOLDFAST_LISTEN: `127.0.0.1:${port}`,
+        HOLDFAST_STATE_DIR: path.join(dir, "controller-2"),
+        HOLDFAST_PLUGIN_DIR: pluginDir,
+        HOLDFAST_ID: "second",
+      },
+    });
+    started(process);
+    const line = await process.line((each) => each["message"] === "ready", "its line `ready`");
+    port = Number(String(line["address"]).split(":").pop());
+    return process;
+  };
+  await start();
+  const address = `127.0.0.1:${port}`;
+  const channel: GrpcChannel = createGrpcChannel(address);
+  const client = {
+    log: createMemoryLogger(),
+    identity: { role: "scheduler", name: "test" },
+    defaultDeadlineMs: 60_000,
+  } as const;
+  return {
+    address,
+    process: () => process,
+    start,
+    plugin: () => {
+      if (plugin === undefined) throw new Error("the plugin of this cluster runs on its nodes");
+      return plugin;
+    },
+    startPlugin,
+    clients: {
+      volumes: createGrpcClient(VolumeServiceDefinition, channel, client),
+      claims: createGrpcClient(ClaimServiceDefinition, channel, client),
+      snapshots: createGrpcClient(SnapshotServiceDefinition, channel, client),
+    },
+    stop: async () => {
+      channel.close();
+      await process.kill("SIGTERM");
+      await plugin?.stop();
+    },
+  };
+};
