@@ -298,6 +298,7 @@ describe("a plugin connection", () => {
   it("never dials what is no socket, a link to one, or a path too long for one", async () => {
     const { dir, socketPath } = home();
     await start({ socketPath: path.join(dir, "real.sock") });
+    // Listened for before it is caused: a reason is told once.
     const because = (connection: ReturnType<typeof connect>, text: string): Promise<void> =>
       new Promise((resolve) => {
         connection.onChange(({ reason }) => {
@@ -305,16 +306,19 @@ describe("a plugin connection", () => {
         });
       });
     const connection = connect();
+    const noSocket = because(connection, "is no socket");
     await writeFile(socketPath, "");
-    await because(connection, "is no socket");
+    await noSocket;
     await rm(socketPath);
+    const link = because(connection, "is a symbolic link");
     await symlink("real.sock", socketPath);
-    await because(connection, "is a symbolic link");
+    await link;
 
     await rm(socketPath);
+    const open = because(connection, "everybody may write to");
     await chmod(dir, 0o777);
     await rename(path.join(dir, "real.sock"), socketPath);
-    await because(connection, "everybody may write to");
+    await open;
     await chmod(dir, 0o700);
 
     const deep = path.join(dir, "d".repeat(120));
@@ -402,10 +406,16 @@ describe("a plugin connection", () => {
     expect(known.node.STAGE_UNSTAGE_VOLUME).toBe("yes");
   });
 
-  it("asks a controller socket nothing of the Node service, and a node socket nothing of the Controller service", async () => {
+  it("asks a controller socket of the Node service only where it runs, and a node socket nothing of the Controller service", async () => {
     const plugin = await start();
     await connect({ role: "controller" }).whenReady(signal());
-    expect(plugin.calls).toEqual(["Probe", "GetPluginInfo", "GetPluginCapabilities", "ControllerGetCapabilities"]);
+    expect(plugin.calls).toEqual([
+      "Probe",
+      "GetPluginInfo",
+      "GetPluginCapabilities",
+      "ControllerGetCapabilities",
+      "NodeGetInfo",
+    ]);
     plugin.calls.length = 0;
     const node = connect({ role: "node" });
     await node.whenReady(signal());

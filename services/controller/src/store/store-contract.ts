@@ -16,6 +16,8 @@ export interface StoreHarness {
   unvet(): Promise<void>;
   /** Lets the store's clock move on. */
   pass(ms: number): Promise<void>;
+  /** Another life of the client that `store` is; the tests after it have that one. */
+  reopen(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -460,6 +462,29 @@ export const describeStore = (name: string, open: () => Promise<StoreHarness>): 
           await store.commit(commitOf([write(key, n, `${n}`)], { events: [event(key, `${n}a`), event(key, `${n}b`)] }));
         const bodies = (await seen).map(({ body }) => body);
         expect(bodies).toEqual(Array.from({ length: 50 }, (_, n) => [`${n}a`, `${n}b`]).flat());
+      });
+
+      it("of this very client are own, those of others and of a former life never", async () => {
+        const ownOnes = async (through: Store, seenBy: Store): Promise<readonly boolean[]> => {
+          const [key, seen] = [fresh("k"), take(seenBy, await seenBy.head(), 50)];
+          for (let n = 0; n < 50; n += 1)
+            await through.commit(commitOf([write(key, n, "1")], { events: [event(key, "e")] }));
+          return (await seen).map(({ own }) => own === true);
+        };
+        // A client that has just connected does not know its first events from those of others, and a busy one not all of them.
+        const knowsItsOwn = async (): Promise<boolean> => {
+          for (let round = 0; round < 20; round += 1)
+            if ((await ownOnes(store, store)).filter(Boolean).length >= 25) return true;
+          return false;
+        };
+        const before = await store.head();
+        expect(await knowsItsOwn()).toBe(true);
+        await harness.reopen();
+        expect((await take(store, before, 50)).filter(({ own }) => own)).toEqual([]);
+        expect(await knowsItsOwn()).toBe(true);
+        const foreign = harness.other === store ? [] : await ownOnes(harness.other, store);
+        expect(foreign).not.toContain(true);
+        await vet();
       });
 
       it("a watch that is aborted rejects with the reason, waiting or not", async () => {

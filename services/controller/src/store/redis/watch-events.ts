@@ -40,7 +40,10 @@ export async function* watchEvents(options: WatchEventsOptions): AsyncIterable<S
       // From the own position on, which is there unless something was trimmed or replaced.
       const from = `0-${Math.max(seq, 1)}`;
       const reply = await connection.call("XRANGE", stream, from, "+", "COUNT", pageSize + 1);
-      return following(runId, seq, decodeEvents(reply));
+      const events = following(runId, seq, decodeEvents(reply));
+      // In a burst of our own commits the read is answered behind them: the tail knows by now whose their events are.
+      const known = tail.recent(runId, events[0]?.seq ?? 0);
+      return events.map((event, i) => (known[i]?.own ? { ...event, own: true } : event));
     } catch (error) {
       if (!(error instanceof CallFailure)) throw error;
       return undefined;
