@@ -132,6 +132,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       issuer,
       changes,
       route: (target) => route(target),
+      endOfTurn: setImmediate,
       log,
       heartbeatMs: config.heartbeatInterval,
       signal: work.signal,

@@ -98,7 +98,13 @@ export interface Commit {
 export type ExpectedRecord = Pick<RecordWrite, "ref" | "expectedRev">;
 
 export type CommitResult =
-  | { readonly ok: true; readonly revs: readonly number[]; readonly token: string }
+  | {
+      readonly ok: true;
+      readonly revs: readonly number[];
+      readonly token: string;
+      /** The answer to a repeat: others may have written since the commit. */
+      readonly repeated?: true;
+    }
   | {
       readonly ok: false;
       readonly conflicts: readonly { readonly ref: AggregateRef; readonly rev: number }[];

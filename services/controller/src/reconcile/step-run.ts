@@ -113,7 +113,7 @@ export const callUnder = async <T>(
     issuer: rights.issuer,
     unstored,
     known: async () => (await records.recent(planned))?.volume,
-    read: async () => (await records.get(planned))?.volume,
+    read: async () => (await records.current(planned))?.volume,
     stillRight,
     make: (now, wanted) => settle<T, IntentPoint>(deps, name, () => call(now, { signal, wanted })),
     moved: () => wakeLater(0, key),

@@ -21,7 +21,7 @@ export interface UnderIntent<R, T> {
   readonly unstored: Map<string, string>;
   /** As this controller knows it: what the call says is taken from it. */
   readonly known: () => Promise<R | undefined>;
-  /** As the store has it. */
+  /** As the store has told of it in this turn of the event loop. */
   readonly read: () => Promise<R | undefined>;
   readonly stillRight: (now: R) => boolean;
   /** `wanted` is asked last, with the instance that is about to be called. */

@@ -15,13 +15,15 @@ import type { RouteOf } from "../domain/instance-reach.ts";
 import type { Moment } from "../domain/moment.ts";
 import { type CallNews, givenTo } from "../domain/open-call.ts";
 import { defaultRetry, type RetryRule } from "../domain/retry.ts";
-import type { Commit, ExpectedRecord, IndexEntry } from "../domain/store-types.ts";
+import type { Commit, CommitResult, ExpectedRecord, IndexEntry } from "../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { Ids, Store } from "../ports.ts";
 import type { AttachSlots } from "./attach-slots.ts";
 import { keepsOpenCall } from "./call-open-error.ts";
+import type { CommitNotice } from "./commit-notice.ts";
 import type { DamagedRecords } from "./damaged-records.ts";
 import { type Cause, causeOf } from "./event-body.ts";
+import { createFreshKeys } from "./fresh-keys.ts";
 import type { RecordCache } from "./record-cache.ts";
 import { staleAgainst } from "./stale-against.ts";
 import { decodeVolume, volumeRef } from "./volume-codec.ts";
@@ -63,18 +65,6 @@ export type DecideMany = (
   at: Moment,
 ) => readonly (Change | undefined)[];
 
-export interface CommitNotice {
-  /** Volume keys. */
-  readonly keys: readonly string[];
-  /** Volumes on which other members of a set wait, of which a member ended in this commit. */
-  readonly related: readonly string[];
-  readonly ended: readonly ClaimTombstone[];
-  /** When the earliest of them wants to be looked at. */
-  readonly due: number | undefined;
-  /** Nothing was written: somebody asks again for what is owed, and the pause before the next try is over. */
-  readonly reminded?: true;
-}
-
 export interface VolumeDecisionDeps {
   readonly store: Store;
   readonly cache: RecordCache;
@@ -87,8 +77,12 @@ export interface VolumeDecisionDeps {
   readonly damages: DamagedRecords;
   readonly route?: RouteOf | undefined;
   readonly retry?: RetryRule | undefined;
+  /** See fresh-keys.ts. */
+  readonly endOfTurn?: ((run: () => void) => void) | undefined;
   readonly tell: (notice: CommitNotice) => void;
 }
+
+type Stored = Extract<CommitResult, { readonly ok: true }>;
 
 export interface VolumeDecisions {
   moment(options?: ChangeOptions): Moment;
@@ -98,6 +92,8 @@ export interface VolumeDecisions {
   /** What is remembered, and a read for the rest. */
   recentMany(refs: readonly VolumeRef[]): Promise<readonly (VersionedVolume | undefined)[]>;
   recent(ref: VolumeRef): Promise<VersionedVolume | undefined>;
+  /** As the store has told of it in this turn of the event loop: by the answer of a commit, or of a read that is made now. */
+  current(ref: VolumeRef): Promise<VersionedVolume | undefined>;
   changeMany(refs: readonly VolumeRef[], decide: DecideMany, options?: ChangeOptions): Promise<readonly ChangeResult[]>;
   /** The same while no other volume carries the entry. undefined = one does, and nothing was written. */
   changeAlone(
@@ -109,7 +105,7 @@ export interface VolumeDecisions {
   /** Nobody else of this process decides on these volumes while `fn` runs. */
   exclusively<T>(refs: readonly VolumeRef[], fn: () => Promise<T>): Promise<T>;
   /** undefined = a conflict, or nobody knows whether it was stored; what was remembered of the volumes is forgotten. */
-  commitOnce(commit: Commit, refs: readonly VolumeRef[]): Promise<readonly number[] | "crowded" | undefined>;
+  commitOnce(commit: Commit, refs: readonly VolumeRef[]): Promise<Stored | "crowded" | undefined>;
   commits(): number;
 }
 
@@ -119,6 +115,8 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
   const { store, cache, clock, ids, issuer, signal, slots, attachLimit, damages, tell, retry = defaultRetry } = deps;
   const route = (v: VolumeRecord): string | undefined => (v.intent?.op === "validate" ? undefined : deps.route?.(v));
   const lanes = createKeyedLanes();
+  const fresh = createFreshKeys(deps.endOfTurn);
+  const heard = (key: string): VersionedVolume | undefined => (fresh.has(key) ? cache.get(key) : undefined);
   let commits = 0;
 
   const moment = (options?: ChangeOptions): Moment => ({
@@ -155,8 +153,8 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     return found;
   };
 
-  const known = async (refs: readonly VolumeRef[], fresh: boolean) => {
-    const held = refs.map((ref) => (fresh ? undefined : recall(ref)));
+  const known = async (refs: readonly VolumeRef[], anew: boolean) => {
+    const held = refs.map((ref) => (anew ? undefined : recall(ref)));
     const missing = refs.filter((_, i) => held[i] === undefined);
     if (missing.length === 0) return { found: held, remembered: true };
     const fetched = [...(await read(missing))];
@@ -176,8 +174,8 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
   type Found = readonly (VersionedVolume | undefined)[];
 
   /** One round: undefined = somebody else was faster, or nobody knows: read and decide again. */
-  const round = async (refs: readonly VolumeRef[], decide: DecideMany, fresh: boolean, options: ChangeOptions) => {
-    const { found, remembered } = await known(refs, fresh);
+  const round = async (refs: readonly VolumeRef[], decide: DecideMany, anew: boolean, options: ChangeOptions) => {
+    const { found, remembered } = await known(refs, anew);
     const at = moment(options);
     const decision = decideOn(found, decide, at, remembered, options.settles);
     if (decision === undefined) return undefined;
@@ -203,6 +201,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
       const rev = before.rev + 1;
       if (change.volume === null) cache.drop(key);
       else cache.keep(key, { volume: change.volume, rev });
+      if (!result.repeated) fresh.note(key);
       slots.stored(before.volume, change.volume);
       return { volume: change.volume, rev, ended: change.ended, changed: true };
     });
@@ -241,7 +240,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     try {
       commits += 1;
       const result = await store.commit(commit);
-      if (result.ok) return result.revs;
+      if (result.ok) return result;
       if (result.crowded) return "crowded";
       forget(); // V1
       // Somebody else has the last of these slots: with their number known, the decision is another one.
@@ -278,6 +277,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     async recent(ref) {
       return recall(ref) ?? (await read([ref]))[0];
     },
+    current: async (ref) => heard(volumeKey(ref)) ?? (await read([ref]))[0],
     async changeMany(refs, decide, options = {}) {
       const results = await rounds(refs, decide, options);
       return results === "crowded" ? refs.map(() => ({ ...asBefore(undefined), crowded: true })) : results;

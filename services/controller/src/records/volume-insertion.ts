@@ -7,6 +7,7 @@ import type { Commit } from "../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { Ids, Store } from "../ports.ts";
 import { auditOf } from "./audit-records.ts";
+import type { CommitNotice } from "./commit-notice.ts";
 import { eventBody, traceIdOf } from "./event-body.ts";
 import type { RecordCache } from "./record-cache.ts";
 import {
@@ -17,7 +18,7 @@ import {
   externalEntry,
   volumeRef,
 } from "./volume-codec.ts";
-import type { CommitNotice, Expects, VolumeDecisions } from "./volume-decisions.ts";
+import type { Expects, VolumeDecisions } from "./volume-decisions.ts";
 
 export type Make = (at: Moment) => Change;
 
@@ -114,11 +115,11 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
         const { commit, due } = commitOf(volume, change, at);
         for (let round = 0; round < maxRounds; round += 1) {
           const opId = round === 0 ? at.opId : ids.uuid();
-          const revs = await decisions.commitOnce({ ...commit, opId, expects: await expects() }, [volume]);
-          const found = Array.isArray(revs) ? "ours" : await standing(volume);
+          const stored = await decisions.commitOnce({ ...commit, opId, expects: await expects() }, [volume]);
+          const found = typeof stored === "object" ? "ours" : await standing(volume);
           if (found === "other") return false;
           if (found === "none") continue;
-          made(volume, Array.isArray(revs) ? revs[0] : undefined, due);
+          made(volume, typeof stored === "object" ? stored.revs[0] : undefined, due);
           return true;
         }
         throw outcomeUnknown(volume);
@@ -137,7 +138,7 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
           if (mark !== undefined && !inSpite) return { kind: "leaving", mark: decodeDeleteMark(mark) };
           const expected = await expects();
           const gone = { ref: deleteMarkRef(volume), expectedRev: mark?.rev ?? 0 };
-          const revs = await decisions.commitOnce(
+          const stored = await decisions.commitOnce(
             {
               ...commit,
               opId: round === 0 ? at.opId : ids.uuid(),
@@ -149,11 +150,11 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
             },
             [volume],
           );
-          if (revs === "crowded") return { kind: "taken" };
-          const found = revs === undefined ? await standing(volume) : "ours";
+          if (stored === "crowded") return { kind: "taken" };
+          const found = stored === undefined ? await standing(volume) : "ours";
           if (found === "other") return { kind: "exists" };
           if (found === "none") continue;
-          made(volume, revs?.[0], due);
+          made(volume, stored?.revs[0], due);
           return { kind: "made" };
         }
         throw outcomeUnknown(volume);

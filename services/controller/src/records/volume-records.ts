@@ -9,6 +9,7 @@ import { type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { Ids, Store } from "../ports.ts";
 import { type AttachSlots, createAttachSlots } from "./attach-slots.ts";
 import type { Changes } from "./changes.ts";
+import type { CommitNotice } from "./commit-notice.ts";
 import { createDamagedRecords, type DamagedRecords } from "./damaged-records.ts";
 import { createRecentlyEnded } from "./recently-ended.ts";
 import { createRecordCache } from "./record-cache.ts";
@@ -33,7 +34,6 @@ import type { AttachLimitOf } from "./volume-commit.ts";
 import {
   type ChangeOptions,
   type ChangeResult,
-  type CommitNotice,
   createVolumeDecisions,
   type Decide,
   type DecideMany,
@@ -46,6 +46,8 @@ export interface VolumeRecords extends VolumeInsertion {
   get(ref: VolumeRef): Promise<VersionedVolume | undefined>;
   /** As this process knows it; read when it does not. A decision made from it is still compared at the commit. */
   recent(ref: VolumeRef): Promise<VersionedVolume | undefined>;
+  /** As the store has told of it in this turn of the event loop: what a call that leaves now may rest on. */
+  current(ref: VolumeRef): Promise<VersionedVolume | undefined>;
   /** The same of several, with one read for all that this process does not know. */
   recentMany(refs: readonly VolumeRef[]): Promise<readonly (VersionedVolume | undefined)[]>;
   getMany(refs: readonly VolumeRef[]): Promise<readonly (VersionedVolume | undefined)[]>;
@@ -118,6 +120,8 @@ export interface VolumeRecordsDeps {
   readonly route?: RouteOf | undefined;
   readonly log: Logger;
   readonly retry?: RetryRule;
+  /** See fresh-keys.ts. */
+  readonly endOfTurn?: (run: () => void) => void;
   readonly remembered?: number;
   readonly damages?: DamagedRecords;
 }
@@ -171,6 +175,7 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
     damages,
     route,
     retry,
+    endOfTurn: deps.endOfTurn,
     tell,
   });
   const insertion = createVolumeInsertion({ store, decisions, cache, ids, tell });
@@ -181,6 +186,7 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
       return found;
     },
     recent: decisions.recent,
+    current: decisions.current,
     recentMany: decisions.recentMany,
     getMany: decisions.read,
     async list(index, value, { after, limit, whole }) {
@@ -233,8 +239,8 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
         const at = decisions.moment();
         const { write } = encodeVolume(held.volume, held.rev, at.now);
         const commit = { opId: at.opId, writes: [write], events: [], requiresVetted: false };
-        const revs = await decisions.commitOnce(commit, [ref]);
-        if (Array.isArray(revs)) cache.keep(volumeKey(ref), { volume: held.volume, rev: held.rev + 1 });
+        const stored = await decisions.commitOnce(commit, [ref]);
+        if (typeof stored === "object") cache.keep(volumeKey(ref), { volume: held.volume, rev: held.rev + 1 });
       }),
     async learnOf(key, rev, node) {
       const ref = refOfKey(key);

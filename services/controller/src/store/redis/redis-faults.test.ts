@@ -40,7 +40,7 @@ describe("Redis store, when answers are lost", () => {
     const before = proxy.injected();
     for (let n = 0; n < steps; n += 1) {
       proxy.inject("drop-reply");
-      expect(await store.commit(count("dropped", n))).toMatchObject({ ok: true, revs: [n + 1] });
+      expect(await store.commit(count("dropped", n))).toMatchObject({ ok: true, revs: [n + 1], repeated: true });
     }
     expect(proxy.injected() - before).toBe(steps);
     expect(await direct.get(ref("dropped"))).toEqual({ ref: ref("dropped"), rev: steps, body: `${steps}` });
@@ -97,7 +97,7 @@ describe("Redis store, when answers are lost", () => {
     await expect.poll(async () => (await direct.get(ref(key)))?.rev, { interval: 1 }).toBe(2);
     for (let rev = 2; rev < 30; rev += 1) await direct.commit(commitOf([write(key, rev, "x")]));
     expect(await lost).toMatchObject({ ok: true, revs: [2] });
-    expect(await direct.commit(overtaken)).toEqual(await lost);
+    expect(await lost).toEqual({ ...(await direct.commit(overtaken)), repeated: true });
     expect(await direct.get(ref(key))).toMatchObject({ rev: 30, body: "x" });
   });
 

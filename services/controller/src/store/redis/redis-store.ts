@@ -143,7 +143,7 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
         const result = settled(wanted, runId, reply);
         const seq = result.ok ? seqOfToken(runId, result.token) : undefined;
         if (seq !== undefined && connection.current()?.session === session) tail?.committed(runId, seq, wanted.events);
-        return result;
+        return result.ok && lost !== undefined ? { ...result, repeated: true } : result;
       } catch (error) {
         if (!(error instanceof CallFailure)) throw error;
         if (error.certainty === "unknown") lost = error;
