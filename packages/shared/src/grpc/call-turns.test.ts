@@ -26,23 +26,25 @@ const turnsPass = async (count: number): Promise<void> => {
 };
 
 describe("the turn of a call", () => {
-  test("comes when one whole turn of the event loop is over", async () => {
+  test("comes when one whole turn of the event loop is over, and with it for a call before which nothing waits", async () => {
     const { begun, call } = make();
-    call("a");
+    call("alone");
+    call("behind");
     await turnsPass(1);
-    expect(begun).toEqual([]);
-    await turnsPass(2);
-    expect(begun).toEqual(["a"]);
+    expect(begun).toEqual(["alone"]);
+    await turnsPass(1);
+    expect(begun).toEqual(["alone", "behind"]);
   });
 
   test("does not come for a call whose caller is gone by then, and takes no place of others", async () => {
     const { told, begun, call } = make(1);
+    call("first");
     const gone = ["a", "b", "c"].map((name) => call(name));
     call("d");
     await turnsPass(1);
     for (const caller of gone) caller.abort(new Error("gone"));
     await turnsPass(2);
-    expect(begun).toEqual(["a: gone", "b: gone", "c: gone", "d"]);
+    expect(begun).toEqual(["first", "a: gone", "b: gone", "c: gone", "d"]);
     expect(told.dropped).toBe(3);
   });
 

@@ -3,7 +3,8 @@
  * would keep the service, and the store behind it, from everybody else.
  *
  * B1 A call begins after one whole turn of the event loop: what the same connection sent right behind it was read by then, and a call that
- * nobody waits for any more is dropped before its handler. B2 At most `perTurn` calls begin in one turn, so that everything else has its
+ * nobody waits for any more is dropped before its handler. One before which nothing waits begins at the end of its own turn: a flood gains
+ * one call by it, whenever the queue is empty. B2 At most `perTurn` calls begin in one turn, so that everything else has its
  * turn between them; what was dropped does not count.
  */
 import { reasonOf } from "../async/signals.ts";
@@ -25,7 +26,7 @@ export interface CallTurnsOptions {
   readonly onDropped: () => void;
 }
 
-/** The immediate of the turn of its arrival, and that of the turn after it. */
+/** The immediate of the turn of its arrival, and that of the turn after it; the first one alone where nothing waits. */
 const turnsToWait = 2;
 
 export function createCallTurns({ perTurn, onDropped }: CallTurnsOptions): CallTurns {
@@ -65,7 +66,7 @@ export function createCallTurns({ perTurn, onDropped }: CallTurnsOptions): CallT
   return {
     next: (signal) =>
       new Promise((begin, drop) => {
-        queue.push({ signal, arrived: turn, begin, drop });
+        queue.push({ signal, arrived: head === queue.length ? turn - 1 : turn, begin, drop });
         schedule();
       }),
   };
