@@ -36,10 +36,8 @@ const relayed = (far: PluginConnection): CsiCaller => {
   const { facts } = far.status();
   return createCsiCaller({
     plugin,
-    clock: systemClock,
     exchange: createCsiExchange({ plugin, tracing: createTracing("test"), clock: systemClock, hop: "relay" }),
     access: () => (facts === undefined ? { closed: "not known yet" } : { facts, transport }),
-    whenReady: far.whenReady,
   });
 };
 

@@ -1,12 +1,10 @@
 /**
  * CSI calls to one plugin, however it is reached: through its socket here, or relayed by the agent of another host. Adds to
- * a bare exchange what depends on the plugin: is it there, does it offer the call, and may a question be asked again.
+ * a bare exchange what depends on the plugin: is it there, and does it offer the call.
  */
-import type { Clock } from "@holdfast/shared/async/clock";
 import { kindOfStatus } from "@holdfast/shared/errors/grpc-status";
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import type { Status } from "nice-grpc";
-import { createAskAgain } from "./ask-again.ts";
 import { gateOf } from "./call-gate.ts";
 import { callPolicy } from "./call-policy.ts";
 import type { PluginFacts } from "./capabilities.ts";
@@ -61,11 +59,7 @@ export interface CsiCaller {
 export interface CsiCallerOptions {
   readonly plugin: () => string;
   readonly exchange: CsiExchange;
-  readonly clock: Clock;
-  readonly random?: () => number;
   readonly access: () => CallAccess;
-  /** Resolves once a question that met a broken connection may be asked again. */
-  readonly whenReady: (signal: AbortSignal) => Promise<unknown>;
   /** A call ran into its deadline: the connection may hang. */
   readonly onMissedDeadline?: (transport: CsiTransport) => void;
   /** "MUST NOT retry": the method belongs into `denied` until the facts were read again. */
@@ -73,9 +67,7 @@ export interface CsiCallerOptions {
 }
 
 export function createCsiCaller(options: CsiCallerOptions): CsiCaller {
-  const { plugin, exchange, clock, random = Math.random, access, whenReady } = options;
-  const { onMissedDeadline, onUnimplemented } = options;
-  const askAgain = createAskAgain({ clock, random, whenReady });
+  const { plugin, exchange, access, onMissedDeadline, onUnimplemented } = options;
 
   const wayTo = <M extends CsiMethod>(
     method: M,
@@ -92,23 +84,21 @@ export function createCsiCaller(options: CsiCallerOptions): CsiCaller {
     return { outcome: failure.verdict.outcome === "refused" ? "refused" : "unknown", failure };
   };
 
-  const ask = <M extends UnaryMethod, T>(
+  const ask = async <M extends UnaryMethod, T>(
     method: M,
     request: RequestOf<M>,
     call: CallOptions,
     send: (transport: CsiTransport, options: ExchangeOptions) => Promise<CallOutcome<T>>,
   ): Promise<CallOutcome<T>> => {
     const sensitive = sensitiveIn(request, call);
-    const { signal, subject } = call;
-    return askAgain(method, call, async (deadlineMs) => {
-      const way = wayTo(method, request);
-      if ("failure" in way) return failed(method, way.failure, sensitive);
-      const outcome = await send(way.transport, { signal, deadlineMs, sensitive, subject });
-      if (outcome.outcome === "done") return outcome;
-      if (outcome.failure.code === "DEADLINE_EXCEEDED") onMissedDeadline?.(way.transport);
-      if (outcome.failure.code === "UNIMPLEMENTED") onUnimplemented?.(method);
-      return outcome;
-    });
+    const { signal, subject, deadlineMs = callPolicy[method].deadlineMs } = call;
+    const way = wayTo(method, request);
+    if ("failure" in way) return failed(method, way.failure, sensitive);
+    const outcome = await send(way.transport, { signal, deadlineMs, sensitive, subject });
+    if (outcome.outcome === "done") return outcome;
+    if (outcome.failure.code === "DEADLINE_EXCEEDED") onMissedDeadline?.(way.transport);
+    if (outcome.failure.code === "UNIMPLEMENTED") onUnimplemented?.(method);
+    return outcome;
   };
 
   async function* open<M extends StreamMethod>(

@@ -6,7 +6,8 @@
  * rest is refused. A call that hangs keeps out no other once its caller has gone, and Probe is never refused: the plugin would pass for ill.
  * K2 Every call that has a deadline ends by it, whatever the plugin does: an oversized status message would otherwise hang it for ever.
  * K3 No keepalive: a plugin busy for 40 s with one mount would drop the connection for "too many pings".
- * K4 What was connected once and is lost stays lost: who listens there next is a plugin that nobody has asked who it is.
+ * K4 What was connected once and is lost stays lost: who listens there next is a plugin that nobody has asked who it is. A question whose
+ *    connection broke is asked again at the successor, once that one was asked.
  * K5 A retired channel takes no new call and lets those in flight end by themselves: their answers are still the truth.
  */
 import { createConnection } from "node:net";
@@ -18,6 +19,7 @@ import { createLinkChannel } from "@holdfast/shared/grpc/link/link-channel";
 import { ClientError, createClient, Metadata } from "nice-grpc";
 import type { CsiMethod, StreamMethod, UnaryMethod } from "./methods.ts";
 import { type Code, codeOf } from "./outcome.ts";
+import { createQuestionClient, questionRetry, timeoutHeader } from "./question-client.ts";
 import { rawStreams, rawUnaries } from "./raw-definitions.ts";
 import type { CsiTransport, WireFailure, WireOptions, WireReply } from "./transport.ts";
 
@@ -29,6 +31,8 @@ export interface PluginChannel extends CsiTransport {
   connect(timeoutMs: number): Promise<boolean>;
   /** Aborted as soon as the established connection is gone. */
   readonly lost: AbortSignal;
+  /** What its calls go over; undefined when it is gone. */
+  link(): Link | undefined;
   inFlight(): number;
   /** Rises with every answer of the plugin, whatever it says: it lives. */
   answered(): number;
@@ -42,17 +46,22 @@ export function openPluginChannel(options: {
   readonly socketPath: string;
   readonly clock: Clock;
   readonly maxInFlight?: number;
+  /** Resolves with the link of the plugin's next connection once that one may be asked; without it a lost connection ends each call. */
+  readonly successor?: (() => Promise<Link>) | undefined;
 }): PluginChannel {
-  const { socketPath, clock, maxInFlight = defaultMaxInFlight } = options;
+  const { socketPath, clock, maxInFlight = defaultMaxInFlight, successor } = options;
   let link: Link | undefined;
-  const channel = createLinkChannel({
-    link: () => link,
-    target: `unix://${socketPath}`,
-    authority: "localhost",
-    maxMessageBytes,
-    close: () => link?.close(),
-  });
+  const over = (dialled: () => Link | Promise<Link> | undefined) =>
+    createLinkChannel({
+      link: dialled,
+      target: `unix://${socketPath}`,
+      authority: "localhost",
+      maxMessageBytes,
+      close: () => link?.close(),
+    });
+  const channel = over(() => link);
   const unaries = createClient(rawUnaries, channel);
+  const questions = createQuestionClient(over(() => (link?.isOpen() === false ? (successor?.() ?? link) : link)));
   const streams = createClient(rawStreams, channel);
   const lost = new AbortController();
   /** Ended by `close`. One set for all of them: on and off a signal takes longer. */
@@ -87,6 +96,7 @@ export function openPluginChannel(options: {
 
   return {
     lost: lost.signal,
+    link: () => (link?.isOpen() === true && !retired ? link : undefined),
     inFlight: () => running.size,
     answered: () => answered,
     async connect(timeoutMs) {
@@ -125,9 +135,16 @@ export function openPluginChannel(options: {
               ended.abort(new DOMException("deadline", "TimeoutError")); // K2
             });
       try {
-        const timeout = deadlineMs === undefined ? {} : { "grpc-timeout": timeoutHeader(deadlineMs) };
-        const headers = Metadata({ ...metadata, ...timeout });
-        const bytes = await unaries[method](request, { signal: ended.signal, metadata: headers, onTrailer });
+        const retry = questionRetry[method];
+        const bytes = await (retry === undefined || deadlineMs === undefined
+          ? unaries[method](request, { signal: ended.signal, metadata: headersOf(metadata, deadlineMs), onTrailer })
+          : questions[method](request, {
+              signal: ended.signal,
+              metadata: Metadata(metadata),
+              onTrailer,
+              leftMs: timeLeft(clock, deadlineMs),
+              ...retry,
+            }));
         answered += 1;
         return { bytes };
       } catch (error) {
@@ -157,12 +174,10 @@ export function openPluginChannel(options: {
               ended.abort(new DOMException("deadline", "TimeoutError")); // K2
             });
       const stopTotal = totalMs === undefined ? () => undefined : startTimer(totalMs);
-      const told = totalMs === undefined ? {} : { "grpc-timeout": timeoutHeader(totalMs) };
       // Between messages only, and never while our own side is the slow one; so the plugin is not told of it.
       let stopTimer = startTimer(deadlineMs);
       try {
-        const headers = Metadata({ ...metadata, ...told });
-        const replies = streams[method](request, { signal: ended.signal, metadata: headers });
+        const replies = streams[method](request, { signal: ended.signal, metadata: headersOf(metadata, totalMs) });
         for await (const bytes of replies) {
           stopTimer();
           answered += 1;
@@ -188,9 +203,13 @@ const ofTheLibrary: ReadonlySet<Code> = new Set([
   "INTERNAL",
 ]);
 
-/** Eight digits at most, says the protocol; and 0 would mean "already over". */
-function timeoutHeader(deadlineMs: number): string {
-  return `${Math.min(Math.max(1, Math.ceil(deadlineMs)), 99_999_999)}m`;
+function headersOf(metadata: Readonly<Record<string, string>>, toldMs: number | undefined): Metadata {
+  return Metadata(toldMs === undefined ? metadata : { ...metadata, "grpc-timeout": timeoutHeader(toldMs) });
+}
+
+function timeLeft(clock: Clock, totalMs: number): () => number {
+  const end = clock.monotonic() + totalMs;
+  return () => end - clock.monotonic();
 }
 
 function unsent(code: WireFailure["code"], message: string): WireFailure {

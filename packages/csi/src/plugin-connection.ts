@@ -10,6 +10,7 @@
 import { createBackoff } from "@holdfast/shared/async/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { linkSignals, throwIfAborted } from "@holdfast/shared/async/signals";
+import type { Link } from "@holdfast/shared/grpc/link/link";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Tracing } from "@holdfast/shared/tracing";
 import { type CallsUnderWay, countCalls } from "./calls-under-way.ts";
@@ -111,9 +112,18 @@ export function createPluginConnection(options: PluginConnectionOptions): Plugin
     stream: channel.stream,
   });
 
+  /** P1: of the incarnation whose facts were read. */
+  const successor = async (): Promise<Link> => {
+    await board.whenReady(life.signal);
+    const link = current?.channel.link();
+    if (link === undefined) throw new Error("the plugin went away again");
+    return link;
+  };
+
   /** One incarnation from contact to loss; undefined when there was no contact. */
   const serve = async (incarnation: string): Promise<SessionEnd | undefined> => {
-    const channel = openPluginChannel({ socketPath, clock, ...(maxInFlight === undefined ? {} : { maxInFlight }) });
+    const limits = maxInFlight === undefined ? {} : { maxInFlight };
+    const channel = openPluginChannel({ socketPath, clock, successor, ...limits });
     const until = linkSignals(life.signal);
     const onClose = (): void => channel.close();
     life.signal.addEventListener("abort", onClose, { once: true });
@@ -214,9 +224,7 @@ export function createPluginConnection(options: PluginConnectionOptions): Plugin
   const caller = createCsiCaller({
     plugin,
     exchange,
-    clock,
     access,
-    whenReady: board.whenReady,
     onMissedDeadline: (transport) => {
       if (current?.transport === transport) current.session.suspect();
     },

@@ -189,7 +189,7 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       },
     });
     const governor = createPluginGovernor({ allowed: pluginRecords.of, clock, random: ids.random, log, signal });
-    const directory = createSimDirectory({ processes, clock, random: ids.random, tracing });
+    const directory = createSimDirectory({ processes, clock, tracing });
     const halves = createHalvesOnNodes(registry);
     const instances = createPluginInstances({
       directory,

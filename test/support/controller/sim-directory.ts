@@ -26,10 +26,9 @@ export interface SimDirectory extends Pick<PluginDirectory, "list" | "onChange">
 export const createSimDirectory = (deps: {
   readonly processes: readonly SimProcess[];
   readonly clock: Clock;
-  readonly random: () => number;
   readonly tracing: Tracing;
 }): SimDirectory => {
-  const { processes, clock, random, tracing } = deps;
+  const { processes, clock, tracing } = deps;
   const listeners = new Set<(connection: PluginConnection) => void>();
   const connections = new Map(
     processes.map((process) => {
@@ -37,13 +36,10 @@ export const createSimDirectory = (deps: {
       const caller = createCsiCaller({
         plugin,
         exchange: createCsiExchange({ plugin, tracing, clock }),
-        clock,
-        random,
         access: () => {
           const { ready, facts, transport, denied } = process;
           return ready ? { facts, transport, denied } : { closed: "the plugin is away" };
         },
-        whenReady: () => Promise.resolve(),
         onUnimplemented: (method) => process.denied.add(method),
       });
       const status = () => ({ phase: process.ready ? "ready" : "waiting", facts: process.facts, reason: "it is away" });

@@ -175,10 +175,7 @@ export const createSnapshotWorld = async (
   const csi = createCsiCaller({
     plugin: () => simPlugin,
     exchange,
-    clock,
-    random: ids.random,
     access: () => (ready ? { facts, transport } : { closed: "the plugin is away" }),
-    whenReady: () => Promise.resolve(),
   });
   const instance = () => ({ id: "sim", at: { node: "", socket: "sim" }, facts, call: csi.call, stream: csi.stream });
 

@@ -47,6 +47,8 @@ export const connect = (settings: Settings): Clients => {
     log: createLogger({ level: "error", destination: { write: () => undefined } }),
     identity,
     defaultDeadlineMs: Math.min(callDeadlineMs, settings.timeoutMs),
+    // A controller that is being replaced: another one, or the next life, has the same answer.
+    readsAgain: true,
   };
   return {
     volumes: createGrpcClient(VolumeServiceDefinition, channel, options),

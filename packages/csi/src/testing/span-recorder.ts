@@ -23,6 +23,7 @@ export interface RecordedSpan {
   readonly spanId: string;
   readonly parentSpanId: string | undefined;
   readonly attributes: Attributes;
+  readonly events: readonly { readonly name: string; readonly attributes: Attributes }[];
   readonly status: SpanStatus;
   readonly ended: boolean;
 }
@@ -48,6 +49,7 @@ export function installSpanRecorder(): SpanRecorder {
       spanId: own.spanId,
       parentSpanId: parent?.spanId,
       attributes: { ...options.attributes },
+      events: [] as { readonly name: string; readonly attributes: Attributes }[],
       status: { code: SpanStatusCode.UNSET } as SpanStatus,
       ended: false,
     };
@@ -62,7 +64,10 @@ export function installSpanRecorder(): SpanRecorder {
         Object.assign(record.attributes, attributes);
         return span;
       },
-      addEvent: () => span,
+      addEvent(event: string, attributes: Attributes = {}) {
+        record.events.push({ name: event, attributes });
+        return span;
+      },
       addLink: () => span,
       addLinks: () => span,
       setStatus(status: SpanStatus) {

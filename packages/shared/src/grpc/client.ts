@@ -11,7 +11,7 @@ import {
   type CompatServiceDefinition,
   createChannel,
   createClientFactory,
-  type Status,
+  Status,
 } from "nice-grpc";
 import { type RetryOptions, retryMiddleware } from "nice-grpc-client-middleware-retry";
 import type { ClientMiddleware, ClientMiddlewareCall } from "nice-grpc-common";
@@ -93,6 +93,8 @@ export interface GrpcClientOptions {
   readonly identity?: Identity;
   readonly defaultDeadlineMs?: number;
   readonly retry?: RetryPolicy;
+  /** A call that only reads is sent again after UNAVAILABLE, where the call names no codes. */
+  readonly readsAgain?: boolean;
 }
 
 export const defaultRetry: RetryPolicy = { maxAttempts: 3, baseDelayMs: 50, maxDelayMs: 1000 };
@@ -102,26 +104,31 @@ export function createGrpcClient<Definition extends CompatServiceDefinition>(
   channel: GrpcChannel,
   options: GrpcClientOptions,
 ): GrpcClient<Definition> {
-  const { log, identity, defaultDeadlineMs = 30_000, retry = defaultRetry } = options;
+  const { log, identity, defaultDeadlineMs = 30_000, retry = defaultRetry, readsAgain = false } = options;
   // The first is the innermost.
   return createClientFactory()
     .use(attemptMiddleware(identity))
-    .use(callMiddleware(log, defaultDeadlineMs, retry))
+    .use(callMiddleware(log, defaultDeadlineMs, retry, readsAgain ? [Status.UNAVAILABLE] : []))
     .create(definition, channel);
 }
+
+/** As this API names its methods. */
+const readsOnly = /\/(?:Get|List|Explain)/;
 
 /** Every failure of a client call is a HoldfastError; a call given up by its signal fails with the signal's own reason. */
 function callMiddleware(
   log: Logger,
   defaultDeadlineMs: number,
   policy: RetryPolicy,
+  readRetryCodes: readonly Status[],
 ): ClientMiddleware<GrpcCallOptions, AttemptOptions> {
   return async function* called<Request, Response>(
     call: ClientMiddlewareCall<Request, Response, AttemptOptions>,
-    { deadlineMs, retryCodes = [], ...given }: CallOptions & GrpcCallOptions,
+    { deadlineMs, retryCodes: asked, ...given }: CallOptions & GrpcCallOptions,
   ) {
     const streaming = call.requestStream || call.responseStream;
     const { path } = call.method;
+    const retryCodes = asked ?? (readsOnly.test(path) ? readRetryCodes : []);
     const deadline = beginDeadline(path, deadlineMs ?? (streaming ? undefined : defaultDeadlineMs), given.signal);
     const options = deadline === undefined ? given : { ...given, signal: deadline.signal, deadlineAt: deadline.at };
     try {

@@ -78,7 +78,7 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
   const lastNode = new Map<string, string>();
   const listeners = new Set<(plugin: string) => void>();
   const placesOf = createInstancePlaces(directory, halves, options.reach);
-  const relayed = createRelayedCallers({ halves, lines, clock, tracing, random, onCall });
+  const relayed = createRelayedCallers({ halves, lines, clock, tracing, onCall });
 
   const halfIdOf = (plugin: string, node: string): string => `node ${node}: ${plugin}`;
   const restOf = (id: string): number => resting.get(id)?.until ?? 0;

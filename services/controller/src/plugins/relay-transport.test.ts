@@ -153,6 +153,18 @@ describe("a call through an agent", () => {
     });
   });
 
+  test("is made again when its agent went away and it only asks; one that changes anything never is", async () => {
+    relay = async ({ request }) => {
+      if (asked.length === 1) throw new ServerError(Status.UNAVAILABLE, "the agent went away");
+      return { response: request };
+    };
+    expect(await way().unary("ListVolumes", bytes("q"), wire())).toMatchObject({ bytes: expect.anything() });
+    expect(asked).toHaveLength(2);
+    asked = [];
+    expect(await call()).toMatchObject({ failure: { code: "UNAVAILABLE", sent: true } });
+    expect(asked).toHaveLength(1);
+  });
+
   test("ends as unknown when it is given up, and as unsent when it was given up before", async () => {
     const given = new AbortController();
     relay = () =>

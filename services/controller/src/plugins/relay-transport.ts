@@ -10,8 +10,7 @@
 
 import { callPolicy } from "@holdfast/csi/call-policy";
 import { type CsiMethod, pathOf } from "@holdfast/csi/methods";
-import type { Code } from "@holdfast/csi/outcome";
-import { codeOf } from "@holdfast/csi/outcome";
+import { type Code, codeOf, codes } from "@holdfast/csi/outcome";
 import type { CsiTransport, WireFailure, WireOptions, WireReply } from "@holdfast/csi/transport";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { linkSignals } from "@holdfast/shared/async/signals";
@@ -22,7 +21,7 @@ import { createGrpcChannel, createGrpcClient, type GrpcChannel, type GrpcClient 
 import type { Identity } from "@holdfast/shared/grpc/identity";
 import { pluginMaxMessageBytes } from "@holdfast/shared/grpc/message-limits";
 import type { Logger } from "@holdfast/shared/log/logger";
-import { waitForChannelReady } from "nice-grpc";
+import { type Status, waitForChannelReady } from "nice-grpc";
 import type { NodeRecord } from "../domain/node.ts";
 
 export interface RelayLines {
@@ -54,6 +53,14 @@ const READY = 2;
 const answerMs = 2_000;
 /** A host that vanished without a word is noticed within ten seconds. Sent only during calls. */
 const keepalive = { timeMs: 5_000, timeoutMs: 5_000 };
+
+/** A question is asked again when its agent went away; nothing that changes anything is. */
+const again: { readonly [method: string]: readonly Status[] | undefined } = Object.fromEntries(
+  Object.entries(callPolicy).map(([method, { retryCodes }]) => [
+    method,
+    retryCodes.map((code) => codes.indexOf(code) as Status),
+  ]),
+);
 
 /** T2: with one of these the agent says that it has passed nothing on. */
 const ofTheAgent: ReadonlySet<string> = new Set([
@@ -154,7 +161,13 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
       if (away !== undefined) return away;
       try {
         const order = { ...orderOf(node.name, plugin, method, request), deadline: durationOf(deadlineMs) };
-        return replyOf(await line.client.relay(order, { signal, deadlineMs: deadlineMs + answerMs }));
+        return replyOf(
+          await line.client.relay(order, {
+            signal,
+            deadlineMs: deadlineMs + answerMs,
+            retryCodes: again[method] ?? [],
+          }),
+        );
       } catch (error) {
         if (signal.aborted)
           return {

@@ -27,12 +27,11 @@ export interface RelayedCallersOptions {
   readonly lines: Pick<RelayLines, "transportTo" | "forget">;
   readonly clock: Clock;
   readonly tracing: Tracing;
-  readonly random: () => number;
   readonly onCall?: ((report: CallReport) => void) | undefined;
 }
 
 export const createRelayedCallers = (options: RelayedCallersOptions): RelayedCallers => {
-  const { halves, lines, clock, tracing, random, onCall } = options;
+  const { halves, lines, clock, tracing, onCall } = options;
   const relayed = new Map<string, Relayed>();
 
   /** A caller lasts as long as the facts it was made for: what the plugin denied is forgotten with them. */
@@ -44,16 +43,12 @@ export const createRelayedCallers = (options: RelayedCallersOptions): RelayedCal
     const caller = createCsiCaller({
       plugin: () => plugin,
       exchange: createCsiExchange({ plugin: () => plugin, tracing, clock, hop: "relay", onCall }),
-      clock,
-      random,
       access: () => {
         const now = halves.at(plugin, node);
         if (now?.usable !== true)
           return { closed: `plugin ${plugin}: ${now?.why ?? `node ${node} has no controller half of it any more`}` };
         return { facts: now.facts, transport: lines.transportTo(now.node, plugin), denied };
       },
-      // Whether it is there again is seen by asking.
-      whenReady: async (signal) => signal.throwIfAborted(),
       onUnimplemented: (method) => denied.add(method),
     });
     relayed.set(id, { plugin, node, facts: half.facts, caller });
