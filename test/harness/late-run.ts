@@ -56,6 +56,8 @@ const isOver = ({ state }: Claim): boolean =>
 const settleMs = 240_000;
 const silenceMs = 60_000;
 const stuckMs = 600_000;
+/** A running plugin has read by then what lies in its socket. */
+const arrivalMs = 300;
 const seconds = (n: number) => ({ seconds: BigInt(n), nanos: 0 });
 
 const explanation = (claim: Claim): string =>
@@ -89,13 +91,18 @@ const createDisturber = (
   const kills: Record<string, number> = {};
   const stops: Record<string, number> = {};
   const struck = new Map<Victim, Promise<void>>();
+  /** Stopped plugin instances, until they run again. */
+  const frozen = new Map<string, Promise<void>>();
   const wanted = options.kills + options.stops;
 
   const openAt = async ({ partIn }: Victim): Promise<readonly number[]> =>
     (await cluster.backend.client.inFlight()).flatMap(({ seq, instance }) => (partIn.includes(instance) ? [seq] : []));
 
+  /** What a dead sender left in the socket of a stopped plugin arrives when that one runs again: only then is it known for an orphan. */
   const revive = async (victim: Victim): Promise<void> => {
     await victim.exited();
+    await Promise.all(victim.sendsTo.map((instance) => frozen.get(instance)));
+    await pause(arrivalMs);
     for (const instance of victim.sendsTo) await cluster.backend.client.senderEnded(instance);
     await pause(random.integer(1_000));
     await victim.start();
@@ -123,7 +130,10 @@ const createDisturber = (
     }
     count(stops, victim.name);
     const ms = 500 + random.integer(options.longestStopMs - 500);
-    return { over: pause(ms).then(() => void process.kill(pid, "SIGCONT")) };
+    const over = pause(ms).then(() => void process.kill(pid, "SIGCONT"));
+    const isPlugin = victim.sendsTo.length === 0 && victim.waits === undefined;
+    if (isPlugin) for (const instance of victim.partIn) frozen.set(instance, over);
+    return { over };
   };
 
   const strikeOne = async (): Promise<boolean> => {
