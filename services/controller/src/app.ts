@@ -213,6 +213,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
 
     const repair = wireRepair({
       ...command,
+      self: { id, version: controllerVersion },
       nodes: registry,
       store,
       damages,
@@ -275,6 +276,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       inBackground("following the store", runChangeFeed({ ...feed, store, clock, log, signal: work.signal }));
       inBackground("looking at the condition of volumes", lookAtVolumes());
       await Promise.all([reconciler.start(), snapshots.reconciler.start()]);
+      inBackground("telling that this controller is there", repair.onRecord());
       if (config.sweepInterval > 0) inBackground("comparing backends with the records", repair.sweep.run());
       return () => work.abort(new DOMException("the controller is stopping", "AbortError"));
     });

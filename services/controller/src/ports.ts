@@ -55,6 +55,8 @@ export interface Store {
   /** From `after` (exclusive) on until the signal; rejects OUT_OF_RANGE EVENTS_TRIMMED when events were pruned past it. */
   watch(after: string, signal: AbortSignal): AsyncIterable<StoredEvent>;
   identity(): Promise<StoreIdentity>;
+  /** The format of the store as it was last seen: what is written may look like it, and has to be readable to whoever reads it. */
+  format(): number;
   /** Records that the process `runId` is fit to grant from, and the generation to grant under. */
   markVetted(runId: string, gen: number): Promise<void>;
   /** Called when the process behind the store may have changed (reconnect, run_id mismatch). */

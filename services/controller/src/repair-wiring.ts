@@ -1,4 +1,5 @@
 /** The part of the controller that finds what is nobody's and does what a person decides. */
+import { every } from "@holdfast/shared/async/every";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Metrics } from "@holdfast/shared/metrics";
 import type { Tracing } from "@holdfast/shared/tracing";
@@ -6,6 +7,8 @@ import { createRepairService } from "./api/repair-service.ts";
 import type { VetGate } from "./api/repair-vet.ts";
 import type { CommandDeps } from "./commands/command-deps.ts";
 import { createRepairCommands } from "./commands/repair/repair-commands.ts";
+import { createUpgradeCommands } from "./commands/upgrade/upgrade-commands.ts";
+import { readableFormats } from "./domain/store-format.ts";
 import type { AgentGateway, BackendListings, NodeDecisions, Nodes, Store, StoreGate } from "./ports.ts";
 import { createSweep } from "./reconcile/sweep.ts";
 import { createTwoWayPass } from "./reconcile/two-way-pass.ts";
@@ -13,6 +16,7 @@ import { beingCut, snapshotOwner } from "./reconcile/two-way-snapshots.ts";
 import { createAuditRecords } from "./records/audit-records.ts";
 import type { DamagedRecords } from "./records/damaged-records.ts";
 import { createOrphanRecords } from "./records/orphan-records.ts";
+import { createRosterRecords } from "./records/roster-records.ts";
 import { createVolumeScan } from "./records/volume-scan.ts";
 import { measureSweep } from "./sweep-metrics.ts";
 
@@ -23,12 +27,17 @@ export interface RepairParts extends CommandDeps {
   readonly agents: AgentGateway;
   readonly listings: BackendListings;
   readonly gate: StoreGate & VetGate;
+  /** This controller, on the roster. */
+  readonly self: { readonly id: string; readonly version: string };
   readonly sweepIntervalMs: number;
   readonly metrics: Metrics;
   readonly tracing: Tracing;
   readonly log: Logger;
   readonly signal: AbortSignal;
 }
+
+/** Often enough that one that is missed takes no controller off the roster. */
+const tellEveryMs = 300_000;
 
 export const wireRepair = (parts: RepairParts) => {
   const { store, ids, clock, damages, gate, tracing, sweepIntervalMs } = parts;
@@ -41,7 +50,16 @@ export const wireRepair = (parts: RepairParts) => {
   };
   const pass = createTwoWayPass({ ...parts, orphans, scan });
   const commands = createRepairCommands({ ...parts, audit, orphans, scan, pass, snapshotFacts });
+  const roster = createRosterRecords(parts);
+  const upgrade = createUpgradeCommands({ ...parts, roster, audit, formats: readableFormats });
   const sweep = createSweep({ ...parts, pass, random: ids.random, intervalMs: sweepIntervalMs });
   measureSweep(parts.metrics, sweep, clock.now);
-  return { service: createRepairService({ gate, audit, clock, tracing, commands }), sweep };
+  const onRecord = (): Promise<never> =>
+    every(tellEveryMs, () => roster.tell({ ...parts.self, formats: readableFormats }), {
+      signal: parts.signal,
+      clock,
+      immediate: true,
+      onError: (error) => parts.log.warn("this controller is not on the roster that an upgrade looks at", { error }),
+    });
+  return { service: createRepairService({ gate, audit, clock, tracing, commands, upgrade }), sweep, onRecord };
 };

@@ -13,9 +13,11 @@ import { listExternalVolumesQuery } from "@holdfast/controller/commands/list-ext
 import { createNodeCommands } from "@holdfast/controller/commands/node-commands";
 import { createRepairCommands } from "@holdfast/controller/commands/repair/repair-commands";
 import { createSecretCommands } from "@holdfast/controller/commands/secret-commands";
+import { createUpgradeCommands } from "@holdfast/controller/commands/upgrade/upgrade-commands";
 import { createVolumeStats } from "@holdfast/controller/commands/volume-stats";
 import type { CallTarget } from "@holdfast/controller/domain/instance-reach";
 import { secretKey } from "@holdfast/controller/domain/secret";
+import { readableFormats } from "@holdfast/controller/domain/store-format";
 import { createNodeFigures } from "@holdfast/controller/figures/node-figures";
 import { wirePlacement } from "@holdfast/controller/placement-wiring";
 import { createControllerPlugins } from "@holdfast/controller/plugins/controller-plugins";
@@ -31,6 +33,7 @@ import { wireRecords } from "@holdfast/controller/record-wiring";
 import { createAuditRecords } from "@holdfast/controller/records/audit-records";
 import { createChanges, nodeChangeKey } from "@holdfast/controller/records/changes";
 import { createOrphanRecords } from "@holdfast/controller/records/orphan-records";
+import { createRosterRecords } from "@holdfast/controller/records/roster-records";
 import { createVolumeScan } from "@holdfast/controller/records/volume-scan";
 import { createSealer } from "@holdfast/controller/secrets/sealer";
 import { createSecretRecords } from "@holdfast/controller/secrets/secret-records";
@@ -255,6 +258,8 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       owner: (plugin: string, externalId: string) => snapshotOwner({ cuts }, plugin, externalId),
       beingCut: (plugin: string) => beingCut({ cuts }, plugin),
     };
+    const roster = createRosterRecords({ store, clock, ids });
+    const upgrade = createUpgradeCommands({ roster, audit, store, formats: readableFormats, clock });
     const repair = createRepairCommands({ ...acting, audit, orphans, scan, listings, pass, snapshotFacts });
     const figures = createNodeFigures({ agents: hosts, nodes: registry, clock, signal });
     const stats = createVolumeStats({ records, nodes: registry, clock, figures });
@@ -291,7 +296,7 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       claims: createClaimService(api),
       snapshots: snapshots.service,
       secrets: createSecretService({ secrets, tracing }),
-      repair: createRepairService({ gate: storeGate, audit, clock, tracing, commands: repair }),
+      repair: createRepairService({ gate: storeGate, audit, clock, tracing, commands: repair, upgrade }),
       nodes: createNodeService({
         ...api,
         nodes: registry,

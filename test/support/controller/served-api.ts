@@ -1,11 +1,15 @@
 /** The API of one controller of a test's world, on a real socket. */
+import { randomUUID } from "node:crypto";
 import { createClaimService } from "@holdfast/controller/api/claim-service";
 import { createNodeService } from "@holdfast/controller/api/node-service";
 import { createPluginService } from "@holdfast/controller/api/plugin-service";
 import { createRepairService } from "@holdfast/controller/api/repair-service";
 import { createVolumeService } from "@holdfast/controller/api/volume-service";
 import { createPluginCommands } from "@holdfast/controller/commands/plugin-commands";
+import { createUpgradeCommands } from "@holdfast/controller/commands/upgrade/upgrade-commands";
+import { readableFormats } from "@holdfast/controller/domain/store-format";
 import { nodeChangeKey } from "@holdfast/controller/records/changes";
+import { createRosterRecords } from "@holdfast/controller/records/roster-records";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PlacementServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/placement";
@@ -94,7 +98,20 @@ export const serveApi = async (world: World) => {
   const gate = { state: world.gate.state, findings: () => [], accept: async () => world.gate.set(true) };
   server.add(
     RepairServiceDefinition,
-    createRepairService({ gate, audit: world.audit, clock: world.clock, tracing, commands: world.repair }),
+    createRepairService({
+      gate,
+      audit: world.audit,
+      clock: world.clock,
+      tracing,
+      commands: world.repair,
+      upgrade: createUpgradeCommands({
+        roster: createRosterRecords({ store: world.store, clock: world.clock, ids: { uuid: randomUUID } }),
+        audit: world.audit,
+        store: world.store,
+        formats: readableFormats,
+        clock: world.clock,
+      }),
+    }),
   );
   await server.listen(socket.address);
   const channel = createGrpcChannel(socket.address);

@@ -62,7 +62,7 @@ const namesOf = (type: string, kind: AggregateKind, key: string, s: EventSubject
   const volume = s.volume === "" ? "" : `volume ${s.namespace}/${s.volume}`;
   if (type === "claim") return `claim ${s.alias} of ${s.workload} on ${volume} at node ${s.node}`;
   if (type === "audit")
-    return [volume, s.workload, s.node, s.plugin].filter((name) => name !== "").join(", ") || "nothing";
+    return [volume, s.workload, s.node, s.plugin].filter((name) => name !== "").join(", ") || "the store";
   return volume === "" || kind !== "volume" ? `${type} ${key}` : volume;
 };
 

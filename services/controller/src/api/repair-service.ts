@@ -2,7 +2,7 @@ import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import type { RepairCommands } from "../commands/repair/repair-commands.ts";
 import { refuse } from "../commands/validate-volume.ts";
-import { type ApiDeps, callerOf } from "./api-deps.ts";
+import { callerOf } from "./api-deps.ts";
 import { createChecks, optionalId } from "./check-request.ts";
 import { capabilityFrom } from "./convert-message.ts";
 import {
@@ -15,10 +15,11 @@ import {
 } from "./convert-repair.ts";
 import { secretRefFrom } from "./convert-secret.ts";
 import { nextPageToken, pageFrom, questionOf } from "./page-token.ts";
+import { createUpgrade, type UpgradeDeps } from "./repair-upgrade.ts";
 import { createVet, type VetDeps } from "./repair-vet.ts";
 import { unimplemented } from "./unimplemented.ts";
 
-export interface RepairServiceDeps extends VetDeps, Pick<ApiDeps, "tracing"> {
+export interface RepairServiceDeps extends VetDeps, UpgradeDeps {
   readonly commands: RepairCommands;
 }
 
@@ -27,6 +28,7 @@ type RepairService = Implementation<typeof RepairServiceDefinition>;
 export const createRepairService = (deps: RepairServiceDeps): RepairService =>
   unimplemented(RepairServiceDefinition, {
     vet: createVet(deps),
+    ...createUpgrade(deps),
     ...createVerbs(deps),
     ...createLists(deps),
   });

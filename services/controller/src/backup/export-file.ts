@@ -4,9 +4,11 @@
  *
  * E1 A file that was cut, or changed in one byte, is refused before anything is written. E2 No two records of a file stand for the
  * same storage, although controllers may go on while it is written: what is put back from it has one owner for each (I1).
+ * E3 A file of a newer release is refused as such, and never taken for a damaged one.
  */
 import { createHash } from "node:crypto";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { formatsText, readableFormats } from "../domain/store-format.ts";
 import type { AggregateKind, PlacedRecord } from "../domain/store-types.ts";
 import type { CutIndex } from "../records/snapshot-codec.ts";
 import type { VolumeIndex } from "../records/volume-codec.ts";
@@ -16,6 +18,7 @@ export const exportFormat = 1;
 export interface ExportHead {
   readonly cell: string;
   readonly clusterUid: string;
+  /** The format of the records. */
   readonly schema: number;
   readonly gen: number;
   /** When it was begun, for people. */
@@ -103,6 +106,24 @@ const damaged = (why: string): HoldfastError =>
     message: `this is no whole export: ${why}; nothing was written, use another copy`,
   });
 
+/** Judged by the first line alone: nothing else of a newer file has to be as it is known here. E3 */
+const refuseNewer = ({ holdfast_export: format, schema }: Record<string, unknown>): void => {
+  if (!Number.isSafeInteger(format)) throw damaged(`its first line says format ${String(format)}`);
+  const newer =
+    Number(format) > exportFormat
+      ? `it is written in format ${format}, this release reads ${exportFormat}`
+      : Number(schema) > readableFormats.newest
+        ? `its records have format ${schema}, this release reads ${formatsText(readableFormats)}`
+        : undefined;
+  if (newer === undefined) return;
+  throw new HoldfastError({
+    kind: "precondition",
+    reason: "EXPORT_NEWER",
+    message: `a newer release made this export: ${newer}; nothing was written. Import it with the release that made it, or a newer one; the way back to this release is an export from before the upgrade was finished`,
+    metadata: { format: String(format), schema: String(schema) },
+  });
+};
+
 const parsed = (text: string, nth: number): Record<string, unknown> => {
   try {
     const content: unknown = JSON.parse(text);
@@ -151,8 +172,10 @@ export const readExport = async (lines: AsyncIterable<string>): Promise<ReadExpo
     nth += 1;
     hash.update(`${text}\n`);
     const content = parsed(text, nth);
-    if (head === undefined) head = content;
-    else records.push(recordOf(content, nth));
+    if (head === undefined) {
+      refuseNewer(content);
+      head = content;
+    } else records.push(recordOf(content, nth));
   };
   for await (const text of lines) {
     if (last !== undefined) take(last);
@@ -160,11 +183,7 @@ export const readExport = async (lines: AsyncIterable<string>): Promise<ReadExpo
   }
   const digest = hash.digest("hex");
   const end = parsed(last ?? "", nth + 1);
-  if (head?.["holdfast_export"] !== exportFormat)
-    throw damaged(
-      `its first line says format ${String(head?.["holdfast_export"])}, this version reads ${exportFormat}`,
-    );
-  if (end["sha256"] !== digest || end["records"] !== records.length)
+  if (head === undefined || end["sha256"] !== digest || end["records"] !== records.length)
     throw damaged("its last line, with the number of records and their checksum, does not fit what stands before");
   return { head: head as unknown as ExportHead, records, digest };
 };

@@ -106,6 +106,6 @@ export const importRecords = async (options: ImportOptions): Promise<ImportSumma
     }
     progress(Math.min(at + batchSize, records.length), records.length);
   }
-  if (owed) await mark.finish();
+  if (owed) await mark.finish(file.head.schema);
   return { written, records: records.length };
 };

@@ -127,9 +127,9 @@ const importFrom = async (options: OfflineOptions, path: string): Promise<void> 
 const migrateStore = async (options: OfflineOptions): Promise<void> => {
   const store = await openStore(opening(options));
   try {
-    const { clusterUid, schema, gen } = await store.identity();
+    const { clusterUid, format, gen } = await store.identity();
     options.say(
-      `the ${store.kind} store of cell ${options.settings.cell} is ready: installation ${clusterUid}, schema ${schema}, generation ${gen}`,
+      `the ${store.kind} store of cell ${options.settings.cell} is ready: installation ${clusterUid}, format ${format}, generation ${gen}`,
     );
   } finally {
     await store.close();

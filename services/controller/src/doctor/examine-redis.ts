@@ -1,6 +1,7 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import { type Finding, fault, fine } from "@holdfast/shared/doctor/finding";
 import type { Logger } from "@holdfast/shared/log/logger";
+import { readableFormats } from "../domain/store-format.ts";
 import { aclCommand, controllerRules } from "../store/redis/acl.ts";
 import { CallFailure, isForbidden } from "../store/redis/call-failure.ts";
 import { inspectServer } from "../store/redis/inspect-server.ts";
@@ -77,7 +78,14 @@ export const examineRedis = async (examination: RedisExamination): Promise<reado
     const forbidden = await forbiddenCommands(connection, cell);
     if (forbidden.length > 0) return [acl(forbidden.join(", "))];
     const keys = createRedisKeys(cell);
-    const found = await inspectServer({ connection, keys, clusterUid, declaredDurable, askConfig: true });
+    const found = await inspectServer({
+      connection,
+      keys,
+      clusterUid,
+      declaredDurable,
+      askConfig: true,
+      formats: readableFormats,
+    });
     const identity = found.identityFaults.map(({ field, description }) =>
       field === "library"
         ? fault(

@@ -91,6 +91,8 @@ export interface Commit {
    * what has ended and was not tidied away yet may count.
    */
   readonly atMost?: readonly { readonly entry: IndexEntry; readonly count: number }[];
+  /** The format of the store from this commit on; one that it has, or is beyond, changes nothing. */
+  readonly raisesFormat?: number;
   /** Records that are only compared: refused, as by a conflict, unless each has this very revision. Never one that is written. */
   readonly expects?: readonly ExpectedRecord[];
 }
@@ -141,7 +143,8 @@ export interface ListPage {
 /** The lineage of a store: what must agree before anything is granted from it. */
 export interface StoreIdentity {
   readonly clusterUid: string;
-  readonly schema: number;
+  /** Of its records; see store-format.ts. */
+  readonly format: number;
   readonly gen: number;
   /** Names this very process (Redis run_id) or file; changes when writes may have been lost. */
   readonly runId: string;

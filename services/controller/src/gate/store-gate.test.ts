@@ -53,7 +53,7 @@ const inventory = (name: string, held: readonly Held[] = [], change: Partial<Inv
 });
 
 /** A store, its agents, and what is remembered beside it, as one test needs them. */
-let identity: { clusterUid: string; schema: number; gen: number; runId: string; vettedRunId: string };
+let identity: { clusterUid: string; format: number; gen: number; runId: string; vettedRunId: string };
 let nodes: NodeView[];
 let answers: Record<string, Inventory | Error>;
 let volumes: Record<string, VolumeRecord>;
@@ -119,7 +119,7 @@ const make = (): VettedStoreGate => {
 };
 
 beforeEach(() => {
-  identity = { clusterUid: "cluster-1", schema: 1, gen: 3, runId: "run-2", vettedRunId: "run-1" };
+  identity = { clusterUid: "cluster-1", format: 1, gen: 3, runId: "run-2", vettedRunId: "run-1" };
   nodes = [node("n1"), node("n2")];
   answers = { n1: inventory("n1"), n2: inventory("n2") };
   volumes = { "ns/data": volumeRecord([], [], { epoch: { gen: 1, ctr: 9 } }) };

@@ -6,7 +6,7 @@ import type { AggregateRef, IndexEntry, StoredRecord } from "../domain/store-typ
 import type { Ids, Store } from "../ports.ts";
 import { auditOf } from "../records/audit-records.ts";
 import { createDamagedRecords, type DamagedRecords, isDamage } from "../records/damaged-records.ts";
-import { readNode } from "../records/record-readers.ts";
+import { encodeNode, readNode } from "../records/node-codec.ts";
 import { decodeVolume } from "../records/volume-codec.ts";
 
 export interface StoredNode {
@@ -96,7 +96,7 @@ export const createNodeStore = ({ store, ids, damages = createDamagedRecords() }
     try {
       const result = await store.commit({
         opId: ids.uuid(),
-        writes: [{ ref, expectedRev, body: JSON.stringify(record), indexes, due: [] }, ...audited.writes],
+        writes: [{ ref, expectedRev, body: encodeNode(record, store.format()), indexes, due: [] }, ...audited.writes],
         events: [{ type: "node", ref, body: JSON.stringify(noteOf(record)) }, ...audited.events],
         // What is proved by the absence of records is proved only by records that are all there (I8).
         requiresVetted: alone !== undefined,

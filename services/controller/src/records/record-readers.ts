@@ -1,17 +1,16 @@
 /** The reader of every kind of record, by its place in the store: for what looks at all of them. */
-import type { NodeRecord } from "../domain/node.ts";
 import { type SecretRecord, secretKey } from "../domain/secret.ts";
 import type { AggregateKind, AggregateRef, StoredRecord } from "../domain/store-types.ts";
 import { readAudit } from "./audit-records.ts";
 import { readLearnedLimit } from "./learned-limits.ts";
+import { readNode } from "./node-codec.ts";
 import { readOrphan } from "./orphan-records.ts";
 import { readPlugin } from "./plugin-records.ts";
 import { type RecordReader, recordReader } from "./record-reader.ts";
-import { nodeShape, secretShape } from "./record-shapes.ts";
+import { secretShape } from "./record-shapes.ts";
 import { decodeCut, decodeCutTombstone } from "./snapshot-codec.ts";
 import { decodeClaimTombstone, decodeDeleteMark, decodeVolume, decodeVolumeTombstone } from "./volume-codec.ts";
 
-export const readNode = recordReader<NodeRecord>({ shape: nodeShape, keyOf: ({ name }) => name });
 export const readSecret = recordReader<SecretRecord>({ shape: secretShape, keyOf: secretKey });
 
 /** Leases and notes of controllers: nothing is decided from a field of theirs. */

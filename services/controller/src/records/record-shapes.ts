@@ -256,6 +256,12 @@ export const orphanShape: Shape = shaped({
   seenAt: amount,
 });
 
+export const rosterShape: Shape = shaped({
+  controllers: listOf(
+    shaped({ id: filled, version: text, formats: shaped({ oldest: count, newest: count }), seenAt: amount }),
+  ),
+});
+
 export const learnedLimitShape: Shape = shaped({
   slots: filled,
   limit: count,

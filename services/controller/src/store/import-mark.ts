@@ -15,7 +15,8 @@ export interface ImportMark {
   /** The digest of the file that an import was begun with and did not end; empty when that died before it could say. */
   begun(): Promise<string | undefined>;
   begin(digest: string): Promise<void>;
-  finish(): Promise<void>;
+  /** The records have this format. */
+  finish(format: number): Promise<void>;
 }
 
 export const halfImported = (store: string): StoreUnfitError =>

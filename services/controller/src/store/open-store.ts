@@ -2,6 +2,7 @@ import path from "node:path";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { ConfigError } from "@holdfast/shared/config/config-error";
 import type { Logger } from "@holdfast/shared/log/logger";
+import { readableFormats, type StoreFormats } from "../domain/store-format.ts";
 import type { Ids, Store } from "../ports.ts";
 import type { ImportMark } from "./import-mark.ts";
 import { type AdoptedLineage, openRedisStore, type RedisStoreTuning } from "./redis/open-redis-store.ts";
@@ -25,6 +26,8 @@ export interface OpenStoreOptions {
   readonly tuning?: RedisStoreTuning;
   /** For a backup that is put into an empty store: whose data it is. Nothing is granted from it before it was vetted. */
   readonly adopt?: AdoptedLineage;
+  /** What this release reads; others in tests, which are those of another release. */
+  readonly formats?: StoreFormats;
 }
 
 type OpenedStore = Store & { readonly importMark: ImportMark };
@@ -34,7 +37,11 @@ export const openStore = async (options: OpenStoreOptions): Promise<OpenedStore>
   const scheme = /^(\w+):\/\//.exec(options.url)?.[1];
   if (scheme === "sqlite") return openSqlite(options);
   if (scheme === "redis" || scheme === "rediss")
-    return await openRedisStore({ ...options, identity: createStateFile(options.stateDir, "store-cluster-uid") });
+    return await openRedisStore({
+      formats: readableFormats,
+      ...options,
+      identity: createStateFile(options.stateDir, "store-cluster-uid"),
+    });
   // The address is not repeated: it may hold a password.
   throw new ConfigError([
     { field: "store", description: "is none of redis://…, rediss://… and sqlite:///absolute/file" },
@@ -48,7 +55,15 @@ const strangeMarks: StateFile = {
   write: () => undefined,
 };
 
-const openSqlite = ({ url, stateDir, clock, ids, log, adopt }: OpenStoreOptions): OpenedStore => {
+const openSqlite = ({
+  url,
+  stateDir,
+  clock,
+  ids,
+  log,
+  adopt,
+  formats = readableFormats,
+}: OpenStoreOptions): OpenedStore => {
   const file = url.slice("sqlite://".length);
   if (!path.isAbsolute(file))
     throw new ConfigError([{ field: "store", description: `needs an absolute path: sqlite:///${file}` }]);
@@ -56,6 +71,7 @@ const openSqlite = ({ url, stateDir, clock, ids, log, adopt }: OpenStoreOptions)
     file,
     now: () => clock.now(),
     uuid: () => ids.uuid(),
+    formats,
     marks: adopt === undefined ? createStateFile(stateDir, "store-mark") : strangeMarks,
     ...(adopt === undefined ? {} : { adopt }),
   });

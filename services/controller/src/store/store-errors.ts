@@ -1,4 +1,5 @@
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { formatsText, type StoreFormats } from "../domain/store-format.ts";
 import type { AggregateRef } from "../domain/store-types.ts";
 
 /** The errors of the store, worded once. */
@@ -78,4 +79,19 @@ export const eventsTrimmed = (token: string, why: string, oldest = ""): Holdfast
     reason: "EVENTS_TRIMMED",
     message: `events after ${token} are not all there any more (${why}): list again and watch from the new token`,
     metadata: { token, oldest_token: oldest },
+  });
+
+export const newerText = (found: number, formats: StoreFormats): string =>
+  `is format ${found}, this release reads ${formatsText(formats)}: run the release that wrote it, or a newer one`;
+
+export const wayBack =
+  "The way back to this release is a backup from before the upgrade was finished, in an empty store (holdfast import, docs/operations.md).";
+
+/** While this process ran, the format was raised beyond what it reads. */
+export const storeNewer = (store: string, found: number, formats: StoreFormats): HoldfastError =>
+  new HoldfastError({
+    kind: "precondition",
+    reason: "STORE_SCHEMA_NEWER",
+    message: `the store ${store} ${newerText(found, formats)}. Nothing is written to it from here. ${wayBack}`,
+    metadata: { store, format: String(found) },
   });

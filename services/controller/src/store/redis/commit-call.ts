@@ -20,6 +20,8 @@ export interface CommitTerms {
   /** The highest generation seen: a store with a lower one has lost something, whatever it says of itself. */
   readonly gen: number;
   readonly maxEvents: number;
+  /** The newest format that this release reads. */
+  readonly newest: number;
 }
 
 const tabbed = (texts: readonly (string | number)[]): string => texts.join("\t");
@@ -49,16 +51,19 @@ export const encodeCommit = (keys: RedisKeys, commit: Commit) => {
   const expects = commit.expects ?? [];
   const records = [...commit.writes, ...expects].map(({ ref }) => keys.record(ref));
   const names = [keys.meta, keys.events, keys.expiry, keys.answer(shortened(commit.opId)), ...records];
-  const rest = [
+  const compared = [
     tabbed(expects.map(({ expectedRev }) => expectedRev)),
     tabbed((commit.atMost ?? []).flatMap(({ entry, count }) => [entryOf(entry), count])),
+  ];
+  const written = [
     ...commit.writes.flatMap(wordsOf),
     ...commit.events.flatMap((event) => [event.type, memberOf(event.ref), event.body]),
   ];
   const alone = tabbed(aloneEntries(commit).map(entryOf));
   return (terms: CommitTerms): readonly (string | number)[] => {
     const run = commit.requiresVetted ? terms.runId : "";
-    return [names.length, ...names, keys.prefix, terms.clusterUid, run, terms.gen, terms.maxEvents, alone, ...rest];
+    const store = [keys.prefix, terms.clusterUid, run, terms.gen, terms.maxEvents];
+    return [names.length, ...names, ...store, alone, ...compared, terms.newest, commit.raisesFormat ?? "", ...written];
   };
 };
 
@@ -67,6 +72,7 @@ export type CommitAnswer =
   | { readonly kind: "unvetted"; readonly runId: string; readonly vettedRunId: string; readonly gen: number }
   | { readonly kind: "damaged"; readonly ref: AggregateRef; readonly damage: string }
   | { readonly kind: "meta"; readonly field: string; readonly found: string }
+  | { readonly kind: "newer"; readonly format: number }
   | { readonly kind: "foreign"; readonly clusterUid: string };
 
 export const decodeCommit = (commit: Commit, runId: string, reply: unknown): CommitAnswer => {
@@ -98,6 +104,8 @@ export const decodeCommit = (commit: Commit, runId: string, reply: unknown): Com
       return { kind: "meta", field: text(0), found: text(1) };
     case "unvetted":
       return { kind: "unvetted", runId: text(0), vettedRunId: text(1), gen: Number(fields[2]) };
+    case "newer":
+      return { kind: "newer", format: Number(fields[0]) };
     case "foreign":
       return { kind: "foreign", clusterUid: text(0) };
     default:

@@ -1,5 +1,6 @@
 import type { FieldViolation } from "@holdfast/shared/errors/holdfast-error";
-import { missingLibrary, readLibraryState, refuseNewerSchema } from "./migrate.ts";
+import type { StoreFormats } from "../../domain/store-format.ts";
+import { missingLibrary, readLibraryState, refuseUnreadable } from "./migrate.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import type { RedisKeys } from "./redis-keys.ts";
 import { askDurability, decodeDurability, parseInfo, startFaults } from "./start-gate.ts";
@@ -27,15 +28,16 @@ export interface InspectServerOptions {
   readonly askConfig: boolean;
   /** A backup is being put into it. */
   readonly importing?: boolean;
+  readonly formats: StoreFormats;
 }
 
 export const inspectServer = async (options: InspectServerOptions): Promise<ServerFindings> => {
-  const { connection, keys, clusterUid, declaredDurable, askConfig, importing } = options;
+  const { connection, keys, clusterUid, declaredDurable, askConfig, importing, formats } = options;
   const info = parseInfo(String(await connection.call("INFO")));
   const runId = info["run_id"] ?? "";
   const { state, identity } = await readLibraryState(connection, keys);
   const own = state === "current" ? identity : undefined;
-  if (own !== undefined) refuseNewerSchema(connection.shown, own.schema, importing);
+  if (own !== undefined) refuseUnreadable(connection.shown, own, formats, importing);
   const asked = askConfig ? await askDurability(connection, runId) : undefined;
   const durability = asked ?? decodeDurability(own?.durability ?? "", runId);
   return {

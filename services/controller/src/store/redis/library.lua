@@ -1,4 +1,4 @@
-#!lua name=holdfast_v3
+#!lua name=holdfast_v4
 -- The writes of Holdfast, and the reads that must see one moment. It compares and keeps; it decides nothing: bodies are
 -- opaque, no JSON is read here, no rule about volumes or claims is known here.
 --
@@ -6,7 +6,7 @@
 -- so that controllers of two versions find each their own library while they run side by side.
 --
 -- Keys, all of one cell and so of one hash slot; the places of a record are not known to the caller and so not declared:
---   <p>meta              hash    clusterUid schema gen vettedRunId seq (number of the newest event) durability (see start-gate.ts)
+--   <p>meta              hash    clusterUid schema (the format of the records, see adr/0015) gen vettedRunId seq (number of the newest event) durability (see start-gate.ts)
 --   <p>events            stream  0-<seq>: t type, m member, b body; seq has no gaps, so that a reader sees what was trimmed
 --   <p>expiry            zset    when records with a time to live end → member
 --   <p>o:<commit>        string  "<seq> <rev,rev,...>" what a commit was answered, for ten minutes
@@ -25,6 +25,7 @@
 --    next commits: a few with each, looked for with each while something ends soon, with every sixteenth otherwise.
 -- L5 What cannot be read is told as damaged, by the number of its key, and is neither absent nor written over. meta too: nothing is
 --    committed while its numbers are none.
+-- L6 Nothing is committed by a caller that cannot read the store's format, which no commit lowers.
 --
 -- Between two commits the processor's caches hold something else: what one costs is the number of commands that it gives, far more
 -- than what they do, and the length of the texts that it makes, as Lua hashes each whole.
@@ -320,19 +321,21 @@ end
 --      6 index:value entries, parted by tabs, that no other record may carry;
 --      7 revisions, parted by tabs, of as many records that are only compared: theirs are the last KEYS;
 --      8 index:value entries with the most records that may carry each by turns, parted by tabs: compared when this adds one;
+--      9 the newest format that the caller reads, 10 the format from now on or '';
 --      then 4 a write: expected revision; the record as it is kept when its revision is the next and its life has no end, or '' =
 --      remove; time to live in ms or ''; due times of its queues, parted by tabs; then 3 an event: type, member, body
 -- returns {'ok', seq, 'rev,rev,…'} | {'conflict', nth record key, live revision, …} | {'unvetted', run_id, vettedRunId, gen}
 --       | {'foreign', clusterUid} | {'crowded'} | {'full', nth entry of 8, …}
---       | {'damaged', nth record key, what is wrong, …} | {'meta', field, what it holds}
+--       | {'damaged', nth record key, what is wrong, …} | {'meta', field, what it holds} | {'newer', format}
 local function commit(keys, args)
   local meta, events, expiry, answer = keys[1], keys[2], keys[3], keys[4]
   local prefix = args[1]
-  local head = redis.call('HMGET', meta, 'clusterUid', 'seq', 'vettedRunId', 'gen')
+  local head = redis.call('HMGET', meta, 'clusterUid', 'seq', 'vettedRunId', 'gen', 'schema')
   if head[1] ~= args[2] then return { 'foreign', head[1] or '' } end
-  for nth, field in ipairs({ 'seq', 'gen' }) do
-    if not safe(head[nth * 2]) then return { 'meta', field, head[nth * 2] or '' } end
+  for nth, field in pairs({ [2] = 'seq', [4] = 'gen', [5] = 'schema' }) do
+    if not safe(head[nth]) then return { 'meta', field, head[nth] or '' } end
   end
+  if tonumber(head[5]) > tonumber(args[9]) then return { 'newer', head[5] } end -- L6
   if args[3] ~= '' then
     local run = run_id()
     if run ~= args[3] or head[3] ~= run or tonumber(head[4]) < tonumber(args[4]) then
@@ -361,7 +364,7 @@ local function commit(keys, args)
   end
   local written = #keys - 4 - #compared
   for nth = 1, written do
-    local at, key = 9 + (nth - 1) * 4, keys[4 + nth]
+    local at, key = 11 + (nth - 1) * 4, keys[4 + nth]
     local expected, text = args[at], args[at + 1]
     local record = compare(nth, expected)
     local rev, from, queues, indices = string.match(text, '^(%d+) 0 1\n()([^\n]*)\n([^\n]*)\n')
@@ -390,7 +393,7 @@ local function commit(keys, args)
   -- L1: from here on nothing is refused. Events first: the one command that could find the keys at odds with each other.
   local seq = tonumber(head[2])
   local text = head[2]
-  local first_event = 9 + written * 4
+  local first_event = 11 + written * 4
   for at = first_event, #args, 3 do
     seq = seq + 1
     text = string.format('%.0f', seq)
@@ -401,6 +404,7 @@ local function commit(keys, args)
     end
   end
   if first_event <= #args then redis.call('HSET', meta, 'seq', text) end
+  if args[10] ~= '' and tonumber(args[10]) > tonumber(head[5]) then redis.call('HSET', meta, 'schema', args[10]) end -- L6
   local revs = {}
   for nth, write in ipairs(writes) do revs[nth] = write_record(prefix, expiry, now, write) end
   local list = table.concat(revs, ',')
@@ -512,11 +516,11 @@ local function vet(keys, args)
   return { 'ok' }
 end
 
-redis.register_function('holdfast_v3_commit', commit)
-redis.register_function('holdfast_v3_init', init)
-redis.register_function('holdfast_v3_vet', vet)
-redis.register_function{ function_name = 'holdfast_v3_read', callback = read, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v3_placed', callback = placed, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v3_list', callback = list, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v3_count', callback = count, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v3_identity', callback = identity, flags = { 'no-writes' } }
+redis.register_function('holdfast_v4_commit', commit)
+redis.register_function('holdfast_v4_init', init)
+redis.register_function('holdfast_v4_vet', vet)
+redis.register_function{ function_name = 'holdfast_v4_read', callback = read, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v4_placed', callback = placed, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v4_list', callback = list, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v4_count', callback = count, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v4_identity', callback = identity, flags = { 'no-writes' } }

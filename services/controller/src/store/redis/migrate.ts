@@ -2,8 +2,9 @@
  * Brings a Redis to what this version needs: its function library, the identity of a new store, and the facts that only a user
  * with CONFIG GET can find out. Done as a user of its own (HOLDFAST_STORE_MIGRATE), or as the controller's where that one may.
  */
+import { reads, type StoreFormats } from "../../domain/store-format.ts";
 import { halfImported, importingSchema } from "../import-mark.ts";
-import { schemaNewer } from "../store-unfit-error.ts";
+import { unreadableFormat } from "../store-unfit-error.ts";
 import { isForbidden, isMissingFunction } from "./call-failure.ts";
 import { libraryFunctions, libraryName, readLibrary } from "./library.ts";
 import type { RedisConnection } from "./redis-connection.ts";
@@ -11,14 +12,19 @@ import type { RedisKeys } from "./redis-keys.ts";
 import { askDurability, encodeDurability } from "./start-gate.ts";
 import { type FoundIdentity, readIdentity } from "./store-identity.ts";
 
-export const schemaVersion = 1;
-
-export const refuseNewerSchema = (store: string, schema: number, importing = false): void => {
-  if (schema === importingSchema) {
+export const refuseUnreadable = (
+  store: string,
+  found: FoundIdentity,
+  formats: StoreFormats,
+  importing = false,
+): void => {
+  // A store without an identity has no records either.
+  if (found.clusterUid === "") return;
+  if (found.format === importingSchema) {
     if (importing) return;
     throw halfImported(store);
   }
-  if (schema > schemaVersion) throw schemaNewer(store, schema, schemaVersion);
+  if (!reads(formats, found.format)) throw unreadableFormat(store, found.format, formats);
 };
 
 export interface LibraryState {
@@ -49,12 +55,14 @@ export interface MigrateOptions {
   readonly newGen?: number;
   /** A backup is being put into it: a store without an identity is marked so with its first word. */
   readonly importing?: boolean;
+  /** What is read here; a new store begins with the newest. */
+  readonly formats: StoreFormats;
 }
 
 /** Does what is missing, as far as its user may; running it again changes nothing. What is still missing then, the gate tells. */
 export const migrate = async (options: MigrateOptions): Promise<void> => {
-  const { connection, keys, newClusterUid, newGen = 1, importing = false } = options;
-  const newSchema = importing ? importingSchema : schemaVersion;
+  const { connection, keys, newClusterUid, newGen = 1, importing = false, formats } = options;
+  const newSchema = importing ? importingSchema : formats.newest;
   const ifAllowed = async (command: string, ...args: readonly (string | number)[]): Promise<void> => {
     try {
       await connection.call(command, ...args);
@@ -63,13 +71,13 @@ export const migrate = async (options: MigrateOptions): Promise<void> => {
     }
   };
   let { state, identity } = await readLibraryState(connection, keys);
-  if (identity !== undefined) refuseNewerSchema(connection.shown, identity.schema, importing);
+  if (identity !== undefined) refuseUnreadable(connection.shown, identity, formats, importing);
   if (state !== "current") {
     await ifAllowed("FUNCTION", "LOAD", "REPLACE", readLibrary().code);
     ({ state, identity } = await readLibraryState(connection, keys));
   }
   if (state !== "current" || identity === undefined) return;
-  refuseNewerSchema(connection.shown, identity.schema, importing);
+  refuseUnreadable(connection.shown, identity, formats, importing);
   if (identity.clusterUid === "" && newClusterUid !== undefined)
     await ifAllowed("FCALL", libraryFunctions.init, 2, keys.meta, keys.events, newClusterUid, newSchema, newGen);
   const durability = await askDurability(connection, identity.runId);

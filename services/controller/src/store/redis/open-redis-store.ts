@@ -2,7 +2,9 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import { every } from "@holdfast/shared/async/every";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
+import type { StoreFormats } from "../../domain/store-format.ts";
 import type { Ids } from "../../ports.ts";
+import { importingSchema } from "../import-mark.ts";
 import type { StateFile } from "../state-file.ts";
 import { StoreUnfitError } from "../store-unfit-error.ts";
 import { aclCommand, controllerRules, migratorRules } from "./acl.ts";
@@ -33,6 +35,8 @@ export interface OpenRedisStoreOptions {
   readonly declaredDurable: boolean;
   /** What a store without an identity becomes, in place of a new installation: that of a backup. */
   readonly adopt?: AdoptedLineage;
+  /** What is read here. */
+  readonly formats: StoreFormats;
   /** Remembers, outside of Redis, whose data this controller works on. */
   readonly identity: StateFile;
   readonly log: Logger;
@@ -54,7 +58,7 @@ const volatileAdvice =
   "Acknowledged claims may be lost. HOLDFAST_ALLOW_VOLATILE_STORE=1 starts nevertheless, for trials only.";
 
 export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<RedisStore> => {
-  const { cell, identity, log, clock, ids, signal, tuning = {} } = options;
+  const { cell, identity, log, clock, ids, signal, formats, tuning = {} } = options;
   const { commandTimeoutMs = 2000, recheckMs = 10_000, startTimeoutMs = 10_000, maxEvents = 100_000 } = tuning;
   const { settleMs = 3 * commandTimeoutMs } = tuning;
   const random = (): number => ids.random();
@@ -72,7 +76,7 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
   const importing = options.adopt !== undefined;
 
   const prepare = async (newClusterUid: string | undefined): Promise<void> => {
-    const wanted = { keys, newClusterUid, newGen: options.adopt?.gen ?? 1, importing };
+    const wanted = { keys, newClusterUid, newGen: options.adopt?.gen ?? 1, importing, formats };
     if (options.migrateUrl === undefined) return void (await migrate({ connection, ...wanted }));
     const migrator = connect(options.migrateUrl, "migrator");
     try {
@@ -84,7 +88,7 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
   let askConfig = true;
   const inspect = async (clusterUid: string | undefined): Promise<ServerFindings> => {
     const { declaredDurable } = options;
-    const found = await inspectServer({ connection, keys, clusterUid, declaredDurable, askConfig, importing });
+    const found = await inspectServer({ connection, keys, clusterUid, declaredDurable, askConfig, importing, formats });
     askConfig = found.mayConfigure;
     return found;
   };
@@ -106,7 +110,7 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
       if (!options.allowVolatile) throw unfit;
       log.warn("THE STORE IS VOLATILE: acknowledged claims may be lost", { faults: unfit.message });
     }
-    const { clusterUid, runId, gen } = found.identity;
+    const { clusterUid, runId, gen, format } = found.identity;
     identity.write(clusterUid);
     if (found.mayConfigure)
       log.info(
@@ -125,6 +129,9 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
       clusterUid,
       runId,
       gen,
+      format,
+      // While a backup is put into it, the mark of that stands in the place of its format.
+      formats: importing ? { ...formats, newest: importingSchema } : formats,
       settleMs,
       maxEvents,
       blockMs,
@@ -151,6 +158,7 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
         await prepare(undefined);
         now = await inspect(clusterUid);
       }
+      if (now.identity !== undefined) store.noteFormat(now.identity.format);
       const faults = [...now.identityFaults, ...(options.allowVolatile ? [] : now.faults)];
       tell(faults.length === 0 ? undefined : faults.map((fault) => `${fault.field} ${fault.description}`).join("; "));
     };

@@ -41,6 +41,8 @@ it("an event of a commit of ours is ours, also when it is read before the commit
     cell: "test",
     clusterUid: "uid",
     runId,
+    format: 1,
+    formats: { oldest: 1, newest: 1 },
     gen: 1,
     maxEvents: 100,
     settleMs: 1_000,

@@ -1,10 +1,11 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
+import { readableFormats } from "../../domain/store-format.ts";
 import type { PlacedRecord } from "../../domain/store-types.ts";
 import type { ExportSource } from "../export-source.ts";
 import { storeUnavailable } from "../store-errors.ts";
 import { libraryFunctions } from "./library.ts";
-import { readLibraryState, refuseNewerSchema } from "./migrate.ts";
+import { readLibraryState, refuseUnreadable } from "./migrate.ts";
 import { parseRedisAddress } from "./redis-address.ts";
 import { createRedisConnection } from "./redis-connection.ts";
 import { createRedisKeys, refOfMember } from "./redis-keys.ts";
@@ -59,8 +60,8 @@ export const openRedisExportSource = async (options: RedisExportOptions): Promis
     if (identity === undefined || identity.clusterUid === "") {
       throw storeUnavailable(connection.shown, "export", new Error(`no controller of cell ${cell} has ever used it`));
     }
-    const { clusterUid, schema, gen } = identity;
-    refuseNewerSchema(connection.shown, schema);
+    refuseUnreadable(connection.shown, identity, readableFormats);
+    const { clusterUid, format: schema, gen } = identity;
     return {
       identity: { clusterUid, schema, gen },
       async *records() {

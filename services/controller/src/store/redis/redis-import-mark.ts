@@ -1,5 +1,4 @@
 import { type ImportMark, importingSchema } from "../import-mark.ts";
-import { schemaVersion } from "./migrate.ts";
 import type { RedisKeys } from "./redis-keys.ts";
 
 type Ask = (command: string, ...args: readonly (string | number)[]) => Promise<unknown>;
@@ -11,5 +10,5 @@ export const createRedisImportMark = ({ meta }: RedisKeys, ask: Ask): ImportMark
     return Number(schema) === importingSchema ? (digest ?? "") : undefined;
   },
   begin: async (digest) => void (await ask("HSET", meta, "schema", importingSchema, "importing", digest)),
-  finish: async () => void (await ask("HSET", meta, "schema", schemaVersion, "importing", "")),
+  finish: async (format) => void (await ask("HSET", meta, "schema", format, "importing", "")),
 });

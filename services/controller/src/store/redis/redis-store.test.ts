@@ -3,8 +3,10 @@ import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Store } from "../../ports.ts";
 import { describeStore } from "../store-contract.ts";
+import { describeStoreFormats } from "../store-formats-contract.ts";
 import { commitOf, keysOf, ref, take, write } from "../test-commits.ts";
 import { aclCommand, controllerRules } from "./acl.ts";
+import { libraryName } from "./library.ts";
 import { type RedisFixture, startRedisFixture, vet } from "./redis-fixture.ts";
 import { createRedisKeys } from "./redis-keys.ts";
 
@@ -30,6 +32,59 @@ describeStore("Redis, as the restricted user", async () => {
   };
 });
 
+describe("the format of a Redis store", () => {
+  let fixture: RedisFixture;
+  let cells = 0;
+
+  beforeAll(async () => {
+    fixture = await startRedisFixture();
+  });
+  afterAll(() => fixture.stop());
+
+  const freshCell = (): string => {
+    cells += 1;
+    return `formats-${cells}`;
+  };
+
+  describeStoreFormats(async () => {
+    const cell = freshCell();
+    let last: Store | undefined;
+    return async (formats) => {
+      await last?.close();
+      last = await fixture.open({ cell, formats });
+      return last;
+    };
+  });
+
+  it("R5 raised by another, nothing is written any more by a release that cannot read it, and its gate is told why", async () => {
+    const cell = freshCell();
+    const old = await fixture.open({ cell, formats: { oldest: 1, newest: 1 } });
+    const suspicions: string[] = [];
+    old.onSuspect((reason) => suspicions.push(reason));
+    const store = await fixture.open({ cell, formats: { oldest: 1, newest: 2 } });
+    await vet(store);
+    await old.commit(commitOf([write("a", 0, "by the old")]));
+    await store.commit(commitOf([write("b", 0, "by the new")], { raisesFormat: 2 }));
+    await expect(old.commit(commitOf([write("a", 1, "too late")]))).rejects.toMatchObject({
+      reason: "STORE_SCHEMA_NEWER",
+      message: expect.stringMatching(/is format 2.*Nothing is written to it from here.*backup from before/),
+    });
+    expect(await store.get(ref("a"))).toMatchObject({ rev: 1, body: "by the old" });
+    expect(suspicions.at(-1)).toContain("is format 2");
+    expect((await old.identity()).vettedRunId).toBe("");
+    expect(await store.commit(commitOf([write("a", 1, "by the new")]))).toMatchObject({ ok: true });
+  });
+
+  it("raised by another, is known within a look at the store", async () => {
+    const cell = freshCell();
+    await (await fixture.open({ cell, formats: { oldest: 1, newest: 1 } })).close();
+    const follower = await fixture.open({ cell, tuning: { recheckMs: 10 } });
+    const store = await fixture.open({ cell });
+    await store.commit(commitOf([write("a", 0, "1")], { raisesFormat: 2 }));
+    await expect.poll(() => follower.format(), { timeout: 10_000 }).toBe(2);
+  });
+});
+
 describe("Redis store", () => {
   let fixture: RedisFixture;
   let admin: Redis;
@@ -49,7 +104,7 @@ describe("Redis store", () => {
       ["EVAL", "return 1", "0"],
       ["SCRIPT", "FLUSH"],
       ["FUNCTION", "LIST"],
-      ["FUNCTION", "DELETE", "holdfast_v3"],
+      ["FUNCTION", "DELETE", libraryName],
       ["CONFIG", "GET", "*"],
       ["FLUSHALL"],
       ["FLUSHDB"],

@@ -4,10 +4,12 @@
  * R1 A commit is one function call, one round trip. R2 A lost answer is settled here: the same opId again, a bounded number of
  * times; what stays unknown is told as unknown. R3 Only the vetted process is granted from, and only while it keeps what it
  * acknowledges. R4 Whatever hints at lost writes is told to the listeners; it costs them a look, never the truth.
+ * R5 Nothing is written to a store whose format was raised beyond what is read here.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
+import type { StoreFormats } from "../../domain/store-format.ts";
 import type { AggregateRef, Commit, CommitResult, DueEntry, ListPage, StoredRecord } from "../../domain/store-types.ts";
 import type { Store } from "../../ports.ts";
 import { checkCommit } from "../check-commit.ts";
@@ -17,6 +19,7 @@ import {
   metaDamaged,
   recordDamaged,
   storeForeign,
+  storeNewer,
   storeOutcomeUnknown,
   storeUnavailable,
   storeUnvetted,
@@ -39,6 +42,10 @@ export interface RedisStoreOptions {
   /** As found when the store was opened. */
   readonly runId: string;
   readonly gen: number;
+  /** Of the records, as found then. */
+  readonly format: number;
+  /** What is read here. */
+  readonly formats: StoreFormats;
   readonly maxEvents: number;
   /** How long a lost answer is looked for. */
   readonly settleMs: number;
@@ -52,6 +59,8 @@ export interface RedisStore extends Store {
   /** Whether the server keeps what it acknowledges; undefined = it does. While it does not, nothing is granted. */
   setUnfit(finding: string | undefined): void;
   suspect(reason: string): void;
+  /** What a look at the store found. */
+  noteFormat(format: number): void;
   readonly closed: AbortSignal;
   readonly importMark: ImportMark;
 }
@@ -67,6 +76,7 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
   let unfit: string | undefined;
   let highestGen = options.gen;
   let lastRun = options.runId;
+  let { format } = options;
   let tail: ReturnType<typeof startEventTail> | undefined;
 
   const suspect = (reason: string): void => {
@@ -79,6 +89,10 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
     if (before === runId) suspect(`the connection to ${shown} was lost and made again; the process is the same`);
     else suspect(`${shown} is another process now: ${runId} in place of ${before}`);
   });
+
+  const noteFormat = (found: number): void => {
+    format = Math.max(format, found);
+  };
 
   /** Whatever has no effect, or the same effect twice: its outcome need not be settled. */
   const ask = async (what: string, command: string, ...args: readonly (string | number)[]): Promise<unknown> => {
@@ -122,6 +136,12 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
         throw recordDamaged(answer.ref, answer.damage);
       case "meta":
         throw metaDamaged(shown, answer.field, answer.found);
+      case "newer": {
+        const newer = storeNewer(shown, answer.format, options.formats);
+        unfit = newer.message;
+        suspect(newer.message);
+        throw newer; // R5
+      }
       case "foreign":
         suspect(`${shown} holds other data than that of ${clusterUid}`);
         throw storeForeign(shown, answer.clusterUid, clusterUid);
@@ -138,9 +158,10 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
       const answered = tail?.sent();
       try {
         const { runId, session } = await connection.connected();
-        const args = encode({ clusterUid, runId, gen: highestGen, maxEvents });
+        const args = encode({ clusterUid, runId, gen: highestGen, maxEvents, newest: options.formats.newest });
         const reply = await connection.call("FCALL", libraryFunctions.commit, ...args); // R1
         const result = settled(wanted, runId, reply);
+        if (result.ok) noteFormat(wanted.raisesFormat ?? format);
         const seq = result.ok ? seqOfToken(runId, result.token) : undefined;
         if (seq !== undefined && connection.current()?.session === session) tail?.committed(runId, seq, wanted.events);
         return result.ok && lost !== undefined ? { ...result, repeated: true } : result;
@@ -214,15 +235,17 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
     async identity() {
       const found = await readIdentity(shown, ask, keys);
       highestGen = Math.max(highestGen, found.gen);
+      noteFormat(found.format);
       return {
         clusterUid: found.clusterUid,
-        schema: found.schema,
+        format: found.format,
         gen: found.gen,
         runId: found.runId,
         // What does not keep its word is not vetted, whatever it was before. R3
         vettedRunId: unfit === undefined ? found.vettedRunId : "",
       };
     },
+    format: () => format,
     async markVetted(runId, gen) {
       if (unfit !== undefined) throw storeUnvetted(shown, unfit); // R3
       const args = [libraryFunctions.vet, 1, keys.meta, clusterUid, runId, gen];
@@ -252,6 +275,7 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
       unfit = finding;
     },
     suspect,
+    noteFormat,
     closed: closing.signal,
     importMark: createRedisImportMark(keys, (...command) => ask("import", ...command)),
   };

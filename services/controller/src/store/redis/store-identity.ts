@@ -8,7 +8,7 @@ export interface FoundIdentity {
   readonly runId: string;
   /** Empty: there is none. */
   readonly clusterUid: string;
-  readonly schema: number;
+  readonly format: number;
   readonly gen: number;
   readonly vettedRunId: string;
   /** What was found out about durability by a user that may ask; see start-gate.ts. */
@@ -29,7 +29,7 @@ export const readIdentity = async (
     digest,
     runId,
     clusterUid,
-    schema: number("schema", schema),
+    format: number("schema", schema),
     gen: number("gen", gen),
     vettedRunId,
     durability,

@@ -138,6 +138,8 @@ export const createSqliteCommit = (options: SqliteCommitOptions): ((commit: Comm
       db.run("INSERT INTO events (type, kind, key, body) VALUES (?, ?, ?, ?)", type, ref.kind, ref.key, body);
     const head = headOf(db);
     if (commit.events.length > 0) db.run("DELETE FROM events WHERE seq <= ?", head - maxEvents);
+    if (commit.raisesFormat !== undefined && commit.raisesFormat > Number(db.meta("schema")))
+      db.setMeta("schema", String(commit.raisesFormat));
     const result: CommitResult = { ok: true, revs, token: eventToken(life, head) };
     db.run("INSERT INTO operations (op, result) VALUES (?, ?)", commit.opId, JSON.stringify(result));
     db.run("DELETE FROM operations WHERE seq <= (SELECT max(seq) FROM operations) - ?", operationsKept);

@@ -1,9 +1,10 @@
 import { existsSync } from "node:fs";
+import { readableFormats, reads } from "../../domain/store-format.ts";
 import type { AggregateKind } from "../../domain/store-types.ts";
 import type { ExportSource } from "../export-source.ts";
 import { halfImported, importingSchema } from "../import-mark.ts";
 import { metaNumber } from "../store-errors.ts";
-import { StoreUnfitError } from "../store-unfit-error.ts";
+import { StoreUnfitError, unreadableFormat } from "../store-unfit-error.ts";
 import { damageOf, type FoundColumns, soundColumns } from "./sqlite-damage.ts";
 import { openSqliteDatabase } from "./sqlite-database.ts";
 
@@ -21,14 +22,15 @@ export const openSqliteExportSource = (file: string, now: () => number): ExportS
       { field: "file", description: "does not exist: correct its path" },
     ]);
   const db = openSqliteDatabase(file);
-  if (Number(db.meta("schema")) === importingSchema) {
+  const schema = Number(db.meta("schema") ?? readableFormats.oldest);
+  if (!reads(readableFormats, schema)) {
     db.close();
-    throw halfImported(file);
+    throw schema === importingSchema ? halfImported(file) : unreadableFormat(file, schema, readableFormats);
   }
   return {
     identity: {
       clusterUid: db.meta("clusterUid") ?? "",
-      schema: metaNumber(file, "schema", db.meta("schema") ?? "0"),
+      schema,
       gen: metaNumber(file, "gen", db.meta("gen") ?? "0"),
     },
     async *records() {

@@ -1,5 +1,3 @@
-export const schemaVersion = 1;
-
 export const sqliteSchema = `
   CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
   -- A removed record stays for a day as a row without a body, so that its revision goes on rising.

@@ -11,6 +11,7 @@ import type { Store } from "../../ports.ts";
 import { openStore } from "../open-store.ts";
 import { createStateFile, type StateFile } from "../state-file.ts";
 import { describeStore } from "../store-contract.ts";
+import { describeStoreFormats } from "../store-formats-contract.ts";
 import { commitOf, ref, take, write } from "../test-commits.ts";
 import { openSqliteDatabase } from "./sqlite-database.ts";
 import { createSqliteStore } from "./sqlite-store.ts";
@@ -62,6 +63,21 @@ describeStore("SQLite", async () => {
       removeAll();
     },
   };
+});
+
+describe("the format of an SQLite store", () => {
+  afterEach(removeAll);
+  describeStoreFormats(async () => {
+    const dir = freshDir();
+    const file = path.join(dir, "store.db");
+    const marks = createStateFile(path.join(dir, "state"), "mark");
+    let last: Store | undefined;
+    return async (formats) => {
+      await last?.close();
+      last = createSqliteStore({ file, now: Date.now, uuid: randomUUID, marks, formats });
+      return last;
+    };
+  });
 });
 
 describe("SQLite store", () => {
@@ -129,7 +145,7 @@ describe("SQLite store", () => {
     expect(second.accepted).toBe(true);
     expect(await second.get(ref("k"))).toMatchObject({ body: "2", rev: 2 });
     const { runId, ...rest } = await second.identity();
-    expect(rest).toEqual({ clusterUid: before.clusterUid, schema: 1, gen: 1, vettedRunId: runId });
+    expect(rest).toEqual({ clusterUid: before.clusterUid, format: 2, gen: 1, vettedRunId: runId });
     expect(runId).not.toBe(before.runId);
     expect((await take(second, token, 1)).map(({ body }) => body)).toEqual(["later"]);
     expect(await second.commit(grant("k", 2))).toMatchObject({ ok: true });
@@ -241,8 +257,8 @@ describe("SQLite store", () => {
     const db = openSqliteDatabase(file);
     db.setMeta("schema", "99");
     db.close();
-    expect(() => open()).toThrow(/schema is 99/);
-    expect(() => open()).toThrow(/schema is 99/);
+    expect(() => open()).toThrow(/schema is format 99/);
+    expect(() => open()).toThrow(/schema is format 99/);
   });
 
   it("the address opens it, and what is wrong with the address or the file is a mistake in the settings", async () => {

@@ -8,6 +8,7 @@
 
 import { createNotifier } from "@holdfast/shared/async/notifier";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { readableFormats, reads, type StoreFormats } from "../../domain/store-format.ts";
 import type {
   AggregateKind,
   AggregateRef,
@@ -22,13 +23,12 @@ import { eventToken } from "../event-token.ts";
 import { halfImported, type ImportMark, importingSchema } from "../import-mark.ts";
 import type { StateFile } from "../state-file.ts";
 import { metaNumber, storeUnvetted } from "../store-errors.ts";
-import { schemaNewer } from "../store-unfit-error.ts";
+import { unreadableFormat } from "../store-unfit-error.ts";
 import { carriersOf, createSqliteCommit, headOf } from "./sqlite-commit.ts";
 import { damageOf, type FoundColumns, soundColumns } from "./sqlite-damage.ts";
 import { openSqliteDatabase, type SqliteDatabase } from "./sqlite-database.ts";
 import { watchSqlite } from "./sqlite-events.ts";
 import { establishLineage } from "./sqlite-lineage.ts";
-import { schemaVersion } from "./sqlite-schema.ts";
 
 export interface SqliteStoreOptions {
   /** A file, or `:memory:` for tests. */
@@ -40,6 +40,8 @@ export interface SqliteStoreOptions {
   readonly maxEvents?: number;
   /** What a file without an identity becomes: that of a backup. */
   readonly adopt?: { readonly clusterUid: string; readonly gen: number };
+  /** What is read here; a file without an identity begins with the newest. */
+  readonly formats?: StoreFormats;
 }
 
 export interface SqliteStore extends Store {
@@ -62,13 +64,13 @@ const recordOf = (row: RecordRow): StoredRecord => {
 };
 
 /** What is found in the file, or made in it; closes it again if it cannot be used. */
-const prepared = (db: SqliteDatabase, { marks, uuid, adopt }: SqliteStoreOptions) => {
+const prepared = (db: SqliteDatabase, { marks, uuid, adopt, formats = readableFormats }: SqliteStoreOptions) => {
   try {
-    const schema = metaNumber(db.file, "schema", db.meta("schema") ?? String(schemaVersion));
+    const schema = metaNumber(db.file, "schema", db.meta("schema") ?? String(formats.newest));
     metaNumber(db.file, "gen", db.meta("gen") ?? "1");
     const importing = schema === importingSchema;
     if (importing && adopt === undefined) throw halfImported(db.file);
-    if (!importing && schema > schemaVersion) throw schemaNewer(db.file, schema, schemaVersion);
+    if (!importing && !reads(formats, schema)) throw unreadableFormat(db.file, schema, formats);
     const lineage = establishLineage(db, marks, uuid);
     const known = db.meta("clusterUid");
     const clusterUid = known ?? adopt?.clusterUid ?? uuid();
@@ -88,6 +90,7 @@ export const createSqliteStore = (options: SqliteStoreOptions): SqliteStore => {
   const { file, now, maxEvents = 100_000 } = options;
   const db = openSqliteDatabase(file);
   const { runId, life, accepted, clusterUid, schema } = prepared(db, options);
+  let format = schema;
   const apply = createSqliteCommit({ db, runId, life, now, maxEvents });
   const closing = new AbortController();
   const changed = createNotifier();
@@ -114,11 +117,13 @@ export const createSqliteStore = (options: SqliteStoreOptions): SqliteStore => {
           db.setMeta("schema", String(importingSchema));
           db.setMeta("importing", digest);
         }),
-      finish: async () =>
+      finish: async (found) => {
         db.transaction(() => {
-          db.setMeta("schema", String(schemaVersion));
+          db.setMeta("schema", String(found));
           db.setMeta("importing", "");
-        }),
+        });
+        format = found;
+      },
     },
     get: async (ref) => get(ref),
     getMany: async (refs) => refs.map(get),
@@ -142,6 +147,7 @@ export const createSqliteStore = (options: SqliteStoreOptions): SqliteStore => {
       if (ownAfter === Number.POSITIVE_INFINITY) ownAfter = headOf(db);
       try {
         const result = db.transaction(() => apply(commit)); // S1
+        if (result.ok) format = Math.max(format, commit.raisesFormat ?? format);
         if (result.ok && commit.events.length > 0) changed.notify();
         return result;
       } catch (error) {
@@ -167,11 +173,12 @@ export const createSqliteStore = (options: SqliteStoreOptions): SqliteStore => {
     },
     identity: async () => ({
       clusterUid,
-      schema,
+      format,
       gen: metaNumber(file, "gen", db.meta("gen") ?? ""),
       runId,
       vettedRunId: db.meta("vettedRunId") ?? "",
     }),
+    format: () => format,
     async markVetted(vetted, gen) {
       const known = metaNumber(file, "gen", db.meta("gen") ?? "");
       if (vetted !== runId) throw storeUnvetted(file, `vetted was ${vetted}, but it is ${runId}`);

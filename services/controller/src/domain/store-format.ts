@@ -1,0 +1,18 @@
+/**
+ * What the records of a store look like, by one number for all of them (docs/adr/0015-formats.md).
+ *
+ * Format 1: as of the releases before there was a second one. Format 2: a node's record without an address, as agents listen nowhere.
+ */
+export interface StoreFormats {
+  readonly oldest: number;
+  readonly newest: number;
+}
+
+/** What this release reads. It writes what the store's own format allows. */
+export const readableFormats: StoreFormats = { oldest: 1, newest: 2 };
+
+export const reads = ({ oldest, newest }: StoreFormats, format: number): boolean =>
+  format >= oldest && format <= newest;
+
+export const formatsText = ({ oldest, newest }: StoreFormats): string =>
+  oldest === newest ? `format ${newest}` : `formats ${oldest} to ${newest}`;
