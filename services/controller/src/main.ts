@@ -18,6 +18,7 @@ import { refuseUnfitRoots } from "./secrets-wiring.ts";
 const settingBehind: Readonly<Record<string, string>> = {
   STORE_VOLATILE: "HOLDFAST_STORE",
   STORE_SCHEMA_NEWER: "HOLDFAST_STORE",
+  STORE_SCHEMA_OLDER: "HOLDFAST_STORE",
   INSECURE_ADDRESS: "HOLDFAST_LISTEN",
   STATE_DIR_IN_USE: "HOLDFAST_STATE_DIR",
   RECORD_DAMAGED: "HOLDFAST_STORE",
@@ -57,7 +58,8 @@ if (word === "check") {
   } catch (error) {
     const known = isHoldfastError(error) ? `${error.message} (${error.reason})` : undefined;
     process.stderr.write(`${known ?? (error instanceof Error ? error.message : String(error))}\n`);
-    process.exit(error instanceof ConfigError ? 78 : 1);
+    const refused = isHoldfastError(error) && error.reason === "EXPORT_NEWER";
+    process.exit(error instanceof ConfigError || refused ? 78 : 1);
   }
 } else if (word !== undefined) {
   process.stderr.write(

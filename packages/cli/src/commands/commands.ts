@@ -15,6 +15,7 @@ import { runDoctor } from "./run-doctor.ts";
 import { deleteSecret, listSecrets, putSecret } from "./secret-commands.ts";
 import { createGroup, deleteGroup, listGroups, statusGroup } from "./snapshot/group-commands.ts";
 import { createSnapshot, deleteSnapshot, listSnapshots, statusSnapshot } from "./snapshot/snapshot-commands.ts";
+import { upgradeCommands } from "./upgrade-commands.ts";
 import { expandVolume, labelVolume, modifyVolume } from "./volume/change-volume.ts";
 import { detachVolume } from "./volume/detach-volume.ts";
 import { deleteVolume, deregisterVolume } from "./volume/end-volume.ts";
@@ -32,6 +33,7 @@ export const groups: readonly Group[] = [
   { name: "placement", summary: "ask where volumes could be used" },
   { name: "secret", summary: "keep values for plugins" },
   { name: "repair", summary: "find what is stuck or leaked, and override a proof that cannot be had" },
+  { name: "upgrade", summary: "end an upgrade of the controllers" },
 ];
 
 const subjects: readonly Command[] = [
@@ -83,6 +85,7 @@ const subjects: readonly Command[] = [
   deleteSecret,
   ...reportCommands,
   ...overrideCommands,
+  ...upgradeCommands,
   watchEvents,
   runDoctor,
   ...backupCommands,

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { type Finding, fault, fine } from "@holdfast/shared/doctor/finding";
-import { journalFormat, readJournal } from "../volumes/journal-format.ts";
+import { journalFormat, readJournal, wayBackFromNewer } from "../volumes/journal-format.ts";
 
 const restore =
   "restore the state directory; or move the journal away once you have looked at what is mounted: the node then registers anew";
@@ -21,8 +21,8 @@ export const examineJournal = async (stateDir: string, machine: string): Promise
       fault(
         "journal-newer",
         file,
-        `has format ${reading.format}, this agent knows up to ${journalFormat}`,
-        "run the version that wrote it, or a newer one",
+        `has format ${reading.format}, this release reads up to ${journalFormat}`,
+        wayBackFromNewer,
       ),
     ];
   if (reading.kind === "damaged")

@@ -11,6 +11,10 @@ import { crc32 } from "node:zlib";
 
 export const journalFormat = 1;
 
+/** What to do with a journal of a newer release; in `check` and at the start. */
+export const wayBackFromNewer =
+  "run the release that wrote it, or a newer one; the way back to this one: with that release drain the node until nothing is claimed there, then move the journal away";
+
 export interface JournalHeader {
   readonly format: number;
   /** Random; another one means that the agent's memory was lost. */

@@ -1,6 +1,7 @@
 import { appendFile, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { ConfigError } from "@holdfast/shared/config/config-error";
 import { createFailpoints } from "@holdfast/shared/failpoints";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type FailpointName, noFailpoints } from "../failpoints.ts";
@@ -114,7 +115,10 @@ test("a damaged middle is told with its place, keeps the file as it is, and take
 test("a newer format and a foreign machine are refused, with what to do", async () => {
   const newer = await freshDir();
   await writeFile(path.join(newer, "journal"), encodeHeader({ format: 99, uid: "u", machine: "m-1" }));
-  await expect(open(newer)).rejects.toThrow(/format 99.*run the version that wrote it/);
+  await expect(open(newer)).rejects.toSatisfy(
+    (error) =>
+      error instanceof ConfigError && /format 99.*run the release that wrote it.*drain the node/.test(error.message),
+  );
   const foreign = await freshDir();
   await (await open(foreign)).close();
   await expect(open(foreign, { machine: "m-2" })).rejects.toThrow(/belongs to machine m-1, this is m-2/);

@@ -1,7 +1,8 @@
 /** The journal's file, opened: what it held, whether it is sound, and what adds to it. */
 import { readFile, rm } from "node:fs/promises";
 import path from "node:path";
-import { type JournalReading, journalFormat, readJournal } from "./journal-format.ts";
+import { ConfigError } from "@holdfast/shared/config/config-error";
+import { type JournalReading, journalFormat, readJournal, wayBackFromNewer } from "./journal-format.ts";
 import { createJournalWriter, type JournalOptions, type JournalWriter } from "./journal-writer.ts";
 
 export interface Journal extends JournalWriter {
@@ -18,9 +19,13 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
   const found = await readIfThere(file);
   const reading: JournalReading = found === undefined ? fresh(options) : readJournal(found);
   if (reading.kind === "newer") {
-    throw new Error(
-      `${file} has format ${reading.format}, this agent knows up to ${journalFormat}: run the version that wrote it, or a newer one`,
-    );
+    // Not started again over it by a supervisor: nothing gets better by that.
+    throw new ConfigError([
+      {
+        field: "HOLDFAST_STATE_DIR",
+        description: `has a newer journal: ${file} has format ${reading.format}, this release reads up to ${journalFormat}: ${wayBackFromNewer}`,
+      },
+    ]);
   }
   const journal = reading.journal;
   if (journal !== undefined && journal.header.machine !== options.machine) {
