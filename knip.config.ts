@@ -12,6 +12,7 @@ const config: KnipConfig = {
         "scripts/docs/main.ts",
         "test/**/*.test.ts",
         "test/harness/fuse-daemon.ts",
+        "test/fixtures/make-fixtures.ts",
         "bench/main.ts",
         "bench/scale-main.ts",
         "bench/store-main.ts",
