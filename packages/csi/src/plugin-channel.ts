@@ -19,8 +19,8 @@ import { createLinkChannel } from "@holdfast/shared/grpc/link/link-channel";
 import { ClientError, createClient, Metadata } from "nice-grpc";
 import type { CsiMethod, StreamMethod, UnaryMethod } from "./methods.ts";
 import { type Code, codeOf } from "./outcome.ts";
-import { createQuestionClient, questionRetry, timeoutHeader } from "./question-client.ts";
-import { rawStreams, rawUnaries } from "./raw-definitions.ts";
+import { createPluginClient, questionRetry, timeoutHeader } from "./plugin-client.ts";
+import { rawStreams } from "./raw-definitions.ts";
 import type { CsiTransport, WireFailure, WireOptions, WireReply } from "./transport.ts";
 
 const maxMessageBytes = 16 * 1024 * 1024;
@@ -60,8 +60,9 @@ export function openPluginChannel(options: {
       close: () => link?.close(),
     });
   const channel = over(() => link);
-  const unaries = createClient(rawUnaries, channel);
-  const questions = createQuestionClient(over(() => (link?.isOpen() === false ? (successor?.() ?? link) : link)));
+  /** K4: what changes something never goes to a successor. */
+  const changes = createPluginClient(channel);
+  const questions = createPluginClient(over(() => (link?.isOpen() === false ? (successor?.() ?? link) : link)));
   const streams = createClient(rawStreams, channel);
   const lost = new AbortController();
   /** Ended by `close`. One set for all of them: on and off a signal takes longer. */
@@ -136,15 +137,13 @@ export function openPluginChannel(options: {
             });
       try {
         const retry = questionRetry[method];
-        const bytes = await (retry === undefined || deadlineMs === undefined
-          ? unaries[method](request, { signal: ended.signal, metadata: headersOf(metadata, deadlineMs), onTrailer })
-          : questions[method](request, {
-              signal: ended.signal,
-              metadata: Metadata(metadata),
-              onTrailer,
-              leftMs: timeLeft(clock, deadlineMs),
-              ...retry,
-            }));
+        const bytes = await (retry === undefined ? changes : questions)[method](request, {
+          signal: ended.signal,
+          metadata: Metadata(metadata),
+          onTrailer,
+          ...(deadlineMs === undefined ? undefined : { leftMs: timeLeft(clock, deadlineMs) }),
+          ...retry,
+        });
         answered += 1;
         return { bytes };
       } catch (error) {

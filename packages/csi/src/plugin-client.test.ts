@@ -4,7 +4,7 @@ import { Status } from "nice-grpc";
 import { describe, expect, it } from "vitest";
 import { callPolicy } from "./call-policy.ts";
 import type { UnaryMethod } from "./methods.ts";
-import { createQuestionClient, questionRetry } from "./question-client.ts";
+import { createPluginClient, questionRetry } from "./plugin-client.ts";
 
 const peerOf = useLinkPeer();
 const away = { "grpc-status": String(Status.UNAVAILABLE), "grpc-message": "reloading" };
@@ -26,7 +26,7 @@ const asking = async (codes: readonly Status[]) => {
     left -= 1_000;
     return left;
   };
-  const client = createQuestionClient(peer.channel);
+  const client = createPluginClient(peer.channel);
   const ask = (options: { readonly signal?: AbortSignal } = {}) =>
     client.ListVolumes(new Uint8Array(), { ...questionRetry.ListVolumes, ...options, leftMs });
   return { told, ask, client };
@@ -59,7 +59,7 @@ describe("a question", () => {
       given.abort(new DOMException("enough", "AbortError"));
       reply(stream, [], away);
     });
-    const client = createQuestionClient(peer.channel);
+    const client = createPluginClient(peer.channel);
     const options = { ...questionRetry.ListVolumes, signal: given.signal };
     await expect(client.ListVolumes(new Uint8Array(), options)).rejects.toThrow("enough");
     expect(asked).toBe(1);

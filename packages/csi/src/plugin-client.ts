@@ -1,7 +1,7 @@
 /**
- * The client for questions: what changes nothing is asked again inside its deadline, as often and after such codes as the policy table says.
+ * The client of a plugin's socket. A question is asked again inside its deadline, as often and after such codes as the policy table says.
  *
- * Q1 A call that changes something has no row with attempts, and never comes here. Q2 Each attempt tells the plugin the time that is left.
+ * Q1 A call that changes something has no row with attempts: it is sent once. Q2 Each attempt tells the plugin the time that is left.
  * Q3 A repeat is an event on the span of the call, so that a trace shows one call with what it met.
  */
 import { trace } from "@opentelemetry/api";
@@ -13,12 +13,12 @@ import type { UnaryMethod } from "./methods.ts";
 import { codeOf, codes } from "./outcome.ts";
 import { rawUnaries } from "./raw-definitions.ts";
 
-export interface QuestionOptions {
+export interface PluginCallOptions {
   /** Told to the plugin at each attempt. */
   leftMs?: () => number;
 }
 
-export type QuestionClient = Client<typeof rawUnaries, RetryOptions & QuestionOptions>;
+export type PluginClient = Client<typeof rawUnaries, RetryOptions & PluginCallOptions>;
 
 const pauses = { retryBaseDelayMs: 50, retryMaxDelayMs: 1_000 } as const;
 
@@ -26,9 +26,9 @@ const pauses = { retryBaseDelayMs: 50, retryMaxDelayMs: 1_000 } as const;
 export const timeoutHeader = (ms: number): string => `${Math.min(Math.max(1, Math.ceil(ms)), 99_999_999)}m`;
 
 /** Q2 */
-const timeLeft: ClientMiddleware<QuestionOptions> = async function* timeLeft<Request, Response>(
+const timeLeft: ClientMiddleware<PluginCallOptions> = async function* timeLeft<Request, Response>(
   call: ClientMiddlewareCall<Request, Response>,
-  { leftMs, ...options }: CallOptions & QuestionOptions,
+  { leftMs, ...options }: CallOptions & PluginCallOptions,
 ) {
   const metadata = Metadata(options.metadata);
   if (leftMs !== undefined) metadata.set("grpc-timeout", timeoutHeader(leftMs()));
@@ -36,7 +36,7 @@ const timeLeft: ClientMiddleware<QuestionOptions> = async function* timeLeft<Req
 };
 
 /** The first is the innermost. */
-export const createQuestionClient = (channel: Channel): QuestionClient =>
+export const createPluginClient = (channel: Channel): PluginClient =>
   createClientFactory().use(timeLeft).use(retryMiddleware).create(rawUnaries, channel);
 
 /** Q3 */
