@@ -40,7 +40,7 @@ RUN mkdir -p /var/lib/holdfast-controller /run/holdfast/controller-plugins \
  && chown node:0 /var/lib/holdfast-controller /run/holdfast/controller-plugins \
  && chmod 0770 /var/lib/holdfast-controller /run/holdfast/controller-plugins
 USER node
-EXPOSE 7600 7601
+EXPOSE 7600 7601 7602
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["node", "deploy/healthcheck.mjs", "127.0.0.1:7601"]
 CMD ["node", "--disable-sigusr1", "services/controller/src/main.ts"]
 
@@ -50,7 +50,7 @@ FROM runtime AS node-agent
 RUN apt-get update && apt-get install -y --no-install-recommends mount util-linux && rm -rf /var/lib/apt/lists/* /etc/machine-id
 ENV UV_THREADPOOL_SIZE=16
 COPY services/node-agent services/node-agent
-EXPOSE 7610 7611
+EXPOSE 7611
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["node", "deploy/healthcheck.mjs", "127.0.0.1:7611"]
 CMD ["node", "--disable-sigusr1", "services/node-agent/src/main.ts"]
 

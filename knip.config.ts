@@ -15,6 +15,8 @@ const config: KnipConfig = {
         "test/fixtures/make-fixtures.ts",
         "bench/main.ts",
         "bench/scale-main.ts",
+        "bench/fleet-main.ts",
+        "bench/transfers-main.ts",
         "bench/store-main.ts",
         "bench/floor/*-main.ts",
         "demo/main.ts",
@@ -26,10 +28,8 @@ const config: KnipConfig = {
       // Programs of the system; scripts/system-needs.mjs sees to them.
       ignoreBinaries: ["ip", "losetup", "mount", "nsenter", "redis-server", "umount", "unshare"],
     },
-    // The generated code alone imports it.
     "packages/shared": {
       project: ["src/**/*.ts", "!src/gen/**"],
-      ignoreDependencies: ["@bufbuild/protobuf"],
       ignoreBinaries: ["flock"],
     },
     "packages/*": { project: ["src/**/*.ts", "!src/gen/**"] },

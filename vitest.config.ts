@@ -1,9 +1,13 @@
 import path from "node:path";
 import { defineConfig } from "vitest/config";
+import { mutantPlugin } from "./test/mutants/mutant-plugin.ts";
 
 const full = process.env["HOLDFAST_FULL"] === "1";
 
+const mutant = process.env["HOLDFAST_MUTANT"];
+
 export default defineConfig({
+  plugins: mutant === undefined ? [] : [mutantPlugin(mutant, import.meta.dirname)],
   test: {
     // Programs that scripts/system-needs.mjs fetched, so that `npx vitest run <file>` finds them too.
     env: { PATH: [path.resolve(".cache/bin"), process.env["PATH"]].join(path.delimiter) },

@@ -1,3 +1,5 @@
+import type { AgentStreams } from "./agents.ts";
+import type { BesideTransfers } from "./beside-transfers.ts";
 import type { LongMountTable, PublicationMemory } from "./host-measures.ts";
 import type { HotPath, Verb } from "./hot-path.ts";
 import type { Lanes } from "./lanes.ts";
@@ -26,6 +28,8 @@ export interface Figures {
   readonly lanes?: Lanes;
   readonly volumeMemory?: readonly VolumeMemory[];
   readonly agentMemory?: AgentMemory;
+  readonly agentStreams?: AgentStreams;
+  readonly besideTransfers?: BesideTransfers;
   readonly publications?: PublicationMemory;
   readonly longMountTable?: LongMountTable;
   readonly scale?: Scale;

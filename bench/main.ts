@@ -12,6 +12,8 @@ import { availableParallelism, tmpdir } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { startOtlpReceiver } from "../test/harness/otlp-receiver.ts";
+import { measureAgentStreams } from "./agents.ts";
+import { measureBesideTransfers } from "./beside-transfers.ts";
 import type { Figures } from "./figures.ts";
 import { startFloor } from "./floor/floor.ts";
 import { measureLongTable, measurePublications } from "./host-measures.ts";
@@ -142,6 +144,8 @@ const measure = async (wanted: ReadonlySet<Section>, plan: Plan, dir: string): P
     });
     await section("agents", async () => {
       figures.agentMemory = await measureAgentMemory(plan.agents);
+      figures.agentStreams = await measureAgentStreams(plan.streams, await startedRedis());
+      figures.besideTransfers = await measureBesideTransfers(plan.transfers);
     });
     await section("host", async () => {
       const { url: store } = await startedRedis();

@@ -1,13 +1,10 @@
 import { stat } from "node:fs/promises";
 import path from "node:path";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import { ControllerLinkServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
-import { withIdentity } from "@holdfast/shared/grpc/identity";
-import { createChannel, createClient } from "nice-grpc";
 import { type Cluster, startCluster } from "../test/harness/cluster.ts";
 import { until } from "../test/harness/until.ts";
 import { createVolume, volumeName } from "./product.ts";
-import { registration } from "./support/fake-agents.ts";
+import { type FakeAgents, startFakeAgents } from "./support/fake-agents.ts";
 import { keptBytes } from "./support/kept-bytes.ts";
 import { run } from "./support/load.ts";
 import { processFigures } from "./support/process-figures.ts";
@@ -24,13 +21,10 @@ export interface VolumeMemory {
   readonly startMs: { readonly empty: number; readonly full: number };
 }
 
-/** No claim is ever made for these nodes. */
-const nowhere = "127.0.0.1:1";
-
 const range = (count: number): readonly number[] => Array.from({ length: count }, (_, index) => index);
 
-/** A free port for the inspector, which asks for its garbage to be collected. */
-const inspected = { NODE_OPTIONS: "--inspect-port=0" };
+/** With an inspector on a free port, which asks for its garbage to be collected. */
+const inspected = { NODE_OPTIONS: "--inspect=0" };
 
 interface Size {
   readonly kept: number;
@@ -93,20 +87,15 @@ export interface AgentMemory {
   readonly registeredPerSecond: number;
 }
 
-/** Registrations and heartbeats of agents that are nothing else. */
+/** Registrations and streams of agents that are nothing else. */
 export const measureAgentMemory = async (count: number): Promise<AgentMemory> => {
   const cluster = await startCluster({ nodes: [], controllerEnv: inspected });
-  const channel = createChannel(cluster.address);
+  let agents: FakeAgents | undefined;
   try {
-    const client = createClient(ControllerLinkServiceDefinition, channel);
     const before = await sizeOfController(cluster);
-    const { seconds } = await run(range(count), 16, async (index) => {
-      const name = `fake-${index}`;
-      const metadata = withIdentity(undefined, { role: "node", name });
-      const { nodeEpoch } = await client.register(registration(name, nowhere), { metadata });
-      const instance = `instance-${name}`;
-      await client.heartbeat({ node: name, instance, nodeEpoch, baseRevision: 1n, revision: 1n }, { metadata });
-    });
+    const start = performance.now();
+    agents = await startFakeAgents(cluster.agentAddress, count);
+    const seconds = (performance.now() - start) / 1_000;
     const after = await sizeOfController(cluster);
     return {
       agents: count,
@@ -115,7 +104,7 @@ export const measureAgentMemory = async (count: number): Promise<AgentMemory> =>
       registeredPerSecond: count / seconds,
     };
   } finally {
-    channel.close();
+    await agents?.stop();
     await cluster.stop();
   }
 };

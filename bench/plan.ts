@@ -1,3 +1,5 @@
+import type { AgentsPlan } from "./agents.ts";
+import type { BesideTransfersPlan } from "./beside-transfers.ts";
 import type { HotPathPlan } from "./hot-path.ts";
 import type { LanesPlan } from "./lanes.ts";
 import type { ScalePlan } from "./scale.ts";
@@ -17,6 +19,8 @@ export interface Plan {
   readonly lanes: LanesPlan;
   readonly volumes: number;
   readonly agents: number;
+  readonly streams: AgentsPlan;
+  readonly transfers: BesideTransfersPlan;
   readonly publications: number;
   /** Claims and releases beside a short and beside a long mount table. */
   readonly tableRounds: number;
@@ -37,6 +41,8 @@ export const plans: Readonly<Record<"full" | "quick", Plan>> = {
     lanes: { volumes: 1_000, rounds: 5 },
     volumes: 10_000,
     agents: 1000,
+    streams: { agents: 10_000, claims: 20, idleSeconds: 60 },
+    transfers: { orders: 4_000, rounds: 3 },
     publications: 1000,
     tableRounds: 40,
     scale: { small: { volumes: 1_000, nodes: 100 }, large: { volumes: 100_000, nodes: 10_000 }, calls: 2_400 },
@@ -51,6 +57,8 @@ export const plans: Readonly<Record<"full" | "quick", Plan>> = {
     lanes: { volumes: 200, rounds: 1 },
     volumes: 500,
     agents: 200,
+    streams: { agents: 200, claims: 2, idleSeconds: 2 },
+    transfers: { orders: 200, rounds: 1 },
     publications: 100,
     tableRounds: 15,
     scale: { small: { volumes: 500, nodes: 20 }, large: { volumes: 10_000, nodes: 1_000 }, calls: 60 },

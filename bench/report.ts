@@ -1,3 +1,5 @@
+import type { AgentStreams } from "./agents.ts";
+import type { BesideTransfers } from "./beside-transfers.ts";
 import type { Figures } from "./figures.ts";
 import type { LongMountTable, PublicationMemory } from "./host-measures.ts";
 import type { HotPath } from "./hot-path.ts";
@@ -183,6 +185,23 @@ const scale = ({ small, large }: Scale): readonly string[] => [
   "",
 ];
 
+const streams = ({ agents, claims, storm, rssPerStream, idleCpu, ended }: AgentStreams): readonly string[] => [
+  `Streams of ${agents} agents, ${claims} claims held on each, 1 % of them changing in a minute`,
+  row("", "s", "CPU s", "dialled again"),
+  row("all dial at once, and register", storm.ms / 1_000, storm.cpuMs / 1_000, String(storm.dialledAgain)),
+  row("all end at once", "", ended.cpuMs / 1_000),
+  row("", "RSS each", "idle"),
+  row("while nothing else happens", kib(rssPerStream), `${number(idleCpu * 100)} %`),
+  "",
+];
+
+const besideTransfers = ({ alone, beside, transfers }: BesideTransfers): readonly string[] => [
+  "Orders over one stream, one at a time, alone and beside four transfers of 16 MiB on its connection",
+  row("milliseconds", "p50", "p99", "p50", "p99", "p99 ratio", "transfers"),
+  row("order", alone.p50, alone.p99, beside.p50, beside.p99, beside.p99 / alone.p99, String(transfers)),
+  "",
+];
+
 const verdictLine = ({ holds, kind, text }: Verdict): string =>
   `  ${holds ? "pass" : "FAIL"}  ${text}${!holds && kind === "ratio" ? " (fails the run with --strict)" : ""}`;
 
@@ -215,6 +234,8 @@ export const reportOf = (figures: Figures): string => {
     ...(figures.reactions === undefined ? [] : reactions(figures.reactions)),
     ...(figures.lanes === undefined ? [] : lanes(figures.lanes)),
     ...(volumeMemory === undefined && agentMemory === undefined ? [] : memory(volumeMemory ?? [], agentMemory)),
+    ...(figures.agentStreams === undefined ? [] : streams(figures.agentStreams)),
+    ...(figures.besideTransfers === undefined ? [] : besideTransfers(figures.besideTransfers)),
     ...(figures.publications === undefined ? [] : publications(figures.publications)),
     ...(figures.longMountTable === undefined ? [] : longTable(figures.longMountTable)),
     ...(figures.scale === undefined ? [] : scale(figures.scale)),

@@ -1,3 +1,5 @@
+import type { AgentStreams } from "./agents.ts";
+import type { BesideTransfers } from "./beside-transfers.ts";
 import type { Figures } from "./figures.ts";
 import type { HotPath } from "./hot-path.ts";
 import type { Lanes } from "./lanes.ts";
@@ -11,7 +13,7 @@ export interface Verdict {
   readonly kind: "count" | "ratio";
 }
 
-/** Work that the clock starts (heartbeats, checks of the store) may fall into a run; a call more on the path is a whole one. */
+/** Work that the clock starts (probes, checks of the store) may fall into a run; a call more on the path is a whole one. */
 const stray = 0.1;
 const mostOverhead = 1.5;
 /** What counts as the same, of two runs on one machine. */
@@ -20,6 +22,9 @@ const unchanged = 1.25;
 const flat = 1.3;
 const mostBytes = Math.floor(2.2 * 1024);
 const mostStartMs = 3_000;
+const mostIdleCpu = 0.05;
+const mostStreamBytes = 100 * 1024;
+const mostBesideTransfers = 2;
 const wanted = { commits: 3, syncs: 3, calls: 3 } as const;
 
 const two = (value: number): string => value.toFixed(2);
@@ -79,19 +84,42 @@ const flatnessOf = ({ small, large }: Scale): readonly Verdict[] => [
   }),
 ];
 
+const streamsOf = ({ agents, idleCpu, rssPerStream }: AgentStreams): readonly Verdict[] => [
+  {
+    kind: "ratio",
+    holds: idleCpu <= mostIdleCpu,
+    text: `${agents} idle streams take at most ${mostIdleCpu * 100} % of a core: ${two(idleCpu * 100)} %`,
+  },
+  {
+    kind: "ratio",
+    holds: rssPerStream <= mostStreamBytes,
+    text: `at most ${mostStreamBytes / 1024} KiB of RSS a stream: ${Math.round(rssPerStream / 1024)}`,
+  },
+];
+
+const besideTransfersOf = ({ alone, beside }: BesideTransfers): Verdict => ({
+  kind: "ratio",
+  holds: beside.p99 <= mostBesideTransfers * alone.p99,
+  text: `p99 of an order beside four transfers of 16 MiB at most ${mostBesideTransfers} x that without: ${two(beside.p99 / alone.p99)} x`,
+});
+
 /** Counts are of the path with nothing beside it; the ratio is of both sides with everything on. */
 export const verdictsOf = ({
   hotPath,
   tracedHotPath,
   lanes,
   scale,
-}: Pick<Figures, "hotPath" | "tracedHotPath" | "lanes" | "scale">): readonly Verdict[] => [
+  agentStreams,
+  besideTransfers,
+}: Omit<Partial<Figures>, "failed" | "machine">): readonly Verdict[] => [
   ...(hotPath === undefined ? [] : [...countsOf("claim", hotPath.claim), ...countsOf("release", hotPath.release)]),
   ...(tracedHotPath === undefined
     ? []
     : [ratioOf("claim", tracedHotPath.claim), ratioOf("release", tracedHotPath.release)]),
   ...(lanes === undefined ? [] : besideOf(lanes)),
   ...(scale === undefined ? [] : flatnessOf(scale)),
+  ...(agentStreams === undefined ? [] : streamsOf(agentStreams)),
+  ...(besideTransfers === undefined ? [] : [besideTransfersOf(besideTransfers)]),
 ];
 
 export const fails = (verdicts: readonly Verdict[], strict: boolean): boolean =>

@@ -9,13 +9,17 @@ import { createApp as createController } from "@holdfast/controller/app";
 import { configSchema as controllerSchema } from "@holdfast/controller/config";
 import { createApp as createAgent } from "@holdfast/node-agent/app";
 import { configSchema as agentSchema } from "@holdfast/node-agent/config";
+import { type FakeController, serveFakeController } from "@holdfast/node-agent/testing/fake-controller";
 import { machineIdFile } from "@holdfast/node-agent/testing/machine-id-file";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { PluginHostServiceDefinition } from "@holdfast/shared/gen/holdfast/agent/v1/plugin_host";
 import { WorkloadServiceDefinition } from "@holdfast/shared/gen/holdfast/agent/v1/workload";
 import { AgentServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
-import { ControllerLinkServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
+import {
+  AgentLinkServiceDefinition,
+  ControllerLinkServiceDefinition,
+} from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
@@ -28,6 +32,8 @@ import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume
 import { createGrpcChannel, createGrpcClient, type GrpcChannel } from "@holdfast/shared/grpc/client";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openAgentStream } from "./harness/agent-stream.ts";
+import { until } from "./harness/until.ts";
 import { listFiles, readText } from "./support/architecture-source.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
@@ -42,12 +48,14 @@ const onController = [
   RepairServiceDefinition,
   SecretServiceDefinition,
   EventServiceDefinition,
-  ControllerLinkServiceDefinition,
 ];
-const onAgent = [AgentServiceDefinition];
+/** On the controller's address for agents, and there alone. */
+const forAgents = [ControllerLinkServiceDefinition];
+/** On no address: calls over the stream between the two. */
+const overStream = [AgentServiceDefinition, AgentLinkServiceDefinition];
 /** On the agent's local socket, and there alone. */
 const onLocalSocket = [WorkloadServiceDefinition, PluginHostServiceDefinition];
-const every = [...onController, ...onAgent, ...onLocalSocket];
+const every = [...onController, ...forAgents, ...overStream, ...onLocalSocket];
 
 interface Method {
   readonly name: string;
@@ -95,7 +103,8 @@ describe("the running services", () => {
   let dir: string;
   let stop: (() => Promise<void>)[] = [];
   const channels: GrpcChannel[] = [];
-  const addresses = { controller: "", agent: "", local: "" };
+  const addresses = { controller: "", forAgents: "", local: "" };
+  let orderer: FakeController;
 
   beforeAll(async () => {
     dir = await mkdtemp(path.join(tmpdir(), "hf-api-"));
@@ -104,6 +113,7 @@ describe("the running services", () => {
     const controller = createController(
       loadConfig(controllerSchema, {
         HOLDFAST_LISTEN: "127.0.0.1:0",
+        HOLDFAST_AGENT_LISTEN: "127.0.0.1:0",
         HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
         HOLDFAST_STATE_DIR: path.join(dir, "controller"),
         HOLDFAST_PLUGIN_DIR: path.join(dir, "cp"),
@@ -113,13 +123,15 @@ describe("the running services", () => {
     stop = [() => controller.stop()];
     await controller.start();
     addresses.controller = controller.address();
+    addresses.forAgents = controller.agentAddress();
+    orderer = await serveFakeController();
+    stop.unshift(() => orderer.stop());
     const agent = createAgent(
       loadConfig(agentSchema, {
         HOLDFAST_NODE: "node-a",
-        HOLDFAST_LISTEN: "127.0.0.1:0",
         HOLDFAST_LOCAL_LISTEN: addresses.local,
         HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
-        HOLDFAST_CONTROLLERS: addresses.controller,
+        HOLDFAST_CONTROLLERS: `${addresses.forAgents},${orderer.address}`,
         HOLDFAST_STATE_DIR: path.join(dir, "agent"),
         HOLDFAST_MACHINE_ID_FILE: machineIdFile(),
         HOLDFAST_ROOT_DIR: path.join(dir, "root"),
@@ -130,7 +142,7 @@ describe("the running services", () => {
     );
     stop.unshift(() => agent.stop());
     await agent.start(new AbortController().signal);
-    addresses.agent = agent.address();
+    await until("the stream that orders go over", () => orderer.course.some((word) => word.endsWith("registered")));
   });
 
   afterAll(async () => {
@@ -139,17 +151,37 @@ describe("the running services", () => {
     await rm(dir, { recursive: true, force: true });
   });
 
+  const addressOf = (definition: (typeof every)[number]): string => {
+    if (onLocalSocket.some((one) => one === definition)) return addresses.local;
+    return forAgents.some((one) => one === definition) ? addresses.forAgents : addresses.controller;
+  };
+
   /** The reason of the answer to an empty request, or "" for an answer. */
-  const ask = async (definition: (typeof every)[number], key: string, at?: string) => {
-    const onHost = onAgent.some((one) => one === definition) ? addresses.agent : addresses.controller;
-    const address = at ?? (onLocalSocket.some((one) => one === definition) ? addresses.local : onHost);
-    const channel = createGrpcChannel(address);
+  const ask = async (definition: (typeof every)[number], key: string, at = addressOf(definition)): Promise<string> => {
+    const channel = createGrpcChannel(at);
     channels.push(channel);
-    const client = createGrpcClient<typeof definition>(definition, channel, { log: createMemoryLogger() });
-    const until = new AbortController();
+    return await askClient(
+      createGrpcClient<typeof definition>(definition, channel, { log: createMemoryLogger() }),
+      definition,
+      key,
+    );
+  };
+
+  const askOverStream = async (definition: (typeof overStream)[number], key: string): Promise<string> => {
+    if (definition === AgentServiceDefinition) return await askClient(orderer.orders(), definition, key);
+    const stream = openAgentStream(addresses.forAgents, "node-b");
+    try {
+      return await askClient(stream.client, definition, key);
+    } finally {
+      await stream.end("the question was answered");
+    }
+  };
+
+  const askClient = async (client: unknown, definition: (typeof every)[number], key: string): Promise<string> => {
+    const end = new AbortController();
     const { requestStream, responseStream } = (definition.methods as Readonly<Record<string, Method>>)[key] as Method;
-    const options = { signal: until.signal, deadlineMs: 10_000 };
-    const call = (client as unknown as Record<string, (request: unknown, options: object) => unknown>)[key];
+    const options = { signal: end.signal, deadlineMs: 10_000 };
+    const call = (client as Record<string, (request: unknown, options: object) => unknown>)[key];
     if (call === undefined) throw new Error(`no method ${key}`);
     async function* once(): AsyncGenerator<object> {
       yield {};
@@ -163,8 +195,7 @@ describe("the running services", () => {
       if (!isHoldfastError(error)) throw error;
       return error.reason;
     } finally {
-      until.abort();
-      channel.close();
+      end.abort();
     }
   };
 
@@ -182,15 +213,20 @@ describe("the running services", () => {
 
   test.each(rpcs)("$rpc is what the table says", async ({ rpc, key, definition }) => {
     const row = (await readTable()).find((one) => one.rpc === rpc);
-    const reason = await ask(definition, key);
+    const streamed = overStream.find((one) => one === definition);
+    const reason = streamed === undefined ? await ask(definition, key) : await askOverStream(streamed, key);
     expect(reason === "NOT_IMPLEMENTED" ? "not yet" : "implemented", `it answered ${reason || "OK"}`).toBe(row?.state);
     // An empty request is a mistake of the caller's, or an answer; never a fault of ours.
     expect(["INTERNAL", "UNKNOWN", "UNIMPLEMENTED", "DEADLINE"]).not.toContain(reason);
   });
 
-  test("what is for programs on the host is not on the address of controllers, and theirs not on the local socket", async () => {
-    expect(await ask(WorkloadServiceDefinition, "getWorkload", addresses.agent)).toBe("NOT_IMPLEMENTED");
-    expect(await ask(PluginHostServiceDefinition, "listInstances", addresses.agent)).toBe("NOT_IMPLEMENTED");
-    expect(await ask(AgentServiceDefinition, "inventory", addresses.local)).toBe("NOT_IMPLEMENTED");
+  test.each([
+    ["what is for programs on the host", WorkloadServiceDefinition, "getWorkload", ["controller", "forAgents"]],
+    ["what is for schedulers", VolumeServiceDefinition, "listVolumes", ["forAgents", "local"]],
+    ["what is for agents", ControllerLinkServiceDefinition, "serve", ["controller", "local"]],
+    ["an order", AgentServiceDefinition, "inventory", ["controller", "forAgents", "local"]],
+    ["what an agent asks", AgentLinkServiceDefinition, "greet", ["controller", "forAgents", "local"]],
+  ] as const)("%s is not served elsewhere", async (_, definition, key, elsewhere) => {
+    for (const at of elsewhere) expect(await ask(definition, key, addresses[at]), at).toBe("NOT_IMPLEMENTED");
   });
 });

@@ -64,6 +64,7 @@ const emptyPlace = async (kind: Kind) => {
     file: path.join(dir, `store-${serial}.db`),
     env: {
       HOLDFAST_LISTEN: "127.0.0.1:0",
+      HOLDFAST_AGENT_LISTEN: "127.0.0.1:0",
       HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
       HOLDFAST_STATE_DIR: stateDir,
       HOLDFAST_PLUGIN_DIR: path.join(dir, `cp-${serial}`),
@@ -279,7 +280,6 @@ describe("an agent's journal of format 1", () => {
     const newer = encodeHeader({ ...read.journal.header, format: journalFormat + 1 });
     const refused = await run("node-agent", [], {
       HOLDFAST_NODE: "node-a",
-      HOLDFAST_LISTEN: "127.0.0.1:0",
       HOLDFAST_LOCAL_LISTEN: `unix://${path.join(dir, "agent.sock")}`,
       HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
       HOLDFAST_CONTROLLERS: "127.0.0.1:1",

@@ -28,6 +28,7 @@ test("several volumes without an answer hold its calls back, Explain says so, an
   const app = createApp(
     loadConfig(configSchema, {
       HOLDFAST_LISTEN: "127.0.0.1:0",
+      HOLDFAST_AGENT_LISTEN: "127.0.0.1:0",
       HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
       HOLDFAST_STATE_DIR: path.join(dir, "c"),
       HOLDFAST_PLUGIN_DIR: pluginDir,

@@ -35,6 +35,7 @@ const start = async (name: string) => {
   const app = createApp(
     loadConfig(configSchema, {
       HOLDFAST_LISTEN: "127.0.0.1:0",
+      HOLDFAST_AGENT_LISTEN: "127.0.0.1:0",
       HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
       HOLDFAST_STATE_DIR: path.join(dir, name),
       HOLDFAST_PLUGIN_DIR: pluginDir,

@@ -6,8 +6,7 @@ interface Reply {
 }
 
 const inspectorOf = async (service: ManagedProcess): Promise<string> => {
-  // Opens the inspector of a running Node; it says where on standard error.
-  service.signal("SIGUSR1");
+  // It was started with an inspector, and says where on standard error.
   for (let attempt = 0; attempt < 500; attempt += 1) {
     const found = service.output().matchAll(/Debugger listening on (ws:\/\/\S+)/g);
     const [, address] = [...found].at(-1) ?? [];

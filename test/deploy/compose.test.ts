@@ -131,15 +131,12 @@ describe("docker-compose.yml", () => {
     for (const socket of served) expect(looked).toContain(path.dirname(socket));
   });
 
-  test("agents reach the controller, and the controller reaches them, where they listen", () => {
+  test("agents dial the controller where it listens for them", () => {
     const [controller] = ofTarget("controller");
-    for (const [name, service] of ofTarget("node-agent")) {
-      const env = settings(service);
-      expect(env["HOLDFAST_CONTROLLERS"]).toBe(
-        `${controller?.[0]}:${port(settings(controller?.[1] ?? {})["HOLDFAST_LISTEN"] ?? "")}`,
+    for (const [, service] of ofTarget("node-agent"))
+      expect(settings(service)["HOLDFAST_CONTROLLERS"]).toBe(
+        `${controller?.[0]}:${port(settings(controller?.[1] ?? {})["HOLDFAST_AGENT_LISTEN"] ?? "")}`,
       );
-      expect(env["HOLDFAST_ADVERTISE"]).toBe(`${name}:${port(env["HOLDFAST_LISTEN"] ?? "")}`);
-    }
     for (const [, service] of ofTarget("cli")) expect(settings(service)["HOLDFAST_ADDRESS"]).toBe("controller:7600");
   });
 
@@ -268,6 +265,17 @@ describe("Dockerfile", () => {
       .split(/^FROM /m)
       .find((stage) => stage.startsWith("runtime AS node-agent"));
     expect(agent).toMatch(/apt-get install .*&& rm -rf [^\n]*\/etc\/machine-id$/m);
+  });
+
+  test("the ports that an image exposes are those that its service listens on", () => {
+    for (const [name, service] of ours) {
+      const stage = stageOf(service.build?.target ?? "").join("\n");
+      const exposed = /^EXPOSE (.*)$/m.exec(stage)?.[1]?.split(" ") ?? [];
+      const listened = Object.entries(settings(service)).flatMap(([setting, value]) =>
+        /_LISTEN$/.test(setting) && value.startsWith("0.0.0.0:") ? [port(value)] : [],
+      );
+      expect([...listened].sort(), name).toEqual([...exposed].sort());
+    }
   });
 
   test("the health check asks where the service listens", () => {

@@ -32,8 +32,8 @@ describe.skipIf(!root)("an agent that is not what it was", { timeout: 120_000 },
   let node: ClusterNode;
 
   beforeEach(async () => {
-    // A person may admit another life of the node once the node was silent for three beats.
-    const controllerEnv = { HOLDFAST_HEARTBEAT_INTERVAL: "1s" };
+    // A person may admit another life of the node once no controller has had its stream for the grace.
+    const controllerEnv = { HOLDFAST_LINK_GRACE: "1s" };
     cluster = await startCluster({ nodes: ["node-a"], realMounts: true, controllerEnv });
     node = cluster.node("node-a");
   }, 60_000);
@@ -115,9 +115,8 @@ describe.skipIf(!root)("an agent that is not what it was", { timeout: 120_000 },
     const app = createApp(
       loadConfig(configSchema, {
         HOLDFAST_NODE: node.name,
-        HOLDFAST_LISTEN: node.address,
         HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
-        HOLDFAST_CONTROLLERS: cluster.address,
+        HOLDFAST_CONTROLLERS: cluster.agentAddress,
         HOLDFAST_STATE_DIR: node.stateDir,
         HOLDFAST_MACHINE_ID_FILE: machineIdFile(),
         HOLDFAST_ROOT_DIR: node.rootDir,

@@ -36,7 +36,7 @@ describe.skipIf(!root)("claims and releases go on while the world breaks", { tim
       nodes: ["node-a"],
       store: redis.url,
       realMounts: true,
-      network: () => ({ netns: net.name, agentHost: net.insideHost, controllerHost: net.outsideHost }),
+      network: () => ({ netns: net.name, controllerHost: net.outsideHost }),
     });
   }, 120_000);
   afterEach(async () => {

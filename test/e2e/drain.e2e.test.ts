@@ -23,15 +23,15 @@ describe.skipIf(!root)("taking a node out of use, over real processes", { timeou
   let cluster: Cluster;
 
   beforeEach(async () => {
-    // A node that is gone for good may be forgotten once it was silent for three beats.
-    const controllerEnv = { HOLDFAST_HEARTBEAT_INTERVAL: "1s" };
+    // A node that is gone for good may be forgotten once no controller has had its stream for the grace.
+    const controllerEnv = { HOLDFAST_LINK_GRACE: "1s" };
     cluster = await startCluster({ nodes: ["node-a", "node-b"], realMounts: true, controllerEnv });
   }, 90_000);
   afterEach(() => cluster.stop());
 
   const active = async (id: string, node = "node-a"): Promise<void> => {
     await makeVolume(cluster, id);
-    // A beat that came late on a busy machine is no reason to fail: the same request again.
+    // A plugin that is told late on a busy machine is no reason to fail: the same request again.
     const claim = await persistently(`the claim of ${id}`, () => claimVolume(cluster, id, { node }));
     expect(stateName(claim)).toBe("ACTIVE");
   };

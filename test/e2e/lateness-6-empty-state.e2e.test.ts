@@ -1,6 +1,6 @@
 /**
  * A machine of the same image starts under the name of a node: the same machine id, an empty state directory, while the agent of the node
- * has been silent for three beats and what it mounted is in use. Time admits nobody; a person does.
+ * is stopped, so that no controller has its stream, and what it mounted is in use. Time admits nobody; a person does.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -27,10 +27,10 @@ if (!root) console.warn("SKIPPED: real mounts and mount namespaces need root");
 
 describe.skipIf(!root)(
   "lateness 6: an empty state directory under the name of a silent node",
-  { timeout: 60_000 },
+  { timeout: 90_000 },
   () => {
     test("[I1] [I7] it waits for a person, and the node goes on when it speaks again", async () => {
-      const controllerEnv = { HOLDFAST_HEARTBEAT_INTERVAL: "300ms" };
+      const controllerEnv = { HOLDFAST_LINK_GRACE: "300ms" };
       const cluster = await startCluster({ nodes: ["node-a"], realMounts: true, controllerEnv });
       onTestFinished(() => cluster.stop());
       const node = cluster.node("node-a");
@@ -53,7 +53,7 @@ describe.skipIf(!root)(
         mountsOf: space.pid,
       });
       onTestFinished(() => copy.stop());
-      // Silence alone would let it in.
+      // Silence alone would let it in. A process that is stopped ends no connection: the keepalive does, within 15 seconds.
       await until("the stranger to be let in, or to wait beside a silent node", async () => {
         const { node: seen } = await cluster.nodes.getNode({ name: "node-a" });
         return (

@@ -31,7 +31,7 @@ test.skipIf(!root)(
     timeout: 60_000,
   },
   async () => {
-    const controllerEnv = { HOLDFAST_HEARTBEAT_INTERVAL: "1s" };
+    const controllerEnv = { HOLDFAST_LINK_GRACE: "1s" };
     // Nothing is attached: the backend would let any node write, so that only the records and the agents keep a second writer away.
     const backend = { capabilities: { without: ["controller.PUBLISH_UNPUBLISH_VOLUME"] } } as const;
     const cluster = await startCluster({ nodes: ["node-a"], realMounts: true, controllerEnv, backend });

@@ -38,6 +38,7 @@ describe.skipIf(!root)("lateness 9: a wait that an event has to end", () => {
       command: [process.execPath, path.resolve(import.meta.dirname, "../../services/controller/src/main.ts")],
       env: {
         HOLDFAST_LISTEN: "127.0.0.1:0",
+        HOLDFAST_AGENT_LISTEN: "127.0.0.1:0",
         HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
         HOLDFAST_STORE: redis.url.replace(String(redis.port), String(proxy.port)),
         HOLDFAST_STATE_DIR: path.join(cluster.dir, "second"),

@@ -109,6 +109,7 @@ describe("security a: a caller who may create a volume", () => {
       command: [process.execPath, path.join(repo, "services/controller/src/main.ts")],
       env: {
         HOLDFAST_LISTEN: "127.0.0.1:0",
+        HOLDFAST_AGENT_LISTEN: "127.0.0.1:0",
         HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
         HOLDFAST_STATE_DIR: path.join(dir, "state"),
         HOLDFAST_PLUGIN_DIR: path.join(dir, "plugins"),

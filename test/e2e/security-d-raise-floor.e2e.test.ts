@@ -1,11 +1,13 @@
-/** Security (d): no single order makes an agent refuse every later one for good. Over real processes, with a restart in between. */
-import { AgentServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
+/**
+ * Security (d): no single order makes an agent refuse every later one for good. Over real processes, with a restart in between; the
+ * orders come from a second address that the agent was told to be a controller's.
+ */
+import { type FakeController, serveFakeController } from "@holdfast/node-agent/testing/fake-controller";
 import { AccessMode, AttachmentMode } from "@holdfast/shared/gen/holdfast/v1/common";
-import { createGrpcChannel, createGrpcClient, type GrpcChannel } from "@holdfast/shared/grpc/client";
-import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { claimVolume, expectClean, makeVolume, releaseWorkload, removeVolume, stateName } from "../harness/scenario.ts";
+import { until } from "../harness/until.ts";
 
 const highest = 2n ** 53n - 1n;
 const step = 2n ** 20n;
@@ -15,20 +17,23 @@ if (!root) console.warn("SKIPPED: real mounts need root");
 
 describe.skipIf(!root)("security d: numbers that never fall rise by bounded steps", () => {
   let cluster: Cluster;
-  let channel: GrpcChannel;
-  const agent = () =>
-    createGrpcClient(AgentServiceDefinition, channel, {
-      log: createMemoryLogger(),
-      identity: { role: "controller", name: "posing" },
-    });
+  let posing: FakeController;
+  const agent = () => posing.orders({ role: "controller", name: "posing" });
 
   beforeAll(async () => {
     cluster = await startCluster({ nodes: ["node-a"], realMounts: true });
-    channel = createGrpcChannel(cluster.node("node-a").address);
+    posing = await serveFakeController();
+    // What it is told is its own to repeat to the true controller.
+    posing.setForgetting(false);
+    posing.answerNodeEpoch(1n);
+    const node = cluster.node("node-a");
+    await node.agent().kill("SIGTERM");
+    await node.startAgent({ HOLDFAST_CONTROLLERS: `${cluster.agentAddress},${posing.address}` });
+    await until("the agent to register at both", () => posing.course.some((word) => word.endsWith("registered")));
   });
   afterAll(async () => {
-    channel.close();
-    await cluster.stop();
+    await cluster?.stop();
+    await posing?.stop();
   });
 
   it("a promise, and a permit, that would lock the agent out are refused; claims go on, also after a restart", async () => {

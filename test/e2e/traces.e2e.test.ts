@@ -81,7 +81,8 @@ describe.skipIf(!root)("traces are as docs/tracing.md shows them", () => {
 
   it("what comes on a clock begins no trace", () => {
     const roots = traces.spans().filter((span) => span.parentSpanId === "" && span.status !== 2);
-    const ticks = /Heartbeat|AgentService\/(Stats|Inventory|Relay)|Probe|Capabilities|GetPluginInfo|NodeGetInfo/;
+    const ticks =
+      /LinkService\/(Serve|Transfer|Report)|AgentService\/(Stats|Inventory|Relay)|Probe|Capabilities|GetPluginInfo|NodeGetInfo/;
     expect(roots.filter((span) => ticks.test(span.name)).map((span) => traceShape([span], span.traceId))).toEqual([]);
     // None within the traces that are shown either: nothing asks a plugin what it can do on the way.
     expect(traces.spans().filter((span) => ticks.test(span.name) && span.parentSpanId === "")).toEqual([]);

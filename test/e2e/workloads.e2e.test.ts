@@ -48,7 +48,7 @@ describe.skipIf(!root)("a runner that talks to its own host", { timeout: 120_000
     cluster = await startCluster({
       nodes: ["node-a"],
       realMounts: true,
-      agentEnv: { HOLDFAST_MOUNT_CHECK_INTERVAL: "200ms", HOLDFAST_HEARTBEAT_INTERVAL: "500ms" },
+      agentEnv: { HOLDFAST_MOUNT_CHECK_INTERVAL: "200ms" },
     });
     node = cluster.node("node-a");
     channel = createGrpcChannel(node.localAddress, { ownConnection: true });

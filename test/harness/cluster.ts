@@ -60,10 +60,9 @@ export interface ClusterOptions {
   readonly dir?: string;
   /** Where the nodes' mounts appear, in a directory each; beside everything else when absent. */
   readonly mountsDir?: string;
-  /** The network namespace of each agent and how the two sides reach each other. */
+  /** The network namespace of each agent, and the address at which controllers are reached from there. */
   readonly network?: (node: string) => {
     readonly netns: string;
-    readonly agentHost: string;
     readonly controllerHost: string;
   };
 }
@@ -78,7 +77,6 @@ export interface ClusterNode {
   startPlugin(): Promise<SimPluginProcess>;
   /** Only on a node of `controllerHalvesOn`; its instance has the node's name. */
   startControllerHalf(): Promise<SimPluginProcess>;
-  readonly address: string;
   /** Of the socket for programs on the host. */
   readonly localAddress: string;
   readonly stateDir: string;
@@ -97,7 +95,10 @@ export interface ClusterClients {
 export interface Cluster extends ClusterClients {
   readonly dir: string;
   readonly backend: SimBackendProcess;
+  /** Of the controller, for schedulers. */
   readonly address: string;
+  /** Of the controller, for agents. */
+  readonly agentAddress: string;
   node(name: string): ClusterNode;
   /** A node that joins later; its plugin is known on return. */
   addNode(name: string): Promise<ClusterNode>;
@@ -117,6 +118,8 @@ export interface Cluster extends ClusterClients {
 
 const ready = (process: ManagedProcess): Promise<Record<string, unknown>> =>
   process.line((line) => line["message"] === "ready", "its line `ready`");
+
+const portOf = (address: unknown): number => Number(String(address).split(":").pop());
 
 const nodeBinary = process.execPath;
 
@@ -162,7 +165,7 @@ interface Started extends ClusterOptions {
 
 const startIn = async (dir: string, { channels, stops, stop, ...options }: Started): Promise<Cluster> => {
   const every: ManagedProcess[] = [];
-  const controllerHost = options.network === undefined ? "127.0.0.1" : "0.0.0.0";
+  const agentsHost = options.network === undefined ? "127.0.0.1" : "0.0.0.0";
   await mkdir(path.join(dir, "cp"), { recursive: true, mode: 0o700 });
 
   const simulated = options.localDriver === undefined && options.nodePlugin === undefined;
@@ -185,6 +188,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
 
   let controller: ManagedProcess;
   let port = 0;
+  let agentPort = 0;
   const inside = (): { readonly mountsOf?: number } =>
     options.mountsOf === undefined ? {} : { mountsOf: options.mountsOf() };
   const common = {
@@ -225,7 +229,8 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
       command: controllerCommand,
       env: {
         ...common,
-        HOLDFAST_LISTEN: `${controllerHost}:${port}`,
+        HOLDFAST_LISTEN: `127.0.0.1:${port}`,
+        HOLDFAST_AGENT_LISTEN: `${agentsHost}:${agentPort}`,
         HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
         HOLDFAST_STORE: store,
         HOLDFAST_STATE_DIR: path.join(dir, "controller"),
@@ -236,7 +241,8 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
     });
     every.push(controller);
     const line = await ready(controller);
-    port = Number(String(line["address"]).split(":").pop());
+    port = portOf(line["address"]);
+    agentPort = portOf(line["agents"]);
     return controller;
   };
   stops.push(async () => controller?.kill("SIGTERM"));
@@ -302,9 +308,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
       // The name is bound to the socket of the node half already.
       await describe("half.sock", "controller", "sim.holdfast.dev");
     let agent: ManagedProcess;
-    let agentPort = 0;
     const localAddress = `unix://${path.join(dir, `${name}.sock`)}`;
-    const host = net?.agentHost ?? "127.0.0.1";
     const startAgent = async (env: Readonly<Record<string, string>> = {}): Promise<ManagedProcess> => {
       agent = startProcess({
         name,
@@ -314,12 +318,11 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
         env: {
           ...common,
           HOLDFAST_NODE: name,
-          HOLDFAST_LISTEN: `${host}:${agentPort}`,
           HOLDFAST_LOCAL_LISTEN: localAddress,
           HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
           HOLDFAST_CONTROLLERS: [
-            `${net?.controllerHost ?? "127.0.0.1"}:${port}`,
-            ...(second === undefined ? [] : [second.address]),
+            `${net?.controllerHost ?? "127.0.0.1"}:${agentPort}`,
+            ...(second === undefined ? [] : [second.agentAddress]),
           ].join(),
           HOLDFAST_STATE_DIR: stateDir,
           HOLDFAST_MACHINE_ID_FILE: machineIdFile(),
@@ -331,8 +334,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
         },
       });
       every.push(agent);
-      const line = await ready(agent);
-      agentPort = Number(String(line["address"]).split(":").pop());
+      await ready(agent);
       return agent;
     };
     stops.push(
@@ -351,9 +353,6 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
       startAgent,
       startPlugin,
       startControllerHalf,
-      get address() {
-        return `${host}:${agentPort}`;
-      },
     };
   };
   const nodes = new Map<string, ClusterNode>();
@@ -379,6 +378,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
       return there(backend, "simulated backend");
     },
     address,
+    agentAddress: `127.0.0.1:${agentPort}`,
     volumes: createGrpcClient(VolumeServiceDefinition, channel, client),
     secrets: createGrpcClient(SecretServiceDefinition, channel, client),
     events: createGrpcClient(EventServiceDefinition, channel, client),

@@ -4,8 +4,7 @@ import { randomBytes, randomInt } from "node:crypto";
 /** A host of its own for one process: a network namespace, joined to ours by a cable that can be pulled. */
 export interface NetNamespace {
   readonly name: string;
-  /** Its address, and ours on the same cable. */
-  readonly insideHost: string;
+  /** Our address on the cable: from inside everything of ours is reached there. */
   readonly outsideHost: string;
   /** Packets are lost from now on; nobody is told (no reset, no unreachable). */
   cut(): void;
@@ -37,7 +36,6 @@ export const createNetNamespace = (): NetNamespace => {
   ip("-n", name, "link", "set", "eth0", "up");
   return {
     name,
-    insideHost,
     outsideHost,
     // By a neighbour that does not exist: taking the link down would tell the senders at once.
     cut: () => {

@@ -1,4 +1,4 @@
-/** A second agent under the name of a node, as on a clone of its machine: mounts, plugin and network address of its own. */
+/** A second agent under the name of a node, as on a clone of its machine: with mounts and a plugin of its own. */
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { startSimPlugin } from "@holdfast/sim-plugin/processes";
@@ -39,9 +39,8 @@ export const startNodeCopy = async (
     mountsOf: of.mountsOf,
     env: {
       HOLDFAST_NODE: node.name,
-      HOLDFAST_LISTEN: "127.0.0.1:0",
       HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
-      HOLDFAST_CONTROLLERS: cluster.address,
+      HOLDFAST_CONTROLLERS: cluster.agentAddress,
       HOLDFAST_STATE_DIR: of.stateDir,
       HOLDFAST_MACHINE_ID_FILE: of.machineIdFile,
       HOLDFAST_ROOT_DIR: node.rootDir,

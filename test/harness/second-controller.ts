@@ -10,9 +10,11 @@ import { type ManagedProcess, startProcess } from "./managed-process.ts";
 
 /** Another controller of a cluster, on the same store, with directories and a plugin of its own beside it. */
 export interface SecondController {
+  /** For schedulers, and for agents. */
   readonly address: string;
+  readonly agentAddress: string;
   process(): ManagedProcess;
-  /** Starts it (again), on the same state directory and address. */
+  /** Starts it (again), on the same state directory and addresses. */
   start(): Promise<ManagedProcess>;
   plugin(): SimPluginProcess;
   startPlugin(): Promise<SimPluginProcess>;
@@ -55,14 +57,15 @@ export const startSecondController = async (options: SecondControllerOptions): P
   if (instance !== undefined) await startPlugin();
 
   let process: ManagedProcess;
-  let port = 0;
+  const at = { address: "127.0.0.1:0", agents: "127.0.0.1:0" };
   const start = async (): Promise<ManagedProcess> => {
     process = startProcess({
       name: "second controller",
       command,
       env: {
         ...env,
-        HOLDFAST_LISTEN: `127.0.0.1:${port}`,
+        HOLDFAST_LISTEN: at.address,
+        HOLDFAST_AGENT_LISTEN: at.agents,
         HOLDFAST_STATE_DIR: path.join(dir, "controller-2"),
         HOLDFAST_PLUGIN_DIR: pluginDir,
         HOLDFAST_ID: "second",
@@ -70,19 +73,20 @@ export const startSecondController = async (options: SecondControllerOptions): P
     });
     started(process);
     const line = await process.line((each) => each["message"] === "ready", "its line `ready`");
-    port = Number(String(line["address"]).split(":").pop());
+    at.address = String(line["address"]);
+    at.agents = String(line["agents"]);
     return process;
   };
   await start();
-  const address = `127.0.0.1:${port}`;
-  const channel: GrpcChannel = createGrpcChannel(address);
+  const channel: GrpcChannel = createGrpcChannel(at.address);
   const client = {
     log: createMemoryLogger(),
     identity: { role: "scheduler", name: "test" },
     defaultDeadlineMs: 60_000,
   } as const;
   return {
-    address,
+    address: at.address,
+    agentAddress: at.agents,
     process: () => process,
     start,
     plugin: () => {

@@ -32,7 +32,7 @@ describe.skipIf(!root)("a host that boots", () => {
 
   beforeAll(async () => {
     space = await startMountNamespace();
-    const controllerEnv = { HOLDFAST_HEARTBEAT_INTERVAL: "1s" };
+    const controllerEnv = { HOLDFAST_LINK_GRACE: "1s" };
     cluster = await startCluster({ nodes: ["node-a"], localDriver: {}, mountsOf: () => space.pid, controllerEnv });
   });
   afterAll(async () => {

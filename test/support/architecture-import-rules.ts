@@ -47,7 +47,7 @@ const libraryHomes: readonly Home[] = [
 
 const generated = /^packages\/shared\/src\/gen\//;
 const generatedHomes =
-  /\/convert[^/]*\.ts$|^services\/[^/]+\/src\/(?:api|nodes|plugins)\/|^services\/[^/]+\/src\/controller-link|^packages\/(?:csi|sim-plugin)\/src\/|^packages\/local-driver\/src\/api\/|^packages\/shared\/src\/grpc\/|^packages\/cli\/src\/(?:commands|completion|doctor|frame)\//;
+  /\/convert[^/]*\.ts$|^services\/[^/]+\/src\/(?:api|nodes|plugins)\/|^services\/[^/]+\/src\/controller-link|^packages\/(?:csi|sim-plugin)\/src\/|^packages\/local-driver\/src\/api\/|^packages\/shared\/src\/(?:grpc|testing)\/|^packages\/cli\/src\/(?:commands|completion|doctor|frame)\//;
 
 const outsideOfServices = /^(?:test|bench|demo|examples)\//;
 const peersForTests = /^packages\/(?:sim-plugin|local-driver)\//;

@@ -42,7 +42,8 @@ const exportedList = /(?<![.\w$])export\s+(?:type\s+)?\{([^}]*)\}/g;
 export function parseSource(file: string, text: string): SourceFile {
   const scanned = scanSource(text);
   const imports = findImports(file, text, scanned);
-  const isTest = /\.test\.ts$|^test\//.test(file) || imports.some(({ specifier }) => specifier === "vitest");
+  const isTest =
+    /\.test\.ts$|^test\/|\/src\/testing\//.test(file) || imports.some(({ specifier }) => specifier === "vitest");
   return { path: file, text, ...scanned, imports, exports: findExports(scanned.code), isTest };
 }
 

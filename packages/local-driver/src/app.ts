@@ -7,7 +7,7 @@ import { createAdminServer } from "@holdfast/shared/http/admin-server";
 import { createLifecycle } from "@holdfast/shared/lifecycle";
 import { createLogger, type Logger } from "@holdfast/shared/log/logger";
 import { createMetrics } from "@holdfast/shared/metrics";
-import { startTelemetry } from "@holdfast/shared/telemetry";
+import { telemetryPart } from "@holdfast/shared/telemetry";
 import { addDriverServices, serviceNames } from "./api/driver-services.ts";
 import { driverStatusMiddleware } from "./api/driver-status.ts";
 import { createPending } from "./api/pending.ts";
@@ -56,19 +56,10 @@ export async function createApp(config: DriverConfig, given: { readonly log?: Lo
 
   const start = async (signal: AbortSignal): Promise<void> => {
     const starting = AbortSignal.any([signal, lifecycle.signal]);
-    await lifecycle.start("telemetry", async () => {
-      const telemetry = await startTelemetry({
-        service: "holdfast-local-driver",
-        version: driverVersion,
-        instance: randomUUID(),
-        enabled: config.otlpEndpoint !== undefined,
-        endpoint: config.otlpEndpoint,
-        protocol: config.otlpProtocol,
-        sampleRatio: config.traceSampleRatio,
-        log,
-      });
-      return () => telemetry.shutdown();
-    });
+    await lifecycle.start(
+      "telemetry",
+      telemetryPart(config, { service: "holdfast-local-driver", version: driverVersion, instance: randomUUID(), log }),
+    );
 
     // Alone on the directory, then alone in it: before the children of an earlier life are gone nothing is looked at.
     const stateDir = await takeStateDir(config.stateDir);

@@ -26,6 +26,30 @@ export interface Telemetry {
   shutdown(): Promise<void>;
 }
 
+/** As every service is told it by its settings. */
+interface TelemetrySettings {
+  readonly otlpEndpoint?: string | undefined;
+  readonly otlpProtocol: "grpc" | "http";
+  readonly traceSampleRatio: number;
+}
+
+/** A part of a service: starts it by the settings, and answers how it ends. */
+export const telemetryPart =
+  (
+    { otlpEndpoint, otlpProtocol, traceSampleRatio }: TelemetrySettings,
+    who: Pick<TelemetryOptions, "service" | "version" | "instance" | "log">,
+  ) =>
+  async (): Promise<() => Promise<void>> => {
+    const { shutdown } = await startTelemetry({
+      ...who,
+      enabled: otlpEndpoint !== undefined,
+      endpoint: otlpEndpoint,
+      protocol: otlpProtocol,
+      sampleRatio: traceSampleRatio,
+    });
+    return shutdown;
+  };
+
 const exportTimeoutMs = 5000;
 const off: Telemetry = { flush: async () => undefined, shutdown: async () => undefined };
 

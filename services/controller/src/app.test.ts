@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { loadConfig } from "@holdfast/shared/config/config";
+import { NodeServiceDefinition, NodeState } from "@holdfast/shared/gen/holdfast/v1/node";
 import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
 import {
   type CreateVolumeRequest,
@@ -15,6 +16,7 @@ import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { createBackend } from "@holdfast/sim-plugin/backend/backend";
 import { createSimPlugin, type SimPlugin } from "@holdfast/sim-plugin/sim-plugin";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { dialAgent } from "../../../test/support/controller/dial-agent.ts";
 import { type App, createApp } from "./app.ts";
 import { configSchema } from "./config.ts";
 
@@ -37,6 +39,7 @@ afterEach(async () => {
 
 const env = (change: Record<string, string> = {}): Record<string, string> => ({
   HOLDFAST_LISTEN: "127.0.0.1:0",
+  HOLDFAST_AGENT_LISTEN: "127.0.0.1:0",
   HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
   HOLDFAST_STATE_DIR: path.join(dir, "state"),
   HOLDFAST_PLUGIN_DIR: path.join(dir, "cp"),
@@ -55,6 +58,7 @@ const start = async (change: Record<string, string> = {}) => {
     app,
     log,
     volumes: createGrpcClient(VolumeServiceDefinition, channel, options),
+    nodes: createGrpcClient(NodeServiceDefinition, channel, options),
     repair: createGrpcClient(RepairServiceDefinition, channel, options),
     ready: log.lines.findLast(({ message }) => message === "ready")?.fields,
     stop: async () => {
@@ -90,6 +94,18 @@ describe("a controller", () => {
     expect((await second.volumes.deleteVolume({ namespace: "default", id: "data", waitFor })).volume).toBe(undefined);
     expect(backend.state().volumes.size).toBe(0);
     expect(backend.violations()).toEqual([]);
+  });
+
+  test("has a listener of its own for agents: a node is READY by the stream that its agent keeps there", async () => {
+    const { app, nodes, ready } = await start();
+    expect(ready).toMatchObject({ address: app.address(), agents: app.agentAddress() });
+    expect(app.agentAddress()).not.toBe(app.address());
+    const agent = dialAgent(app.agentAddress());
+    await agent.register({ machineId: "m", bootId: "b", journalUid: "j", lockId: "8:1" });
+    await expect.poll(async () => (await nodes.getNode({ name: "n1" })).node?.state).toBe(NodeState.NODE_STATE_READY);
+    // What schedulers reach serves no stream of an agent.
+    expect(await dialAgent(app.address()).over).toMatchObject({ kind: "unimplemented" });
+    agent.cut();
   });
 
   test("goes on after its death with what was owed", async () => {

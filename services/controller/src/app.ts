@@ -6,7 +6,7 @@ import { createFailpoints } from "@holdfast/shared/failpoints";
 import { createLifecycle } from "@holdfast/shared/lifecycle";
 import { createLogger, type Logger } from "@holdfast/shared/log/logger";
 import { createMetrics } from "@holdfast/shared/metrics";
-import { startTelemetry } from "@holdfast/shared/telemetry";
+import { telemetryPart } from "@holdfast/shared/telemetry";
 import { createTracing } from "@holdfast/shared/tracing";
 import { createClaimService } from "./api/claim-service.ts";
 import { addControllerServices } from "./api/controller-services.ts";
@@ -24,6 +24,8 @@ import { wireFigures } from "./figures-wiring.ts";
 import { wireGate } from "./gate-wiring.ts";
 import { wireNodes } from "./node-wiring.ts";
 import { createAgentGateway } from "./nodes/agent-gateway.ts";
+import { createAgentStreams } from "./nodes/agent-streams.ts";
+import { createLinkService } from "./nodes/link-service.ts";
 import { wirePlacement } from "./placement-wiring.ts";
 import { wirePlugins } from "./plugin-wiring.ts";
 import type { Ids } from "./ports.ts";
@@ -57,6 +59,8 @@ export interface App {
   stop(): Promise<void>;
   /** Where it listens, with the real port. */
   address(): string;
+  /** Where agents reach it. */
+  agentAddress(): string;
 }
 
 /** How long a start waits for what only makes its first answers better. */
@@ -72,7 +76,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
   const clock = systemClock;
   const tracing = createTracing("holdfast-controller");
   const metrics = createMetrics({ process: true });
-  let listening = "";
+  let listening = { address: "", agents: "" };
 
   const start = async (): Promise<void> => {
     const { signal } = lifecycle;
@@ -92,19 +96,10 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     if (own === undefined) throw new Error("the state directory is not open");
     const { id, incarnation, issuer, lineage } = own;
 
-    await lifecycle.start("telemetry", async () => {
-      const telemetry = await startTelemetry({
-        service: "holdfast-controller",
-        version: controllerVersion,
-        instance: issuer,
-        enabled: config.otlpEndpoint !== undefined,
-        endpoint: config.otlpEndpoint,
-        protocol: config.otlpProtocol,
-        sampleRatio: config.traceSampleRatio,
-        log,
-      });
-      return () => telemetry.shutdown();
-    });
+    await lifecycle.start(
+      "telemetry",
+      telemetryPart(config, { service: "holdfast-controller", version: controllerVersion, instance: issuer, log }),
+    );
 
     const store = await openStore({
       url: config.store ?? `sqlite://${path.join(stateDir, "store.db")}`,
@@ -134,7 +129,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       route: (target) => route(target),
       endOfTurn: setImmediate,
       log,
-      heartbeatMs: config.heartbeatInterval,
+      graceMs: config.linkGrace,
+      controllerId: id,
       signal: work.signal,
     });
     const { secrets, ...kept } = createSecretParts({
@@ -149,9 +145,9 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       wakeVolume: (key) => wakeVolume(key),
     });
     const { random } = ids;
-    const agents = createAgentGateway({ secrets, identity: { role: "controller", name: id }, log, clock, random });
+    const streams = createAgentStreams(registry);
+    const agents = createAgentGateway({ secrets, streams, identity: { role: "controller", name: id }, log, clock });
     registry.onChange((node) => void (registry.get(node) ?? agents.forget(node)));
-    await lifecycle.start("agents", () => () => agents.close());
     const pluginParts = await wirePlugins({
       lifecycle,
       controllerId: id,
@@ -160,6 +156,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       config,
       metrics,
       nodes: registry,
+      streams,
       profiles: pluginRecords,
       gate: () => gate,
       secrets,
@@ -240,7 +237,6 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     };
     const placement = wirePlacement(command, work.signal);
     const nodeParts = wireNodes({
-      config,
       controllerId: id,
       registry,
       nodeStore,
@@ -260,7 +256,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     learnOfCut = snapshots.reconciler.learnOf;
     const services = addControllerServices(servers.server, {
       snapshots: snapshots.service,
-      ...nodeParts,
+      nodes: nodeParts.nodes,
+      plugins: nodeParts.plugins,
       volumes: createVolumeService({ ...api, stats }),
       claims: createClaimService(api),
       events: createEventService({ feed: store }),
@@ -280,9 +277,19 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       if (config.sweepInterval > 0) inBackground("comparing backends with the records", repair.sweep.run());
       return () => work.abort(new DOMException("the controller is stopping", "AbortError"));
     });
-    listening = await servers.listen(services);
-    log.info("ready", { address: listening, controller: id, incarnation, store: store.kind });
+    const { link } = nodeParts;
+    const { surround } = servers;
+    streams.onLink(reconciler.linked);
+    const linkService = createLinkService({ streams, link, surround, clock, log, endOfTurn: setImmediate });
+    listening = await servers.listen(services, linkService);
+    log.info("ready", { ...listening, controller: id, incarnation, store: store.kind });
   };
 
-  return { log, start, stop: () => lifecycle.stop(), address: () => listening };
+  return {
+    log,
+    start,
+    stop: () => lifecycle.stop(),
+    address: () => listening.address,
+    agentAddress: () => listening.agents,
+  };
 };

@@ -7,7 +7,6 @@ import {
   boolSetting,
   durationSetting,
   intSetting,
-  listSetting,
   optional,
   pathSetting,
   stringSetting,
@@ -30,16 +29,13 @@ const store = stringSetting({
 export const configSchema = defineConfig({
   listen: addressSetting({
     env: "HOLDFAST_LISTEN",
-    doc: "Where schedulers and agents reach this controller: host:port or unix:///path.",
+    doc: "Where schedulers reach this controller: host:port or unix:///path.",
     default: "127.0.0.1:7600",
   }),
-  advertise: optional(
-    addressSetting({ env: "HOLDFAST_ADVERTISE", doc: "The address that agents are told, if it is another one." }),
-  ),
-  peers: listSetting({
-    env: "HOLDFAST_PEERS",
-    doc: "Addresses of the other controllers of this cell, which agents are told too.",
-    default: [],
+  agentListen: addressSetting({
+    env: "HOLDFAST_AGENT_LISTEN",
+    doc: "Where the agents of nodes reach this controller: host:port or unix:///path. Each keeps one stream open to it.",
+    default: "127.0.0.1:7602",
   }),
   adminListen: tcpAddressSetting({
     env: "HOLDFAST_ADMIN_LISTEN",
@@ -122,12 +118,12 @@ export const configSchema = defineConfig({
       hint: "has to be 1 to 64 of a-z, 0-9, '.', '_' and '-'",
     }),
   ),
-  heartbeatInterval: durationSetting({
-    env: "HOLDFAST_HEARTBEAT_INTERVAL",
-    doc: "How often agents are asked to tell that they are alive; three missed make a node SUSPECT.",
+  linkGrace: durationSetting({
+    env: "HOLDFAST_LINK_GRACE",
+    doc: "How long a node stays READY while no controller has a stream of its agent.",
     min: 100,
     max: 60_000,
-    default: 5_000,
+    default: 3_000,
   }),
   sweepInterval: durationSetting({
     env: "HOLDFAST_SWEEP_INTERVAL",
@@ -166,7 +162,7 @@ export const configSchema = defineConfig({
   }),
   maxConnections: intSetting({
     env: "HOLDFAST_MAX_CONNECTIONS",
-    doc: "Open connections of schedulers, agents and operators; those above are closed as they come.",
+    doc: "Open connections of schedulers and operators; those above are closed as they come.",
     min: 1,
     max: 100_000,
     default: 4_096,

@@ -79,7 +79,7 @@ export const measureParts = (metrics: Metrics, parts: MeasuredParts): void => {
   });
   metrics.gauge({
     name: "holdfast_nodes",
-    help: "Nodes by what is recorded and by whether this controller hears of them.",
+    help: "Nodes by what is recorded and by whether they are heard.",
     labels: ["state", "live"],
     collect(gauge) {
       const counts = Map.groupBy(nodes.list(), ({ record, live }) => `${record.state} ${live}`);

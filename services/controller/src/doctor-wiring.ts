@@ -55,7 +55,7 @@ const examineKeys = async ({ secretKeys }: ControllerConfig): Promise<readonly F
   }
 };
 
-const examineListening = ({ listen, insecure }: ControllerConfig): readonly Finding[] => {
+const examineListening = (listen: string, { insecure }: ControllerConfig): readonly Finding[] => {
   const address = parseAddress(listen);
   if (address.kind === "unix" || isLoopback(address.host)) return [];
   return insecure
@@ -97,7 +97,7 @@ const examineRoots = (config: ControllerConfig, env: Environment): readonly Find
 };
 
 export const doctorFindings = async (config: ControllerConfig, env: Environment): Promise<readonly Finding[]> => [
-  ...examineListening(config),
+  ...[config.listen, config.agentListen].flatMap((listen) => examineListening(listen, config)),
   ...(await examineStateDir(config.stateDir, "HOLDFAST_STATE_DIR")),
   ...(await examineStore(config)),
   ...(await examineSockets(config.pluginDir, "HOLDFAST_PLUGIN_DIR")),

@@ -13,12 +13,12 @@ import { createNodeCommands } from "./commands/node-commands.ts";
 import type { NodePlaces } from "./commands/node-places.ts";
 import { createPluginCommands } from "./commands/plugin-commands.ts";
 import type { StatsQueries } from "./commands/stats-model.ts";
-import type { ControllerConfig } from "./config.ts";
 import type { IndexEntry } from "./domain/store-types.ts";
 import { createAcknowledgements } from "./nodes/acknowledgements.ts";
 import { checkCaller, createControllerLinkService } from "./nodes/controller-link-service.ts";
 import type { NodeRegistry } from "./nodes/node-registry-model.ts";
 import type { NodeStore } from "./nodes/node-store.ts";
+import type { AgentLink } from "./nodes/open-stream.ts";
 import type { PluginCatalogue, Store } from "./ports.ts";
 import { createDrainKeeper } from "./reconcile/drain-keeper.ts";
 import { createPluginKeeper } from "./reconcile/plugin-keeper.ts";
@@ -26,7 +26,6 @@ import { nodeChangeKey } from "./records/changes.ts";
 import type { PluginRecords } from "./records/plugin-records.ts";
 
 export interface NodeWiring {
-  readonly config: ControllerConfig;
   readonly controllerId: string;
   readonly registry: NodeRegistry;
   readonly nodeStore: NodeStore;
@@ -43,7 +42,9 @@ export interface NodeWiring {
   readonly signal: AbortSignal;
 }
 
-export interface NodeServices extends Pick<ControllerServices, "nodes" | "plugins" | "link"> {
+export interface NodeServices extends Pick<ControllerServices, "nodes" | "plugins"> {
+  /** What agents ask over their streams. */
+  readonly link: AgentLink;
   /** What goes on in the background, by name. */
   background(): readonly (readonly [string, Promise<unknown>])[];
 }
@@ -52,7 +53,7 @@ export interface NodeServices extends Pick<ControllerServices, "nodes" | "plugin
 const restMs = 250;
 
 export const wireNodes = (deps: NodeWiring): NodeServices => {
-  const { config, controllerId, registry, nodeStore, pluginRecords, command, api, log, signal } = deps;
+  const { controllerId, registry, nodeStore, pluginRecords, command, api, log, signal } = deps;
   const { records } = command;
   const { catalogue, store } = deps;
   const count = async (entry: IndexEntry): Promise<number> => (await store.count([entry]))[0] ?? 0;
@@ -118,16 +119,15 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
           nodeOf: (node) => registry.get(node)?.record,
           log,
         }),
+        clock: api.clock,
         log,
         controllerId,
-        heartbeatMs: config.heartbeatInterval,
         clusterUid: nodeStore.clusterUid,
-        controllerAddresses: () => [...(config.advertise === undefined ? [] : [config.advertise]), ...config.peers],
       }),
       ...createLinkClaims({ ...api, checkCaller }),
     },
     background: () => [
-      ["looking for silent nodes", registry.watchSilence(signal)],
+      ["looking for missing links of nodes", registry.watchLinks(signal)],
       ["following drains", drains.run()],
       ["keeping what is known of plugins", keeper.run()],
     ],

@@ -19,7 +19,7 @@ import { type ControllerPluginsOptions, createControllerPlugins } from "./plugin
 import { createHalvesOnNodes } from "./plugins/halves-on-nodes.ts";
 import { createPluginInstances } from "./plugins/plugin-instances.ts";
 import { pluginsSettled } from "./plugins/plugins-settled.ts";
-import { createRelayLines } from "./plugins/relay-transport.ts";
+import { type AgentChannels, createRelayLines } from "./plugins/relay-transport.ts";
 import type { Ids, Nodes, PluginCatalogue, PluginProfiles, Store, StoreGate } from "./ports.ts";
 import type { CallRights } from "./reconcile/call-turn.ts";
 import { createPluginDrivers, type PluginDrivers } from "./reconcile/plugin-drivers.ts";
@@ -48,6 +48,7 @@ export interface PluginPartsDeps
   readonly config: Pick<ControllerConfig, "pluginDir" | "stateDir">;
   readonly metrics: Metrics;
   readonly nodes: Nodes;
+  readonly streams: AgentChannels;
   readonly profiles: PluginProfiles;
   /** Asked when a call is made: the gate is made after the plugins. */
   readonly gate: () => Pick<StoreGate, "state">;
@@ -72,8 +73,7 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
   createPluginMetrics(deps.metrics, directory);
   await lifecycle.start("plugins", () => () => directory.close());
   const identity = { role: "controller", name: controllerId } as const;
-  const lines = createRelayLines({ identity, log, clock, gen: () => gate().state().gen });
-  await lifecycle.start("relays", () => () => lines.close());
+  const lines = createRelayLines({ streams: deps.streams, identity, log, clock, gen: () => gate().state().gen });
   const halves = createHalvesOnNodes(nodes);
   const governor = createPluginGovernor({ allowed: profiles.of, clock, random: ids.random, log, signal });
   const instances = createPluginInstances({

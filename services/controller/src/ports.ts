@@ -252,10 +252,12 @@ export interface ReleaseOrder {
   readonly epoch: { readonly gen: number; readonly ctr: number };
 }
 
-/** Nodes as this controller sees them: the stored record plus its own view of who is alive. */
+/** Nodes as this controller sees them: the stored record, and whose link it has. */
 export interface NodeView {
   readonly record: NodeRecord;
   readonly live: "alive" | "suspect" | "unknown";
+  /** False: this controller has not the link of its agent, though another one may. */
+  readonly linked?: boolean;
   /** Of the record; what is decided by it may be tied to it. */
   readonly rev?: number;
 }
@@ -267,7 +269,7 @@ export interface Nodes {
   list(): readonly NodeView[];
   /** Reads what other controllers may have written since. */
   refresh?(name: string): Promise<void>;
-  /** Registered, changed, came back or went silent. */
+  /** Registered, changed, came back, went silent, or its link here began or ended. */
   onChange(listener: (node: string) => void): () => void;
 }
 

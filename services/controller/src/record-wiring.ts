@@ -12,7 +12,8 @@ import { createVolumeRecords, type VolumeRecords, type VolumeRecordsDeps } from 
 
 export interface RecordWiring extends Omit<VolumeRecordsDeps, "attachLimit"> {
   readonly log: Logger;
-  readonly heartbeatMs: number;
+  readonly graceMs: number;
+  readonly controllerId: string;
 }
 
 export interface WiredRecords {

@@ -1,11 +1,13 @@
 /** A part of the composition root: what listens. */
 import { identityFromMetadata, identityOfLocalSocket } from "@holdfast/shared/grpc/identity";
 import { createGrpcServer, type GrpcServer } from "@holdfast/shared/grpc/server";
+import { ServeWireDefinition } from "@holdfast/shared/grpc/stream/serve-wire";
 import { createAdminServer } from "@holdfast/shared/http/admin-server";
 import type { Lifecycle } from "@holdfast/shared/lifecycle";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Metrics } from "@holdfast/shared/metrics";
 import type { ControllerConfig } from "./config.ts";
+import type { LinkService } from "./nodes/link-service.ts";
 import type { StoreGate } from "./ports.ts";
 
 export interface ServerParts {
@@ -22,11 +24,33 @@ const defaultDeadlineMs = 11 * 60_000;
 /** Clients spread anew over the controllers, and take addresses that changed. Watches and waits go on where they are. */
 const connectionAgeMs = 3_600_000;
 
+/** Of one agent: a stream and one that replaces it, its bodies that go beside, and those that it gave up. */
+const streamsPerAgent = 32;
+/** Frames and chunks have at most 64 KiB; one that is larger is refused by name and not by the library. */
+const agentMessageBytes = 256 * 1024;
+const maxAgentConnections = 16_384;
+const maxAgentStreams = 100_000;
+/** A host that vanished without a word is noticed within fifteen seconds. */
+const agentKeepalive = { timeMs: 10_000, timeoutMs: 5_000 };
+/** For the last words, after every stream was told that it ends. */
+const agentGraceMs = 1_000;
+
+export interface Listening {
+  readonly address: string;
+  /** Where agents reach this controller. */
+  readonly agents: string;
+}
+
 export interface Servers {
   readonly server: GrpcServer;
+  /** What calls over streams of agents go through. */
+  readonly surround: GrpcServer["surround"];
   /** Serves those, and says so; answers where it listens. */
-  listen(services: readonly string[]): Promise<string>;
+  listen(services: readonly string[], link: LinkService): Promise<Listening>;
 }
+
+/** Whoever may open a unix socket is a local program, unless it says more of itself. */
+const identityAt = (address: string) => (address.startsWith("unix:") ? identityOfLocalSocket : identityFromMetadata);
 
 export const wireServers = ({ config, gate, lifecycle, log, metrics }: ServerParts): Servers => {
   const { insecure } = config;
@@ -34,8 +58,7 @@ export const wireServers = ({ config, gate, lifecycle, log, metrics }: ServerPar
     log,
     metrics,
     insecure,
-    // Whoever may open a unix socket is a local program, unless it says more of itself.
-    identity: config.listen.startsWith("unix:") ? identityOfLocalSocket : identityFromMetadata,
+    identity: identityAt(config.listen),
     defaultDeadlineMs,
     limits: {
       maxInFlight: config.maxInFlight,
@@ -45,12 +68,37 @@ export const wireServers = ({ config, gate, lifecycle, log, metrics }: ServerPar
       connectionAgeMs,
     },
   });
+  const agents = createGrpcServer({
+    log,
+    metrics,
+    insecure,
+    identity: identityAt(config.agentListen),
+    defaultDeadlineMs,
+    reflection: false,
+    limits: {
+      maxMessageBytes: agentMessageBytes,
+      maxConcurrentStreams: streamsPerAgent,
+      maxConnections: maxAgentConnections,
+      maxOpenStreams: maxAgentStreams,
+      keepalive: agentKeepalive,
+    },
+  });
   return {
     server,
-    async listen(services) {
-      let address = "";
+    surround: agents.surround,
+    async listen(services, link) {
+      const at = { address: "", agents: "" };
+      // Before the schedulers' one: what they ask first needs the agents, and what they asked last is done over these streams.
+      await lifecycle.start("gRPC of agents", async () => {
+        agents.add(ServeWireDefinition, link);
+        at.agents = await agents.listen(config.agentListen);
+        return async () => {
+          await link.leave(config.stopGrace);
+          await agents.stop({ graceMs: agentGraceMs });
+        };
+      });
       await lifecycle.start("gRPC", async () => {
-        address = await server.listen(config.listen);
+        at.address = await server.listen(config.listen);
         return () => server.stop({ graceMs: config.stopGrace });
       });
       await lifecycle.start("admin", async () => {
@@ -60,7 +108,8 @@ export const wireServers = ({ config, gate, lifecycle, log, metrics }: ServerPar
         return () => admin.stop();
       });
       for (const service of ["", ...services]) server.setServing(service, true);
-      return address;
+      for (const service of ["", ServeWireDefinition.fullName]) agents.setServing(service, true);
+      return at;
     },
   };
 };

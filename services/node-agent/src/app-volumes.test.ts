@@ -109,12 +109,14 @@ test.skipIf(!isRoot)(
   "a mount that somebody takes away is told to the controller, and its permit brings it back",
   async () => {
     const rig = await startRig();
-    await rig.start({ HOLDFAST_MOUNT_CHECK_INTERVAL: "100ms", HOLDFAST_HEARTBEAT_INTERVAL: "100ms" });
+    await rig.start({ HOLDFAST_MOUNT_CHECK_INTERVAL: "100ms" });
     const { published } = await rig.publishUntilSettled({ uid: "a", ctr: 1 });
     const at = published?.hostPath ?? "";
     expect(spawnSync("umount", [at]).status).toBe(0);
     const lost = () => rig.controller.acknowledged.flatMap((request) => request.lost);
-    await expect.poll(() => lost().map(({ claimUid, reason }) => [claimUid, reason])).toEqual([["a", "MOUNT_MISSING"]]);
+    await expect
+      .poll(() => lost().map(({ claimUid, reason }) => [claimUid, reason]), { timeout: 5_000 })
+      .toEqual([["a", "MOUNT_MISSING"]]);
     // What the mount stood on is closed: no workload writes to the host's own disk by mistake.
     expect((await stat(at)).mode & 0o777).toBe(0);
     const back = await rig.publishUntilSettled({ uid: "a", ctr: 1 });

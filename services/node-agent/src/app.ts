@@ -1,22 +1,24 @@
 /** The only file that knows every part: puts the agent together, starts it in order and stops it in reverse. */
 import { hash, randomUUID } from "node:crypto";
+import { lookup } from "node:dns/promises";
 import { release as kernelRelease } from "node:os";
 import { readOwnUid } from "@holdfast/csi/socket-state";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { createFailpoints } from "@holdfast/shared/failpoints";
-import { createGrpcServer } from "@holdfast/shared/grpc/server";
+import { createCallSurround } from "@holdfast/shared/grpc/call-surround";
 import { createAdminServer } from "@holdfast/shared/http/admin-server";
 import { createLifecycle } from "@holdfast/shared/lifecycle";
 import { createLogger, type Logger } from "@holdfast/shared/log/logger";
 import { createMetrics } from "@holdfast/shared/metrics";
-import { startTelemetry } from "@holdfast/shared/telemetry";
+import { telemetryPart } from "@holdfast/shared/telemetry";
 import { createTracing } from "@holdfast/shared/tracing";
 import { createAgentMetrics } from "./agent-metrics.ts";
-import { addAgentServices, addLocalServices, agentServerLimits } from "./api/agent-services.ts";
+import { addLocalServices } from "./api/local-services.ts";
+import { createServedOrders } from "./api/served-orders.ts";
 import type { AgentConfig } from "./config.ts";
-import { type ControllerLink, createControllerLink } from "./controller-link.ts";
-import { createControllerLinkClaims } from "./controller-link-claims.ts";
-import { dialController } from "./controller-link-client.ts";
+import { type ControllerLink, createControllerLink } from "./controller-link/controller-link.ts";
+import { createControllerLinkClaims } from "./controller-link/controller-link-claims.ts";
+import { createControllerStreams } from "./controller-link/controller-stream.ts";
 import { createHostPaths } from "./domain/paths.ts";
 import type { FailpointName } from "./failpoints.ts";
 import { readHostIdentity } from "./host-identity.ts";
@@ -45,7 +47,10 @@ import { createWorkloadServing } from "./workloads/workload-serving.ts";
 
 export const agentVersion = "0.1.0";
 
-/** How long the first report waits for plugins that were there in an earlier life. */
+/** Calls of one controller at once: relayed calls to a plugin that hangs must not hold its permits back. */
+const orderLimits = { maxConcurrentStreams: 512 };
+
+/** How long the first registration waits for plugins that were there in an earlier life. */
 const seenBeforeMs = 1_000;
 
 export interface AppOverrides {
@@ -60,11 +65,9 @@ export interface AppOverrides {
 
 export interface App {
   readonly log: Logger;
-  /** Resolves once orders are taken: listening, and registered with one controller. */
+  /** Resolves once orders are taken: registered with one controller. */
   start(signal: AbortSignal): Promise<void>;
   stop(): Promise<void>;
-  /** What controllers are told, once it listens. */
-  address(): string;
 }
 
 export function createApp(config: AgentConfig, overrides: AppOverrides = {}): App {
@@ -76,25 +79,15 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
   const lifecycle = createLifecycle({ log, stopTimeoutMs: config.stopGrace + 5_000 });
   const tracing = createTracing("holdfast-node-agent");
   const metrics = createMetrics({ process: true });
-  /** Calls to plugins outlive the servers by the grace, and not by more. */
+  /** Calls to plugins outlive the orders by the grace, and not by more. */
   const calls = new AbortController();
-  let listening = "";
   let link: ControllerLink | undefined;
 
   const start = async (signal: AbortSignal): Promise<void> => {
-    await lifecycle.start("telemetry", async () => {
-      const telemetry = await startTelemetry({
-        service: "holdfast-node-agent",
-        version: agentVersion,
-        instance,
-        enabled: config.otlpEndpoint !== undefined,
-        endpoint: config.otlpEndpoint,
-        protocol: config.otlpProtocol,
-        sampleRatio: config.traceSampleRatio,
-        log,
-      });
-      return () => telemetry.shutdown();
-    });
+    await lifecycle.start(
+      "telemetry",
+      telemetryPart(config, { service: "holdfast-node-agent", version: agentVersion, instance, log }),
+    );
 
     const { machineId, bootId } = await readHostIdentity(config.machineIdFile, overrides.bootId);
     // Lock, journal, mounts: what is known of the host is complete before anything is served.
@@ -171,41 +164,35 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
     const startingBecause = (): string | undefined =>
       link?.registered() === true ? undefined : "it is not registered with a controller";
 
-    const server = createGrpcServer({ log, metrics, insecure, limits: agentServerLimits });
-    const serving = addAgentServices(server, {
-      node,
-      volumes,
-      ledger,
-      scope: mounts.scope,
-      startingBecause,
-      stats,
-      relay: createRelay({
-        directory: { get: plugins.forController },
-        promisedGen: () => ledger.agent().promisedGen,
-      }),
-      now: () => new Date(systemClock.now()),
-    });
-    await lifecycle.start("gRPC", async () => {
-      listening = await server.listen(config.listen);
-      log.info("listening", { address: listening });
-      return async () => {
-        await server.stop({ graceMs: config.stopGrace });
-        calls.abort(new DOMException("the agent is stopping", "AbortError"));
-      };
+    const surround = createCallSurround({ log, metrics, limits: orderLimits, address: () => "controllers" });
+    const served = createServedOrders(
+      {
+        node,
+        volumes,
+        ledger,
+        scope: mounts.scope,
+        startingBecause,
+        onDoubt: () => link?.doubt(),
+        stats,
+        relay: createRelay({
+          directory: { get: plugins.forController },
+          promisedGen: () => ledger.agent().promisedGen,
+        }),
+        now: () => new Date(systemClock.now()),
+      },
+      surround,
+    );
+    await lifecycle.start("calls to plugins", () => () => {
+      calls.abort(new DOMException("the agent is stopping", "AbortError"));
     });
 
-    const dialed = dialController({ log, node });
     const workloads = createWorkloadManager({
       ledger,
       volumes,
       mounts,
       dirs,
       haltOf: (ref) => haltWords(volumes.halts().get(ref.volumeUid), systemClock.now()),
-      claims: createControllerLinkClaims({
-        node,
-        controllers: () => link?.addresses() ?? config.controllers,
-        dial: dialed.dial,
-      }),
+      claims: createControllerLinkClaims({ node, controllers: () => link?.controllers() ?? [] }),
       hash: (text) => sha256(`${ledger.uid}|${text}`),
       clock: systemClock,
       random: Math.random,
@@ -244,13 +231,22 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
     await lifecycle.start("controller link", () => {
       const made = createControllerLink({
         controllers: config.controllers,
+        resolve: config.proxy === undefined ? resolveHost : undefined,
+        open: createControllerStreams({
+          node,
+          instance,
+          served,
+          proxy: config.proxy,
+          newId: randomUUID,
+          clock: systemClock,
+          log,
+        }),
         self: {
           node,
           machineId,
           bootId,
           lockId,
           instance,
-          address: () => config.advertise ?? listening,
           version: agentVersion,
           rootDir,
           scope: mounts.scope,
@@ -259,8 +255,6 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
           lost: watch.lost,
         },
         ledger,
-        dial: dialed.dial,
-        heartbeatMs: config.heartbeatInterval,
         reconnectMaxMs: config.reconnectMax,
         clock: systemClock,
         random: Math.random,
@@ -271,18 +265,21 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       });
       link = made;
       return async () => {
+        // Orders that end within the grace are answered over the streams that they came by.
+        await surround.stop(config.stopGrace);
         await made.stop();
         board.stop();
-        dialed.close();
       };
     });
     await link?.whenRegistered(AbortSignal.any([signal, lifecycle.signal]));
-    serving();
     log.info("ready", {
-      address: listening,
+      controllers: config.controllers,
       plugins: instances.list().map((it) => `${it.plugin} ${it.fingerprint.instanceId} ${it.fingerprint.health}`),
     });
   };
 
-  return { log, start, stop: () => lifecycle.stop(), address: () => config.advertise ?? listening };
+  return { log, start, stop: () => lifecycle.stop() };
 }
+
+const resolveHost = async (host: string): Promise<readonly string[]> =>
+  (await lookup(host, { all: true })).map(({ address }) => address);

@@ -9,11 +9,9 @@ test("with a name alone everything else has a default", () => {
   const config = loadConfig(configSchema, { HOLDFAST_NODE: "node-a" });
   expect(config).toMatchObject({
     node: "node-a",
-    listen: "127.0.0.1:7610",
-    controllers: ["127.0.0.1:7600"],
-    advertise: undefined,
+    controllers: ["127.0.0.1:7602"],
+    proxy: undefined,
     insecure: false,
-    heartbeatInterval: 5_000,
     failpoints: [],
   });
 });
@@ -31,9 +29,9 @@ test("the socket for programs of the host is one, and for a group by name or num
 
 test("every mistake is told at once", () => {
   const env = {
-    HOLDFAST_LISTEN: "nowhere",
+    HOLDFAST_PROXY: "socks5://proxy:1080",
     HOLDFAST_ROOT_DIR: `/${"x".repeat(maxRootBytes)}`,
-    HOLDFAST_HEARTBEAT_INTERVAL: "5",
+    HOLDFAST_RECONNECT_MAX: "5",
     HOLDFAST_FAILPOINTS: "agent.stage.after-journal=pause,agent.nothing=kill",
     HOLDFAST_CONTROLLERS: "here:1,nowhere",
     HOLDFAST_CONTROLERS: "a:1",
@@ -51,9 +49,9 @@ test("every mistake is told at once", () => {
     "HOLDFAST_CONTROLERS",
     "HOLDFAST_CONTROLLERS",
     "HOLDFAST_FAILPOINTS",
-    "HOLDFAST_HEARTBEAT_INTERVAL",
-    "HOLDFAST_LISTEN",
     "HOLDFAST_NODE",
+    "HOLDFAST_PROXY",
+    "HOLDFAST_RECONNECT_MAX",
     "HOLDFAST_ROOT_DIR",
   ]);
   const said = (field: string) => error.violations.find((it) => it.field === field)?.description;
@@ -81,4 +79,11 @@ describe("failpoints", () => {
     failpoint("agent.unstage.after-call");
     expect(fired).toEqual(["agent.stage.after-call", "agent.publish.after-call"]);
   });
+});
+
+test("a proxy is named by host and port, and perhaps by whom it lets through", () => {
+  const read = (proxy: string) => loadConfig(configSchema, { HOLDFAST_NODE: "node-a", HOLDFAST_PROXY: proxy }).proxy;
+  for (const proxy of ["http://proxy:3128", "http://me:secret@10.0.0.1:3128"]) expect(read(proxy)).toBe(proxy);
+  for (const proxy of ["proxy:3128", "https://proxy:3128", "http://proxy/path", "http://"])
+    expect(() => read(proxy)).toThrow(/HOLDFAST_PROXY is not valid/);
 });

@@ -69,8 +69,8 @@ const hostedPluginDir = (() => {
 const controllers = (() => {
   const base = listSetting({
     env: "HOLDFAST_CONTROLLERS",
-    doc: "Addresses of the controllers, one at least.",
-    default: ["127.0.0.1:7600"],
+    doc: "Where controllers listen for agents (their HOLDFAST_AGENT_LISTEN), one at least: host:port or unix:///path. The agent keeps a stream to every address that a name has.",
+    default: ["127.0.0.1:7602"],
   });
   const one = addressSetting({ env: "HOLDFAST_CONTROLLERS", doc: base.doc });
   const parse: typeof base.parse = (text) => {
@@ -84,6 +84,22 @@ const controllers = (() => {
     return wrong.length === 0 ? parsed : { wrong: wrong.join("; ") };
   };
   return { ...base, parse };
+})();
+
+const proxy = (() => {
+  const base = stringSetting({
+    env: "HOLDFAST_PROXY",
+    doc: "HTTP proxy (CONNECT) on the way to the controllers, http://host:port; the proxy looks their names up. Without it, none is used, whatever http_proxy says.",
+    // It may hold a password.
+    secret: true,
+  });
+  const parse: typeof base.parse = (text) => {
+    const url = URL.parse(text);
+    const bare =
+      url?.protocol === "http:" && url.hostname !== "" && url.pathname === "/" && url.search + url.hash === "";
+    return bare ? { value: text } : { wrong: "has to be http://host:port" };
+  };
+  return optional({ ...base, parse });
 })();
 
 /** `mount -o` reads the list as it stands. */
@@ -112,15 +128,8 @@ const localListen = (() => {
 
 export const configSchema = defineConfig({
   node: stringSetting({ env: "HOLDFAST_NODE", doc: "Name of this node.", pattern: namePattern }),
-  listen: addressSetting({
-    env: "HOLDFAST_LISTEN",
-    doc: "Where controllers reach the agent: host:port or unix:///path.",
-    default: "127.0.0.1:7610",
-  }),
-  advertise: optional(
-    addressSetting({ env: "HOLDFAST_ADVERTISE", doc: "The address that controllers are told, if it is another one." }),
-  ),
   controllers,
+  proxy,
   localListen,
   localGroup: optional(
     stringSetting({
@@ -149,19 +158,12 @@ export const configSchema = defineConfig({
     default: "127.0.0.1:7611",
   }),
   ...serviceSettings,
-  heartbeatInterval: durationSetting({
-    env: "HOLDFAST_HEARTBEAT_INTERVAL",
-    doc: "Between two heartbeats, unless a controller asks for another.",
-    min: 100,
-    max: 60_000,
-    default: 5_000,
-  }),
   reconnectMax: durationSetting({
     env: "HOLDFAST_RECONNECT_MAX",
-    doc: "Longest wait before a controller is tried again; 30s or more for thousands of agents.",
+    doc: "Longest wait before a controller is dialled again; a controller takes up 300 agents a second, however many dial.",
     min: 100,
     max: 600_000,
-    default: 5_000,
+    default: 1_000,
   }),
   statsTimeout: durationSetting({
     env: "HOLDFAST_STATS_TIMEOUT",

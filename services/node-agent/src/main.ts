@@ -1,3 +1,5 @@
+import { randomUUID } from "node:crypto";
+import { systemClock } from "@holdfast/shared/async/clock";
 import { warnOfCliConfig } from "@holdfast/shared/config/cli-environment";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { printFindings } from "@holdfast/shared/doctor/print-findings";
@@ -5,7 +7,7 @@ import { exitCodes, runUntilSignal } from "@holdfast/shared/lifecycle";
 import { createLogger } from "@holdfast/shared/log/logger";
 import { createApp } from "./app.ts";
 import { configSchema } from "./config.ts";
-import { askController } from "./controller-link-client.ts";
+import { askController } from "./controller-link/ask-controller.ts";
 import { examineAgent } from "./doctor/examine-agent.ts";
 
 const check = async (): Promise<number> => {
@@ -13,8 +15,10 @@ const check = async (): Promise<number> => {
   return await printFindings(
     () => {
       const config = loadConfig(configSchema, process.env);
-      const ask = (address: string) => askController(address, config.node, log);
-      return examineAgent({ config, ask, now: Date.now(), searchPath: process.env["PATH"] ?? "" });
+      const { node, proxy } = config;
+      const asking = { node, proxy, instance: randomUUID(), newId: randomUUID, clock: systemClock, log };
+      const ask = (address: string) => askController(address, asking);
+      return examineAgent({ config, ask, now: Date.now, searchPath: process.env["PATH"] ?? "" });
     },
     (line) => process.stdout.write(line),
   );

@@ -57,7 +57,7 @@ import { createSimTransport, type WayFault } from "./sim-transport.ts";
 import { allYes, simPlugin } from "./snapshot-world.ts";
 import { secretKeys } from "./world.ts";
 
-export const heartbeatMs = 10_000;
+const graceMs = 10_000;
 
 export interface ApiWorldOptions {
   readonly nodes: Readonly<Record<string, NodeSettings>>;
@@ -171,7 +171,8 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
     const common = { store, clock, ids, issuer, changes, route, log, signal };
     const { cuts, registry, pluginRecords, learnedLimits, records } = await wireRecords({
       ...common,
-      heartbeatMs,
+      graceMs,
+      controllerId: "c1",
     });
     const secretRecords = createSecretRecords({ store, ids });
     const sealer = createSealer({ keyFile: { keys: async () => secretKeys }, clusterUid: async () => "world" });
@@ -281,10 +282,12 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
     };
     const snapshots = wireSnapshots({ ...acting, ...api, metrics: createMetrics(), slots: reconciler.slots });
     await Promise.all([reconciler.start(), snapshots.reconciler.start()]);
-    inBackground("looking for silent nodes", registry.watchSilence(signal));
+    inBackground("watching the links of nodes", registry.watchLinks(signal));
     inBackground("following drains", drains.run());
     return {
       life,
+      /** The process of each node that has its stream here. */
+      links: new Map<string, string>(),
       registry,
       directory,
       governor,
@@ -325,7 +328,6 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       lockId: "",
       instance: `agent-${node}-${boot}`,
       journalUid: `journal-${node}-${journal}`,
-      address: `${node}:7601`,
       version: "0.1.0",
       verificationScope: "host" as const,
       nodeEpoch: machine.known,
@@ -349,17 +351,27 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
     };
   };
 
-  /** What an agent does every few seconds: it says that it lives, or registers with whoever does not know it. */
-  const beat = async (node: string): Promise<void> => {
+  const unlink = (node: string): void => {
+    const instance = controller.links.get(node);
+    controller.links.delete(node);
+    if (instance !== undefined) controller.registry.unlinked(node, instance, "the connection was closed");
+  };
+
+  /** What an agent does as soon as it can: it dials whom it has no stream to, registers there, and reports what has changed. */
+  const meet = async (node: string): Promise<void> => {
     const machine = machines.get(node);
-    if (machine === undefined || hosts.silent(node) || controller.life.signal.aborted) return;
-    const { registry } = controller;
+    if (machine === undefined || controller.life.signal.aborted) return;
+    if (hosts.silent(node) || controller.links.get(node) !== headerOf(node).instance) unlink(node);
+    if (hosts.silent(node)) return;
+    const { registry, links } = controller;
     try {
       const { instance, fingerprintRevision: revision } = headerOf(node);
       const base = { node, instance, baseRevision: revision, revision, changed: [], removed: [] };
-      const { known } = await registry.heartbeat({ ...base, accepting: true, message: "" });
-      if (known) return;
+      const { known } = await registry.report({ ...base, accepting: true, message: "" });
+      if (known && links.has(node)) return;
       const record = await registry.register(headerOf(node), [pluginOf(node)]);
+      registry.linked(node, instance);
+      links.set(node, instance);
       machine.known = record.nodeEpoch;
       hosts.setNodeEpoch(node, record.nodeEpoch);
     } catch (error) {
@@ -373,10 +385,10 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       if (!isAbort(error) && !controller.life.signal.aborted && !(error instanceof HoldfastError)) broken.push(error);
     }
   };
-  const beats = async (): Promise<void> => {
-    await Promise.all(names.map(beat));
+  const meetings = async (): Promise<void> => {
+    await Promise.all(names.map(meet));
   };
-  await beats();
+  await meetings();
 
   return {
     clock,
@@ -420,7 +432,7 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
     async restart() {
       controller.life.abort(new DOMException("killed", "AbortError"));
       controller = await start();
-      await beats();
+      await meetings();
     },
     setGate(open: boolean) {
       gate.open = open;
@@ -433,7 +445,7 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       if (machine === undefined || machine.healthy === healthy) return;
       machine.healthy = healthy;
       machine.revision += 1;
-      await beat(node);
+      await meet(node);
     },
     async reboot(node: string, journalLost: boolean) {
       const machine = machines.get(node);
@@ -446,17 +458,16 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       // Until it has registered it takes nobody's orders.
       hosts.setNodeEpoch(node, 0);
       hosts.reboot(node, journalLost);
-      await beat(node);
+      await meet(node);
     },
-    beats,
-    /** Time passes, agents beat, and a controller that died is started again after a while. */
+    /** Time passes, agents dial and report, and a controller that died is started again after a while. */
     async pass(ms: number, step = 5_000) {
       for (let left = ms; left > 0; left -= step) {
-        await beats();
+        await meetings();
         await clock.advance(Math.min(step, left));
         if (controller.life.signal.aborted) {
           controller = await start();
-          await beats();
+          await meetings();
         }
       }
     },

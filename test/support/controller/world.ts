@@ -101,7 +101,7 @@ const createFakeNodes = (names: readonly string[], count: Store["count"]) => {
     instance: `instance-${name}-1`,
     nodeEpoch: 1,
     state: "READY",
-    address: `${name}:7601`,
+    address: "",
     version: "0.1.0",
     verificationScope: "host",
     plugins: [

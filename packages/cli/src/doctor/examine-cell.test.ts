@@ -8,7 +8,6 @@ const now = Date.parse("2030-01-01T00:00:00Z");
 const blocked = { since: undefined, reason: "X", message: "it waits", missingProof: "", clearWith: "do this" };
 const node = {
   name: "n",
-  address: "a:1",
   state: 1,
   stateMessage: "",
   verificationScope: 1,

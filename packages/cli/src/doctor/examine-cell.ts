@@ -18,8 +18,8 @@ const ofNode = (node: Node, now: number): readonly Finding[] => {
       fault(
         "node-silent",
         node.name,
-        `its agent at ${node.address} is silent: ${node.stateMessage}`,
-        "look at the agent on that host (systemctl status holdfast-node-agent) and at the network between; its claims stay",
+        `it is SUSPECT: ${node.stateMessage}`,
+        "look at the agent on that host (systemctl status holdfast-node-agent) and at the network between: the agent dials the controllers; its claims stay",
       ),
     );
   if (node.blocked !== undefined)

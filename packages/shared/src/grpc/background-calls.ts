@@ -3,7 +3,11 @@
  * spans of a trace that there is already, and begin none; their caller makes one of a call that failed.
  */
 const background: ReadonlySet<string> = new Set([
-  "/holdfast.internal.v1.ControllerLinkService/Heartbeat",
+  // Open for as long as an agent is there.
+  "/holdfast.internal.v1.ControllerLinkService/Serve",
+  // Part of the call whose body it carries.
+  "/holdfast.internal.v1.ControllerLinkService/Transfer",
+  "/holdfast.internal.v1.AgentLinkService/Report",
   "/holdfast.internal.v1.AgentService/Stats",
   "/holdfast.internal.v1.AgentService/Inventory",
   // What changes anything is passed on within the span of its CSI call.

@@ -2,7 +2,6 @@
  * Channels and clients. From the outside in: errors, deadline over all attempts, retry, and per attempt: who calls, the time left
  * on the wire, a span, the error's details.
  */
-import { createConnection } from "node:net";
 import { ChannelCredentials, type ChannelOptions } from "@grpc/grpc-js";
 import {
   type CallOptions,
@@ -21,9 +20,6 @@ import { type AttemptOptions, attemptMiddleware } from "./attempt-client.ts";
 import { beginDeadline } from "./deadline-client.ts";
 import { endedBySignal } from "./ended-by-signal.ts";
 import type { Identity } from "./identity.ts";
-import { createDialler, type DiallerOptions } from "./link/dialler.ts";
-import type { Keepalive } from "./link/link.ts";
-import { createLinkChannel } from "./link/link-channel.ts";
 import { formatAddress, parseAddress } from "./listen-address.ts";
 import { defaultMaxMessageBytes } from "./message-limits.ts";
 
@@ -33,13 +29,17 @@ export interface GrpcChannelOptions {
   /** Its own connection, even where another channel of this process leads to the same address. */
   readonly ownConnection?: boolean;
   /** Never on plugin channels: a Go plugin ends a long call for "too many pings". */
-  readonly keepalive?: Keepalive;
+  readonly keepalive?: { readonly timeMs: number; readonly timeoutMs: number };
+  /** http://host:port of the HTTP proxy to go through, or "none"; without it what the environment says. Unix sockets are dialled directly. */
+  readonly proxy?: string;
 }
 
 export type GrpcChannel = Channel;
 
 export function createGrpcChannel(address: string, options: GrpcChannelOptions = {}): GrpcChannel {
   const maxMessageBytes = options.maxMessageBytes ?? defaultMaxMessageBytes;
+  const at = parseAddress(address);
+  const proxied = at.kind === "tcp" ? proxyOptions(formatAddress(at), options.proxy) : undefined;
   const channelOptions: ChannelOptions = {
     "grpc.max_receive_message_length": maxMessageBytes,
     "grpc.max_send_message_length": maxMessageBytes,
@@ -54,22 +54,23 @@ export function createGrpcChannel(address: string, options: GrpcChannelOptions =
           "grpc.keepalive_time_ms": options.keepalive.timeMs,
           "grpc.keepalive_timeout_ms": options.keepalive.timeoutMs,
         }),
+    ...(options.proxy === undefined ? {} : { "grpc.enable_http_proxy": 0 }),
+    ...proxied?.options,
   };
   const credentials = options.credentials ?? ChannelCredentials.createInsecure();
-  return createChannel(formatAddress(parseAddress(address)), credentials, channelOptions);
+  return createChannel(proxied?.dialled ?? formatAddress(at), credentials, channelOptions);
 }
 
-/** For calls that many wait for: a connection of its own, and nothing between it and the call. Without TLS. */
-export function createLinkedChannel(address: string, options: Omit<DiallerOptions, "dial">): GrpcChannel {
-  const at = parseAddress(address);
-  const dial = () =>
-    at.kind === "unix"
-      ? createConnection(at.path)
-      : createConnection({ host: at.host.replace(/^\[|\]$/g, ""), port: at.port });
-  const { link, close } = createDialler({ dial, ...options });
-  const target = formatAddress(at);
-  const authority = at.kind === "unix" ? "localhost" : target;
-  return createLinkChannel({ link, target, authority, maxMessageBytes: defaultMaxMessageBytes, close });
+/** grpc-js reads a proxy from the environment alone, and hands it on to its connections by these options, which a channel takes too. */
+function proxyOptions(target: string, proxy: string | undefined) {
+  if (proxy === undefined || proxy === "none") return undefined;
+  const { hostname, port, username, password } = new URL(proxy);
+  const options: ChannelOptions = {
+    "grpc.http_connect_target": `dns:${target}`,
+    "grpc.default_authority": target,
+    ...(username === "" ? {} : { "grpc.http_connect_creds": decodeURIComponent(`${username}:${password}`) }),
+  };
+  return { dialled: `${hostname}:${port === "" ? 80 : port}`, options };
 }
 
 export interface RetryPolicy {

@@ -7,8 +7,9 @@ import { HoldfastError } from "../errors/holdfast-error.ts";
 import type { CallStage } from "./call-stage.ts";
 import { maxDeadlineMs } from "./deadline-client.ts";
 
-const header = "x-holdfast-deadline";
-const requestIdHeader = "x-request-id";
+/** Wall-clock milliseconds; written on this side alone. */
+export const deadlineHeader = "x-holdfast-deadline";
+export const requestIdHeader = "x-request-id";
 const requestIdPattern = /^[\x21-\x7e]{1,128}$/;
 
 export const deadlineInterceptor: ServerInterceptor = (_method, call) =>
@@ -17,9 +18,9 @@ export const deadlineInterceptor: ServerInterceptor = (_method, call) =>
       next({
         onReceiveMetadata: (metadata, pass) => {
           // Whatever a caller wrote under this name itself is not a deadline.
-          metadata.remove(header);
+          metadata.remove(deadlineHeader);
           const deadline = Number(call.getDeadline());
-          if (Number.isFinite(deadline)) metadata.set(header, String(deadline));
+          if (Number.isFinite(deadline)) metadata.set(deadlineHeader, String(deadline));
           pass(metadata);
         },
       }),
@@ -44,7 +45,7 @@ export function deadlineStage({ stopping, defaultDeadlineMs, createRequestId }: 
   const unaries = endedTogether(stopping.unary);
   return (method, context) => {
     const streaming = method.requestStream || method.responseStream;
-    const sent = context.metadata.get(header);
+    const sent = context.metadata.get(deadlineHeader);
     const deadline = sent !== undefined ? Number(sent) : streaming ? undefined : Date.now() + defaultDeadlineMs;
     const asked = context.metadata.get(requestIdHeader);
 

@@ -2,11 +2,9 @@
  * A gRPC server with everything that every server of Holdfast has: errors with details, a span and a log line a call, the caller's
  * identity and deadline, health, reflection, and an end that comes within a bound.
  *
- * S1 After stop() has been called no new call is served. S2 stop() ends within graceMs and a moment, whatever handlers do.
  * S3 Without credentials nothing but loopback and unix sockets is bound, unless that was asked for by name.
  */
 
-import { randomUUID } from "node:crypto";
 import { chmod } from "node:fs/promises";
 import type { ServerCredentials } from "@grpc/grpc-js";
 import { type CompatServiceDefinition, createServer, type ServerMiddleware } from "nice-grpc";
@@ -15,35 +13,29 @@ import { HoldfastError } from "../errors/holdfast-error.ts";
 import type { Logger } from "../log/logger.ts";
 import type { Metrics } from "../metrics.ts";
 import type { CallExtension, Implementation } from "./call-context.ts";
-import { callMiddleware } from "./call-middleware.ts";
-import { createCallTurns } from "./call-turns.ts";
+import {
+  type CallLimits,
+  type CallSurround,
+  createCallSurround,
+  defaultMaxConcurrentStreams,
+} from "./call-surround.ts";
 import { limitConnections } from "./connection-limit.ts";
-import { deadlineInterceptor, deadlineStage } from "./deadline-server.ts";
-import { type IdentityReader, identityFromMetadata } from "./identity.ts";
-import { identityStage } from "./identity-stage.ts";
+import { deadlineInterceptor } from "./deadline-server.ts";
+import type { IdentityReader } from "./identity.ts";
 import { type Address, formatAddress, isLoopback, parseAddress } from "./listen-address.ts";
-import { logStage, shuttingDownReason } from "./log-stage.ts";
 import { defaultMaxMessageBytes } from "./message-limits.ts";
-import { metricsStage } from "./metrics-stage.ts";
-import { overloadStage } from "./overload-stage.ts";
 import { loadReflection } from "./reflection.ts";
-import { createServerGauges } from "./server-metrics.ts";
-import { createServerSpans } from "./trace-server.ts";
 import { clearStaleSocket } from "./unix-socket.ts";
 
-export interface ServerLimits {
+export interface ServerLimits extends CallLimits {
   /** Of one message, both ways. 1 MiB; 16 MiB for servers that relay plugin calls. */
   readonly maxMessageBytes?: number;
-  /** Calls on one connection that their caller waits for; waiting ones and streams count. A client holds back those above. */
-  readonly maxConcurrentStreams?: number;
-  /** Unary calls in flight, of all callers and of one; those above are refused with OVERLOADED. */
-  readonly maxInFlight?: number;
-  readonly maxInFlightPerCaller?: number;
-  readonly maxOpenStreams?: number;
   /** Connections above are closed as they come. */
   readonly maxConnections?: number;
   /** After this time a client is asked to take another connection; what runs on the old one goes on there. Without it: never. */
   readonly connectionAgeMs?: number;
+  /** How soon a peer that vanished without a word is noticed. */
+  readonly keepalive?: { readonly timeMs: number; readonly timeoutMs: number };
 }
 
 export interface GrpcServerOptions {
@@ -66,6 +58,8 @@ export interface GrpcServerOptions {
 export type CallMiddleware = ServerMiddleware<object, CallExtension>;
 
 export interface GrpcServer {
+  /** For calls that come over a stream of this server, and for nothing else. */
+  readonly surround: CallSurround;
   /** Before listen(). */
   add<Definition extends CompatServiceDefinition>(
     definition: Definition,
@@ -79,73 +73,37 @@ export interface GrpcServer {
   stop(options: { readonly graceMs: number }): Promise<void>;
 }
 
-/** Enough for tens of thousands of calls a second, and far from what holds a turn of the event loop up. */
-const callsPerTurn = 16;
-
 /** A peer that vanished without a word is noticed while nothing is sent to it. One that is stopped for 20 seconds is not taken for one. */
-const keepaliveMs = 60_000;
-const keepaliveTimeoutMs = 30_000;
+const patientKeepalive = { timeMs: 60_000, timeoutMs: 30_000 };
 /** Without any call; the next call of that client opens another one. */
 const connectionIdleMs = 15 * 60_000;
 
-/** Between the abort of what still runs and the end of its connections: time to send the answer. */
-const lastWordMs = 250;
-
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   const { log, limits = {}, middlewares = [], credentials, reflection = true } = options;
-  const stopStreams = new AbortController();
-  const stopUnary = new AbortController();
   const health = HealthState();
   const names: string[] = [];
   let address: Address | undefined;
   let boundTo = "";
+  let stopped = false;
   let forgetConnections: () => void = () => undefined;
 
   const maxMessageBytes = limits.maxMessageBytes ?? defaultMaxMessageBytes;
-  const { maxInFlight = 4096, maxInFlightPerCaller = maxInFlight, maxConcurrentStreams = 100 } = limits;
-  const spanOf = createServerSpans();
-  /** Every call's, in this order; the details of errors and the span lie around them. */
-  const stages = [
-    identityStage(options.identity ?? identityFromMetadata),
-    deadlineStage({
-      stopping: { streams: stopStreams.signal, unary: stopUnary.signal },
-      defaultDeadlineMs: options.defaultDeadlineMs ?? 60_000,
-      createRequestId: randomUUID,
-    }),
-    logStage(log),
-  ];
-  const gauges = createServerGauges(options.metrics, () => boundTo);
-  const turns = createCallTurns({ perTurn: callsPerTurn, onDropped: gauges.dropped });
-  const overload = overloadStage(
-    {
-      maxInFlight,
-      maxInFlightPerCaller,
-      // Twice: those that their caller waits for, and those that it has reset and that have not ended yet.
-      maxInFlightPerConnection: 2 * maxConcurrentStreams,
-      maxOpenStreams: limits.maxOpenStreams ?? 4096,
-    },
-    gauges.streams,
-  );
-  const service = callMiddleware(
-    spanOf,
-    [...stages, ...(options.metrics === undefined ? [] : [metricsStage(options.metrics)]), overload],
-    turns,
-  );
+  const { timeMs, timeoutMs } = limits.keepalive ?? patientKeepalive;
+  const surround = createCallSurround({ ...options, address: () => boundTo });
   const server = createServer({
     "grpc.max_receive_message_length": maxMessageBytes,
     "grpc.max_send_message_length": maxMessageBytes,
-    "grpc.max_concurrent_streams": maxConcurrentStreams,
-    "grpc.keepalive_time_ms": keepaliveMs,
-    "grpc.keepalive_timeout_ms": keepaliveTimeoutMs,
+    "grpc.max_concurrent_streams": limits.maxConcurrentStreams ?? defaultMaxConcurrentStreams,
+    "grpc.keepalive_time_ms": timeMs,
+    "grpc.keepalive_timeout_ms": timeoutMs,
     "grpc.max_connection_idle_ms": connectionIdleMs,
     ...(limits.connectionAgeMs === undefined ? {} : { "grpc.max_connection_age_ms": limits.connectionAgeMs }),
     interceptors: [deadlineInterceptor],
   });
-  /** What belongs to the server itself is neither measured nor refused. */
-  const own = server.with(callMiddleware(spanOf, stages));
+  const own = server.with(surround.own);
 
   const add: GrpcServer["add"] = (definition, implementation, { middlewares: special = [] } = {}) => {
-    let builder = server.with(service);
+    let builder = server.with(surround.service);
     for (const middleware of [...middlewares, ...special]) builder = builder.with(middleware);
     builder.add(definition, implementation);
     const name = "fullName" in definition && typeof definition.fullName === "string" ? definition.fullName : undefined;
@@ -155,6 +113,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   };
 
   return {
+    surround,
     add,
     async listen(text) {
       if (address !== undefined) throw new Error("listen() was called before");
@@ -170,7 +129,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       const port = await bind(() => server.listen(formatAddress(parseAddress(text)), credentials), text);
       const bound: Address = address.kind === "unix" ? address : { ...address, port };
       boundTo = formatAddress(bound);
-      forgetConnections = limitConnections(bound, limits.maxConnections ?? 4096, gauges.connections);
+      forgetConnections = limitConnections(bound, limits.maxConnections ?? 4096, surround.connections);
       if (address.kind === "unix") {
         if (options.socketMode !== undefined) await chmod(address.path, options.socketMode);
       }
@@ -178,16 +137,12 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     },
     setServing: (service, serving) => health.setStatus(serving ? "healthy" : "unhealthy", service),
     async stop({ graceMs }) {
-      if (address === undefined || stopStreams.signal.aborted) return;
+      if (address === undefined || stopped) return;
+      stopped = true;
       forgetConnections();
       for (const name of ["", ...names]) health.setStatus("unhealthy", name);
-      const drained = server.shutdown().then(() => true); // S1
-      stopStreams.abort(shuttingDown());
-      if (await within(drained, graceMs)) return;
-      log.warn("calls are still running after the grace; they are cut off", { grace_ms: graceMs });
-      stopUnary.abort(shuttingDown());
-      if (await within(drained, lastWordMs)) return;
-      server.forceShutdown(); // S2
+      const drained = server.shutdown();
+      if (!(await surround.stop(graceMs, drained))) server.forceShutdown();
     },
   };
 }
@@ -225,19 +180,4 @@ async function bind(listen: () => Promise<number>, address: string): Promise<num
     const message = `cannot listen on ${address}: ${why}`;
     throw new HoldfastError({ kind: "unavailable", reason: "LISTEN_FAILED", message, metadata: { address }, cause });
   }
-}
-
-function shuttingDown(): HoldfastError {
-  return new HoldfastError({
-    kind: "unavailable",
-    reason: shuttingDownReason,
-    message: "this server is going down; ask another one, or again in a moment",
-  });
-}
-
-function within(done: Promise<boolean>, ms: number): Promise<boolean> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => resolve(false), ms);
-    done.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
 }

@@ -1,4 +1,3 @@
-import { ControllerLinkServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
@@ -10,7 +9,6 @@ import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snap
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import type { GrpcServer } from "@holdfast/shared/grpc/server";
-import { unimplemented } from "./unimplemented.ts";
 
 export interface ControllerServices {
   readonly volumes: Implementation<typeof VolumeServiceDefinition>;
@@ -22,7 +20,6 @@ export interface ControllerServices {
   readonly repair: Implementation<typeof RepairServiceDefinition>;
   readonly secrets: Implementation<typeof SecretServiceDefinition>;
   readonly events: Implementation<typeof EventServiceDefinition>;
-  readonly link: Partial<Implementation<typeof ControllerLinkServiceDefinition>>;
 }
 
 /** Every service of the API is served, also those of which nothing is there yet: they say so. Answers the names of the others. */
@@ -35,7 +32,6 @@ export const addControllerServices = (
   server.add(NodeServiceDefinition, services.nodes);
   server.add(PluginServiceDefinition, services.plugins);
   server.add(RepairServiceDefinition, services.repair);
-  server.add(ControllerLinkServiceDefinition, unimplemented(ControllerLinkServiceDefinition, services.link));
   server.add(SnapshotServiceDefinition, services.snapshots);
   server.add(PlacementServiceDefinition, services.placement);
   server.add(SecretServiceDefinition, services.secrets);
@@ -50,6 +46,5 @@ export const addControllerServices = (
     SecretServiceDefinition,
     EventServiceDefinition,
     SnapshotServiceDefinition,
-    ControllerLinkServiceDefinition,
   ].map(({ fullName }) => fullName);
 };

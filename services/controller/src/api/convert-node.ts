@@ -21,7 +21,9 @@ import { fingerprintMessage } from "./convert-plugin.ts";
 /** What is known of a node beside its record. */
 export interface NodeRemarks {
   readonly rev: number;
-  readonly lastHeartbeat: number | undefined;
+  readonly lastHeard: number | undefined;
+  /** How the link ended that this controller had. */
+  readonly linkEnd?: { readonly at: number; readonly why: string } | undefined;
   /** Why its agent does not accept work. */
   readonly message: string;
   readonly conflict: { readonly since: number; readonly machineId: string; readonly why: string } | undefined;
@@ -30,19 +32,32 @@ export interface NodeRemarks {
   readonly overdue?: { readonly since: number; readonly remaining: number; readonly first: string } | undefined;
 }
 
-/** Silence is this controller's own view, so that it is added here and stored nowhere. */
+/** SUSPECT is added here, since it is stored nowhere. */
 export const nodeState = ({ record, live }: NodeView): NodeState =>
   record.state === "READY" && live === "suspect" ? "SUSPECT" : record.state;
 
 export const nodeStateMessage = (state: NodeState): WireNodeState => WireNodeState[`NODE_STATE_${state}`];
 
-const stateMessage = ({ record, live }: NodeView, { message }: NodeRemarks): string => {
+/** A link that is lost is shown at once, by the controller that had it, long before the node is SUSPECT for that. */
+const linkMessage = ({ live }: NodeView, { linkEnd }: NodeRemarks): string => {
+  const end = linkEnd === undefined ? "" : `link lost since ${new Date(linkEnd.at).toISOString()}: ${linkEnd.why}`;
+  if (live !== "suspect")
+    return end && `${end}; it is SUSPECT once no controller has had its link for HOLDFAST_LINK_GRACE`;
+  const silent = "its agent is silent, and no controller has its link: no new claims; those that it has stay";
+  return end === "" ? silent : `${silent}; ${end}`;
+};
+
+const stateMessage = (view: NodeView, remarks: NodeRemarks): string => {
+  const { record, live, linked } = view;
   if (record.state === "FENCING") return "it is being fenced: its volumes are detached";
   if (record.state === "QUARANTINED") return "it was fenced and has to prove that it is empty";
   if (live === "unknown") return "this controller has not heard of it since it started";
-  if (live === "alive")
-    return record.drain === undefined ? "" : `drained, so that nothing new is granted there: ${record.drain.reason}`;
-  return message === "" ? "its agent is silent: no new claims; those that it has stay" : message;
+  const unwilling = linked === true ? "its agent does not accept work" : "";
+  if (live === "suspect" && linked !== false && (remarks.message || unwilling) !== "")
+    return remarks.message || unwilling;
+  const drained = record.drain && `drained, so that nothing new is granted there: ${record.drain.reason}`;
+  const link = live === "suspect" || linked === false ? linkMessage(view, remarks) : "";
+  return [drained, link].filter(Boolean).join("; ");
 };
 
 const conflictMessage = ({ record }: NodeView, conflict: NodeRemarks["conflict"]): Blocked | undefined =>
@@ -64,7 +79,7 @@ const pendingMessage = ({ record: { pending } }: NodeView) =>
         machineId: pending.machineId,
         bootId: pending.bootId,
         journalUid: pending.journalUid,
-        address: pending.address,
+        address: "",
         since: dateOf(pending.since),
       };
 
@@ -144,13 +159,13 @@ export const nodeMessage = (view: NodeView, remarks: NodeRemarks, place: NodePla
     state: nodeStateMessage(nodeState(view)),
     stateMessage: stateMessage(view, remarks),
     stateSince: dateOf(remarks.since),
-    address: record.address,
+    address: "",
     agentVersion: record.version,
     plugins: record.plugins.map((plugin) => fingerprintMessage(plugin)),
     verificationScope: scopeMessage(record.verificationScope),
     schedulable: record.state === "READY" && live === "alive" && record.drain === undefined,
     drained: record.drain !== undefined,
-    lastHeartbeat: dateOf(remarks.lastHeartbeat),
+    lastHeartbeat: dateOf(remarks.lastHeard),
     blocked:
       blockedMessage(pendingBlock(record)) ??
       conflictMessage(view, remarks.conflict) ??

@@ -1,6 +1,6 @@
-import type {
-  ControllerLinkServiceDefinition,
-  RequestClaimsRequest,
+import {
+  AgentLinkServiceDefinition,
+  type RequestClaimsRequest,
 } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import type { ClaimView } from "../commands/model.ts";
@@ -10,17 +10,20 @@ import { type ApiDeps, callerOf } from "./api-deps.ts";
 import { type Checks, createChecks, durationMs, refuseAll } from "./check-request.ts";
 import { createClaimHold } from "./claim-hold.ts";
 import { claimMessage, claimsInput, selectionOf } from "./convert-claim.ts";
+import { unimplemented } from "./unimplemented.ts";
 
-type LinkService = Implementation<typeof ControllerLinkServiceDefinition>;
-type Context = Parameters<LinkService["requestClaims"]>[1];
+type AgentLink = Implementation<typeof AgentLinkServiceDefinition>;
+type Context = Parameters<AgentLink["requestClaims"]>[1];
 
 export interface LinkClaimsDeps extends ApiDeps {
   /** Rejects when the caller may not speak for the node. */
   readonly checkCaller: (node: string, context: Context) => void;
 }
 
-/** The claims of a workload on the very node whose agent asks, as ClaimService gives and takes them. */
-export const createLinkClaims = (deps: LinkClaimsDeps): Pick<LinkService, "requestClaims" | "releaseClaims"> => {
+/** The claims of a workload on the very node whose agent asks, as ClaimService gives and takes them, and their tokens. */
+export const createLinkClaims = (
+  deps: LinkClaimsDeps,
+): Pick<AgentLink, "requestClaims" | "releaseClaims" | "issueTokens"> => {
   const { commands, checkCaller } = deps;
   const held = createClaimHold(deps);
 
@@ -42,6 +45,8 @@ export const createLinkClaims = (deps: LinkClaimsDeps): Pick<LinkService, "reque
   };
 
   return {
+    issueTokens: unimplemented(AgentLinkServiceDefinition, {}).issueTokens,
+
     async requestClaims(request, context) {
       if (request.claimUids.length > 0) return { claims: (await watch(request, context)).map(claimMessage) };
       const checks = createChecks();

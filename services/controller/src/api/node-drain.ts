@@ -67,7 +67,7 @@ export const createNodeDrain = (
         const since = wakeups.version();
         const view = await deps.commands.drainView(name);
         const message = messageOf(view);
-        // Heartbeats are no progress.
+        // That its agent was heard is no progress.
         const text = JSON.stringify([message.remaining, message.stage, view.queuedCount, view.node.record.drain]);
         if (text !== sent) yield message;
         sent = text;

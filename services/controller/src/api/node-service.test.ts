@@ -10,6 +10,7 @@ import { PluginHealth, PluginRole, Support } from "@holdfast/shared/gen/holdfast
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type ServedApi, serveApi } from "../../../../test/support/controller/served-api.ts";
 import { createWorld, plugin, type World } from "../../../../test/support/controller/world.ts";
+import type { NodeView } from "../ports.ts";
 import { nodeMessage } from "./convert-node.ts";
 
 let world: World;
@@ -44,12 +45,32 @@ describe("nodes", () => {
     await expect(api.nodes.getNode({ name: "" })).rejects.toMatchObject({ violations: [{ field: "name" }] });
   });
 
+  test("show a link that is lost at once, with its end and why, and READY until none has it for a grace", () => {
+    const view = world.nodes.get("n1");
+    if (view === undefined) throw new Error("no n1");
+    const linkEnd = { at: 1_000, why: "the connection was closed" };
+    const remarks = { rev: 3, lastHeard: 1_000, linkEnd, message: "an old word", conflict: undefined };
+    const shown = (live: NodeView["live"], linked: boolean) =>
+      nodeMessage({ ...view, live, linked }, remarks, { placementClass: "", slots: [] });
+    expect(shown("alive", false)).toMatchObject({
+      state: NodeState.NODE_STATE_READY,
+      stateMessage: expect.stringContaining("link lost since 1970-01-01T00:00:01.000Z: the connection was closed"),
+      lastHeartbeat: new Date(1_000),
+    });
+    expect(shown("suspect", false)).toMatchObject({
+      state: NodeState.NODE_STATE_SUSPECT,
+      stateMessage: expect.stringMatching(/^its agent is silent.*the connection was closed$/),
+    });
+    expect(shown("suspect", true).stateMessage).toBe("an old word");
+    expect(shown("alive", true).stateMessage).toBe("");
+  });
+
   test("a second agent that wants the name is flagged", () => {
     const view = world.nodes.get("n1");
     if (view === undefined) throw new Error("no n1");
     const conflict = { since: 1_000, machineId: "m2", why: "its journal is another one" };
     expect(
-      nodeMessage(view, { rev: 3, lastHeartbeat: 5, message: "", conflict }, { placementClass: "", slots: [] }).blocked,
+      nodeMessage(view, { rev: 3, lastHeard: 5, message: "", conflict }, { placementClass: "", slots: [] }).blocked,
     ).toMatchObject({
       reason: "NODE_CONFLICT",
       message: expect.stringContaining("machine m2"),

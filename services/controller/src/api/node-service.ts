@@ -33,7 +33,7 @@ type NodeService = Implementation<typeof NodeServiceDefinition>;
 /** How many nodes one page may look at before it is handed out short. */
 const maxLooked = 2_000;
 
-const noRemarks: NodeRemarks = { rev: 0, lastHeartbeat: undefined, message: "", conflict: undefined };
+const noRemarks: NodeRemarks = { rev: 0, lastHeard: undefined, message: "", conflict: undefined };
 
 export const createNodeService = (deps: NodeServiceDeps): NodeService => {
   const { nodes, places, remarks } = deps;

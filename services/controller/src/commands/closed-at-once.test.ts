@@ -34,7 +34,8 @@ const controller = async (): Promise<{ readonly registry: NodeRegistry; readonly
     nodes: createNodeStore({ store, ids }),
     clock,
     log,
-    heartbeatMs: 5_000,
+    graceMs: 3_000,
+    controllerId: "c1",
     signal,
   });
   await registry.load();
@@ -65,7 +66,6 @@ const register = async (registry: NodeRegistry): Promise<void> => {
       instance: "i1",
       lockId: "",
       journalUid: "j1",
-      address: "far:1",
       version: "1",
       verificationScope: "host",
       nodeEpoch: 0,

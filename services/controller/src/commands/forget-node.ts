@@ -10,14 +10,17 @@ export const validateForget = ({ name, reason }: ForgetNodeInput): void => {
   if (violations.length > 0) throw invalidArgument(violations);
 };
 
-const notSuspect = ({ record: { name }, live }: NodeView): HoldfastError =>
+/** Its agent is silent for all controllers; one that does not accept work speaks, and would register again. */
+const isSilent = ({ live, linked }: NodeView): boolean => live === "suspect" && linked !== true;
+
+const notSuspect = ({ record: { name }, live, linked }: NodeView): HoldfastError =>
   new HoldfastError({
     kind: "precondition",
     reason: "NODE_NOT_SUSPECT",
     message:
-      live === "alive"
+      linked === true || (linked === undefined && live === "alive")
         ? `the agent of node ${name} is alive and would register again; stop it first, then repeat`
-        : `this controller has not listened long enough to say that node ${name} is silent; repeat after three heartbeats`,
+        : `node ${name} is not known to be silent: another controller may have its link; stop its agent, and repeat once it is SUSPECT (HOLDFAST_LINK_GRACE)`,
     metadata: { node: name },
   });
 
@@ -45,7 +48,7 @@ export const forgetNodeCommand =
     if (node === undefined) return gone(name);
     // Records that may be older than what the node was given prove nothing about it.
     if (!gate.state().open) throw storeUnvetted(gate.state().reason);
-    if (node.live !== "suspect") throw notSuspect(node);
+    if (!isSilent(node)) throw notSuspect(node);
     const view = await drainViewOf(deps, node);
     if (view.remainingCount + view.queuedCount > 0) throw nodeInUse(view);
     const consequence = consequenceOf(node);
@@ -55,8 +58,7 @@ export const forgetNodeCommand =
       (record) => {
         // It came back while it was being judged.
         const now = nodes.get(name);
-        if (now !== undefined && (now.live !== "suspect" || record.instance !== node.record.instance))
-          throw notSuspect(now);
+        if (now !== undefined && (!isSilent(now) || record.instance !== node.record.instance)) throw notSuspect(now);
         const { drain: _over, ...rest } = record;
         const text = reason === "" ? why : `${why}: ${reason}`;
         return { ...rest, plugins: [], forgottenAt: clock.now(), changedBy: { who, why: text, at: clock.now() } };

@@ -1,3 +1,4 @@
+import type { LinkMarks } from "./link-state.ts";
 import type { Segments } from "./volume.ts";
 
 export const nodeStates = ["READY", "SUSPECT", "FENCING", "QUARANTINED"] as const;
@@ -48,11 +49,12 @@ export interface NodeLife {
 export interface PendingLife extends NodeLife {
   /** A short name of the life, for the command that admits it. */
   readonly life: string;
+  /** Empty: see NodeRecord. */
   readonly address: string;
   readonly since: number;
 }
 
-export interface NodeRecord extends NodeLife {
+export interface NodeRecord extends NodeLife, LinkMarks {
   readonly name: string;
   /** The short name of its life. Absent in older records. */
   readonly life?: string;
@@ -60,8 +62,9 @@ export interface NodeRecord extends NodeLife {
   readonly instance: string;
   /** Rises when the agent comes back without its journal, or after a fence; permits of older ones are refused. */
   readonly nodeEpoch: number;
-  /** SUSPECT is never stored: liveness is each controller's own view. */
+  /** SUSPECT is never stored: a record says at most that no controller has the node's link (`linkLost`). */
   readonly state: Exclude<NodeState, "SUSPECT">;
+  /** Empty: agents listen nowhere. It is written all the same, since the release before reads no record without it. */
   readonly address: string;
   readonly version: string;
   readonly verificationScope: "host" | "own-namespace";

@@ -16,7 +16,7 @@ export const pendingBlock = ({ name, bootId, pending }: NodeRecord): Blocked | u
     : {
         since: pending.since,
         reason: "NODE_PENDING",
-        message: `life ${pending.life} (machine ${pending.machineId}, boot ${pending.bootId}, journal ${pending.journalUid}, at ${pending.address}) asks for the name ${name}, and claims stand that the recorded life (boot ${bootId}) may still hold; life ${pending.life} gets no permit, and its releases are not believed`,
+        message: `life ${pending.life} (machine ${pending.machineId}, boot ${pending.bootId}, journal ${pending.journalUid}) asks for the name ${name}, and claims stand that the recorded life (boot ${bootId}) may still hold; life ${pending.life} gets no permit, and its releases are not believed`,
         missingProof: `which of the two lives node ${name} is`,
         clearWith: `when the recorded life is over: ${admitCommand(name, pending.life)}; when life ${pending.life} is a copy: stop its agent, or give it another HOLDFAST_NODE`,
       };

@@ -6,7 +6,7 @@ import { lifeName } from "./life-name.ts";
 /** What this controller knows of the process that had the name before. */
 export interface Incumbent {
   readonly record: NodeRecord;
-  /** It was heard of within three periods. */
+  /** A controller has its link, or may have it. */
   readonly alive: boolean;
   /** Instances that were replaced by a later one while this controller looked on. */
   readonly replaced: ReadonlySet<string>;
@@ -35,7 +35,7 @@ const pendingLife = (header: AgentHeader, known: NodeRecord, now: number): Pendi
   const life = lifeOf(header);
   const name = lifeName(life);
   const since = known.pending?.life === name ? known.pending.since : now;
-  return { ...life, life: name, address: header.address, since };
+  return { ...life, life: name, address: "", since };
 };
 
 /** Another life asks for the name of `known`. */
@@ -99,6 +99,7 @@ export const admitNode = (
   return {
     kind: "admitted",
     memoryLost: known !== undefined && !hasTheMemory(known, life),
+    // Without a doubt about its link, and without its loss: a controller hears it.
     record: {
       name: header.name,
       life: lifeName(life),
@@ -107,7 +108,7 @@ export const admitNode = (
       nodeEpoch,
       // A name that was forgotten is taken like a new one, but for its incarnation.
       state: known?.state ?? "READY",
-      address: header.address,
+      address: "",
       version: header.version,
       verificationScope: header.verificationScope,
       plugins: [...plugins].sort(byInstance),
@@ -121,7 +122,7 @@ export const admitNode = (
   };
 };
 
-/** Fingerprints after a heartbeat: what changed in the place of what was, what is gone left out. */
+/** Fingerprints after a report: what changed in the place of what was, what is gone left out. */
 export const withFingerprints = (
   record: NodeRecord,
   changed: readonly NodePlugin[],
@@ -138,5 +139,12 @@ export const withFingerprints = (
 };
 
 /** Nothing differs but the time: there is nothing to store. */
-export const sameNode = (a: NodeRecord, b: NodeRecord): boolean =>
-  JSON.stringify({ ...a, updatedAt: 0 }) === JSON.stringify({ ...b, updatedAt: 0 });
+export const sameNode = (a: NodeRecord, b: NodeRecord): boolean => textOf(a) === textOf(b);
+
+/** In which order a format of the store gives the fields back says nothing. */
+const textOf = (record: NodeRecord): string =>
+  JSON.stringify({ ...record, updatedAt: 0 }, (_key, value: unknown) =>
+    typeof value === "object" && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value,
+  );

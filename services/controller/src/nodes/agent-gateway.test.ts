@@ -1,7 +1,6 @@
 import { systemClock } from "@holdfast/shared/async/clock";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import {
-  AgentServiceDefinition,
   type DeepPartial,
   HeldState,
   type InventoryResponse,
@@ -13,15 +12,14 @@ import {
 } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import { AccessMode, AttachmentMode } from "@holdfast/shared/gen/holdfast/v1/common";
 import type { CallContext } from "@holdfast/shared/grpc/call-context";
-import { createGrpcServer, type GrpcServer } from "@holdfast/shared/grpc/server";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
-import { type TempSocket, tempSocket } from "@holdfast/shared/testing/temp-socket";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { unimplemented } from "../api/unimplemented.ts";
+import type { DialledAgent } from "../../../../test/support/controller/dial-agent.ts";
+import { createLinkHub, type LinkHub } from "../../../../test/support/controller/link-hub.ts";
 import type { NodeRecord } from "../domain/node.ts";
 import type { Permit } from "../domain/permit.ts";
 import { attachmentRecord, claimRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
-import { type ClosableAgentGateway, createAgentGateway } from "./agent-gateway.ts";
+import { createAgentGateway, type NodeAgentGateway } from "./agent-gateway.ts";
 
 const epoch = { gen: 2, ctr: 9 };
 const wire = { gen: 2n, ctr: 9n };
@@ -34,26 +32,21 @@ interface Script {
 }
 
 let script: Script;
-let socket: TempSocket;
-let server: GrpcServer;
-let gateway: ClosableAgentGateway;
+let hub: LinkHub;
+let agent: DialledAgent;
+let gateway: NodeAgentGateway;
 let files: Record<string, Record<string, string>>;
 
-const serve = async (address: string): Promise<GrpcServer> => {
-  const made = createGrpcServer({ log: createMemoryLogger() });
-  made.add(
-    AgentServiceDefinition,
-    unimplemented(AgentServiceDefinition, {
+const linked = (): Promise<DialledAgent> =>
+  hub.linked({
+    serve: {
       publish: (request, context) => script.publish(request, context),
       release: (request) => script.release(request),
       async *inventory() {
         yield* script.inventory;
       },
-    }),
-  );
-  await made.listen(address);
-  return made;
-};
+    },
+  });
 
 beforeEach(async () => {
   script = {
@@ -62,8 +55,8 @@ beforeEach(async () => {
     inventory: [],
   };
   files = {};
-  socket = await tempSocket();
-  server = await serve(socket.address);
+  hub = await createLinkHub();
+  agent = await linked();
   gateway = createAgentGateway({
     secrets: {
       async resolve(ref) {
@@ -77,19 +70,15 @@ beforeEach(async () => {
         return ref === undefined ? {} : (files[ref] ?? {});
       },
     },
+    streams: hub.streams,
     identity: { role: "controller", name: "c1" },
     log: createMemoryLogger(),
     clock: systemClock,
-    random: Math.random,
     callDeadlineMs: 5_000,
   });
 });
 
-afterEach(async () => {
-  gateway.close();
-  await server.stop({ graceMs: 0 });
-  await socket.remove();
-});
+afterEach(() => hub.close());
 
 const node = (change: Partial<NodeRecord> = {}): NodeRecord => ({
   name: "n1",
@@ -99,7 +88,7 @@ const node = (change: Partial<NodeRecord> = {}): NodeRecord => ({
   instance: "i",
   nodeEpoch: 3,
   state: "READY",
-  address: socket.address,
+  address: "",
   version: "1",
   verificationScope: "host",
   plugins: [],
@@ -240,16 +229,30 @@ describe("a permit", () => {
 });
 
 describe("no answer", () => {
-  test("from an agent that is away is uncertain, and the next call finds it again", async () => {
-    await server.stop({ graceMs: 0 });
-    expect(await publish()).toMatchObject({ kind: "uncertain", reason: "UNAVAILABLE" });
+  test("from a node without a stream was not sent, is uncertain, and the next call finds the stream that began", async () => {
+    agent.cut();
+    await agent.over;
+    await expect.poll(() => hub.service.load().streams).toBe(0);
+    expect(await publish()).toMatchObject({
+      kind: "uncertain",
+      reason: "NOT_SENT",
+      message: expect.stringContaining("the agent of node n1 has no stream to this controller"),
+    });
     expect(await gateway.release(node(), order, call())).toMatchObject({
       kind: "pending",
       blocked: false,
-      reason: "UNAVAILABLE",
+      reason: "NOT_SENT",
     });
-    server = await serve(socket.address);
-    await expect.poll(async () => (await publish()).kind).toBe("published");
+    await linked();
+    expect((await publish()).kind).toBe("published");
+  });
+
+  test("A1 because the stream ended is uncertain: the agent may be at it", async () => {
+    script.publish = async () => {
+      agent.cut();
+      return await new Promise(() => undefined);
+    };
+    expect(await publish()).toMatchObject({ kind: "uncertain", reason: "STREAM_ENDED" });
   });
 
   test("because the wait was given up is uncertain", async () => {
@@ -258,20 +261,6 @@ describe("no answer", () => {
     const answer = gateway.publish(node(), permit(), call(until.signal));
     until.abort(new DOMException("over", "AbortError"));
     expect(await answer).toMatchObject({ kind: "uncertain", reason: "CANCELLED" });
-  });
-
-  test("at the old address: a node that moved is dialled where it is", async () => {
-    const moved = await tempSocket();
-    const other = await serve(moved.address);
-    try {
-      await publish();
-      await server.stop({ graceMs: 0 });
-      const answer = await gateway.publish(node({ address: moved.address }), permit(), call());
-      expect(answer.kind).toBe("published");
-    } finally {
-      await other.stop({ graceMs: 0 });
-      await moved.remove();
-    }
   });
 });
 
@@ -322,7 +311,7 @@ describe("an inventory", () => {
   test.each([
     ["another boot", { bootId: "b2" }],
     ["another journal", { journalUid: "j2" }],
-  ])("[I2] of %s at the address of the node is not believed", async (_life, change) => {
+  ])("[I2] of %s on the stream of the node is not believed", async (_life, change) => {
     script.inventory = [{ header: { ...header.header, ...change } }, { end: { volumes: 0, orphans: 0 } }];
     const refused = gateway.inventory(node(), new AbortController().signal);
     await expect(refused).rejects.toMatchObject({ reason: "NODE_PENDING" });

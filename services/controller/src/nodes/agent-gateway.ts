@@ -1,89 +1,77 @@
 /**
- * What the controller asks of agents. One channel a node, kept open and dialled anew when the node's address changes.
+ * What the controller asks of agents, over the stream that each of them has to this controller at that time.
  *
  * A1 A call without an answer proves nothing: it comes back as uncertain or pending, with the reason. A2 Secrets are read for each push and
  * are gone with it. A3 An inventory that was cut short is none.
  */
 
 import type { Clock } from "@holdfast/shared/async/clock";
-import type { Limiter } from "@holdfast/shared/async/limiter";
-import { createLimiter } from "@holdfast/shared/async/limiter";
 import { isAbort } from "@holdfast/shared/async/signals";
 import { fromClientError } from "@holdfast/shared/errors/grpc-status";
 import { HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { AgentServiceDefinition, type InventoryResponse } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
-import { createGrpcClient, createLinkedChannel, type GrpcChannel, type GrpcClient } from "@holdfast/shared/grpc/client";
+import { createGrpcClient, type GrpcClient } from "@holdfast/shared/grpc/client";
 import type { Identity } from "@holdfast/shared/grpc/identity";
 import { scrub } from "@holdfast/shared/grpc/redact";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { blockedFor } from "../domain/blocked.ts";
+import type { Epoch } from "../domain/epoch.ts";
 import type { NodeRecord } from "../domain/node.ts";
 import type { Inventory } from "../domain/permit.ts";
 import type { AgentGateway } from "../ports.ts";
 import type { Secrets } from "../secrets/secrets.ts";
+import type { AgentStreams } from "./agent-streams.ts";
 import { inventoryVolume, permitMessage, publishAnswer, releaseAnswer, releaseMessage } from "./convert.ts";
 import { expandMessage, growAnswer, sampleFrom } from "./convert-figures.ts";
+import { createOrderLane, type OrderLane } from "./order-lane.ts";
 
 export interface AgentGatewayOptions {
   readonly secrets: Pick<Secrets, "resolve">;
+  readonly streams: Pick<AgentStreams, "channelTo">;
   readonly identity: Identity;
   readonly log: Logger;
   readonly clock: Clock;
-  readonly random: () => number;
   /** How long an agent may take to stage and publish, or to unpublish and unstage: both calls of the plugin and some time beside. */
   readonly callDeadlineMs?: number;
   readonly inventoryDeadlineMs?: number;
 }
 
-export interface ClosableAgentGateway extends AgentGateway {
-  /** It is no node any more: nothing is kept open for it. */
+export interface NodeAgentGateway extends AgentGateway {
+  /** It is no node any more: nothing is kept for it. */
   forget(node: string): void;
-  close(): void;
 }
 
 interface Line {
-  readonly address: string;
-  readonly channel: GrpcChannel;
   readonly client: GrpcClient<typeof AgentServiceDefinition>;
-  readonly limiter: Limiter;
+  readonly orders: OrderLane;
 }
 
-/** Above it some calls of one channel starve. */
-const callsPerChannel = 64;
-const maxWaiting = 4096;
 /** As long as an agent gives a plugin for one volume, and a little. */
 const statsDeadlineMs = 35_000;
-/** A host that vanished without a word is noticed within ten seconds, although a call to it may take minutes. Sent only during calls. */
-const keepalive = { timeMs: 5_000, timeoutMs: 5_000 };
 
-export const createAgentGateway = (options: AgentGatewayOptions): ClosableAgentGateway => {
-  const { secrets, identity, log, clock, random, callDeadlineMs = 300_000, inventoryDeadlineMs = 60_000 } = options;
+const orderOf = (verb: string, uid: string, { gen, ctr }: Epoch): string => `${verb} ${uid} ${gen}/${ctr}`;
+
+export const createAgentGateway = (options: AgentGatewayOptions): NodeAgentGateway => {
+  const { secrets, streams, identity, log, clock, callDeadlineMs = 300_000, inventoryDeadlineMs = 60_000 } = options;
   const lines = new Map<string, Line>();
 
-  const lineTo = (node: NodeRecord): Line => {
-    const known = lines.get(node.name);
-    if (known?.address === node.address) return known;
-    known?.channel.close();
-    const channel = createLinkedChannel(node.address, {
-      clock,
-      random,
-      ...(node.address.startsWith("unix:") ? {} : { keepalive }),
-    });
-    const client = createGrpcClient(AgentServiceDefinition, channel, {
+  const lineTo = ({ name }: NodeRecord): Line => {
+    const known = lines.get(name);
+    if (known !== undefined) return known;
+    const client = createGrpcClient(AgentServiceDefinition, streams.channelTo(name), {
       log,
       identity,
       defaultDeadlineMs: callDeadlineMs,
     });
-    const limiter = createLimiter({ name: `agent ${node.name}`, limit: callsPerChannel, maxQueued: maxWaiting });
-    const line = { address: node.address, channel, client, limiter };
-    lines.set(node.name, line);
+    const line = { client, orders: createOrderLane({ node: name, clock }) };
+    lines.set(name, line);
     return line;
   };
 
   /** A1: whatever a call failed with, in words for the record. */
   const unanswered = (node: NodeRecord, error: unknown, sensitive: readonly string[] = []) => {
     const failure = isAbort(error) ? cancelled(error) : fromClientError(error);
-    const message = `agent of node ${node.name} at ${node.address}: ${scrub(failure.message, sensitive)}`;
+    const message = `agent of node ${node.name}: ${scrub(failure.message, sensitive)}`;
     return { reason: failure.reason, message };
   };
 
@@ -99,9 +87,10 @@ export const createAgentGateway = (options: AgentGatewayOptions): ClosableAgentG
           secrets.resolve(permit.expandTo === undefined ? undefined : nodeExpand, namespace),
         ]); // A2
         sensitive = [stage, publish, expand].flatMap(Object.values);
-        const { client, limiter } = lineTo(node);
+        const { client, orders } = lineTo(node);
         const request = { permit: permitMessage(permit, { stage, publish, expand }, attempt) };
-        const response = await limiter.run(signal, () => client.publish(request, { signal }));
+        const order = orderOf("publish", permit.claim.uid, permit.epoch);
+        const response = await orders.run(order, signal, () => client.publish(request, { signal }));
         return publishAnswer(permit.epoch, response, sensitive);
       } catch (error) {
         if (!lacksSecret(error)) return { kind: "uncertain", ...unanswered(node, error, sensitive) };
@@ -114,9 +103,11 @@ export const createAgentGateway = (options: AgentGatewayOptions): ClosableAgentG
 
     async release(node, order, { signal, attempt }) {
       try {
-        const { client, limiter } = lineTo(node);
+        const { client, orders } = lineTo(node);
         const request = releaseMessage(node.name, order, attempt);
-        const response = await limiter.run(signal, () => client.release(request, { signal }));
+        const response = await orders.run(orderOf("release", order.claimUid, order.epoch), signal, () =>
+          client.release(request, { signal }),
+        );
         return releaseAnswer(order.epoch, response);
       } catch (error) {
         return { kind: "pending", blocked: false, ...unanswered(node, error) };
@@ -128,9 +119,10 @@ export const createAgentGateway = (options: AgentGatewayOptions): ClosableAgentG
       try {
         const values = await secrets.resolve(order.volume.secretRefs.nodeExpand, order.volume.namespace); // A2
         sensitive = Object.values(values);
-        const { client, limiter } = lineTo(node);
+        const { client, orders } = lineTo(node);
         const request = expandMessage(node.name, order, values, attempt);
-        return growAnswer(await limiter.run(signal, () => client.expand(request, { signal })), sensitive);
+        const name = `expand ${order.volume.uid}`;
+        return growAnswer(await orders.run(name, signal, () => client.expand(request, { signal })), sensitive);
       } catch (error) {
         const advice = lacksSecret(error) ? "block" : "again";
         return { kind: "unknown", failure: { ...unanswered(node, error, sensitive), advice } };
@@ -138,9 +130,11 @@ export const createAgentGateway = (options: AgentGatewayOptions): ClosableAgentG
     },
 
     async stats(node, volumeUids, signal) {
-      const { client, limiter } = lineTo(node);
+      const { client, orders } = lineTo(node);
       const options = { signal, deadlineMs: statsDeadlineMs };
-      const { volumes } = await limiter.run(signal, () => client.stats({ volumeUids: [...volumeUids] }, options));
+      const { volumes } = await orders.run("stats", signal, () =>
+        client.stats({ volumeUids: [...volumeUids] }, options),
+      );
       return volumes.map(sampleFrom);
     },
 
@@ -149,15 +143,7 @@ export const createAgentGateway = (options: AgentGatewayOptions): ClosableAgentG
       return await readInventory(node, client.inventory({}, { signal, deadlineMs: inventoryDeadlineMs }));
     },
 
-    forget(node) {
-      lines.get(node)?.channel.close();
-      lines.delete(node);
-    },
-
-    close() {
-      for (const { channel } of lines.values()) channel.close();
-      lines.clear();
-    },
+    forget: (node) => void lines.delete(node),
   };
 };
 
@@ -197,7 +183,7 @@ export const readInventory = async (
     throw new HoldfastError({
       kind: "precondition",
       reason: "NODE_MISMATCH",
-      message: `node ${head.node} answered at the address of node ${node.name}; its agent has to register again`,
+      message: `node ${head.node} answered on the stream of node ${node.name}; its agent has to register again`,
       metadata: { node: head.node, wanted: node.name },
     });
   // What another life holds says nothing of what the registered life has mounted.
@@ -205,7 +191,7 @@ export const readInventory = async (
     throw new HoldfastError({
       kind: "precondition",
       reason: "NODE_PENDING",
-      message: `another life (boot ${bootId}, journal ${head.journalUid}) answered at the address of node ${node.name}; its inventory is not believed before it is registered`,
+      message: `another life (boot ${bootId}, journal ${head.journalUid}) answered on the stream of node ${node.name}; its inventory is not believed before it is registered`,
       metadata: { node: node.name },
     });
   return { ...head, volumes, orphans };

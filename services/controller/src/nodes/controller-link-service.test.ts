@@ -1,31 +1,22 @@
 import { type HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import {
-  ControllerLinkServiceDefinition,
-  type DeepPartial,
-  type RegisterRequest,
-} from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
+import type { AgentLinkServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import { VerificationScope } from "@holdfast/shared/gen/holdfast/v1/common";
 import { NodeState } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PluginHealth, PluginRole, Support } from "@holdfast/shared/gen/holdfast/v1/plugin";
-import { createGrpcChannel, createGrpcClient, type GrpcChannel } from "@holdfast/shared/grpc/client";
-import type { Identity } from "@holdfast/shared/grpc/identity";
-import { createGrpcServer, type GrpcServer } from "@holdfast/shared/grpc/server";
+import type { GrpcClient } from "@holdfast/shared/grpc/client";
 import { createMemoryLogger, type MemoryLogger } from "@holdfast/shared/log/logger";
-import { type TempSocket, tempSocket } from "@holdfast/shared/testing/temp-socket";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { unimplemented } from "../api/unimplemented.ts";
+import { createLinkHub, type LinkHub } from "../../../../test/support/controller/link-hub.ts";
 import type { NodePlugin, NodeRecord } from "../domain/node.ts";
 import type { ReportedClaim, Reporter } from "./acknowledgements.ts";
 import { createControllerLinkService } from "./controller-link-service.ts";
 import type { AgentHeader } from "./convert.ts";
-import type { AgentBeat } from "./node-registry-model.ts";
+import type { AgentReport } from "./node-registry-model.ts";
 
-let socket: TempSocket;
-let server: GrpcServer;
-let channel: GrpcChannel;
+let hub: LinkHub;
 let log: MemoryLogger;
 let registered: [AgentHeader, readonly NodePlugin[]][];
-let beats: AgentBeat[];
+let reports: AgentReport[];
 let told: [string, Reporter, readonly ReportedClaim[]][];
 
 const record = (header: Pick<AgentHeader, "name">): NodeRecord => ({
@@ -46,20 +37,18 @@ const record = (header: Pick<AgentHeader, "name">): NodeRecord => ({
 
 beforeEach(async () => {
   registered = [];
-  beats = [];
+  reports = [];
   told = [];
   log = createMemoryLogger();
-  socket = await tempSocket();
-  server = createGrpcServer({ log: createMemoryLogger() });
   const service = createControllerLinkService({
     registry: {
       async register(header, plugins) {
         registered.push([header, plugins]);
         return record(header);
       },
-      async heartbeat(beat) {
-        beats.push(beat);
-        return { known: true, record: record({ name: beat.node }) };
+      async report(report) {
+        reports.push(report);
+        return { known: true, record: record({ name: report.node }) };
       },
       get: (name) => (name === "n1" ? { record: record({ name }), live: "alive" } : undefined),
     },
@@ -74,22 +63,15 @@ beforeEach(async () => {
     },
     log,
     controllerId: "c1",
-    heartbeatMs: 2_500,
+    clock: { now: () => 1_700_000_000_000 },
     clusterUid: async () => "cluster-1",
-    controllerAddresses: () => ["10.0.0.1:7600"],
   });
-  server.add(ControllerLinkServiceDefinition, unimplemented(ControllerLinkServiceDefinition, service));
-  await server.listen(socket.address);
-  channel = createGrpcChannel(socket.address);
+  hub = await createLinkHub({ link: service });
 });
-afterEach(async () => {
-  channel.close();
-  await server.stop({ graceMs: 0 });
-  await socket.remove();
-});
+afterEach(() => hub.close());
 
-const as = (identity: Identity = { role: "node", name: "n1" }) =>
-  createGrpcClient(ControllerLinkServiceDefinition, channel, { log: createMemoryLogger(), identity });
+/** Over a stream of that node. */
+const as = (node = "n1"): GrpcClient<typeof AgentLinkServiceDefinition> => hub.agent({ node }).link;
 
 const header = {
   name: "n1",
@@ -98,7 +80,6 @@ const header = {
   instance: "i1",
   journalUid: "journal-1",
   lockId: "8:1",
-  address: "10.0.0.5:7610",
   version: "0.1.0",
   rootDir: "/var/lib/holdfast",
   verificationScope: VerificationScope.VERIFICATION_SCOPE_HOST,
@@ -123,10 +104,6 @@ const fingerprint = {
   },
 };
 
-async function* chunks(...all: readonly DeepPartial<RegisterRequest>[]): AsyncGenerator<DeepPartial<RegisterRequest>> {
-  yield* all;
-}
-
 const failure = async (run: Promise<unknown>): Promise<HoldfastError> => {
   const error: unknown = await run.then(
     () => undefined,
@@ -138,13 +115,11 @@ const failure = async (run: Promise<unknown>): Promise<HoldfastError> => {
 
 describe("Register", () => {
   test("takes a header and its fingerprints, and answers what has to be journalled", async () => {
-    expect(await as().register(chunks({ header }, { plugin: fingerprint }))).toEqual({
+    expect(await as().register({ header, plugins: [fingerprint] })).toEqual({
       nodeEpoch: 7n,
       controllerId: "c1",
-      heartbeatInterval: { seconds: 2n, nanos: 500_000_000 },
       clusterUid: "cluster-1",
       state: NodeState.NODE_STATE_QUARANTINED,
-      controllerAddresses: ["10.0.0.1:7600"],
     });
     expect(registered).toEqual([
       [
@@ -155,7 +130,6 @@ describe("Register", () => {
           instance: "i1",
           journalUid: "journal-1",
           lockId: "8:1",
-          address: "10.0.0.5:7610",
           version: "0.1.0",
           verificationScope: "host",
           nodeEpoch: 6,
@@ -186,48 +160,35 @@ describe("Register", () => {
 
   test("an instance that came back as somebody else is unhealthy, whatever it says", async () => {
     const blocked = { reason: "PLUGIN_IDENTITY_CHANGED", message: "it was called otherwise" };
-    await as().register(chunks({ header }, { plugin: { ...fingerprint, blocked } }));
+    await as().register({ header, plugins: [{ ...fingerprint, blocked }] });
     expect(registered[0]?.[1]).toMatchObject([{ health: "UNHEALTHY", healthMessage: "it was called otherwise" }]);
   });
 
   test("of what makes no sense comes back with every violation", async () => {
     const error = await failure(
-      as().register(
-        chunks(
-          { header: { name: "N1", address: "nowhere", journalUid: "x".repeat(200) } },
-          { plugin: { plugin: "", nodeId: "n".repeat(300) } },
-        ),
-      ),
+      as().register({
+        header: { name: "n1", instance: "i1", journalUid: "x".repeat(200) },
+        plugins: [{ plugin: "", nodeId: "n".repeat(300) }],
+      }),
     );
     expect(error.violations.map(({ field }) => field).sort()).toEqual(
       [
-        "header.name",
         "header.machine_id",
         "header.boot_id",
-        "header.instance",
         "header.journal_uid",
-        "header.address",
-        "plugin[0].plugin",
-        "plugin[0].instance_id",
-        "plugin[0].node_id",
+        "plugins[0].plugin",
+        "plugins[0].instance_id",
+        "plugins[0].node_id",
       ].sort(),
     );
-    expect((await failure(as().register(chunks({ plugin: fingerprint })))).violations).toMatchObject([
-      { field: "header" },
-    ]);
-    expect(registered).toEqual([]);
-  });
-
-  test("[I9] for another node is refused", async () => {
-    const error = await failure(as({ role: "node", name: "n2" }).register(chunks({ header })));
-    expect(error).toMatchObject({ kind: "permission", reason: "PERMISSION_DENIED" });
+    expect((await failure(as().register({ plugins: [fingerprint] }))).violations).toMatchObject([{ field: "header" }]);
     expect(registered).toEqual([]);
   });
 });
 
-describe("Heartbeat", () => {
+describe("Report", () => {
   test("hands on what changed", async () => {
-    const answer = await as().heartbeat({
+    const answer = await as().report({
       node: "n1",
       instance: "i1",
       baseRevision: 12n,
@@ -237,7 +198,7 @@ describe("Heartbeat", () => {
       health: { accepting: false, message: "full" },
     });
     expect(answer).toEqual({ known: true, nodeEpoch: 7n, state: NodeState.NODE_STATE_QUARANTINED });
-    expect(beats).toMatchObject([
+    expect(reports).toMatchObject([
       {
         node: "n1",
         instance: "i1",
@@ -252,10 +213,10 @@ describe("Heartbeat", () => {
   });
 
   test("[I9] for another node is refused", async () => {
-    expect(await failure(as().heartbeat({ node: "n2", instance: "i1" }))).toMatchObject({
+    expect(await failure(as().report({ node: "n2", instance: "i1" }))).toMatchObject({
       reason: "PERMISSION_DENIED",
     });
-    expect(beats).toEqual([]);
+    expect(reports).toEqual([]);
   });
 });
 
@@ -287,7 +248,7 @@ describe("Acknowledge", () => {
   });
 
   test("of a node that never registered here is refused", async () => {
-    const error = await failure(as({ role: "node", name: "n9" }).acknowledge({ node: "n9", released: [claim] }));
+    const error = await failure(as("n9").acknowledge({ node: "n9", released: [claim] }));
     expect(error.reason).toBe("NODE_MISMATCH");
     expect(told).toEqual([]);
   });
@@ -299,5 +260,14 @@ describe("Acknowledge", () => {
       "released[0].volume",
       "lost[0].volume",
     ]);
+  });
+});
+
+describe("Greet", () => {
+  test("tells who answers, what the clock says there, and whether the node is known", async () => {
+    const now = new Date(1_700_000_000_000);
+    expect(await as().greet({ node: "n1" })).toEqual({ controllerId: "c1", now, known: true });
+    expect(await as("n9").greet({ node: "n9" })).toMatchObject({ known: false });
+    expect(await failure(as().greet({ node: "n9" }))).toMatchObject({ reason: "PERMISSION_DENIED" });
   });
 });

@@ -1,17 +1,18 @@
-/** What agents say to this controller. Whoever calls is known from the call; a node that is named must be the caller's own. */
+/** What agents say to this controller over their streams. A node that is named must be the caller's own. */
+
+import type { Clock } from "@holdfast/shared/async/clock";
 import { type FieldViolation, HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import type {
   AcknowledgeRequest,
-  ControllerLinkServiceDefinition,
-  HeartbeatRequest,
+  AgentLinkServiceDefinition,
   RegisterHeader,
   RegisterRequest,
   ReleasedClaim,
+  ReportRequest,
 } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import { NodeState } from "@holdfast/shared/gen/holdfast/v1/node";
 import type { PluginFingerprint } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import type { CallContext, Implementation } from "@holdfast/shared/grpc/call-context";
-import { parseAddress } from "@holdfast/shared/grpc/listen-address";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { checkId, checkPlugin, checkString } from "../domain/limits.ts";
 import type { NodeRecord } from "../domain/node.ts";
@@ -19,17 +20,15 @@ import type { Acknowledgements, ReportedClaim } from "./acknowledgements.ts";
 import { epochFrom, headerFrom, nodePluginFrom } from "./convert.ts";
 import type { NodeRegistry } from "./node-registry-model.ts";
 
-type LinkService = Implementation<typeof ControllerLinkServiceDefinition>;
+type AgentLink = Implementation<typeof AgentLinkServiceDefinition>;
 
 export interface ControllerLinkOptions {
-  readonly registry: Pick<NodeRegistry, "register" | "heartbeat" | "get">;
+  readonly registry: Pick<NodeRegistry, "register" | "report" | "get">;
   readonly acknowledgements: Acknowledgements;
+  readonly clock: Pick<Clock, "now">;
   readonly log: Logger;
   readonly controllerId: string;
-  readonly heartbeatMs: number;
   readonly clusterUid: () => Promise<string>;
-  /** Where agents reach each controller that this one knows. */
-  readonly controllerAddresses: () => readonly string[];
 }
 
 /** Plugins of one host; a host with more is not what it says. */
@@ -38,28 +37,26 @@ const maxClaims = 1000;
 
 export const createControllerLinkService = (
   options: ControllerLinkOptions,
-): Pick<LinkService, "register" | "heartbeat" | "acknowledge"> => {
-  const { registry, acknowledgements, log, controllerId, heartbeatMs } = options;
+): Pick<AgentLink, "register" | "report" | "acknowledge" | "greet"> => {
+  const { registry, acknowledgements, clock, log, controllerId } = options;
 
   return {
-    async register(requests, context) {
-      const { header, plugins } = await readRegistration(requests);
+    async register(request, context) {
+      const header = registeringHeader(request);
       checkCaller(header.name, context);
-      const record = await registry.register(headerFrom(header), plugins.map(nodePluginFrom));
+      const record = await registry.register(headerFrom(header), request.plugins.map(nodePluginFrom));
       return {
         nodeEpoch: BigInt(record.nodeEpoch),
         controllerId,
-        heartbeatInterval: durationOf(heartbeatMs),
         clusterUid: await options.clusterUid(),
         state: stateOf(record),
-        controllerAddresses: [...options.controllerAddresses()],
       };
     },
 
-    async heartbeat(request, context) {
-      checkHeartbeat(request);
+    async report(request, context) {
+      checkReport(request);
       checkCaller(request.node, context);
-      const { known, record } = await registry.heartbeat({
+      const { known, record } = await registry.report({
         node: request.node,
         instance: request.instance,
         baseRevision: Number(request.baseRevision),
@@ -98,6 +95,12 @@ export const createControllerLinkService = (
       const forgotten = await acknowledgements.released(reporter, request.released.map(reportOf));
       return { forgottenClaimUids: [...forgotten] };
     },
+
+    async greet({ node }, context) {
+      refuse(checkId("node", node));
+      checkCaller(node, context);
+      return { controllerId, now: new Date(clock.now()), known: registry.get(node) !== undefined };
+    },
   };
 };
 
@@ -109,11 +112,6 @@ const reportOf = (claim: Pick<ReleasedClaim, "namespace" | "volume" | "volumeUid
     claimUid: claim.claimUid,
     epoch: epochFrom(claim.epoch),
   }) satisfies ReportedClaim;
-
-const durationOf = (ms: number) => ({
-  seconds: BigInt(Math.floor(ms / 1000)),
-  nanos: Math.round(ms % 1000) * 1_000_000,
-});
 
 const stateOf = ({ state }: NodeRecord): NodeState => NodeState[`NODE_STATE_${state}`];
 
@@ -136,21 +134,13 @@ const unknownNode = (node: string): HoldfastError =>
     metadata: { node, wanted: node },
   });
 
-const readRegistration = async (
-  requests: AsyncIterable<RegisterRequest>,
-): Promise<{ readonly header: RegisterHeader; readonly plugins: readonly PluginFingerprint[] }> => {
-  const plugins: PluginFingerprint[] = [];
-  let header: RegisterHeader | undefined;
-  for await (const request of requests) {
-    header ??= request.header;
-    if (request.plugin !== undefined) plugins.push(request.plugin);
-    if (plugins.length > maxPlugins) break;
-  }
-  const violations = [...checkPlugins("plugin", plugins)];
-  if (header === undefined) violations.unshift({ field: "header", description: "is required, and comes first" });
-  else violations.unshift(...checkHeader(header));
+const registeringHeader = ({ header, plugins }: RegisterRequest): RegisterHeader => {
+  const violations = [
+    ...(header === undefined ? [{ field: "header", description: "is required" }] : checkHeader(header)),
+    ...checkPlugins("plugins", plugins),
+  ];
   if (header === undefined || violations.length > 0) throw invalidArgument(violations);
-  return { header, plugins };
+  return header;
 };
 
 const required = (field: string, text: string): readonly FieldViolation[] =>
@@ -165,17 +155,7 @@ const checkHeader = (header: RegisterHeader): readonly FieldViolation[] => [
   ...checkString("header.lock_id", header.lockId),
   ...checkString("header.version", header.version),
   ...checkString("header.cluster_uid", header.clusterUid),
-  ...checkAddress("header.address", header.address),
 ];
-
-const checkAddress = (field: string, address: string): readonly FieldViolation[] => {
-  try {
-    parseAddress(address);
-    return [];
-  } catch {
-    return [{ field, description: "has to be unix:///absolute/path or host:port" }];
-  }
-};
 
 const maxNodeIdBytes = 256;
 
@@ -196,7 +176,7 @@ const refuse = (violations: readonly FieldViolation[]): void => {
   if (violations.length > 0) throw invalidArgument(violations);
 };
 
-const checkHeartbeat = (request: HeartbeatRequest): void =>
+const checkReport = (request: ReportRequest): void =>
   refuse([
     ...checkId("node", request.node),
     ...required("instance", request.instance),

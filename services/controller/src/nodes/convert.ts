@@ -251,7 +251,6 @@ export interface AgentHeader {
   readonly journalUid: string;
   /** Of the directory that the agent has locked; empty when it does not tell. */
   readonly lockId: string;
-  readonly address: string;
   readonly version: string;
   readonly verificationScope: NodeRecord["verificationScope"];
   readonly nodeEpoch: number;
@@ -266,7 +265,6 @@ export const headerFrom = (header: RegisterHeader): AgentHeader => ({
   instance: header.instance,
   journalUid: header.journalUid,
   lockId: header.lockId,
-  address: header.address,
   version: header.version,
   verificationScope: scopeFrom(header.verificationScope),
   nodeEpoch: Number(header.nodeEpoch),

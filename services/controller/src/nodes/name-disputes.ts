@@ -46,7 +46,7 @@ export const createNameDisputes = ({ clock, log }: { readonly clock: Clock; read
       return new HoldfastError({
         kind: "already_exists",
         reason: "NODE_CONFLICT",
-        message: `node ${header.name}: ${why}; give one of the two another name, or stop it and wait for three heartbeats`,
+        message: `node ${header.name}: ${why}; give one of the two another name, or stop it and repeat once no controller has had its link for a grace (HOLDFAST_LINK_GRACE)`,
         metadata: { node: header.name, machine_id: header.machineId },
       });
     },

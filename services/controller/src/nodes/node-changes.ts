@@ -25,8 +25,8 @@ export interface NodeChanges {
 export interface NodeChangesDeps {
   readonly nodes: Pick<NodeStore, "read" | "write">;
   readonly known: ReadonlyMap<string, StoredNode>;
-  /** What is stored now. */
-  readonly keep: (node: StoredNode) => void;
+  /** What is stored now; `own`: this controller wrote it. */
+  readonly keep: (node: StoredNode, own: boolean) => void;
 }
 
 const rounds = 8;
@@ -35,16 +35,18 @@ export const createNodeChanges = ({ nodes, known, keep }: NodeChangesDeps): Node
   async change(name, decide, beside) {
     for (let round = 0; round < rounds; round += 1) {
       const before = round === 0 ? (known.get(name) ?? (await nodes.read(name))) : await nodes.read(name);
+      // Whatever is decided beside the record is decided by the same revision.
+      if (round > 0 && before !== undefined) keep(before, false);
       const next = await decide(before);
       if (next === undefined) return undefined;
       if (before !== undefined && sameNode(before.record, next)) {
-        keep(before);
+        keep(before, false);
         return { after: before, changed: false }; // N1
       }
       const stored = await nodes.write(next, before?.rev ?? 0, beside);
       if (stored === "crowded") return stored;
       if (stored === undefined) continue;
-      keep(stored); // N2
+      keep(stored, true); // N2
       return { after: stored, changed: true };
     }
     throw new HoldfastError({

@@ -16,7 +16,7 @@ import { createNodeRegistry } from "./node-registry.ts";
 import type { NodeRegistry } from "./node-registry-model.ts";
 import { createNodeStore } from "./node-store.ts";
 
-const period = 5_000;
+const grace = 3_000;
 const ids = { uuid: randomUUID, random: () => 0.5 };
 const caller = { who: "operator ann", why: "" };
 
@@ -30,10 +30,12 @@ const controller = async (over: Pick<Store, "get" | "list" | "commit" | "identit
     nodes: createNodeStore({ store: { ...store, ...over }, ids }),
     clock,
     log: createMemoryLogger(),
-    heartbeatMs: period,
+    graceMs: grace,
+    controllerId: "c1",
     signal: stop.signal,
   });
   await made.load();
+  made.watchLinks(stop.signal).catch(() => undefined);
   return made;
 };
 
@@ -44,7 +46,6 @@ const header = (change: Partial<AgentHeader> = {}): AgentHeader => ({
   instance: "i1",
   journalUid: "journal-1",
   lockId: "8:1",
-  address: "10.0.0.1:7610",
   version: "0.1.0",
   verificationScope: "host",
   nodeEpoch: 0,
@@ -52,11 +53,6 @@ const header = (change: Partial<AgentHeader> = {}): AgentHeader => ({
   fingerprintRevision: 1,
   ...change,
 });
-
-const beat = (instance = "i1") => {
-  const same = { baseRevision: 1, revision: 1, changed: [], removed: [], accepting: true, message: "" };
-  return { node: "n1", instance, ...same };
-};
 
 /** Another life each time; all but the first with a copy of the journal. */
 const others: Readonly<Record<string, Partial<AgentHeader>>> = {
@@ -94,14 +90,25 @@ beforeEach(async () => {
   stop = new AbortController();
   registry = await controller();
   await registry.register(header(), []);
+  registry.linked("n1", "i1");
 });
 
 afterEach(async () => {
   stop.abort(new Error("over"));
+  await clock.advance(0);
   await store.close();
 });
 
-const silence = () => clock.advance(3 * period + 1);
+/** No controller has had the link of the recorded life for a grace. */
+const silence = async (): Promise<void> => {
+  registry.unlinked("n1", record()?.instance ?? "", "the connection was closed");
+  await clock.advance(2 * grace);
+};
+/** The recorded life dials again. */
+const back = async (by = registry): Promise<void> => {
+  await by.register(header({ nodeEpoch: 1 }), []);
+  by.linked("n1", "i1");
+};
 const record = () => registry.get("n1")?.record;
 
 describe.each(Object.entries(others))("%s, beside a claim that stands", (_what, other) => {
@@ -168,9 +175,10 @@ test("a wait that is asked for again is stored once", async () => {
   await silence();
   for (let n = 0; n < 3; n += 1) {
     await expect(registry.register(rebooted, [])).rejects.toMatchObject({ reason: "NODE_PENDING" });
-    await clock.advance(period);
+    await clock.advance(grace);
   }
-  expect(registry.details("n1")?.rev).toBe(2);
+  // Its registration, a doubt, the loss of its link, and the wait.
+  expect(registry.details("n1")?.rev).toBe(4);
 });
 
 test("who registers is compared with the record in the store, and not with what this controller remembers", async () => {
@@ -217,25 +225,33 @@ describe("a person's word", () => {
     expect(record()?.admitted).toBeUndefined();
   });
 
-  test("is refused while the recorded life speaks, and by a controller that has not listened for long", async () => {
-    await expect(admit({}, await controller())).rejects.toMatchObject({ reason: "REPAIR_NOT_APPLICABLE" });
-    await registry.heartbeat(beat());
+  test("is refused while the recorded life speaks, here or, unheard of yet, to another controller", async () => {
+    await back(await controller());
     await expect(admit()).rejects.toMatchObject({ reason: "REPAIR_NOT_APPLICABLE" });
+    await silence();
+    await back();
+    await expect(admit()).rejects.toMatchObject({ reason: "REPAIR_NOT_APPLICABLE" });
+    const { instance } = header();
+    await registry.report({
+      ...{ node: "n1", instance, baseRevision: 1, revision: 1, changed: [], removed: [] },
+      ...{ accepting: false, message: "the journal is full" },
+    });
+    await expect(admit(), "it is suspect, and speaks").rejects.toMatchObject({ reason: "REPAIR_NOT_APPLICABLE" });
   });
 
   test("is taken back by any controller that hears the recorded life", async () => {
     const second = await controller();
-    await second.register(header({ nodeEpoch: 1 }), []);
-    await admit();
+    await back(second);
+    await registry.change("n1", (before) => ({ ...before, admitted: newLife }));
     await second.learnOf("n1");
     await registry.learnOf("n1");
     expect(record()?.admitted).toBeUndefined();
     await expect(registry.register(rebooted, [])).rejects.toMatchObject({ reason: /NODE_(PENDING|CONFLICT)/ });
   });
 
-  test("is taken back by a heartbeat of the recorded life, and by its restart", async () => {
+  test("is taken back by the link of the recorded life, and by its restart", async () => {
     await admit();
-    await registry.heartbeat(beat());
+    await back();
     expect(record()?.admitted).toBeUndefined();
     await silence();
     await admit();
@@ -244,7 +260,7 @@ describe("a person's word", () => {
   });
 
   test("keeps the recorded life: the other is no longer shown", async () => {
-    await registry.heartbeat(beat());
+    await back();
     await admit({ life: lifeName(header()) });
     expect(record()).toMatchObject({ instance: "i1", nodeEpoch: 1 });
     expect(record()?.pending).toBeUndefined();

@@ -5,9 +5,11 @@ import type { NodePlugin, NodeRecord } from "../domain/node.ts";
 import type { NodeDecisions, Nodes } from "../ports.ts";
 import type { AgentHeader } from "./convert.ts";
 import type { NameConflict } from "./name-disputes.ts";
+import type { LinkEnd } from "./node-links.ts";
 import type { NodeStore } from "./node-store.ts";
 
-export interface AgentBeat {
+/** What an agent reports when something has changed. */
+export interface AgentReport {
   readonly node: string;
   readonly instance: string;
   readonly baseRevision: number;
@@ -18,7 +20,7 @@ export interface AgentBeat {
   readonly message: string;
 }
 
-export interface BeatAnswer {
+export interface ReportAnswer {
   readonly known: boolean;
   readonly record: NodeRecord | undefined;
 }
@@ -26,8 +28,10 @@ export interface BeatAnswer {
 /** What is known of a node beside its record, for people. */
 export interface NodeDetails {
   readonly rev: number;
-  /** Wall clock, for display. */
-  readonly lastHeartbeat: number | undefined;
+  /** When this controller heard the node last, by the wall clock: now while it has the node's link, then when that ended. */
+  readonly lastHeard: number | undefined;
+  /** How the link ended that this controller had. Shown at once; the node stays READY until no controller has had it for a grace. */
+  readonly linkEnd: LinkEnd | undefined;
   /** Why it is not accepting, in its agent's words. */
   readonly message: string;
   /** Another process wants the name. */
@@ -41,18 +45,25 @@ export interface NodeRegistry extends Nodes, NodeDecisions {
   load(): Promise<void>;
   /** Rejects with NODE_CONFLICT or CLUSTER_MISMATCH. */
   register(header: AgentHeader, plugins: readonly NodePlugin[]): Promise<NodeRecord>;
-  heartbeat(beat: AgentBeat): Promise<BeatAnswer>;
+  report(report: AgentReport): Promise<ReportAnswer>;
+  /** A stream of that process begins at this controller; it has registered there. */
+  linked(node: string, instance: string): void;
+  /** The last stream of that process at this controller has ended. */
+  unlinked(node: string, instance: string, why: string): void;
   details(name: string): NodeDetails | undefined;
   /** Another controller wrote the record. */
   learnOf(name: string): Promise<void>;
-  /** Looks for silence until the signal; rejects then. */
-  watchSilence(signal: AbortSignal): Promise<never>;
+  /** Looks for links that are missing until the signal; rejects then. */
+  watchLinks(signal: AbortSignal): Promise<never>;
 }
 
 export interface NodeRegistryOptions {
   readonly nodes: NodeStore;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly heartbeatMs: number;
+  /** For how long a node that no controller has the link of stays READY. */
+  readonly graceMs: number;
+  /** The same in all lives of this controller. */
+  readonly controllerId: string;
   readonly signal: AbortSignal;
 }

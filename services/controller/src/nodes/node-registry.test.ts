@@ -9,10 +9,10 @@ import type { Store } from "../ports.ts";
 import { createSqliteStore, type SqliteStore } from "../store/sqlite/sqlite-store.ts";
 import type { AgentHeader } from "./convert.ts";
 import { createNodeRegistry } from "./node-registry.ts";
-import type { AgentBeat, NodeRegistry } from "./node-registry-model.ts";
+import type { AgentReport, NodeRegistry } from "./node-registry-model.ts";
 import { createNodeStore } from "./node-store.ts";
 
-const period = 5_000;
+const grace = 3_000;
 const ids = { uuid: randomUUID, random: () => 0.5 };
 
 let clock: ManualClock;
@@ -21,23 +21,26 @@ let commits: Commit[];
 let stop: AbortController;
 let registry: NodeRegistry;
 let heard: string[];
+let made: number;
 
 const controller = async (): Promise<NodeRegistry> => {
+  made += 1;
   const commit: Store["commit"] = (one) => {
     commits.push(one);
     return sqlite.commit(one);
   };
   const store: Store = { ...sqlite, commit };
-  const made = createNodeRegistry({
+  const one = createNodeRegistry({
     nodes: createNodeStore({ store, ids }),
     clock,
     log: createMemoryLogger(),
-    heartbeatMs: period,
+    graceMs: grace,
+    controllerId: `c${made}`,
     signal: stop.signal,
   });
-  await made.load();
-  made.watchSilence(stop.signal).catch(() => undefined);
-  return made;
+  await one.load();
+  one.watchLinks(stop.signal).catch(() => undefined);
+  return one;
 };
 
 beforeEach(async () => {
@@ -45,6 +48,7 @@ beforeEach(async () => {
   sqlite = createSqliteStore({ file: ":memory:", now: clock.now, uuid: randomUUID });
   commits = [];
   heard = [];
+  made = 0;
   stop = new AbortController();
   registry = await controller();
   registry.onChange((name) => void heard.push(name));
@@ -64,7 +68,6 @@ const header = (change: Partial<AgentHeader> = {}): AgentHeader => ({
   instance: "i1",
   journalUid: "journal-1",
   lockId: "8:1",
-  address: "10.0.0.1:7610",
   version: "0.1.0",
   verificationScope: "host",
   nodeEpoch: 0,
@@ -87,7 +90,7 @@ const plugin = (change: Partial<NodePlugin> = {}): NodePlugin => ({
   ...change,
 });
 
-const beat = (change: Partial<AgentBeat> = {}): AgentBeat => ({
+const word = (change: Partial<AgentReport> = {}): AgentReport => ({
   node: "n1",
   instance: "i1",
   baseRevision: 1,
@@ -98,6 +101,19 @@ const beat = (change: Partial<AgentBeat> = {}): AgentBeat => ({
   message: "",
   ...change,
 });
+
+/** An agent with a stream to that controller. */
+const join = async (change: Partial<AgentHeader> = {}, plugins: readonly NodePlugin[] = [], by = registry) => {
+  const record = await by.register(header(change), plugins);
+  by.linked(record.name, record.instance);
+  return record;
+};
+
+/** All streams of the process have ended for so long that its node is suspect. */
+const silence = async (instance = "i1"): Promise<void> => {
+  registry.unlinked("n1", instance, "the connection was closed");
+  await clock.advance(2 * grace);
+};
 
 const live = (name = "n1"): string | undefined => registry.get(name)?.live;
 
@@ -144,10 +160,10 @@ describe("registering", () => {
     const other = await controller();
     const both = await Promise.all([registry.register(header(), [plugin()]), other.register(header(), [plugin()])]);
     expect(both.map(({ nodeEpoch }) => nodeEpoch)).toEqual([1, 1]);
-    await other.register(header({ address: "10.0.0.9:7610" }), [plugin()]);
-    expect(registry.get("n1")?.record.address).toBe("10.0.0.1:7610");
+    await other.register(header({ version: "0.2.0" }), [plugin()]);
+    expect(registry.get("n1")?.record.version).toBe("0.1.0");
     await registry.learnOf("n1");
-    expect(registry.get("n1")?.record.address).toBe("10.0.0.9:7610");
+    expect(registry.get("n1")?.record.version).toBe("0.2.0");
   });
 });
 
@@ -169,16 +185,15 @@ describe("a lost journal", () => {
   const lost = { instance: "i2", journalUid: "journal-2" };
 
   test("is another incarnation, once", async () => {
-    await registry.register(header(), []);
-    await clock.advance(3 * period + 1);
-    expect(await registry.register(header(lost), [])).toMatchObject({ nodeEpoch: 2, journalUid: "journal-2" });
-    expect(await registry.register(header({ ...lost, nodeEpoch: 2 }), [])).toMatchObject({ nodeEpoch: 2 });
+    await join();
+    await silence();
+    expect(await join(lost)).toMatchObject({ nodeEpoch: 2, journalUid: "journal-2" });
+    expect(await join({ ...lost, nodeEpoch: 2 })).toMatchObject({ nodeEpoch: 2 });
   });
 
-  test("is not believed while the one with the journal is alive: the second is refused and both are flagged", async () => {
-    await registry.register(header(), []);
-    await clock.advance(4 * period);
-    await registry.register(header(), []);
+  test("is not believed while the link of the one with the journal is here: the second is refused and both are flagged", async () => {
+    await join();
+    await clock.advance(5 * grace);
     const stranger = header({ ...lost, machineId: "machine-2" });
     await expect(registry.register(stranger, [])).rejects.toMatchObject({
       kind: "already_exists",
@@ -187,92 +202,62 @@ describe("a lost journal", () => {
     });
     expect(registry.get("n1")).toMatchObject({ live: "alive", record: { machineId: "machine-1", nodeEpoch: 1 } });
     expect(registry.details("n1")?.conflict).toMatchObject({ machineId: "machine-2" });
-    for (let n = 0; n < 4; n += 1) {
-      await registry.heartbeat(beat());
-      await clock.advance(period);
-    }
+    await clock.advance(11 * grace);
     expect(registry.details("n1")?.conflict).toBeUndefined();
   });
 
-  test("nor while this controller is too young to know who is silent", async () => {
-    await registry.register(header(), []);
-    registry = await controller();
+  test("nor while any other controller may have that link", async () => {
+    await join();
+    const other = await controller();
+    await expect(other.register(header(lost), [])).rejects.toMatchObject({ reason: "NODE_CONFLICT" });
+    await clock.advance(grace);
+    await expect(other.register(header(lost), [])).rejects.toMatchObject({ reason: "NODE_CONFLICT" });
+    registry.unlinked("n1", "i1", "the connection was closed");
     await expect(registry.register(header(lost), [])).rejects.toMatchObject({ reason: "NODE_CONFLICT" });
-    await clock.advance(3 * period + 1);
-    expect(await registry.register(header(lost), [])).toMatchObject({ nodeEpoch: 2 });
+    await clock.advance(2 * grace);
+    expect(await other.register(header(lost), [])).toMatchObject({ nodeEpoch: 2 });
   });
 });
 
+test("an agent that was started again is the node at once, though the stream of the process before has not ended here", async () => {
+  await join();
+  expect(await join({ instance: "i2", nodeEpoch: 1 })).toMatchObject({ instance: "i2", nodeEpoch: 1 });
+  heard.length = 0;
+  registry.unlinked("n1", "i1", "the connection was closed");
+  await clock.advance(5 * grace);
+  expect([heard, live()]).toEqual([[], "alive"]);
+  expect(registry.details("n1")?.linkEnd).toBeUndefined();
+});
+
 test("of two copies of one machine the earlier is refused when it comes back", async () => {
-  await registry.register(header(), []);
-  await registry.register(header({ instance: "i2", bootId: "boot-2" }), []);
-  expect((await registry.heartbeat(beat())).known).toBe(false);
+  await join();
+  await join({ instance: "i2", bootId: "boot-2" });
+  expect((await registry.report(word())).known).toBe(false);
   await expect(registry.register(header(), [])).rejects.toMatchObject({ reason: "NODE_CONFLICT" });
   expect(registry.get("n1")?.record.instance).toBe("i2");
 });
 
-describe("liveness", () => {
-  test("three missed heartbeats make a node suspect, one brings it back", async () => {
-    await registry.register(header(), []);
-    await clock.advance(3 * period);
-    expect(live()).toBe("alive");
-    heard.length = 0;
-    await clock.advance(period);
-    expect(live()).toBe("suspect");
-    expect(heard).toEqual(["n1"]);
-    expect((await registry.heartbeat(beat())).known).toBe(true);
-    expect(live()).toBe("alive");
-    expect(heard).toEqual(["n1", "n1"]);
-    expect(commits, "liveness is never stored").toHaveLength(1);
-  });
-
-  test("the wall clock decides nothing", async () => {
-    await registry.register(header(), []);
-    clock.setWall(clock.now() + 365 * 86_400_000);
-    await clock.advance(period);
-    expect(live()).toBe("alive");
-  });
-
-  test("a controller that has just started calls nobody silent", async () => {
-    await registry.register(header(), []);
-    registry = await controller();
-    await clock.advance(3 * period);
-    expect(live()).toBe("unknown");
-    await clock.advance(period);
-    expect(live()).toBe("suspect");
-  });
-
-  test("a node that does not accept work is suspect, and says why", async () => {
-    await registry.register(header(), []);
-    await registry.heartbeat(beat({ accepting: false, message: "the journal is full" }));
-    expect(live()).toBe("suspect");
-    expect(registry.details("n1")).toMatchObject({ message: "the journal is full", lastHeartbeat: clock.now() });
-    await registry.heartbeat(beat());
-    expect(live()).toBe("alive");
-  });
-});
-
-describe("heartbeats", () => {
+describe("reports", () => {
   test("without a change cost no write", async () => {
     await registry.register(header(), [plugin()]);
-    for (let n = 0; n < 10; n += 1) expect((await registry.heartbeat(beat())).known).toBe(true);
+    for (let n = 0; n < 10; n += 1) expect((await registry.report(word())).known).toBe(true);
     expect(commits).toHaveLength(1);
   });
 
   test("carry what changed and what is gone", async () => {
     await registry.register(header(), [plugin(), plugin({ instance: "b" })]);
-    const change = beat({
+    const change = word({
       revision: 2,
       changed: [plugin({ health: "UNHEALTHY" }), plugin({ name: "other", instance: "c" })],
       removed: [{ plugin: "csi.example", instance: "b" }],
     });
-    expect(await registry.heartbeat(change)).toMatchObject({ known: true });
+    expect(await registry.report(change)).toMatchObject({ known: true });
     expect(registry.get("n1")?.record.plugins).toEqual([
       plugin({ health: "UNHEALTHY" }),
       plugin({ name: "other", instance: "c" }),
     ]);
     expect(commits).toHaveLength(2);
-    expect(await registry.heartbeat(change), "the same again").toMatchObject({ known: true });
+    expect(await registry.report(change), "the same again").toMatchObject({ known: true });
     expect(commits).toHaveLength(2);
   });
 
@@ -282,19 +267,17 @@ describe("heartbeats", () => {
     ["that build on what this controller does not have", { baseRevision: 5, revision: 6 }],
   ])("%s ask for a registration", async (_what, change) => {
     await registry.register(header(), []);
-    expect((await registry.heartbeat(beat(change))).known).toBe(false);
+    expect((await registry.report(word(change))).known).toBe(false);
   });
 
-  test("whose changes cannot be stored keep the node alive", async () => {
-    await registry.register(header(), []);
-    await clock.advance(3 * period);
+  test("whose changes cannot be stored are made again", async () => {
+    await join();
     const commit = sqlite.commit;
     Object.assign(sqlite, { commit: () => Promise.reject(new Error("the store is away")) });
-    await expect(registry.heartbeat(beat({ revision: 2, changed: [plugin()] }))).rejects.toThrow("away");
+    await expect(registry.report(word({ revision: 2, changed: [plugin()] }))).rejects.toThrow("away");
     Object.assign(sqlite, { commit });
-    await clock.advance(period);
     expect(live()).toBe("alive");
-    expect(await registry.heartbeat(beat({ revision: 2, changed: [plugin()] }))).toMatchObject({ known: true });
+    expect(await registry.report(word({ revision: 2, changed: [plugin()] }))).toMatchObject({ known: true });
     expect(registry.get("n1")?.record.plugins).toEqual([plugin()]);
   });
 });
@@ -322,10 +305,10 @@ describe("decisions of operators", () => {
       requiresVetted: false,
     });
 
-  test("a drain is kept over restarts of the agent, of the controller, and over heartbeats", async () => {
+  test("a drain is kept over restarts of the agent, of the controller, and over reports", async () => {
     await registry.register(header(), [plugin()]);
     await registry.change("n1", drain);
-    await registry.heartbeat(beat({ revision: 2, changed: [plugin({ version: "2" })] }));
+    await registry.report(word({ revision: 2, changed: [plugin({ version: "2" })] }));
     await registry.register(header({ instance: "i2" }), []);
     expect(registry.get("n1")?.record.drain).toEqual(drained);
     expect((await controller()).get("n1")?.record.drain).toEqual(drained);
@@ -388,7 +371,7 @@ describe("decisions of operators", () => {
     await told.learnOf("n1");
     await blind.load();
     expect([told.get("n1"), blind.get("n1")]).toEqual([undefined, undefined]);
-    expect(await blind.heartbeat(beat())).toMatchObject({ known: false });
+    expect(await blind.report(word())).toMatchObject({ known: false });
   });
 
   test("[I3] a forgotten name never gets an incarnation twice, and begins like a new one otherwise", async () => {
@@ -405,10 +388,10 @@ describe("decisions of operators", () => {
     await registry.register(header(), []);
     await registry.forget("n1", forget, nothing);
     expect(registry.details("n1")).toBeUndefined();
-    expect(await registry.heartbeat(beat())).toEqual({ known: false, record: undefined });
+    expect(await registry.report(word())).toEqual({ known: false, record: undefined });
     // Nor does its silence make a noise.
     const told = heard.length;
-    await clock.advance(period * 10);
+    await clock.advance(grace * 15);
     expect(heard.length).toBe(told);
   });
 
@@ -420,10 +403,10 @@ describe("decisions of operators", () => {
   });
 
   test("say since when a state is shown", async () => {
-    await registry.register(header(), []);
+    await join();
     const since = clock.now();
     expect(registry.details("n1")?.since).toBe(since);
-    await clock.advance(period * 5);
+    await silence();
     expect(live()).toBe("suspect");
     const silent = registry.details("n1")?.since ?? 0;
     expect(silent).toBeGreaterThan(since);

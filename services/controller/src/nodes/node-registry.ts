@@ -1,98 +1,85 @@
 /**
- * The nodes as this controller sees them: the stored records, and in memory who is alive.
+ * The nodes as this controller sees them: the stored records, and in memory whose link it has.
  *
- * N1 Only changes are stored; a heartbeat without one costs no write. N2 A record is stored before anybody here sees it. N3 Two live
- * processes never speak for one node: the second is refused, and both are flagged. N4 Liveness is never stored.
+ * N1 Only changes are stored; a report without one costs no write. N2 A record is stored before anybody here sees it. N3 Two live
+ * processes never speak for one node: the second is refused, and both are flagged. N4 Who has a link is never stored; that it is
+ * doubted, and that no controller has it, is (link-keeper.ts).
  * N5 A forgotten node is in no list; only its next registration reads its record. N6 The listeners are told of each revision that is
  * known here, whichever read has brought it. N7 Who may speak for a node is decided over the record in the store. N8 A controller that
  * hears the recorded life takes back an admission of another life that was not used yet.
  */
-import { every } from "@holdfast/shared/async/every";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { NodePlugin, NodeRecord } from "../domain/node.ts";
 import { isSameLife } from "../domain/node-life.ts";
 import type { NodeView } from "../ports.ts";
 import { type Admission, admitNode, withFingerprints } from "./admit-node.ts";
 import type { AgentHeader } from "./convert.ts";
-import { createLiveness, type Live, missedBeats } from "./liveness.ts";
+import { createLinkKeeper } from "./link-keeper.ts";
 import { createNameDisputes } from "./name-disputes.ts";
 import { type ChangeOutcome, createNodeChanges } from "./node-changes.ts";
-import type { AgentBeat, BeatAnswer, NodeRegistry, NodeRegistryOptions } from "./node-registry-model.ts";
+import { createNodeDecisions } from "./node-decisions.ts";
+import { createNodeLinks } from "./node-links.ts";
+import { createNodeNews } from "./node-news.ts";
+import type { AgentReport, NodeRegistry, NodeRegistryOptions, ReportAnswer } from "./node-registry-model.ts";
 import type { StoredNode } from "./node-store.ts";
 import { otherCluster } from "./other-cluster.ts";
 
+/** For how many graces a name that somebody was refused stays flagged. */
+const settledGraces = 10;
+
 export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry => {
-  const { nodes, clock, log, heartbeatMs, signal } = options;
+  const { nodes, clock, log, graceMs, signal } = options;
   const known = new Map<string, StoredNode>();
-  const told = new Map<string, Live>();
-  /** Which revision of its record the listeners were told of last. */
-  const toldRev = new Map<string, number>();
-  const since = new Map<string, { readonly state: string; readonly at: number }>();
   const disputes = createNameDisputes({ clock, log });
   const lanes = createKeyedLanes();
-  const liveness = createLiveness({ clock, periodMs: heartbeatMs });
-  const listeners = new Set<(node: string) => void>();
-
-  /** When this controller saw the state that it shows now; silence is its own view and has no time in the record. */
-  const noteSince = (name: string): void => {
-    const record = known.get(name)?.record;
-    if (record === undefined) {
-      since.delete(name);
-      return;
-    }
-    const state = `${record.state} ${liveness.live(name) === "suspect"}`;
-    const before = since.get(name);
-    if (before?.state !== state)
-      since.set(name, { state, at: before === undefined ? record.registeredAt : clock.now() });
-  };
-
-  const tell = (name: string): void => {
-    if (known.has(name)) told.set(name, liveness.live(name));
-    toldRev.set(name, known.get(name)?.rev ?? 0);
-    noteSince(name);
-    for (const listener of [...listeners]) listener(name);
-  };
+  const recordOf = (name: string): NodeRecord | undefined => known.get(name)?.record;
+  const links = createNodeLinks({ clock, graceMs, recordOf });
+  const news = createNodeNews({ known, live: links.live, clock });
+  const { tell } = news;
+  const start = clock.monotonic();
+  let young = true;
 
   const drop = (name: string): void => {
     known.delete(name);
-    liveness.forget(name);
-    told.delete(name);
-    toldRev.delete(name);
+    links.forget(name);
+    news.forget(name);
   };
 
-  const keep = (node: StoredNode): void => {
+  const keep = (node: StoredNode, own: boolean): void => {
     const { name, forgottenAt } = node.record;
-    if (forgottenAt === undefined) known.set(name, node);
-    else drop(name); // N5
+    if (forgottenAt === undefined) {
+      known.set(name, node);
+      links.sees(node.record, own);
+    } else drop(name); // N5
   };
 
-  const { change } = createNodeChanges({ nodes, known, keep });
+  const changes = createNodeChanges({ nodes, known, keep });
+  const { change } = changes;
 
-  const viewOf = ({ record, rev }: StoredNode): NodeView => ({ record, rev, live: liveness.live(record.name) });
-
-  const speaks = (name: string, instance: string): boolean =>
-    liveness.present(name) && liveness.last(name)?.instance === instance;
+  const viewOf = ({ record, rev }: StoredNode): NodeView => ({
+    record,
+    rev,
+    live: links.live(record),
+    linked: links.has(record),
+  });
 
   /** N7: what another controller has written since counts. */
   const recall = async (name: string): Promise<void> => {
     const read = await nodes.read(name);
-    if (read !== undefined && read.rev > (known.get(name)?.rev ?? 0)) keep(read);
+    if (read !== undefined && read.rev > (known.get(name)?.rev ?? 0)) keep(read, false);
   };
 
-  /** N8 */
-  const object = async (name: string): Promise<void> => {
-    const record = known.get(name)?.record;
-    if (record?.admitted === undefined || !speaks(name, record.instance)) return;
-    log.warn("the recorded life of a node speaks, so that the admission of another life does not count", {
-      node: name,
-      life: record.admitted,
-    });
-    await change(name, (before) => {
-      if (before === undefined || before.record.instance !== record.instance) return undefined;
-      const { admitted: _objected, ...kept } = before.record;
-      return kept;
-    });
+  /** Called at each look at the links. */
+  const look = (): void => {
+    for (const name of disputes.settle(settledGraces * graceMs)) tell(name);
+    if (young && clock.monotonic() - start >= graceMs) {
+      young = false;
+      for (const { record } of known.values()) if (news.stale(record)) tell(record.name);
+    }
   };
+
+  /** N8, and what doubts the link of a node that is here. */
+  const keeper = createLinkKeeper({ ...options, links, changes, recordOf, lanes, tell, look });
 
   const register = async (header: AgentHeader, plugins: readonly NodePlugin[]): Promise<NodeRecord> => {
     const clusterUid = await nodes.clusterUid();
@@ -103,11 +90,11 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
     let alive = false;
     await recall(name); // N7
     const stored = await change(name, async (before) => {
-      // While this controller has not been up for long, it knows of nobody that he is silent.
+      // As long as the record does not say otherwise, another controller may have the link of the process before.
       alive =
         before !== undefined &&
         before.record.forgottenAt === undefined &&
-        (liveness.live(name) === "unknown" || speaks(name, before.record.instance));
+        (links.has(before.record) || before.record.linkLost === undefined);
       const verdict = admitNode(
         header,
         plugins,
@@ -134,7 +121,7 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
       throw disputes.hold(name, admission.pending, admission.why, alive); // N3
     }
     if (instanceBefore !== undefined && instanceBefore !== header.instance) disputes.noteReplaced(name, instanceBefore);
-    liveness.heard(name, {
+    links.heard(name, {
       instance: header.instance,
       revision: header.fingerprintRevision,
       accepting: true,
@@ -147,24 +134,24 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
       changed,
       memory_lost: admission?.memoryLost ?? false,
     });
-    tell(name);
+    if (changed || news.stale(after.record)) tell(name);
     return after.record;
   };
 
-  const heartbeat = async (beat: AgentBeat): Promise<BeatAnswer> => {
+  const report = async (beat: AgentReport): Promise<ReportAnswer> => {
     const { node: name, instance } = beat;
-    const last = liveness.last(name);
-    const record = known.get(name)?.record;
+    const last = links.last(name);
+    const record = recordOf(name);
     if (record === undefined || last === undefined || last.instance !== instance || record.instance !== instance)
       return { known: false, record };
     const repeated = beat.revision === last.revision;
     if (!repeated && beat.baseRevision !== last.revision) return { known: false, record };
     // Alive, whatever becomes of the changes.
-    liveness.heard(name, { instance, revision: last.revision, accepting: beat.accepting, message: beat.message });
-    await object(name);
-    const news = told.get(name) !== liveness.live(name);
+    links.heard(name, { instance, revision: last.revision, accepting: beat.accepting, message: beat.message });
+    await keeper.contradict(name);
+    const shownAnew = news.stale(record);
     if (repeated) {
-      if (news) tell(name);
+      if (shownAnew) tell(name);
       return { known: true, record };
     }
     const stored = await change(name, (before) => {
@@ -174,8 +161,8 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
         : base;
     });
     const { after, changed } = outcomeOf(stored);
-    liveness.heard(name, { instance, revision: beat.revision, accepting: beat.accepting, message: beat.message });
-    if (news || changed) tell(name);
+    links.heard(name, { instance, revision: beat.revision, accepting: beat.accepting, message: beat.message });
+    if (shownAnew || changed) tell(name);
     return { known: after.record.instance === instance && known.has(name), record: after.record };
   };
 
@@ -183,26 +170,34 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
     lanes.run(name, signal, async () => {
       const read = await nodes.read(name);
       if (read === undefined) return;
-      const news = known.has(name) || read.record.forgottenAt === undefined;
-      if (read.rev > (known.get(name)?.rev ?? 0)) keep(read);
-      await object(name);
+      const relevant = known.has(name) || read.record.forgottenAt === undefined;
+      if (read.rev > (known.get(name)?.rev ?? 0)) keep(read, false);
+      await keeper.contradict(name);
       // A decision that changed nothing may have brought this revision before, and told nobody (N6).
-      if (news && toldRev.get(name) !== (known.get(name)?.rev ?? 0)) tell(name);
+      if (relevant && news.toldRev(name) !== (known.get(name)?.rev ?? 0)) tell(name);
     });
 
-  const lookForSilence = (): void => {
-    for (const name of disputes.settle(missedBeats * heartbeatMs)) tell(name);
-    for (const name of known.keys()) {
-      const live = liveness.live(name);
-      if (told.get(name) === live) continue;
-      if (live === "suspect")
-        log.warn("a node is suspect: its agent is silent or does not accept work; its claims stay", {
-          node: name,
-          reason: liveness.last(name)?.message ?? "",
-        });
-      else log.info("a node is back", { node: name });
-      tell(name);
-    }
+  /** Its link here began, or ended: people see it at once. */
+  const linked = (name: string, instance: string): void => {
+    const before = known.get(name);
+    const had = before !== undefined && links.has(before.record);
+    links.linked(name, instance);
+    if (before === undefined || !links.has(before.record)) return;
+    if (!had) tell(name);
+    // What cannot be written now is written by the watch.
+    lanes
+      .run(name, signal, async () => {
+        const { rev } = before;
+        await keeper.contradict(name);
+        if (known.get(name)?.rev !== rev) tell(name);
+      })
+      .catch(() => undefined);
+  };
+
+  const unlinked = (name: string, instance: string, why: string): void => {
+    if (!links.unlinked(name, instance, why) || signal.aborted) return;
+    log.warn("the link to the agent of a node ended; its claims stay", { node: name, why });
+    tell(name);
   };
 
   return {
@@ -211,71 +206,40 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
       for (const node of await nodes.all()) {
         const { name } = node.record;
         found.add(name);
-        if (node.rev > (known.get(name)?.rev ?? 0)) keep(node);
-        if (toldRev.get(name) !== known.get(name)?.rev) tell(name); // N6
+        if (node.rev > (known.get(name)?.rev ?? 0)) keep(node, false);
+        if (news.toldRev(name) !== known.get(name)?.rev) tell(name); // N6
       }
       // Forgotten while nobody here looked; what registered meanwhile is read, not guessed at.
       for (const name of [...known.keys()].filter((one) => !found.has(one))) await learnOf(name);
     },
-    change: (name, decide, audit) =>
-      lanes.run(name, signal, async () => {
-        const stored = await change(
-          name,
-          (before) =>
-            before === undefined || before.record.forgottenAt !== undefined ? undefined : decide(before.record),
-          audit && { audit },
-        );
-        if (stored === undefined || stored === "crowded") return undefined;
-        if (stored.changed) tell(name);
-        return viewOf(stored.after);
-      }),
-    forget: (name, decide, unless) =>
-      lanes.run(name, signal, async () => {
-        const stored = await change(
-          name,
-          (before) =>
-            before === undefined || before.record.forgottenAt !== undefined ? undefined : decide(before.record),
-          { alone: unless },
-        );
-        if (stored === "crowded") return "in use";
-        if (stored === undefined) drop(name);
-        if (stored !== undefined)
-          log.info("a node was forgotten", { node: name, who: stored.after.record.changedBy?.who });
-        tell(name);
-        return stored === undefined ? "unknown" : "forgotten";
-      }),
+    ...createNodeDecisions({ changes, lanes, signal, log, contradict: keeper.contradict, tell, drop, viewOf }),
     register: (header, plugins) => lanes.run(header.name, signal, () => register(header, plugins)),
-    heartbeat: (beat) => lanes.run(beat.node, signal, () => heartbeat(beat)),
+    report: (beat) => lanes.run(beat.node, signal, () => report(beat)),
+    linked,
+    unlinked,
     get(name) {
       const node = known.get(name);
       return node === undefined ? undefined : viewOf(node);
     },
     damage: nodes.damage,
     list: () => [...known.values()].map(viewOf),
-    onChange(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    onChange: news.onChange,
     details(name) {
       const node = known.get(name);
       if (node === undefined) return undefined;
-      const last = liveness.last(name);
+      const linkEnd = links.ended(node.record);
       return {
         rev: node.rev,
-        lastHeartbeat: last?.wall,
-        message: last?.message ?? "",
+        lastHeard: links.has(node.record) ? clock.now() : linkEnd?.at,
+        linkEnd,
+        message: links.last(name)?.message ?? "",
         conflict: disputes.of(name),
-        since: since.get(name)?.at,
+        since: news.since(name),
       };
     },
     learnOf,
     refresh: learnOf,
-    watchSilence: (until) =>
-      every(heartbeatMs / 2, lookForSilence, {
-        signal: until,
-        clock,
-        onError: (error) => log.error("looking for silent nodes failed", { error }),
-      }),
+    watchLinks: keeper.watch,
   };
 };
 

@@ -109,7 +109,6 @@ const sameHalf = (a: HalfOnNode | undefined, b: HalfOnNode | undefined): boolean
     b !== undefined &&
     a.usable === b.usable &&
     a.why === b.why &&
-    a.node.address === b.node.address &&
     JSON.stringify(a.facts) === JSON.stringify(b.facts));
 
 /** Where the node stands in the order, or would. */

@@ -76,7 +76,7 @@ const build = ({ local, besideOnly = () => false }: { local?: PluginConnection; 
       },
     },
     lines: {
-      transportTo: ({ name }) => ({
+      transportTo: (name) => ({
         async unary(method) {
           calls.push(`${method} at ${name}`);
           return answers[name] ?? ok;

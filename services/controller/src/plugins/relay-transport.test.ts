@@ -1,38 +1,33 @@
 import type { WireOptions, WireReply } from "@holdfast/csi/transport";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import {
-  AgentServiceDefinition,
-  type DeepPartial,
-  type RelayRequest,
-  type RelayResponse,
-  type RelayStreamResponse,
+import type {
+  DeepPartial,
+  RelayRequest,
+  RelayResponse,
+  RelayStreamResponse,
 } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import type { CallContext } from "@holdfast/shared/grpc/call-context";
-import { pluginMaxMessageBytes } from "@holdfast/shared/grpc/message-limits";
-import { createGrpcServer, type GrpcServer } from "@holdfast/shared/grpc/server";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
-import { type TempSocket, tempSocket } from "@holdfast/shared/testing/temp-socket";
 import { ServerError, Status } from "nice-grpc";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { unimplemented } from "../api/unimplemented.ts";
+import type { DialledAgent } from "../../../../test/support/controller/dial-agent.ts";
+import { createLinkHub, type LinkHub } from "../../../../test/support/controller/link-hub.ts";
 import { createRelayLines, type RelayLines } from "./relay-transport.ts";
 
 const bytes = (text: string): Uint8Array => Buffer.from(text);
 const never = new AbortController().signal;
 
-let socket: TempSocket;
-let server: GrpcServer;
+let hub: LinkHub;
+let agent: DialledAgent;
 let lines: RelayLines;
 let asked: RelayRequest[];
 let relay: (request: RelayRequest, context: CallContext) => Promise<DeepPartial<RelayResponse>>;
 let items: () => AsyncIterable<DeepPartial<RelayStreamResponse>>;
 
-const serve = async (): Promise<GrpcServer> => {
-  const made = createGrpcServer({ log: createMemoryLogger(), limits: { maxMessageBytes: pluginMaxMessageBytes } });
-  made.add(
-    AgentServiceDefinition,
-    unimplemented(AgentServiceDefinition, {
+const linked = (): Promise<DialledAgent> =>
+  hub.linked({
+    serve: {
       relay(request, context) {
         asked.push(request);
         return relay(request, context);
@@ -40,32 +35,25 @@ const serve = async (): Promise<GrpcServer> => {
       async *relayStream() {
         yield* items();
       },
-    }),
-  );
-  await made.listen(socket.address);
-  return made;
-};
+    },
+  });
 
 beforeEach(async () => {
   asked = [];
   relay = async ({ request }) => ({ response: request });
   items = async function* none() {};
-  socket = await tempSocket();
-  server = await serve();
+  hub = await createLinkHub();
+  agent = await linked();
   lines = createRelayLines({
+    streams: hub.streams,
     identity: { role: "controller", name: "c1" },
     log: createMemoryLogger(),
     clock: systemClock,
     gen: () => 7,
-    connectMs: 30_000,
   });
 });
 
-afterEach(async () => {
-  lines.close();
-  await server.stop({ graceMs: 0 });
-  await socket.remove();
-});
+afterEach(() => hub.close());
 
 const wire = (change: Partial<WireOptions> = {}): WireOptions => ({
   signal: never,
@@ -73,7 +61,7 @@ const wire = (change: Partial<WireOptions> = {}): WireOptions => ({
   metadata: {},
   ...change,
 });
-const way = () => lines.transportTo({ name: "n1", address: socket.address }, "p");
+const way = () => lines.transportTo("n1", "p");
 const call = (request = bytes("hello"), change: Partial<WireOptions> = {}) =>
   way().unary("DeleteVolume", request, wire(change));
 const streamed = async (change: Partial<WireOptions> = {}): Promise<readonly WireReply[]> => {
@@ -137,20 +125,32 @@ describe("a call through an agent", () => {
     },
   );
 
-  test("T1 an agent that is away has not been sent anything; a call that was cut off may have been done", async () => {
-    let cut = () => {};
-    relay = () =>
-      new Promise((_, reject) => {
-        cut = () => reject(new Error("the agent died"));
-        void server.stop({ graceMs: 0 });
-      });
-    const lost = await call();
-    expect(lost).toMatchObject({ failure: { sent: true } });
-    cut();
-    lines.forget("n1");
-    expect(await call(bytes("x"), { deadlineMs: 200 })).toMatchObject({
-      failure: { code: "UNAVAILABLE", sent: false, message: expect.stringContaining("cannot be reached") },
-    });
+  test("T1 a node without a stream has not been sent anything; a call that was cut off may have been done", async () => {
+    relay = () => {
+      agent.cut();
+      return new Promise(() => undefined);
+    };
+    expect(await call()).toMatchObject({ failure: { code: "UNAVAILABLE", sent: true } });
+    await expect.poll(() => hub.service.load().streams).toBe(0);
+    const away = { code: "UNAVAILABLE", sent: false, message: expect.stringContaining("has no stream") };
+    expect(await call()).toMatchObject({ failure: away });
+    expect(await streamed()).toMatchObject([{ failure: away }]);
+    agent = await linked();
+    relay = async ({ request }) => ({ response: request });
+    expect(await call()).toMatchObject({ bytes: expect.anything() });
+  });
+
+  test("T1 above what may wait for one node is refused, and was not sent; so is what was given up as it waited", async () => {
+    relay = () => new Promise(() => undefined);
+    const given = new AbortController();
+    const waiting = Array.from({ length: 64 + 4096 }, () => call(bytes("x"), { signal: given.signal }));
+    expect(await call()).toMatchObject({ failure: { code: "UNAVAILABLE", sent: false } });
+    await expect.poll(() => asked.length).toBe(64);
+    given.abort(new Error("enough"));
+    const ends = await Promise.all(waiting);
+    const sent = ends.filter((end) => "failure" in end && end.failure.sent);
+    expect(sent).toHaveLength(64);
+    expect(asked).toHaveLength(64);
   });
 
   test("is made again when its agent went away and it only asks; one that changes anything never is", async () => {
@@ -205,8 +205,6 @@ describe("a stream through an agent", () => {
       yield { response: bytes("1") };
       await new Promise((resolve) => setTimeout(resolve, 20_000).unref());
     };
-    // Connected first, so that the time is spent on the silence.
-    await call();
     expect((await streamed({ deadlineMs: 500 })).at(-1)).toMatchObject({ failure: { code: "DEADLINE_EXCEEDED" } });
   });
 });

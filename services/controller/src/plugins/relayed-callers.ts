@@ -18,7 +18,7 @@ interface Relayed {
 
 export interface RelayedCallers {
   of(plugin: string, id: string, half: HalfOnNode): CsiCaller;
-  /** What nodes have no more is forgotten, with the connection to a node that has nothing left to call; tells which. */
+  /** What nodes have no more is forgotten, with what is kept for a node that has nothing left to call; tells which. */
   forget(plugin: string): readonly string[];
 }
 
@@ -47,7 +47,7 @@ export const createRelayedCallers = (options: RelayedCallersOptions): RelayedCal
         const now = halves.at(plugin, node);
         if (now?.usable !== true)
           return { closed: `plugin ${plugin}: ${now?.why ?? `node ${node} has no controller half of it any more`}` };
-        return { facts: now.facts, transport: lines.transportTo(now.node, plugin), denied };
+        return { facts: now.facts, transport: lines.transportTo(node, plugin), denied };
       },
       onUnimplemented: (method) => denied.add(method),
     });

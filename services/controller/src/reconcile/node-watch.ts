@@ -18,6 +18,8 @@ export interface NodeWatchDeps extends InventoryDeps {
 export interface NodeWatch {
   /** The node registered, changed, came back or went silent. */
   changed(name: string): void;
+  /** Its agent can be asked again: what could not be sent meanwhile is sent at once. */
+  linked(name: string): void;
   /** It may hold what is over, whatever was compared before. */
   doubt(name: string): void;
   /** The store was vetted: what could not be compared before is compared now. */
@@ -51,6 +53,8 @@ export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
    */
   const unsure = new Set<string>();
   const silent = new Set<string>();
+  /** Nodes whose streams here began since they were looked at: a gap may have been too short to be seen. */
+  const reachable = new Set<string>();
   const running = new Set<Promise<void>>();
   /** Nodes that could not be looked at, and their next try. */
   const again = new Map<string, { readonly failures: number; readonly stop: () => void }>();
@@ -59,11 +63,11 @@ export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
   const wakeVolumes = async (view: NodeView): Promise<void> => {
     const { name, bootId, journalUid } = view.record;
     // What was tried in vain while its agent was away is tried again at once.
-    const back = compared.get(name) !== lifeOf(view) || (silent.has(name) && view.live !== "suspect");
-    if (view.live === "suspect") {
-      silent.add(name);
-      unsure.add(name);
-    }
+    const away = view.live === "suspect" || view.linked === false;
+    const returned = compared.get(name) !== lifeOf(view) || (silent.has(name) && !away);
+    const back = reachable.delete(name) || returned;
+    if (away) silent.add(name);
+    if (view.live === "suspect") unsure.add(name);
     for await (const { volume } of volumesOnNode(records, name)) {
       const lost = Object.values(volume.claims).filter(
         ({ node, state, degradedSince, publication: p }) =>
@@ -76,14 +80,15 @@ export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
       for (const claim of lost) await records.change(volume, (v, at) => publicationLost(v, claim.uid, at));
       if (!settled(volume)) wake(volumeKey(volume), back);
     }
-    if (view.live !== "suspect") silent.delete(name);
+    if (!away) silent.delete(name);
   };
 
   /** True: it has to be compared again, although nothing may change that tells so. */
   const compare = async (name: string): Promise<boolean> => {
     for (let n = 1; n <= tries; n += 1) {
       const view = nodes.get(name);
-      if (view === undefined || view.live === "suspect") return false;
+      // Without its link there is nobody to ask; the link's begin is told.
+      if (view === undefined || view.live === "suspect" || view.linked === false) return false;
       if (compared.get(name) === lifeOf(view) && !unsure.has(name)) return false;
       try {
         const found = await reconcileInventory(deps, view);
@@ -148,6 +153,10 @@ export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
 
   return {
     changed,
+    linked(name) {
+      reachable.add(name);
+      changed(name);
+    },
     doubt(name) {
       unsure.add(name);
       changed(name);

@@ -46,6 +46,8 @@ export interface Reconciler {
   wake(key: string, hurry?: boolean): void;
   /** Something of the volume was committed by another controller, or by a former life of this one. */
   learned(key: string): void;
+  /** The node's agent can be asked from here. */
+  linked(node: string): void;
   /** Resolves when everything that is owed has been taken up; runs until the signal. */
   start(): Promise<void>;
   /** Resolves when nothing runs and nothing is ready. */
@@ -142,6 +144,7 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     learned(key) {
       if (drivers?.holdsAny() === true) inBackground("taking up what another controller owes", learned(key));
     },
+    linked: watch.linked,
     async start() {
       signal.throwIfAborted();
       const releases = [

@@ -183,6 +183,12 @@ it("a mark that bars a volume or a node is never read as none", () => {
   const [, node] = sound;
   for (const broken of [null, {}, "x", [{ node: "n1" }]])
     expect(reasonOf(stored("volume", "ns/data", { ...volume, foreign: broken }))).toBe("RECORD_DAMAGED");
-  for (const broken of [{ pending: {} }, { speaksFrom: "2" }, { admitted: 1 }])
+  for (const broken of [
+    { pending: {} },
+    { speaksFrom: "2" },
+    { admitted: 1 },
+    { linkLost: 1 },
+    { linkDoubt: { by: "a" } },
+  ])
     expect(reasonOf(stored("node", "n1", { ...JSON.parse(node?.body ?? ""), ...broken }))).toBe("RECORD_DAMAGED");
 });

@@ -199,6 +199,8 @@ export const nodeShape: Shape = shaped({
   admitted: optional(text),
   speaksFrom: optional(count),
   lockId: optional(text),
+  linkDoubt: optional(shaped({ by: filled, at: amount })),
+  linkLost: optional(shaped({ at: amount })),
   forgottenAt: optional(amount),
   registeredAt: amount,
   updatedAt: amount,

@@ -16,6 +16,7 @@ const service = () =>
   createAgentService({
     node: "n1",
     startingBecause: () => starting,
+    onDoubt: () => undefined,
     relay: {
       async unary({ method }) {
         passed.push(method);

@@ -37,6 +37,8 @@ export interface AgentServiceOptions {
   readonly scope: MountTable["scope"];
   /** Why no order is taken yet, or undefined. */
   readonly startingBecause: () => string | undefined;
+  /** An order was refused for the node's epoch or its quarantine: the controllers may know something newer. */
+  readonly onDoubt: () => void;
   readonly stats: {
     volumeStats(volumeUid: string): Promise<VolumeMeasure | undefined>;
     published(): readonly string[];
@@ -80,7 +82,7 @@ const orderers: Readonly<Record<Identity["role"], boolean>> = {
 };
 
 export function createAgentService(options: AgentServiceOptions): Implementation<typeof AgentServiceDefinition> {
-  const { node, volumes, stats, ledger, scope, startingBecause, relay, now } = options;
+  const { node, volumes, stats, ledger, scope, startingBecause, onDoubt, relay, now } = options;
 
   const allowed = ({ identity }: CallContext): void => {
     if (orderers[identity.role]) return;
@@ -117,19 +119,24 @@ export function createAgentService(options: AgentServiceOptions): Implementation
     if (request.node !== "") meant(request.node);
   };
 
+  const doubted = <Result extends PublishResult | ReleaseResult | ExpandResult>(result: Result): Result => {
+    if (result.kind === "refused" && (result.reason === "NODE_EPOCH" || result.reason === "QUARANTINED")) onDoubt();
+    return result;
+  };
+
   return {
     async publish(request, context) {
       ready(context);
       const { node: wanted, order } = permitFrom(request);
       meant(wanted);
-      return publishMessage(await volumes.publish(order, context.signal), scope, now());
+      return publishMessage(doubted(await volumes.publish(order, context.signal)), scope, now());
     },
 
     async release(request, context) {
       ready(context);
       const { node: wanted, order } = releaseFrom(request);
       meant(wanted);
-      return releaseMessage(await volumes.release(order, context.signal), scope);
+      return releaseMessage(doubted(await volumes.release(order, context.signal)), scope);
     },
 
     async *inventory(_request, context) {
@@ -178,7 +185,7 @@ export function createAgentService(options: AgentServiceOptions): Implementation
       ready(context);
       const { node: wanted, order } = expandFrom(request);
       meant(wanted);
-      return expandMessage(await volumes.expand(order, context.signal), now());
+      return expandMessage(doubted(await volumes.expand(order, context.signal)), now());
     },
 
     async stats(request, context) {

@@ -3,7 +3,6 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { examineStateDir } from "@holdfast/shared/doctor/examine-state-dir";
-import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { encodeHeader } from "../volumes/journal-format.ts";
 import { examineControllers } from "./examine-controllers.ts";
@@ -15,22 +14,42 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
-const heard = async (lastHeartbeat: Date | undefined, now: number) =>
-  (await examineControllers(["c:1"], async () => ({ lastHeartbeat }), now))[0];
+const heard = async (theirs: Date | undefined, now: number, known = true) =>
+  (
+    await examineControllers(
+      ["c:1"],
+      async () => ({ now: theirs, known }),
+      () => now,
+    )
+  )[0];
 
-test("clocks: a controller that is ahead, one that heard nothing for long, one that agrees", async () => {
+test("clocks: a controller that is ahead, one that is behind, one that agrees", async () => {
   const now = Date.parse("2030-01-01T00:00:00Z");
-  expect(await heard(new Date(now + 6_000), now)).toMatchObject({ id: "clock-skew", level: "fault" });
-  expect(await heard(new Date(now - 61_000), now)).toMatchObject({ id: "heartbeat-old", level: "warning" });
-  for (const at of [now + 4_000, now, now - 59_000])
-    expect(await heard(new Date(at), now)).toMatchObject({ id: "controller", level: "ok" });
+  for (const [ms, message] of [
+    [6_000, "its clock is 6 s ahead of this host's"],
+    [-6_000, "its clock is 6 s behind this host's"],
+  ] as const)
+    expect(await heard(new Date(now + ms), now)).toMatchObject({ id: "clock-skew", level: "fault", message });
+  for (const ms of [4_000, 0, -4_000])
+    expect(await heard(new Date(now + ms), now)).toMatchObject({ id: "controller", level: "ok" });
   expect(await heard(undefined, now)).toMatchObject({ level: "ok" });
 });
 
 test("a node that has not registered yet is no fault", async () => {
-  const missing = new HoldfastError({ kind: "not_found", reason: "NODE_NOT_FOUND", message: "no such node" });
-  const [found] = await examineControllers(["c:1"], () => Promise.reject(missing), 0);
-  expect(found).toMatchObject({ level: "ok" });
+  expect(await heard(undefined, 0, false)).toMatchObject({
+    level: "ok",
+    message: "answers; this node has not registered yet",
+  });
+});
+
+test("a controller that does not answer: where it listens for agents is said", async () => {
+  const [found] = await examineControllers(
+    ["c:1"],
+    () => Promise.reject(new Error("refused")),
+    () => 0,
+  );
+  expect(found).toMatchObject({ id: "controller-unreachable", level: "fault" });
+  expect(found?.cure).toMatch(/HOLDFAST_CONTROLLERS.*HOLDFAST_AGENT_LISTEN/);
 });
 
 const journalOf = async (header: Parameters<typeof encodeHeader>[0], machine: string) => {

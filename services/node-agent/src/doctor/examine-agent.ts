@@ -11,7 +11,8 @@ import { examineJournal } from "./examine-journal.ts";
 export interface AgentExamination {
   readonly config: Pick<AgentConfig, "node" | "machineIdFile" | "stateDir" | "rootDir" | "pluginDir" | "controllers">;
   readonly ask: AskController;
-  readonly now: number;
+  /** The clock of this host. */
+  readonly now: () => number;
   readonly searchPath: string;
 }
 

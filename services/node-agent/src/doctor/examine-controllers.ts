@@ -1,55 +1,49 @@
-import { type Finding, fault, fine, warning } from "@holdfast/shared/doctor/finding";
-import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { type Finding, fault, fine } from "@holdfast/shared/doctor/finding";
 
-export interface NodeSeen {
-  readonly lastHeartbeat: Date | undefined;
+export interface ControllerSeen {
+  /** The controller's clock. */
+  readonly now: Date | undefined;
+  /** This node is registered there. */
+  readonly known: boolean;
 }
 
-/** How a controller sees this node; rejects when it does not answer, NODE_NOT_FOUND when it never registered. */
-export type AskController = (address: string) => Promise<NodeSeen>;
+/** How a controller sees this node; rejects when it does not answer. */
+export type AskController = (address: string) => Promise<ControllerSeen>;
 
-const longestHeartbeatMs = 60_000;
 const skewMs = 5_000;
 
-const ofAnswer = (address: string, { lastHeartbeat }: NodeSeen, now: number): Finding => {
-  if (lastHeartbeat === undefined) return fine("controller", address, "answers");
-  // By the controller's clock the heartbeat is a moment old at most, as long as the agent runs.
-  const age = now - lastHeartbeat.getTime();
-  if (age < -skewMs)
+const ofAnswer = (address: string, { now: theirs, known }: ControllerSeen, now: number): Finding => {
+  const skew = theirs === undefined ? 0 : theirs.getTime() - now;
+  if (Math.abs(skew) > skewMs)
     return fault(
       "clock-skew",
       address,
-      `its clock is ${Math.round(-age / 1_000)} s ahead of this host's, or more`,
+      `its clock is ${Math.round(Math.abs(skew) / 1_000)} s ${skew > 0 ? "ahead of" : "behind"} this host's`,
       "set both clocks by NTP (timedatectl set-ntp true): times in answers, logs and traces cannot be compared",
     );
-  if (age > longestHeartbeatMs)
-    return warning(
-      "heartbeat-old",
-      address,
-      `last heard of this node ${Math.round(age / 1_000)} s ago by this host's clock`,
-      "start the agent; if it runs, this host's clock is ahead: set both by NTP (timedatectl set-ntp true)",
-    );
-  return fine("controller", address, "answers, and hears this node");
+  return fine(
+    "controller",
+    address,
+    known ? "answers, and knows this node" : "answers; this node has not registered yet",
+  );
 };
 
 export const examineControllers = async (
   addresses: readonly string[],
   ask: AskController,
-  now: number,
+  now: () => number,
 ): Promise<readonly Finding[]> =>
   await Promise.all(
     addresses.map(async (address) => {
       try {
-        return ofAnswer(address, await ask(address), now);
+        return ofAnswer(address, await ask(address), now());
       } catch (error) {
-        if (isHoldfastError(error) && error.reason === "NODE_NOT_FOUND")
-          return fine("controller", address, "answers; this node has not registered yet");
         const why = error instanceof Error ? error.message : String(error);
         return fault(
           "controller-unreachable",
           address,
           `does not answer: ${why}`,
-          "start the controller, or correct HOLDFAST_CONTROLLERS; a controller beyond this host listens on its own address only if HOLDFAST_LISTEN says so",
+          "start the controller, or correct HOLDFAST_CONTROLLERS: the controller listens for agents at its HOLDFAST_AGENT_LISTEN (127.0.0.1:7602 unless set), not at HOLDFAST_LISTEN",
         );
       }
     }),

@@ -3,17 +3,16 @@ import { once } from "node:events";
 import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import {
+import type {
   AgentServiceDefinition,
-  type DeepPartial,
-  type InventoryResponse,
-  type Permit,
-  type PublishResponse,
-  type ReleaseResponse,
+  DeepPartial,
+  InventoryResponse,
+  Permit,
+  PublishResponse,
+  ReleaseResponse,
 } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import { AccessMode, AttachmentMode } from "@holdfast/shared/gen/holdfast/v1/common";
-import { createGrpcChannel, createGrpcClient, type GrpcClient } from "@holdfast/shared/grpc/client";
-import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import type { GrpcClient } from "@holdfast/shared/grpc/client";
 import type { BackendSettings } from "@holdfast/sim-plugin/backend/settings";
 import { createSimPlugin, type HostOptions, type SimPlugin } from "@holdfast/sim-plugin/sim-plugin";
 import { onTestFinished } from "vitest";
@@ -85,13 +84,6 @@ export async function startRig({ backend = {}, host = {} }: RigOptions = {}): Pr
   onTestFinished(() => plugin.close());
   plugin.backend.addVolume({ id: "vol-1", capacity: 16n * 1024n * 1024n });
   const controller = await startFakeController();
-  const address = `unix://${path.join(dir, "a.sock")}`;
-  const channel = createGrpcChannel(address);
-  onTestFinished(() => channel.close());
-  const agent = createGrpcClient(AgentServiceDefinition, channel, {
-    log: createMemoryLogger(),
-    identity: { role: "controller", name: "test" },
-  });
   let child: ChildProcess | undefined;
   let output = "";
   let exited: Promise<number | string> = Promise.resolve(0);
@@ -107,13 +99,15 @@ export async function startRig({ backend = {}, host = {} }: RigOptions = {}): Pr
     stateDir,
     controller,
     plugin,
-    agent,
+    /** Over the stream of the process that registered last. */
+    get agent() {
+      return controller.orders();
+    },
     async start(env = {}) {
       const started = spawn(process.execPath, [path.join(repository, "services/node-agent/src/main.ts")], {
         env: {
           PATH: process.env["PATH"] ?? "",
           HOLDFAST_NODE: "node-a",
-          HOLDFAST_LISTEN: address,
           HOLDFAST_LOCAL_LISTEN: `unix://${path.join(dir, "l.sock")}`,
           HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
           HOLDFAST_CONTROLLERS: controller.address,
@@ -148,11 +142,11 @@ export async function startRig({ backend = {}, host = {} }: RigOptions = {}): Pr
     exited: () => exited,
     signal: (signal) => void child?.kill(signal),
     output: () => output,
-    publish: (claim) => agent.publish({ permit: permitMessage(claim, controller.nodeEpoch()) }),
-    release: (claim) => agent.release(releaseMessage(claim, controller.nodeEpoch())),
+    publish: (claim) => rig.agent.publish({ permit: permitMessage(claim, controller.nodeEpoch()) }),
+    release: (claim) => rig.agent.release(releaseMessage(claim, controller.nodeEpoch())),
     async inventory() {
       const chunks: InventoryResponse[] = [];
-      for await (const chunk of agent.inventory({})) chunks.push(chunk);
+      for await (const chunk of rig.agent.inventory({})) chunks.push(chunk);
       return chunks;
     },
     publishUntilSettled: (claim) =>

@@ -2,17 +2,11 @@
  * One HTTP/2 connection to a server of gRPC: dialled once, never again by itself.
  *
  * N1 `lost` is told as soon as no new call can be made on it, without any call being made; calls in flight may still end well.
- * N2 Nothing is sent to keep it alive unless asked for: a busy plugin takes a ping for one too many.
- * N3 With keepalive, a peer that vanished without a word is noticed while calls wait for it; between calls nothing is sent.
+ * N2 Nothing is sent to keep it alive: a busy plugin takes a ping for one too many.
  */
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from "node:http2";
 import type { Socket } from "node:net";
 import type { Clock } from "../../async/clock.ts";
-
-export interface Keepalive {
-  readonly timeMs: number;
-  readonly timeoutMs: number;
-}
 
 export interface Link {
   /** True once the server has greeted, false when it is lost before. */
@@ -38,7 +32,6 @@ export interface LinkOptions {
   readonly clock: Pick<Clock, "timer">;
   /** It is given up when the server has not greeted by then. */
   readonly greetingMs: number;
-  readonly keepalive?: Keepalive | undefined;
 }
 
 /** Megabytes. The bound on what is in flight is ours (message-limits.ts), not that of the library, which ends streams at random. */
@@ -47,7 +40,7 @@ const sessionMemory = 1 << 20;
 /** A connection has numbers for 2^30 calls; a little before they end, another one has to be dialled. */
 const lastStream = 0x7fff_0000;
 
-export function openLink({ socket, clock, greetingMs, keepalive }: LinkOptions): Link {
+export function openLink({ socket, clock, greetingMs }: LinkOptions): Link {
   const ready = Promise.withResolvers<boolean>();
   const lost = Promise.withResolvers<void>();
   let open = true;
@@ -82,7 +75,6 @@ export function openLink({ socket, clock, greetingMs, keepalive }: LinkOptions):
   });
   session.once("close", lose);
 
-  const watchOver = keepalive === undefined ? undefined : createWatch(session, keepalive, clock, destroy);
   return {
     ready: ready.promise,
     lost: lost.promise,
@@ -92,42 +84,9 @@ export function openLink({ socket, clock, greetingMs, keepalive }: LinkOptions):
     request(headers) {
       const stream = session.request(headers, { endStream: false });
       if ((stream.id ?? 0) > lastStream) close();
-      watchOver?.(stream);
       return stream;
     },
     close,
     destroy,
-  };
-}
-
-/** N3: one timer at a time, set by a call that finds none. */
-function createWatch(
-  session: ClientHttp2Session,
-  { timeMs, timeoutMs }: Keepalive,
-  clock: Pick<Clock, "timer">,
-  destroy: (why: string) => void,
-) {
-  let inFlight = 0;
-  let running = false;
-  const ping = (): void => {
-    running = false;
-    if (session.destroyed || inFlight === 0) return;
-    running = true;
-    const stop = clock.timer(timeoutMs, () => destroy(`no answer to a ping within ${timeoutMs} ms`));
-    session.ping((error) => {
-      stop();
-      if (error === null) later();
-    });
-  };
-  const later = (): void => {
-    running = true;
-    clock.timer(timeMs, ping);
-  };
-  return (stream: ClientHttp2Stream): void => {
-    inFlight += 1;
-    stream.once("close", () => {
-      inFlight -= 1;
-    });
-    if (!running) later();
   };
 }

@@ -22,15 +22,15 @@ const verb = "AdmitNode";
 const otherWriter = (name: string): string =>
   `if another life of node ${name} still runs workloads, they and those of the admitted life write at the same time, and file systems are lost`;
 
-const admitsPending = ({ record, live }: NodeView, life: string): Judgement => {
+const admitsPending = ({ record, live, linked }: NodeView, life: string): Judgement => {
   const { name, bootId } = record;
-  if (live !== "suspect")
+  if (live !== "suspect" || linked === true)
     throw repairNotApplicable(
       `life ${life} of node ${name}`,
       "waiting beside the recorded life",
-      live === "alive"
+      linked === true || (linked === undefined && live === "alive")
         ? `the agent of boot ${bootId} still speaks as node ${name}: stop that agent first, then repeat`
-        : `this controller has not listened long enough to say that the agent of boot ${bootId} is silent; repeat after three heartbeats`,
+        : `the agent of boot ${bootId} is not known to be silent: another controller may have its link; stop that agent, and repeat once node ${name} is SUSPECT (HOLDFAST_LINK_GRACE)`,
       { node: name, life },
     );
   return {
@@ -109,7 +109,7 @@ export const admitNodeCommand =
     await nodes.change(
       name,
       (record) => {
-        judge({ ...view, record, live: nodes.get(name)?.live ?? view.live }, life);
+        judge({ ...view, ...nodes.get(name), record }, life);
         return { ...withWord(record, life), changedBy, updatedAt: now };
       },
       { id, entry },

@@ -1,0 +1,150 @@
+/** What the agent says of itself. */
+import type {
+  AcknowledgeRequest,
+  AgentHealth,
+  DeepPartial,
+  RegisterRequest,
+  ReportRequest,
+} from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
+import { VerificationScope } from "@holdfast/shared/gen/holdfast/v1/common";
+import type { PluginFingerprint } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import type { DeadEpoch, LostClaim, VolumeRef } from "../domain/types.ts";
+import type { Ledger, MountTable } from "../ports.ts";
+
+export interface AgentSelf {
+  readonly node: string;
+  readonly machineId: string;
+  readonly bootId: string;
+  /** Of the state directory. */
+  readonly lockId: string;
+  /** Random, of this process. */
+  readonly instance: string;
+  readonly version: string;
+  readonly rootDir: string;
+  readonly scope: MountTable["scope"];
+  readonly fingerprints: Fingerprints;
+  readonly health: () => HealthFacts;
+  /** Publications that vanished or died under their workloads. */
+  readonly lost: () => readonly LostClaim[];
+}
+
+/** The plugins of this host, with a number that rises at each change. */
+export interface Fingerprints {
+  revision(): number;
+  all(): readonly PluginFingerprint[];
+  changes(since: number):
+    | {
+        readonly changed: readonly PluginFingerprint[];
+        readonly removed: readonly { readonly plugin: string; readonly instanceId: string }[];
+      }
+    | undefined;
+  wait(since: number, signal: AbortSignal): Promise<number>;
+}
+
+export interface HealthFacts {
+  /** Why no permit is taken, or undefined. */
+  readonly notAccepting: string | undefined;
+  readonly publications: number;
+  readonly blocked: number;
+  readonly unacknowledged: number;
+}
+
+export interface LateRelease {
+  readonly ref: VolumeRef;
+  readonly dead: DeadEpoch;
+}
+
+const scopes: Record<MountTable["scope"], VerificationScope> = {
+  host: VerificationScope.VERIFICATION_SCOPE_HOST,
+  "own-namespace": VerificationScope.VERIFICATION_SCOPE_OWN_NAMESPACE,
+};
+
+export function registerMessage(
+  self: AgentSelf,
+  ledger: Pick<Ledger, "uid" | "agent">,
+): { readonly message: DeepPartial<RegisterRequest>; readonly revision: number } {
+  const agent = ledger.agent();
+  const revision = self.fingerprints.revision();
+  const header = {
+    name: self.node,
+    machineId: self.machineId,
+    bootId: self.bootId,
+    instance: self.instance,
+    journalUid: ledger.uid,
+    version: self.version,
+    rootDir: self.rootDir,
+    verificationScope: scopes[self.scope],
+    nodeEpoch: BigInt(agent.nodeEpoch),
+    clusterUid: agent.clusterUid,
+    fingerprintRevision: BigInt(revision),
+    promisedGen: BigInt(agent.promisedGen),
+    lockId: self.lockId,
+  };
+  return { message: { header, plugins: [...self.fingerprints.all()] }, revision };
+}
+
+/** Undefined when the receiver is too far behind: it has to be told everything. */
+export function reportMessage(
+  self: AgentSelf,
+  ledger: Pick<Ledger, "agent">,
+  baseRevision: number,
+  health: HealthFacts,
+): { readonly message: DeepPartial<ReportRequest>; readonly revision: number } | undefined {
+  const revision = self.fingerprints.revision();
+  const changes = self.fingerprints.changes(baseRevision);
+  if (changes === undefined) return undefined;
+  const message = {
+    node: self.node,
+    instance: self.instance,
+    nodeEpoch: BigInt(ledger.agent().nodeEpoch),
+    baseRevision: BigInt(baseRevision),
+    revision: BigInt(revision),
+    changed: [...changes.changed],
+    removed: [...changes.removed],
+    health: healthMessage(health),
+  };
+  return { message, revision };
+}
+
+function healthMessage({ notAccepting, publications, blocked, unacknowledged }: HealthFacts): AgentHealth {
+  const accepting = notAccepting === undefined;
+  return { accepting, message: notAccepting ?? "", publications, blocked, unacknowledged };
+}
+
+export function lateReleases(ledger: Pick<Ledger, "volumes">): readonly LateRelease[] {
+  const found: LateRelease[] = [];
+  for (const { ref, dead } of ledger.volumes()) {
+    for (const one of dead) if (one.late) found.push({ ref, dead: one });
+  }
+  return found;
+}
+
+export function acknowledgeMessage(
+  self: AgentSelf,
+  ledger: Pick<Ledger, "agent">,
+  late: readonly LateRelease[],
+  lost: readonly LostClaim[],
+): DeepPartial<AcknowledgeRequest> {
+  return {
+    node: self.node,
+    instance: self.instance,
+    nodeEpoch: BigInt(ledger.agent().nodeEpoch),
+    released: late.map(({ ref, dead }) => ({
+      namespace: ref.namespace,
+      volume: ref.volume,
+      volumeUid: ref.volumeUid,
+      claimUid: dead.claimUid,
+      epoch: { gen: BigInt(dead.epoch.gen), ctr: BigInt(dead.epoch.ctr) },
+      verificationScope: scopes[self.scope],
+    })),
+    lost: lost.map(({ ref, claimUid, epoch, since, reason }) => ({
+      namespace: ref.namespace,
+      volume: ref.volume,
+      volumeUid: ref.volumeUid,
+      claimUid,
+      epoch: { gen: BigInt(epoch.gen), ctr: BigInt(epoch.ctr) },
+      since: new Date(since),
+      reason,
+    })),
+  };
+}

@@ -1,0 +1,17 @@
+/** Agents are reached by nobody over a network: they dial, and only programs of their own host find a socket. */
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+
+const serves = /\bcreateGrpcServer\b|\bcreateServer\b|\bServerCredentials\b|from "@grpc\/grpc-js"/;
+/** The socket of local programs. */
+const local = ["local-server.ts"];
+
+test("no file of the agent makes a gRPC server but the one for programs of its own host", () => {
+  const src = import.meta.dirname;
+  const files = readdirSync(src, { recursive: true, encoding: "utf8" }).filter(
+    (file) => file.endsWith(".ts") && !file.endsWith(".test.ts") && !file.includes(`testing${path.sep}`),
+  );
+  expect(files).toEqual(expect.arrayContaining(["app.ts", ...local]));
+  expect(files.filter((file) => serves.test(readFileSync(path.join(src, file), "utf8")))).toEqual(local);
+});
