@@ -49,7 +49,12 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-const heldBy = (kind: Kind): Held => JSON.parse(readFileSync(path.join(fixture, `held-${kind}.json`), "utf8"));
+/** A claim waits for at most an hour, and the fixture is older: it is over as soon as a controller looks. */
+const lasting = (held: Held): Held => ({
+  ...held,
+  claims: held.claims.filter((line) => !line.endsWith("CLAIM_STATE_QUEUED")),
+});
+const heldBy = (kind: Kind): Held => lasting(JSON.parse(readFileSync(path.join(fixture, `held-${kind}.json`), "utf8")));
 
 /** An installation of its own: where its controller's state and its store are. */
 const emptyPlace = async (kind: Kind) => {
@@ -151,7 +156,7 @@ describe.each(kinds)("a store of format 1 on %s", (kind) => {
   test("is served as it was: each record reads, and nothing of it is damaged", async () => {
     const place = await placeOf(kind);
     await withController(place, async (clients) => {
-      expect(await heldOf(clients)).toEqual(heldBy(kind));
+      expect(lasting(await heldOf(clients))).toEqual(heldBy(kind));
       expect((await clients.repair.listStuck({})).stuck.map(({ blocked }) => blocked?.reason)).not.toContain(
         "RECORD_DAMAGED",
       );
@@ -182,7 +187,7 @@ describe.each(kinds)("a store of format 1 on %s", (kind) => {
       expect((await clients.repair.listAudit({ verb: "FinishUpgrade" })).records).toHaveLength(1);
     });
     await withController(place, async (clients) => {
-      const after = await heldOf(clients);
+      const after = lasting(await heldOf(clients));
       expect({ ...after, audit: after.audit.slice(1) }).toEqual(held);
       expect((await clients.repair.getUpgrade({})).format).toBe(2);
     });
@@ -214,7 +219,7 @@ describe("a backup of format 1", () => {
     const imported = await run("controller", ["import", path.join(fixture, "backup.export")], place.env);
     expect(imported.code, imported.said).toBe(0);
     await withController(place, async (clients) => {
-      expect(await heldOf(clients)).toEqual(heldBy("sqlite"));
+      expect(lasting(await heldOf(clients))).toEqual(heldBy("sqlite"));
       expect((await clients.repair.getUpgrade({})).format).toBe(1);
     });
   });
