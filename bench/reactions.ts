@@ -17,6 +17,8 @@ export interface Reactions {
   /** From the plugin's last answer, that the volume is detached, to the next claimant's grant as a watcher sees it. */
   readonly detachedToGranted: Spread;
   readonly releasedToMounted: Spread;
+  /** From an agent's death to the moment at which the controller that had its stream says so. */
+  readonly agentExitToShown: Spread;
 }
 
 interface Watcher<T> {
@@ -118,6 +120,25 @@ const measurePlugin = async ({ cluster }: Product, rounds: number) => {
   return { socketToRegistered: spreadOf(registered), exitToNoticed: spreadOf(noticed) };
 };
 
+const measureAgent = async ({ cluster }: Product, rounds: number) => {
+  const shown: number[] = [];
+  const nodes = watch((signal) => cluster.nodes.watchNodes({}, { signal }));
+  const host = cluster.node(node);
+  await nodes.seen(healthy, "the node");
+  for (let round = 0; round < rounds; round += 1) {
+    nodes.clear();
+    await host.agent().kill("SIGKILL");
+    const died = performance.now();
+    const gone = await nodes.seen((seen) => (seen.node?.stateMessage ?? "") !== "", "the link to be gone");
+    shown.push(Math.max(0, gone - died));
+    nodes.clear();
+    await host.startAgent();
+    await nodes.seen((seen) => healthy(seen) && seen.node?.stateMessage === "", "the agent to be back");
+  }
+  nodes.close();
+  return { agentExitToShown: spreadOf(shown) };
+};
+
 const stateOf = (message: WatchClaimsResponse, workload: string): ClaimState | undefined =>
   message.claim?.workload === workload && message.kind !== WatchKind.WATCH_KIND_REMOVED
     ? message.claim.state
@@ -177,4 +198,5 @@ const measureHandOff = async ({ cluster, callTimes }: Product, rounds: number) =
 export const measureReactions = async (product: Product, rounds: number): Promise<Reactions> => ({
   ...(await measureHandOff(product, rounds)),
   ...(await measurePlugin(product, rounds)),
+  ...(await measureAgent(product, rounds)),
 });

@@ -103,6 +103,7 @@ const reactions = (found: Reactions): readonly string[] => {
     line("released to mounted for the next", found.releasedToMounted),
     line("plugin socket to registered", found.socketToRegistered),
     line("plugin exit to noticed", found.exitToNoticed),
+    line("agent exit to shown", found.agentExitToShown),
     "",
   ];
 };
