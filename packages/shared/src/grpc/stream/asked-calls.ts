@@ -6,7 +6,6 @@
  */
 
 import type { AnswerHead } from "../../gen/holdfast/internal/v1/controller_link.ts";
-import { TransferBody } from "../../gen/holdfast/internal/v1/controller_link.ts";
 import { createCallChannel } from "../call-channel.ts";
 import type { GrpcChannel } from "../client.ts";
 import { type CallLine, createAskedCall, type OpenCall } from "./asked-call.ts";
@@ -30,11 +29,6 @@ export interface AskedCalls {
   end(why: string): void;
 }
 
-const bodiesOf: Readonly<Record<StreamSide, CallLine["bodies"]>> = {
-  agent: { question: TransferBody.TRANSFER_BODY_REQUEST, answer: TransferBody.TRANSFER_BODY_REPLY },
-  controller: { question: TransferBody.TRANSFER_BODY_ORDER, answer: TransferBody.TRANSFER_BODY_ANSWER },
-};
-
 export function createAskedCalls({ side, peer, queue, transfers, maxOpen }: AskedCallsOptions): AskedCalls {
   const open = new Map<number, OpenCall>();
   const fields = bodyFieldsOf[side];
@@ -45,7 +39,7 @@ export function createAskedCalls({ side, peer, queue, transfers, maxOpen }: Aske
     peer,
     queue,
     transfers,
-    bodies: bodiesOf[side],
+    bodies: fields,
     over: () => over,
     enter(call) {
       if (open.size >= maxOpen) return undefined;

@@ -1,6 +1,9 @@
-/** Which field of a frame holds which method's bodies, as in the proto: the same for the question and for its answer. */
+/**
+ * How bodies go, by who asks: which field of a frame holds which method's, as in the proto (the same for the question and for its answer),
+ * and as which body each goes by Transfer.
+ */
 import { AgentServiceDefinition } from "../../gen/holdfast/internal/v1/agent.ts";
-import { AgentLinkServiceDefinition } from "../../gen/holdfast/internal/v1/controller_link.ts";
+import { AgentLinkServiceDefinition, TransferBody } from "../../gen/holdfast/internal/v1/controller_link.ts";
 
 /** Who writes frames: the agent FromAgent, the controller ToAgent. */
 export type StreamSide = "agent" | "controller";
@@ -8,6 +11,8 @@ export type StreamSide = "agent" | "controller";
 export interface BodyFields {
   /** The service that is asked. */
   readonly service: string;
+  readonly question: TransferBody;
+  readonly answer: TransferBody;
   fieldOf(path: string): number | undefined;
   pathOf(field: number): string | undefined;
 }
@@ -35,8 +40,16 @@ const ofController: Readonly<Record<keyof typeof AgentLinkServiceDefinition.meth
 
 /** By who asks. */
 export const bodyFieldsOf: Readonly<Record<StreamSide, BodyFields>> = {
-  controller: bodyFields(AgentServiceDefinition, ofAgent),
-  agent: bodyFields(AgentLinkServiceDefinition, ofController),
+  controller: {
+    ...bodyFields(AgentServiceDefinition, ofAgent),
+    question: TransferBody.TRANSFER_BODY_ORDER,
+    answer: TransferBody.TRANSFER_BODY_ANSWER,
+  },
+  agent: {
+    ...bodyFields(AgentLinkServiceDefinition, ofController),
+    question: TransferBody.TRANSFER_BODY_REQUEST,
+    answer: TransferBody.TRANSFER_BODY_REPLY,
+  },
 };
 
 interface Definition<Name extends string> {
@@ -47,7 +60,7 @@ interface Definition<Name extends string> {
 function bodyFields<Name extends string>(
   { fullName, methods }: Definition<Name>,
   fields: Readonly<Record<Name, number>>,
-): BodyFields {
+): Omit<BodyFields, "question" | "answer"> {
   const byPath = new Map<string, number>();
   const byField = new Map<number, string>();
   for (const name of Object.keys(fields) as Name[]) {

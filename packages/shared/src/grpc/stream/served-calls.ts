@@ -4,7 +4,7 @@
  * V1 A number that is open cannot be asked again: the stream has to end. V2 A call given up is aborted, and not answered. V3 A call counts
  * until its handler has ended. V4 What is under way is bounded, and so is what is answered and not read: an answer has its place.
  */
-import { type AnswerHead, type CallHead, TransferBody } from "../../gen/holdfast/internal/v1/controller_link.ts";
+import type { AnswerHead, CallHead } from "../../gen/holdfast/internal/v1/controller_link.ts";
 import { bodyFieldsOf, type StreamSide } from "./body-fields.ts";
 import type { BodyTransfers } from "./body-transfers.ts";
 import { answerFrame, type FrameBody, seqOf } from "./frames.ts";
@@ -42,11 +42,6 @@ interface Serving {
   readonly abort: AbortController;
 }
 
-/** By who serves. */
-const bodiesOf: Readonly<Record<StreamSide, { readonly question: TransferBody; readonly answer: TransferBody }>> = {
-  agent: { question: TransferBody.TRANSFER_BODY_ORDER, answer: TransferBody.TRANSFER_BODY_ANSWER },
-  controller: { question: TransferBody.TRANSFER_BODY_REQUEST, answer: TransferBody.TRANSFER_BODY_REPLY },
-};
 const otherSide: Readonly<Record<StreamSide, StreamSide>> = { agent: "controller", controller: "agent" };
 
 const nothing = new Uint8Array(0);
@@ -55,15 +50,12 @@ export function createServedCalls(options: ServedCallsOptions): ServedCalls {
   const { side, peer, queue, transfers, methods, maxOpen, maxUnread } = options;
   const fields = bodyFieldsOf[otherSide[side]];
   if (fields.service !== methods.service) throw new Error(`the ${side} serves ${fields.service} on a stream`);
-  const bodies = bodiesOf[side];
   const open = new Map<number, Serving>();
   const { promise: ended, resolve: endNow } = Promise.withResolvers<void>();
   let over = false;
 
   const push = (seq: number, told: Partial<AnswerHead>, body: FrameBody | undefined): void =>
-    queue.pushAlways({
-      bytes: answerFrame({ seq: BigInt(seq), byTransfer: false, failure: nothing, ...told }, body),
-    });
+    queue.pushAlways({ bytes: answerFrame(headOf(seq, told), body) });
   const refuse = (seq: number, error: unknown): void => push(seq, { failure: statusOfError(error) }, undefined);
 
   const sendByTransfer = async (
@@ -71,7 +63,7 @@ export function createServedCalls(options: ServedCallsOptions): ServedCalls {
     messages: AsyncIterable<MessagePieces>,
   ): Promise<void> => {
     push(seq, { byTransfer: true }, { field, bytes: nothing });
-    await transfers.send(bodies.answer, seq, messages, abort.signal);
+    await transfers.send(fields.answer, seq, messages, abort.signal);
   };
 
   const answer = async (serving: Serving, pieces: MessagePieces): Promise<void> => {
@@ -79,7 +71,7 @@ export function createServedCalls(options: ServedCallsOptions): ServedCalls {
     if (abort.signal.aborted) return; // V2
     const [bytes = nothing, ...others] = pieces;
     const small = others.length === 0 && bytes.length < maxFrameBytes;
-    const whole = small ? answerFrame(directHead(seq), { field, bytes }) : undefined;
+    const whole = small ? answerFrame(headOf(seq), { field, bytes }) : undefined;
     if (whole !== undefined && whole.length <= maxFrameBytes) queue.pushAlways({ bytes: whole });
     else await sendByTransfer(serving, only(pieces));
   };
@@ -101,7 +93,7 @@ export function createServedCalls(options: ServedCallsOptions): ServedCalls {
   const serve = async (serving: Serving, method: ServedMethod, head: CallHead, body: FrameBody): Promise<void> => {
     const caller: ServedCaller = { head, peer, signal: serving.abort.signal };
     const request = head.byTransfer
-      ? await oneMessage(transfers.receive(bodies.question, serving.seq, serving.abort.signal))
+      ? await oneMessage(transfers.receive(fields.question, serving.seq, serving.abort.signal))
       : body.bytes;
     if (method.streams) await stream(serving, method.answers(request, caller));
     else await answer(serving, await method.answer(request, caller));
@@ -145,7 +137,12 @@ export function createServedCalls(options: ServedCallsOptions): ServedCalls {
   };
 }
 
-const directHead = (seq: number): AnswerHead => ({ seq: BigInt(seq), byTransfer: false, failure: nothing });
+const headOf = (seq: number, told: Partial<AnswerHead> = {}): AnswerHead => ({
+  seq: BigInt(seq),
+  byTransfer: false,
+  failure: nothing,
+  ...told,
+});
 
 async function* only(message: MessagePieces): AsyncGenerator<MessagePieces> {
   yield message;
