@@ -139,7 +139,7 @@ function createRunning(): Running {
   };
 }
 
-function shuttingDown(): HoldfastError {
+export function shuttingDown(): HoldfastError {
   return new HoldfastError({
     kind: "unavailable",
     reason: shuttingDownReason,

@@ -69,6 +69,9 @@ export const checkString = (field: string, text: string): readonly Violation[] =
   return found;
 };
 
+export const checkRequired = (field: string, text: string): readonly Violation[] =>
+  text === "" ? [violation(field, "is required")] : checkString(field, text);
+
 /** Keys and values together stay within 4 KiB, as CSI bounds its maps. */
 export const checkMap = (field: string, map: Readonly<Record<string, string>>): readonly Violation[] => {
   const entries = Object.entries(map);

@@ -6,7 +6,9 @@
  * G1 Vetting asks every READY node; one that does not answer keeps the gate shut and is named. G2 A suspicion during a vetting makes it
  * begin anew. G3 What was vetted is recorded in the store, which compares it at every grant by itself.
  */
+
 import type { Clock } from "@holdfast/shared/async/clock";
+import { inTurns } from "@holdfast/shared/async/in-turns";
 import { createNotifier } from "@holdfast/shared/async/notifier";
 import { linkSignals } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
@@ -95,12 +97,9 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
       return fresh ? [] : [{ node: "", namespace: "", volume: "", message: "no node is READY to say what it holds" }];
     }
     const findings: Finding[] = [];
-    const left = [...ready];
-    const ask = async (): Promise<void> => {
-      for (let node = left.shift(); node !== undefined; node = left.shift())
-        findings.push(...(await inventoryOf(node.record, signal)));
-    };
-    await Promise.all(Array.from({ length: Math.min(abreast, ready.length) }, ask));
+    await inTurns(ready, abreast, async ({ record }) => {
+      findings.push(...(await inventoryOf(record, signal)));
+    });
     signal.throwIfAborted();
     return findings.sort((a, b) => (a.node < b.node ? -1 : 1));
   };

@@ -14,7 +14,7 @@ import { NodeState } from "@holdfast/shared/gen/holdfast/v1/node";
 import type { PluginFingerprint } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import type { CallContext, Implementation } from "@holdfast/shared/grpc/call-context";
 import type { Logger } from "@holdfast/shared/log/logger";
-import { checkId, checkPlugin, checkString } from "../domain/limits.ts";
+import { checkId, checkPlugin, checkRequired, checkString } from "../domain/limits.ts";
 import type { NodeRecord } from "../domain/node.ts";
 import type { Acknowledgements, ReportedClaim } from "./acknowledgements.ts";
 import { epochFrom, headerFrom, nodePluginFrom } from "./convert.ts";
@@ -143,15 +143,12 @@ const registeringHeader = ({ header, plugins }: RegisterRequest): RegisterHeader
   return header;
 };
 
-const required = (field: string, text: string): readonly FieldViolation[] =>
-  text === "" ? [{ field, description: "is required" }] : checkString(field, text);
-
 const checkHeader = (header: RegisterHeader): readonly FieldViolation[] => [
   ...checkId("header.name", header.name),
-  ...required("header.machine_id", header.machineId),
-  ...required("header.boot_id", header.bootId),
-  ...required("header.instance", header.instance),
-  ...required("header.journal_uid", header.journalUid),
+  ...checkRequired("header.machine_id", header.machineId),
+  ...checkRequired("header.boot_id", header.bootId),
+  ...checkRequired("header.instance", header.instance),
+  ...checkRequired("header.journal_uid", header.journalUid),
   ...checkString("header.lock_id", header.lockId),
   ...checkString("header.version", header.version),
   ...checkString("header.cluster_uid", header.clusterUid),
@@ -165,7 +162,7 @@ const checkPlugins = (field: string, plugins: readonly PluginFingerprint[]): rea
     .slice(0, maxPlugins)
     .flatMap((plugin, i) => [
       ...checkPlugin(`${field}[${i}].plugin`, plugin.plugin),
-      ...required(`${field}[${i}].instance_id`, plugin.instanceId),
+      ...checkRequired(`${field}[${i}].instance_id`, plugin.instanceId),
       ...(Buffer.byteLength(plugin.nodeId) > maxNodeIdBytes
         ? [{ field: `${field}[${i}].node_id`, description: `is longer than ${maxNodeIdBytes} bytes` }]
         : []),
@@ -179,7 +176,7 @@ const refuse = (violations: readonly FieldViolation[]): void => {
 const checkReport = (request: ReportRequest): void =>
   refuse([
     ...checkId("node", request.node),
-    ...required("instance", request.instance),
+    ...checkRequired("instance", request.instance),
     ...checkPlugins("changed", request.changed),
     ...(request.removed.length > maxPlugins ? [{ field: "removed", description: `more than ${maxPlugins}` }] : []),
   ]);

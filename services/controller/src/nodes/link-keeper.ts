@@ -3,11 +3,12 @@
  * (domain/link-state.ts). Every write is compared with the record that it was decided from.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
+import { inTurns } from "@holdfast/shared/async/in-turns";
 import type { KeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { isMarked, withoutMarks } from "../domain/link-state.ts";
 import type { NodeRecord } from "../domain/node.ts";
-import type { ChangeOutcome, NodeChanges } from "./node-changes.ts";
+import { type ChangeOutcome, type NodeChanges, ofKnown } from "./node-changes.ts";
 import type { LinkStep, NodeLinks } from "./node-links.ts";
 
 export interface LinkKeeper {
@@ -38,14 +39,6 @@ const named = 10;
 const longestRest = 1 / 6;
 const shortestRest = 1 / 60;
 
-const inTurns = async <T>(items: readonly T[], fn: (item: T) => Promise<void>): Promise<void> => {
-  const left = items.values();
-  const worker = async (): Promise<void> => {
-    for (const item of left) await fn(item);
-  };
-  await Promise.all(Array.from({ length: Math.min(writesAtOnce, items.length) }, worker));
-};
-
 export const createLinkKeeper = (deps: LinkKeeperDeps): LinkKeeper => {
   const { links, changes, recordOf, lanes, tell, clock, log, graceMs, controllerId } = deps;
   /** Nodes whose record could not be written, told in the log once. */
@@ -55,9 +48,7 @@ export const createLinkKeeper = (deps: LinkKeeperDeps): LinkKeeper => {
     node: string,
     decide: (record: NodeRecord) => NodeRecord | undefined,
   ): Promise<ChangeOutcome | undefined> => {
-    const outcome = await changes.change(node, (before) =>
-      before === undefined || before.record.forgottenAt !== undefined ? undefined : decide(before.record),
-    );
+    const outcome = await changes.change(node, ofKnown(decide));
     return outcome === "crowded" ? undefined : outcome;
   };
 
@@ -96,13 +87,13 @@ export const createLinkKeeper = (deps: LinkKeeperDeps): LinkKeeper => {
         () => void failing.delete(node),
         (error: unknown) => void failed.push({ node, error }),
       );
-    await inTurns(owed, (node) =>
+    await inTurns(owed, writesAtOnce, (node) =>
       attempt(node, async () => {
         await contradict(node);
         tell(node);
       }),
     );
-    await inTurns(steps, (step) =>
+    await inTurns(steps, writesAtOnce, (step) =>
       attempt(step.node, async () => {
         const outcome = await take(step);
         if (outcome?.changed !== true) return;

@@ -11,7 +11,7 @@ import { linkSignals, waitFor } from "@holdfast/shared/async/signals";
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import type { TransferChunk } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
-import type { CallSurround } from "@holdfast/shared/grpc/call-surround";
+import { type CallSurround, shuttingDown } from "@holdfast/shared/grpc/call-surround";
 import type { ServeWireDefinition } from "@holdfast/shared/grpc/stream/serve-wire";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { createAdmissions } from "./admissions.ts";
@@ -60,7 +60,7 @@ export const createLinkService = (options: LinkServiceOptions): LinkService => {
   const maxWaiting = admissionsPerSecond * admissionSeconds;
   const admissions = createAdmissions({ clock, perSecond: admissionsPerSecond, maxWaiting });
   const nodes = new Map<string, Map<string, OpenStream>>();
-  const all = new Set<OpenStream>();
+  const all = (): readonly OpenStream[] => [...nodes.values()].flatMap((own) => [...own.values()]);
   let leaving = false;
 
   const enter = (stream: OpenStream): void => {
@@ -70,14 +70,12 @@ export const createLinkService = (options: LinkServiceOptions): LinkService => {
     if (own.size >= maxStreamsPerNode) throw tooMany(node, own.size);
     own.set(id, stream);
     nodes.set(node, own);
-    all.add(stream);
   };
   const exit = (stream: OpenStream): void => {
     const { node, id } = stream.hello;
     const own = nodes.get(node);
     own?.delete(id);
     if (own?.size === 0) nodes.delete(node);
-    all.delete(stream);
   };
 
   /** The first message of a call; its agent has dialled, and owes it. */
@@ -107,12 +105,12 @@ export const createLinkService = (options: LinkServiceOptions): LinkService => {
   return {
     async *serve(frames, context) {
       const { signal } = context;
-      if (leaving) throw goingDown();
+      if (leaving) throw shuttingDown();
       await admissions.enter(signal);
       const reader = frames[Symbol.asyncIterator]();
       const hello = readHello(await first(reader, signal));
       checkCaller(hello.node, context); // LS1
-      if (leaving) throw goingDown();
+      if (leaving) throw shuttingDown();
       const stream = openStream({ ...options, hello, patienceMs });
       enter(stream);
       // LS3: whoever waits for the next frame to send does not learn by itself that the peer is gone.
@@ -151,19 +149,20 @@ export const createLinkService = (options: LinkServiceOptions): LinkService => {
     async leave(graceMs) {
       leaving = true;
       const until = clock.monotonic() + graceMs;
-      for (const stream of all) stream.reconnect("the controller is going down", graceMs);
+      for (const stream of all()) stream.reconnect("the controller is going down", graceMs);
       for (;;) {
         const late = clock.monotonic() >= until;
-        for (const stream of all) if (late || stream.idle()) stream.end("the controller is going down");
-        if (late || all.size === 0) return;
+        for (const stream of all()) if (late || stream.idle()) stream.end("the controller is going down");
+        if (late || nodes.size === 0) return;
         await clock.sleep(restMs, new AbortController().signal);
       }
     },
 
     load() {
-      const sum = { streams: all.size, asked: 0, served: 0, queuedBytes: 0 };
-      for (const stream of all) {
+      const sum = { streams: 0, asked: 0, served: 0, queuedBytes: 0 };
+      for (const stream of all()) {
         const { asked, served, queuedBytes } = stream.load();
+        sum.streams += 1;
         sum.asked += asked;
         sum.served += served;
         sum.queuedBytes += queuedBytes;
@@ -186,13 +185,6 @@ const silent = (ms: number): HoldfastError =>
     kind: "deadline",
     reason: "DEADLINE",
     message: `nothing was said within ${ms} ms; open it again, and say whose it is`,
-  });
-
-const goingDown = (): HoldfastError =>
-  new HoldfastError({
-    kind: "unavailable",
-    reason: "SHUTTING_DOWN",
-    message: "this controller is going down; turn to another one, or again in a moment",
   });
 
 const tooMany = (node: string, count: number): HoldfastError =>

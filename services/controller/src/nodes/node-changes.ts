@@ -31,6 +31,12 @@ export interface NodeChangesDeps {
 
 const rounds = 8;
 
+/** A forgotten node is none: nothing is decided about it. */
+export const ofKnown =
+  (decide: (record: NodeRecord) => NodeRecord | undefined) =>
+  (before: StoredNode | undefined): NodeRecord | undefined =>
+    before === undefined || before.record.forgottenAt !== undefined ? undefined : decide(before.record);
+
 export const createNodeChanges = ({ nodes, known, keep }: NodeChangesDeps): NodeChanges => ({
   async change(name, decide, beside) {
     for (let round = 0; round < rounds; round += 1) {

@@ -1,9 +1,8 @@
 /** Decisions of operators about nodes, stored before anybody sees them. */
 import type { KeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { Logger } from "@holdfast/shared/log/logger";
-import type { NodeRecord } from "../domain/node.ts";
 import type { NodeDecisions, NodeView } from "../ports.ts";
-import type { NodeChanges } from "./node-changes.ts";
+import { type NodeChanges, ofKnown } from "./node-changes.ts";
 import type { StoredNode } from "./node-store.ts";
 
 export interface NodeDecisionsDeps {
@@ -17,10 +16,6 @@ export interface NodeDecisionsDeps {
   readonly drop: (node: string) => void;
   readonly viewOf: (node: StoredNode) => NodeView;
 }
-
-/** A forgotten node is none: nothing is decided about it. */
-const ofKnown = (decide: (record: NodeRecord) => NodeRecord) => (before: StoredNode | undefined) =>
-  before === undefined || before.record.forgottenAt !== undefined ? undefined : decide(before.record);
 
 export const createNodeDecisions = (deps: NodeDecisionsDeps): NodeDecisions => {
   const { changes, lanes, signal, log, tell, drop } = deps;

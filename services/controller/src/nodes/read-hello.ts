@@ -1,7 +1,7 @@
 /** Who dials: the first frame of a stream. */
-import { type FieldViolation, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
+import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import { FromAgent } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
-import { checkId, checkString } from "../domain/limits.ts";
+import { checkId, checkRequired } from "../domain/limits.ts";
 
 export interface AgentHello {
   readonly node: string;
@@ -10,9 +10,6 @@ export interface AgentHello {
   readonly id: string;
 }
 
-const required = (field: string, text: string): readonly FieldViolation[] =>
-  text === "" ? [{ field, description: "is required" }] : checkString(field, text);
-
 export const readHello = (frame: Uint8Array): AgentHello => {
   const hello = decoded(frame)?.hello;
   if (hello === undefined)
@@ -20,8 +17,8 @@ export const readHello = (frame: Uint8Array): AgentHello => {
   const { node, instance, stream } = hello;
   const violations = [
     ...checkId("hello.node", node),
-    ...required("hello.instance", instance),
-    ...required("hello.stream", stream),
+    ...checkRequired("hello.instance", instance),
+    ...checkRequired("hello.stream", stream),
   ];
   if (violations.length > 0) throw invalidArgument(violations);
   return { node, instance, id: stream };
