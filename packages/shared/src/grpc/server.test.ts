@@ -13,6 +13,7 @@ import { HoldfastError, invalidArgument } from "../errors/holdfast-error.ts";
 import { createMemoryLogger } from "../log/logger.ts";
 import { createMetrics } from "../metrics.ts";
 import { EchoDefinition } from "../testing/echo-service.ts";
+import { failureOf } from "../testing/failure-of.ts";
 import { tempSocket } from "../testing/temp-socket.ts";
 import type { CallContext, Implementation } from "./call-context.ts";
 import { createGrpcChannel, createGrpcClient, type GrpcClientOptions } from "./client.ts";
@@ -47,15 +48,6 @@ async function running(handlers: Handlers, options: Partial<GrpcServerOptions & 
 
 const until = (signal: AbortSignal) => waitFor(new Promise<never>(() => undefined), signal);
 
-async function failure(promise: Promise<unknown>): Promise<HoldfastError> {
-  const error = await promise.then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
-  if (!(error instanceof HoldfastError)) throw new Error(`expected a HoldfastError, got ${String(error)}`);
-  return error;
-}
-
 describe("errors over the wire", () => {
   test("kind, reason, metadata and every violation arrive", async () => {
     const { client } = await running({
@@ -66,7 +58,7 @@ describe("errors over the wire", () => {
         ]);
       },
     });
-    const error = await failure(client.say({ text: "x" }));
+    const error = await failureOf(client.say({ text: "x" }));
     expect(error.kind).toBe("invalid");
     expect(error.reason).toBe("INVALID_ARGUMENT");
     expect(error.violations).toEqual([
@@ -81,7 +73,7 @@ describe("errors over the wire", () => {
         throw new TypeError("cannot read /etc/secret of undefined");
       },
     });
-    const error = await failure(client.say({ text: "x" }));
+    const error = await failureOf(client.say({ text: "x" }));
     expect(error).toMatchObject({ kind: "internal", reason: "INTERNAL" });
     expect(error.message).not.toContain("secret of undefined");
     const line = log.lines.find(({ message }) => message === "call failed");
@@ -112,7 +104,7 @@ describe("errors over the wire", () => {
         throw new HoldfastError({ kind: "aborted", reason: "BIG", message: "x".repeat(500_000) });
       },
     });
-    const error = await failure(client.say({ text: "x" }));
+    const error = await failureOf(client.say({ text: "x" }));
     expect(error.reason).toBe("BIG");
     expect(Buffer.byteLength(error.message)).toBeLessThanOrEqual(4096);
   });
@@ -124,7 +116,7 @@ describe("errors over the wire", () => {
         throw invalidArgument(violations);
       },
     });
-    const error = await failure(client.say({ text: "x" }));
+    const error = await failureOf(client.say({ text: "x" }));
     expect(error.violations.length).toBeGreaterThan(5);
     expect(error.violations[0]).toEqual(violations[0]);
   });
@@ -147,7 +139,7 @@ describe("deadlines", () => {
     });
     // The caller's clock runs while it connects, ours does not.
     await client.say({ text: "connect" });
-    const error = await failure(client.say({ text: "x" }, { deadlineMs: 150 }));
+    const error = await failureOf(client.say({ text: "x" }, { deadlineMs: 150 }));
     expect(error).toMatchObject({ kind: "deadline", reason: "DEADLINE" });
     const context = seen[0];
     expect(context?.deadline).toBeTypeOf("number");
@@ -201,7 +193,7 @@ describe("deadlines", () => {
         return { text: "late" };
       },
     });
-    const error = await failure(client.say({ text: "x" }, { signal: controller.signal }));
+    const error = await failureOf(client.say({ text: "x" }, { signal: controller.signal }));
     expect(error.kind).toBe("cancelled");
     await expect.poll(() => ends.length).toBe(1);
     expect(ends[0]).toMatchObject({ kind: "cancelled" });
@@ -218,7 +210,7 @@ describe("deadlines", () => {
     const reading = (async () => {
       for await (const message of client.watch({ text: "m" }, { deadlineMs: 200 })) received.push(message.text);
     })();
-    expect((await failure(reading)).kind).toBe("deadline");
+    expect((await failureOf(reading)).kind).toBe("deadline");
     expect(received).toEqual(["m"]);
   });
 });
@@ -240,7 +232,7 @@ describe("identity", () => {
     await scheduler.say({ text: "" });
     await named.client.say({ text: "" });
     const lie = Metadata({ "x-holdfast-identity": "emperor/me" });
-    const error = await failure(named.client.say({ text: "" }, { metadata: lie }));
+    const error = await failureOf(named.client.say({ text: "" }, { metadata: lie }));
     expect(error).toMatchObject({ kind: "unauthenticated", reason: "IDENTITY_MALFORMED" });
     expect(seen).toEqual([
       { role: "scheduler", name: "toy" },
@@ -261,11 +253,11 @@ describe("retry", () => {
       },
       { retry: { maxAttempts: 3, baseDelayMs: 20, maxDelayMs: 40 } },
     );
-    expect((await failure(client.say({ text: "" }))).reason).toBe("NOT_YET");
+    expect((await failureOf(client.say({ text: "" }))).reason).toBe("NOT_YET");
     expect(remaining).toHaveLength(1);
     remaining.length = 0;
     const options = { retryCodes: [Status.UNAVAILABLE], deadlineMs: 4000 };
-    expect((await failure(client.say({ text: "" }, options))).reason).toBe("NOT_YET");
+    expect((await failureOf(client.say({ text: "" }, options))).reason).toBe("NOT_YET");
     expect(remaining).toHaveLength(3);
     const [first = 0, , third = 0] = remaining;
     expect(third).toBeLessThan(first);
@@ -279,7 +271,7 @@ describe("retry", () => {
         throw new HoldfastError({ kind: "internal", reason: "BROKEN", message: "b" });
       },
     });
-    await failure(client.say({ text: "" }, { retryCodes: [Status.UNAVAILABLE] }));
+    await failureOf(client.say({ text: "" }, { retryCodes: [Status.UNAVAILABLE] }));
     expect(calls).toBe(1);
   });
 });
@@ -299,7 +291,7 @@ describe("stop", () => {
     await stream.next();
     await expect.poll(() => answer).toBeDefined();
     const stopped = server.stop({ graceMs: 10_000 });
-    expect(await failure(stream.next())).toMatchObject({ kind: "unavailable", reason: "SHUTTING_DOWN" });
+    expect(await failureOf(stream.next())).toMatchObject({ kind: "unavailable", reason: "SHUTTING_DOWN" });
     answer?.();
     expect(await call).toEqual({ text: "done" });
     await stopped;
@@ -313,13 +305,13 @@ describe("stop", () => {
         return text === "deaf" ? await new Promise(() => undefined) : await until(signal);
       },
     });
-    const deaf = failure(client.say({ text: "deaf" }));
-    const minding = failure(client.say({ text: "minding" }));
+    const deaf = failureOf(client.say({ text: "deaf" }));
+    const minding = failureOf(client.say({ text: "minding" }));
     await expect.poll(() => started).toBe(2);
     await server.stop({ graceMs: 30 });
     expect((await minding).reason).toBe("SHUTTING_DOWN");
     expect(["cancelled", "unavailable"]).toContain((await deaf).kind);
-    expect((await failure(client.say({ text: "more" }, { deadlineMs: 500 }))).kind).toBe("unavailable");
+    expect((await failureOf(client.say({ text: "more" }, { deadlineMs: 500 }))).kind).toBe("unavailable");
   });
 });
 
@@ -333,7 +325,7 @@ describe("addresses", () => {
 
   test("plaintext beyond loopback is refused by name, and allowed with a warning", async () => {
     const log = createMemoryLogger();
-    const error = await failure(createGrpcServer({ log }).listen("0.0.0.0:0"));
+    const error = await failureOf(createGrpcServer({ log }).listen("0.0.0.0:0"));
     expect(error.reason).toBe("INSECURE_ADDRESS");
     expect(error.message).toContain("HOLDFAST_INSECURE");
     const metrics = createMetrics();
@@ -350,7 +342,7 @@ describe("addresses", () => {
     cleanups.push(() => void other.close());
     const taken = other.address();
     const port = typeof taken === "object" && taken !== null ? taken.port : 0;
-    const error = await failure(createGrpcServer({ log: createMemoryLogger() }).listen(`127.0.0.1:${port}`));
+    const error = await failureOf(createGrpcServer({ log: createMemoryLogger() }).listen(`127.0.0.1:${port}`));
     expect(error).toMatchObject({ kind: "unavailable", reason: "LISTEN_FAILED" });
     expect(error.message).toContain(String(port));
   });
@@ -372,7 +364,7 @@ describe("addresses", () => {
     const socket = await tempSocket();
     cleanups.push(socket.remove);
     const address = `unix://${socket.directory}/gone/s.sock`;
-    const error = await failure(createGrpcServer({ log: createMemoryLogger() }).listen(address));
+    const error = await failureOf(createGrpcServer({ log: createMemoryLogger() }).listen(address));
     expect(error).toMatchObject({ kind: "unavailable", reason: "LISTEN_FAILED", metadata: { address } });
     expect(error.message).toBe(
       `cannot listen on ${address}: ${socket.directory}/gone does not exist; make it, or choose another path`,
@@ -382,10 +374,10 @@ describe("addresses", () => {
   test("a live socket and a plain file are left alone", async () => {
     const { address, socket } = await running({});
     const log = createMemoryLogger();
-    expect((await failure(createGrpcServer({ log }).listen(address))).reason).toBe("ADDRESS_IN_USE");
+    expect((await failureOf(createGrpcServer({ log }).listen(address))).reason).toBe("ADDRESS_IN_USE");
     const file = `${socket.directory}/file`;
     await writeFile(file, "precious");
-    expect((await failure(createGrpcServer({ log }).listen(`unix://${file}`))).reason).toBe("ADDRESS_IN_USE");
+    expect((await failureOf(createGrpcServer({ log }).listen(`unix://${file}`))).reason).toBe("ADDRESS_IN_USE");
     expect(await readFile(file, "utf8")).toBe("precious");
   });
 });
@@ -418,9 +410,9 @@ test("one caller's flood is refused at once, others are served, and places are g
     createGrpcClient(EchoDefinition, channel, { log, identity: { role: "scheduler", name } });
   const [one, two, three] = [caller("one"), caller("two"), caller("three")];
   const held = [one.say({ text: "" }), one.say({ text: "" })];
-  expect(await failure(one.say({ text: "" }))).toMatchObject({ kind: "exhausted", reason: "OVERLOADED" });
+  expect(await failureOf(one.say({ text: "" }))).toMatchObject({ kind: "exhausted", reason: "OVERLOADED" });
   held.push(two.say({ text: "" }));
-  expect(await failure(three.say({ text: "" }))).toMatchObject({ kind: "exhausted", reason: "OVERLOADED" });
+  expect(await failureOf(three.say({ text: "" }))).toMatchObject({ kind: "exhausted", reason: "OVERLOADED" });
   open();
   await Promise.all(held);
   expect(await three.say({ text: "x" })).toEqual({ text: "x" });
@@ -459,7 +451,7 @@ test("what a connection has in flight is bounded, calls that its caller reset an
   const client = createGrpcClient(EchoDefinition, channel, { log });
   for (let round = 1; round <= 3; round += 1) {
     const caller = new AbortController();
-    const call = failure(client.say({ text: "" }, { signal: caller.signal }));
+    const call = failureOf(client.say({ text: "" }, { signal: caller.signal }));
     await expect.poll(() => begun).toBe(round);
     caller.abort(new Error("gone"));
     await call.catch(() => undefined);
@@ -469,10 +461,10 @@ test("what a connection has in flight is bounded, calls that its caller reset an
   expect(await seen.next()).toMatchObject({ value: { text: "w" } });
   expect(await metrics.text()).toContain(`holdfast_grpc_server_streams{address="${address}"} 1`);
   expect(await metrics.text()).toContain(`holdfast_grpc_server_connections{address="${address}"} 1`);
-  const refused = await failure(client.say({ text: "" }));
+  const refused = await failureOf(client.say({ text: "" }));
   expect(refused).toMatchObject({ reason: "OVERLOADED", message: expect.stringContaining("on this connection: 4") });
   open();
-  const again = failure((async () => void (await client.watch({ text: "w" })[Symbol.asyncIterator]().next()))());
+  const again = failureOf((async () => void (await client.watch({ text: "w" })[Symbol.asyncIterator]().next()))());
   expect(await again).toMatchObject({ reason: "OVERLOADED", message: expect.stringContaining("1 streams") });
   watcher.abort(new Error("enough"));
   await seen.next().catch(() => undefined);
@@ -536,7 +528,7 @@ test("a connection that is old enough is exchanged, and what runs on it goes on"
 test("the message limit holds", async () => {
   const { client } = await running({}, { limits: { maxMessageBytes: 10_000 } });
   expect((await client.say({ text: "x".repeat(5000) })).text).toHaveLength(5000);
-  expect((await failure(client.say({ text: "x".repeat(20_000) }))).kind).toBe("exhausted");
+  expect((await failureOf(client.say({ text: "x".repeat(20_000) }))).kind).toBe("exhausted");
 });
 
 test("reflection lists the services and knows their files", async () => {

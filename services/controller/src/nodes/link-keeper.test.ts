@@ -9,6 +9,7 @@ import type { AgentHeader } from "./convert.ts";
 import { createNodeRegistry } from "./node-registry.ts";
 import type { NodeRegistry } from "./node-registry-model.ts";
 import { createNodeStore } from "./node-store.ts";
+import { agentHeader } from "./testing/agent-header.ts";
 
 const grace = 3_000;
 const ids = { uuid: randomUUID, random: () => 0.5 };
@@ -84,21 +85,6 @@ afterEach(async () => {
   await sqlite.close();
 });
 
-const header = (change: Partial<AgentHeader> = {}): AgentHeader => ({
-  name: "n1",
-  machineId: "machine-1",
-  bootId: "boot-1",
-  instance: "i1",
-  journalUid: "journal-1",
-  lockId: "8:1",
-  version: "0.1.0",
-  verificationScope: "host",
-  nodeEpoch: 0,
-  clusterUid: "",
-  fingerprintRevision: 1,
-  ...change,
-});
-
 const run = async <T>(work: Promise<T>): Promise<T> => {
   let done = false;
   const end = () => {
@@ -111,7 +97,7 @@ const run = async <T>(work: Promise<T>): Promise<T> => {
 
 /** The agent's stream to that controller: it dials, and registers. */
 const link = async ({ registry }: Controller, change: Partial<AgentHeader> = {}): Promise<NodeRecord> => {
-  const record = await run(registry.register(header(change), []));
+  const record = await run(registry.register(agentHeader(change), []));
   registry.linked(record.name, record.instance);
   return record;
 };
@@ -278,7 +264,7 @@ describe("of two controllers", () => {
     unlink(b);
     await clock.advance(2 * grace);
     a.crash();
-    await run(b.registry.register(header(), []));
+    await run(b.registry.register(agentHeader(), []));
     await clock.advance(2 * grace);
     expect(live(b)).toBe("suspect");
   });

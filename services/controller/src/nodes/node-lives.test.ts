@@ -15,6 +15,7 @@ import { lifeName } from "./life-name.ts";
 import { createNodeRegistry } from "./node-registry.ts";
 import type { NodeRegistry } from "./node-registry-model.ts";
 import { createNodeStore } from "./node-store.ts";
+import { agentHeader } from "./testing/agent-header.ts";
 
 const grace = 3_000;
 const ids = { uuid: randomUUID, random: () => 0.5 };
@@ -39,21 +40,6 @@ const controller = async (over: Pick<Store, "get" | "list" | "commit" | "identit
   return made;
 };
 
-const header = (change: Partial<AgentHeader> = {}): AgentHeader => ({
-  name: "n1",
-  machineId: "machine-1",
-  bootId: "boot-1",
-  instance: "i1",
-  journalUid: "journal-1",
-  lockId: "8:1",
-  version: "0.1.0",
-  verificationScope: "host",
-  nodeEpoch: 0,
-  clusterUid: "",
-  fingerprintRevision: 1,
-  ...change,
-});
-
 /** Another life each time; all but the first with a copy of the journal. */
 const others: Readonly<Record<string, Partial<AgentHeader>>> = {
   "an empty state directory": { instance: "i2", journalUid: "journal-2", lockId: "8:2" },
@@ -61,7 +47,7 @@ const others: Readonly<Record<string, Partial<AgentHeader>>> = {
   "a copy of the state directory on another machine": { instance: "i2", bootId: "boot-2", machineId: "machine-2" },
   "another boot": { instance: "i2", bootId: "boot-2" },
 };
-const rebooted = header({ instance: "i2", bootId: "boot-2", nodeEpoch: 1 });
+const rebooted = agentHeader({ instance: "i2", bootId: "boot-2", nodeEpoch: 1 });
 const newLife = lifeName(rebooted);
 
 const claimed = async (state: Claim["state"]): Promise<void> => {
@@ -89,7 +75,7 @@ beforeEach(async () => {
   store = createSqliteStore({ file: ":memory:", now: clock.now, uuid: randomUUID });
   stop = new AbortController();
   registry = await controller();
-  await registry.register(header(), []);
+  await registry.register(agentHeader(), []);
   registry.linked("n1", "i1");
 });
 
@@ -106,7 +92,7 @@ const silence = async (): Promise<void> => {
 };
 /** The recorded life dials again. */
 const back = async (by = registry): Promise<void> => {
-  await by.register(header({ nodeEpoch: 1 }), []);
+  await by.register(agentHeader({ nodeEpoch: 1 }), []);
   by.linked("n1", "i1");
 };
 const record = () => registry.get("n1")?.record;
@@ -115,24 +101,28 @@ describe.each(Object.entries(others))("%s, beside a claim that stands", (_what, 
   test.each(["ATTACHING", "OFFERED", "ACTIVE", "RELEASING"] as const)("%s: waits for a person", async (state) => {
     await claimed(state);
     await silence();
-    await expect(registry.register(header(other), [])).rejects.toMatchObject({
+    await expect(registry.register(agentHeader(other), [])).rejects.toMatchObject({
       kind: "precondition",
       reason: "NODE_PENDING",
-      message: expect.stringContaining(`holdfast node admit n1 ${lifeName(header(other))}`),
+      message: expect.stringContaining(`holdfast node admit n1 ${lifeName(agentHeader(other))}`),
     });
-    expect(record()).toMatchObject({ instance: "i1", nodeEpoch: 1, pending: { life: lifeName(header(other)) } });
+    expect(record()).toMatchObject({ instance: "i1", nodeEpoch: 1, pending: { life: lifeName(agentHeader(other)) } });
   });
 
   test("is a conflict while the recorded life speaks", async () => {
     await claimed("ACTIVE");
-    await expect(registry.register(header(other), [])).rejects.toMatchObject({ reason: "NODE_CONFLICT" });
-    expect(record()).toMatchObject({ instance: "i1", pending: { bootId: header(other).bootId } });
+    await expect(registry.register(agentHeader(other), [])).rejects.toMatchObject({ reason: "NODE_CONFLICT" });
+    expect(record()).toMatchObject({ instance: "i1", pending: { bootId: agentHeader(other).bootId } });
   });
 
   test.each(["QUEUED", "DETACHING"] as const)("that is %s: nothing was given to the old life", async (state) => {
     await claimed(state);
     await silence();
-    expect(await registry.register(header(other), [])).toMatchObject({ instance: "i2", nodeEpoch: 2, speaksFrom: 2 });
+    expect(await registry.register(agentHeader(other), [])).toMatchObject({
+      instance: "i2",
+      nodeEpoch: 2,
+      speaksFrom: 2,
+    });
   });
 });
 
@@ -154,12 +144,12 @@ test("[I8] a store that is not vetted does not prove that no claim stands", asyn
     reason: expect.stringMatching(/^NODE_(PENDING|CONFLICT)$/),
     message: expect.stringContaining("the store may have lost"),
   });
-  expect(await unvetted.register(header({ instance: "i2", nodeEpoch: 1 }), [])).toMatchObject({ instance: "i2" });
+  expect(await unvetted.register(agentHeader({ instance: "i2", nodeEpoch: 1 }), [])).toMatchObject({ instance: "i2" });
 });
 
 test("a restart on the same boot is the same life, whatever stands", async () => {
   await claimed("ACTIVE");
-  const again = await registry.register(header({ instance: "i2", nodeEpoch: 1 }), []);
+  const again = await registry.register(agentHeader({ instance: "i2", nodeEpoch: 1 }), []);
   expect(again).toMatchObject({ instance: "i2", nodeEpoch: 1 });
   expect(again.pending).toBeUndefined();
 });
@@ -167,7 +157,7 @@ test("a restart on the same boot is the same life, whatever stands", async () =>
 test("the lock of a record of an older version is any lock", async () => {
   await registry.change("n1", ({ lockId: _unknown, ...old }) => old);
   await claimed("ACTIVE");
-  expect(await registry.register(header({ instance: "i2", lockId: "8:9" }), [])).toMatchObject({ lockId: "8:9" });
+  expect(await registry.register(agentHeader({ instance: "i2", lockId: "8:9" }), [])).toMatchObject({ lockId: "8:9" });
 });
 
 test("a wait that is asked for again is stored once", async () => {
@@ -184,9 +174,9 @@ test("a wait that is asked for again is stored once", async () => {
 test("who registers is compared with the record in the store, and not with what this controller remembers", async () => {
   const stale = await controller();
   await silence();
-  await registry.register(header(others["an empty state directory"]), []);
+  await registry.register(agentHeader(others["an empty state directory"]), []);
   await claimed("ACTIVE");
-  await expect(stale.register(header({ instance: "i1" }), [])).rejects.toMatchObject({
+  await expect(stale.register(agentHeader({ instance: "i1" }), [])).rejects.toMatchObject({
     reason: /NODE_(PENDING|CONFLICT)/,
   });
 });
@@ -214,7 +204,7 @@ describe("a person's word", () => {
 
   test("is for one life: a third one waits again", async () => {
     await admit();
-    const third = header({ instance: "i3", bootId: "boot-3" });
+    const third = agentHeader({ instance: "i3", bootId: "boot-3" });
     await expect(registry.register(third, [])).rejects.toMatchObject({ reason: "NODE_PENDING" });
   });
 
@@ -231,7 +221,7 @@ describe("a person's word", () => {
     await silence();
     await back();
     await expect(admit()).rejects.toMatchObject({ reason: "REPAIR_NOT_APPLICABLE" });
-    const { instance } = header();
+    const { instance } = agentHeader();
     await registry.report({
       ...{ node: "n1", instance, baseRevision: 1, revision: 1, changed: [], removed: [] },
       ...{ accepting: false, message: "the journal is full" },
@@ -255,13 +245,13 @@ describe("a person's word", () => {
     expect(record()?.admitted).toBeUndefined();
     await silence();
     await admit();
-    expect(await registry.register(header({ instance: "i4", nodeEpoch: 1 }), [])).toMatchObject({ nodeEpoch: 1 });
+    expect(await registry.register(agentHeader({ instance: "i4", nodeEpoch: 1 }), [])).toMatchObject({ nodeEpoch: 1 });
     expect(record()?.admitted).toBeUndefined();
   });
 
   test("keeps the recorded life: the other is no longer shown", async () => {
     await back();
-    await admit({ life: lifeName(header()) });
+    await admit({ life: lifeName(agentHeader()) });
     expect(record()).toMatchObject({ instance: "i1", nodeEpoch: 1 });
     expect(record()?.pending).toBeUndefined();
   });

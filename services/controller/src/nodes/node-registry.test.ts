@@ -11,6 +11,7 @@ import type { AgentHeader } from "./convert.ts";
 import { createNodeRegistry } from "./node-registry.ts";
 import type { AgentReport, NodeRegistry } from "./node-registry-model.ts";
 import { createNodeStore } from "./node-store.ts";
+import { agentHeader } from "./testing/agent-header.ts";
 
 const grace = 3_000;
 const ids = { uuid: randomUUID, random: () => 0.5 };
@@ -61,21 +62,6 @@ afterEach(async () => {
   await sqlite.close();
 });
 
-const header = (change: Partial<AgentHeader> = {}): AgentHeader => ({
-  name: "n1",
-  machineId: "machine-1",
-  bootId: "boot-1",
-  instance: "i1",
-  journalUid: "journal-1",
-  lockId: "8:1",
-  version: "0.1.0",
-  verificationScope: "host",
-  nodeEpoch: 0,
-  clusterUid: "",
-  fingerprintRevision: 1,
-  ...change,
-});
-
 const plugin = (change: Partial<NodePlugin> = {}): NodePlugin => ({
   name: "csi.example",
   version: "1",
@@ -104,7 +90,7 @@ const word = (change: Partial<AgentReport> = {}): AgentReport => ({
 
 /** An agent with a stream to that controller. */
 const join = async (change: Partial<AgentHeader> = {}, plugins: readonly NodePlugin[] = [], by = registry) => {
-  const record = await by.register(header(change), plugins);
+  const record = await by.register(agentHeader(change), plugins);
   by.linked(record.name, record.instance);
   return record;
 };
@@ -119,7 +105,7 @@ const live = (name = "n1"): string | undefined => registry.get(name)?.live;
 
 describe("registering", () => {
   test("a new node gets its first incarnation, and is stored before anybody sees it", async () => {
-    const record = await registry.register(header(), [plugin()]);
+    const record = await registry.register(agentHeader(), [plugin()]);
     expect(record).toMatchObject({ name: "n1", nodeEpoch: 1, state: "READY", plugins: [plugin()] });
     expect(live()).toBe("alive");
     expect(heard).toEqual(["n1"]);
@@ -132,24 +118,24 @@ describe("registering", () => {
   });
 
   test("again with the same content stores nothing", async () => {
-    await registry.register(header(), [plugin(), plugin({ instance: "b" })]);
-    await registry.register(header(), [plugin({ instance: "b" }), plugin()]);
+    await registry.register(agentHeader(), [plugin(), plugin({ instance: "b" })]);
+    await registry.register(agentHeader(), [plugin({ instance: "b" }), plugin()]);
     expect(commits).toHaveLength(1);
   });
 
   test("a restart of the agent keeps the incarnation", async () => {
-    await registry.register(header(), []);
-    const record = await registry.register(header({ instance: "i2", nodeEpoch: 1 }), []);
+    await registry.register(agentHeader(), []);
+    const record = await registry.register(agentHeader({ instance: "i2", nodeEpoch: 1 }), []);
     expect(record).toMatchObject({ instance: "i2", nodeEpoch: 1 });
   });
 
   test("an agent that kept its journal brings its incarnation back to a store that lost it", async () => {
-    expect(await registry.register(header({ nodeEpoch: 7 }), [])).toMatchObject({ nodeEpoch: 7 });
-    expect(await registry.register(header({ instance: "i2", nodeEpoch: 3 }), [])).toMatchObject({ nodeEpoch: 7 });
+    expect(await registry.register(agentHeader({ nodeEpoch: 7 }), [])).toMatchObject({ nodeEpoch: 7 });
+    expect(await registry.register(agentHeader({ instance: "i2", nodeEpoch: 3 }), [])).toMatchObject({ nodeEpoch: 7 });
   });
 
   test("of another installation is refused", async () => {
-    await expect(registry.register(header({ clusterUid: "another" }), [])).rejects.toMatchObject({
+    await expect(registry.register(agentHeader({ clusterUid: "another" }), [])).rejects.toMatchObject({
       reason: "CLUSTER_MISMATCH",
       metadata: { cluster_uid: "another" },
     });
@@ -158,9 +144,12 @@ describe("registering", () => {
 
   test("two controllers that learn of one node at the same time both succeed", async () => {
     const other = await controller();
-    const both = await Promise.all([registry.register(header(), [plugin()]), other.register(header(), [plugin()])]);
+    const both = await Promise.all([
+      registry.register(agentHeader(), [plugin()]),
+      other.register(agentHeader(), [plugin()]),
+    ]);
     expect(both.map(({ nodeEpoch }) => nodeEpoch)).toEqual([1, 1]);
-    await other.register(header({ version: "0.2.0" }), [plugin()]);
+    await other.register(agentHeader({ version: "0.2.0" }), [plugin()]);
     expect(registry.get("n1")?.record.version).toBe("0.1.0");
     await registry.learnOf("n1");
     expect(registry.get("n1")?.record.version).toBe("0.2.0");
@@ -168,9 +157,9 @@ describe("registering", () => {
 });
 
 test("of another controller's word the listeners hear, also when a decision here has read it before", async () => {
-  await registry.register(header(), []);
+  await registry.register(agentHeader(), []);
   const other = await controller();
-  await other.register(header({ instance: "i2", bootId: "boot-2" }), []);
+  await other.register(agentHeader({ instance: "i2", bootId: "boot-2" }), []);
   // Made from what is remembered, refused by the store, made again from what stands there: nothing is left to change.
   await registry.change("n1", (record) => (record.instance === "i2" ? record : { ...record, version: "2" }));
   expect(registry.get("n1")?.record.instance).toBe("i2");
@@ -194,7 +183,7 @@ describe("a lost journal", () => {
   test("is not believed while the link of the one with the journal is here: the second is refused and both are flagged", async () => {
     await join();
     await clock.advance(5 * grace);
-    const stranger = header({ ...lost, machineId: "machine-2" });
+    const stranger = agentHeader({ ...lost, machineId: "machine-2" });
     await expect(registry.register(stranger, [])).rejects.toMatchObject({
       kind: "already_exists",
       reason: "NODE_CONFLICT",
@@ -209,13 +198,13 @@ describe("a lost journal", () => {
   test("nor while any other controller may have that link", async () => {
     await join();
     const other = await controller();
-    await expect(other.register(header(lost), [])).rejects.toMatchObject({ reason: "NODE_CONFLICT" });
+    await expect(other.register(agentHeader(lost), [])).rejects.toMatchObject({ reason: "NODE_CONFLICT" });
     await clock.advance(grace);
-    await expect(other.register(header(lost), [])).rejects.toMatchObject({ reason: "NODE_CONFLICT" });
+    await expect(other.register(agentHeader(lost), [])).rejects.toMatchObject({ reason: "NODE_CONFLICT" });
     registry.unlinked("n1", "i1", "the connection was closed");
-    await expect(registry.register(header(lost), [])).rejects.toMatchObject({ reason: "NODE_CONFLICT" });
+    await expect(registry.register(agentHeader(lost), [])).rejects.toMatchObject({ reason: "NODE_CONFLICT" });
     await clock.advance(2 * grace);
-    expect(await other.register(header(lost), [])).toMatchObject({ nodeEpoch: 2 });
+    expect(await other.register(agentHeader(lost), [])).toMatchObject({ nodeEpoch: 2 });
   });
 });
 
@@ -233,19 +222,19 @@ test("of two copies of one machine the earlier is refused when it comes back", a
   await join();
   await join({ instance: "i2", bootId: "boot-2" });
   expect((await registry.report(word())).known).toBe(false);
-  await expect(registry.register(header(), [])).rejects.toMatchObject({ reason: "NODE_CONFLICT" });
+  await expect(registry.register(agentHeader(), [])).rejects.toMatchObject({ reason: "NODE_CONFLICT" });
   expect(registry.get("n1")?.record.instance).toBe("i2");
 });
 
 describe("reports", () => {
   test("without a change cost no write", async () => {
-    await registry.register(header(), [plugin()]);
+    await registry.register(agentHeader(), [plugin()]);
     for (let n = 0; n < 10; n += 1) expect((await registry.report(word())).known).toBe(true);
     expect(commits).toHaveLength(1);
   });
 
   test("carry what changed and what is gone", async () => {
-    await registry.register(header(), [plugin(), plugin({ instance: "b" })]);
+    await registry.register(agentHeader(), [plugin(), plugin({ instance: "b" })]);
     const change = word({
       revision: 2,
       changed: [plugin({ health: "UNHEALTHY" }), plugin({ name: "other", instance: "c" })],
@@ -266,7 +255,7 @@ describe("reports", () => {
     ["of an earlier process", { instance: "i0" }],
     ["that build on what this controller does not have", { baseRevision: 5, revision: 6 }],
   ])("%s ask for a registration", async (_what, change) => {
-    await registry.register(header(), []);
+    await registry.register(agentHeader(), []);
     expect((await registry.report(word(change))).known).toBe(false);
   });
 
@@ -306,16 +295,16 @@ describe("decisions of operators", () => {
     });
 
   test("a drain is kept over restarts of the agent, of the controller, and over reports", async () => {
-    await registry.register(header(), [plugin()]);
+    await registry.register(agentHeader(), [plugin()]);
     await registry.change("n1", drain);
     await registry.report(word({ revision: 2, changed: [plugin({ version: "2" })] }));
-    await registry.register(header({ instance: "i2" }), []);
+    await registry.register(agentHeader({ instance: "i2" }), []);
     expect(registry.get("n1")?.record.drain).toEqual(drained);
     expect((await controller()).get("n1")?.record.drain).toEqual(drained);
   });
 
   test("that change nothing store nothing, and nobody is told", async () => {
-    await registry.register(header(), []);
+    await registry.register(agentHeader(), []);
     await registry.change("n1", drain);
     const [stored, told] = [commits.length, heard.length];
     await registry.change("n1", drain);
@@ -324,7 +313,7 @@ describe("decisions of operators", () => {
   });
 
   test("of two controllers are both kept", async () => {
-    await registry.register(header(), []);
+    await registry.register(agentHeader(), []);
     const other = await controller();
     await Promise.all([
       registry.change("n1", drain),
@@ -335,7 +324,7 @@ describe("decisions of operators", () => {
   });
 
   test("whose answer was lost are settled by reading", async () => {
-    await registry.register(header(), []);
+    await registry.register(agentHeader(), []);
     const commit = sqlite.commit;
     let lost = 0;
     sqlite.commit = async (one) => {
@@ -349,7 +338,7 @@ describe("decisions of operators", () => {
   });
 
   test("[I8] a node is forgotten only from a vetted store, and while nothing is on it, whatever this controller believes", async () => {
-    await registry.register(header(), []);
+    await registry.register(agentHeader(), []);
     await occupy(0, true);
     expect(await registry.forget("n1", forget, nothing)).toBe("in use");
     expect(registry.get("n1")).toBeDefined();
@@ -365,7 +354,7 @@ describe("decisions of operators", () => {
   });
 
   test("other controllers lose sight of it as well, also one that missed the event", async () => {
-    await registry.register(header(), []);
+    await registry.register(agentHeader(), []);
     const [told, blind] = [await controller(), await controller()];
     await registry.forget("n1", forget, nothing);
     await told.learnOf("n1");
@@ -375,17 +364,17 @@ describe("decisions of operators", () => {
   });
 
   test("[I3] a forgotten name never gets an incarnation twice, and begins like a new one otherwise", async () => {
-    await registry.register(header({ nodeEpoch: 4 }), []);
+    await registry.register(agentHeader({ nodeEpoch: 4 }), []);
     await registry.change("n1", drain);
     await registry.forget("n1", ({ drain: _gone, ...record }) => forget(record), nothing);
     await clock.advance(1_000);
-    const other = header({ machineId: "machine-2", journalUid: "journal-2", instance: "i9" });
+    const other = agentHeader({ machineId: "machine-2", journalUid: "journal-2", instance: "i9" });
     expect(await registry.register(other, [])).toMatchObject({ nodeEpoch: 5, registeredAt: clock.now() });
     expect(registry.get("n1")?.record.drain).toBeUndefined();
   });
 
   test("nothing is remembered here of the life of a node that was forgotten", async () => {
-    await registry.register(header(), []);
+    await registry.register(agentHeader(), []);
     await registry.forget("n1", forget, nothing);
     expect(registry.details("n1")).toBeUndefined();
     expect(await registry.report(word())).toEqual({ known: false, record: undefined });
@@ -396,9 +385,9 @@ describe("decisions of operators", () => {
   });
 
   test("a forgotten node that comes back with its own journal is itself", async () => {
-    await registry.register(header({ nodeEpoch: 4 }), []);
+    await registry.register(agentHeader({ nodeEpoch: 4 }), []);
     await registry.forget("n1", forget, nothing);
-    expect(await registry.register(header({ instance: "i2", nodeEpoch: 4 }), [])).toMatchObject({ nodeEpoch: 4 });
+    expect(await registry.register(agentHeader({ instance: "i2", nodeEpoch: 4 }), [])).toMatchObject({ nodeEpoch: 4 });
     expect(registry.list()).toHaveLength(1);
   });
 
@@ -410,7 +399,7 @@ describe("decisions of operators", () => {
     expect(live()).toBe("suspect");
     const silent = registry.details("n1")?.since ?? 0;
     expect(silent).toBeGreaterThan(since);
-    await registry.register(header({ instance: "i2" }), []);
+    await registry.register(agentHeader({ instance: "i2" }), []);
     expect(registry.details("n1")?.since).toBeGreaterThanOrEqual(silent);
   });
 });

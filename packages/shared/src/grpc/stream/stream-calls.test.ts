@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { reasonSent } from "../../errors/grpc-status.ts";
 import { HoldfastError, invalidArgument } from "../../errors/holdfast-error.ts";
 import { AgentLinkServiceDefinition, FromAgent, ToAgent } from "../../gen/holdfast/internal/v1/controller_link.ts";
+import { failureOf } from "../../testing/failure-of.ts";
 import { createStreamServices } from "../../testing/stream-services.ts";
 import type { CallContext } from "../call-context.ts";
 import { createGrpcClient } from "../client.ts";
@@ -13,15 +14,6 @@ const idle = { asked: 0, served: 0, queuedBytes: 0 };
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 const forever = ({ signal }: CallContext) =>
   new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-
-async function failure(promise: Promise<unknown>): Promise<HoldfastError> {
-  const error = await promise.then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
-  if (!(error instanceof HoldfastError)) throw new Error(`expected a HoldfastError, got ${String(error)}`);
-  return error;
-}
 
 describe("a call over a stream", () => {
   test("goes both ways, and what is known of it arrives with it", async () => {
@@ -90,15 +82,15 @@ describe("a call over a stream", () => {
         },
       },
     });
-    const publish = await failure(stream.orders.publish({}));
+    const publish = await failureOf(stream.orders.publish({}));
     expect(publish).toMatchObject({ kind: "precondition", reason: "IN_USE", metadata: { volume: "v" } });
     expect(reasonSent(publish)).toBe("IN_USE");
-    expect((await failure(stream.orders.stats({}))).violations).toEqual([{ field: "a", description: "is missing" }]);
-    const release = await failure(stream.orders.release({}));
+    expect((await failureOf(stream.orders.stats({}))).violations).toEqual([{ field: "a", description: "is missing" }]);
+    const release = await failureOf(stream.orders.release({}));
     expect(release).toMatchObject({ kind: "internal" });
     expect(release.message).not.toContain("secret");
     const inventory = stream.orders.inventory({})[Symbol.asyncIterator]();
-    expect(await failure(inventory.next())).toMatchObject({ kind: "not_found", reason: "NO_JOURNAL" });
+    expect(await failureOf(inventory.next())).toMatchObject({ kind: "not_found", reason: "NO_JOURNAL" });
     // One that fails before its first message needs no transfer.
     expect(stream.transfers().most).toBe(0);
     expect(stream.controller.load()).toEqual(idle);
@@ -107,7 +99,7 @@ describe("a call over a stream", () => {
   test("fails when it sets metadata that does not go over a stream", async () => {
     const stream = createStreamServices({});
     const metadata = Metadata({ "x-other": "1" });
-    expect((await failure(stream.orders.stats({}, { metadata }))).message).toContain("x-other");
+    expect((await failureOf(stream.orders.stats({}, { metadata }))).message).toContain("x-other");
     expect(stream.toAgent.frames).toEqual([]);
   });
 
@@ -123,7 +115,7 @@ describe("a call over a stream", () => {
         },
       },
     });
-    expect(await failure(stream.orders.stats({}, { deadlineMs: 30 }))).toMatchObject({ kind: "deadline" });
+    expect(await failureOf(stream.orders.stats({}, { deadlineMs: 30 }))).toMatchObject({ kind: "deadline" });
     await expect.poll(() => aborted).toMatchObject({ kind: "deadline" });
     await expect.poll(() => stream.agent.load()).toEqual(idle);
   });
@@ -233,7 +225,7 @@ describe("what a peer sends", () => {
       stream.controller.take(damaged(frame));
       return "drop";
     };
-    expect(await failure(stream.orders.raiseFloor({ promisedGen: 300n }))).toMatchObject({ kind: "internal" });
+    expect(await failureOf(stream.orders.raiseFloor({ promisedGen: 300n }))).toMatchObject({ kind: "internal" });
     stream.toController.onFrame = () => "deliver";
     expect(await stream.orders.raiseFloor({ promisedGen: 1n })).toEqual({ promisedGen: 1n });
     expect([stream.agent.load(), stream.controller.load()]).toEqual([idle, idle]);
@@ -255,7 +247,7 @@ describe("what a peer sends", () => {
     stream.controller.take(
       FromAgent.encode(FromAgent.fromPartial({ answer: { head: { seq: 1n }, relay: {} } })).finish(),
     );
-    expect(await failure(call)).toMatchObject({ kind: "internal" });
+    expect(await failureOf(call)).toMatchObject({ kind: "internal" });
     stream.cut();
   });
 });
@@ -275,12 +267,12 @@ describe("[T2] the end of a stream", () => {
         },
       },
     });
-    const sent = failure(stream.orders.stats({}));
+    const sent = failureOf(stream.orders.stats({}));
     await expect.poll(() => stream.agent.load().served).toBe(1);
     // One frame is taken where the wire waits for it already; it does not arrive either.
     stream.toAgent.hold();
-    const taken = failure(stream.orders.stats({}));
-    const queued = failure(stream.orders.stats({}));
+    const taken = failureOf(stream.orders.stats({}));
+    const queued = failureOf(stream.orders.stats({}));
     await expect.poll(() => stream.controller.load().asked).toBe(3);
     stream.cut("the host is gone");
     for (const call of [sent, taken]) {
@@ -290,7 +282,7 @@ describe("[T2] the end of a stream", () => {
     }
     const unsent = await queued;
     expect([unsent.kind, reasonSent(unsent)]).toEqual(["unavailable", "NOT_SENT"]);
-    expect(reasonSent(await failure(stream.orders.stats({})))).toBe("NOT_SENT");
+    expect(reasonSent(await failureOf(stream.orders.stats({})))).toBe("NOT_SENT");
     expect(reason).toMatchObject({ kind: "cancelled" });
     expect(stream.controller.load()).toEqual(idle);
     await stream.controller.ended;
@@ -327,7 +319,7 @@ describe("what is too much", () => {
       },
     });
     const give = new AbortController();
-    const first = failure(
+    const first = failureOf(
       stream.orders.stats({}, { signal: give.signal }).catch(() => {
         throw new HoldfastError({ kind: "cancelled", reason: "C", message: "" });
       }),
@@ -335,7 +327,7 @@ describe("what is too much", () => {
     await expect.poll(() => begun.length).toBe(1);
     stream.toAgent.hold();
     const volumeUids = ["x".repeat(60_000)];
-    const calls = Array.from({ length: 160 }, () => failure(stream.orders.stats({ volumeUids })));
+    const calls = Array.from({ length: 160 }, () => failureOf(stream.orders.stats({ volumeUids })));
     await expect.poll(() => stream.controller.load().asked).toBeGreaterThan(100);
     await turn();
     const refused = await Promise.race(calls);
@@ -352,7 +344,7 @@ describe("what is too much", () => {
 
   test("[V4] to be served is refused by itself", async () => {
     const stream = createStreamServices({ onAgent: { stats: async (_, context) => await forever(context) } });
-    const calls = Array.from({ length: 1025 }, () => failure(stream.orders.stats({})));
+    const calls = Array.from({ length: 1025 }, () => failureOf(stream.orders.stats({})));
     const refused = await Promise.race(calls);
     expect([refused.kind, refused.reason]).toEqual(["exhausted", "OVERLOADED"]);
     expect(stream.agent.load().served).toBe(1024);
@@ -377,10 +369,10 @@ describe("what is too much", () => {
     const stream = createStreamServices({
       onAgent: { relay: async () => ({ response: Buffer.alloc(17 * 1024 * 1024) }), raiseFloor: async (r) => r },
     });
-    const asked = await failure(stream.orders.relay({ request: Buffer.alloc(17 * 1024 * 1024) }));
+    const asked = await failureOf(stream.orders.relay({ request: Buffer.alloc(17 * 1024 * 1024) }));
     expect([asked.kind, reasonSent(asked)]).toEqual(["exhausted", "MESSAGE_TOO_LARGE"]);
     expect(stream.toAgent.frames).toEqual([]);
-    const answered = await failure(stream.orders.relay({}));
+    const answered = await failureOf(stream.orders.relay({}));
     expect([answered.kind, reasonSent(answered)]).toEqual(["exhausted", "MESSAGE_TOO_LARGE"]);
     expect(await stream.orders.raiseFloor({ promisedGen: 2n })).toEqual({ promisedGen: 2n });
     await expect.poll(() => stream.agent.load()).toEqual(idle);
@@ -392,7 +384,7 @@ test("where there is no stream a call fails at once, and is told to be not sent"
   const client = createGrpcClient(AgentLinkServiceDefinition, createAbsentChannel("no controller was reached"), {
     log,
   });
-  const error = await failure(client.greet({}));
+  const error = await failureOf(client.greet({}));
   expect([error.kind, reasonSent(error)]).toEqual(["unavailable", "NOT_SENT"]);
   expect(error.message).toContain("no controller was reached");
 });
