@@ -116,7 +116,7 @@ export function createServedCalls(options: ServedCallsOptions): ServedCalls {
       if (open.has(seq)) throw new Error(`call ${seq} is asked a second time while it is under way`); // V1
       if (queue.count() >= maxUnread) throw new Error(`${queue.count()} frames wait for it, and it asks on`); // V4
       const method = body === undefined ? undefined : methods.find(fields.pathOf(body.field) ?? "");
-      if (body === undefined || method === undefined) refuse(seq, methodUnknown(`what call ${seq} asks`));
+      if (body === undefined || method === undefined) refuse(seq, methodUnknown(`the method of call ${seq}`));
       else if (open.size >= maxOpen || queue.isFull())
         refuse(seq, callsRefused(open.size)); // V4
       else {

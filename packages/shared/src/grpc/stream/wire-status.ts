@@ -36,14 +36,14 @@ export function statusOfFailure(error: unknown, trailer: Metadata): Uint8Array {
   const details = trailer.get(detailsKey);
   if (details !== undefined && details.length <= maxStatusBytes) return details; // W1
   if (error instanceof ServerError) return encodeStatus(error.code, error.details);
-  return encodeStatus(Status.INTERNAL, "internal error; the log of the one who was asked has the details");
+  return encodeStatus(Status.INTERNAL, "internal error; the log of the side that was asked has the details");
 }
 
 /** Of what went wrong outside of a handler. */
 export function statusOfError(error: unknown): Uint8Array {
   if (error instanceof ToldStatus) return error.status;
   if (isHoldfastError(error)) return encodeStatus(statusOfKind[error.kind], error.message, error);
-  return encodeStatus(Status.INTERNAL, "internal error; the log of the one who was asked has the details");
+  return encodeStatus(Status.INTERNAL, "internal error; the log of the side that was asked has the details");
 }
 
 /** The end of a call whose status the peer told. */
