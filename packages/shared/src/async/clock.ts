@@ -1,5 +1,5 @@
 /** Time as a port, so that tests own it. Durations come from `monotonic`; the wall clock is for display and records only. */
-import { reasonOf } from "./signals.ts";
+import { onAbort, reasonOf } from "./signals.ts";
 
 export interface Clock {
   /** Wall clock, in milliseconds since 1970. */
@@ -41,14 +41,13 @@ export function sleepOn(clock: Pick<Clock, "timer">, ms: number, signal: AbortSi
       reject(reasonOf(signal));
       return;
     }
-    const onAbort = () => {
+    const leave = onAbort(signal, () => {
       cancel();
       reject(reasonOf(signal));
-    };
+    });
     const cancel = clock.timer(ms, () => {
-      signal.removeEventListener("abort", onAbort);
+      leave();
       resolve();
     });
-    signal.addEventListener("abort", onAbort, { once: true });
   });
 }

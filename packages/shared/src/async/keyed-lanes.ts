@@ -5,7 +5,7 @@
  * L2 An aborted waiter rejects and leaves the queue; its function is never called.
  * L3 A key is forgotten when its last function has settled.
  */
-import { reasonOf } from "./signals.ts";
+import { onAbort, reasonOf } from "./signals.ts";
 
 export interface KeyedLanes {
   /** Runs `fn` when it is its turn. Once running it is not interrupted: `fn` has to watch the signal itself. */
@@ -28,15 +28,15 @@ export function createKeyedLanes(): KeyedLanes {
       return undefined;
     }
     return new Promise((resolve, reject) => {
-      const onAbort = () => {
+      const giveUp = (given: AbortSignal): void => {
         lane.delete(waiter); // L2
-        reject(signal === undefined ? undefined : reasonOf(signal));
+        reject(reasonOf(given));
       };
-      const waiter = () => {
-        signal?.removeEventListener("abort", onAbort);
+      const leave = signal && onAbort(signal, () => giveUp(signal));
+      const waiter = (): void => {
+        leave?.();
         resolve();
       };
-      signal?.addEventListener("abort", onAbort, { once: true });
       lane.add(waiter);
     });
   };

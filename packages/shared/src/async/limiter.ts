@@ -4,7 +4,7 @@
  * M1 Never more than `limit()` functions run. M2 Never more than `maxQueued` wait. M3 An aborted waiter rejects and leaves.
  */
 import { HoldfastError } from "../errors/holdfast-error.ts";
-import { reasonOf } from "./signals.ts";
+import { onAbort, reasonOf } from "./signals.ts";
 
 export interface LimiterOptions {
   /** Named in the refusal: whose bound it is. */
@@ -43,15 +43,15 @@ export function createLimiter({ name, limit: initial, maxQueued }: LimiterOption
     }
     if (queue.size >= maxQueued) throw overloaded(name, limit, queue.size); // M2
     return new Promise((resolve, reject) => {
-      const onAbort = () => {
+      const giveUp = (given: AbortSignal): void => {
         queue.delete(waiter); // M3
-        reject(signal === undefined ? undefined : reasonOf(signal));
+        reject(reasonOf(given));
       };
-      const waiter = () => {
-        signal?.removeEventListener("abort", onAbort);
+      const leave = signal && onAbort(signal, () => giveUp(signal));
+      const waiter = (): void => {
+        leave?.();
         resolve();
       };
-      signal?.addEventListener("abort", onAbort, { once: true });
       queue.add(waiter);
     });
   };

@@ -2,7 +2,7 @@
  * A wake-up that cannot be missed: whoever read the state at version v waits for v to be passed, so that a change between
  * the read and the wait wakes at once. It carries no data; the woken read again.
  */
-import { reasonOf } from "./signals.ts";
+import { onAbort, reasonOf } from "./signals.ts";
 
 export interface Notifier {
   version(): number;
@@ -33,15 +33,15 @@ export function createNotifier(): Notifier {
           resolve(version);
           return;
         }
-        const onAbort = () => {
+        const giveUp = (given: AbortSignal): void => {
           waiters.delete(wake);
-          reject(signal === undefined ? undefined : reasonOf(signal));
+          reject(reasonOf(given));
         };
-        const wake = () => {
-          signal?.removeEventListener("abort", onAbort);
+        const leave = signal && onAbort(signal, () => giveUp(signal));
+        const wake = (): void => {
+          leave?.();
           resolve(version);
         };
-        signal?.addEventListener("abort", onAbort, { once: true });
         waiters.add(wake);
       });
     },

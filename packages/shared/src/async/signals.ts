@@ -1,18 +1,60 @@
 /** Waiting that can be given up. An aborted wait always rejects with the signal's reason, and never resolves. */
 
+const hearersKey = Symbol("hearers of the abort");
+
+interface Hearers {
+  readonly tells: Set<() => void>;
+  readonly hear: () => void;
+}
+
+interface HeardSignal extends AbortSignal {
+  [hearersKey]?: Hearers | undefined;
+}
+
+/**
+ * Calls `tell` when the signal is aborted, which it must not be yet, unless the returned function is called before. The signal has one
+ * listener for all: it compares each listener that comes or goes with all others, and a signal of the whole process has thousands.
+ */
+export function onAbort(signal: AbortSignal, tell: () => void): () => void {
+  const heard: HeardSignal = signal;
+  const hearers = heard[hearersKey] ?? listenTo(heard);
+  const { tells, hear } = hearers;
+  const entry = (): void => tell();
+  tells.add(entry);
+  return () => {
+    if (!tells.delete(entry) || tells.size > 0 || heard[hearersKey] !== hearers) return;
+    heard[hearersKey] = undefined;
+    signal.removeEventListener("abort", hear);
+  };
+}
+
+function listenTo(signal: HeardSignal): Hearers {
+  const tells = new Set<() => void>();
+  const hear = (): void => {
+    signal[hearersKey] = undefined;
+    for (const tell of tells) {
+      tells.delete(tell);
+      tell();
+    }
+  };
+  const hearers = { tells, hear };
+  signal[hearersKey] = hearers;
+  signal.addEventListener("abort", hear, { once: true });
+  return hearers;
+}
+
 /** Settles as `promise` does, or rejects as soon as the signal is aborted. The work behind the promise goes on. */
 export function waitFor<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise<T>((resolve, reject) => {
-    const onAbort = () => reject(reasonOf(signal));
     if (signal.aborted) {
       // The promise has no other listener now; its failure must not count as unhandled.
       promise.catch(() => undefined);
-      onAbort();
+      reject(reasonOf(signal));
       return;
     }
-    signal.addEventListener("abort", onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+    const leave = onAbort(signal, () => reject(reasonOf(signal)));
+    promise.then(resolve, reject).finally(leave);
   });
 }
 
@@ -50,9 +92,7 @@ export function linkSignals(...parents: readonly (AbortSignal | undefined)[]): L
       abort(parent.reason);
       break;
     }
-    const onAbort = () => abort(parent.reason);
-    parent.addEventListener("abort", onAbort, { once: true });
-    releases.push(() => parent.removeEventListener("abort", onAbort));
+    releases.push(onAbort(parent, () => abort(parent.reason)));
   }
   return { signal: controller.signal, abort, dispose };
 }

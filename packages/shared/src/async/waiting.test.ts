@@ -8,7 +8,7 @@ import { every } from "./every.ts";
 import { createLimiter } from "./limiter.ts";
 import { createManualClock } from "./manual-clock.ts";
 import { createNotifier } from "./notifier.ts";
-import { isAbort, linkSignals, waitFor } from "./signals.ts";
+import { isAbort, linkSignals, onAbort, waitFor } from "./signals.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 const never = () => new Promise<never>(() => undefined);
@@ -53,6 +53,34 @@ test("waitFor gives what the promise gives, and no listener stays", async () => 
   await expect(waitFor(Promise.reject(new Error("x")), signal)).rejects.toThrow("x");
   await turn();
   expect(getEventListeners(signal, "abort")).toHaveLength(0);
+});
+
+test("a signal has one listener for all that hear of its abort, none once all have left, and those that left hear nothing", () => {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const heard: number[] = [];
+  const leaves = Array.from({ length: 100 }, (_, n) =>
+    onAbort(signal, () => {
+      heard.push(n);
+      // One that leaves while the others are told.
+      if (n === 50) leaves[60]?.();
+    }),
+  );
+  expect(getEventListeners(signal, "abort")).toHaveLength(1);
+  for (const leave of leaves.slice(0, 50)) leave();
+  leaves[49]?.();
+  expect(getEventListeners(signal, "abort")).toHaveLength(1);
+  for (const leave of leaves.slice(50)) leave();
+  expect(getEventListeners(signal, "abort")).toHaveLength(0);
+  for (let n = 50; n < 100; n += 1) {
+    leaves[n] = onAbort(signal, () => {
+      heard.push(n);
+      if (n === 50) leaves[60]?.();
+    });
+  }
+  controller.abort();
+  expect(heard).toEqual(Array.from({ length: 50 }, (_, n) => n + 50).filter((n) => n !== 60));
+  for (const leave of leaves) leave();
 });
 
 test("linked signals abort with the first parent's reason and can be let go", () => {

@@ -3,6 +3,7 @@
  * the metadata, and a stage takes it out again, puts it into the context and aborts the handler's signal when it passes.
  */
 import { ServerInterceptingCall, type ServerInterceptor } from "@grpc/grpc-js";
+import { onAbort } from "../async/signals.ts";
 import { HoldfastError } from "../errors/holdfast-error.ts";
 import type { CallStage } from "./call-stage.ts";
 import { maxDeadlineMs } from "./deadline-client.ts";
@@ -41,8 +42,6 @@ export interface DeadlineOptions {
 }
 
 export function deadlineStage({ stopping, defaultDeadlineMs, createRequestId }: DeadlineOptions): CallStage {
-  const streams = endedTogether(stopping.streams);
-  const unaries = endedTogether(stopping.unary);
   return (method, context) => {
     const streaming = method.requestStream || method.responseStream;
     const sent = context.metadata.get(deadlineHeader);
@@ -65,25 +64,13 @@ export function deadlineStage({ stopping, defaultDeadlineMs, createRequestId }: 
       remainingMs: () => (deadline === undefined ? Number.POSITIVE_INFINITY : Math.max(0, deadline - Date.now())),
       requestId: asked !== undefined && requestIdPattern.test(asked) ? asked : createRequestId(),
     });
-    const leave = (streaming ? streams : unaries)(call);
+    const stop = streaming ? stopping.streams : stopping.unary;
+    if (stop.aborted) call.abort(stop.reason);
+    const leave = stop.aborted ? () => undefined : onAbort(stop, () => call.abort(stop.reason));
     return () => {
       clearTimeout(timer);
       leave();
     };
-  };
-}
-
-/** One listener for all calls that run: on and off a signal takes longer than in and out of a set. */
-function endedTogether(stopping: AbortSignal): (call: AbortController) => () => void {
-  const running = new Set<AbortController>();
-  const end = () => {
-    for (const call of running) call.abort(stopping.reason);
-  };
-  stopping.addEventListener("abort", end, { once: true });
-  return (call) => {
-    if (stopping.aborted) call.abort(stopping.reason);
-    else running.add(call);
-    return () => running.delete(call);
   };
 }
 

@@ -8,7 +8,7 @@
  * slots: what fails does not keep out what works. S6 Of a method that the profile names exclusive one call runs at a time.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
-import { reasonOf } from "@holdfast/shared/async/signals";
+import { onAbort, reasonOf } from "@holdfast/shared/async/signals";
 import { createSlotQueues, type Place, type SlotClass, type SlotQueues } from "./slot-queues.ts";
 
 export interface SlotRequest {
@@ -185,22 +185,22 @@ export const createCallSlots = (guard: SlotGuard, clock: Clock): CallSlots => {
     new Promise((resolve, reject) => {
       const { plugin, kind, subject } = request;
       const out = (): void => {
-        signal.removeEventListener("abort", onAbort);
+        stopListening();
         forget(waiter);
         tidy(plugin, slots);
       };
-      const onAbort = (): void => {
+      const stopListening = onAbort(signal, () => {
         if (!slots.queues.remove(waiter)) return;
         out();
         reject(reasonOf(signal));
-      };
+      });
       const waiter: Waiter = {
         kind,
         queue: queueOf(request),
         request,
         wanted,
         admit(held) {
-          signal.removeEventListener("abort", onAbort);
+          stopListening();
           resolve(held);
         },
         drop() {
@@ -209,7 +209,6 @@ export const createCallSlots = (guard: SlotGuard, clock: Clock): CallSlots => {
           resolve(undefined);
         },
       };
-      signal.addEventListener("abort", onAbort, { once: true });
       slots.queues.add(waiter);
       if (subject !== undefined) bySubject.set(subject, (bySubject.get(subject) ?? new Set()).add(waiter));
       // Others may wait for a node that is busy, while this one could run.

@@ -1,5 +1,5 @@
 /** Who waits for what to change, within this process. It carries no data: the woken read again. */
-import { reasonOf } from "@holdfast/shared/async/signals";
+import { onAbort, reasonOf } from "@holdfast/shared/async/signals";
 
 export interface Changes {
   /** Take it before reading; a change between the read and the wait then ends the wait at once. */
@@ -54,7 +54,7 @@ export const createChanges = (remembered = defaultRemembered): Changes => {
           return;
         }
         const leave = () => {
-          signal.removeEventListener("abort", onAbort);
+          stopListening();
           for (const key of keys) {
             const set = waiters.get(key);
             set?.delete(onWake);
@@ -65,11 +65,10 @@ export const createChanges = (remembered = defaultRemembered): Changes => {
           leave();
           resolve();
         };
-        const onAbort = () => {
+        const stopListening = onAbort(signal, () => {
           leave();
           reject(reasonOf(signal));
-        };
-        signal.addEventListener("abort", onAbort, { once: true });
+        });
         for (const key of keys) {
           const set = waiters.get(key);
           if (set === undefined) waiters.set(key, new Set([onWake]));

@@ -1,5 +1,5 @@
 /** What controllers ask of this host. */
-import { reasonOf } from "@holdfast/shared/async/signals";
+import { waitFor } from "@holdfast/shared/async/signals";
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import type {
   AgentServiceDefinition,
@@ -192,7 +192,7 @@ export function createAgentService(options: AgentServiceOptions): Implementation
       allowed(context);
       const uids = statsFrom(request) ?? stats.published();
       const measured = await Promise.all(
-        uids.map(async (uid) => statsMessage(uid, await until(context.signal, stats.volumeStats(uid)), now())),
+        uids.map(async (uid) => statsMessage(uid, await waitFor(stats.volumeStats(uid), context.signal), now())),
       );
       return { volumes: measured };
     },
@@ -206,14 +206,4 @@ function relayOrder(request: RelayRequest | RelayStreamRequest, context: CallCon
   const left = context.remainingMs();
   const deadlineMs = asked > 0 ? Math.min(asked, left) : Number.isFinite(left) ? left : 0;
   return { plugin, method, request: request.request, deadlineMs, gen: Number(request.gen) };
-}
-
-/** The measuring goes on for whoever else asked; this caller has gone. */
-function until<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(reasonOf(signal));
-    if (signal.aborted) onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-  });
 }
