@@ -6,6 +6,7 @@ import {
   homesFor,
   type InstancePlace,
   type Reach,
+  reachAll,
   reaches,
   reachesOf,
   type Whereabouts,
@@ -69,6 +70,8 @@ describe("what an instance reaches", () => {
     ],
   ];
   test.each(rows)("%s", (_name, told, places, expected) => {
+    const monoliths = places.filter(({ monolith }) => monolith).length;
+    if (reachAll(told, monoliths)) expect(new Set(expected)).toEqual(new Set(["all"]));
     const found = reachesOf(places, told);
     expect(places.map((one) => found.get(one))).toEqual(expected);
   });

@@ -50,6 +50,10 @@ const grouped = (pairs: Iterable<readonly [string, string]>): ReadonlyMap<string
   return sets;
 };
 
+/** Whether all instances of a plugin with so many monoliths reach everything, wherever they are: what `reachesOf` finds of them. */
+export const reachAll = (told: PluginProfile["reach"], monoliths: number): boolean =>
+  told === "all" || (told !== "own" && monoliths === 0);
+
 /** Of all places of a plugin that are known, whether or not the instances there can be called now (R3). */
 export const reachesOf = (
   places: readonly InstancePlace[],

@@ -62,6 +62,8 @@ beforeEach(async () => {
         of: () => [],
         at: () => undefined,
         places: () => [],
+        placeAt: () => undefined,
+        monoliths: () => 0,
         announced: () => announced,
         names: () => ["on-nodes"],
         onChange: () => () => true,

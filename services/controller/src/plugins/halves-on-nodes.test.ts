@@ -81,6 +81,26 @@ describe("controller halves on nodes", () => {
   });
 });
 
+test("places stay when an instance goes, and monoliths are counted with them, until their node is forgotten", () => {
+  const { halves, set } = build();
+  const monolith = pluginOn({ role: "MONOLITH", nodeId: "x", topology: { host: "1" } });
+  set("n1", [monolith]);
+  set("n2", [pluginOn({ role: "NODE", nodeId: "y" })]);
+  expect([halves.monoliths("p"), halves.placeAt("p", "n1")?.segments]).toEqual([1, { host: "1" }]);
+  set("n1", []);
+  set("n1", [{ ...monolith, topology: { host: "2" } }]);
+  expect([halves.monoliths("p"), halves.placeAt("p", "n1")?.segments]).toEqual([1, { host: "2" }]);
+  set("n2", [{ ...monolith, nodeId: "y" }]);
+  expect(halves.monoliths("p")).toBe(2);
+  set("n1", [pluginOn({ role: "NODE", nodeId: "x" })]);
+  expect([halves.monoliths("p"), halves.places("p").filter((one) => one.monolith)]).toEqual([
+    1,
+    [halves.placeAt("p", "n2")],
+  ]);
+  for (const node of ["n1", "n2"]) set(node, undefined);
+  expect([halves.monoliths("p"), halves.places("p"), halves.placeAt("p", "n1")]).toEqual([0, [], undefined]);
+});
+
 describe("what nodes say of a plugin's controller half", () => {
   const say = (...told: readonly ("yes" | "no" | "unknown" | undefined)[]) => {
     const { halves, set } = build();

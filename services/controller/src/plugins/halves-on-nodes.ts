@@ -30,6 +30,10 @@ export interface HalvesOnNodes {
   at(plugin: string, node: string): HalfOnNode | undefined;
   /** Where instances of any half run, or ran since this controller started; the node of each is still registered. */
   places(plugin: string): readonly InstancePlace[];
+  /** Of the same, the one on that node. */
+  placeAt(plugin: string, node: string): InstancePlace | undefined;
+  /** How many of the same have a controller service and a node service in one instance. */
+  monoliths(plugin: string): number;
   /**
    * What the node halves announce of the plugin's controller half. "no" only when every one that told says so: then there is no
    * ControllerPublish to wait for.
@@ -136,6 +140,10 @@ export const createHalvesOnNodes = (nodes: Pick<Nodes, "get" | "list" | "onChang
   const listeners = new Set<(plugin: string) => void>();
   /** A place outlives its instance: storage there is waited for. */
   const places = new Map<string, Map<string, InstancePlace>>();
+  const monoliths = new Map<string, number>();
+  const countMonolith = (plugin: string, place: InstancePlace | undefined, by: 1 | -1): void => {
+    if (place?.monolith === true) monoliths.set(plugin, (monoliths.get(plugin) ?? 0) + by);
+  };
   /** True = another place than before. */
   const putPlace = (plugin: string, node: string, found: readonly NodePlugin[] | undefined): boolean => {
     const known = places.get(plugin) ?? new Map<string, InstancePlace>();
@@ -145,11 +153,16 @@ export const createHalvesOnNodes = (nodes: Pick<Nodes, "get" | "list" | "onChang
     const now = told === undefined || (told.nodeId === "" && before !== undefined) ? before : told;
     if (now === undefined || JSON.stringify(before) === JSON.stringify(now)) return false;
     places.set(plugin, known.set(node, now));
+    countMonolith(plugin, before, -1);
+    countMonolith(plugin, now, 1);
     // A place without a name changes the choice only where a monolith runs.
     return [before, now].some((place) => place?.monolith === true || Object.keys(place?.segments ?? {}).length > 0);
   };
   const forgetNode = (node: string): readonly string[] =>
-    [...places].flatMap(([plugin, known]) => (known.delete(node) ? [plugin] : []));
+    [...places].flatMap(([plugin, known]) => {
+      countMonolith(plugin, known.get(node), -1);
+      return known.delete(node) ? [plugin] : [];
+    });
 
   const announced = (plugin: string): Tri => {
     const said = plugins.get(plugin)?.said;
@@ -207,6 +220,8 @@ export const createHalvesOnNodes = (nodes: Pick<Nodes, "get" | "list" | "onChang
     of: (plugin) => plugins.get(plugin)?.ordered ?? [],
     at: (plugin, node) => plugins.get(plugin)?.halves.get(node),
     places: (plugin) => [...(places.get(plugin)?.values() ?? [])],
+    placeAt: (plugin, node) => places.get(plugin)?.get(node),
+    monoliths: (plugin) => monoliths.get(plugin) ?? 0,
     announced,
     names: () => [...plugins.keys()],
     onChange(listener) {

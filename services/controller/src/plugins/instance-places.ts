@@ -2,7 +2,15 @@
 import type { PluginFacts } from "@holdfast/csi/capabilities";
 import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
 import type { CallTarget } from "../domain/instance-reach.ts";
-import { homesFor, type InstancePlace, type Reach, reachesOf, whereIs, whereText } from "../domain/instance-reach.ts";
+import {
+  homesFor,
+  type InstancePlace,
+  type Reach,
+  reachAll,
+  reachesOf,
+  whereIs,
+  whereText,
+} from "../domain/instance-reach.ts";
 import type { PluginProfile } from "../domain/plugin-profile.ts";
 import type { Segments } from "../domain/volume.ts";
 import type { HalvesOnNodes } from "./halves-on-nodes.ts";
@@ -10,7 +18,7 @@ import type { OutOfReach } from "./plugin-calls.ts";
 
 export interface PlacesOfPlugin {
   /** All that are known, also those that cannot be called. */
-  readonly places: readonly InstancePlace[];
+  places(): readonly InstancePlace[];
   /** Every instance reaches everything: the choice does not depend on the subject of a call. */
   readonly equal: boolean;
   readonly reachOf: (place: InstancePlace) => Reach;
@@ -33,7 +41,6 @@ export interface InstancePlaces {
 }
 
 interface Known extends PlacesOfPlugin {
-  readonly nodes: ReadonlyMap<string, InstancePlace>;
   readonly local: readonly InstancePlace[];
   readonly told: PluginProfile["reach"];
 }
@@ -43,7 +50,7 @@ const sameItems = <T>(a: readonly T[], b: readonly T[]): boolean =>
 
 export const createInstancePlaces = (
   directory: Pick<PluginDirectory, "list">,
-  halves: Pick<HalvesOnNodes, "places">,
+  halves: Pick<HalvesOnNodes, "places" | "placeAt" | "monoliths">,
   reach: (plugin: string) => PluginProfile["reach"],
 ): InstancePlaces => {
   const known = new Map<string, Known>();
@@ -61,33 +68,41 @@ export const createInstancePlaces = (
     return place;
   };
 
-  const look = (plugin: string): Known => {
+  /** Not one place is looked at: a plugin may have one on each of ten thousand nodes, which come one by one. */
+  const equals = (plugin: string, local: readonly InstancePlace[]): PlacesOfPlugin => ({
+    places: () => [...local, ...halves.places(plugin)],
+    equal: true,
+    reachOf: () => "all",
+  });
+  const unequals = (plugin: string, local: readonly InstancePlace[], told: PluginProfile["reach"]): PlacesOfPlugin => {
+    const places = [...local, ...halves.places(plugin)];
+    const reaches = reachesOf(places, told);
+    return {
+      places: () => places,
+      equal: [...reaches.values()].every((one) => one === "all"),
+      // Every place that is asked for is among them.
+      reachOf: (place) => reaches.get(place) ?? "ambiguous",
+    };
+  };
+
+  const look = (plugin: string): PlacesOfPlugin => {
     const local = directory.list().flatMap((connection) => {
       const { facts } = connection.status();
       return facts?.name === plugin ? [beside(facts)] : [];
     });
     const [found, told] = [known.get(plugin), reach(plugin)];
     if (found !== undefined && found.told === told && sameItems(found.local, local)) return found;
-    const onNodes = halves.places(plugin);
-    const places = [...local, ...onNodes];
-    const reaches = reachesOf(places, told);
-    const made: Known = {
-      told,
-      local,
-      places,
-      equal: [...reaches.values()].every((one) => one === "all"),
-      nodes: new Map(onNodes.map((place) => [place.node, place])),
-      // Every place that is asked for is among them.
-      reachOf: (place: InstancePlace): Reach => reaches.get(place) ?? "ambiguous",
-    };
-    known.set(plugin, made);
+    const monoliths = halves.monoliths(plugin) + local.filter(({ monolith }) => monolith).length;
+    const made = reachAll(told, monoliths) ? equals(plugin, local) : unequals(plugin, local, told);
+    known.set(plugin, { ...made, told, local });
     return made;
   };
 
   const outOfReach = (target: CallTarget): OutOfReach | undefined => {
     const { plugin } = target;
-    const { places, equal, reachOf } = look(plugin);
+    const { places: known, equal, reachOf } = look(plugin);
     if (equal) return undefined;
+    const places = known();
     const where = whereIs(target);
     const nameless = places.filter((place) => reachOf(place) === "ambiguous");
     if (nameless.length > 0 && !places.some((place) => reachOf(place) === "own")) {
@@ -119,7 +134,7 @@ export const createInstancePlaces = (
       return best?.segments;
     },
     beside,
-    on: (plugin, node) => look(plugin).nodes.get(node),
+    on: halves.placeAt,
     changed: (plugin) => void known.delete(plugin),
   };
 };

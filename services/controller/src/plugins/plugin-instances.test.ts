@@ -68,6 +68,8 @@ const build = ({ local, besideOnly = () => false }: { local?: PluginConnection; 
       of: () => halves,
       at: (_plugin, node) => halves.find((one) => one.node.name === node),
       places: () => places,
+      placeAt: (_plugin, node) => places.find((one) => one.node === node),
+      monoliths: () => places.filter(({ monolith }) => monolith).length,
       announced: () => "yes",
       names: () => ["p"],
       onChange(listener) {

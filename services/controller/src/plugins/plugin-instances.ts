@@ -259,7 +259,7 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
     if (open !== undefined) return { here: [instanceOf({ plugin }, open)], missing: [] };
     const here = all.map((one) => instanceOf({ plugin }, one));
     const asked = new Set(all.map(({ place }) => place));
-    const away = places.filter((place) => place.monolith && !asked.has(place));
+    const away = places().filter((place) => place.monolith && !asked.has(place));
     return { here, missing: away.map(({ node }) => (node === "" ? "beside the controller" : `node ${node}`)) };
   };
 

@@ -50,6 +50,8 @@ beforeEach(async () => {
         of: () => [],
         at: () => undefined,
         places: () => [],
+        placeAt: () => undefined,
+        monoliths: () => 0,
         announced: () => "unknown",
         names: () => [],
         onChange: () => () => true,
