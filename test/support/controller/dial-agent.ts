@@ -17,6 +17,7 @@ import { createServedMethods } from "@holdfast/shared/grpc/stream/served-methods
 import { createStreamCalls, type StreamCalls } from "@holdfast/shared/grpc/stream/stream-calls";
 import { createTransferOpener } from "@holdfast/shared/grpc/stream/transfer-opener";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { unpaced } from "@holdfast/shared/testing/unpaced";
 
 export interface DialOptions {
   readonly node?: string;
@@ -72,6 +73,7 @@ export const dialAgent = (address: string, about: DialOptions = {}): DialledAgen
       node,
       stream,
       limit: 4,
+      pace: unpaced,
     }),
     onNotice: about.onReconnect ?? (() => undefined),
   });

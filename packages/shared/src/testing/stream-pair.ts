@@ -6,6 +6,7 @@ import type { ServedMethods } from "../grpc/stream/served-methods.ts";
 import { createStreamCalls, type StreamCalls } from "../grpc/stream/stream-calls.ts";
 import { createTransferMeeting } from "../grpc/stream/transfer-meeting.ts";
 import { createTransferOpener } from "../grpc/stream/transfer-opener.ts";
+import { unpaced } from "./unpaced.ts";
 
 export interface StreamPairOptions {
   /** What the agent serves, and what the controller does. */
@@ -46,7 +47,7 @@ export interface StreamWire {
 export function createStreamPair(options: StreamPairOptions): StreamPair {
   const { clock = systemClock, patienceMs = 10_000, maxTransfers = 4, onChunk } = options;
   const gone = new AbortController();
-  const meeting = createTransferMeeting({ clock, patienceMs });
+  const meeting = createTransferMeeting({ clock, patienceMs, pace: unpaced });
   let openTransfers = 0;
   let mostTransfers = 0;
 
@@ -75,7 +76,7 @@ export function createStreamPair(options: StreamPairOptions): StreamPair {
     side: "agent",
     peer: "the controller at test",
     served: options.agent,
-    transfers: createTransferOpener({ open, node: "n1", stream: "s1", limit: maxTransfers }),
+    transfers: createTransferOpener({ open, node: "n1", stream: "s1", limit: maxTransfers, pace: unpaced }),
     onNotice: options.onReconnect ?? (() => undefined),
   });
   const controller = createStreamCalls({

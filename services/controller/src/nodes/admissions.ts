@@ -5,6 +5,7 @@
  * agent dials again after a pause of its own.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
+import { createPace } from "@holdfast/shared/async/pace";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 
 export interface AdmissionsOptions {
@@ -20,25 +21,13 @@ export interface Admissions {
 }
 
 export const createAdmissions = ({ clock, perSecond, maxWaiting }: AdmissionsOptions): Admissions => {
-  const gapMs = 1_000 / perSecond;
-  let next = 0;
-  let waiting = 0;
-
+  const pace = createPace({ clock, perSecond }); // AD1
   return {
     async enter(signal) {
-      if (waiting >= maxWaiting) throw tooMany(waiting); // AD2
-      const now = clock.monotonic();
-      const turn = Math.max(now, next);
-      next = turn + gapMs; // AD1
-      if (turn <= now) return;
-      waiting += 1;
-      try {
-        await clock.sleep(turn - now, signal);
-      } finally {
-        waiting -= 1;
-      }
+      if (pace.waiting() >= maxWaiting) throw tooMany(pace.waiting()); // AD2
+      await pace.take(1, signal);
     },
-    waiting: () => waiting,
+    waiting: pace.waiting,
   };
 };
 

@@ -7,12 +7,14 @@
  * stream and no other. LS5 A body goes to the stream that it names, of the node that sends it.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
+import { createPace } from "@holdfast/shared/async/pace";
 import { linkSignals, waitFor } from "@holdfast/shared/async/signals";
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import type { TransferChunk } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import { type CallSurround, shuttingDown } from "@holdfast/shared/grpc/call-surround";
 import type { ServeWireDefinition } from "@holdfast/shared/grpc/stream/serve-wire";
+import { transferBytesPerSecond } from "@holdfast/shared/grpc/stream/transfer-chunks";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { createAdmissions } from "./admissions.ts";
 import type { AgentStreams } from "./agent-streams.ts";
@@ -59,6 +61,7 @@ export const createLinkService = (options: LinkServiceOptions): LinkService => {
   const { clock, log, admissionsPerSecond = 300, patienceMs = 10_000 } = options;
   const maxWaiting = admissionsPerSecond * admissionSeconds;
   const admissions = createAdmissions({ clock, perSecond: admissionsPerSecond, maxWaiting });
+  const transferPace = createPace({ clock, perSecond: transferBytesPerSecond });
   const nodes = new Map<string, Map<string, OpenStream>>();
   const all = (): readonly OpenStream[] => [...nodes.values()].flatMap((own) => [...own.values()]);
   let leaving = false;
@@ -111,7 +114,7 @@ export const createLinkService = (options: LinkServiceOptions): LinkService => {
       const hello = readHello(await first(reader, signal));
       checkCaller(hello.node, context); // LS1
       if (leaving) throw shuttingDown();
-      const stream = openStream({ ...options, hello, patienceMs });
+      const stream = openStream({ ...options, hello, patienceMs, transferPace });
       enter(stream);
       // LS3: whoever waits for the next frame to send does not learn by itself that the peer is gone.
       const gone = (): void => stream.end(cut);

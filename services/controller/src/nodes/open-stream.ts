@@ -1,5 +1,6 @@
 /** One stream of an agent at this controller: its calls, its bodies, and when it is the node's. The invariants are those of link-service.ts. */
 import type { Clock } from "@holdfast/shared/async/clock";
+import type { Pace } from "@holdfast/shared/async/pace";
 import { HoldfastError, invalidArgument, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { AgentLinkServiceDefinition, Reconnect } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
@@ -20,6 +21,7 @@ export interface OpenStreamOptions {
   readonly clock: Pick<Clock, "timer">;
   readonly endOfTurn: (then: () => void) => void;
   readonly patienceMs: number;
+  readonly transferPace: Pick<Pace, "take">;
 }
 
 export interface OpenStream
@@ -32,9 +34,9 @@ export interface OpenStream
 }
 
 export const openStream = (options: OpenStreamOptions): OpenStream => {
-  const { hello, streams, link, surround, clock, endOfTurn, patienceMs } = options;
+  const { hello, streams, link, surround, clock, endOfTurn, patienceMs, transferPace: pace } = options;
   const { node, instance } = hello;
-  const meeting = createTransferMeeting({ clock, patienceMs });
+  const meeting = createTransferMeeting({ clock, patienceMs, pace });
   let over = false;
   let failure: HoldfastError | undefined;
 

@@ -5,6 +5,7 @@
  * Stream-2 A connection whose other end is gone ends by keepalive, within 15 seconds.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
+import { createPace } from "@holdfast/shared/async/pace";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import {
   AgentLinkServiceDefinition,
@@ -16,6 +17,7 @@ import type { Identity } from "@holdfast/shared/grpc/identity";
 import { ServeWireDefinition } from "@holdfast/shared/grpc/stream/serve-wire";
 import type { ServedMethods } from "@holdfast/shared/grpc/stream/served-methods";
 import { createStreamCalls } from "@holdfast/shared/grpc/stream/stream-calls";
+import { transferBytesPerSecond } from "@holdfast/shared/grpc/stream/transfer-chunks";
 import { createTransferOpener } from "@holdfast/shared/grpc/stream/transfer-opener";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { ControllerAddress } from "./controller-addresses.ts";
@@ -55,6 +57,7 @@ const farewellMs = 1_000;
 
 export function createControllerStreams(options: ControllerStreamOptions): OpenControllerStream {
   const { node, instance, served, proxy, keepalive = standardKeepalive, newId, clock, log } = options;
+  const pace = createPace({ clock, perSecond: transferBytesPerSecond });
   const identity: Identity = { role: "node", name: node };
 
   return (address, onReconnect) => {
@@ -71,6 +74,7 @@ export function createControllerStreams(options: ControllerStreamOptions): OpenC
         node,
         stream,
         limit: transfersAtOnce,
+        pace,
       }),
       onNotice(bytes) {
         const { jitterMs, reason } = Reconnect.decode(bytes);

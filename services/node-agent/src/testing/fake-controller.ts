@@ -21,6 +21,7 @@ import { createServedMethods } from "@holdfast/shared/grpc/stream/served-methods
 import { createStreamCalls, type StreamCalls } from "@holdfast/shared/grpc/stream/stream-calls";
 import { createTransferMeeting } from "@holdfast/shared/grpc/stream/transfer-meeting";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { unpaced } from "@holdfast/shared/testing/unpaced";
 import { onTestFinished } from "vitest";
 
 /** The controller's half of the link, with the memory that matters: node epoch by journal uid. */
@@ -126,7 +127,7 @@ export async function serveFakeController(options: { readonly listen?: string } 
   const server = createGrpcServer({ log, reflection: false });
   server.add(ServeWireDefinition, {
     async *serve(frames, { signal }) {
-      const meeting = createTransferMeeting({ clock: systemClock, patienceMs: 5_000 });
+      const meeting = createTransferMeeting({ clock: systemClock, patienceMs: 5_000, pace: unpaced });
       const number = opened;
       opened += 1;
       const calls: StreamCalls = createStreamCalls({

@@ -8,6 +8,7 @@ import {
 } from "../../gen/holdfast/internal/v1/controller_link.ts";
 import { createMemoryLogger } from "../../log/logger.ts";
 import { tempSocket } from "../../testing/temp-socket.ts";
+import { unpaced } from "../../testing/unpaced.ts";
 import type { Implementation } from "../call-context.ts";
 import { createCallSurround } from "../call-surround.ts";
 import { createGrpcChannel, createGrpcClient } from "../client.ts";
@@ -28,7 +29,7 @@ async function connected(onAgent: Partial<Implementation<typeof AgentServiceDefi
   const log = createMemoryLogger();
   const socket = await tempSocket();
   cleanups.push(socket.remove);
-  const meeting = createTransferMeeting({ clock: systemClock, patienceMs: 10_000 });
+  const meeting = createTransferMeeting({ clock: systemClock, patienceMs: 10_000, pace: unpaced });
   const server = createGrpcServer({ log, reflection: false });
   const { promise: controllerSide, resolve: registered } = Promise.withResolvers<StreamCalls>();
   const onController: Partial<Implementation<typeof AgentLinkServiceDefinition>> = {
@@ -82,6 +83,7 @@ async function connected(onAgent: Partial<Implementation<typeof AgentServiceDefi
       node: "n1",
       stream: "s1",
       limit: 4,
+      pace: unpaced,
       open: (chunks, signal) => client.transfer(chunks, { signal }),
     }),
     onNotice: () => undefined,

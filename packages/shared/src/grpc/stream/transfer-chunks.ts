@@ -4,7 +4,9 @@
  * K1 A body without its end is none. K2 How the messages failed is passed on; that they were given up is not: then there is no end.
  * K3 Nothing is read ahead: who takes chunks slowly holds back who sends. K4 A message of more than 16 MiB fails, at both ends.
  * K5 A message is put together as it comes, at the length that was said: to join 16 MiB at its end holds everything else up.
+ * K6 All bodies that one process reads share a pace: without it orders on the same connection stand behind them.
  */
+import type { Pace } from "../../async/pace.ts";
 import { reasonOf, waitFor } from "../../async/signals.ts";
 import { isHoldfastError } from "../../errors/holdfast-error.ts";
 import type { TransferChunk, TransferOpen } from "../../gen/holdfast/internal/v1/controller_link.ts";
@@ -13,6 +15,9 @@ import { bytesOf, type MessagePieces } from "./message-pieces.ts";
 import { maxFrameBytes } from "./serve-wire.ts";
 import { messageTooLarge, transferCut } from "./stream-errors.ts";
 import { statusOfError, ToldStatus } from "./wire-status.ts";
+
+/** A larger pace makes an order wait; what goes by Transfer seldom has a megabyte. */
+export const transferBytesPerSecond = 16 * 1024 * 1024;
 
 const nothing = new Uint8Array(0);
 const chunk = (told: Partial<TransferChunk>): TransferChunk => ({
@@ -51,6 +56,7 @@ export async function* chunksOf(
 
 export async function* messagesOf(
   chunks: AsyncIterable<TransferChunk>,
+  pace: Pick<Pace, "take">,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array, undefined> {
   const iterator = chunks[Symbol.asyncIterator]();
@@ -64,6 +70,7 @@ export async function* messagesOf(
         if (messageBytes > pluginMaxMessageBytes) throw messageTooLarge("a message", pluginMaxMessageBytes); // K4
         message = Buffer.allocUnsafeSlow(messageBytes);
       }
+      if (data.length > 0) await pace.take(data.length, signal); // K6
       if (message !== undefined) {
         if (size + data.length > message.length) throw transferCut("a message is longer than was said"); // K4
         message.set(data, size);

@@ -1,7 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { createManualClock } from "../../async/manual-clock.ts";
+import { createPace, type Pace } from "../../async/pace.ts";
 import { TransferBody, type TransferChunk, TransferOpen } from "../../gen/holdfast/internal/v1/controller_link.ts";
+import { unpaced } from "../../testing/unpaced.ts";
 import type { MessagePieces } from "./message-pieces.ts";
+import { maxFrameBytes } from "./serve-wire.ts";
 import { chunksOf, openingChunk } from "./transfer-chunks.ts";
 import { createTransferMeeting } from "./transfer-meeting.ts";
 import { createTransferOpener } from "./transfer-opener.ts";
@@ -30,9 +33,8 @@ const settled = async (promise: Promise<unknown>) => {
   return done;
 };
 
-function meeting() {
-  const clock = createManualClock();
-  return { clock, ...createTransferMeeting({ clock, patienceMs: 1_000 }) };
+function meeting(clock = createManualClock(), pace: Pick<Pace, "take"> = unpaced) {
+  return { clock, ...createTransferMeeting({ clock, patienceMs: 1_000, pace }) };
 }
 
 describe("whichever comes first", () => {
@@ -177,11 +179,30 @@ describe("[J3] a transfer that is cut", () => {
   });
 });
 
+test("[K6] bodies that are read at once share the pace, chunk by chunk", async () => {
+  const clock = createManualClock();
+  const { bodies, arrived } = meeting(clock, createPace({ clock, perSecond: maxFrameBytes }));
+  const large = async function* (): AsyncGenerator<MessagePieces> {
+    yield [Buffer.alloc(2 * maxFrameBytes)];
+  };
+  const both = [1, 2].map((seq) => {
+    void all(arrived(openOf(seq), chunksOf(large(), never), never));
+    return all(bodies.receive(fromAgent, seq, never));
+  });
+  const done = Promise.all(both);
+  for (let second = 0; second < 3; second += 1) {
+    expect(await settled(done)).toBe(false);
+    await clock.advance(1_000);
+  }
+  for (const messages of both) expect((await messages)[0]).toHaveLength(2 * maxFrameBytes);
+});
+
 test("[O2] a body that the other side did not take to its end was not sent", async () => {
   const opener = createTransferOpener({
     node: "n1",
     stream: "s1",
     limit: 1,
+    pace: unpaced,
     // biome-ignore lint/correctness/useYield: it ends at once
     open: async function* () {
       return;
@@ -197,6 +218,7 @@ test("[O1] whoever waits for a place may give up, and takes none", async () => {
     node: "n1",
     stream: "s1",
     limit: 1,
+    pace: unpaced,
     // biome-ignore lint/correctness/useYield: it reads, and answers nothing
     async *open(chunks) {
       for await (const { open } of chunks) if (open !== undefined) opened.push(Number(open.seq));

@@ -6,7 +6,8 @@
  * so are those above what may wait. J3 A transfer ends with its call, and a call learns when its transfer was cut.
  */
 import type { Clock } from "../../async/clock.ts";
-import { linkSignals, reasonOf, waitFor } from "../../async/signals.ts";
+import type { Pace } from "../../async/pace.ts";
+import { linkSignals, onAbort, reasonOf, waitFor } from "../../async/signals.ts";
 import { HoldfastError } from "../../errors/holdfast-error.ts";
 import type { TransferBody, TransferChunk, TransferOpen } from "../../gen/holdfast/internal/v1/controller_link.ts";
 import type { BodyTransfers } from "./body-transfers.ts";
@@ -16,6 +17,8 @@ import { chunksOf, cutBy, endsBody, messagesOf } from "./transfer-chunks.ts";
 export interface TransferMeetingOptions {
   readonly clock: Pick<Clock, "timer">;
   readonly patienceMs: number;
+  /** Of all bodies that this process reads. */
+  readonly pace: Pick<Pace, "take">;
 }
 
 export interface TransferMeeting {
@@ -44,7 +47,7 @@ interface Waiting<T> {
 /** An agent opens four at once; those that it gave up may be here still. */
 const maxArrived = 64;
 
-export function createTransferMeeting({ clock, patienceMs }: TransferMeetingOptions): TransferMeeting {
+export function createTransferMeeting({ clock, patienceMs, pace }: TransferMeetingOptions): TransferMeeting {
   const expecting = new Map<string, Waiting<Arrival>>();
   const arrivals = new Map<string, Waiting<void>>();
   let over = false;
@@ -55,21 +58,20 @@ export function createTransferMeeting({ clock, patienceMs }: TransferMeetingOpti
       const leave = (): void => {
         among.delete(key);
         cancel();
-        signal.removeEventListener("abort", onAbort);
+        stopListening?.();
       };
       const giveUp = (error: Error): void => {
         leave();
         reject(error);
       };
-      const onAbort = (): void => giveUp(reasonOf(signal));
       const cancel = clock.timer(patienceMs, () => giveUp(late));
-      signal.addEventListener("abort", onAbort, { once: true });
       const meet = (other: T): void => {
         leave();
         resolve(other);
       };
       among.set(key, { meet, giveUp });
-      if (signal.aborted) onAbort();
+      const stopListening = signal.aborted ? undefined : onAbort(signal, () => giveUp(reasonOf(signal)));
+      if (signal.aborted) giveUp(reasonOf(signal));
       else if (over) giveUp(transferCut("the stream has ended"));
     });
 
@@ -138,7 +140,7 @@ export function createTransferMeeting({ clock, patienceMs }: TransferMeetingOpti
       }
       arrival.answer(answers());
       try {
-        yield* messagesOf(arrival.chunks, both.signal);
+        yield* messagesOf(arrival.chunks, pace, both.signal);
         resolve();
       } catch (error) {
         throw arrival.signal.aborted ? cutBy(error, signal) : error;

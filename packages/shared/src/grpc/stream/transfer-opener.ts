@@ -5,6 +5,7 @@
  * its end, and not before.
  */
 import { createLimiter, type Limiter } from "../../async/limiter.ts";
+import type { Pace } from "../../async/pace.ts";
 import type { TransferBody, TransferChunk, TransferOpen } from "../../gen/holdfast/internal/v1/controller_link.ts";
 import type { BodyTransfers } from "./body-transfers.ts";
 import { transferCut } from "./stream-errors.ts";
@@ -16,11 +17,13 @@ export interface TransferOpenerOptions {
   /** As its Hello names it. */
   readonly stream: string;
   readonly limit: number;
+  /** Of all bodies that this process reads. */
+  readonly pace: Pick<Pace, "take">;
 }
 
 const maxWaiting = 1024;
 
-export function createTransferOpener({ open, node, stream, limit }: TransferOpenerOptions): BodyTransfers {
+export function createTransferOpener({ open, node, stream, limit, pace }: TransferOpenerOptions): BodyTransfers {
   const places = createLimiter({ name: `transfers of ${node}`, limit, maxQueued: maxWaiting });
   const opening = (body: TransferBody, seq: number): TransferOpen => ({ node, stream, body, seq: BigInt(seq) });
 
@@ -50,7 +53,7 @@ export function createTransferOpener({ open, node, stream, limit }: TransferOpen
         yield openingChunk(opening(body, seq));
       }
       try {
-        yield* messagesOf(open(request(), signal), signal);
+        yield* messagesOf(open(request(), signal), pace, signal);
       } finally {
         leave();
       }
