@@ -14,11 +14,13 @@ import { type Spread, spreadOf } from "./support/spread.ts";
 import { transferNode } from "./support/transfer-sizes.ts";
 
 export interface BesideTransfersPlan {
-  readonly orders: number;
   readonly rounds: number;
 }
 
-/** How long an order takes, one at a time, over a stream on whose connection nothing else goes, and four transfers of 16 MiB. */
+/**
+ * How long an order takes, one at a time, over a stream on whose connection nothing else goes, and beside four transfers of 16 MiB, from
+ * their beginning to their end.
+ */
 export interface BesideTransfers extends BesideTransfersPlan {
   readonly alone: Spread;
   readonly beside: Spread;
@@ -27,6 +29,7 @@ export interface BesideTransfers extends BesideTransfersPlan {
 }
 
 const atOnce = 4;
+const warmUpOrders = 3_000;
 
 type Link = Implementation<typeof AgentLinkServiceDefinition>;
 
@@ -44,32 +47,26 @@ export const measureBesideTransfers = async (plan: BesideTransfersPlan): Promise
   try {
     await agent.line((line) => line["message"] === "ready", "its line `ready`");
     const client = createGrpcClient(AgentServiceDefinition, streams.channelTo(transferNode), { log });
-    const round = async (into: number[]): Promise<void> => {
-      for (let n = 0; n < plan.orders; n += 1) {
-        const begun = performance.now();
-        await client.stats({});
-        into.push(performance.now() - begun);
-      }
+    const order = async (into: number[]): Promise<void> => {
+      const begun = performance.now();
+      await client.stats({});
+      into.push(performance.now() - begun);
     };
     const alone: number[] = [];
     const beside: number[] = [];
-    let transfers = 0;
-    await round([]);
+    for (const warmUp: number[] = []; warmUp.length < warmUpOrders; ) await order(warmUp);
     for (let turn = 0; turn < plan.rounds; turn += 1) {
-      await round(alone);
-      let going = true;
-      const lane = async (): Promise<void> => {
-        while (going) {
-          await client.relay({ plugin: "bench", method: "bench" });
-          transfers += 1;
-        }
-      };
-      const lanes = Array.from({ length: atOnce }, lane);
-      await round(beside);
-      going = false;
-      await Promise.all(lanes);
+      let open = atOnce;
+      const transfer = (): Promise<void> =>
+        client.relay({ plugin: "bench", method: "bench" }).then(() => {
+          open -= 1;
+        });
+      const transfers = Promise.all(Array.from({ length: atOnce }, transfer));
+      while (open > 0) await order(beside);
+      await transfers;
+      while (alone.length < beside.length) await order(alone);
     }
-    return { ...plan, alone: spreadOf(alone), beside: spreadOf(beside), transfers };
+    return { ...plan, alone: spreadOf(alone), beside: spreadOf(beside), transfers: plan.rounds * atOnce };
   } finally {
     await agent.kill("SIGTERM");
     await server.stop({ graceMs: 0 });
