@@ -1,10 +1,31 @@
 /**
- * How many connections a server has open, and at most takes. grpc-js keeps its sockets to itself: Node tells of each connection that any
- * server of this process accepts, and those of another server are passed over.
+ * How many connections a server has open, at most takes, and lets wait. grpc-js keeps its sockets to itself: Node tells of each server that
+ * begins to listen, and of each connection that any server of this process accepts; those of another server are passed over.
  */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { Server, Socket } from "node:net";
 import type { Address } from "./listen-address.ts";
+
+const listening = "tracing:net.server.listen:asyncStart";
+/**
+ * Of connections that were not accepted yet; the kernel bounds it as well. Node's own 511 is soon full when thousands of agents dial at
+ * once, and a client whose connection was dropped tries again after 1, 3, 7, 15, 31 and 63 seconds.
+ */
+const backlog = 4_096;
+
+/** Servers that begin to listen meanwhile let more connections wait. */
+export async function withBacklog<T>(listen: () => Promise<T>): Promise<T> {
+  const onListen = (message: unknown): void => {
+    if (typeof message !== "object" || message === null || !("options" in message)) return;
+    if (typeof message.options === "object" && message.options !== null) Object.assign(message.options, { backlog });
+  };
+  subscribe(listening, onListen);
+  try {
+    return await listen();
+  } finally {
+    unsubscribe(listening, onListen);
+  }
+}
 
 const channel = "net.server.socket";
 

@@ -19,7 +19,7 @@ import {
   createCallSurround,
   defaultMaxConcurrentStreams,
 } from "./call-surround.ts";
-import { limitConnections } from "./connection-limit.ts";
+import { limitConnections, withBacklog } from "./connection-limit.ts";
 import { deadlineInterceptor } from "./deadline-server.ts";
 import type { IdentityReader } from "./identity.ts";
 import { type Address, formatAddress, isLoopback, parseAddress } from "./listen-address.ts";
@@ -126,7 +126,10 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
         if (loaded === undefined) log.warn("server reflection is off: the descriptors have not been generated");
         else own.add(loaded.definition, loaded.implementation);
       }
-      const port = await bind(() => server.listen(formatAddress(parseAddress(text)), credentials), text);
+      const port = await bind(
+        () => withBacklog(() => server.listen(formatAddress(parseAddress(text)), credentials)),
+        text,
+      );
       const bound: Address = address.kind === "unix" ? address : { ...address, port };
       boundTo = formatAddress(bound);
       forgetConnections = limitConnections(bound, limits.maxConnections ?? 4096, surround.connections);
