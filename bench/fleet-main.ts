@@ -46,9 +46,9 @@ const main = async (): Promise<void> => {
       if (reply?.head !== undefined && reply.head.failure.length > 0)
         fail(`${node}: ${Buffer.from(reply.head.failure).toString("latin1")}`);
       if (order === undefined) return;
-      if (order.inventory !== undefined) stream.transfer(order.head?.seq ?? 0n, inventoryOf(node, index, fleet));
       const answer = answerTo(order);
       if (answer !== undefined) stream.send(answer);
+      if (order.inventory !== undefined) stream.transfer(order.head?.seq ?? 0n, inventoryOf(node, index, fleet));
     };
     const onEnd = (why: string): void => {
       if (why === "closed") return;

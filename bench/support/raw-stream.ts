@@ -56,10 +56,14 @@ export const openRawStream = (
       const write = (chunk: Parameters<typeof TransferChunk.fromPartial>[0]): void =>
         void transfer.write(frameOf(TransferChunk.encode(TransferChunk.fromPartial(chunk)).finish()));
       write({ open: { node, stream: streamOf(node), body: TransferBody.TRANSFER_BODY_ANSWER, seq } });
-      for (const data of messages) write({ data, endsMessage: true });
+      for (const data of messages) write({ data, endsMessage: true, messageBytes: data.length });
       write({ complete: true });
       transfer.end();
       transfer.on("error", () => undefined);
+      // Figures of a fleet whose inventories nobody could read would be those of a controller that asks again and again.
+      transfer.on("trailers", ({ "grpc-status": status, "grpc-message": why }) => {
+        if (Number(status) !== 0) end(`a transfer was refused: ${status} ${why}`);
+      });
       transfer.resume();
     },
     close: () => end("closed"),
