@@ -12,6 +12,7 @@ import type { Dirent } from "node:fs";
 import { lstat, readdir } from "node:fs/promises";
 import path from "node:path";
 import type { Clock } from "@holdfast/shared/async/clock";
+import { createEmitter } from "@holdfast/shared/async/emitter";
 import { createNotifier } from "@holdfast/shared/async/notifier";
 import { linkSignals, throwIfAborted } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
@@ -95,7 +96,7 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
   } = options;
   const life = linkSignals(options.signal);
   const changes = createNotifier();
-  const listeners = new Set<(connection: PluginConnection) => void>();
+  const listeners = createEmitter<[connection: PluginConnection]>();
   /** In the order of their appearance. */
   const instances = new Map<string, Instance>();
   const watchedDirs = new Map<string, AbortController>();
@@ -118,7 +119,7 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
   const tell = (connection: PluginConnection): void => {
     noteDispute(connection);
     changes.notify();
-    for (const listener of [...listeners]) listener(connection);
+    listeners.tell(connection);
   };
 
   /** D2, said once for each set of sockets. */
@@ -256,10 +257,7 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
       await instance.connection.close();
       tell(instance.connection);
     },
-    onChange(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    onChange: listeners.on,
     settled: async (signal) => void (await until(() => (isSettled() ? true : undefined), signal)),
     whenReady: (name, signal) => until(() => get(name), signal),
     async close() {

@@ -1,5 +1,6 @@
 /** The phase of a plugin connection, told to whoever listens and waited for by whoever needs it ready. */
 import type { Clock } from "@holdfast/shared/async/clock";
+import { createEmitter } from "@holdfast/shared/async/emitter";
 import { createNotifier } from "@holdfast/shared/async/notifier";
 import { linkSignals, throwIfAborted } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
@@ -51,7 +52,7 @@ export function createPluginStatusBoard(options: {
 }): PluginStatusBoard {
   const { log, clock, plugin, signal: life } = options;
   const changes = createNotifier();
-  const listeners = new Set<(status: PluginStatus) => void>();
+  const listeners = createEmitter<[status: PluginStatus]>();
   let status: PluginStatus = { phase: "waiting", since: clock.now(), reason: notLookedAt };
 
   return {
@@ -69,14 +70,11 @@ export function createPluginStatusBoard(options: {
           before: before.phase,
         });
       changes.notify();
-      for (const listener of [...listeners]) listener(status);
+      listeners.tell(status);
       if (next.phase === "closed") listeners.clear();
     },
 
-    onChange(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    onChange: listeners.on,
 
     async whenReady(signal) {
       for (;;) {
