@@ -8,6 +8,7 @@
  */
 
 import type { Clock } from "@holdfast/shared/async/clock";
+import { createEmitter } from "@holdfast/shared/async/emitter";
 import { inTurns } from "@holdfast/shared/async/in-turns";
 import { createNotifier } from "@holdfast/shared/async/notifier";
 import { linkSignals } from "@holdfast/shared/async/signals";
@@ -48,7 +49,7 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
   const { store, nodes, agents, volumes, lineage, clock, log } = options;
   const wake = createNotifier();
   const looks = createNotifier();
-  const listeners = new Set<() => void>();
+  const listeners = createEmitter();
   let standing = { open: false, gen: 0, reason: "the store was not looked at yet" };
   let found: readonly Finding[] = [];
   let suspicion = 0;
@@ -60,7 +61,7 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
     if (!changed) return;
     if (next.open) log.info("the store may grant", { gen: next.gen });
     else log.warn("the store grants nothing", { reason: next.reason });
-    for (const listener of [...listeners]) listener();
+    listeners.tell();
   };
 
   const shut = (findings: readonly Finding[]): void => {
@@ -169,10 +170,7 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
 
   return {
     state: () => standing,
-    onChange(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    onChange: listeners.on,
     check,
     async run(signal) {
       for (;;) {

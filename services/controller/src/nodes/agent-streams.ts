@@ -5,6 +5,7 @@
  * AS2 A process that registers later replaces the former one: the streams of the former one end. AS3 Where there is no stream, a call
  * fails at once, and was not sent. AS4 The registry learns of the first stream of a process and of the end of the last one.
  */
+import { createEmitter } from "@holdfast/shared/async/emitter";
 import { createCallChannel } from "@holdfast/shared/grpc/call-channel";
 import type { GrpcChannel } from "@holdfast/shared/grpc/client";
 import { createAbsentChannel } from "@holdfast/shared/grpc/stream/absent-channel";
@@ -46,7 +47,7 @@ interface Linked {
 
 export const createAgentStreams = (watcher: LinkWatcher): AgentStreams => {
   const nodes = new Map<string, Linked>();
-  const listeners = new Set<(node: string) => void>();
+  const listeners = createEmitter<[node: string]>();
 
   /** AS2 */
   const replace = ({ streams, instance }: Linked, node: string): void => {
@@ -64,7 +65,7 @@ export const createAgentStreams = (watcher: LinkWatcher): AgentStreams => {
       if (!known.streams.includes(stream)) known.streams.push(stream); // AS1
       watcher.linked(node, instance); // AS4: a node that was forgotten meanwhile has no link before it is told again
       if (before !== undefined && before !== known) replace(before, node);
-      for (const listener of [...listeners]) listener(node);
+      listeners.tell(node);
     },
     remove(stream, why) {
       const { node, instance } = stream;
@@ -87,9 +88,6 @@ export const createAgentStreams = (watcher: LinkWatcher): AgentStreams => {
     reconnect(node, reason, jitterMs) {
       for (const stream of nodes.get(node)?.streams ?? []) stream.reconnect(reason, jitterMs);
     },
-    onLink(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    onLink: listeners.on,
   };
 };

@@ -1,5 +1,6 @@
 /** What the listeners were told of each node, and since when it is in the state that is shown. */
 import type { Clock } from "@holdfast/shared/async/clock";
+import { createEmitter } from "@holdfast/shared/async/emitter";
 import type { NodeRecord } from "../domain/node.ts";
 import type { Live } from "./node-links.ts";
 import type { StoredNode } from "./node-store.ts";
@@ -26,7 +27,7 @@ export interface NodeNewsDeps {
 export const createNodeNews = ({ known, live, clock }: NodeNewsDeps): NodeNews => {
   const told = new Map<string, { readonly live: Live | undefined; readonly rev: number }>();
   const since = new Map<string, { readonly state: string; readonly at: number }>();
-  const listeners = new Set<(node: string) => void>();
+  const listeners = createEmitter<[node: string]>();
 
   /** When this controller saw the state that it shows now. */
   const noteSince = (name: string, record: NodeRecord | undefined): void => {
@@ -45,15 +46,12 @@ export const createNodeNews = ({ known, live, clock }: NodeNewsDeps): NodeNews =
       const node = known.get(name);
       told.set(name, { live: node && live(node.record), rev: node?.rev ?? 0 });
       noteSince(name, node?.record);
-      for (const listener of [...listeners]) listener(name);
+      listeners.tell(name);
     },
     stale: (record) => told.get(record.name)?.live !== live(record),
     toldRev: (name) => told.get(name)?.rev,
     since: (name) => since.get(name)?.at,
     forget: (name) => void told.delete(name),
-    onChange(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    onChange: listeners.on,
   };
 };

@@ -4,6 +4,7 @@
  *
  * G1 A node's change touches the plugins of that node and no others. G2 Nothing is counted ahead: counts are asked of the instances.
  */
+import { createEmitter } from "@holdfast/shared/async/emitter";
 import type { NodePlugin } from "../domain/node.ts";
 import type { PluginSighting } from "../domain/plugin-sighting.ts";
 import type { Nodes, PluginCatalogue } from "../ports.ts";
@@ -23,13 +24,13 @@ export const createPluginCatalogue = (deps: PluginCatalogueDeps): PluginCatalogu
   const { nodes, controllerId, beside, onChangeBeside } = deps;
   const byPlugin = new Map<string, Map<string, Instances>>();
   const seen = new Map<string, { readonly plugins: Instances; readonly silent: boolean }>();
-  const listeners = new Set<(plugin: string, node: string) => void>();
+  const listeners = createEmitter<[plugin: string, node: string]>();
   /** Asked on every call of a plugin that is away: found once per change. */
   const versions = new Map<string, readonly string[]>();
 
   const tell = (plugin: string, node: string): void => {
     versions.delete(plugin);
-    for (const listener of [...listeners]) listener(plugin, node);
+    listeners.tell(plugin, node);
   };
 
   const place = (plugin: string, node: string, instances: Instances): void => {
@@ -98,9 +99,6 @@ export const createPluginCatalogue = (deps: PluginCatalogueDeps): PluginCatalogu
     },
     names: () => [...new Set([...beside().map(({ plugin }) => plugin.name), ...byPlugin.keys()])].sort(),
     on: (node) => [...new Set((seen.get(node)?.plugins ?? none).map(({ name }) => name))],
-    onChange(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    onChange: listeners.on,
   };
 };

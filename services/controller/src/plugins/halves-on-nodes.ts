@@ -11,6 +11,7 @@ import {
   pluginCaps,
   type Tri,
 } from "@holdfast/csi/capabilities";
+import { createEmitter } from "@holdfast/shared/async/emitter";
 import type { InstancePlace } from "../domain/instance-reach.ts";
 import type { NodePlugin, NodeRecord } from "../domain/node.ts";
 import type { Nodes, NodeView } from "../ports.ts";
@@ -137,7 +138,7 @@ export const createHalvesOnNodes = (nodes: Pick<Nodes, "get" | "list" | "onChang
   const plugins = new Map<string, Known>();
   /** What each node was counted with. */
   const counted = new Map<string, ReadonlyMap<string, Said>>();
-  const listeners = new Set<(plugin: string) => void>();
+  const listeners = createEmitter<[plugin: string]>();
   /** A place outlives its instance: storage there is waited for. */
   const places = new Map<string, Map<string, InstancePlace>>();
   const monoliths = new Map<string, number>();
@@ -210,7 +211,7 @@ export const createHalvesOnNodes = (nodes: Pick<Nodes, "get" | "list" | "onChang
     if (view === undefined) changed.push(...forgetNode(name));
     if (after.size === 0) counted.delete(name);
     else counted.set(name, after);
-    for (const plugin of new Set(changed)) for (const listener of [...listeners]) listener(plugin);
+    for (const plugin of new Set(changed)) listeners.tell(plugin);
   };
 
   for (const { record } of nodes.list()) look(record.name);
@@ -224,9 +225,6 @@ export const createHalvesOnNodes = (nodes: Pick<Nodes, "get" | "list" | "onChang
     monoliths: (plugin) => monoliths.get(plugin) ?? 0,
     announced,
     names: () => [...plugins.keys()],
-    onChange(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    onChange: listeners.on,
   };
 };

@@ -16,6 +16,7 @@ import type { CallOutcome } from "@holdfast/csi/outcome";
 import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
 import { backoffDelay } from "@holdfast/shared/async/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
+import { createEmitter } from "@holdfast/shared/async/emitter";
 import type { Tracing } from "@holdfast/shared/tracing";
 import type { CallTarget } from "../domain/instance-reach.ts";
 import { type InstancePlace, reaches, type Whereabouts, whereIs } from "../domain/instance-reach.ts";
@@ -76,7 +77,7 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
   const resting = new Map<string, { readonly until: number; readonly failures: number }>();
   /** The node of the instance that was called last, if it is on one. */
   const lastNode = new Map<string, string>();
-  const listeners = new Set<(plugin: string) => void>();
+  const listeners = createEmitter<[plugin: string]>();
   const placesOf = createInstancePlaces(directory, halves, options.reach);
   const relayed = createRelayedCallers({ halves, lines, clock, tracing, onCall });
 
@@ -193,7 +194,7 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
     // Of instances with places of their own each one counts: volumes there wait for it.
     if (placesOf.of(plugin).equal && !cameBack(plugin) && same) return;
     told.set(plugin, { id, facts, said });
-    for (const listener of [...listeners]) listener(plugin);
+    listeners.tell(plugin);
   };
   halves.onChange((plugin) => {
     placesOf.changed(plugin);
@@ -277,10 +278,7 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
     },
     names: () => [...new Set([...directory.list().flatMap((one) => nameOf(one) ?? []), ...halves.names()])],
     reconsider: tell,
-    onChange(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    onChange: listeners.on,
   };
 };
 

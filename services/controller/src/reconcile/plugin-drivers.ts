@@ -7,6 +7,7 @@
  * reach the plugin holds its lease.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
+import { createEmitter } from "@holdfast/shared/async/emitter";
 import { every } from "@holdfast/shared/async/every";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { AggregateRef } from "../domain/store-types.ts";
@@ -61,7 +62,7 @@ const refOf = (plugin: string): AggregateRef => ({ kind: "meta", key: `driver/${
 export const createPluginDrivers = (deps: PluginDriversDeps): PluginDrivers => {
   const { store, ids, holder, isFormerLife, reachable, clock, log, signal } = deps;
   const leases = new Map<string, Lease>();
-  const listeners = new Set<(plugin: string) => void>();
+  const listeners = createEmitter<[plugin: string]>();
   const lastCommit = { own: Number.NEGATIVE_INFINITY, other: Number.NEGATIVE_INFINITY };
 
   /** V2 */
@@ -87,7 +88,7 @@ export const createPluginDrivers = (deps: PluginDriversDeps): PluginDrivers => {
   const take = async (plugin: string, rev: number): Promise<void> => {
     if (!(await write(plugin, rev, JSON.stringify({ holder })))) return;
     log.info("this controller makes the calls of a plugin now", { plugin });
-    for (const listener of [...listeners]) listener(plugin);
+    listeners.tell(plugin);
   };
 
   const giveUp = async (plugin: string, { rev, mine }: Lease): Promise<void> => {
@@ -127,10 +128,7 @@ export const createPluginDrivers = (deps: PluginDriversDeps): PluginDrivers => {
     note(whose) {
       lastCommit[whose] = clock.monotonic();
     },
-    onTaken(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    onTaken: listeners.on,
     run: () =>
       every(renewMs, tick, {
         signal,

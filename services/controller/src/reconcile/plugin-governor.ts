@@ -4,6 +4,7 @@
  * what a call proved.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
+import { createEmitter } from "@holdfast/shared/async/emitter";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { PluginLoad } from "../domain/plugin-load.ts";
 import type { CallEnd, CallGuide } from "../ports.ts";
@@ -62,7 +63,7 @@ const overdueAfter = 4;
 
 export const createPluginGovernor = ({ allowed, clock, random, log, signal }: PluginGovernorDeps): PluginGovernor => {
   const plugins = new Map<string, Learned>();
-  const listeners = new Set<(plugin: string) => void>();
+  const listeners = createEmitter<[plugin: string]>();
 
   const of = (plugin: string): Learned => {
     const known = plugins.get(plugin);
@@ -80,7 +81,7 @@ export const createPluginGovernor = ({ allowed, clock, random, log, signal }: Pl
   };
 
   const tell = (plugin: string): void => {
-    for (const listener of [...listeners]) listener(plugin);
+    listeners.tell(plugin);
   };
 
   const turn = (plugin: string, event: BreakerEvent): void => {
@@ -206,10 +207,7 @@ export const createPluginGovernor = ({ allowed, clock, random, log, signal }: Pl
         if (trial.state === "half-open" && learned.breaker === trial) turn(plugin, { type: "ended" });
       };
     },
-    onChange(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    onChange: listeners.on,
   };
 };
 

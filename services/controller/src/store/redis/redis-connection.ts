@@ -8,6 +8,7 @@
  */
 import { backoffDelay } from "@holdfast/shared/async/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
+import { createEmitter } from "@holdfast/shared/async/emitter";
 import { createNotifier } from "@holdfast/shared/async/notifier";
 import { linkSignals } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
@@ -84,7 +85,7 @@ export const createRedisConnection = (options: RedisConnectionOptions): RedisCon
   const { address, commandTimeoutMs, clock } = options;
   const log = options.log.child({ store: address.shown, connection: options.name });
   const changed = createNotifier();
-  const listeners = new Set<(connected: Connected) => void>();
+  const listeners = createEmitter<[connected: Connected]>();
   const closing = new AbortController();
   let current: Connected | undefined;
   let sessions = 0;
@@ -111,7 +112,7 @@ export const createRedisConnection = (options: RedisConnectionOptions): RedisCon
     current = { runId, session }; // C2
     trouble = undefined;
     log.info("connected to the store", { run_id: runId });
-    for (const listener of [...listeners]) listener(current);
+    listeners.tell(current);
     changed.notify();
   };
   redis.on("ready", () => {
@@ -160,10 +161,7 @@ export const createRedisConnection = (options: RedisConnectionOptions): RedisCon
         }
       }
     },
-    onConnected(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    onConnected: listeners.on,
     trouble: () => trouble,
     close() {
       if (closing.signal.aborted) return;

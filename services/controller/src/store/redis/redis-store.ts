@@ -7,6 +7,7 @@
  * R5 Nothing is written to a store whose format was raised beyond what is read here.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
+import { createEmitter } from "@holdfast/shared/async/emitter";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { StoreFormats } from "../../domain/store-format.ts";
@@ -71,7 +72,7 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
   const { connection, tailConnection, clusterUid, maxEvents, settleMs, clock, log } = options;
   const keys = createRedisKeys(options.cell);
   const { shown } = connection;
-  const listeners = new Set<(reason: string) => void>();
+  const listeners = createEmitter<[reason: string]>();
   const closing = new AbortController();
   let unfit: string | undefined;
   let highestGen = options.gen;
@@ -81,7 +82,7 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
 
   const suspect = (reason: string): void => {
     log.warn("the store may have lost writes", { reason });
-    for (const listener of [...listeners]) listener(reason); // R4
+    listeners.tell(reason); // R4
   };
   connection.onConnected(({ runId }) => {
     const before = lastRun;
@@ -262,10 +263,7 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
         });
       highestGen = Math.max(highestGen, gen);
     },
-    onSuspect(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    onSuspect: listeners.on,
     async close() {
       closing.abort(new DOMException("the store is closed", "AbortError"));
       connection.close();

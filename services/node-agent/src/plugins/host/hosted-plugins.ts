@@ -4,6 +4,7 @@
  */
 import type { PluginConnection } from "@holdfast/csi/plugin-connection";
 import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
+import { createEmitter } from "@holdfast/shared/async/emitter";
 import { createNotifier } from "@holdfast/shared/async/notifier";
 import { throwIfAborted } from "@holdfast/shared/async/signals";
 import { createPathMap, type PathMap, sameTree } from "../../domain/path-map.ts";
@@ -36,10 +37,10 @@ export function createHostedPlugins(options: {
 }): HostedPlugins {
   const { directory, host, statics, rootDir } = options;
   const changes = createNotifier();
-  const listeners = new Set<() => void>();
+  const listeners = createEmitter();
   const tell = (): void => {
     changes.notify();
-    for (const listener of [...listeners]) listener();
+    listeners.tell();
   };
   const stops = [directory.onChange(tell), host.onChange(tell)];
 
@@ -78,10 +79,7 @@ export function createHostedPlugins(options: {
         await changes.wait(version, signal);
       }
     },
-    onChange(listener) {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
+    onChange: listeners.on,
     pathsOf({ instanceId, socketPath }) {
       const instance = entryOf(host.registry(), instanceId)?.instance;
       if (instance !== undefined)

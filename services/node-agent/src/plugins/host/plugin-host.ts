@@ -10,6 +10,7 @@ import type { PluginFacts } from "@holdfast/csi/capabilities";
 import type { PluginConnection } from "@holdfast/csi/plugin-connection";
 import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
 import type { Clock } from "@holdfast/shared/async/clock";
+import { createEmitter } from "@holdfast/shared/async/emitter";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import { linkSignals } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
@@ -82,7 +83,7 @@ export function createPluginHost(options: PluginHostOptions): PluginHost {
   const supervisions = new Map<string, Supervision>();
   const draining = new Set<string>();
   const lanes = createKeyedLanes();
-  const listeners = new Set<(events: readonly RegistryEvent[]) => void>();
+  const listeners = createEmitter<[events: readonly RegistryEvent[]]>();
 
   const registry = (): PluginRegistry => ledger.agent().plugins;
 
@@ -95,7 +96,7 @@ export function createPluginHost(options: PluginHostOptions): PluginHost {
       return step.events;
     });
     for (const event of events) log.info("hosted plugins changed", { ...event, cause: allocation });
-    for (const listener of [...listeners]) listener(events);
+    listeners.tell(events);
   };
 
   const refuseWithoutRoom = (): void => {
@@ -181,7 +182,7 @@ export function createPluginHost(options: PluginHostOptions): PluginHost {
       return { stopped: true, calls: [] };
     }
     draining.add(allocation); // P3
-    for (const listener of [...listeners]) listener([]);
+    listeners.tell([]);
     try {
       if (!leaveVolumes) refuseWhileNeeded(entry, volumesNeeding(entry));
       const underWay = supervisions.get(allocation)?.connection.underWay;
@@ -196,7 +197,7 @@ export function createPluginHost(options: PluginHostOptions): PluginHost {
       if (!leaveVolumes) refuseWhileNeeded(entry, volumesNeeding(entry));
     } catch (error) {
       draining.delete(allocation);
-      for (const listener of [...listeners]) listener([]);
+      listeners.tell([]);
       throw error;
     }
     await remove(allocation, "StopPlugin was called");
@@ -245,10 +246,7 @@ export function createPluginHost(options: PluginHostOptions): PluginHost {
       return supervision.follow(caller);
     },
     stop: (order, caller) => lanes.run(`allocation ${order.allocation}`, caller, () => stop(order, caller)),
-    onChange(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    onChange: listeners.on,
     async close() {
       for (const supervision of supervisions.values()) supervision.end();
       listeners.clear();
