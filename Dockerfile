@@ -7,6 +7,7 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 COPY packages/shared/package.json packages/shared/
 COPY packages/csi/package.json packages/csi/
+COPY packages/model/package.json packages/model/
 COPY packages/cli/package.json packages/cli/
 COPY packages/sim-plugin/package.json packages/sim-plugin/
 COPY packages/local-driver/package.json packages/local-driver/
@@ -29,6 +30,7 @@ RUN npm ci --ignore-scripts --no-audit --no-fund --omit=dev --omit=optional && n
 COPY deploy/healthcheck.mjs deploy/
 COPY packages/shared packages/shared
 COPY packages/csi packages/csi
+COPY packages/model packages/model
 COPY --from=generated /app/packages/shared/src/gen packages/shared/src/gen
 ENTRYPOINT ["/usr/bin/tini", "--"]
 

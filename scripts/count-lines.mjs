@@ -5,7 +5,14 @@ import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { root } from "./paths.mjs";
 
-const packages = ["services/controller", "services/node-agent", "packages/shared", "packages/csi", "packages/cli"];
+const packages = [
+  "services/controller",
+  "services/node-agent",
+  "packages/shared",
+  "packages/csi",
+  "packages/cli",
+  "packages/model",
+];
 const left = /(^|\/)(gen|testing)\/|\.test\.ts$/;
 const source = /\.(ts|lua)$/;
 

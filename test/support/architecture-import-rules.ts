@@ -45,6 +45,8 @@ const libraryHomes: readonly Home[] = [
   },
 ];
 
+const model = /^packages\/model\/src\//;
+
 const generated = /^packages\/shared\/src\/gen\//;
 const generatedHomes =
   /\/convert[^/]*\.ts$|^services\/[^/]+\/src\/(?:api|nodes|plugins)\/|^services\/[^/]+\/src\/controller-link|^packages\/(?:csi|sim-plugin)\/src\/|^packages\/local-driver\/src\/api\/|^packages\/shared\/src\/(?:grpc|testing)\/|^packages\/cli\/src\/(?:commands|completion|doctor|frame)\//;
@@ -63,29 +65,30 @@ const sharedByAllParts = new Set(["domain", "ports.ts", "config.ts", "convert.ts
 export const importRules: readonly Rule[] = [
   {
     id: "R1",
-    says: "domain/ imports only its own domain/, and knows no clock, no chance, no I/O",
+    says: "the model imports only itself, domain/ only its own domain/ and the model; they know no clock, no chance, no I/O",
     check: perFile((file) => {
-      const own = /^(.*\/domain\/)/.exec(file.path)?.[1];
+      const own = model.exec(file.path)?.[0] ?? /^(.*\/domain\/)/.exec(file.path)?.[1];
       if (own === undefined || file.isTest) return [];
       const foreign = each(
         file,
-        ({ target }) => !target?.startsWith(own),
-        (it) => `domain/ imports ${it.specifier}; pass it in as an argument`,
+        ({ target = "" }) => !target.startsWith(own) && !model.test(target),
+        (it) => `${own} imports ${it.specifier}; pass it in as an argument`,
       );
-      return [...foreign, ...matchesInCode(file, ambient, (found) => `domain/ uses ${found}; take it as an argument`)];
+      return [...foreign, ...matchesInCode(file, ambient, (found) => `${own} uses ${found}; take it as an argument`)];
     }),
   },
   {
     id: "R2",
-    says: "ports.ts imports types of its own domain/ only",
+    says: "ports.ts imports types of its own domain/ and of the model only",
     check: perFile((file) => {
       const src = /^(.*\/)ports\.ts$/.exec(file.path)?.[1];
       if (src === undefined) return [];
-      const allowed = ({ target, kind }: Import) => kind === "type" && target?.startsWith(`${src}domain/`) === true;
+      const allowed = ({ target = "", kind }: Import) =>
+        kind === "type" && (target.startsWith(`${src}domain/`) || model.test(target));
       return each(
         file,
         (it) => !allowed(it),
-        (it) => `ports.ts imports ${it.specifier}; only types of ${src}domain/ belong in a port`,
+        (it) => `ports.ts imports ${it.specifier}; only types of ${src}domain/ and the model belong in a port`,
       );
     }),
   },

@@ -29,6 +29,17 @@ export const planted: readonly Planted[] = [
   },
 
   {
+    rule: "R1",
+    files: one("packages/model/src/epoch.ts", 'import { createEmitter } from "@holdfast/shared/async/emitter";'),
+    expect: /imports @holdfast\/shared\/async\/emitter/,
+  },
+  {
+    rule: "R1",
+    files: one("packages/model/src/epoch.ts", "export const epochNow = () => Date.now();"),
+    expect: /uses Date\.now/,
+  },
+
+  {
     rule: "R2",
     files: one("services/controller/src/ports.ts", 'import type { Redis } from "ioredis";'),
     expect: /imports ioredis/,
@@ -37,6 +48,11 @@ export const planted: readonly Planted[] = [
     rule: "R2",
     files: one("services/controller/src/ports.ts", 'import { claimKey } from "./domain/claim.ts";'),
     expect: /imports \.\/domain\/claim/,
+  },
+  {
+    rule: "R2",
+    files: one("services/controller/src/ports.ts", 'import { zeroEpoch } from "@holdfast/model/epoch";'),
+    expect: /imports @holdfast\/model\/epoch/,
   },
 
   {
@@ -235,6 +251,7 @@ export const planted: readonly Planted[] = [
 export const innocent: Record<string, string> = {
   "services/controller/src/domain/claim.ts": `
     import { type Mode, modes } from "./access.ts";
+    import { zeroEpoch } from "@holdfast/model/epoch";
     // Not a clock: Date.now() stands in a comment, and so does import "node:fs".
     export const claimHint = "import { x } from 'node:fs'; process.exit(Date.now())";
     export const claimPattern = /["'\`]import process.env any/;

@@ -23,6 +23,7 @@ export type SourceFile = Scanned & {
 const workspaces: Record<string, string> = {
   shared: "packages/shared",
   csi: "packages/csi",
+  model: "packages/model",
   "sim-plugin": "packages/sim-plugin",
   "local-driver": "packages/local-driver",
   cli: "packages/cli",

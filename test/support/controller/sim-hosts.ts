@@ -6,13 +6,13 @@
  * plugin has undone everything, never before.
  */
 import type { Claim } from "@holdfast/controller/domain/claim";
-import { compareEpochs, type Epoch } from "@holdfast/controller/domain/epoch";
 import type { GrowAnswer } from "@holdfast/controller/domain/growth-change";
 import type { Permit, PublishAnswer, ReleaseAnswer } from "@holdfast/controller/domain/permit";
 import type { AgentGateway, ReleaseOrder } from "@holdfast/controller/ports";
 import { type CsiMethod, methods } from "@holdfast/csi/methods";
 import { verdictOf } from "@holdfast/csi/outcome";
 import type { WireFailure } from "@holdfast/csi/transport";
+import { compareEpochs, type Epoch } from "@holdfast/model/epoch";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import {

@@ -1,4 +1,5 @@
 /** Volumes: messages of holdfast.v1 ↔ the commands' words. */
+import { compareEpochs, zeroEpoch } from "@holdfast/model/epoch";
 import type { Topology } from "@holdfast/shared/gen/holdfast/v1/common";
 import {
   AttachmentState,
@@ -16,7 +17,6 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { VolumeView } from "../commands/model.ts";
 import { holds } from "../domain/claim-machine.ts";
-import { compareEpochs, zeroEpoch } from "../domain/epoch.ts";
 import type {
   Attachment,
   Bar,

@@ -1,4 +1,4 @@
-import { zeroEpoch } from "../domain/epoch.ts";
+import { zeroEpoch } from "@holdfast/model/epoch";
 import type { Moment } from "../domain/moment.ts";
 import { noAttempts } from "../domain/outcome.ts";
 import type { VolumeRecord } from "../domain/volume.ts";

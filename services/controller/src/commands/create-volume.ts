@@ -1,5 +1,5 @@
+import { zeroEpoch } from "@holdfast/model/epoch";
 import { volumeNote } from "../domain/change.ts";
-import { zeroEpoch } from "../domain/epoch.ts";
 import type { Moment } from "../domain/moment.ts";
 import type { VolumeRecord, VolumeSource } from "../domain/volume.ts";
 import { isRegistered } from "../domain/volume-registration.ts";

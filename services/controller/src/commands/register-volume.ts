@@ -1,6 +1,6 @@
+import { zeroEpoch } from "@holdfast/model/epoch";
 import type { AuditedAs } from "../domain/audit.ts";
 import { volumeNote } from "../domain/change.ts";
-import { zeroEpoch } from "../domain/epoch.ts";
 import type { Moment } from "../domain/moment.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
 import { isRegistered } from "../domain/volume-registration.ts";

@@ -1,5 +1,5 @@
+import type { Epoch } from "@holdfast/model/epoch";
 import type { AccessMode, AttachmentMode } from "./access.ts";
-import type { Epoch } from "./epoch.ts";
 import type { Attempts, Blocked } from "./outcome.ts";
 
 export const claimStates = [

@@ -1,7 +1,7 @@
 /** What an agent holds of a volume and the store does not know: how it is judged, noted, and given up by a person. */
+import { compareEpochs, zeroEpoch } from "@holdfast/model/epoch";
 import { type Change, noChange } from "./change.ts";
 import type { ClaimTombstone } from "./claim.ts";
-import { compareEpochs, zeroEpoch } from "./epoch.ts";
 import type { Moment } from "./moment.ts";
 import type { Inventory } from "./permit.ts";
 import type { ForeignHold, VolumeRecord } from "./volume.ts";

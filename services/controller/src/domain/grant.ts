@@ -1,3 +1,4 @@
+import { nextEpoch } from "@holdfast/model/epoch";
 import { accessConflict } from "./access.ts";
 import { nodeThatWaits, pausedFor } from "./attach-pause.ts";
 import { attachedFor, keepAnotherFromWriting } from "./attached-for.ts";
@@ -6,7 +7,6 @@ import { claimNote, noChange, withClaim } from "./change.ts";
 import type { Claim } from "./claim.ts";
 import { claimMachine, holds } from "./claim-machine.ts";
 import { mayBeMadeFor, takesEarlyClaims } from "./early-claims.ts";
-import { nextEpoch } from "./epoch.ts";
 import { foreignBlock, foreignWords } from "./foreign-block.ts";
 import { expandsBeforeGrants } from "./growth.ts";
 import type { Moment } from "./moment.ts";

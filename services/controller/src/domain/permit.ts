@@ -1,6 +1,6 @@
+import { type Epoch, oldestEpoch } from "@holdfast/model/epoch";
 import type { Claim, Publication } from "./claim.ts";
 import { permitLives } from "./claim-machine.ts";
-import { type Epoch, oldestEpoch } from "./epoch.ts";
 import type { Growth } from "./expansion.ts";
 import { growthOwedTo } from "./growth.ts";
 import type { GrowAnswer } from "./growth-change.ts";

@@ -1,7 +1,7 @@
+import type { Epoch } from "@holdfast/model/epoch";
 import type { AccessMode, AttachmentMode } from "./access.ts";
 import type { Claim } from "./claim.ts";
 import type { StoredCondition } from "./condition.ts";
-import type { Epoch } from "./epoch.ts";
 import type { Expansion, Growth } from "./expansion.ts";
 import type { Modification } from "./modification.ts";
 import type { CallSite } from "./open-call.ts";

@@ -1,5 +1,5 @@
+import { compareEpochs, showEpoch } from "@holdfast/model/epoch";
 import type { ClaimTombstone } from "../domain/claim.ts";
-import { compareEpochs } from "../domain/epoch.ts";
 import { living } from "../domain/foreign-hold.ts";
 import type { NodeRecord } from "../domain/node.ts";
 import type { Inventory } from "../domain/permit.ts";
@@ -81,5 +81,5 @@ const disagreement = (
   const above = held.find(({ epoch }) => compareEpochs(epoch, record.epoch) > 0);
   return above === undefined
     ? undefined
-    : `node ${node} holds volume ${key} under epoch ${above.epoch.gen}.${above.epoch.ctr}, and the store has granted ${record.epoch.gen}.${record.epoch.ctr} only`;
+    : `node ${node} holds volume ${key} under epoch ${showEpoch(above.epoch)}, and the store has granted ${showEpoch(record.epoch)} only`;
 };

@@ -1,9 +1,9 @@
+import { compareEpochs, type Epoch } from "@holdfast/model/epoch";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { noChange } from "../domain/change.ts";
 import type { Claim } from "../domain/claim.ts";
 import { publicationLost, released } from "../domain/claim-change.ts";
 import { permitLives } from "../domain/claim-machine.ts";
-import { compareEpochs, type Epoch } from "../domain/epoch.ts";
 import type { NodeRecord } from "../domain/node.ts";
 import { speaksFor } from "../domain/pending-life.ts";
 import type { VolumeRecord } from "../domain/volume.ts";

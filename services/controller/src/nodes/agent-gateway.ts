@@ -5,6 +5,7 @@
  * are gone with it. A3 An inventory that was cut short is none.
  */
 
+import type { Epoch } from "@holdfast/model/epoch";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { isAbort } from "@holdfast/shared/async/signals";
 import { fromClientError } from "@holdfast/shared/errors/grpc-status";
@@ -15,7 +16,6 @@ import type { Identity } from "@holdfast/shared/grpc/identity";
 import { scrub } from "@holdfast/shared/grpc/redact";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { blockedFor } from "../domain/blocked.ts";
-import type { Epoch } from "../domain/epoch.ts";
 import type { NodeRecord } from "../domain/node.ts";
 import type { Inventory } from "../domain/permit.ts";
 import type { AgentGateway } from "../ports.ts";

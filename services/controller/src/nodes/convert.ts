@@ -1,4 +1,5 @@
 /** Domain ↔ what controllers and agents say to each other. Generated types go no further than this folder. */
+import { compareEpochs, type Epoch, showEpoch } from "@holdfast/model/epoch";
 import type { DeepPartial, Permit as WirePermit } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import {
   HeldState,
@@ -24,7 +25,6 @@ import {
   Support,
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { scrub } from "@holdfast/shared/grpc/redact";
-import { compareEpochs, type Epoch } from "../domain/epoch.ts";
 import type { NodePlugin, NodeRecord, Tri } from "../domain/node.ts";
 import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "../domain/permit.ts";
 import type { ReleaseOrder } from "../ports.ts";
@@ -103,7 +103,7 @@ const otherEpoch = (asked: Epoch, answered: WireEpoch | undefined): string | und
   const got = epochFrom(answered);
   return compareEpochs(asked, got) === 0
     ? undefined
-    : `the agent answered for epoch ${got.gen}.${got.ctr} and was asked about ${asked.gen}.${asked.ctr}`;
+    : `the agent answered for epoch ${showEpoch(got)} and was asked about ${showEpoch(asked)}`;
 };
 
 export const publishAnswer = (

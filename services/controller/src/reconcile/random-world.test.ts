@@ -1,3 +1,4 @@
+import { compareEpochs, type Epoch } from "@holdfast/model/epoch";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -5,7 +6,6 @@ import { capability, createWorld, type World } from "../../../../test/support/co
 import { sample } from "../../../../test/support/full.ts";
 import { type AccessMode, accessModes, accessRules } from "../domain/access.ts";
 import { permitLives } from "../domain/claim-machine.ts";
-import { compareEpochs, type Epoch } from "../domain/epoch.ts";
 import { reconcileFailpoints } from "./failpoints.ts";
 
 /** Whole controllers over random wishes, faults, deaths and silences; the world outside keeps count of every wrong. */

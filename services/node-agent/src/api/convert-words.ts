@@ -1,4 +1,5 @@
 /** What several messages of holdfast.internal.v1 have in common. */
+import type { Epoch } from "@holdfast/model/epoch";
 import { RefusalReason } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import {
   AccessMode as AccessModeMessage,
@@ -8,7 +9,6 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/common";
 import type { AccessMode, AttachmentMode } from "../domain/access.ts";
 import type { Halt } from "../domain/answer-types.ts";
-import type { Epoch } from "../domain/epoch.ts";
 import type { Refusal } from "../domain/judge-order.ts";
 
 export function safeNumber(value: bigint): number {

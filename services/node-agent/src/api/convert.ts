@@ -1,4 +1,5 @@
 /** Messages of holdfast.internal.v1 ↔ orders and answers of the domain. */
+import { compareEpochs, type Epoch, zeroEpoch } from "@holdfast/model/epoch";
 import {
   HeldState,
   type InventoryResponse,
@@ -14,7 +15,6 @@ import {
   VerificationScope,
 } from "@holdfast/shared/gen/holdfast/v1/common";
 import type { Inventory, PublishResult, ReleaseResult } from "../domain/answer-types.ts";
-import { compareEpochs, type Epoch, zeroEpoch } from "../domain/epoch.ts";
 import type { ClaimPhase, HeldClaim, StagePhase } from "../domain/types.ts";
 import type { MountTable, PermitOrder, ReleaseOrder } from "../ports.ts";
 import { type Checks, createChecks } from "./checks.ts";

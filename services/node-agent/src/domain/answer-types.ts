@@ -1,4 +1,4 @@
-import type { Epoch } from "./epoch.ts";
+import type { Epoch } from "@holdfast/model/epoch";
 import type { Refusal } from "./judge-order.ts";
 import type { Leftover } from "./mounts.ts";
 import type { MountFailure, VolumeState } from "./types.ts";

@@ -2,7 +2,7 @@
  * How far one order may raise a number that never falls. Without a bound a single order with the highest number there is would
  * make every later one stale, for good. Every true number rises by one at a time, so that these steps are never reached.
  */
-import type { Epoch } from "./epoch.ts";
+import type { Epoch } from "@holdfast/model/epoch";
 import type { VolumeState } from "./types.ts";
 
 /** Of a store generation, which rises when a store was lost, and of a node epoch, which rises when a journal was lost. */

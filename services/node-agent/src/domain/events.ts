@@ -1,4 +1,4 @@
-import type { Epoch } from "./epoch.ts";
+import type { Epoch } from "@holdfast/model/epoch";
 import type { RegistryChange } from "./plugin-registry.ts";
 import type { MountFailure, MountMark, PermitFacts, VolumeRef } from "./types.ts";
 import type { WorkloadRecord } from "./workload-machine.ts";

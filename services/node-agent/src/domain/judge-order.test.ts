@@ -1,6 +1,6 @@
+import { epochBelow, zeroEpoch } from "@holdfast/model/epoch";
 import { describe, expect, test } from "vitest";
 import { type AccessMode, accessConflict, accessModes } from "./access.ts";
-import { epochBelow, zeroEpoch } from "./epoch.ts";
 import { judgePermit, judgeRelease, type Standing } from "./judge-order.ts";
 import { emptyRegistry } from "./plugin-registry.ts";
 import type { HeldClaim, PermitFacts, VolumeState } from "./types.ts";

@@ -1,6 +1,14 @@
 /** May this order be followed? The rules G3 and G4 of the protocol: the only guard that a storage backend cannot be. */
+import {
+  compareEpochs,
+  type Epoch,
+  epochBelow,
+  newerEpoch,
+  sameEpoch,
+  showEpoch,
+  zeroEpoch,
+} from "@holdfast/model/epoch";
 import { accessConflict } from "./access.ts";
-import { compareEpochs, type Epoch, epochBelow, newerEpoch, sameEpoch, showEpoch, zeroEpoch } from "./epoch.ts";
 import { leapOfEpoch } from "./epoch-steps.ts";
 import type { AgentFacts, DeadEpoch, HeldClaim, MountFailure, PermitFacts, VolumeState } from "./types.ts";
 

@@ -7,8 +7,8 @@
  * V3 A released epoch is dead until the floor has passed it.
  * V4 `marks` grow as long as anything is held, and are forgotten only with the last claim.
  */
+import { compareEpochs, type Epoch, newerEpoch, sameEpoch, zeroEpoch } from "@holdfast/model/epoch";
 import { type ClaimEvent, claimTable } from "./claim-table.ts";
-import { compareEpochs, type Epoch, newerEpoch, sameEpoch, zeroEpoch } from "./epoch.ts";
 import type { VolumeEvent } from "./events.ts";
 import { type StageEvent, stageTable } from "./stage-table.ts";
 import type { DeadEpoch, HeldClaim, MountMark, StageState, VolumeRef, VolumeState } from "./types.ts";

@@ -1,8 +1,8 @@
 /** Why a run stopped, in words that name the volume, the plugin, the call, and what to do next. */
+import { showEpoch } from "@holdfast/model/epoch";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Ailment } from "../domain/ailment.ts";
 import type { Halt } from "../domain/answer-types.ts";
-import { showEpoch } from "../domain/epoch.ts";
 import type { Leftover } from "../domain/mounts.ts";
 import type { MountFailure, PermitFacts, VolumeRef } from "../domain/types.ts";
 import type { CallFailure } from "../ports.ts";

@@ -1,6 +1,6 @@
 /** The steps towards nothing: unpublish, unstage after the last, look, and only then the proof. */
+import type { Epoch } from "@holdfast/model/epoch";
 import { hostRules } from "../domain/access.ts";
-import type { Epoch } from "../domain/epoch.ts";
 import { leftovers, type MountView, marksUnder } from "../domain/mounts.ts";
 import { isLast } from "../domain/next-step.ts";
 import type { VolumePaths } from "../domain/paths.ts";

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers";
+import { type Epoch, showEpoch } from "@holdfast/model/epoch";
 import type { Logger } from "@holdfast/shared/log/logger";
-import { type Epoch, showEpoch } from "../domain/epoch.ts";
 import type { VolumeRef } from "../domain/types.ts";
 import { namesOf } from "./order-facts.ts";
 

@@ -7,10 +7,10 @@
  * M3 Nothing is retried here: what halted is owed in the journal, and the controller sends the same message again.
  * M4 Two records of one piece of storage are never held here at the same time (I1).
  */
+import { compareEpochs, type Epoch, zeroEpoch } from "@holdfast/model/epoch";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { ExpandResult, Halt, Inventory, PublishResult, ReleaseResult } from "../domain/answer-types.ts";
-import { compareEpochs, type Epoch, zeroEpoch } from "../domain/epoch.ts";
 import { judgePermit, judgeRelease, type Standing } from "../domain/judge-order.ts";
 import { type MountView, strays } from "../domain/mounts.ts";
 import type { HostPaths } from "../domain/paths.ts";

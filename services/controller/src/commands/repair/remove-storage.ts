@@ -1,5 +1,5 @@
+import { zeroEpoch } from "@holdfast/model/epoch";
 import { volumeNote } from "../../domain/change.ts";
-import { zeroEpoch } from "../../domain/epoch.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { explainCommand } from "../../domain/operator-command.ts";
 import type { Orphan } from "../../domain/orphan.ts";

@@ -1,6 +1,6 @@
+import { compareEpochs } from "@holdfast/model/epoch";
 import { noChange } from "../change.ts";
 import type { Claim } from "../claim.ts";
-import { compareEpochs } from "../epoch.ts";
 import { type GrantFacts, obstacleTo } from "../grant.ts";
 import type { Step } from "../steps.ts";
 import type { VolumeCapability, VolumeRecord } from "../volume.ts";

@@ -1,6 +1,6 @@
+import { compareEpochs } from "@holdfast/model/epoch";
 import type { AccessMode, AttachmentMode } from "../access.ts";
 import type { ClaimState } from "../claim.ts";
-import { compareEpochs } from "../epoch.ts";
 import type { Attachment, VolumeRecord } from "../volume.ts";
 import type { BackendCall, ModelBackend } from "./model-backend.ts";
 import type { ModelNode } from "./model-node.ts";

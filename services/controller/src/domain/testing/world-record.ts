@@ -1,6 +1,6 @@
+import { compareEpochs, zeroEpoch } from "@holdfast/model/epoch";
 import type { Change } from "../change.ts";
 import type { SetChange } from "../claim-set-change.ts";
-import { compareEpochs, zeroEpoch } from "../epoch.ts";
 import type { Moment } from "../moment.ts";
 import { noAttempts } from "../outcome.ts";
 import { defaultRetry } from "../retry.ts";

@@ -1,5 +1,5 @@
+import { compareEpochs, oldestEpoch } from "@holdfast/model/epoch";
 import { isDoubtful } from "../doubt.ts";
-import { compareEpochs, oldestEpoch } from "../epoch.ts";
 import type { GrantFacts } from "../grant.ts";
 import { queueOf } from "../grant.ts";
 import type { PublishAnswer, ReleaseAnswer } from "../permit.ts";
