@@ -1,5 +1,5 @@
 /** What the logic of the agent needs of the world. Whoever needs a port takes it as an argument of its `createX`. */
-import type { AccessMode, AttachmentMode } from "./domain/access.ts";
+import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import type { Halt } from "./domain/answer-types.ts";
 import type { AgentRecord, VolumeRecord } from "./domain/events.ts";
 import type { MountView } from "./domain/mounts.ts";

@@ -1,11 +1,11 @@
 /** Agents with journals and mounts that outlive every controller: they honour permits as the protocol says and police their caller. */
-import { accessConflict } from "@holdfast/controller/domain/access";
 import type { Claim } from "@holdfast/controller/domain/claim";
 import type { GrowAnswer } from "@holdfast/controller/domain/growth-change";
 import type { Inventory, PublishAnswer, ReleaseAnswer } from "@holdfast/controller/domain/permit";
 import { type VolumeRecord, volumeKey } from "@holdfast/controller/domain/volume";
 import type { VolumeSample } from "@holdfast/controller/domain/volume-sample";
 import type { AgentGateway } from "@holdfast/controller/ports";
+import { accessConflict } from "@holdfast/model/access";
 import { compareEpochs, type Epoch } from "@holdfast/model/epoch";
 
 /** `lost` does the work and answers nothing certain, `dropped` does not even get the message. */

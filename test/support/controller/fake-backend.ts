@@ -1,5 +1,4 @@
 /** A storage backend with its plugin's controller half: stateful, polices its caller, answers as told. */
-import { accessRules } from "@holdfast/controller/domain/access";
 import type { BackendCapacity, CapacityQuery } from "@holdfast/controller/domain/backend-capacity";
 import type { ExpandedVolume } from "@holdfast/controller/domain/expand-answer";
 import type { Advice, Failure, Outcome } from "@holdfast/controller/domain/outcome";
@@ -13,6 +12,7 @@ import type {
   ControllerPlugins,
   SnapshotPlugins,
 } from "@holdfast/controller/ports";
+import { accessRules } from "@holdfast/model/access";
 
 export type BackendMethod =
   | "create"

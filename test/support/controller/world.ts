@@ -11,7 +11,6 @@ import { createNodeCommands } from "@holdfast/controller/commands/node-commands"
 import { createRepairCommands } from "@holdfast/controller/commands/repair/repair-commands";
 import { createSecretCommands } from "@holdfast/controller/commands/secret-commands";
 import { createVolumeStats } from "@holdfast/controller/commands/volume-stats";
-import type { AccessMode } from "@holdfast/controller/domain/access";
 import type { NodeRecord } from "@holdfast/controller/domain/node";
 import type { IndexEntry } from "@holdfast/controller/domain/store-types";
 import type { VolumeCapability, VolumeRecord } from "@holdfast/controller/domain/volume";
@@ -38,6 +37,7 @@ import { createVolumeScan } from "@holdfast/controller/records/volume-scan";
 import { createSealer } from "@holdfast/controller/secrets/sealer";
 import { createSecretRecords } from "@holdfast/controller/secrets/secret-records";
 import { createSqliteStore } from "@holdfast/controller/store/sqlite/sqlite-store";
+import type { AccessMode } from "@holdfast/model/access";
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";

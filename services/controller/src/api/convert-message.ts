@@ -1,4 +1,5 @@
 /** What the messages of several services share ↔ the domain. */
+import { type AccessMode, type AttachmentMode, accessModes } from "@holdfast/model/access";
 import type { Epoch } from "@holdfast/model/epoch";
 import {
   VerificationScope,
@@ -10,7 +11,6 @@ import {
   type Epoch as WireEpoch,
   type LastError as WireLastError,
 } from "@holdfast/shared/gen/holdfast/v1/common";
-import { type AccessMode, type AttachmentMode, accessModes } from "../domain/access.ts";
 import type { Attempts, Blocked, LastError } from "../domain/outcome.ts";
 import type { VolumeCapability } from "../domain/volume.ts";
 import type { VolumeCondition } from "../domain/volume-sample.ts";

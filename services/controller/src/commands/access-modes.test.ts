@@ -1,8 +1,8 @@
 /** Who may have a volume beside whom: over nodes and workloads, as CSI's table of the second NodePublishVolume has it. */
+import type { AccessMode } from "@holdfast/model/access";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { capability, createWorld, type World } from "../../../../test/support/controller/world.ts";
-import type { AccessMode } from "../domain/access.ts";
 
 let world: World;
 

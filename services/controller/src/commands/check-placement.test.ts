@@ -1,10 +1,10 @@
 /** What CheckPlacement says is what CreateClaims then does: asked of whole controllers over real stores. */
+import { type AccessMode, accessModes, accessRules } from "@holdfast/model/access";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { capability, createWorld, type World } from "../../../../test/support/controller/world.ts";
 import { sample } from "../../../../test/support/full.ts";
-import { type AccessMode, accessModes, accessRules } from "../domain/access.ts";
 import type { NodePlugin, NodeRecord } from "../domain/node.ts";
 import type { PlacementObstacle } from "../domain/placement-reason.ts";
 import type { VolumeRecord } from "../domain/volume.ts";

@@ -1,4 +1,4 @@
-import { accessConflict } from "../domain/access.ts";
+import { accessConflict } from "@holdfast/model/access";
 import { chooseCapability } from "../domain/capability-match.ts";
 import { type Change, claimNote, type Note, withClaim } from "../domain/change.ts";
 import type { Claim, SetMember } from "../domain/claim.ts";

@@ -2,7 +2,7 @@
  * CSI of MULTI_NODE_SINGLE_WRITER: one node is used for writing, the rest are published read-only. With a plugin that knows PUBLISH_READONLY
  * that holds for attachments too, so an attachment is what its first claim needed, and stays so until it is detached.
  */
-import { type AccessMode, accessRules } from "./access.ts";
+import { type AccessMode, accessRules } from "@holdfast/model/access";
 import type { Claim } from "./claim.ts";
 import { holds } from "./claim-machine.ts";
 import type { VolumeRecord } from "./volume.ts";

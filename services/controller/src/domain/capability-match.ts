@@ -1,4 +1,4 @@
-import { accessRules } from "./access.ts";
+import { accessRules } from "@holdfast/model/access";
 import type { VolumeCapability } from "./volume.ts";
 
 /** The field in which what is asked for differs from what there is. */

@@ -1,5 +1,5 @@
+import { accessConflict } from "@holdfast/model/access";
 import { nextEpoch } from "@holdfast/model/epoch";
-import { accessConflict } from "./access.ts";
 import { nodeThatWaits, pausedFor } from "./attach-pause.ts";
 import { attachedFor, keepAnotherFromWriting } from "./attached-for.ts";
 import type { Change } from "./change.ts";

@@ -3,7 +3,7 @@
  * volume; those that are not are those that its record names.
  */
 
-import { accessConflict } from "./access.ts";
+import { accessConflict } from "@holdfast/model/access";
 import { nodeThatWaits } from "./attach-pause.ts";
 import type { CapacityQuery } from "./backend-capacity.ts";
 import { chooseCapability } from "./capability-match.ts";

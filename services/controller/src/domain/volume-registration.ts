@@ -1,6 +1,6 @@
 /** Storage that exists and gets a record: asked about, never made, never formatted, and never deleted for not being wanted. */
 
-import { accessRules } from "./access.ts";
+import { accessRules } from "@holdfast/model/access";
 import { foreignAttachment } from "./blocked.ts";
 import { type Change, noChange, volumeNote } from "./change.ts";
 import type { Moment } from "./moment.ts";

@@ -1,7 +1,7 @@
+import { type AccessMode, accessModes } from "@holdfast/model/access";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { sample } from "../../../../test/support/full.ts";
-import { type AccessMode, accessModes } from "./access.ts";
 import { callFates } from "./testing/model-backend.ts";
 import { publishFates, releaseFates } from "./testing/model-node.ts";
 import { plantedFaults } from "./testing/planted-faults.ts";

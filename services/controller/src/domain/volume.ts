@@ -1,5 +1,5 @@
+import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import type { Epoch } from "@holdfast/model/epoch";
-import type { AccessMode, AttachmentMode } from "./access.ts";
 import type { Claim } from "./claim.ts";
 import type { StoredCondition } from "./condition.ts";
 import type { Expansion, Growth } from "./expansion.ts";

@@ -1,5 +1,5 @@
+import { accessModes } from "@holdfast/model/access";
 import { describe, expect, test } from "vitest";
-import { accessModes } from "../domain/access.ts";
 import { attachmentRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
 import {
   createdFrom,

@@ -1,7 +1,7 @@
 /** Domain ↔ CSI. Generated types of CSI go no further than this file and its callers in this folder. */
 import type { RequestInput, ResponseOf } from "@holdfast/csi/messages";
+import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import { VolumeCapability_AccessMode_Mode as Mode } from "@holdfast/shared/gen/csi/v1/csi";
-import type { AccessMode, AttachmentMode } from "../domain/access.ts";
 import type { Tri } from "../domain/node.ts";
 import type {
   Attachment,

@@ -1,10 +1,10 @@
+import { type AccessMode, accessModes, accessRules } from "@holdfast/model/access";
 import { compareEpochs, type Epoch } from "@holdfast/model/epoch";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { capability, createWorld, type World } from "../../../../test/support/controller/world.ts";
 import { sample } from "../../../../test/support/full.ts";
-import { type AccessMode, accessModes, accessRules } from "../domain/access.ts";
 import { permitLives } from "../domain/claim-machine.ts";
 import { reconcileFailpoints } from "./failpoints.ts";
 

@@ -1,5 +1,5 @@
 /** The fields of each kind of record that decisions are made from. */
-import { accessModes } from "../domain/access.ts";
+import { accessModes } from "@holdfast/model/access";
 import { claimStates } from "../domain/claim.ts";
 import { orphanKinds } from "../domain/orphan.ts";
 import { cutStates } from "../domain/snapshot.ts";

@@ -1,4 +1,5 @@
 /** What several messages of holdfast.internal.v1 have in common. */
+import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import type { Epoch } from "@holdfast/model/epoch";
 import { RefusalReason } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import {
@@ -7,7 +8,6 @@ import {
   type Blocked,
   type Epoch as EpochMessage,
 } from "@holdfast/shared/gen/holdfast/v1/common";
-import type { AccessMode, AttachmentMode } from "../domain/access.ts";
 import type { Halt } from "../domain/answer-types.ts";
 import type { Refusal } from "../domain/judge-order.ts";
 

@@ -1,6 +1,6 @@
+import { type AccessMode, accessConflictOnNode, accessModes } from "@holdfast/model/access";
 import { epochBelow, zeroEpoch } from "@holdfast/model/epoch";
 import { describe, expect, test } from "vitest";
-import { type AccessMode, accessConflict, accessModes } from "./access.ts";
 import { judgePermit, judgeRelease, type Standing } from "./judge-order.ts";
 import { emptyRegistry } from "./plugin-registry.ts";
 import type { HeldClaim, PermitFacts, VolumeState } from "./types.ts";
@@ -191,8 +191,8 @@ describe("[I1] the eight modes on one host", () => {
   };
 
   test.each(accessModes)("%s: a second workload", (mode) => {
-    const both = accessConflict(use(mode), use(mode)) === undefined;
-    const reading = accessConflict(use(mode, true), use(mode)) === undefined;
+    const both = accessConflictOnNode(use(mode), use(mode)) === undefined;
+    const reading = accessConflictOnNode(use(mode, true), use(mode)) === undefined;
     expect({ both, reading }).toEqual(
       {
         yes: { both: true, reading: true },
@@ -205,13 +205,13 @@ describe("[I1] the eight modes on one host", () => {
   test.each(accessModes.flatMap((a) => accessModes.filter((b) => a !== b).map((b) => [a, b] as const)))(
     "%s beside %s is refused",
     (a, b) => {
-      expect(accessConflict(use(a), use(b))).toMatch(/is held in mode/);
+      expect(accessConflictOnNode(use(a), use(b))).toMatch(/is held in mode/);
     },
   );
 
   test("a block device beside a file system is refused", () => {
     expect(
-      accessConflict(
+      accessConflictOnNode(
         { ...use("MULTI_NODE_MULTI_WRITER"), attachmentMode: "BLOCK_DEVICE" },
         use("MULTI_NODE_MULTI_WRITER"),
       ),

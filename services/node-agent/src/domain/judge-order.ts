@@ -1,4 +1,5 @@
 /** May this order be followed? The rules G3 and G4 of the protocol: the only guard that a storage backend cannot be. */
+import { accessConflictOnNode } from "@holdfast/model/access";
 import {
   compareEpochs,
   type Epoch,
@@ -8,7 +9,6 @@ import {
   showEpoch,
   zeroEpoch,
 } from "@holdfast/model/epoch";
-import { accessConflict } from "./access.ts";
 import { leapOfEpoch } from "./epoch-steps.ts";
 import type { AgentFacts, DeadEpoch, HeldClaim, MountFailure, PermitFacts, VolumeState } from "./types.ts";
 
@@ -99,7 +99,7 @@ const holderAgainst = (volume: VolumeState | undefined, facts: PermitFacts): Ref
     const why =
       held.facts.claimUid === facts.claimUid
         ? `the claim itself is held under epoch ${showEpoch(held.facts.epoch)}`
-        : accessConflict(facts, held.facts);
+        : accessConflictOnNode(facts, held.facts);
     if (why === undefined) continue;
     const message = `claim ${held.facts.claimUid} of workload ${held.facts.workload} holds the volume here: ${why}; release it first`;
     return { kind: "refused", reason: "ACCESS_CONFLICT", message, holderClaimUid: held.facts.claimUid };

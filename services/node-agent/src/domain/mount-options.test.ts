@@ -1,6 +1,6 @@
+import type { AccessMode } from "@holdfast/model/access";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { AccessMode } from "./access.ts";
 import {
   defaultAllowedOptions,
   defaultForcedOptions,

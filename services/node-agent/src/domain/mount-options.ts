@@ -4,7 +4,7 @@
  * O1 An option that is not on the list is never handed to a plugin: some name credentials, owners or helper programs.
  * O2 A file system that a workload sees has the forced options, and is read-only when the claim only reads.
  */
-import { hostRules } from "./access.ts";
+import { accessRules } from "@holdfast/model/access";
 import type { MountLine } from "./mounts.ts";
 import type { PermitFacts } from "./types.ts";
 
@@ -34,7 +34,7 @@ export const forbiddenOptions = (flags: readonly string[], allowed: readonly str
 type Use = Pick<PermitFacts, "accessMode" | "attachmentMode" | "readOnly">;
 
 export const readsOnly = ({ readOnly, accessMode }: Use): boolean =>
-  readOnly || hostRules[accessMode].writers === "none";
+  readOnly || accessRules[accessMode].writers === "none";
 
 /** What the mount at a target has to have and has not. A device node is none of it: "nodev" would close it. O2 */
 export const missingOptions = (line: MountLine, use: Use, forced: readonly string[]): readonly string[] => {

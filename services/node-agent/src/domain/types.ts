@@ -1,5 +1,5 @@
+import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import type { Epoch } from "@holdfast/model/epoch";
-import type { AccessMode, AttachmentMode } from "./access.ts";
 import type { PluginRegistry } from "./plugin-registry.ts";
 import type { WorkloadBook } from "./workload-machine.ts";
 

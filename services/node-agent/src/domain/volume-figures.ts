@@ -1,5 +1,5 @@
 /** What a plugin measures of a volume, and what grows it. */
-import type { AccessMode, AttachmentMode } from "./access.ts";
+import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import type { VolumeRef } from "./types.ts";
 
 export interface VolumeUsage {

@@ -1,6 +1,6 @@
 /** The steps towards nothing: unpublish, unstage after the last, look, and only then the proof. */
+import { accessRules } from "@holdfast/model/access";
 import type { Epoch } from "@holdfast/model/epoch";
-import { hostRules } from "../domain/access.ts";
 import { leftovers, type MountView, marksUnder } from "../domain/mounts.ts";
 import { isLast } from "../domain/next-step.ts";
 import type { VolumePaths } from "../domain/paths.ts";
@@ -139,7 +139,7 @@ function isNewTo(run: VolumeRun) {
 
 /** By the modes of whoever holds it; marks are looked for on the whole host only for these. */
 function isSingleNode(run: VolumeRun): boolean {
-  return Object.values(run.volume().claims).some((claim) => hostRules[claim.facts.accessMode].singleNode);
+  return Object.values(run.volume().claims).some((claim) => !accessRules[claim.facts.accessMode].manyNodes);
 }
 
 const codeOf = (result: { readonly kind: string; readonly failure?: { readonly code: string } }): string =>

@@ -1,6 +1,6 @@
 /** What the workloads need of controllers: the claims behind their volumes, and how those are told. */
+import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import type { Epoch } from "@holdfast/model/epoch";
-import type { AccessMode, AttachmentMode } from "../domain/access.ts";
 import type { WorkloadName } from "../domain/workload-machine.ts";
 
 /** How a volume is asked for; lives as long as the call that carries it. */

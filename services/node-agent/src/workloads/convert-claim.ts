@@ -1,10 +1,10 @@
 /** Claims: messages of holdfast.v1 ↔ what the workloads know of them. */
+import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import { type Claim, type ClaimSpec, ClaimState, type DeepPartial } from "@holdfast/shared/gen/holdfast/v1/claim";
 import {
   AccessMode as AccessModeMessage,
   AttachmentMode as AttachmentModeMessage,
 } from "@holdfast/shared/gen/holdfast/v1/common";
-import type { AccessMode, AttachmentMode } from "../domain/access.ts";
 import type { ClaimPhaseSeen, ClaimSeen, WantedClaim } from "./controller-claims.ts";
 
 export const accessModeMessages: Readonly<Record<AccessMode, AccessModeMessage>> = {

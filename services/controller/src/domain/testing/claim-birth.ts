@@ -1,4 +1,4 @@
-import { type AccessMode, type AttachmentMode, accessConflict, accessRules } from "../access.ts";
+import { type AccessMode, type AttachmentMode, accessConflict, accessRules } from "@holdfast/model/access";
 import { withClaim } from "../change.ts";
 import type { Claim, SetMember } from "../claim.ts";
 import type { GrantFacts } from "../grant.ts";

@@ -1,5 +1,5 @@
+import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import { compareEpochs, type Epoch, zeroEpoch } from "@holdfast/model/epoch";
-import type { AccessMode, AttachmentMode } from "../access.ts";
 import type { PublishAnswer, ReleaseAnswer } from "../permit.ts";
 
 export const publishFates = ["done", "fails", "half", "refused", "refused-stuck"] as const;

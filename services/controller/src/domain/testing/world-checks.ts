@@ -1,5 +1,5 @@
+import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import { compareEpochs } from "@holdfast/model/epoch";
-import type { AccessMode, AttachmentMode } from "../access.ts";
 import type { ClaimState } from "../claim.ts";
 import type { Attachment, VolumeRecord } from "../volume.ts";
 import type { BackendCall, ModelBackend } from "./model-backend.ts";

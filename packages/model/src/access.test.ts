@@ -1,8 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type AccessMode, type AccessUse, accessConflict, accessModes, accessRules } from "./access.ts";
+import {
+  type AccessMode,
+  accessConflict,
+  accessConflictOnNode,
+  accessModes,
+  accessRules,
+  type PlacedUse,
+} from "./access.ts";
 
-const use = (accessMode: AccessMode, changes: Partial<AccessUse> = {}): AccessUse => ({
+const use = (accessMode: AccessMode, changes: Partial<PlacedUse> = {}): PlacedUse => ({
   node: "n1",
   accessMode,
   attachmentMode: "FILE_SYSTEM",
@@ -34,7 +41,7 @@ const columns = [
   ["n2", true, true],
 ] as const;
 
-const anyUse: fc.Arbitrary<AccessUse> = fc.record({
+const anyUse: fc.Arbitrary<PlacedUse> = fc.record({
   node: fc.constantFrom("n1", "n2"),
   accessMode: fc.constantFrom(...accessModes),
   attachmentMode: fc.constantFrom("FILE_SYSTEM", "BLOCK_DEVICE"),
@@ -97,6 +104,13 @@ describe("access", () => {
     const writer = use("MULTI_NODE_READER_ONLY", { readOnly: false });
     expect(accessConflict(writer, writer)).toBeUndefined();
     expect(accessRules.MULTI_NODE_READER_ONLY.writers).toBe("none");
+  });
+
+  it("[I1] on one node the answer is that of two with the same node", () => {
+    fc.assert(
+      fc.property(anyUse, anyUse, (a, b) => accessConflictOnNode(a, b) === accessConflict(a, { ...b, node: a.node })),
+      { seed: 9, numRuns: 2_000 },
+    );
   });
 
   it("[I1] the order of two does not matter", () => {
