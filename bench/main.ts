@@ -25,6 +25,7 @@ import { type Product, startProduct } from "./product.ts";
 import { measureReactions } from "./reactions.ts";
 import { reportOf } from "./report.ts";
 import { measureScale } from "./scale.ts";
+import { inspected } from "./support/kept-bytes.ts";
 import { type BenchRedis, startBenchRedis } from "./support/redis.ts";
 import { measureThroughput } from "./throughput.ts";
 import { fails, verdictsOf } from "./verdicts.ts";
@@ -149,7 +150,7 @@ const measure = async (wanted: ReadonlySet<Section>, plan: Plan, dir: string): P
     });
     await section("host", async () => {
       const { url: store } = await startedRedis();
-      await withProduct({ store, volumes: plan.publications, nodes: 1 }, async (product) => {
+      await withProduct({ store, volumes: plan.publications, nodes: 1, agentEnv: inspected }, async (product) => {
         figures.publications = await measurePublications(product, plan.publications);
         figures.longMountTable = await measureLongTable(product, plan.tableRounds);
       });

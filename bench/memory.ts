@@ -5,7 +5,7 @@ import { type Cluster, startCluster } from "../test/harness/cluster.ts";
 import { until } from "../test/harness/until.ts";
 import { createVolume, volumeName } from "./product.ts";
 import { type FakeAgents, startFakeAgents } from "./support/fake-agents.ts";
-import { keptBytes } from "./support/kept-bytes.ts";
+import { inspected, keptBytes } from "./support/kept-bytes.ts";
 import { run } from "./support/load.ts";
 import { processFigures } from "./support/process-figures.ts";
 import type { BenchRedis } from "./support/redis.ts";
@@ -22,9 +22,6 @@ export interface VolumeMemory {
 }
 
 const range = (count: number): readonly number[] => Array.from({ length: count }, (_, index) => index);
-
-/** With an inspector on a free port, which asks for its garbage to be collected. */
-const inspected = { NODE_OPTIONS: "--inspect=0" };
 
 interface Size {
   readonly kept: number;

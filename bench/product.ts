@@ -23,6 +23,7 @@ export interface ProductOptions {
   readonly volumes: number;
   readonly nodes: number;
   readonly otlpEndpoint?: string;
+  readonly agentEnv?: Readonly<Record<string, string>>;
   /** Where the services leave CPU profiles of themselves when they end. */
   readonly profileDir?: string;
 }
@@ -84,7 +85,7 @@ export const startProduct = async ({
   const profiled = { controllerEnv: env, agentEnv: env };
   const nodes = Array.from({ length: count }, (_, index) => `node-${index}`);
   const nodeOf = (index: number): string => nodes[index % count] ?? "";
-  const cluster = await startCluster({ ...options, ...profiled, dir, mountsDir: root.dir, nodes, realMounts: true });
+  const cluster = await startCluster({ ...profiled, ...options, dir, mountsDir: root.dir, nodes, realMounts: true });
 
   const external = new Map<number, string>();
   const indexes = Array.from({ length: volumes }, (_, index) => index);
