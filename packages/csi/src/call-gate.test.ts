@@ -1,3 +1,4 @@
+import type { Tri } from "@holdfast/model/tri";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { gateOf, mayCall } from "./call-gate.ts";
@@ -10,7 +11,6 @@ import {
   type PluginFacts,
   type PluginRole,
   pluginCaps,
-  type Tri,
 } from "./capabilities.ts";
 import { codecOf, type RequestInput } from "./messages.ts";
 import { type CsiMethod, methodNames, methods } from "./methods.ts";

@@ -2,8 +2,9 @@
  * "Never send an RPC, or a field, whose capability the plugin did not announce." A call that the plugin does not offer is
  * refused here, exactly as its UNIMPLEMENTED would be; one that it may offer, but has not told yet, waits.
  */
+import type { Tri } from "@holdfast/model/tri";
 import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapability } from "@holdfast/shared/gen/csi/v1/csi";
-import { type Capability, type PluginFacts, type PluginRole, standingOf, type Tri } from "./capabilities.ts";
+import { type Capability, type PluginFacts, type PluginRole, standingOf } from "./capabilities.ts";
 import type { RequestOf } from "./messages.ts";
 import { type CsiMethod, type CsiService, methods } from "./methods.ts";
 import type { WireFailure } from "./transport.ts";

@@ -3,7 +3,7 @@
  * UNIMPLEMENTED to the question); a question that failed otherwise leaves "unknown", and an unknown capability stops a
  * call without refusing it. Values that this version of CSI does not know are ignored: plugins may be newer than we are.
  */
-export type Tri = "yes" | "no" | "unknown";
+import type { Tri } from "@holdfast/model/tri";
 
 export const pluginCaps = [
   "CONTROLLER_SERVICE",

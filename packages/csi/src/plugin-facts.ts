@@ -3,6 +3,7 @@
  * What it can do, with each look at it, since a backend may offer more or less from one minute to the next. Identity comes
  * first; no other service is asked before its presence is announced.
  */
+import type { Tri } from "@holdfast/model/tri";
 import {
   ControllerServiceCapability_RPC_Type as ControllerType,
   PluginCapability_VolumeExpansion_Type as ExpansionType,
@@ -20,7 +21,6 @@ import {
   type PluginNodeInfo,
   type PluginRole,
   pluginCaps,
-  type Tri,
 } from "./capabilities.ts";
 import type { ResponseOf } from "./messages.ts";
 import type { UnaryMethod } from "./methods.ts";

@@ -1,3 +1,4 @@
+import type { Tri } from "@holdfast/model/tri";
 import type { AuditedAs } from "./domain/audit.ts";
 import type { BackendCapacity, CapacityQuery } from "./domain/backend-capacity.ts";
 import type { Claim } from "./domain/claim.ts";
@@ -6,7 +7,7 @@ import type { SizeRange } from "./domain/expansion.ts";
 import type { GrowAnswer } from "./domain/growth-change.ts";
 import type { CallTarget } from "./domain/instance-reach.ts";
 import type { ListedSnapshot, ListedVolume, ListingPage, ListingRequest, ListingSkills } from "./domain/listing.ts";
-import type { NodeRecord, Tri } from "./domain/node.ts";
+import type { NodeRecord } from "./domain/node.ts";
 import type { Failure, Outcome } from "./domain/outcome.ts";
 import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "./domain/permit.ts";
 import type { PluginProfile } from "./domain/plugin-profile.ts";

@@ -1,3 +1,4 @@
+import type { Tri } from "@holdfast/model/tri";
 import {
   AssumedExpansion,
   type CapabilitySet,
@@ -12,7 +13,7 @@ import {
   Support,
   type PluginProfile as WireProfile,
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
-import type { NodePlugin, Tri } from "../domain/node.ts";
+import type { NodePlugin } from "../domain/node.ts";
 import { defaultProfile, type PluginProfile } from "../domain/plugin-profile.ts";
 import type { PluginHalf, PluginSighting, PluginSummary } from "../domain/plugin-sighting.ts";
 import type { Checks } from "./check-request.ts";

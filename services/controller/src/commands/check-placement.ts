@@ -1,6 +1,6 @@
+import type { Tri } from "@holdfast/model/tri";
 import type { BackendCapacity } from "../domain/backend-capacity.ts";
 import { followed } from "../domain/grant.ts";
-import type { Tri } from "../domain/node.ts";
 import { type ClassVerdict, judgeClass, type PlacementQuestion, placeOn, questionOf } from "../domain/placement.ts";
 import { type AskedClaim, askOf, type VolumeAsk } from "../domain/placement-ask.ts";
 import { slotKey } from "../domain/slots.ts";

@@ -1,10 +1,10 @@
+import type { Tri } from "@holdfast/model/tri";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Change } from "../domain/change.ts";
 import { checkMap } from "../domain/limits.ts";
 import { judgeModify, type Modification } from "../domain/modification.ts";
 import { modificationNudged, modificationStarted, modificationWanted } from "../domain/modify-change.ts";
 import type { Moment } from "../domain/moment.ts";
-import type { Tri } from "../domain/node.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import { changeVolume, traceOf } from "./change-volume.ts";
 import type { CommandDeps } from "./command-deps.ts";

@@ -1,5 +1,5 @@
+import type { Tri } from "@holdfast/model/tri";
 import type { ExpandPlan } from "./expansion.ts";
-import type { Tri } from "./node.ts";
 import type { PluginProfile } from "./plugin-profile.ts";
 
 /** What a plugin announces of expansion, both halves of it. */

@@ -1,5 +1,6 @@
 import { accessConflict } from "@holdfast/model/access";
 import { nextEpoch } from "@holdfast/model/epoch";
+import type { Tri } from "@holdfast/model/tri";
 import { nodeThatWaits, pausedFor } from "./attach-pause.ts";
 import { attachedFor, keepAnotherFromWriting } from "./attached-for.ts";
 import type { Change } from "./change.ts";
@@ -10,7 +11,6 @@ import { mayBeMadeFor, takesEarlyClaims } from "./early-claims.ts";
 import { foreignBlock, foreignWords } from "./foreign-block.ts";
 import { expandsBeforeGrants } from "./growth.ts";
 import type { Moment } from "./moment.ts";
-import type { Tri } from "./node.ts";
 import { type SlotState, slotsFull, slotsLeft } from "./slots.ts";
 import type { Attachment, ForeignHold, Segments, VolumeRecord } from "./volume.ts";
 

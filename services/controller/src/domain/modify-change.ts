@@ -2,13 +2,13 @@
  * What requests and answers do to a modification. Where it goes is read from `modifyMachine` alone. The volume's parameters change
  * only by an answer; the intent is in the record before the call (I4).
  */
+import type { Tri } from "@holdfast/model/tri";
 import { blockedBy, blockedFor } from "./blocked.ts";
 import { type Change, noChange, volumeNote } from "./change.ts";
 import { isDoubtful } from "./doubt.ts";
 import type { Modification } from "./modification.ts";
 import { type ModifyPlace, modifyMachine } from "./modify-machine.ts";
 import type { Moment } from "./moment.ts";
-import type { Tri } from "./node.ts";
 import { mayBeOpen } from "./open-call.ts";
 import { type Failure, neverSent, noAttempts } from "./outcome.ts";
 import type { OwedEvent } from "./owed-events.ts";

@@ -1,10 +1,9 @@
+import type { Tri } from "@holdfast/model/tri";
 import type { LinkMarks } from "./link-state.ts";
 import type { Segments } from "./volume.ts";
 
 export const nodeStates = ["READY", "SUSPECT", "FENCING", "QUARANTINED"] as const;
 export type NodeState = (typeof nodeStates)[number];
-
-export type Tri = "yes" | "no" | "unknown";
 
 export type PluginHealth = "HEALTHY" | "UNHEALTHY" | "INITIALISING";
 

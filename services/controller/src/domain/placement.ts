@@ -2,8 +2,8 @@
  * Where a workload's volumes can be used: rule G1 asked of many nodes at once, everything that speaks against each and not only the
  * first. What nodes of a class share is judged once a class; what is left for a node is its name, its machine and its slots.
  */
+import type { Tri } from "@holdfast/model/tri";
 import type { BackendCapacity } from "./backend-capacity.ts";
-import type { Tri } from "./node.ts";
 import type { ClassHalf, NodeClass } from "./node-class.ts";
 import { excluded, lastTicket, type VolumeAsk } from "./placement-ask.ts";
 import { type PlacementReason, placementReason, type TopologyDifference } from "./placement-reason.ts";

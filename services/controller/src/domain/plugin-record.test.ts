@@ -1,6 +1,6 @@
+import type { Tri } from "@holdfast/model/tri";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Tri } from "./node.ts";
 import { defaultProfile } from "./plugin-profile.ts";
 import { agreedCapabilities, newPluginRecord, rememberedOf, withProfile, withTold } from "./plugin-record.ts";
 

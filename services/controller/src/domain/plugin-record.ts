@@ -1,5 +1,5 @@
 /** What is durable of a plugin beside its instances: what operators said of it, and what each of its versions could do. */
-import type { Tri } from "./node.ts";
+import type { Tri } from "@holdfast/model/tri";
 import { defaultProfile, type PluginProfile, sameProfile } from "./plugin-profile.ts";
 
 /** `family:NAME`; what is missing is not known. */

@@ -1,5 +1,6 @@
 /** What the instances of a plugin that are seen now say of it together. Counts are asked of them, and stored nowhere. */
-import type { NodePlugin, Tri } from "./node.ts";
+import type { Tri } from "@holdfast/model/tri";
+import type { NodePlugin } from "./node.ts";
 import { agreedCapabilities, type Capabilities } from "./plugin-record.ts";
 
 /** One instance of a plugin: on a node, or beside a controller. */

@@ -1,4 +1,4 @@
-import type { Tri } from "./node.ts";
+import type { Tri } from "@holdfast/model/tri";
 import type { Outcome } from "./outcome.ts";
 import type { SnapshotRecord } from "./snapshot.ts";
 import type { MadeSnapshot } from "./snapshot-answer.ts";

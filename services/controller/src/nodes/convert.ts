@@ -1,5 +1,6 @@
 /** Domain ↔ what controllers and agents say to each other. Generated types go no further than this folder. */
 import { compareEpochs, type Epoch, showEpoch } from "@holdfast/model/epoch";
+import type { Tri } from "@holdfast/model/tri";
 import type { DeepPartial, Permit as WirePermit } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import {
   HeldState,
@@ -25,7 +26,7 @@ import {
   Support,
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { scrub } from "@holdfast/shared/grpc/redact";
-import type { NodePlugin, NodeRecord, Tri } from "../domain/node.ts";
+import type { NodePlugin, NodeRecord } from "../domain/node.ts";
 import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "../domain/permit.ts";
 import type { ReleaseOrder } from "../ports.ts";
 import { growAnswer, rangeMessage } from "./convert-figures.ts";

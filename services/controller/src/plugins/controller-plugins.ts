@@ -4,9 +4,9 @@
  */
 import { type Capability, type PluginFacts, standingOf } from "@holdfast/csi/capabilities";
 import { createRefusedCredentials } from "@holdfast/csi/refused-credentials";
+import type { Tri } from "@holdfast/model/tri";
 import { type Clock, systemClock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
-import type { Tri } from "../domain/node.ts";
 import { defaultProfile } from "../domain/plugin-profile.ts";
 import type { Capabilities } from "../domain/plugin-record.ts";
 import type { VolumeRef } from "../domain/volume.ts";

@@ -1,8 +1,8 @@
 /** Domain ↔ CSI. Generated types of CSI go no further than this file and its callers in this folder. */
 import type { RequestInput, ResponseOf } from "@holdfast/csi/messages";
 import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
+import type { Tri } from "@holdfast/model/tri";
 import { VolumeCapability_AccessMode_Mode as Mode } from "@holdfast/shared/gen/csi/v1/csi";
-import type { Tri } from "../domain/node.ts";
 import type {
   Attachment,
   ContentSource,

@@ -2,15 +2,8 @@
  * What nodes tell of the controller halves of plugins, by plugin: kept up to date node by node, so that nobody has to go through
  * all nodes to answer a question about one plugin.
  */
-import {
-  allCaps,
-  controllerCaps,
-  groupCaps,
-  nodeCaps,
-  type PluginFacts,
-  pluginCaps,
-  type Tri,
-} from "@holdfast/csi/capabilities";
+import { allCaps, controllerCaps, groupCaps, nodeCaps, type PluginFacts, pluginCaps } from "@holdfast/csi/capabilities";
+import type { Tri } from "@holdfast/model/tri";
 import { createEmitter } from "@holdfast/shared/async/emitter";
 import type { InstancePlace } from "../domain/instance-reach.ts";
 import type { NodePlugin, NodeRecord } from "../domain/node.ts";

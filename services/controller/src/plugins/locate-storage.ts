@@ -3,9 +3,9 @@
  * believed (R2 of `domain/instance-reach.ts`); no answer of an instance is taken for a "no" that it did not give.
  */
 
+import type { Tri } from "@holdfast/model/tri";
 import type { CallTarget } from "../domain/instance-reach.ts";
 import { type AskedStorage, foundAt, whereIs } from "../domain/instance-reach.ts";
-import type { Tri } from "../domain/node.ts";
 import { listedVolumeOf } from "./attached-nodes.ts";
 import type { InstanceChoice, PluginInstance } from "./plugin-calls.ts";
 

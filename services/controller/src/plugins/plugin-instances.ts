@@ -9,11 +9,12 @@
  */
 
 import { callPolicy } from "@holdfast/csi/call-policy";
-import type { PluginFacts, Tri } from "@holdfast/csi/capabilities";
+import type { PluginFacts } from "@holdfast/csi/capabilities";
 import type { CallOptions, CsiCaller } from "@holdfast/csi/csi-caller";
 import type { CallReport } from "@holdfast/csi/csi-exchange";
 import type { CallOutcome } from "@holdfast/csi/outcome";
 import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
+import type { Tri } from "@holdfast/model/tri";
 import { backoffDelay } from "@holdfast/shared/async/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createEmitter } from "@holdfast/shared/async/emitter";

@@ -1,6 +1,6 @@
+import type { Tri } from "@holdfast/model/tri";
 import { expandPlanOf } from "../domain/expand-plan.ts";
 import type { ExpandPlan } from "../domain/expansion.ts";
-import type { Tri } from "../domain/node.ts";
 import type { ControllerPlugins, Nodes } from "../ports.ts";
 
 const expandCapability = "node:EXPAND_VOLUME";

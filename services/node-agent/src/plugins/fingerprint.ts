@@ -1,7 +1,8 @@
 /** What the controller is told of one plugin instance: facts once per connection, health whenever it changes. */
-import type { PluginFacts, Tri } from "@holdfast/csi/capabilities";
+import type { PluginFacts } from "@holdfast/csi/capabilities";
 import type { PluginConnection } from "@holdfast/csi/plugin-connection";
 import type { PluginPhase, PluginStatus } from "@holdfast/csi/plugin-status";
+import type { Tri } from "@holdfast/model/tri";
 import {
   type CapabilitySet,
   PluginFingerprint,

@@ -1,5 +1,5 @@
+import type { Tri } from "@holdfast/model/tri";
 import { checkId } from "../../domain/limits.ts";
-import type { Tri } from "../../domain/node.ts";
 import { assertable, detachAsserted, waitingForDetach } from "../../domain/repair-change.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume.ts";
 import type { ControllerPlugins } from "../../ports.ts";
