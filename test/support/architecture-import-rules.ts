@@ -226,7 +226,7 @@ function crosses({ path, isTest }: SourceFile, target: string): boolean {
   if (peersForTests.test(target)) return !(isTest || outsideOfServices.test(path));
   if (from === undefined) return false;
   if (to.startsWith("services/")) return true;
-  if (from === "packages/local-driver") return to !== "packages/shared";
+  if (from === "packages/local-driver") return to !== "packages/shared" && to !== "packages/model";
   return from === "packages/shared";
 }
 

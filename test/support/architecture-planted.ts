@@ -81,8 +81,8 @@ export const planted: readonly Planted[] = [
 
   {
     rule: "R3",
-    files: one("packages/local-driver/src/node/stage.ts", 'import { parseMountinfo } from "../host/mountinfo.ts";'),
-    expect: /adapter \.\.\/host\/mountinfo/,
+    files: one("packages/local-driver/src/node/stage.ts", 'import { coveringMount } from "../host/covering-mount.ts";'),
+    expect: /adapter \.\.\/host\/covering-mount/,
   },
   {
     rule: "R3",

@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { chmod, mkdir, open, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { parseMountinfo } from "@holdfast/model/mountinfo";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { LoopDevice, MountEntry } from "../ports.ts";
 import { createHostRig, type HostRig, isRoot } from "../testing/host-rig.ts";
-import { parseMountinfo } from "./mountinfo.ts";
 import { createMounts } from "./mounts.ts";
 import { createRunTool } from "./run-tool.ts";
 
@@ -121,9 +121,9 @@ describe.skipIf(!isRoot)("mounts (as root)", () => {
     await once(peer.stdout, "data");
     await rig.mounts.bind(staged, rig.at("shared/target"), { readonly: true }, rig.signal);
     const seen = parseMountinfo(await readFile(`/proc/${peer.pid}/mountinfo`, "utf8"));
-    const there = seen.filter(({ mountPoint }) => mountPoint === rig.at("shared/target"));
+    const there = seen.filter(({ path }) => path === rig.at("shared/target"));
     expect(there.map(({ options }) => options[0])).toEqual(["ro"]);
-    expect(seen.filter(({ mountPoint }) => mountPoint === rig.at("binding"))).toEqual([]);
+    expect(seen.filter(({ path }) => path === rig.at("binding"))).toEqual([]);
     const ended = once(peer, "exit");
     peer.kill("SIGKILL");
     await ended;

@@ -9,12 +9,13 @@
  */
 import { lstat, mkdir, readFile } from "node:fs/promises";
 import path from "node:path";
+import { type MountLine, parseMountinfo } from "@holdfast/model/mountinfo";
 import { DriverError } from "../domain/driver-error.ts";
 import type { MountEntry, Mounts } from "../ports.ts";
 import { canonicalPath } from "./canonical-path.ts";
+import { coveringMount, rootOf } from "./covering-mount.ts";
 import { deviceNumbers } from "./file-identity.ts";
 import { errnoOf, hostFailure, throwIfGivenUp } from "./host-failure.ts";
-import { coveringMount, type MountLine, parseMountinfo, rootOf } from "./mountinfo.ts";
 import type { RunTool } from "./run-tool.ts";
 
 export interface MountsOptions {
@@ -46,7 +47,7 @@ export function createMounts({ run, stateDir, proc = "/proc" }: MountsOptions): 
     }
   };
   const at = async (place: string): Promise<readonly MountLine[]> =>
-    (await lines()).filter((line) => line.mountPoint === place);
+    (await lines()).filter((line) => line.path === place);
 
   const mount = async (args: readonly string[], signal: AbortSignal): Promise<void> => {
     await run("mount", ["-i", "-n", "-c", ...args], { signal });
@@ -127,7 +128,7 @@ export function createMounts({ run, stateDir, proc = "/proc" }: MountsOptions): 
       const covering = coveringMount(await lines(), place);
       if (covering === undefined)
         throw new DriverError("INTERNAL", `the mount table of this node does not tell what ${place} is on`);
-      return { dev: covering.dev, root: rootOf(covering, place) };
+      return { dev: covering.device, root: rootOf(covering, place) };
     },
     deviceAt: async ({ mountPoint, fsType }) => {
       // Elsewhere a look could wait for a disk, or for what is behind a volume.
@@ -138,12 +139,12 @@ export function createMounts({ run, stateDir, proc = "/proc" }: MountsOptions): 
   };
 }
 
-const portable = ({ mountPoint, root, dev, fsType, source, options, superOptions }: MountLine): MountEntry => ({
-  mountPoint,
+const portable = ({ path, root, device, fsType, source, options, superOptions }: MountLine): MountEntry => ({
+  mountPoint: path,
   root,
-  dev,
+  dev: device,
   fsType,
   source,
   options,
-  superOptions,
+  superOptions: superOptions.split(","),
 });

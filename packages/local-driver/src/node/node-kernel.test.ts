@@ -2,11 +2,11 @@ import { execFile } from "node:child_process";
 import { mkdir, open, readFile, rm, stat, statfs, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
+import { parseMountinfo } from "@holdfast/model/mountinfo";
 import { createLogger } from "@holdfast/shared/log/logger";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Capability, VolumeRecord } from "../domain/records.ts";
 import { createBlocks } from "../host/blocks.ts";
-import { parseMountinfo } from "../host/mountinfo.ts";
 import { createTrees } from "../host/trees.ts";
 import type { NodeOperations } from "../operations.ts";
 import type { Host } from "../ports.ts";
@@ -426,7 +426,7 @@ async function createKernelNode() {
     unpublish: (volumeId: string, n: number) => node.unpublish({ volumeId, targetPath: target(n) }, signal),
     /** Lines of the mount table for one path. */
     mountsAt: async (place: string) =>
-      parseMountinfo(await readFile("/proc/self/mountinfo", "utf8")).filter(({ mountPoint }) => mountPoint === place),
+      parseMountinfo(await readFile("/proc/self/mountinfo", "utf8")).filter(({ path: at }) => at === place),
     exists: (place: string) =>
       stat(place).then(
         () => true,

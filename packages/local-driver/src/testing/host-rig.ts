@@ -2,6 +2,7 @@
 import { mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir, userInfo } from "node:os";
 import path from "node:path";
+import { parseMountinfo } from "@holdfast/model/mountinfo";
 import { createCopier } from "../host/copier.ts";
 import { type FileIdentity, identityOfFile } from "../host/file-identity.ts";
 import { createFilesystems } from "../host/filesystems.ts";
@@ -9,7 +10,6 @@ import { createFreezer } from "../host/freezer.ts";
 import { createImages } from "../host/images.ts";
 import { loopFiles } from "../host/loop-files.ts";
 import { createLoops } from "../host/loops.ts";
-import { parseMountinfo } from "../host/mountinfo.ts";
 import { createMounts } from "../host/mounts.ts";
 import { createPlaces } from "../host/places.ts";
 import { createRunTool } from "../host/run-tool.ts";
@@ -46,7 +46,7 @@ export async function createHostRig({ parent = tmpdir(), name = "hf-host-" } = {
 
   /** What is left of the test: loop devices of files in here, and mounts. */
   const leftovers = async (): Promise<readonly string[]> => {
-    const mounted = parseMountinfo(await readFile("/proc/self/mountinfo", "utf8")).map((line) => line.mountPoint);
+    const mounted = parseMountinfo(await readFile("/proc/self/mountinfo", "utf8")).map((line) => line.path);
     return [...(await boundFiles()), ...mounted.filter((place) => place.startsWith(`${stateDir}/`))];
   };
 

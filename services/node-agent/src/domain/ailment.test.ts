@@ -1,6 +1,6 @@
+import type { MountLine } from "@holdfast/model/mountinfo";
 import { describe, expect, test } from "vitest";
 import { ailmentOf, mayAil } from "./ailment.ts";
-import type { MountLine } from "./mounts.ts";
 
 const line = (fsType: string): MountLine => ({
   id: 1,
@@ -11,6 +11,7 @@ const line = (fsType: string): MountLine => ({
   options: [],
   fsType,
   source: "s",
+  superOptions: "rw",
 });
 const said = (code: number, words = "") => ({ kind: "ended", code, said: words }) as const;
 

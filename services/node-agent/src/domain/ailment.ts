@@ -1,5 +1,5 @@
 /** What a small look at a mounted file system says of it. Pure. */
-import type { MountLine } from "./mounts.ts";
+import type { MountLine } from "@holdfast/model/mountinfo";
 
 /**
  * - `dead`: whoever served it is gone for good; nothing can be read or written any more, and nothing can be lost by letting go.

@@ -1,5 +1,6 @@
+import { parseMountinfo } from "@holdfast/model/mountinfo";
 import { describe, expect, test } from "vitest";
-import { mountinfoView, parseMountinfo } from "../volumes/mountinfo.ts";
+import { mountinfoView } from "../volumes/mountinfo-view.ts";
 import { leftovers } from "./mounts.ts";
 
 const table = [

@@ -1,4 +1,5 @@
 import type { AccessMode } from "@holdfast/model/access";
+import type { MountLine } from "@holdfast/model/mountinfo";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -9,7 +10,6 @@ import {
   readsOnly,
   remountOptions,
 } from "./mount-options.ts";
-import type { MountLine } from "./mounts.ts";
 
 const line = (options: readonly string[]): MountLine => ({
   id: 7,
@@ -20,6 +20,7 @@ const line = (options: readonly string[]): MountLine => ({
   options,
   fsType: "ext4",
   source: "/dev/sdb",
+  superOptions: "rw",
 });
 const use = { accessMode: "SINGLE_NODE_WRITER", attachmentMode: "FILE_SYSTEM", readOnly: false } as const;
 

@@ -5,7 +5,7 @@
  * O2 A file system that a workload sees has the forced options, and is read-only when the claim only reads.
  */
 import { accessRules } from "@holdfast/model/access";
-import type { MountLine } from "./mounts.ts";
+import type { MountLine } from "@holdfast/model/mountinfo";
 import type { PermitFacts } from "./types.ts";
 
 /** Options without a value, and names whose value is free. What chooses an owner, a key or a program is not among them. */

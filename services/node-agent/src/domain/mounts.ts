@@ -1,20 +1,7 @@
 /** What the mount table proves. Pure questions about lines that an adapter has read. */
+import type { MountLine } from "@holdfast/model/mountinfo";
 import { isUnder, type VolumePaths } from "./paths.ts";
 import type { MountMark } from "./types.ts";
-
-export interface MountLine {
-  readonly id: number;
-  readonly parent: number;
-  /** "major:minor" */
-  readonly device: string;
-  /** The directory of the file system that is mounted; for a bind of a device node, the node's name. */
-  readonly root: string;
-  readonly path: string;
-  /** Per-mount options. */
-  readonly options: readonly string[];
-  readonly fsType: string;
-  readonly source: string;
-}
 
 /** A mount that another process sees, in its own mount namespace. */
 export interface ForeignMount {

@@ -1,5 +1,6 @@
+import type { MountLine } from "@holdfast/model/mountinfo";
 import { expect } from "vitest";
-import type { MountLine, MountView } from "../domain/mounts.ts";
+import type { MountView } from "../domain/mounts.ts";
 import { isUnder } from "../domain/paths.ts";
 import type { VolumeState } from "../domain/types.ts";
 import type {
@@ -12,7 +13,7 @@ import type {
   NodePlugin,
   NodePlugins,
 } from "../ports.ts";
-import { mountinfoView } from "../volumes/mountinfo.ts";
+import { mountinfoView } from "../volumes/mountinfo-view.ts";
 
 /** What becomes of one call: the answer, and whether the plugin did the work. */
 export type Fate =
@@ -90,6 +91,7 @@ const root: MountLine = {
   options: ["rw"],
   fsType: "ext4",
   source: "/dev/sda1",
+  superOptions: "rw",
 };
 
 export function createModelHost({ journalled, onCrash }: ModelHostOptions): ModelHost {

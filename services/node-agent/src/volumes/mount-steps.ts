@@ -1,7 +1,8 @@
 /** The steps towards a mount: stage once, publish per claim, then look at both. */
+import type { MountLine } from "@holdfast/model/mountinfo";
 import type { Halt } from "../domain/answer-types.ts";
 import type { VolumeRecord } from "../domain/events.ts";
-import { type MountLine, type MountView, marksUnder, seenAt } from "../domain/mounts.ts";
+import { type MountView, marksUnder, seenAt } from "../domain/mounts.ts";
 import { isUnder } from "../domain/paths.ts";
 import type { MountMark } from "../domain/types.ts";
 import type { Failpoint } from "../failpoints.ts";

@@ -9,12 +9,13 @@
 import { closeSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
 import { open, readlink } from "node:fs/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { ForeignMount, MountLine, MountView } from "../domain/mounts.ts";
+import type { MountLine } from "@holdfast/model/mountinfo";
+import type { ForeignMount, MountView } from "../domain/mounts.ts";
 import { showsMark } from "../domain/mounts.ts";
 import type { MountTable } from "../ports.ts";
 import { createKernelThreads, type KernelThreads } from "./kernel-threads.ts";
-import { mountinfoView } from "./mountinfo.ts";
 import { createMountinfoLines, type MountinfoLines } from "./mountinfo-lines.ts";
+import { mountinfoView } from "./mountinfo-view.ts";
 import { openedOrGone } from "./opened-or-gone.ts";
 
 /** The inode of the first pid namespace: constant in Linux (PROC_PID_INIT_INO). From there every process is seen. */

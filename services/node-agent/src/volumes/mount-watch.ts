@@ -7,13 +7,13 @@
  * D3 Only what is proved dead is unmounted, just before its volume is staged again: nothing is ever mounted over it.
  */
 
+import type { MountLine } from "@holdfast/model/mountinfo";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { every } from "@holdfast/shared/async/every";
 import { createLimiter } from "@holdfast/shared/async/limiter";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { type Ailment, ailmentOf, mayAil } from "../domain/ailment.ts";
 import type { Halt } from "../domain/answer-types.ts";
-import type { MountLine } from "../domain/mounts.ts";
 import type { HeldClaim, LostClaim, VolumeRef, VolumeState } from "../domain/types.ts";
 import { isAtRest } from "../domain/volume-machine.ts";
 import type { DeadMounts, KillableChildren, Ledger, MountTable } from "../ports.ts";

@@ -1,6 +1,6 @@
+import { parseMountinfo } from "@holdfast/model/mountinfo";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseMountinfo } from "./mountinfo.ts";
 import { createMountinfoLines } from "./mountinfo-lines.ts";
 
 /** Few of each, so that lines begin and end alike or are the same, and long ones, so that whole blocks are. */

@@ -2,8 +2,8 @@
  * The lines of a mount table that is read again and again. From one look to the next a line or two change: what stands at the
  * table's beginning and at its end byte for byte as before means what it meant before, and only what lies between is parsed.
  */
-import type { MountLine } from "../domain/mounts.ts";
-import { parseMountinfo } from "./mountinfo.ts";
+import type { MountLine } from "@holdfast/model/mountinfo";
+import { parseMountinfo } from "@holdfast/model/mountinfo";
 
 /** The same array as before if nothing changed. `table` may be written over afterwards. */
 export type MountinfoLines = (table: Buffer) => readonly MountLine[];

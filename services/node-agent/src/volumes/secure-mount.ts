@@ -3,9 +3,10 @@
  * do; what it left out is added to the mount at the target alone, by a child that may be killed.
  */
 
+import type { MountLine } from "@holdfast/model/mountinfo";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { forbiddenOptions, missingOptions, readsOnly, remountOptions } from "../domain/mount-options.ts";
-import { type MountLine, type MountView, seenAt } from "../domain/mounts.ts";
+import { type MountView, seenAt } from "../domain/mounts.ts";
 import type { MountFailure, PermitFacts, VolumeRef } from "../domain/types.ts";
 import type { HostDirs, KillableChildren, MountTable, PermitOrder } from "../ports.ts";
 import { namesOf } from "./order-facts.ts";

@@ -1,7 +1,7 @@
 /** Takes a claim step by step to where it should be, until it is there or cannot go on now. */
+import type { MountLine } from "@holdfast/model/mountinfo";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Halt } from "../domain/answer-types.ts";
-import type { MountLine } from "../domain/mounts.ts";
 import { nextStep, type Step } from "../domain/next-step.ts";
 import type { MountFailure } from "../domain/types.ts";
 import type { Failpoint } from "../failpoints.ts";

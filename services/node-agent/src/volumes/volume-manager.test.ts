@@ -335,6 +335,7 @@ describe("[I2] verified before released", () => {
       options: ["rw"],
       fsType: "ext4",
       source: "x",
+      superOptions: "rw",
     };
     agent.host.addForeign(line, 4711);
     const pending = {

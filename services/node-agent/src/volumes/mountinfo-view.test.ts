@@ -1,8 +1,9 @@
+import type { MountLine } from "@holdfast/model/mountinfo";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { leftovers, type MountLine, marksUnder, seenAt, strays } from "../domain/mounts.ts";
+import { leftovers, marksUnder, seenAt, strays } from "../domain/mounts.ts";
 import { createHostPaths } from "../domain/paths.ts";
-import { mountinfoView, parseMountinfo, parseMountLine } from "./mountinfo.ts";
+import { mountinfoView } from "./mountinfo-view.ts";
 
 const line = (changes: Partial<MountLine>): MountLine => ({
   id: 10,
@@ -13,91 +14,8 @@ const line = (changes: Partial<MountLine>): MountLine => ({
   options: ["rw"],
   fsType: "ext4",
   source: "/dev/sda1",
+  superOptions: "rw",
   ...changes,
-});
-
-describe("lines of mountinfo", () => {
-  test.each([
-    [
-      "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue",
-      {
-        id: 36,
-        parent: 35,
-        device: "98:0",
-        root: "/mnt1",
-        path: "/mnt2",
-        options: ["rw", "noatime"],
-        fsType: "ext3",
-        source: "/dev/root",
-      },
-    ],
-    ["40 1 0:21 / /proc rw - proc proc rw", { path: "/proc", fsType: "proc" }],
-    [
-      "41 1 8:1 /a /b ro,relatime shared:1 master:2 propagate_from:3 unbindable - xfs /dev/x rw",
-      { options: ["ro", "relatime"], fsType: "xfs" },
-    ],
-    ["42 1 8:1 /gone//deleted /b rw - ext4 /dev/x rw", { root: "/gone//deleted" }],
-    [
-      "43 1 8:1 /with\\040space /tab\\011and\\134back\\012line rw - ext4 /dev/x rw",
-      { root: "/with space", path: "/tab\tand\\back\nline" },
-    ],
-    ["44 1 0:5 /loop0 /block rw - devtmpfs udev rw", { root: "/loop0", fsType: "devtmpfs" }],
-    ["45 1 0:50 / /o rw - overlay overlay rw,lowerdir=/a:/b,upperdir=/c,d", { source: "overlay" }],
-    ["46 1 0:51 / /e rw - fuse.x \\043odd rw", { source: "#odd" }],
-    ["47 1 0:52 / /none rw -  tmpfs  rw", { fsType: "" }],
-  ])("%s", (text, fields) => expect(parseMountLine(text)).toMatchObject(fields));
-
-  test.each([
-    "",
-    "x",
-    "36 35 98:0 /a",
-    "36 35 98:0 /a /b rw ext4 x rw",
-    "a 35 98:0 /a /b rw - ext4 x rw",
-    "36 35 98 /a /b rw - ext4 x rw",
-  ])("%j is no such line, and is not passed over", (text) => {
-    expect(parseMountLine(text)).toBeUndefined();
-    if (text !== "") expect(() => parseMountinfo(`${text}\n`)).toThrow("cannot be read");
-  });
-
-  const escaped = (text: string) =>
-    Buffer.from(text, "utf8")
-      .toString("latin1")
-      .replace(/[ \t\n\\]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`);
-  const name = fc
-    .string({ unit: "grapheme", minLength: 1, maxLength: 30 })
-    .filter((text) => !text.includes("\0") && text.isWellFormed());
-
-  test("any path survives the way through the kernel's escapes", () => {
-    fc.assert(
-      fc.property(
-        name,
-        name,
-        fc.nat(),
-        fc.array(fc.constantFrom("shared:1", "master:2", "unbindable")),
-        (root, path, id, optional) => {
-          const text = [
-            id,
-            1,
-            "8:1",
-            `/${escaped(root)}`,
-            `/${escaped(path)}`,
-            "rw",
-            ...optional,
-            "-",
-            "ext4",
-            "x",
-            "rw",
-          ].join(" ");
-          const parsed = parseMountLine(Buffer.from(text, "latin1").toString("utf8"));
-          expect(parsed).toMatchObject({ id, root: `/${root}`, path: `/${path}` });
-        },
-      ),
-    );
-  });
-
-  test("whatever text it is given, it parses or says no; it never throws anything else", () => {
-    fc.assert(fc.property(fc.string(), (text) => void parseMountLine(text)));
-  });
 });
 
 describe("what a view answers", () => {

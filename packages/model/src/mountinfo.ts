@@ -1,7 +1,19 @@
 /** /proc/self/mountinfo as proc(5) describes it: one mount a line, fields by spaces, specials as octal escapes. */
-import type { MountLine, MountView } from "../domain/mounts.ts";
-import { showsMark } from "../domain/mounts.ts";
-import { isUnder } from "../domain/paths.ts";
+export interface MountLine {
+  readonly id: number;
+  readonly parent: number;
+  /** "major:minor" */
+  readonly device: string;
+  /** The directory of the file system that is mounted; for a bind of a device node, the node's name. */
+  readonly root: string;
+  readonly path: string;
+  /** Per-mount options. */
+  readonly options: readonly string[];
+  readonly fsType: string;
+  readonly source: string;
+  /** Options of the file system, not split: few readers need them. */
+  readonly superOptions: string;
+}
 
 /**
  * One line: `36 35 98:0 /root /target rw,noatime master:1 - ext4 /dev/root rw,errors=continue`. Between the options and
@@ -11,7 +23,7 @@ export function parseMountLine(text: string): MountLine | undefined {
   const fields = text.split(" ");
   const dash = fields.indexOf("-", 6);
   const [id, parent, device, root, path, options] = fields;
-  const fsType = dash < 0 ? undefined : fields[dash + 1];
+  const [fsType, source = "", superOptions = ""] = dash < 0 ? [] : fields.slice(dash + 1);
   if (id === undefined || parent === undefined || !/^\d+$/.test(id) || !/^\d+$/.test(parent)) return undefined;
   if (device === undefined || !/^\d+:\d+$/.test(device) || fsType === undefined) return undefined;
   if (root === undefined || path === undefined || options === undefined) return undefined;
@@ -23,7 +35,8 @@ export function parseMountLine(text: string): MountLine | undefined {
     path: unescapeOctal(path),
     options: options.split(","),
     fsType: unescapeOctal(fsType),
-    source: unescapeOctal(fields[dash + 2] ?? ""),
+    source: unescapeOctal(source),
+    superOptions: unescapeOctal(superOptions),
   };
 }
 
@@ -49,37 +62,8 @@ export function parseMountinfo(text: string): readonly MountLine[] {
     if (line === "") continue;
     const parsed = parseMountLine(line);
     if (parsed === undefined)
-      throw new Error(`a line of mountinfo cannot be read: ${JSON.stringify(line.slice(0, 200))}`);
+      throw new Error(`a line of the mount table cannot be read: ${JSON.stringify(line.slice(0, 200))}`);
     lines.push(parsed);
   }
   return lines;
-}
-
-/**
- * Questions about the mounts of one namespace. Few are asked of one look: going through all lines for each costs less than
- * an index of them, which has to be made anew for every look. Lengths first: nearly every line is settled by them, and a comparison of
- * characters for each of ten thousand costs what a tenth of the look does.
- */
-export function mountinfoView(lines: readonly MountLine[]): Omit<MountView, "foreign"> {
-  const at = (path: string) => lines.filter((line) => line.path.length === path.length && line.path === path);
-  return {
-    at,
-    under: (path) => lines.filter(({ path: found }) => found.length >= path.length && isUnder(found, path)),
-    sharing: (marks) => (marks.length === 0 ? [] : lines.filter((line) => marks.some((mark) => showsMark(line, mark)))),
-    covering(path) {
-      const above = directoriesAbove(path);
-      let nearest = "";
-      for (const { path: found } of lines) {
-        if (found.length > nearest.length && found === above.get(found.length)) nearest = found;
-      }
-      return nearest === "" ? [] : at(nearest);
-    },
-  };
-}
-
-/** By their lengths, of which each has one at most. */
-function directoriesAbove(path: string): ReadonlyMap<number, string> {
-  const above = new Map(path === "/" ? [] : [[1, "/"]]);
-  for (let at = path.indexOf("/", 1); at > 0; at = path.indexOf("/", at + 1)) above.set(at, path.slice(0, at));
-  return above;
 }
