@@ -1,3 +1,4 @@
+import { type WireDuration, wireDuration } from "@holdfast/model/wire-duration";
 import { parseDuration } from "@holdfast/shared/config/setting";
 import { CliFailure } from "../frame/cli-failure.ts";
 import { exitCodes } from "../frame/exit-code.ts";
@@ -40,7 +41,4 @@ export const millisOf = (option: string, text: string): number => {
   return ms;
 };
 
-export const durationOf = (option: string, text: string): { seconds: bigint; nanos: number } => {
-  const ms = millisOf(option, text);
-  return { seconds: BigInt(Math.floor(ms / 1_000)), nanos: (ms % 1_000) * 1_000_000 };
-};
+export const durationOf = (option: string, text: string): WireDuration => wireDuration(millisOf(option, text));

@@ -1,3 +1,4 @@
+import { msOfDuration } from "@holdfast/model/wire-duration";
 import { type FieldViolation, invalidArgument, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Duration } from "@holdfast/shared/gen/google/protobuf/duration";
 import { checkOptionalId } from "../domain/limits.ts";
@@ -35,15 +36,10 @@ export const optionalId = (field: string, id: string | undefined, checks: Checks
   return id ?? "";
 };
 
-const maxSeconds = 315_576_000_000n;
-
 /** Whole milliseconds, as the store takes its times; a part of one counts as one. undefined for none given. */
 export const durationMs = (field: string, duration: Duration | undefined, checks: Checks): number | undefined => {
   if (duration === undefined) return undefined;
-  const { seconds, nanos } = duration;
-  if (seconds < 0n || nanos < 0 || seconds > maxSeconds || nanos > 999_999_999) {
-    checks.complain(field, "has to be a duration of zero or more");
-    return undefined;
-  }
-  return Number(seconds) * 1000 + Math.ceil(nanos / 1e6);
+  const ms = msOfDuration(duration);
+  if (ms === undefined) checks.complain(field, "has to be a duration of zero or more");
+  return ms;
 };

@@ -12,6 +12,7 @@ import { callPolicy } from "@holdfast/csi/call-policy";
 import { type CsiMethod, pathOf } from "@holdfast/csi/methods";
 import { type Code, codeOf, codes } from "@holdfast/csi/outcome";
 import type { CsiTransport, WireFailure, WireReply } from "@holdfast/csi/transport";
+import { wireDuration } from "@holdfast/model/wire-duration";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createLimiter, type Limiter } from "@holdfast/shared/async/limiter";
 import { linkSignals } from "@holdfast/shared/async/signals";
@@ -148,7 +149,7 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
       const turn = await enter(line, signal);
       if ("failure" in turn) return turn;
       try {
-        const order = { ...orderOf(node, plugin, method, request), deadline: durationOf(deadlineMs) };
+        const order = { ...orderOf(node, plugin, method, request), deadline: wireDuration(Math.max(1, deadlineMs)) };
         const times = { signal, deadlineMs: deadlineMs + answerMs, retryCodes: again[method] ?? [] };
         return replyOf(await line.client.relay(order, times));
       } catch (error) {
@@ -178,7 +179,7 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
         });
       let stopTimer = startTimer();
       try {
-        const deadline = totalMs === undefined ? {} : { deadline: durationOf(totalMs) };
+        const deadline = totalMs === undefined ? {} : { deadline: wireDuration(Math.max(1, totalMs)) };
         const order = { ...orderOf(node, plugin, method, request), ...deadline };
         const limit = totalMs === undefined ? {} : { deadlineMs: totalMs + answerMs };
         for await (const item of line.client.relayStream(order, { signal: ended.signal, ...limit })) {
@@ -199,9 +200,4 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
   });
 
   return { transportTo, forget: (node) => void lines.delete(node) };
-};
-
-const durationOf = (ms: number): { readonly seconds: bigint; readonly nanos: number } => {
-  const whole = Math.max(1, Math.ceil(ms));
-  return { seconds: BigInt(Math.floor(whole / 1_000)), nanos: (whole % 1_000) * 1_000_000 };
 };

@@ -1,4 +1,5 @@
 /** What controllers ask of this host. */
+import { msOfDuration } from "@holdfast/model/wire-duration";
 import { waitFor } from "@holdfast/shared/async/signals";
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import type {
@@ -202,7 +203,7 @@ export function createAgentService(options: AgentServiceOptions): Implementation
 /** The plugin is told the caller's own time, or less if that was asked for. */
 function relayOrder(request: RelayRequest | RelayStreamRequest, context: CallContext): RelayOrder {
   const { plugin, method, deadline } = request;
-  const asked = deadline === undefined ? 0 : Number(deadline.seconds) * 1000 + deadline.nanos / 1e6;
+  const asked = deadline === undefined ? 0 : (msOfDuration(deadline) ?? 0);
   const left = context.remainingMs();
   const deadlineMs = asked > 0 ? Math.min(asked, left) : Number.isFinite(left) ? left : 0;
   return { plugin, method, request: request.request, deadlineMs, gen: Number(request.gen) };

@@ -1,5 +1,6 @@
 /** Messages of holdfast.agent.v1.WorkloadService ↔ orders and answers. */
 
+import { msOfDuration } from "@holdfast/model/wire-duration";
 import type { Duration } from "@holdfast/shared/gen/google/protobuf/duration";
 import {
   type ContainerMount,
@@ -33,10 +34,9 @@ export function checkName(checks: Checks, { namespace, workload }: WorkloadName)
 /** Milliseconds; `absent` when none was given. */
 export function waitFrom(checks: Checks, duration: Duration | undefined, absent: number): number {
   if (duration === undefined) return absent;
-  const { seconds, nanos } = duration;
-  const sane = seconds >= 0n && nanos >= 0 && nanos < 1e9 && seconds <= 315_576_000_000n;
-  checks.that(sane, "wait_for", "has to be a duration of zero or more");
-  return sane ? Math.min(Number(seconds) * 1000 + nanos / 1e6, most.waitMs) : absent;
+  const ms = msOfDuration(duration);
+  checks.that(ms !== undefined, "wait_for", "has to be a duration of zero or more");
+  return Math.min(ms ?? absent, most.waitMs);
 }
 
 export function prepareFrom(request: PrepareWorkloadRequest): {

@@ -1,6 +1,7 @@
 /** Messages of PluginHostService ↔ the words of the plugin host. */
 
 import { isPluginName } from "@holdfast/csi/plugin-name";
+import { msOfDuration } from "@holdfast/model/wire-duration";
 import type { Duration } from "@holdfast/shared/gen/google/protobuf/duration";
 import {
   type Instance,
@@ -74,9 +75,9 @@ function checkDirectory(checks: Checks, field: string, directory: string, mostBy
 /** Milliseconds; 30 s when absent. */
 function timeFrom(checks: Checks, field: string, duration: Duration | undefined): number {
   if (duration === undefined) return defaultTimeMs;
-  const ms = Number(duration.seconds) * 1000 + Math.ceil(duration.nanos / 1e6);
-  checks.that(ms >= 0 && ms <= mostTimeMs, field, `has to be at most ${mostTimeMs / 1000} s`);
-  return ms;
+  const ms = msOfDuration(duration);
+  checks.that(ms !== undefined && ms <= mostTimeMs, field, `has to be at most ${mostTimeMs / 1000} s`);
+  return ms ?? 0;
 }
 
 export function stopFrom({ allocation, waitFor, leaveVolumes }: StopPluginRequest): StopOrder {

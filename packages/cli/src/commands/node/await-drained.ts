@@ -1,3 +1,4 @@
+import type { WireDuration } from "@holdfast/model/wire-duration";
 import type { DrainMode, DrainNodeResponse } from "@holdfast/shared/gen/holdfast/v1/node";
 import type { Context } from "../../frame/context.ts";
 
@@ -8,7 +9,7 @@ export interface DrainRequest {
   readonly name: string;
   readonly reason: string;
   readonly mode: DrainMode;
-  readonly deadline?: { readonly seconds: bigint; readonly nanos: number };
+  readonly deadline?: WireDuration;
 }
 
 /** Draining is idempotent: each round holds the answer until the node is empty or the round is over. */

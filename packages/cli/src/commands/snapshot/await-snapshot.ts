@@ -1,3 +1,4 @@
+import type { WireDuration } from "@holdfast/model/wire-duration";
 import { type Snapshot, type SnapshotGroup, SnapshotState } from "@holdfast/shared/gen/holdfast/v1/snapshot";
 import { CliFailure } from "../../frame/cli-failure.ts";
 import type { Context } from "../../frame/context.ts";
@@ -12,7 +13,7 @@ export interface AwaitedSnapshot<Answer> {
   readonly what: string;
   readonly id: string;
   /** Asks again, idempotently; the server holds the answer for so long at most. */
-  ask(waitFor: { seconds: bigint; nanos: number }, signal: AbortSignal): Promise<Answer>;
+  ask(waitFor: WireDuration, signal: AbortSignal): Promise<Answer>;
   recordOf(answer: Answer): Record | undefined;
   done(record: Record | undefined): boolean;
   readonly look: string;
