@@ -7,7 +7,7 @@
  * P3 A call that changes something and has no answer stays open over incarnations, and over all instances that share `openCalls`, until it
  * is answered or its own connection ends.
  */
-import { createBackoff } from "@holdfast/shared/async/backoff";
+import { createBackoff } from "@holdfast/model/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { linkSignals, throwIfAborted } from "@holdfast/shared/async/signals";
 import type { Link } from "@holdfast/shared/grpc/link/link";
@@ -182,7 +182,7 @@ export function createPluginConnection(options: PluginConnectionOptions): Plugin
   };
 
   const drive = async (): Promise<never> => {
-    const redial = createBackoff({ initialMs: 50, maxMs: 500, random, resetAfterMs: 1_000 });
+    const redial = createBackoff({ baseMs: 50, capMs: 500, random, resetAfterMs: 1_000 });
     for (;;) {
       const version = watch.version();
       const socket = await watch.refresh();

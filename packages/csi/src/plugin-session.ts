@@ -9,7 +9,7 @@
  * S5 A plugin that answered any call while its probe was waiting lives: one that is busy is not one that hangs.
  * S6 A plugin whose name is bound to another socket gets no call either, until a person says that it is its own.
  */
-import { createBackoff } from "@holdfast/shared/async/backoff";
+import { createBackoff } from "@holdfast/model/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createNotifier } from "@holdfast/shared/async/notifier";
 import { linkSignals, reasonOf } from "@holdfast/shared/async/signals";
@@ -128,9 +128,9 @@ export function startPluginSession(options: PluginSessionOptions): PluginSession
   };
 
   const run = async (): Promise<SessionEnd> => {
-    const starting = createBackoff({ initialMs: 50, maxMs: 1_000, random });
-    const ailing = createBackoff({ initialMs: 500, maxMs: 10_000, random });
-    const incomplete = createBackoff({ initialMs: 1_000, maxMs: 60_000, random });
+    const starting = createBackoff({ baseMs: 50, capMs: 1_000, random });
+    const ailing = createBackoff({ baseMs: 500, capMs: 10_000, random });
+    const incomplete = createBackoff({ baseMs: 1_000, capMs: 60_000, random });
     let known: PluginFacts | undefined;
     for (;;) {
       const now = await health();

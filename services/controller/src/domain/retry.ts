@@ -1,3 +1,4 @@
+import { backoffDelay } from "@holdfast/model/backoff";
 import type { Attempts, Failure } from "./outcome.ts";
 
 export interface RetryRule {
@@ -8,10 +9,8 @@ export interface RetryRule {
 /** 0.5 s doubling to 60 s with full jitter, never below a tenth of the step so that a lucky draw cannot spin. */
 export const defaultRetry: RetryRule = { baseMs: 500, capMs: 60_000 };
 
-export const retryDelay = (attempt: number, rule: RetryRule, random: number): number => {
-  const step = Math.min(rule.capMs, rule.baseMs * 2 ** Math.min(attempt, 30));
-  return Math.round(step * (0.1 + 0.9 * random));
-};
+export const retryDelay = (attempt: number, rule: RetryRule, random: number): number =>
+  backoffDelay(attempt, { ...rule, least: 0.1 }, random);
 
 /** No pause is as long as this. */
 const beyondAnyPauseMs = 10 * defaultRetry.capMs;

@@ -14,8 +14,8 @@ import type { CallOptions, CsiCaller } from "@holdfast/csi/csi-caller";
 import type { CallReport } from "@holdfast/csi/csi-exchange";
 import type { CallOutcome } from "@holdfast/csi/outcome";
 import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
+import { backoffDelay } from "@holdfast/model/backoff";
 import type { Tri } from "@holdfast/model/tri";
-import { backoffDelay } from "@holdfast/shared/async/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createEmitter } from "@holdfast/shared/async/emitter";
 import type { Tracing } from "@holdfast/shared/tracing";
@@ -71,7 +71,8 @@ interface Found extends Candidate, Pick<PluginInstance, "at"> {
 
 /** Of nodes that cannot be called, in one sentence. */
 const mostReasons = 3;
-const rests = { baseMs: 1_000, capMs: 30_000 };
+/** At least half of a pause, so that the call that has just failed does not come back at once. */
+const rests = { baseMs: 1_000, capMs: 30_000, least: 0.5 };
 
 export const createPluginInstances = (options: PluginInstancesOptions): PluginInstances => {
   const { directory, halves, lines, clock, tracing, random, onCall, guide, reading, besideControllerOnly } = options;
@@ -170,8 +171,7 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
     if (outcome.outcome === "done" || outcome.failure.code !== "UNAVAILABLE") resting.delete(id);
     else {
       const failures = (resting.get(id)?.failures ?? 0) + 1;
-      // At least half of it, so that the call that has just failed does not come back here at once.
-      const pause = backoffDelay(failures - 1, rests, () => 0.5 + 0.5 * random());
+      const pause = backoffDelay(failures - 1, rests, random());
       resting.set(id, { until: clock.monotonic() + pause, failures });
       // Sockets that are gone for good.
       for (const [other, { until }] of resting) if (until + rests.capMs < clock.monotonic()) resting.delete(other);

@@ -6,7 +6,7 @@
  * takes no memory. W5 A step that failed by our own fault (the store is away) is tried again after a pause.
  * W6 A hurry is for every step that had to pause, each once: also for those whose lane is busy when it comes.
  */
-import { backoffDelay } from "@holdfast/shared/async/backoff";
+import { backoffDelay } from "@holdfast/model/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { context, ROOT_CONTEXT } from "@opentelemetry/api";
@@ -73,7 +73,7 @@ export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step
   const failed = (key: string, work: Work, error: unknown): void => {
     if (signal.aborted) return;
     work.failures += 1;
-    const delay = Math.max(50, backoffDelay(work.failures, retryLimits, random));
+    const delay = Math.max(50, backoffDelay(work.failures, retryLimits, random()));
     log.warn(`work on a ${what} failed and is tried again`, { [what]: key, error, retry_in_ms: delay });
     work.retry?.();
     work.retry = clock.timer(delay, () => {

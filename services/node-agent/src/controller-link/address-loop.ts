@@ -5,7 +5,7 @@
  * Loop-1 A stream that another one replaces ends only after the other is registered, and when nothing is under way on it.
  * Loop-2 After a stream that held, the first retry comes at once; every other one after a random wait.
  */
-import { backoffDelay } from "@holdfast/shared/async/backoff";
+import { backoffDelay } from "@holdfast/model/backoff";
 import { linkSignals, waitFor } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { ControllerAddress } from "./controller-addresses.ts";
@@ -110,7 +110,7 @@ export function createAddressLoop(options: AddressLoopOptions): AddressLoop {
   };
 
   const backOff = async (): Promise<void> => {
-    await clock.sleep(backoffDelay(attempts, { baseMs: 200, capMs: reconnectMaxMs }, random), signal);
+    await clock.sleep(backoffDelay(attempts, { baseMs: 200, capMs: reconnectMaxMs }, random()), signal);
     attempts += 1;
   };
 

@@ -6,7 +6,7 @@
  * end of the fence.
  * Session-2 A refused registration is repeated on the same stream; an unanswered one ends the stream.
  */
-import { backoffDelay } from "@holdfast/shared/async/backoff";
+import { backoffDelay } from "@holdfast/model/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { linkSignals } from "@holdfast/shared/async/signals";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
@@ -101,7 +101,7 @@ export function createControllerSession(options: ControllerSessionOptions): Cont
   const failed = async (what: string, error: unknown): Promise<void> => {
     signal.throwIfAborted();
     outage.tell(`${what} was not answered; it is tried again`, error);
-    await clock.sleep(backoffDelay(failures, { baseMs: 200, capMs: options.reconnectMaxMs }, random), signal);
+    await clock.sleep(backoffDelay(failures, { baseMs: 200, capMs: options.reconnectMaxMs }, random()), signal);
     failures += 1;
   };
 
@@ -220,7 +220,7 @@ export function createControllerSession(options: ControllerSessionOptions): Cont
           continue;
         }
         await register();
-        await clock.sleep(backoffDelay(unknown, { baseMs: 200, capMs: options.reconnectMaxMs }, random), signal);
+        await clock.sleep(backoffDelay(unknown, { baseMs: 200, capMs: options.reconnectMaxMs }, random()), signal);
         unknown += 1;
       }
     },

@@ -6,7 +6,7 @@
  * E2 What may have been made stays owed: only a certain refusal of the first request ends the record without an undo.
  * E3 The permits come from the controller, each on its own: no volume waits for another one here.
  */
-import { backoffDelay } from "@holdfast/shared/async/backoff";
+import { backoffDelay } from "@holdfast/model/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { linkSignals, waitFor } from "@holdfast/shared/async/signals";
 import { type ErrorKind, type HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
@@ -147,7 +147,7 @@ export function createWorkloadPrepare(options: WorkloadPrepareOptions): Workload
         signal.throwIfAborted();
         if (!isHoldfastError(error) || isUncertain[error.kind] === undefined) throw error;
         waitingFor("no controller can be reached");
-        pause = backoffDelay(failures, backoff, random);
+        pause = backoffDelay(failures, backoff, random());
         failures += 1;
       }
       if (pause > 0) await clock.sleep(pause, signal);

@@ -6,7 +6,7 @@
  * U2 A controller is told only after the request for the claims has ended: none is made behind the release.
  * U3 The record goes last: with nothing held here, and a controller that has the wish on record.
  */
-import { backoffDelay } from "@holdfast/shared/async/backoff";
+import { backoffDelay } from "@holdfast/model/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { linkSignals } from "@holdfast/shared/async/signals";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
@@ -111,7 +111,7 @@ export function createWorkloadUndo(options: WorkloadUndoOptions): WorkloadUndo {
       undoing.round.resolve();
       undoing.round = Promise.withResolvers();
       if (owed(name).length === 0) return;
-      await pause(name, undoing, backoff.baseMs / 2 + backoffDelay(failures, backoff, random));
+      await pause(name, undoing, backoff.baseMs / 2 + backoffDelay(failures, backoff, random()));
     }
   };
 
@@ -127,7 +127,7 @@ export function createWorkloadUndo(options: WorkloadUndoOptions): WorkloadUndo {
         signal.throwIfAborted();
         const detail = isHoldfastError(error) ? { reason: error.reason, detail: error.message } : { error };
         if (failures === 0) options.log.warn("no controller has been told of a release yet", { ...name, ...detail });
-        await clock.sleep(backoff.baseMs / 2 + backoffDelay(failures, backoff, random), signal);
+        await clock.sleep(backoff.baseMs / 2 + backoffDelay(failures, backoff, random()), signal);
       }
     }
   };

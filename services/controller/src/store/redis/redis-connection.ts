@@ -6,7 +6,7 @@
  * C3 A connection on which a command timed out is given up: its later replies help nobody, and a half-open one would swallow
  *    the next commands too.
  */
-import { backoffDelay } from "@holdfast/shared/async/backoff";
+import { backoffDelay } from "@holdfast/model/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createEmitter } from "@holdfast/shared/async/emitter";
 import { createNotifier } from "@holdfast/shared/async/notifier";
@@ -52,7 +52,7 @@ export interface RedisConnectionOptions {
  * `attempt` counts from 1 since the last connection that was ready.
  */
 const reconnectDelay = (attempt: number, random: () => number): number =>
-  attempt === 1 ? 5 + Math.floor(20 * random()) : 20 + backoffDelay(attempt, { baseMs: 25, capMs: 2000 }, random);
+  attempt === 1 ? 5 + Math.floor(20 * random()) : 20 + backoffDelay(attempt, { baseMs: 25, capMs: 2000 }, random());
 
 const clientOptions = ({ address, name, commandTimeoutMs, random }: RedisConnectionOptions) => {
   return {
