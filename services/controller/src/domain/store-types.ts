@@ -130,7 +130,7 @@ export interface ListQuery {
   readonly index: string;
   readonly value: string;
   /** The key after which to go on; absent = from the start. */
-  readonly after?: string;
+  readonly after?: string | undefined;
   readonly limit: number;
 }
 
