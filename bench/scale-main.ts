@@ -2,7 +2,9 @@
  * node scale-main.ts REDIS STATE_DIR VOLUMES NODES: one controller over what stands in that Redis, with so many nodes and a plugin that answers at
  * once, so that what is measured is the controller alone.
  */
+
 import { createNodeStore } from "@holdfast/controller/nodes/node-store";
+import { systemClock } from "@holdfast/shared/async/clock";
 import { serveApi } from "../test/support/controller/served-api.ts";
 import { createWorld } from "../test/support/controller/world.ts";
 import { nodeName, takenVolume } from "./scale-load.ts";
@@ -15,7 +17,10 @@ const store = await openBenchStore(url, stateDir);
 const mounted = Array.from({ length: Number(volumes) }, (_, index) => takenVolume(index, names.length));
 const begun = performance.now();
 const world = await createWorld({ nodes: names, store, mounted });
-const records = await createNodeStore({ store, ids: { uuid: () => "", random: Math.random } }).all();
+const records = await createNodeStore({
+  ...{ store, clock: systemClock, signal: new AbortController().signal },
+  ids: { uuid: () => "", random: Math.random },
+}).all();
 const startMs = performance.now() - begun;
 // What a start takes up in the background is over before anybody is timed.
 await world.reconciler.idle();

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import type { NodeRecord } from "@holdfast/controller/domain/node";
 import { createNodeStore } from "@holdfast/controller/nodes/node-store";
+import { systemClock } from "@holdfast/shared/async/clock";
 import { ClaimServiceDefinition, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { PlacementServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/placement";
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
@@ -79,8 +80,17 @@ const askedVolumes = 10;
 const sideOf = async (dir: string, redis: BenchRedis, size: ScaleSize): Promise<Side> => {
   const stateDir = path.join(dir, String(size.volumes));
   const store = await openBenchStore(redis.url, stateDir);
-  const nodeStore = createNodeStore({ store, ids: { uuid: () => crypto.randomUUID(), random: Math.random } });
-  for (let index = 0; index < size.nodes; index += 1) await nodeStore.write(nodeRecord(index), 0);
+  const nodeStore = createNodeStore({
+    store,
+    clock: systemClock,
+    ids: { uuid: () => crypto.randomUUID(), random: Math.random },
+    signal: new AbortController().signal,
+  });
+  const change = nodeStore.changes({ saw: () => undefined });
+  for (let index = 0; index < size.nodes; index += 1) {
+    const record = nodeRecord(index);
+    await change(record.name, () => record);
+  }
   const before = await redis.usedBytes();
   await loadVolumes(store, size);
   const bytesPerVolume = ((await redis.usedBytes()) - before) / size.volumes;

@@ -31,7 +31,7 @@ const controller = async (): Promise<{ readonly registry: NodeRegistry; readonly
   const ids = { uuid: () => randomUUID(), random: () => 0.5 };
   const signal = stop.signal;
   const registry = createNodeRegistry({
-    nodes: createNodeStore({ store, ids }),
+    nodes: createNodeStore({ store, clock, ids, signal }),
     clock,
     log,
     graceMs: 3_000,

@@ -55,7 +55,7 @@ const start = async (id: string): Promise<Controller> => {
     }
   };
   const registry = createNodeRegistry({
-    nodes: createNodeStore({ store: { ...sqlite, commit }, ids }),
+    nodes: createNodeStore({ store: { ...sqlite, commit }, clock, ids, signal }),
     ...{ clock, log, graceMs: grace, controllerId: id, signal },
   });
   const made: Controller = {

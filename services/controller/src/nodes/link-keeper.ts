@@ -8,8 +8,8 @@ import type { KeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { isMarked, withoutMarks } from "../domain/link-state.ts";
 import type { NodeRecord } from "../domain/node.ts";
-import { type ChangeOutcome, type NodeChanges, ofKnown } from "./node-changes.ts";
 import type { LinkStep, NodeLinks } from "./node-links.ts";
+import { type NodeChanges, ofKnown } from "./node-store.ts";
 
 export interface LinkKeeper {
   /** The node's link is here: what stands in its record against that is removed. To be called in the node's lane. */
@@ -44,14 +44,6 @@ export const createLinkKeeper = (deps: LinkKeeperDeps): LinkKeeper => {
   /** Nodes whose record could not be written, told in the log once. */
   const failing = new Set<string>();
 
-  const write = async (
-    node: string,
-    decide: (record: NodeRecord) => NodeRecord | undefined,
-  ): Promise<ChangeOutcome | undefined> => {
-    const outcome = await changes.change(node, ofKnown(decide));
-    return outcome === "crowded" ? undefined : outcome;
-  };
-
   const contradict = async (node: string): Promise<void> => {
     const known = recordOf(node);
     if (known === undefined || !links.has(known)) return;
@@ -61,11 +53,14 @@ export const createLinkKeeper = (deps: LinkKeeperDeps): LinkKeeper => {
         node,
         life: known.admitted,
       });
-    await write(node, (record) => {
-      if (!links.has(record)) return undefined;
-      const { admitted: _objected, ...kept } = withoutMarks(record);
-      return { ...kept, updatedAt: clock.now() };
-    });
+    await changes(
+      node,
+      ofKnown((record) => {
+        if (!links.has(record)) return undefined;
+        const { admitted: _objected, ...kept } = withoutMarks(record);
+        return { ...kept, updatedAt: clock.now() };
+      }),
+    );
   };
 
   const marked: Readonly<Record<LinkStep["step"], (record: NodeRecord, now: number) => NodeRecord>> = {
@@ -75,7 +70,10 @@ export const createLinkKeeper = (deps: LinkKeeperDeps): LinkKeeper => {
 
   /** Decided again over the record as it is read: another controller may have been faster. */
   const take = ({ node, step }: LinkStep) =>
-    write(node, (record) => (links.step(node) === step ? marked[step](record, clock.now()) : undefined));
+    changes(
+      node,
+      ofKnown((record) => (links.step(node) === step ? marked[step](record, clock.now()) : undefined)),
+    );
 
   const pass = async (signal: AbortSignal): Promise<number> => {
     const { steps, next } = links.due();
@@ -95,8 +93,8 @@ export const createLinkKeeper = (deps: LinkKeeperDeps): LinkKeeper => {
     );
     await inTurns(steps, writesAtOnce, (step) =>
       attempt(step.node, async () => {
-        const outcome = await take(step);
-        if (outcome?.changed !== true) return;
+        const { changed } = await take(step);
+        if (!changed) return;
         if (step.step === "lose") lost.push(step.node);
         tell(step.node);
       }),

@@ -2,8 +2,7 @@
 import type { KeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { NodeDecisions, NodeView } from "../ports.ts";
-import { type NodeChanges, ofKnown } from "./node-changes.ts";
-import type { StoredNode } from "./node-store.ts";
+import { type NodeChanges, ofKnown, type StoredNode } from "./node-store.ts";
 
 export interface NodeDecisionsDeps {
   readonly changes: NodeChanges;
@@ -22,21 +21,20 @@ export const createNodeDecisions = (deps: NodeDecisionsDeps): NodeDecisions => {
   return {
     change: (name, decide, audit) =>
       lanes.run(name, signal, async () => {
-        const stored = await changes.change(name, ofKnown(decide), audit && { audit });
-        if (stored === undefined || stored === "crowded") return undefined;
+        const { now, changed } = await changes(name, ofKnown(decide), { audit });
+        if (now === undefined || now.record.forgottenAt !== undefined) return undefined;
         await deps.contradict(name);
-        if (stored.changed) tell(name);
-        return deps.viewOf(stored.after);
+        if (changed) tell(name);
+        return deps.viewOf(now);
       }),
     forget: (name, decide, unless) =>
       lanes.run(name, signal, async () => {
-        const stored = await changes.change(name, ofKnown(decide), { alone: unless });
-        if (stored === "crowded") return "in use";
-        if (stored === undefined) drop(name);
-        if (stored !== undefined)
-          log.info("a node was forgotten", { node: name, who: stored.after.record.changedBy?.who });
+        const { now, changed, crowded } = await changes(name, ofKnown(decide), { alone: unless });
+        if (crowded) return "in use";
+        if (changed) log.info("a node was forgotten", { node: name, who: now?.record.changedBy?.who });
+        else drop(name);
         tell(name);
-        return stored === undefined ? "unknown" : "forgotten";
+        return changed ? "forgotten" : "unknown";
       }),
   };
 };

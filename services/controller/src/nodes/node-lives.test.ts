@@ -28,7 +28,7 @@ let registry: NodeRegistry;
 
 const controller = async (over: Pick<Store, "get" | "list" | "commit" | "identity"> = store): Promise<NodeRegistry> => {
   const made = createNodeRegistry({
-    nodes: createNodeStore({ store: { ...store, ...over }, ids }),
+    nodes: createNodeStore({ store: { ...store, ...over }, clock, ids, signal: stop.signal }),
     clock,
     log: createMemoryLogger(),
     graceMs: grace,

@@ -32,7 +32,7 @@ const controller = async (): Promise<NodeRegistry> => {
   };
   const store: Store = { ...sqlite, commit };
   const one = createNodeRegistry({
-    nodes: createNodeStore({ store, ids }),
+    nodes: createNodeStore({ store, clock, ids, signal: stop.signal }),
     clock,
     log: createMemoryLogger(),
     graceMs: grace,

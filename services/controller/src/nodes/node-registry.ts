@@ -12,11 +12,11 @@ import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { NodePlugin, NodeRecord } from "../domain/node.ts";
 import { isSameLife } from "../domain/node-life.ts";
 import type { NodeView } from "../ports.ts";
+import { recordAfter } from "../records/record-table.ts";
 import { type Admission, admitNode, withFingerprints } from "./admit-node.ts";
 import type { AgentHeader } from "./convert.ts";
 import { createLinkKeeper } from "./link-keeper.ts";
 import { createNameDisputes } from "./name-disputes.ts";
-import { type ChangeOutcome, createNodeChanges } from "./node-changes.ts";
 import { createNodeDecisions } from "./node-decisions.ts";
 import { createNodeLinks } from "./node-links.ts";
 import { createNodeNews } from "./node-news.ts";
@@ -53,8 +53,12 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
     } else drop(name); // N5
   };
 
-  const changes = createNodeChanges({ nodes, known, keep });
-  const { change } = changes;
+  const changes = nodes.changes({
+    recall: (name) => known.get(name),
+    saw: (_name, node, own) => {
+      if (node !== undefined) keep(node, own); // N2
+    },
+  });
 
   const viewOf = ({ record, rev }: StoredNode): NodeView => ({
     record,
@@ -89,7 +93,7 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
     let admission: Exclude<Admission, { readonly kind: "conflict" }> | undefined;
     let alive = false;
     await recall(name); // N7
-    const stored = await change(name, async (before) => {
+    const stored = await changes(name, async (before) => {
       // As long as the record does not say otherwise, another controller may have the link of the process before.
       alive =
         before !== undefined &&
@@ -115,7 +119,8 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
       admission = verdict;
       return verdict.record;
     });
-    const { after, changed } = outcomeOf(stored);
+    const { changed } = stored;
+    const after = recordAfter(stored);
     if (admission?.kind === "pending") {
       if (changed) tell(name);
       throw disputes.hold(name, admission.pending, admission.why, alive); // N3
@@ -154,13 +159,14 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
       if (shownAnew) tell(name);
       return { known: true, record };
     }
-    const stored = await change(name, (before) => {
+    const stored = await changes(name, (before) => {
       const base = before?.record ?? record;
       return base.instance === instance && base.forgottenAt === undefined
         ? withFingerprints(base, beat.changed, beat.removed, clock.now())
         : base;
     });
-    const { after, changed } = outcomeOf(stored);
+    const { changed } = stored;
+    const after = recordAfter(stored);
     links.heard(name, { instance, revision: beat.revision, accepting: beat.accepting, message: beat.message });
     if (shownAnew || changed) tell(name);
     return { known: after.record.instance === instance && known.has(name), record: after.record };
@@ -241,10 +247,4 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
     refresh: learnOf,
     watchLinks: keeper.watch,
   };
-};
-
-/** A decision that is always made, and asks for no guard. */
-const outcomeOf = (stored: ChangeOutcome | "crowded" | undefined): ChangeOutcome => {
-  if (stored === undefined || stored === "crowded") throw new Error("the decision about a node came to nothing");
-  return stored;
 };

@@ -1,40 +1,55 @@
-import { type HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+/**
+ * Node records in the store, and the decisions about them.
+ *
+ * NS1 Only changes are stored. NS2 What is proved by the absence of records is proved only by a vetted store (I8).
+ */
+import type { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { AuditedAs } from "../domain/audit.ts";
 import { permitLives } from "../domain/claim-machine.ts";
 import type { NodeRecord } from "../domain/node.ts";
 import type { AggregateRef, IndexEntry, StoredRecord } from "../domain/store-types.ts";
-import type { Ids, Store } from "../ports.ts";
-import { auditOf } from "../records/audit-records.ts";
-import { createDamagedRecords, type DamagedRecords, isDamage } from "../records/damaged-records.ts";
+import type { Store } from "../ports.ts";
+import { changedAllTheTime } from "../records/commit-rounds.ts";
+import { createDamagedRecords, isDamage } from "../records/damaged-records.ts";
 import { encodeNode, readNode } from "../records/node-codec.ts";
+import { pagesOf } from "../records/pages-of.ts";
+import {
+  createRecordTable,
+  type RecordMemory,
+  type RecordResult,
+  type RecordTableDeps,
+  type Versioned,
+} from "../records/record-table.ts";
 import { decodeVolume } from "../records/volume-codec.ts";
+import { sameNode } from "./admit-node.ts";
 
-export interface StoredNode {
-  readonly record: NodeRecord;
-  readonly rev: number;
-}
+export type StoredNode = Versioned<NodeRecord>;
 
-/** What a write depends on, and what is stored with it. */
-export interface WriteWith {
-  readonly alone?: IndexEntry;
-  readonly audit?: AuditedAs;
-}
-
-/** Node records in the store. */
 export interface NodeStore {
   all(): Promise<readonly StoredNode[]>;
   read(name: string): Promise<StoredNode | undefined>;
-  /**
-   * undefined: somebody else was faster, or nobody knows whether it was stored; read and decide again. "crowded": something carries
-   * the entry of `alone`, and nothing was written.
-   */
-  write(record: NodeRecord, expectedRev: number, beside?: WriteWith): Promise<StoredNode | "crowded" | undefined>;
+  /** Decisions that `memory` takes part in. */
+  changes(memory: RecordMemory<string, NodeRecord>): NodeChanges;
   clusterUid(): Promise<string>;
   /** Why the record of the node cannot be read, if it was found so. */
   damage(name: string): HoldfastError | undefined;
   /** Claims of which the node may hold a permit, as the store has them now; undefined = the store is not vetted, and may have lost some. */
   standing(name: string): Promise<number | undefined>;
 }
+
+/** `decide` may throw; undefined leaves everything as it is. */
+export type NodeChanges = (
+  name: string,
+  decide: (before: StoredNode | undefined) => NodeRecord | undefined | Promise<NodeRecord | undefined>,
+  /** What a change depends on, and what is stored with it. */
+  beside?: { readonly alone?: IndexEntry; readonly audit?: AuditedAs | undefined },
+) => Promise<RecordResult<NodeRecord>>;
+
+/** A forgotten node is none: nothing is decided about it. */
+export const ofKnown =
+  (decide: (record: NodeRecord) => NodeRecord | undefined) =>
+  (before: StoredNode | undefined): NodeRecord | undefined =>
+    before === undefined || before.record.forgottenAt !== undefined ? undefined : decide(before.record);
 
 const index = { index: "node-all", value: "all" } as const;
 const pageSize = 500;
@@ -51,8 +66,6 @@ const noteOf = (record: NodeRecord) => ({
   ...(record.forgottenAt === undefined ? {} : { forgotten: true }),
 });
 
-const versioned = (stored: StoredRecord): StoredNode => ({ record: readNode(stored), rev: stored.rev });
-
 /** A hold that the store does not know stands like a claim; a record that cannot be read may have either. */
 const standingIn = (stored: StoredRecord, name: string): number => {
   try {
@@ -65,70 +78,63 @@ const standingIn = (stored: StoredRecord, name: string): number => {
   }
 };
 
-export interface NodeStoreDeps {
+export interface NodeStoreDeps extends RecordTableDeps {
   readonly store: Store;
-  readonly ids: Ids;
-  readonly damages?: DamagedRecords;
 }
 
-export const createNodeStore = ({ store, ids, damages = createDamagedRecords() }: NodeStoreDeps): NodeStore => ({
-  async all() {
-    const found: StoredNode[] = [];
-    let after: string | undefined;
-    do {
-      const page = await store.list({ ...index, limit: pageSize, ...(after === undefined ? {} : { after }) });
-      found.push(...damages.readEach(page.records, versioned));
-      after = page.next;
-    } while (after !== undefined);
-    return found;
-  },
+export const createNodeStore = (deps: NodeStoreDeps): NodeStore => {
+  const { store, damages = createDamagedRecords() } = deps;
+  const tableWith = (memory?: RecordMemory<string, NodeRecord>) =>
+    createRecordTable<string, NodeRecord>(
+      { ...deps, damages },
+      {
+        refOf,
+        read: readNode,
+        encode: (record) => ({
+          body: encodeNode(record, store.format()),
+          indexes: record.forgottenAt === undefined ? [index] : [],
+          due: [],
+        }),
+        busy: (node) => changedAllTheTime(`the record of node ${node}`, { node }),
+        memory,
+      },
+    );
+  const table = tableWith();
 
-  async read(name) {
-    const stored = await store.get(refOf(name));
-    return stored === undefined ? undefined : damages.read(stored, versioned);
-  },
+  return {
+    async all() {
+      const found: StoredNode[] = [];
+      for await (const page of table.pages(index)) found.push(...page);
+      return found;
+    },
+    read: table.get,
 
-  async write(record, expectedRev, { alone, audit } = {}) {
-    const ref = refOf(record.name);
-    const at = { now: record.updatedAt, revisionBefore: expectedRev };
-    const audited = auditOf(audit, at, ref, expectedRev + 1);
-    const indexes = record.forgottenAt === undefined ? [index] : [];
-    try {
-      const result = await store.commit({
-        opId: ids.uuid(),
-        writes: [{ ref, expectedRev, body: encodeNode(record, store.format()), indexes, due: [] }, ...audited.writes],
-        events: [{ type: "node", ref, body: JSON.stringify(noteOf(record)) }, ...audited.events],
-        // What is proved by the absence of records is proved only by records that are all there (I8).
-        requiresVetted: alone !== undefined,
-        ...(alone === undefined ? {} : { alone }),
-      });
-      if (!result.ok) return result.crowded === true ? "crowded" : undefined;
-      return { record, rev: result.revs[0] ?? expectedRev + 1 };
-    } catch (error) {
-      if (isHoldfastError(error) && error.reason === "STORE_OUTCOME_UNKNOWN") return undefined;
-      throw error;
-    }
-  },
+    changes(memory) {
+      const { change } = tableWith(memory);
+      return (name, decide, { alone, audit } = {}) =>
+        change(name, async (before) => {
+          const record = await decide(before);
+          if (record === undefined) return undefined;
+          if (before !== undefined && sameNode(before.record, record)) {
+            memory.saw(name, before, false);
+            return undefined; // NS1
+          }
+          const terms = alone === undefined ? {} : { alone, requiresVetted: true }; // NS2
+          return { record, note: JSON.stringify(noteOf(record)), audit, ...terms };
+        });
+    },
 
-  async standing(name) {
-    const { runId, vettedRunId } = await store.identity();
-    if (runId === "" || runId !== vettedRunId) return undefined; // I8
-    let count = 0;
-    let after: string | undefined;
-    do {
-      const page = await store.list({
-        index: "claim-node",
-        value: name,
-        limit: pageSize,
-        ...(after === undefined ? {} : { after }),
-      });
-      for (const stored of page.records) count += standingIn(stored, name);
-      after = page.next;
-    } while (after !== undefined);
-    return count;
-  },
+    async standing(name) {
+      const { runId, vettedRunId } = await store.identity();
+      if (runId === "" || runId !== vettedRunId) return undefined; // NS2
+      let count = 0;
+      const pages = pagesOf((after) => store.list({ index: "claim-node", value: name, limit: pageSize, after }));
+      for await (const { records } of pages) for (const stored of records) count += standingIn(stored, name);
+      return count;
+    },
 
-  clusterUid: async () => (await store.identity()).clusterUid,
+    clusterUid: async () => (await store.identity()).clusterUid,
 
-  damage: (name) => damages.of({ kind: "node", key: name }),
-});
+    damage: (name) => damages.of(refOf(name)),
+  };
+};
