@@ -142,6 +142,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       clock,
       ids,
       log,
+      signal: work.signal,
       wakeVolume: (key) => wakeVolume(key),
     });
     const { random } = ids;

@@ -36,6 +36,7 @@ export interface SecretParts {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly log: Logger;
+  readonly signal: AbortSignal;
   /** A volume whose secret is another one now. */
   readonly wakeVolume: (key: string) => void;
 }
@@ -49,8 +50,8 @@ export const refuseUnfitRoots = (config: ControllerConfig, env: SecretParts["env
 };
 
 export const createSecretParts = (parts: SecretParts) => {
-  const { config, env, store, damages, clusterUid, clock, ids, log, wakeVolume } = parts;
-  const records = createSecretRecords({ store, ids, damages });
+  const { config, env, clusterUid, clock, log, wakeVolume } = parts;
+  const records = createSecretRecords(parts);
   const sealer = createSealer({ keyFile: createKeyFile(config.secretKeys), clusterUid });
   const stored = createStoredSecrets({ records, sealer, clock });
   const vault = createVault({

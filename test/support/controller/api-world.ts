@@ -174,7 +174,7 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       graceMs,
       controllerId: "c1",
     });
-    const secretRecords = createSecretRecords({ store, ids });
+    const secretRecords = createSecretRecords({ store, clock, ids, signal });
     const sealer = createSealer({ keyFile: { keys: async () => secretKeys }, clusterUid: async () => "world" });
     const stored = createStoredSecrets({ records: secretRecords, sealer, clock });
     const secrets = createSecretCommands({

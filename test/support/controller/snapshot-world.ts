@@ -223,7 +223,7 @@ export const createSnapshotWorld = async (
     };
     const secrets = createSecretCommands({
       granted: () => true,
-      records: createSecretRecords({ store, ids }),
+      records: createSecretRecords({ store, clock, ids, signal }),
       sealer: createSealer({ keyFile: { keys: async () => secretKeys }, clusterUid: async () => "world" }),
       clock,
       changed: () => undefined,

@@ -309,7 +309,7 @@ export const createWorld = async (
     await pluginRecords.load();
     const secrets = createSecretCommands({
       granted: () => true,
-      records: createSecretRecords({ store, ids }),
+      records: createSecretRecords({ store, clock, ids, signal }),
       sealer: createSealer({ keyFile: { keys: async () => secretKeys }, clusterUid: async () => "world" }),
       clock,
       changed: () => undefined,

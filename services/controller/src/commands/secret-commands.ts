@@ -6,7 +6,6 @@
  * everybody who names none. K3 Numbers of versions only grow while the secret lives.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
-import type { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { limits } from "../domain/limits.ts";
 import {
   lastVersion,
@@ -17,6 +16,7 @@ import {
   type SecretRecord,
   type SecretVersionRecord,
   secretKey,
+  secretUser,
   storedRef,
   storedSecrets,
   versionIn,
@@ -26,7 +26,7 @@ import type { SecretGrants } from "../domain/secret-scope.ts";
 import type { Sealer } from "../secrets/sealer.ts";
 import type { SecretNote, SecretRecords, StoredSecret } from "../secrets/secret-records.ts";
 import type { Caller } from "./model.ts";
-import { secretFull, secretInUse, secretNotFound, secretReplaced, secretsChanging } from "./secret-errors.ts";
+import { secretFull, secretInUse, secretNotFound, secretReplaced } from "./secret-errors.ts";
 import type { DeleteSecretInput, PutSecretInput, SecretCommands, SecretReferences } from "./secret-model.ts";
 import { validateDeleteSecret, validatePutSecret } from "./validate-secret.ts";
 
@@ -39,7 +39,6 @@ export interface SecretCommandDeps {
   readonly changed: (name: SecretName) => void;
 }
 
-const maxRounds = 12;
 const maxScanned = 2_000;
 
 interface Put extends PutSecretInput {
@@ -56,15 +55,6 @@ const noteOf = (change: SecretNote["change"], version: number, { who, why }: Cal
 export const createSecretCommands = (deps: SecretCommandDeps): SecretCommands & SecretReferences => {
   const { records, sealer, clock, changed } = deps;
 
-  /** Until it is settled, against others who change the same secret. */
-  const rounds = async <T>(name: SecretName, once: () => Promise<T | undefined>): Promise<T> => {
-    for (let round = 0; round < maxRounds; round += 1) {
-      const result = await once();
-      if (result !== undefined) return result;
-    }
-    throw secretsChanging(name);
-  };
-
   /** The version that this request made before, or that makes it needless. */
   const standing = async (record: SecretRecord, input: Put): Promise<SecretVersionRecord | undefined> => {
     const same = (one: SecretVersionRecord) => sealer.holdsSame(one, record, input.values);
@@ -78,13 +68,16 @@ export const createSecretCommands = (deps: SecretCommandDeps): SecretCommands & 
     return newest !== undefined && (await same(newest)) ? newest : undefined;
   };
 
-  const put = (input: Put, caller: Caller): Promise<{ readonly secret: StoredSecret; readonly version: number }> =>
-    rounds(input, async () => {
-      const found = await records.get(input);
+  const put = async (
+    input: Put,
+    caller: Caller,
+  ): Promise<{ readonly secret: StoredSecret; readonly version: number }> => {
+    let version = 0;
+    const { now, changed: stored } = await records.change(input, async (found) => {
       const before = found === undefined ? undefined : await standing(found.record, input);
-      if (found !== undefined && before !== undefined) return { secret: found, version: before.version };
+      version = before?.version ?? nextVersion(found?.record); // K3
+      if (before !== undefined) return undefined;
       if ((found?.record.versions.length ?? 0) >= maxSecretVersions) throw secretFull(input, maxSecretVersions);
-      const version = nextVersion(found?.record); // K3
       const made: SecretVersionRecord = {
         version,
         createdAt: clock.now(),
@@ -94,38 +87,38 @@ export const createSecretCommands = (deps: SecretCommandDeps): SecretCommands & 
       };
       const by = { who: caller.who, why: caller.why };
       const record = withVersion(found?.record, input, made, by, input.inline);
-      const secret = await records.write(record, found?.rev ?? 0, noteOf("PUT", version, caller));
-      if (secret === undefined) return undefined;
-      changed(input);
-      return { secret, version };
+      return { record, note: noteOf("PUT", version, caller) };
     });
-
-  const used = async (name: SecretName, version: number | undefined): Promise<HoldfastError> => {
-    const [user] = await records.users(name, version, 1);
-    return secretInUse(name, version, user);
+    if (now === undefined) throw secretNotFound(storedRef(input.namespace, input.name));
+    if (stored) changed(input);
+    return { secret: now, version };
   };
 
-  const remove = async (input: DeleteSecretInput, caller: Caller): Promise<"removed" | undefined> => {
-    const found = await records.get(input);
-    if (found === undefined) return "removed";
-    const { record, rev } = found;
-    const versions = record.versions.filter(({ version }) => version !== input.version);
-    if (input.version !== 0 && versions.length === record.versions.length) return "removed";
-    const whole = input.version === 0 || versions.length === 0;
-    const note = noteOf("DELETED", whole ? 0 : input.version, caller);
-    const without = {
-      ...record,
-      versions,
-      last: lastVersion(record), // K3
-      updatedAt: clock.now(),
-      changedBy: { who: caller.who, why: caller.why },
-    };
-    const newest = newestVersion(record)?.version === input.version;
-    const result = whole
-      ? await records.remove(record, rev, note) // K1
-      : await records.writeWithout(without, rev, newest ? undefined : input.version, note); // K2
-    if (result === "used") throw await used(input, whole || newest ? undefined : input.version);
-    return result === "again" ? undefined : result;
+  const remove = async (input: DeleteSecretInput, caller: Caller): Promise<void> => {
+    let version: number | undefined;
+    const { crowded } = await records.change(input, (found) => {
+      if (found === undefined) return undefined;
+      const { record } = found;
+      const versions = record.versions.filter((one) => one.version !== input.version);
+      if (input.version !== 0 && versions.length === record.versions.length) return undefined;
+      const whole = input.version === 0 || versions.length === 0;
+      version = whole || newestVersion(record)?.version === input.version ? undefined : input.version; // K2
+      const without = {
+        ...record,
+        versions,
+        last: lastVersion(record), // K3
+        updatedAt: clock.now(),
+        changedBy: { who: caller.who, why: caller.why },
+      };
+      return {
+        record: whole ? null : without,
+        note: noteOf("DELETED", whole ? 0 : input.version, caller),
+        unused: secretUser(record, version), // K1
+      };
+    });
+    if (!crowded) return;
+    const [user] = await records.users(input, version, 1);
+    throw secretInUse(input, version, user);
   };
 
   return {
@@ -138,7 +131,7 @@ export const createSecretCommands = (deps: SecretCommandDeps): SecretCommands & 
 
     async deleteSecret(input, caller) {
       validateDeleteSecret(input);
-      await rounds(input, () => remove(input, caller));
+      await remove(input, caller);
       changed(input);
     },
 
@@ -149,8 +142,8 @@ export const createSecretCommands = (deps: SecretCommandDeps): SecretCommands & 
       for (let seen = 0; seen < maxScanned; ) {
         signal?.throwIfAborted();
         const page = await records.list(namespace, { after: cursor, limit: wanted });
-        seen += page.secrets.length;
-        for (const one of page.secrets) {
+        seen += page.records.length;
+        for (const one of page.records) {
           if (items.length === wanted) return { items, next: cursor };
           if (one.record.name.startsWith(namePrefix)) items.push(one);
           cursor = secretKey(one.record);

@@ -41,11 +41,3 @@ export const secretFull = (name: SecretName, most: number): HoldfastError =>
     message: `secret ${secretKey(name)} has ${most} versions; delete those that nothing needs first`,
     metadata: { secret: name.name, namespace: name.namespace },
   });
-
-export const secretsChanging = (name: SecretName): HoldfastError =>
-  new HoldfastError({
-    kind: "aborted",
-    reason: "REVISION_CONFLICT",
-    message: `secret ${secretKey(name)} is being changed by others all the time; repeat the request`,
-    metadata: { secret: name.name, namespace: name.namespace },
-  });

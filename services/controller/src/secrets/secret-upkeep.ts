@@ -5,7 +5,8 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import { every } from "@holdfast/shared/async/every";
 import type { Logger } from "@holdfast/shared/log/logger";
-import { secretKey } from "../domain/secret.ts";
+import { secretKey, secretUser } from "../domain/secret.ts";
+import { pagesOf } from "../records/pages-of.ts";
 import type { Sealer } from "./sealer.ts";
 import type { SecretRecords, StoredSecret } from "./secret-records.ts";
 
@@ -26,32 +27,28 @@ export const createSecretUpkeep = ({ records, sealer, clock, log }: SecretUpkeep
   const abandoned = async ({ record, rev }: StoredSecret): Promise<boolean> => {
     if (!record.inline || clock.now() - record.updatedAt < inlineGraceMs) return false;
     if ((await records.users(record, undefined, 1)).length > 0) return false;
-    const note = { change: "DELETED", version: 0, ...by } as const;
-    return (await records.remove(record, rev, note)) === "removed";
+    const draft = { record: null, note: { change: "DELETED", version: 0, ...by }, unused: secretUser(record) } as const;
+    return (await records.change(record, (found) => (found?.rev === rev ? draft : undefined))).changed;
   };
 
   const rewrapped = async ({ record, rev }: StoredSecret): Promise<void> => {
     const versions = await Promise.all(record.versions.map((version) => sealer.rewrap(version, record)));
     if (versions.every((version, i) => version === record.versions[i])) return;
-    const note = { change: "REWRAPPED", version: 0, ...by } as const;
-    // Somebody else was faster: they or the next round will do it.
-    await records.write({ ...record, versions }, rev, note);
+    const draft = { record: { ...record, versions }, note: { change: "REWRAPPED", version: 0, ...by } } as const;
+    // Another controller was faster: that one or the next round does it.
+    await records.change(record, (found) => (found?.rev === rev ? draft : undefined));
   };
 
   /** Resolves when every secret was looked at; one that cannot be mended is told, and the others go on. */
   const once = async (): Promise<void> => {
-    let after: string | undefined;
-    do {
-      const page = await records.list("", { after, limit: pageSize });
-      for (const stored of page.secrets) {
+    for await (const page of pagesOf((after) => records.list("", { after, limit: pageSize })))
+      for (const stored of page.records) {
         try {
           if (!(await abandoned(stored))) await rewrapped(stored);
         } catch (error) {
           log.warn("a stored secret could not be looked after", { secret: secretKey(stored.record), error });
         }
       }
-      after = page.next;
-    } while (after !== undefined);
   };
 
   return {

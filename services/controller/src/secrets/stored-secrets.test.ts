@@ -23,7 +23,13 @@ afterEach(() => world.close());
 
 const put = (token: string) => world.secrets.putSecret({ ...name, values: { token }, requestId: "" }, caller);
 const ids = () => ({ uuid: () => crypto.randomUUID(), random: () => 0.5 });
-const recordsOf = () => createSecretRecords({ store: world.store, ids: ids() });
+const recordsOf = () =>
+  createSecretRecords({
+    store: world.store,
+    clock: world.clock,
+    ids: ids(),
+    signal: new AbortController().signal,
+  });
 const sealerWith = (keys: () => SecretKeys) =>
   createSealer({ keyFile: { keys: async () => keys() }, clusterUid: async () => "world" });
 const stored = () =>
@@ -100,7 +106,7 @@ describe("upkeep", () => {
     const { upkeep } = upkeepWith(() => keysOf("k1"), clock);
     await clock.advance(3_600_000);
     await upkeep.once();
-    const names = async () => (await recordsOf().list("", { limit: 10 })).secrets.map(({ record }) => record.name);
+    const names = async () => (await recordsOf().list("", { limit: 10 })).records.map(({ record }) => record.name);
     expect(await names()).toEqual(["s", "volume.v"]);
     await world.commands.deleteVolume({ namespace: "default", id: "v", uid: "", requestId: "" }, caller);
     await world.idle();
