@@ -30,13 +30,12 @@ export interface WiredRecords {
 export const wireRecords = async (wiring: RecordWiring): Promise<WiredRecords> => {
   const damages = createDamagedRecords({ log: wiring.log, now: wiring.clock.now });
   const deps = { ...wiring, damages };
-  const { clock } = deps;
   const nodeStore = createNodeStore(deps);
   const registry = createNodeRegistry({ ...deps, nodes: nodeStore });
   await registry.load();
   const pluginRecords = createPluginRecords(deps);
   await pluginRecords.load();
-  const learnedLimits = createLearnedLimits({ ...deps, now: clock.now });
+  const learnedLimits = createLearnedLimits(deps);
   await learnedLimits.load();
   const attachLimit = createAttachLimits({ nodes: registry, profileOf: pluginRecords.of, learned: learnedLimits.of });
   const cuts = createCutRecords(deps);

@@ -167,7 +167,7 @@ export const createSnapshotWorld = async (
     },
   };
   const gate = { open: true, listeners: new Set<() => void>() };
-  const learned = createLearnedLimits({ store, ids, now: clock.now });
+  const learned = createLearnedLimits({ store, clock, ids, signal: new AbortController().signal });
   let lives = 0;
   let killAt: { readonly name: FailpointName; skip: number } | undefined;
 

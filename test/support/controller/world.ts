@@ -279,7 +279,7 @@ export const createWorld = async (
   for (const volume of options.mounted ?? []) agents.hold(volume);
   const listings = createFakeListings({ plugin, volumes: backend.volumes, attachments: backend.attachments });
   const log = createMemoryLogger();
-  const learned = createLearnedLimits({ store, ids, now: clock.now });
+  const learned = createLearnedLimits({ store, clock, ids, signal: new AbortController().signal });
   const attachLimit = createAttachLimits({
     nodes,
     profileOf: () => ({ maxVolumesPerNode: 0 }),

@@ -6,10 +6,11 @@
  */
 import type { NodePlugin, NodeRecord } from "../domain/node.ts";
 import { slotKey } from "../domain/slots.ts";
-import type { Ids, Store } from "../ports.ts";
-import { createDamagedRecords, type DamagedRecords } from "./damaged-records.ts";
+import type { AggregateRef } from "../domain/store-types.ts";
+import { changedAllTheTime } from "./commit-rounds.ts";
 import { recordReader } from "./record-reader.ts";
 import { learnedLimitShape } from "./record-shapes.ts";
+import { createRecordTable, type RecordTableDeps } from "./record-table.ts";
 
 export type NodeMachine = Pick<NodeRecord, "name" | "machineId">;
 
@@ -46,65 +47,37 @@ const isOf = (learned: Learned, half: NodePlugin, { machineId }: NodeMachine): b
 /** How long nothing more is tried there. Long enough not to fail one workload after another, short enough for a wrong word. */
 const heldMs = 10 * 60_000;
 const index = { index: "limit-all", value: "all" } as const;
-const pageSize = 500;
-const rounds = 3;
 
-const refOf = (slots: string) => ({ kind: "attach-limit", key: slots }) as const;
+const refOf = (slots: string): AggregateRef => ({ kind: "attach-limit", key: slots });
 
 export const readLearnedLimit = recordReader<Learned>({ shape: learnedLimitShape, keyOf: ({ slots }) => slots });
 
-export const createLearnedLimits = (deps: {
-  readonly store: Pick<Store, "get" | "list" | "commit">;
-  readonly ids: Pick<Ids, "uuid">;
-  readonly now: () => number;
-  readonly damages?: DamagedRecords;
-}): LearnedLimits => {
-  const { store, ids, now, damages = createDamagedRecords() } = deps;
+const noteOf = (limit: number): string => JSON.stringify({ limit });
+
+export const createLearnedLimits = (deps: RecordTableDeps): LearnedLimits => {
+  const { now } = deps.clock;
   const known = new Map<string, Learned>();
 
-  const take = (learned: Learned): void => void known.set(learned.slots, learned);
-
-  /** The last word counts, whoever said it. */
-  const write = async (slots: string, learned: Learned | undefined): Promise<void> => {
-    const ref = refOf(slots);
-    for (let round = 0; round < rounds; round += 1) {
-      const before = await store.get(ref);
-      if (before === undefined && learned === undefined) break;
-      const { ok } = await store.commit({
-        opId: ids.uuid(),
-        writes: [
-          {
-            ref,
-            expectedRev: before?.rev ?? 0,
-            body: learned === undefined ? null : JSON.stringify(learned),
-            indexes: [index],
-            due: [],
-            ttlMs: heldMs,
-          },
-        ],
-        events: [{ type: "attach-limit", ref, body: JSON.stringify({ limit: learned?.limit ?? 0 }) }],
-        requiresVetted: false,
-      });
-      if (ok) break;
-    }
-    if (learned === undefined) known.delete(slots);
-    else take(learned);
-  };
+  const table = createRecordTable<string, Learned>(deps, {
+    refOf,
+    read: readLearnedLimit,
+    encode: (learned) => ({ body: JSON.stringify(learned), indexes: [index], due: [], ttlMs: heldMs }),
+    busy: (slots) => changedAllTheTime(`the limit that was learned of ${slots}`, { slots }),
+    memory: {
+      saw(slots, found) {
+        if (found === undefined) known.delete(slots);
+        else known.set(slots, found.record);
+      },
+    },
+  });
 
   return {
     async load() {
       known.clear();
-      let after: string | undefined;
-      do {
-        const page = await store.list({ ...index, limit: pageSize, ...(after === undefined ? {} : { after }) });
-        for (const learned of damages.readEach(page.records, readLearnedLimit)) take(learned);
-        after = page.next;
-      } while (after !== undefined);
+      for await (const page of table.pages(index)) for (const { record } of page) known.set(record.slots, record);
     },
     async learnOf(slots) {
-      const stored = await store.get(refOf(slots));
-      if (stored === undefined) known.delete(slots);
-      else take(damages.read(stored, readLearnedLimit));
+      await table.look(slots);
     },
     of(half, node) {
       const slots = slotKey(half.name, node.name);
@@ -118,11 +91,13 @@ export const createLearnedLimits = (deps: {
       const slots = slotKey(half.name, node.name);
       const { nodeId, instance, maxVolumes } = half;
       const { machineId } = node;
-      await write(slots, { slots, limit, until: now() + heldMs, machineId, nodeId, instance, maxVolumes });
+      const record = { slots, limit, until: now() + heldMs, machineId, nodeId, instance, maxVolumes };
+      // The last word counts, whichever controller says it.
+      await table.change(slots, () => ({ record, note: noteOf(limit) }));
     },
     async forget(plugin, node) {
       const slots = slotKey(plugin, node);
-      if (known.has(slots)) await write(slots, undefined);
+      if (known.has(slots)) await table.change(slots, (found) => found && { record: null, note: noteOf(0) });
     },
   };
 };
