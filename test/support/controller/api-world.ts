@@ -259,7 +259,7 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       owner: (plugin: string, externalId: string) => snapshotOwner({ cuts }, plugin, externalId),
       beingCut: (plugin: string) => beingCut({ cuts }, plugin),
     };
-    const roster = createRosterRecords({ store, clock, ids });
+    const roster = createRosterRecords({ store, clock, ids, signal });
     const upgrade = createUpgradeCommands({ roster, audit, store, formats: readableFormats, clock });
     const repair = createRepairCommands({ ...acting, audit, orphans, scan, listings, pass, snapshotFacts });
     const figures = createNodeFigures({ agents: hosts, nodes: registry, clock, signal });

@@ -105,7 +105,10 @@ export const serveApi = async (world: World) => {
       tracing,
       commands: world.repair,
       upgrade: createUpgradeCommands({
-        roster: createRosterRecords({ store: world.store, clock: world.clock, ids: { uuid: randomUUID } }),
+        roster: createRosterRecords({
+          ...{ store: world.store, clock: world.clock, signal: new AbortController().signal },
+          ids: { uuid: randomUUID, random: Math.random },
+        }),
         audit: world.audit,
         store: world.store,
         formats: readableFormats,

@@ -1,13 +1,11 @@
 /** The roster of controllers in the store: one record, so that what is decided from it is decided from all of it. */
-import type { Clock } from "@holdfast/shared/async/clock";
-import { HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { AuditedAs } from "../domain/audit.ts";
 import { type KnownController, stillKnown, withController } from "../domain/controller-roster.ts";
-import type { AggregateRef, Commit } from "../domain/store-types.ts";
-import type { Ids, Store } from "../ports.ts";
-import { auditOf } from "./audit-records.ts";
+import type { AggregateRef } from "../domain/store-types.ts";
+import { changedAllTheTime } from "./commit-rounds.ts";
 import { recordReader } from "./record-reader.ts";
 import { rosterShape } from "./record-shapes.ts";
+import { createRecordTable, type RecordTableDeps } from "./record-table.ts";
 
 export interface RosterView {
   readonly controllers: readonly KnownController[];
@@ -27,7 +25,6 @@ export interface RosterRecords {
 }
 
 export const rosterRef: AggregateRef = { kind: "meta", key: "controllers" };
-const rounds = 12;
 
 interface StoredRoster {
   readonly controllers: readonly KnownController[];
@@ -35,63 +32,34 @@ interface StoredRoster {
 
 const readRoster = recordReader<StoredRoster>({ shape: rosterShape });
 
-export const createRosterRecords = ({
-  store,
-  clock,
-  ids,
-}: {
-  readonly store: Pick<Store, "get" | "commit">;
-  readonly clock: Pick<Clock, "now">;
-  readonly ids: Pick<Ids, "uuid">;
-}): RosterRecords => {
-  const all = async (): Promise<RosterView> => {
-    const stored = await store.get(rosterRef);
-    return stored === undefined ? { controllers: [], rev: 0 } : { ...readRoster(stored), rev: stored.rev };
-  };
+export const rosterBusy = () => changedAllTheTime("the roster of controllers");
 
-  /** False: somebody else was faster, or nobody knows. */
-  const write = async (
-    controllers: readonly KnownController[],
-    expectedRev: number,
-    more: Partial<Pick<Commit, "raisesFormat">> & { readonly word?: AuditedAs } = {},
-  ): Promise<boolean> => {
-    const { word, ...beside } = more;
-    const at = { now: clock.now(), revisionBefore: expectedRev };
-    const { writes, events } = auditOf(word, at, rosterRef, expectedRev + 1);
-    const body = JSON.stringify({ controllers } satisfies StoredRoster);
-    try {
-      const result = await store.commit({
-        opId: ids.uuid(),
-        writes: [{ ref: rosterRef, expectedRev, body, indexes: [], due: [] }, ...writes],
-        events,
-        requiresVetted: false,
-        ...beside,
-      });
-      return result.ok;
-    } catch (error) {
-      if (isHoldfastError(error) && error.reason === "STORE_OUTCOME_UNKNOWN") return false;
-      throw error;
-    }
-  };
+export const createRosterRecords = (deps: RecordTableDeps): RosterRecords => {
+  const { now } = deps.clock;
+  const table = createRecordTable<AggregateRef, StoredRoster>(deps, {
+    refOf: (ref) => ref,
+    read: readRoster,
+    encode: (roster) => ({ body: JSON.stringify(roster), indexes: [], due: [] }),
+    busy: rosterBusy,
+  });
 
   return {
     async read() {
-      const { controllers, rev } = await all();
-      return { controllers: stillKnown(controllers, clock.now()), rev };
+      const found = await table.get(rosterRef);
+      return { controllers: stillKnown(found?.record.controllers ?? [], now()), rev: found?.rev ?? 0 };
     },
 
     async tell(one) {
-      for (let round = 0; round < rounds; round += 1) {
-        const { controllers, rev } = await all();
-        if (await write(withController(controllers, { ...one, seenAt: clock.now() }), rev)) return;
-      }
-      throw new HoldfastError({
-        kind: "aborted",
-        reason: "REVISION_CONFLICT",
-        message: "the roster of controllers is being changed by others all the time; it is told again later",
-      });
+      await table.change(rosterRef, (found) => ({
+        record: { controllers: withController(found?.record.controllers ?? [], { ...one, seenAt: now() }) },
+      }));
     },
 
-    raise: (format, { controllers, rev }, word) => write(controllers, rev, { raisesFormat: format, word }),
+    async raise(format, { controllers, rev }, word) {
+      const { changed } = await table.change(rosterRef, (found) =>
+        (found?.rev ?? 0) === rev ? { record: { controllers }, raisesFormat: format, audit: word } : undefined,
+      );
+      return changed;
+    },
   };
 };

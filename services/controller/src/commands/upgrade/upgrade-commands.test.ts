@@ -12,7 +12,8 @@ import type { Caller } from "../model.ts";
 import { createUpgradeCommands } from "./upgrade-commands.ts";
 
 const clock = createManualClock();
-const ids = { uuid: randomUUID };
+const ids = { uuid: randomUUID, random: () => 0.5 };
+const { signal } = new AbortController();
 const caller: Caller = { who: "operator/ada" } as Caller;
 const old = { id: "old", version: "0.1.0", formats: { oldest: 1, newest: 1 } };
 const own = { id: "own", version: "0.2.0", formats: { oldest: 1, newest: 2 } };
@@ -25,7 +26,7 @@ let roster: RosterRecords;
 beforeEach(() => {
   // As a release that knew format 1 alone left it.
   store = createSqliteStore({ file: ":memory:", now: clock.now, uuid: randomUUID, formats: old.formats });
-  roster = createRosterRecords({ store, clock, ids });
+  roster = createRosterRecords({ store, clock, ids, signal });
 });
 
 const commands = (over: { readonly roster?: RosterRecords; readonly store?: Store } = {}) => {
@@ -113,7 +114,7 @@ describe("finish", () => {
       commit: () =>
         Promise.reject(new HoldfastError({ kind: "unavailable", reason: "STORE_UNAVAILABLE", message: "down" })),
     };
-    const broken = createRosterRecords({ store: refusing, clock, ids });
+    const broken = createRosterRecords({ store: refusing, clock, ids, signal });
     await expect(commands({ roster: broken }).finish(asked, caller)).rejects.toMatchObject({
       reason: "STORE_UNAVAILABLE",
     });
@@ -129,7 +130,7 @@ describe("finish", () => {
         throw new HoldfastError({ kind: "unavailable", reason: "STORE_OUTCOME_UNKNOWN", message: "lost" });
       },
     };
-    const lost = createRosterRecords({ store: losing, clock, ids });
+    const lost = createRosterRecords({ store: losing, clock, ids, signal });
     const request = { ...asked, requestId: "r-1" };
     const first = await commands({ roster: lost }).finish(request, caller);
     expect(await commands().finish(request, caller)).toEqual(first);

@@ -10,7 +10,7 @@ import { onRecordMs, shutOutBy } from "../../domain/controller-roster.ts";
 import { formatsText, type StoreFormats } from "../../domain/store-format.ts";
 import type { Store } from "../../ports.ts";
 import type { AuditRecords } from "../../records/audit-records.ts";
-import type { RosterRecords, RosterView } from "../../records/roster-records.ts";
+import { type RosterRecords, type RosterView, rosterBusy } from "../../records/roster-records.ts";
 import { repairNotApplicable } from "../repair/repair-errors.ts";
 import { auditEntry, doneBefore, type Judgement, requireConfirmed, wouldBe } from "../repair/repair-verb.ts";
 import { checkRepair } from "../repair/validate-repair.ts";
@@ -43,13 +43,6 @@ const shutsOut = (view: RosterView, format: number, now: number): HoldfastError 
     metadata: { format: String(format), controllers: behind.map(({ id }) => id).join() },
   });
 };
-
-const busy = (): HoldfastError =>
-  new HoldfastError({
-    kind: "aborted",
-    reason: "REVISION_CONFLICT",
-    message: "the roster of controllers is being changed by others all the time; repeat the request",
-  });
 
 export const createUpgradeCommands = (deps: UpgradeDeps): UpgradeCommands => {
   const { roster, audit, store, formats, clock } = deps;
@@ -104,7 +97,7 @@ export const createUpgradeCommands = (deps: UpgradeDeps): UpgradeCommands => {
         const { effects, risks } = judgement;
         return { dryRun: false, effects, risks, auditId: id, confirmWith: "" };
       }
-      throw busy();
+      throw rosterBusy();
     },
   };
 };
