@@ -42,7 +42,7 @@ const tellEveryMs = 300_000;
 export const wireRepair = (parts: RepairParts) => {
   const { store, ids, clock, damages, gate, tracing, sweepIntervalMs } = parts;
   const audit = createAuditRecords({ store, ids, damages });
-  const orphans = createOrphanRecords({ store, clock, ids, damages });
+  const orphans = createOrphanRecords(parts);
   const scan = createVolumeScan(store, damages);
   const snapshotFacts = {
     owner: (plugin: string, externalId: string) => snapshotOwner(parts, plugin, externalId),

@@ -252,7 +252,7 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
     };
     const reconciler = createReconciler(acting);
     const audit = createAuditRecords({ store, ids });
-    const orphans = createOrphanRecords({ store, clock, ids });
+    const orphans = createOrphanRecords({ store, clock, ids, signal });
     const scan = createVolumeScan(store);
     const pass = createTwoWayPass({ ...acting, listings, orphans, scan });
     const snapshotFacts = {
