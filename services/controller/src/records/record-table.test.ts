@@ -245,6 +245,22 @@ describe("a decision", () => {
   });
 });
 
+describe("an insertion", () => {
+  it("reads nothing before its commit, and what stands there after a conflict", async () => {
+    const { table, store } = start();
+    const seen: (number | undefined)[] = [];
+    const once = (thing: string) =>
+      table.insert("b", (before) => {
+        seen.push(before?.rev);
+        return before === undefined ? into("b", thing)(before) : undefined;
+      });
+    expect(await once("one")).toMatchObject({ now: { rev: 1 }, changed: true });
+    expect(store.reads()).toBe(0);
+    expect(await once("two")).toMatchObject({ now: { record: { things: ["one"] } }, changed: false });
+    expect(seen).toEqual([undefined, undefined, 1]);
+  });
+});
+
 describe("the memory of a kind", () => {
   const remembering = () => {
     const told: (readonly [string, number | undefined, boolean])[] = [];

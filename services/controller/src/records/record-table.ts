@@ -92,6 +92,8 @@ export interface RecordTable<N, R> {
   /** The same, page by page. */
   pages(entry: IndexEntry): AsyncGenerator<readonly Versioned<R>[]>;
   change(name: N, decide: DecideRecord<R>): Promise<RecordResult<R>>;
+  /** The same; the first round takes the record for absent without a read. */
+  insert(name: N, decide: DecideRecord<R>): Promise<RecordResult<R>>;
 }
 
 export interface RecordTableDeps {
@@ -139,15 +141,18 @@ export const createRecordTable = <N, R>(deps: RecordTableDeps, kind: RecordKind<
       opId,
       requiresVetted: false,
       ...terms,
-      writes: [{ ref, expectedRev: rev, ...places }, ...beside, ...audited.writes], // RT1
+      writes: [{ ...places, ref, expectedRev: rev }, ...beside, ...audited.writes], // RT1
       events: [...events, ...audited.events],
     };
   };
 
   const inLane = <T>(name: N, fn: () => Promise<T>): Promise<T> => lanes.run(refOf(name).key, signal, fn); // RT3
 
-  const decideOnce = async (name: N, decide: DecideRecord<R>, n: number): Promise<RecordResult<R> | undefined> => {
-    const before = (n === 0 ? memory?.recall?.(name) : undefined) ?? (await look(name));
+  const decideOnce = async (
+    name: N,
+    decide: DecideRecord<R>,
+    before: Versioned<R> | undefined,
+  ): Promise<RecordResult<R> | undefined> => {
     const draft = await decide(before);
     if (draft === undefined) return { now: before, changed: false }; // RT2
     const rev = before?.rev ?? 0;
@@ -158,6 +163,16 @@ export const createRecordTable = <N, R>(deps: RecordTableDeps, kind: RecordKind<
     return { now, changed: true };
   };
 
+  type First = () => Versioned<R> | undefined | Promise<Versioned<R> | undefined>;
+
+  const decided = (name: N, decide: DecideRecord<R>, first: First): Promise<RecordResult<R>> =>
+    inLane(name, () =>
+      rounds.run(
+        async (n) => decideOnce(name, decide, await (n === 0 ? first() : look(name))),
+        () => kind.busy(name),
+      ),
+    );
+
   return {
     get,
     look: (name) => inLane(name, () => look(name)),
@@ -165,12 +180,7 @@ export const createRecordTable = <N, R>(deps: RecordTableDeps, kind: RecordKind<
     async *pages(entry) {
       for await (const { records } of pagesOf((after) => list(entry, { after, limit: pageSize }))) yield records;
     },
-    change: (name, decide) =>
-      inLane(name, () =>
-        rounds.run(
-          (n) => decideOnce(name, decide, n),
-          () => kind.busy(name),
-        ),
-      ),
+    change: (name, decide) => decided(name, decide, () => memory?.recall?.(name) ?? look(name)),
+    insert: (name, decide) => decided(name, decide, () => undefined),
   };
 };

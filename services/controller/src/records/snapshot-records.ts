@@ -1,13 +1,9 @@
 /**
- * Records of snapshots and groups: read, decide, commit; on a conflict read and decide again.
+ * Records of snapshots and groups, and the decisions about them.
  *
  * R1 A decision is stored only over the revision it was made from, a group's together with the records of all its snapshots.
  * R2 An id of the backend belongs to one record: who learns of one is alone with it, or learns nothing.
- * R3 Within this process decisions on one record are made one after the other.
  */
-import type { Clock } from "@holdfast/shared/async/clock";
-import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
-import { HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { AuditedAs } from "../domain/audit.ts";
 import type { RouteOf } from "../domain/instance-reach.ts";
 import type { Moment } from "../domain/moment.ts";
@@ -15,13 +11,20 @@ import { type CallNews, givenTo } from "../domain/open-call.ts";
 import { defaultRetry } from "../domain/retry.ts";
 import { type CutRecord, type CutRef, cutKey, membersOf, refOfCutKey } from "../domain/snapshot.ts";
 import type { CutChange } from "../domain/snapshot-change.ts";
-import type { AggregateRef, Commit, IndexEntry, RecordWrite, StoredRecord } from "../domain/store-types.ts";
-import type { Ids, Store } from "../ports.ts";
-import { auditOf } from "./audit-records.ts";
+import type { AggregateRef, Commit, IndexEntry, RecordWrite } from "../domain/store-types.ts";
+import type { Store } from "../ports.ts";
 import { keepsOpenCall } from "./call-open-error.ts";
 import type { Changes } from "./changes.ts";
-import { createDamagedRecords, type DamagedRecords } from "./damaged-records.ts";
+import { changedAllTheTime } from "./commit-rounds.ts";
+import { createDamagedRecords } from "./damaged-records.ts";
 import { type Cause, causeOf, eventBody } from "./event-body.ts";
+import {
+  createRecordTable,
+  type RecordPage,
+  type RecordResult,
+  type RecordTableDeps,
+  type Versioned,
+} from "./record-table.ts";
 import {
   type CutIndex,
   type CutTombstone,
@@ -36,18 +39,9 @@ import {
   externalEntry,
 } from "./snapshot-codec.ts";
 
-export interface VersionedCut {
-  readonly record: CutRecord;
-  readonly rev: number;
-}
+export type VersionedCut = Versioned<CutRecord>;
 
-export interface CutResult {
-  /** After the decision; undefined when there is none (any more). */
-  readonly now: VersionedCut | undefined;
-  readonly changed: boolean;
-  /** Somebody else carries an entry that it would have to be alone with: nothing was written. */
-  readonly crowded?: true;
-}
+export type CutResult = RecordResult<CutRecord>;
 
 export type CutExpectation = NonNullable<Commit["expects"]>[number];
 
@@ -57,7 +51,7 @@ export interface CutRecords {
   list(
     index: CutIndex,
     value: string,
-    page: { readonly after?: string | undefined; readonly limit: number; readonly whole?: true },
+    page: RecordPage,
   ): Promise<{ readonly cuts: readonly VersionedCut[]; readonly next: string | undefined }>;
   deleted(ref: CutRef): Promise<CutTombstone | undefined>;
   /**
@@ -87,29 +81,19 @@ export interface CutRecords {
   onCommit(listener: (notice: { readonly key: string; readonly due: number | undefined }) => void): () => void;
 }
 
-export interface CutRecordsDeps {
+export interface CutRecordsDeps extends RecordTableDeps {
   readonly store: Store;
-  readonly clock: Clock;
-  readonly ids: Ids;
   readonly issuer: string;
   readonly changes: Changes;
-  readonly signal: AbortSignal;
-  readonly damages?: DamagedRecords;
   /** Which instance the call of a new intent is given to; without it the controller that drives the plugin decides. */
   readonly route?: RouteOf | undefined;
 }
 
-const versioned = (stored: StoredRecord): VersionedCut => ({ record: decodeCut(stored), rev: stored.rev });
-
 /** A question whether a cut is ready may be far away: its instance is chosen when it is asked. */
 const callsNow = (record: CutRecord, at: Moment): boolean => record.attempts.nextTry <= at.now;
 
-const maxRounds = 12;
-
-const noteOf = (record: CutRecord, rev: number, at: Moment, state: string = record.state) => ({
-  type: record.kind,
-  ref: cutRef(record),
-  body: eventBody(
+const noteOf = (record: CutRecord, rev: number, at: Moment, state: string = record.state): string =>
+  eventBody(
     {
       body: {
         namespace: record.namespace,
@@ -123,8 +107,7 @@ const noteOf = (record: CutRecord, rev: number, at: Moment, state: string = reco
     },
     rev,
     at,
-  ),
-});
+  );
 
 const partsOf = (record: CutRecord): readonly CutRecord[] =>
   record.kind === "group" ? [record, ...membersOf(record)] : [record];
@@ -141,12 +124,23 @@ const learned = (before: CutRecord, after: CutChange): readonly IndexEntry[] => 
     .map((id) => externalEntry(after.plugin, id));
 };
 
+const aloneWith = (alone: readonly IndexEntry[]): Pick<Commit, "alone"> => (alone.length === 0 ? {} : { alone });
+
 export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
-  const { store, clock, ids, issuer, changes, signal, route, damages = createDamagedRecords() } = deps;
+  const { store, clock, ids, issuer, changes, route, damages = createDamagedRecords() } = deps;
   const given = (record: CutRecord, at: Moment): CutRecord =>
     callsNow(record, at) ? givenTo(record, at, route) : record;
-  const lanes = createKeyedLanes();
   const listeners = new Set<(notice: { readonly key: string; readonly due: number | undefined }) => void>();
+
+  const table = createRecordTable<CutRef, CutRecord>(
+    { ...deps, damages },
+    {
+      refOf: cutRef,
+      read: decodeCut,
+      encode: (record, now) => encodeCut(record, 0, now).write,
+      busy: ({ kind, namespace, id }) => changedAllTheTime(`${kind} ${namespace}/${id}`, { namespace, [kind]: id }),
+    },
+  );
 
   const moment = (cause?: Cause): Moment => ({
     now: clock.now(),
@@ -157,11 +151,6 @@ export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
     ...causeOf(cause),
   });
 
-  const read = async (ref: CutRef): Promise<VersionedCut | undefined> => {
-    const stored = await store.get(cutRef(ref));
-    return stored && damages.read(stored, versioned);
-  };
-
   const revsOf = async (refs: readonly AggregateRef[]): Promise<readonly number[]> =>
     refs.length === 0 ? [] : (await store.getMany(refs)).map((found) => found?.rev ?? 0);
 
@@ -170,68 +159,26 @@ export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
     for (const listener of listeners) listener({ key: cutKey(record), due });
   };
 
-  /** Whether it was stored; undefined = a conflict, or nobody knows: read and decide again. */
-  const attempt = async (commit: Commit): Promise<"stored" | "crowded" | undefined> => {
-    try {
-      const result = await store.commit(commit);
-      if (result.ok) return "stored";
-      return result.crowded ? "crowded" : undefined;
-    } catch (error) {
-      if (isHoldfastError(error) && error.reason === "STORE_OUTCOME_UNKNOWN") return undefined;
-      throw error;
-    }
-  };
+  const dueOf = (record: CutRecord): number | undefined => encodeCut(record, 0, clock.now()).due;
 
-  const pause = async (round: number): Promise<void> => {
-    if (round > 0) await clock.sleep(Math.ceil(ids.random() * 2 ** Math.min(round, 7)), signal);
-  };
-
-  const writesOf = async (before: VersionedCut, after: CutChange, at: Moment): Promise<readonly RecordWrite[]> => {
-    const parts = partsOf(after ?? before.record);
-    const revs = [before.rev, ...(await revsOf(parts.slice(1).map(cutRef)))];
-    if (after !== null) return parts.map((part, i) => encodeCut(part, revs[i] ?? 0, at.now).write); // R1
+  /** R1: the records of a group's snapshots, and the tombstones of what goes. */
+  const besideOf = async (before: CutRecord, after: CutChange, { now }: Moment): Promise<readonly RecordWrite[]> => {
+    const parts = partsOf(after ?? before);
+    const members = parts.slice(1);
+    const revs = await revsOf(members.map(cutRef));
+    if (after !== null) return members.map((member, i) => encodeCut(member, revs[i] ?? 0, now).write);
     const left = await revsOf(parts.map(cutTombstoneRef));
-    return parts.flatMap((part, i) => [
-      ...((revs[i] ?? 0) === 0 ? [] : [encodeCutRemoval(part, revs[i] ?? 0)]),
-      encodeCutTombstone(part, left[i] ?? 0, at.now),
-    ]);
-  };
-
-  const round = async (
-    ref: CutRef,
-    decide: Parameters<CutRecords["change"]>[1],
-    options: Parameters<CutRecords["change"]>[2],
-  ): Promise<CutResult | undefined> => {
-    const before = await read(ref);
-    if (before === undefined) return { now: undefined, changed: false };
-    const at = moment(options);
-    const decided = decide(before.record, at);
-    if (decided === before.record) return { now: before, changed: false };
-    keepsOpenCall(before.record, decided, options?.settles);
-    const after = decided === null ? null : given(decided, at);
-    const rev = before.rev + 1;
-    const alone = [...learned(before.record, after), ...(options?.alone?.(before.record) ?? [])];
-    const audited = auditOf(options?.audit, { now: at.now, revisionBefore: before.rev }, cutRef(ref), rev);
-    const note = after === null ? noteOf(before.record, rev, at, "DELETED") : noteOf(after, rev, at);
-    const stored = await attempt({
-      opId: at.opId,
-      writes: [...(await writesOf(before, after, at)), ...audited.writes],
-      events: [note, ...audited.events],
-      requiresVetted: false,
-      ...(alone.length === 0 ? {} : { alone }),
-    });
-    if (stored === undefined) return undefined;
-    if (stored === "crowded") return { now: before, changed: false, crowded: true };
-    const due = after === null ? undefined : encodeCut(after, rev, at.now).due;
-    tell(after ?? before.record, due);
-    return { now: after === null ? undefined : { record: after, rev }, changed: true };
+    return [
+      ...members.flatMap((member, i) => (revs[i] ? [encodeCutRemoval(member, revs[i])] : [])),
+      ...parts.map((part, i) => encodeCutTombstone(part, left[i] ?? 0, now)),
+    ];
   };
 
   return {
-    get: read,
-    async list(index, value, { after, limit, whole }) {
-      const page = await store.list({ index, value, limit, ...(after === undefined ? {} : { after }) });
-      return { cuts: damages.readEach(page.records, versioned, whole), next: page.next };
+    get: table.get,
+    async list(index, value, page) {
+      const { records, next } = await table.list({ index, value }, page);
+      return { cuts: records, next };
     },
     async deleted(ref) {
       const stored = await store.get(cutTombstoneRef(ref));
@@ -240,53 +187,59 @@ export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
     async insert(make, expects, options) {
       const at = moment(options);
       const record = given(make(at), at);
-      const parts = partsOf(record);
-      const { due } = encodeCut(record, 0, at.now);
-      const audited = auditOf(options?.audit, { now: at.now, revisionBefore: 0 }, cutRef(record), 1);
-      const alone = externalIdsOf(record).map((id) => externalEntry(record.plugin, id)); // R2
-      const commit: Commit = {
-        opId: at.opId,
-        writes: [...parts.map((part) => encodeCut(part, 0, at.now).write), ...audited.writes],
-        events: [noteOf(record, 1, at), ...audited.events],
-        requiresVetted: true, // I8: nothing is made out of a store that may have forgotten what it has.
-        expects,
-        ...(alone.length === 0 ? {} : { alone }),
-      };
-      return await lanes.run(cutKey(record), signal, async () => {
-        const stored = await attempt(commit);
-        if (stored === "crowded") return "owned";
-        // A conflict or a lost answer: what stands there now tells whose it is.
-        const standing = stored === "stored" ? undefined : await store.getMany(parts.map(cutRef));
-        const ours = standing?.[0] && damages.read(standing[0], decodeCut).uid === record.uid;
-        if (standing !== undefined && !ours) return standing.some((one) => one !== undefined) ? "exists" : "moved";
-        tell(record, due);
-        return "stored";
-      });
-    },
-    change: (ref, decide, options) =>
-      lanes.run(cutKey(ref), signal, async () => {
-        for (let n = 0; n < maxRounds; n += 1) {
-          await pause(n);
-          const done = await round(ref, decide, options);
-          if (done !== undefined) return done;
+      const members = partsOf(record).slice(1);
+      let tried = false;
+      let found: "stored" | "exists" | "moved" = "stored";
+      const { crowded } = await table.insert(record, async (before) => {
+        if (before?.record.uid === record.uid) return undefined;
+        if (tried) {
+          const there = before !== undefined || (await revsOf(members.map(cutRef))).some((rev) => rev > 0);
+          found = there ? "exists" : "moved";
+          return undefined;
         }
-        throw new HoldfastError({
-          kind: "aborted",
-          reason: "REVISION_CONFLICT",
-          message: `${ref.kind} ${ref.namespace}/${ref.id} is being changed by others all the time; repeat the request`,
-          metadata: { namespace: ref.namespace, [ref.kind]: ref.id },
-        });
-      }),
+        tried = true;
+        return {
+          opId: at.opId,
+          record,
+          note: noteOf(record, 1, at),
+          audit: options?.audit,
+          beside: members.map((member) => encodeCut(member, 0, at.now).write),
+          requiresVetted: true, // I8: nothing is made out of a store that may have forgotten what it has.
+          expects,
+          ...aloneWith(externalIdsOf(record).map((id) => externalEntry(record.plugin, id))), // R2
+        };
+      });
+      if (crowded) return "owned";
+      if (found === "stored") tell(record, dueOf(record));
+      return found;
+    },
+    async change(ref, decide, options) {
+      let told: CutRecord | undefined;
+      const result = await table.change(ref, async (before) => {
+        if (before === undefined) return undefined;
+        const at = moment(options);
+        const decided = decide(before.record, at);
+        if (decided === before.record) return undefined;
+        keepsOpenCall(before.record, decided, options?.settles);
+        const after = decided === null ? null : given(decided, at);
+        told = after ?? before.record;
+        return {
+          opId: at.opId,
+          record: after,
+          note: noteOf(told, before.rev + 1, at, after === null ? "DELETED" : told.state),
+          audit: options?.audit,
+          beside: await besideOf(before.record, after, at),
+          ...aloneWith([...learned(before.record, after), ...(options?.alone?.(before.record) ?? [])]),
+        };
+      });
+      if (result.changed && told !== undefined) tell(told, result.now && dueOf(result.now.record));
+      return result;
+    },
     due: async (limit) => (await store.due(cutQueue, clock.now(), limit)).map(({ ref }) => `${ref.kind}:${ref.key}`),
     nextDue: () => store.nextDue(cutQueue),
-    reschedule: (key) =>
-      lanes.run(key, signal, async () => {
-        const before = await read(refOfCutKey(key));
-        if (before === undefined) return;
-        const at = moment();
-        const { write } = encodeCut(before.record, before.rev, at.now);
-        await attempt({ opId: at.opId, writes: [write], events: [], requiresVetted: false });
-      }),
+    async reschedule(key) {
+      await table.change(refOfCutKey(key), (before) => before && { record: before.record });
+    },
     onCommit(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
