@@ -1,5 +1,5 @@
 /**
- * Decisions over volume records: read, decide, commit; on a conflict read and decide again.
+ * Decisions over volume records, several at once, and over records that are remembered in place of read.
  *
  * V1 A decision is stored only over the very revision it was made from. V2 A decision that changes nothing, or throws, was made
  * from a record that was read, not only remembered. V3 All records of one decision are stored in one commit, or none.
@@ -8,7 +8,6 @@
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
-import { HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { type Change, unchanged } from "../domain/change.ts";
 import type { ClaimTombstone } from "../domain/claim.ts";
 import type { RouteOf } from "../domain/instance-reach.ts";
@@ -21,6 +20,7 @@ import type { Ids, Store } from "../ports.ts";
 import type { AttachSlots } from "./attach-slots.ts";
 import { keepsOpenCall } from "./call-open-error.ts";
 import type { CommitNotice } from "./commit-notice.ts";
+import { type CommitRounds, changedAllTheTime, createCommitRounds } from "./commit-rounds.ts";
 import type { DamagedRecords } from "./damaged-records.ts";
 import { type Cause, causeOf } from "./event-body.ts";
 import { createFreshKeys } from "./fresh-keys.ts";
@@ -106,15 +106,15 @@ export interface VolumeDecisions {
   exclusively<T>(refs: readonly VolumeRef[], fn: () => Promise<T>): Promise<T>;
   /** undefined = a conflict, or nobody knows whether it was stored; what was remembered of the volumes is forgotten. */
   commitOnce(commit: Commit, refs: readonly VolumeRef[]): Promise<Stored | "crowded" | undefined>;
+  readonly rounds: CommitRounds["run"];
   commits(): number;
 }
-
-const maxRounds = 12;
 
 export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions => {
   const { store, cache, clock, ids, issuer, signal, slots, attachLimit, damages, tell, retry = defaultRetry } = deps;
   const route = (v: VolumeRecord): string | undefined => (v.intent?.op === "validate" ? undefined : deps.route?.(v));
   const lanes = createKeyedLanes();
+  const rounds = createCommitRounds(deps);
   const fresh = createFreshKeys(deps.endOfTurn);
   const heard = (key: string): VersionedVolume | undefined => (fresh.has(key) ? cache.get(key) : undefined);
   let commits = 0;
@@ -217,12 +217,12 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
   /** undefined = decide again from a fresh read. */
   const decideOn = (found: Found, decide: DecideMany, at: Moment, remembered: boolean, settles?: CallNews) => {
     try {
-      const decided = decide(
+      const wanted = decide(
         found.map((f) => f?.volume),
         at,
       );
       return found.map((before, i) => {
-        const change = decided[i];
+        const change = wanted[i];
         if (before === undefined || change === undefined || unchanged(before.volume, change)) return undefined;
         keepsOpenCall(before.volume, change.volume, settles); // V5
         return change.volume === null ? change : { ...change, volume: givenTo(change.volume, at, route) };
@@ -237,37 +237,34 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     const forget = () => {
       for (const ref of refs) cache.drop(volumeKey(ref));
     };
+    commits += 1;
+    let result: CommitResult | undefined;
     try {
-      commits += 1;
-      const result = await store.commit(commit);
-      if (result.ok) return result;
-      if (result.crowded) return "crowded";
-      forget(); // V1
-      // Somebody else has the last of these slots: with their number known, the decision is another one.
-      await slots.recount((result.full ?? []).map(({ value }) => value));
-      return undefined;
+      result = await rounds.commit(commit);
     } catch (error) {
       forget();
-      // The next decision sees whether this one was stored: all of them may be made twice.
-      if (isHoldfastError(error) && error.reason === "STORE_OUTCOME_UNKNOWN") return undefined;
       throw error;
     }
+    if (result?.ok) return result;
+    if (result?.crowded) return "crowded";
+    // V1; after a lost answer the next decision sees whether this one was stored: all of them may be made twice.
+    forget();
+    // Another controller has the last of these slots: with their number known, the decision is another one.
+    await slots.recount((result?.full ?? []).map(({ value }) => value));
+    return undefined;
   };
 
-  const rounds = (refs: readonly VolumeRef[], decide: DecideMany, options: ChangeOptions) =>
-    exclusively(refs, async () => {
-      for (let n = 0; n < maxRounds; n += 1) {
-        if (n > 1) await clock.sleep(Math.ceil(ids.random() * 2 ** Math.min(n - 1, 7)), signal);
-        const done = await round(refs, decide, n > 0, options);
-        if (done !== undefined) return done;
-      }
-      throw new HoldfastError({
-        kind: "aborted",
-        reason: "REVISION_CONFLICT",
-        message: `volume ${refs.map(volumeKey).join(", ")} is being changed by others all the time; repeat the request`,
-        metadata: { namespace: refs[0]?.namespace ?? "", volume: refs[0]?.id ?? "" },
-      });
-    });
+  const decided = (refs: readonly VolumeRef[], decide: DecideMany, options: ChangeOptions) =>
+    exclusively(refs, () =>
+      rounds.run(
+        (n) => round(refs, decide, n > 0, options),
+        () =>
+          changedAllTheTime(`volume ${refs.map(volumeKey).join(", ")}`, {
+            namespace: refs[0]?.namespace ?? "",
+            volume: refs[0]?.id ?? "",
+          }),
+      ),
+    );
 
   return {
     moment,
@@ -279,15 +276,16 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     },
     current: async (ref) => heard(volumeKey(ref)) ?? (await read([ref]))[0],
     async changeMany(refs, decide, options = {}) {
-      const results = await rounds(refs, decide, options);
+      const results = await decided(refs, decide, options);
       return results === "crowded" ? refs.map(() => ({ ...asBefore(undefined), crowded: true })) : results;
     },
     async changeAlone(alone, refs, decide, options = {}) {
-      const results = await rounds(refs, decide, { ...options, alone: () => [alone] });
+      const results = await decided(refs, decide, { ...options, alone: () => [alone] });
       return results === "crowded" ? undefined : results;
     },
     exclusively,
     commitOnce: attempt,
+    rounds: rounds.run,
     commits: () => commits,
   };
 };

@@ -3,7 +3,7 @@ import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Change } from "../domain/change.ts";
 import type { Moment } from "../domain/moment.ts";
 import { givenTo } from "../domain/open-call.ts";
-import type { Commit } from "../domain/store-types.ts";
+import type { Commit, RecordWrite } from "../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { Ids, Store } from "../ports.ts";
 import { auditOf } from "./audit-records.ts";
@@ -52,13 +52,17 @@ export interface AdoptOptions {
 
 export interface VolumeInsertionDeps {
   readonly store: Pick<Store, "get">;
-  readonly decisions: Pick<VolumeDecisions, "moment" | "read" | "exclusively" | "commitOnce" | "route">;
+  readonly decisions: Pick<VolumeDecisions, "moment" | "read" | "exclusively" | "commitOnce" | "rounds" | "route">;
   readonly cache: Pick<RecordCache, "keep">;
   readonly ids: Pick<Ids, "uuid">;
   readonly tell: (notice: CommitNotice) => void;
 }
 
-const maxRounds = 5;
+/** What a new record depends on, and what is written beside it. */
+interface Terms extends Pick<Commit, "alone" | "expects"> {
+  readonly requiresVetted?: true;
+  readonly beside?: readonly RecordWrite[];
+}
 
 /** The trace of the request that the record comes from. */
 const traceOf = ({ trace }: VolumeRecord): Pick<Moment, "traceId"> => {
@@ -103,62 +107,46 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
     return stored.volume.uid === volume.uid ? "ours" : "other";
   };
 
-  const markOf = async (volume: VolumeRecord) => await store.get(deleteMarkRef(volume));
+  /** Until the record stands, or stands for another life; `termsOf` is asked before each commit. */
+  const enter = async (make: Make, termsOf: (volume: VolumeRecord) => Promise<Terms | Adoption>): Promise<Adoption> => {
+    const at = decisions.moment();
+    const change = make(at);
+    const volume = change.volume === null ? null : givenTo(change.volume, at, decisions.route);
+    if (volume === null) return { kind: "exists" };
+    const { commit, due } = commitOf(volume, change, at);
+    const round = async (n: number): Promise<Adoption | undefined> => {
+      const asked = await termsOf(volume);
+      if ("kind" in asked) return asked;
+      const { beside = [], ...terms } = asked;
+      const opId = n === 0 ? at.opId : ids.uuid();
+      const writes = [...commit.writes, ...beside];
+      const stored = await decisions.commitOnce({ ...commit, ...terms, opId, writes }, [volume]);
+      if (stored === "crowded") return { kind: "taken" };
+      const found = stored === undefined ? await standing(volume) : "ours";
+      if (found === "other") return { kind: "exists" };
+      if (found === "none") return undefined;
+      made(volume, stored?.revs[0], due);
+      return { kind: "made" };
+    };
+    return await decisions.exclusively([volume], () => decisions.rounds(round, () => outcomeUnknown(volume)));
+  };
 
   return {
     async insert(make, expects = expectsNothing) {
-      const at = decisions.moment();
-      const change = make(at);
-      const volume = change.volume === null ? null : givenTo(change.volume, at, decisions.route);
-      if (volume === null) return false;
-      return await decisions.exclusively([volume], async () => {
-        const { commit, due } = commitOf(volume, change, at);
-        for (let round = 0; round < maxRounds; round += 1) {
-          const opId = round === 0 ? at.opId : ids.uuid();
-          const stored = await decisions.commitOnce({ ...commit, opId, expects: await expects() }, [volume]);
-          const found = typeof stored === "object" ? "ours" : await standing(volume);
-          if (found === "other") return false;
-          if (found === "none") continue;
-          made(volume, typeof stored === "object" ? stored.revs[0] : undefined, due);
-          return true;
-        }
-        throw outcomeUnknown(volume);
-      });
+      const { kind } = await enter(make, async () => ({ expects: await expects() }));
+      return kind === "made";
     },
 
-    async adopt(make, { inSpite = false, expects = expectsNothing } = {}) {
-      const at = decisions.moment();
-      const change = make(at);
-      const volume = change.volume === null ? null : givenTo(change.volume, at, decisions.route);
-      if (volume === null) return { kind: "exists" };
-      return await decisions.exclusively([volume], async (): Promise<Adoption> => {
-        const { commit, due } = commitOf(volume, change, at);
-        for (let round = 0; round < maxRounds; round += 1) {
-          const mark = await markOf(volume);
-          if (mark !== undefined && !inSpite) return { kind: "leaving", mark: decodeDeleteMark(mark) };
-          const expected = await expects();
-          const gone = { ref: deleteMarkRef(volume), expectedRev: mark?.rev ?? 0 };
-          const stored = await decisions.commitOnce(
-            {
-              ...commit,
-              opId: round === 0 ? at.opId : ids.uuid(),
-              alone: externalEntry(volume),
-              requiresVetted: true,
-              ...(mark === undefined
-                ? { expects: [gone, ...expected] }
-                : { expects: expected, writes: [...commit.writes, { ...gone, body: null, indexes: [], due: [] }] }),
-            },
-            [volume],
-          );
-          if (stored === "crowded") return { kind: "taken" };
-          const found = stored === undefined ? await standing(volume) : "ours";
-          if (found === "other") return { kind: "exists" };
-          if (found === "none") continue;
-          made(volume, stored?.revs[0], due);
-          return { kind: "made" };
-        }
-        throw outcomeUnknown(volume);
-      });
-    },
+    adopt: (make, { inSpite = false, expects = expectsNothing } = {}) =>
+      enter(make, async (volume) => {
+        const mark = await store.get(deleteMarkRef(volume));
+        if (mark !== undefined && !inSpite) return { kind: "leaving", mark: decodeDeleteMark(mark) };
+        const expected = await expects();
+        const gone = { ref: deleteMarkRef(volume), expectedRev: mark?.rev ?? 0 };
+        const terms = { alone: externalEntry(volume), requiresVetted: true } as const;
+        return mark === undefined
+          ? { ...terms, expects: [gone, ...expected] }
+          : { ...terms, expects: expected, beside: [{ ...gone, body: null, indexes: [], due: [] }] };
+      }),
   };
 };
