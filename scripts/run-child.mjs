@@ -19,9 +19,6 @@ export function runChild(
   { env = process.env, stdio = "inherit", onStderr = undefined, graceMs = 20_000 } = {},
 ) {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { cwd: root, env, stdio, detached: true });
-    if (onStderr !== undefined) child.stderr.on("data", onStderr);
-
     let asked;
     const stop = (signal) => {
       if (asked !== undefined) {
@@ -32,7 +29,10 @@ export function runChild(
       asked = { signal, at: Date.now(), killer: setTimeout(() => signalGroup(child, "SIGKILL"), graceMs) };
       signalGroup(child, signal);
     };
+    // Before the child starts: a signal that came between would end this process and leave the child behind.
     for (const signal of signals) process.on(signal, stop);
+    const child = spawn(command, args, { cwd: root, env, stdio, detached: true });
+    if (onStderr !== undefined) child.stderr.on("data", onStderr);
     const watch = watchParent(() => stop("SIGTERM"));
     const settle = () => {
       clearTimeout(asked?.killer);
