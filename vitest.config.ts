@@ -10,7 +10,11 @@ export default defineConfig({
   plugins: mutant === undefined ? [] : [mutantPlugin(mutant, import.meta.dirname)],
   test: {
     // Programs that scripts/system-needs.mjs fetched, so that `npx vitest run <file>` finds them too.
-    env: { PATH: [path.resolve(".cache/bin"), process.env["PATH"]].join(path.delimiter) },
+    env: {
+      PATH: [path.resolve(".cache/bin"), process.env["PATH"]].join(path.delimiter),
+      // Node strips and compiles each module once for all the processes that tests start: 0.5 s of CPU a start, not 1.2 s.
+      NODE_COMPILE_CACHE: path.resolve(".cache/compiled"),
+    },
     testTimeout: full ? 600_000 : 90_000,
     hookTimeout: 120_000,
     // Processes, not threads: tests mount, change umask and hold sockets.

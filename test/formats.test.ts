@@ -2,6 +2,7 @@
  * What earlier releases left on disks (test/fixtures, by make-fixtures.ts) is opened by this one: every record is read, a controller
  * serves what it held, and its format is raised by `upgrade finish` alone. What a newer release wrote is refused, with the way back.
  */
+
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { copyFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -29,6 +30,7 @@ import { createGrpcChannel, createGrpcClient } from "@holdfast/shared/grpc/clien
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Held, heldOf } from "./fixtures/held.ts";
+import { childEnvironment } from "./support/child-environment.ts";
 import { type RedisServer, startRedisServer } from "./support/redis-server.ts";
 
 const repo = path.resolve(import.meta.dirname, "..");
@@ -127,11 +129,8 @@ const clientsOf = (channel: ReturnType<typeof createGrpcChannel>) => {
 const run = (service: string, args: readonly string[], env: Readonly<Record<string, string>>) =>
   new Promise<{ readonly code: unknown; readonly said: string }>((resolve) => {
     const main = path.join(repo, `services/${service}/src/main.ts`);
-    execFile(
-      process.execPath,
-      [main, ...args],
-      { env: { PATH: process.env["PATH"] ?? "", ...env } },
-      (error, out, err) => resolve({ code: error?.code ?? 0, said: `${out}${err}` }),
+    execFile(process.execPath, [main, ...args], { env: { ...childEnvironment(), ...env } }, (error, out, err) =>
+      resolve({ code: error?.code ?? 0, said: `${out}${err}` }),
     );
   });
 

@@ -1,9 +1,11 @@
 /** The table of commands itself: each has help, an example that parses, a golden answer, and its place in docs/cli.md. */
+
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { commands } from "@holdfast/cli/commands/commands";
 import { describe, expect, test } from "vitest";
+import { childEnvironment } from "../support/child-environment.ts";
 import { meantCommand } from "../support/meant-command.ts";
 import { cliRun } from "./cli-run.ts";
 
@@ -53,7 +55,7 @@ test("a real bash completes with the script that it is given", () => {
     "COMP_WORDS=(holdfast volume st); COMP_CWORD=2; _holdfast",
     `echo "\${COMPREPLY[*]}"`,
   ].join("\n");
-  const env = { PATH: process.env["PATH"] ?? "", HOME: "/nonexistent", NODE: process.execPath, PROGRAM: program };
+  const env = { ...childEnvironment(), HOME: "/nonexistent", NODE: process.execPath, PROGRAM: program };
   const { stdout, stderr } = spawnSync("bash", ["-c", script], { encoding: "utf8", env });
   expect(stdout, stderr).toBe("complete -F _holdfast holdfast\nstats status\n");
 });

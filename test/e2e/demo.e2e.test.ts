@@ -3,6 +3,7 @@ import path from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { leftByAll } from "../../demo/look-at-host.ts";
 import { until } from "../harness/until.ts";
+import { childEnvironment } from "../support/child-environment.ts";
 
 const repo = path.resolve(import.meta.dirname, "../..");
 const demo = path.join(repo, "demo/main.ts");
@@ -30,7 +31,11 @@ const start = (command: readonly string[]): Run => {
   const child = spawn(file, args, {
     cwd: repo,
     // The commands that it prints begin with `node`: the one that runs this.
-    env: { PATH: `${path.dirname(process.execPath)}:${process.env["PATH"] ?? ""}`, HOME: "/tmp" },
+    env: {
+      ...childEnvironment(),
+      PATH: `${path.dirname(process.execPath)}:${process.env["PATH"] ?? ""}`,
+      HOME: "/tmp",
+    },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { childEnvironment } from "../support/child-environment.ts";
 
 /** A service as a process of its own: started, watched, killed and started again by tests, the demo and the bench. */
 export interface ManagedProcess {
@@ -43,11 +44,11 @@ const wrapped = ({ netns, mountsOf, command }: ProcessSpec): readonly [string, .
   return spaces.length === 0 ? command : ["nsenter", ...spaces, "--", ...command];
 };
 
-/** Starts a process with only the environment that it is given (and PATH), so that the caller's settings cannot leak in. */
+/** Starts a process with only the environment that it is given (and that of every child), so that the caller's settings cannot leak in. */
 export const startProcess = (spec: ProcessSpec): ManagedProcess => {
   const [file, ...args] = wrapped(spec);
   const child: ChildProcess = spawn(file, args, {
-    env: { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "/", ...spec.env },
+    env: { ...childEnvironment(), HOME: process.env["HOME"] ?? "/", ...spec.env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const lines: string[] = [];

@@ -11,6 +11,7 @@ import {
 import { createGrpcChannel, createGrpcClient } from "@holdfast/shared/grpc/client";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { childEnvironment } from "../../../test/support/child-environment.ts";
 
 let dir: string;
 let cleanups: (() => Promise<unknown> | unknown)[];
@@ -32,7 +33,7 @@ interface Started {
 
 const start = (env: Readonly<Record<string, string>>): Started => {
   const child = spawn(process.execPath, [path.join(import.meta.dirname, "main.ts")], {
-    env: { PATH: process.env["PATH"] ?? "", HOLDFAST_LOCAL_TYPES: "directory", ...env },
+    env: { ...childEnvironment(), HOLDFAST_LOCAL_TYPES: "directory", ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let text = "";

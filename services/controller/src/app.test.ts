@@ -16,6 +16,7 @@ import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { createBackend } from "@holdfast/sim-plugin/backend/backend";
 import { createSimPlugin, type SimPlugin } from "@holdfast/sim-plugin/sim-plugin";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { childEnvironment } from "../../../test/support/child-environment.ts";
 import { dialAgent } from "../../../test/support/controller/dial-agent.ts";
 import { type App, createApp } from "./app.ts";
 import { configSchema } from "./config.ts";
@@ -144,7 +145,7 @@ describe("a controller", () => {
 /** The process itself: what it prints and how it ends. */
 const startProcess = (change: Record<string, string>) => {
   const main = path.join(import.meta.dirname, "main.ts");
-  const child = spawn(process.execPath, [main], { env: { PATH: process.env["PATH"], ...env(change) } });
+  const child = spawn(process.execPath, [main], { env: { ...childEnvironment(), ...env(change) } });
   let out = "";
   child.stdout.on("data", (text) => {
     out += String(text);

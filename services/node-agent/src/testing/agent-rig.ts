@@ -16,6 +16,7 @@ import type { GrpcClient } from "@holdfast/shared/grpc/client";
 import type { BackendSettings } from "@holdfast/sim-plugin/backend/settings";
 import { createSimPlugin, type HostOptions, type SimPlugin } from "@holdfast/sim-plugin/sim-plugin";
 import { onTestFinished } from "vitest";
+import { childEnvironment } from "../../../../test/support/child-environment.ts";
 import { type FakeController, startFakeController } from "./fake-controller.ts";
 import { machineIdFile } from "./machine-id-file.ts";
 
@@ -106,7 +107,7 @@ export async function startRig({ backend = {}, host = {} }: RigOptions = {}): Pr
     async start(env = {}) {
       const started = spawn(process.execPath, [path.join(repository, "services/node-agent/src/main.ts")], {
         env: {
-          PATH: process.env["PATH"] ?? "",
+          ...childEnvironment(),
           HOLDFAST_NODE: "node-a",
           HOLDFAST_LOCAL_LISTEN: `unix://${path.join(dir, "l.sock")}`,
           HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
