@@ -19,7 +19,7 @@ export default defineConfig({
     hookTimeout: 120_000,
     // Processes, not threads: tests mount, change umask and hold sockets.
     pool: "forks",
-    setupFiles: ["test/support/seeded-properties.ts"],
+    setupFiles: ["scripts/cpu-of-test-files.mjs", "test/support/seeded-properties.ts"],
     maxWorkers: 2,
     projects: [
       {

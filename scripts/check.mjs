@@ -1,6 +1,7 @@
 // `npm run check`: every static rule of this repository. All steps run, so that one visit shows every fault.
 import path from "node:path";
 import { baselineProblem } from "./api-baseline.mjs";
+import { startClock } from "./cpu-time.mjs";
 import { bin } from "./paths.mjs";
 import { runChild } from "./run-child.mjs";
 
@@ -34,6 +35,7 @@ const steps = [
 /** @returns {Promise<number>} 0 when every step passed */
 export async function checkTask({ env, args }) {
   const failed = [];
+  const clock = startClock();
   for (const { name, command, args: own } of steps) {
     if (args.length > 0 && !args.some((wanted) => name.includes(wanted))) continue;
     console.log(`\n── ${name}: ${command} ${own.join(" ")}`);
@@ -44,6 +46,7 @@ export async function checkTask({ env, args }) {
     console.log(`\n── protocol baseline\n${problem}`);
     failed.push("protocol baseline");
   }
-  console.log(failed.length === 0 ? "\ncheck: everything holds" : `\ncheck: failed: ${failed.join(", ")}`);
+  console.log(`\n${clock() ?? ""}`);
+  console.log(failed.length === 0 ? "check: everything holds" : `check: failed: ${failed.join(", ")}`);
   return failed.length === 0 ? 0 : 1;
 }

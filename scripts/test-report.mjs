@@ -73,3 +73,12 @@ export function passedLater(first, merged) {
     .filter(({ file, test }) => !still.has(`${file}\n${test}`))
     .map(({ file, test, message }) => `${file}: ${test}: ${message.split("\n")[0]}`);
 }
+
+/** @returns {string[]} one line each: the files that cost most, from the log that cpu-of-test-files.mjs writes */
+export function costliestFiles(log, most = 12) {
+  const seconds = new Map();
+  for (const [, cost, file] of log.matchAll(/^(\S+) (.+)$/gm))
+    seconds.set(file, (seconds.get(file) ?? 0) + Number(cost));
+  const sorted = [...seconds].sort(([, a], [, b]) => b - a);
+  return sorted.slice(0, most).map(([file, cost]) => `${cost.toFixed(1).padStart(7)} s  ${file}`);
+}

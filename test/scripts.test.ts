@@ -1,6 +1,15 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { text } from "node:stream/consumers";
@@ -119,17 +128,46 @@ describe("install-lock", () => {
 });
 
 describe("the last line of npm test", () => {
-  const testRun = () =>
+  const testRun = ({ node = process.execPath, ci = "" } = {}) =>
     run(`${importOf("testTask", "test.mjs")}
-      process.exitCode = await testTask({ node: process.execPath, env: process.env, full: false,
-        args: ["--globals", "--root", ${JSON.stringify(folder)}] });`);
+      process.exitCode = await testTask({ node: ${JSON.stringify(node)}, env: { ...process.env, CI: "${ci}" },
+        full: false, args: ["--globals", "--root", ${JSON.stringify(folder)}] });`);
   const lastLine = ({ out }: { out: string }) => out.trimEnd().split("\n").at(-1);
   const write = (name: string, code: string) => writeFileSync(path.join(folder, name), code);
 
-  test("counts what vitest counted", async () => {
+  test("counts what vitest counted, below the CPU time", async () => {
     write("a.test.js", 'test("a", () => {}); test.skip("b", () => {}); test.todo("c");');
     const ended = await testRun();
     expect([lastLine(ended), ended.exitCode]).toEqual(["1 passed, 0 failed, 2 skipped", 0]);
+    if (existsSync("/proc/self/stat")) expect(ended.out).toMatch(/\nCPU \d+\.\d min in \d+\.\d min, .*\n1 passed, /);
+  });
+
+  /** In place of vitest: the test b fails in the first run and passes in each later one. */
+  const failsOnce = (ci: string) => {
+    const report = (status: string) => ({
+      testResults: ["a", "b"].map((name) => ({
+        name,
+        status: "passed",
+        assertionResults: [{ status: name === "b" ? status : "passed", fullName: name, failureMessages: ["once"] }],
+      })),
+    });
+    write("first", JSON.stringify(report("failed")));
+    write("later", JSON.stringify(report("passed")));
+    write(
+      "vitest",
+      `#!/bin/sh
+      for arg; do case "$arg" in --outputFile.json=*) out="\${arg#*=}";; esac; done
+      if [ -e "${folder}/first" ]; then mv "${folder}/first" "$out"; exit 1; fi
+      cp "${folder}/later" "$out"`,
+    );
+    chmodSync(path.join(folder, "vitest"), 0o700);
+    return testRun({ node: path.join(folder, "vitest"), ci });
+  };
+
+  test("forgives a test that passes when it runs again, outside of CI", async () => {
+    const ended = await failsOnce("");
+    expect([lastLine(ended), ended.exitCode]).toEqual(["2 passed, 0 failed, 0 skipped", 0]);
+    expect(ended.out).toContain("FAILED ONCE, passed when run again: b: b: once");
   });
 
   test("counts failures, and a file that cannot be loaded as one", async () => {
@@ -161,6 +199,23 @@ test("an unknown task is a usage error", async () => {
   const [errors, [exitCode]] = await Promise.all([text(child.stderr), once(child, "close")]);
   expect(exitCode).toBe(64);
   expect(errors).toMatch(/^usage: .*check.*test:full.*demo/);
+});
+
+test.runIf(existsSync("/proc/self/stat"))("the CPU time has that of the children that ended", async () => {
+  const busy = "const end = process.cpuUsage().user + 300_000; while (process.cpuUsage().user < end);";
+  const ended = await run(`${importOf("cpuSeconds", "cpu-time.mjs")}
+    import { spawnSync } from "node:child_process";
+    const before = cpuSeconds();
+    spawnSync(process.execPath, ["-e", ${JSON.stringify(busy)}]);
+    console.log(cpuSeconds() - before);`);
+  expect(Number(ended.out)).toBeGreaterThan(0.25);
+});
+
+test("the costliest files are named with the sum of their runs", async () => {
+  const log = "0.20 a.test.ts\n1.00 b.test.ts\n3.00 c.test.ts\n1.50 a.test.ts\n";
+  const ended = await run(`${importOf("costliestFiles", "test-report.mjs")}
+    console.log(JSON.stringify(costliestFiles(${JSON.stringify(log)}, 2)));`);
+  expect(JSON.parse(ended.out)).toEqual(["    3.0 s  c.test.ts", "    1.7 s  a.test.ts"]);
 });
 
 describe("a test that failed once", () => {
