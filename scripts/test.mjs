@@ -22,7 +22,7 @@ export async function testTask({ node, env, args, full }) {
     return { exitCode, report: readReport(textOf(file)) };
   };
   try {
-    const end = await runAndRepeat(run, { args, full });
+    const end = await runAndRepeat(run, { args, full, ci: env.CI === "true" });
     for (const line of costliestFiles(textOf(cpuLog))) console.log(line);
     return summarize(end, clock());
   } finally {
@@ -30,11 +30,11 @@ export async function testTask({ node, env, args, full }) {
   }
 }
 
-/** One run, and a second one of the files that failed. */
-async function runAndRepeat(run, { args, full }) {
+/** One run, and a second one of the files that failed. In CI the first run stands: the second only says which failures repeat. */
+async function runAndRepeat(run, { args, full, ci }) {
   const first = await run("first", args);
   if (first.exitCode === 0 || stopped(first.exitCode)) return first;
-  if (!full && outsideOfTests(first.report)) {
+  if (!full && !ci && outsideOfTests(first.report)) {
     console.log("\nFAILED ONCE outside of every test: all of it runs once more\n");
     return run("again", args);
   }
@@ -44,7 +44,7 @@ async function runAndRepeat(run, { args, full }) {
   const second = await run("second", [...files.map((file) => path.relative(root, file)), "--no-file-parallelism"]);
   const report = withSecondTry(first.report, second.report);
   for (const line of passedLater(first.report, report)) console.log(`FAILED ONCE, passed when run again: ${line}`);
-  return { exitCode: second.exitCode, report };
+  return ci ? first : { exitCode: second.exitCode, report };
 }
 
 /** An error that belongs to no test, or a worker that died: the report cannot say which file to run again. */

@@ -170,6 +170,12 @@ describe("the last line of npm test", () => {
     expect(ended.out).toContain("FAILED ONCE, passed when run again: b: b: once");
   });
 
+  test("reports that test as a failure in CI", async () => {
+    const ended = await failsOnce("true");
+    expect([lastLine(ended), ended.exitCode]).toEqual(["1 passed, 1 failed, 0 skipped", 1]);
+    expect(ended.out).toContain("FAILED ONCE, passed when run again: b: b: once");
+  });
+
   test("counts failures, and a file that cannot be loaded as one", async () => {
     write("a.test.js", 'test("a", () => {}); test("b", () => { throw new Error("no"); });');
     write("broken.test.js", 'throw new Error("not even loaded");');
