@@ -3,6 +3,8 @@ import path from "node:path";
 import { text as textOf } from "node:stream/consumers";
 import type { Sink } from "@holdfast/cli/frame/io";
 import { runCli } from "@holdfast/cli/run-cli";
+import { loadConfig } from "@holdfast/shared/config/config";
+import { printFindings } from "@holdfast/shared/doctor/print-findings";
 
 export interface CliOptions {
   readonly address?: string;
@@ -25,6 +27,18 @@ export interface CliEnd {
   readonly out: string;
   readonly err: string;
 }
+
+/** As `main.ts check` of the controller does, in this process. Loaded on demand: most command lines check no service. */
+const checkController = async (env: NodeJS.ProcessEnv): Promise<string> => {
+  const { configSchema } = await import("@holdfast/controller/config");
+  const { doctorFindings } = await import("@holdfast/controller/doctor-wiring");
+  const lines: string[] = [];
+  await printFindings(
+    async () => await doctorFindings(loadConfig(configSchema, env), env),
+    (line) => void lines.push(line),
+  );
+  return lines.join("");
+};
 
 /** The command line in this process, with a world of its own. */
 export const cliRun = async (args: readonly string[], options: CliOptions = {}): Promise<CliEnd> => {
@@ -56,6 +70,7 @@ export const cliRun = async (args: readonly string[], options: CliOptions = {}):
         const main = path.resolve(import.meta.dirname, `../../services/${service}/src/main.ts`);
         const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("HOLDFAST_"));
         const env = { ...Object.fromEntries(inherited), ...settings };
+        if (service === "controller" && options.around === undefined) return await checkController(env);
         const [program = "", ...before] = options.around?.(service) ?? [];
         const command = program === "" ? [process.execPath] : [program, ...before, process.execPath];
         const child = spawn(command[0] ?? "", [...command.slice(1), main, "check"], {

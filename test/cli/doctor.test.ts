@@ -152,18 +152,6 @@ describe.skipIf(!root)("a controller's settings", () => {
     afterEach(async () => {
       for (const server of servers.splice(0)) await server.stop();
     });
-    const migrated = async (server: RedisServer, env: Env): Promise<Env> => {
-      const all = controller({ HOLDFAST_STORE: server.url, ...env });
-      const { code, err } = await cliRun(["migrate"], { env: all });
-      expect(code, err).toBe(0);
-      return all;
-    };
-
-    test("a good one has no fault", async () => {
-      const env = await migrated(await redis(), {});
-      expect((await examined("controller", env)).filter(({ level }) => level === "fault")).toEqual([]);
-    });
-
     test("store-unreachable", async () => {
       expectFound(
         await examined("controller", controller({ HOLDFAST_STORE: "redis://127.0.0.1:1" })),
@@ -182,31 +170,46 @@ describe.skipIf(!root)("a controller's settings", () => {
       expectFound(await examined("controller", controller({ HOLDFAST_STORE: (await redis()).url })), "store-library");
     });
 
-    test("store-volatile: each setting with its cure", async () => {
-      const server = await redis();
-      const env = await migrated(server, {});
-      const admin = await server.admin();
-      await admin.call("CONFIG", "SET", "appendonly", "no");
-      await admin.call("CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
-      const findings = (await examined("controller", env)).filter(({ id }) => id === "store-volatile");
-      expect(findings.length).toBeGreaterThanOrEqual(2);
-      expect(findings.map(({ cure }) => cure).join("\n")).toContain("CONFIG SET appendonly yes");
-    });
+    describe("that has the library", () => {
+      let server: RedisServer;
+      let env: Env;
+      beforeAll(async () => {
+        server = await startRedisServer();
+        env = controller({ HOLDFAST_STORE: server.url });
+        const { code, err } = await cliRun(["migrate"], { env });
+        expect(code, err).toBe(0);
+      });
+      afterAll(() => server?.stop());
 
-    test("store-acl: a user who may not do what a controller does, with the rule to paste", async () => {
-      const server = await redis();
-      const env = await migrated(server, {});
-      const url = await server.addUser("weak", ["+info", "+fcall_ro", "+time", "~*"]);
-      expect(expectFound(await examined("controller", { ...env, HOLDFAST_STORE: url }), "store-acl").cure).toContain(
-        "ACL SETUSER",
-      );
-    });
+      test("a good one has no fault", async () => {
+        expect((await examined("controller", env)).filter(({ level }) => level === "fault")).toEqual([]);
+      });
 
-    test("store-foreign: flushed behind the controller's back", async () => {
-      const server = await redis();
-      const env = await migrated(server, {});
-      await (await server.admin()).call("FLUSHALL");
-      expectFound(await examined("controller", env), "store-foreign");
+      test("store-acl: a user who may not do what a controller does, with the rule to paste", async () => {
+        const url = await server.addUser("weak", ["+info", "+fcall_ro", "+time", "~*"]);
+        expect(expectFound(await examined("controller", { ...env, HOLDFAST_STORE: url }), "store-acl").cure).toContain(
+          "ACL SETUSER",
+        );
+      });
+
+      test("store-volatile: each setting with its cure", async () => {
+        const admin = await server.admin();
+        const set = async (appendonly: string, policy: string): Promise<void> => {
+          await admin.call("CONFIG", "SET", "appendonly", appendonly);
+          await admin.call("CONFIG", "SET", "maxmemory-policy", policy);
+        };
+        onTestFinished(() => set("yes", "noeviction"));
+        await set("no", "allkeys-lru");
+        const findings = (await examined("controller", env)).filter(({ id }) => id === "store-volatile");
+        expect(findings.length).toBeGreaterThanOrEqual(2);
+        expect(findings.map(({ cure }) => cure).join("\n")).toContain("CONFIG SET appendonly yes");
+      });
+
+      // The last one: nothing is left of the store after it.
+      test("store-foreign: flushed behind the controller's back", async () => {
+        await (await server.admin()).call("FLUSHALL");
+        expectFound(await examined("controller", env), "store-foreign");
+      });
     });
   });
 });
