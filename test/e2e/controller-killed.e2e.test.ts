@@ -15,11 +15,13 @@ import {
   stateName,
   volumeStateName,
 } from "../harness/scenario.ts";
-import { sample } from "../support/full.ts";
+import { full, sample } from "../support/full.ts";
 
 const root = process.getuid?.() === 0;
 if (!root) console.warn("SKIPPED: real mounts need root");
 
+/** In a sample each call is struck on one side, its commit or its answer in turn; the random worlds strike both in one process. */
+const points = reconcileFailpoints.filter((_, at) => full || [0, 3].includes(at % 4));
 const rounds = sample(3, 1);
 
 describe.skipIf(!root)("the controller is killed", () => {
@@ -55,7 +57,7 @@ describe.skipIf(!root)("the controller is killed", () => {
     await persistently("the removal", () => removeVolume(cluster, id));
   };
 
-  it.each(reconcileFailpoints)(
+  it.each(points)(
     "[I2] [I4] [I5] [I6] at %s: nothing leaks, nothing sticks",
     { timeout: 120_000 * rounds },
     async (point) => {
@@ -67,7 +69,7 @@ describe.skipIf(!root)("the controller is killed", () => {
           await cluster.controller().exited();
           await cluster.startController();
         })();
-        await Promise.all([live(`c${reconcileFailpoints.indexOf(point)}-${round}`), revived]);
+        await Promise.all([live(`c${points.indexOf(point)}-${round}`), revived]);
         await expectClean(cluster);
       }
     },
