@@ -45,7 +45,7 @@ const lives: Partial<Record<FailpointName, (rig: AgentRig) => Promise<void>>> = 
   "agent.dead.after-journal": async (rig) => void (await rig.releaseUntilSettled({ uid: "never", ctr: 9 })),
 };
 
-/** The whole list three times in full; otherwise a third of it once: the whole-system tests take the other two. */
+/** The whole list three times in full; otherwise a third of it once: the whole-system tests take another. */
 const pick = (names: readonly FailpointName[], share: number): readonly FailpointName[] =>
   full ? Array.from({ length: 3 }, () => names).flat() : names.filter((_, at) => at % share === 0);
 
@@ -62,7 +62,7 @@ describe.skipIf(!isRoot)("the agent is killed", () => {
     await expectClean(rig);
   });
 
-  test.each(pick(ofSecondReader, 4))(
+  test.each(pick(ofSecondReader, 8))(
     "[I5] at %s, of a volume with two readers: one of them keeps its mount",
     async (point) => {
       const rig = await startRig();
