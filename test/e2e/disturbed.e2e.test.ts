@@ -1,5 +1,5 @@
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { createNetNamespace, type NetNamespace } from "../harness/net-namespace.ts";
 import {
@@ -29,7 +29,8 @@ describe.skipIf(!root)("claims and releases go on while the world breaks", { tim
   let net: NetNamespace;
   let cluster: Cluster;
 
-  beforeEach(async () => {
+  // One cluster for all: each test ends with nothing left of it.
+  beforeAll(async () => {
     redis = await startRedisServer();
     net = createNetNamespace();
     cluster = await startCluster({
@@ -39,7 +40,7 @@ describe.skipIf(!root)("claims and releases go on while the world breaks", { tim
       network: () => ({ netns: net.name, controllerHost: net.outsideHost }),
     });
   }, 120_000);
-  afterEach(async () => {
+  afterAll(async () => {
     await cluster.stop();
     net.remove();
     await redis.stop();
