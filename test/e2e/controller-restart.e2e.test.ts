@@ -8,6 +8,7 @@ import { afterEach, expect, test } from "vitest";
 import { startProcess } from "../harness/managed-process.ts";
 import { startTwoControllers } from "../harness/two-controllers.ts";
 import { until } from "../harness/until.ts";
+import { sample } from "../support/full.ts";
 
 const cleanups: (() => Promise<unknown> | unknown)[] = [];
 afterEach(async () => {
@@ -16,12 +17,12 @@ afterEach(async () => {
 
 const namespace = "default";
 const waitFor = { seconds: 60n, nanos: 0 };
-const fleetSize = 200;
+const fleetSize = sample(200, 50);
 const root = process.getuid?.() === 0;
 if (!root) console.warn("SKIPPED: real mounts need root");
 
 test.runIf(root)(
-  "one of two controllers goes and comes back under 200 agents with claims in flight: no node changes its state, no claim fails",
+  "one of two controllers goes and comes back under a fleet of agents with claims in flight: no node changes its state, no claim fails",
   async () => {
     const nodes = ["node-a", "node-b"];
     const { cluster, stop } = await startTwoControllers(nodes);
