@@ -1,5 +1,6 @@
 /** Which host this is, and which boot of it. */
 import { access, readFile, realpath } from "node:fs/promises";
+import { parseMountinfo } from "@holdfast/model/mountinfo";
 import { ConfigError } from "@holdfast/shared/config/config-error";
 
 export interface HostIdentity {
@@ -33,9 +34,9 @@ export const systemFacts: HostFacts = {
   inContainer: async () => (await Promise.all(containerMarks.map(isThere))).includes(true),
   async mountOf(file) {
     const real = await realpath(file);
-    const points = (await readFile("/proc/self/mountinfo", "utf8")).split("\n").map((line) => line.split(" ")[4] ?? "");
-    return points
-      .filter((point) => point !== "" && contains(point, real))
+    return parseMountinfo(await readFile("/proc/self/mountinfo", "utf8"))
+      .map(({ path }) => path)
+      .filter((point) => contains(point, real))
       .reduce((longest, point) => (point.length > longest.length ? point : longest), "/");
   },
 };
