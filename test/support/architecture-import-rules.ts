@@ -226,7 +226,8 @@ function crosses({ path, isTest }: SourceFile, target: string): boolean {
   if (peersForTests.test(target)) return !(isTest || outsideOfServices.test(path));
   if (from === undefined) return false;
   if (to.startsWith("services/")) return true;
-  if (from === "packages/local-driver") return to !== "packages/shared" && to !== "packages/model";
+  if (to === "packages/model") return false;
+  if (from === "packages/local-driver") return to !== "packages/shared";
   return from === "packages/shared";
 }
 

@@ -7,6 +7,7 @@ import {
   type ClaimSpec as WireSpec,
 } from "@holdfast/shared/gen/holdfast/v1/claim";
 import type { Queueing } from "@holdfast/shared/gen/holdfast/v1/common";
+import { accessModeMessage, attachmentModeMessage, epochMessage } from "@holdfast/shared/grpc/convert-model";
 import type {
   ClaimFilter,
   ClaimSelection,
@@ -17,16 +18,7 @@ import type {
 } from "../commands/model.ts";
 import { type Claim, type ClaimState, type ClaimTombstone, claimStates } from "../domain/claim.ts";
 import { type Checks, durationMs, optionalId } from "./check-request.ts";
-import {
-  accessModeMessage,
-  attachmentModeMessage,
-  blockedMessage,
-  capabilityFrom,
-  dateOf,
-  epochMessage,
-  errorOf,
-  traceIdOf,
-} from "./convert-message.ts";
+import { blockedMessage, capabilityFrom, dateOf, errorOf, traceIdOf } from "./convert-message.ts";
 
 export const claimStateMessage = (state: ClaimState): WireClaimState => WireClaimState[`CLAIM_STATE_${state}`];
 

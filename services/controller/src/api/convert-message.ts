@@ -1,16 +1,17 @@
 /** What the messages of several services share ↔ the domain. */
-import { type AccessMode, type AttachmentMode, accessModes } from "@holdfast/model/access";
-import type { Epoch } from "@holdfast/model/epoch";
 import {
   VerificationScope,
-  AccessMode as WireAccessMode,
-  AttachmentMode as WireAttachmentMode,
   type Blocked as WireBlocked,
   type VolumeCapability as WireCapability,
   type VolumeCondition as WireCondition,
-  type Epoch as WireEpoch,
   type LastError as WireLastError,
 } from "@holdfast/shared/gen/holdfast/v1/common";
+import {
+  accessModeFrom,
+  accessModeMessage,
+  attachmentModeFrom,
+  attachmentModeMessage,
+} from "@holdfast/shared/grpc/convert-model";
 import type { Attempts, Blocked, LastError } from "../domain/outcome.ts";
 import type { VolumeCapability } from "../domain/volume.ts";
 import type { VolumeCondition } from "../domain/volume-sample.ts";
@@ -20,19 +21,9 @@ import type { Checks } from "./check-request.ts";
 export const dateOf = (ms: number | undefined): Date | undefined =>
   ms === undefined || ms === 0 ? undefined : new Date(ms);
 
-const wireMode = (mode: AccessMode): WireAccessMode =>
-  mode === "UNKNOWN" ? WireAccessMode.ACCESS_MODE_UNSPECIFIED : WireAccessMode[`ACCESS_MODE_${mode}`];
-
-const modeFrom = (wire: WireAccessMode): AccessMode => accessModes.find((mode) => wireMode(mode) === wire) ?? "UNKNOWN";
-
-export const accessModeMessage = wireMode;
-
-export const attachmentModeMessage = (mode: AttachmentMode): WireAttachmentMode =>
-  WireAttachmentMode[`ATTACHMENT_MODE_${mode}`];
-
 export const capabilityMessage = (capability: VolumeCapability): WireCapability => ({
   attachmentMode: attachmentModeMessage(capability.attachmentMode),
-  accessMode: wireMode(capability.accessMode),
+  accessMode: accessModeMessage(capability.accessMode),
   fsType: capability.fsType,
   mountFlags: [...capability.mountFlags],
   volumeMountGroup: capability.volumeMountGroup,
@@ -40,19 +31,16 @@ export const capabilityMessage = (capability: VolumeCapability): WireCapability 
 
 /** The domain has no word for "no attachment mode", so that its absence is told here. */
 export const capabilityFrom = (field: string, wire: WireCapability, checks: Checks): VolumeCapability => {
-  const block = wire.attachmentMode === WireAttachmentMode.ATTACHMENT_MODE_BLOCK_DEVICE;
-  if (!block && wire.attachmentMode !== WireAttachmentMode.ATTACHMENT_MODE_FILE_SYSTEM)
-    checks.complain(`${field}.attachment_mode`, "is required");
+  const attachmentMode = attachmentModeFrom(wire.attachmentMode);
+  if (attachmentMode === undefined) checks.complain(`${field}.attachment_mode`, "is required");
   return {
-    attachmentMode: block ? "BLOCK_DEVICE" : "FILE_SYSTEM",
-    accessMode: modeFrom(wire.accessMode),
+    attachmentMode: attachmentMode ?? "FILE_SYSTEM",
+    accessMode: accessModeFrom(wire.accessMode),
     fsType: wire.fsType,
     mountFlags: [...wire.mountFlags],
     volumeMountGroup: wire.volumeMountGroup,
   };
 };
-
-export const epochMessage = ({ gen, ctr }: Epoch): WireEpoch => ({ gen: BigInt(gen), ctr: BigInt(ctr) });
 
 export const blockedMessage = (blocked: Blocked | undefined): WireBlocked | undefined =>
   blocked === undefined

@@ -15,6 +15,7 @@ import {
   type Volume as WireVolume,
   VolumeState as WireVolumeState,
 } from "@holdfast/shared/gen/holdfast/v1/volume";
+import { accessModeMessage, epochMessage } from "@holdfast/shared/grpc/convert-model";
 import type { VolumeView } from "../commands/model.ts";
 import { holds } from "../domain/claim-machine.ts";
 import type {
@@ -29,15 +30,7 @@ import type {
 } from "../domain/volume.ts";
 import { expansionMessage, modificationMessage } from "./convert-change.ts";
 import { claimStateMessage } from "./convert-claim.ts";
-import {
-  accessModeMessage,
-  blockedMessage,
-  capabilityMessage,
-  conditionMessage,
-  dateOf,
-  epochMessage,
-  errorOf,
-} from "./convert-message.ts";
+import { blockedMessage, capabilityMessage, conditionMessage, dateOf, errorOf } from "./convert-message.ts";
 import { secretsMessage } from "./convert-secret.ts";
 
 /** A record may have more; the whole number stands beside the list. */

@@ -5,7 +5,8 @@ import type {
   ExpandResponse,
   VolumeStats,
 } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
-import { AccessMode, AttachmentMode, type CapacityRange, UsageUnit } from "@holdfast/shared/gen/holdfast/v1/common";
+import { type CapacityRange, UsageUnit } from "@holdfast/shared/gen/holdfast/v1/common";
+import { accessModeMessage, attachmentModeMessage } from "@holdfast/shared/grpc/convert-model";
 import { scrub } from "@holdfast/shared/grpc/redact";
 import type { SizeRange } from "../domain/expansion.ts";
 import type { GrowAnswer } from "../domain/growth-change.ts";
@@ -38,8 +39,8 @@ export const expandMessage = (
     claim.accessMode === "UNKNOWN"
       ? undefined
       : {
-          accessMode: AccessMode[`ACCESS_MODE_${claim.accessMode}`],
-          attachmentMode: AttachmentMode[`ATTACHMENT_MODE_${claim.attachmentMode}`],
+          accessMode: accessModeMessage(claim.accessMode),
+          attachmentMode: attachmentModeMessage(claim.attachmentMode),
           fsType: claim.fsType,
           mountFlags: [...claim.mountFlags],
           volumeMountGroup: claim.volumeMountGroup,

@@ -12,12 +12,7 @@ import {
   type ReleaseResponse,
 } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import type { RegisterHeader } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
-import {
-  AccessMode,
-  AttachmentMode,
-  VerificationScope,
-  type Epoch as WireEpoch,
-} from "@holdfast/shared/gen/holdfast/v1/common";
+import { VerificationScope, type Epoch as WireEpoch } from "@holdfast/shared/gen/holdfast/v1/common";
 import {
   type CapabilitySet,
   type PluginFingerprint,
@@ -25,6 +20,7 @@ import {
   PluginRole,
   Support,
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { accessModeMessage, attachmentModeMessage, epochMessage } from "@holdfast/shared/grpc/convert-model";
 import { scrub } from "@holdfast/shared/grpc/redact";
 import type { NodePlugin, NodeRecord } from "../domain/node.ts";
 import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "../domain/permit.ts";
@@ -37,8 +33,6 @@ export interface PermitSecrets {
   readonly publish: Readonly<Record<string, string>>;
   readonly expand: Readonly<Record<string, string>>;
 }
-
-const wireEpoch = ({ gen, ctr }: Epoch): WireEpoch => ({ gen: BigInt(gen), ctr: BigInt(ctr) });
 
 export const epochFrom = (epoch: WireEpoch | undefined): Epoch => ({
   gen: Number(epoch?.gen ?? 0n),
@@ -58,13 +52,10 @@ export const permitMessage = (permit: Permit, secrets: PermitSecrets, attempt: n
     alias: claim.alias,
     node: claim.node,
     nodeEpoch: BigInt(permit.nodeEpoch),
-    epoch: wireEpoch(permit.epoch),
-    oldestLiveEpoch: wireEpoch(permit.oldestLiveEpoch),
-    accessMode:
-      claim.accessMode === "UNKNOWN"
-        ? AccessMode.ACCESS_MODE_UNSPECIFIED
-        : AccessMode[`ACCESS_MODE_${claim.accessMode}`],
-    attachmentMode: AttachmentMode[`ATTACHMENT_MODE_${claim.attachmentMode}`],
+    epoch: epochMessage(permit.epoch),
+    oldestLiveEpoch: epochMessage(permit.oldestLiveEpoch),
+    accessMode: accessModeMessage(claim.accessMode),
+    attachmentMode: attachmentModeMessage(claim.attachmentMode),
     readOnly: claim.readOnly,
     fsType: claim.fsType,
     mountFlags: [...claim.mountFlags],
@@ -88,7 +79,7 @@ export const releaseMessage = (node: string, order: ReleaseOrder, attempt: numbe
   claimUid: order.claimUid,
   node,
   nodeEpoch: BigInt(order.nodeEpoch),
-  epoch: wireEpoch(order.epoch),
+  epoch: epochMessage(order.epoch),
   attempt,
 });
 

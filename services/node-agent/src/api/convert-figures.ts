@@ -13,17 +13,11 @@ import {
   UsageUnit,
   type VolumeCapability,
 } from "@holdfast/shared/gen/holdfast/v1/common";
+import { accessModeFrom, attachmentModeFrom } from "@holdfast/shared/grpc/convert-model";
 import type { ExpandResult } from "../domain/answer-types.ts";
 import type { CapacityRange, ExpandOrder, UsedAs, VolumeMeasure } from "../domain/volume-figures.ts";
 import { type Checks, createChecks } from "./checks.ts";
-import {
-  accessModes,
-  attachmentModes,
-  blockedMessage,
-  callWords,
-  refusedMessage,
-  safeNumber,
-} from "./convert-words.ts";
+import { blockedMessage, callWords, refusedMessage, safeNumber } from "./convert-words.ts";
 
 const maxVolumes = 500;
 
@@ -71,14 +65,14 @@ function rangeFrom(
 
 function usedAsFrom(checks: Checks, message: VolumeCapability): UsedAs {
   const { fsType, mountFlags, volumeMountGroup } = message;
-  const accessMode = accessModes[message.accessMode];
-  checks.that(accessMode !== undefined && accessMode !== "UNKNOWN", "capability.access_mode", "is required");
-  const attachmentMode = attachmentModes[message.attachmentMode];
+  const accessMode = accessModeFrom(message.accessMode);
+  checks.that(accessMode !== "UNKNOWN", "capability.access_mode", "is required");
+  const attachmentMode = attachmentModeFrom(message.attachmentMode);
   checks.that(attachmentMode !== undefined, "capability.attachment_mode", "is required");
   checks.fsType("capability.fs_type", fsType);
   checks.flags("capability.mount_flags", mountFlags);
   return {
-    accessMode: accessMode ?? "UNKNOWN",
+    accessMode,
     attachmentMode: attachmentMode ?? "FILE_SYSTEM",
     fsType,
     mountFlags,

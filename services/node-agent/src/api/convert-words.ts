@@ -1,36 +1,13 @@
 /** What several messages of holdfast.internal.v1 have in common. */
-import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
-import type { Epoch } from "@holdfast/model/epoch";
 import { RefusalReason } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
-import {
-  AccessMode as AccessModeMessage,
-  AttachmentMode as AttachmentModeMessage,
-  type Blocked,
-  type Epoch as EpochMessage,
-} from "@holdfast/shared/gen/holdfast/v1/common";
+import type { Blocked } from "@holdfast/shared/gen/holdfast/v1/common";
+import { epochMessage } from "@holdfast/shared/grpc/convert-model";
 import type { Halt } from "../domain/answer-types.ts";
 import type { Refusal } from "../domain/judge-order.ts";
 
 export function safeNumber(value: bigint): number {
   return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : -1;
 }
-
-export const accessModes: Readonly<Record<number, AccessMode>> = {
-  [AccessModeMessage.ACCESS_MODE_SINGLE_NODE_WRITER]: "SINGLE_NODE_WRITER",
-  [AccessModeMessage.ACCESS_MODE_SINGLE_NODE_READER_ONLY]: "SINGLE_NODE_READER_ONLY",
-  [AccessModeMessage.ACCESS_MODE_MULTI_NODE_READER_ONLY]: "MULTI_NODE_READER_ONLY",
-  [AccessModeMessage.ACCESS_MODE_MULTI_NODE_SINGLE_WRITER]: "MULTI_NODE_SINGLE_WRITER",
-  [AccessModeMessage.ACCESS_MODE_MULTI_NODE_MULTI_WRITER]: "MULTI_NODE_MULTI_WRITER",
-  [AccessModeMessage.ACCESS_MODE_SINGLE_NODE_SINGLE_WRITER]: "SINGLE_NODE_SINGLE_WRITER",
-  [AccessModeMessage.ACCESS_MODE_SINGLE_NODE_MULTI_WRITER]: "SINGLE_NODE_MULTI_WRITER",
-};
-
-export const attachmentModes: Readonly<Record<number, AttachmentMode>> = {
-  [AttachmentModeMessage.ATTACHMENT_MODE_FILE_SYSTEM]: "FILE_SYSTEM",
-  [AttachmentModeMessage.ATTACHMENT_MODE_BLOCK_DEVICE]: "BLOCK_DEVICE",
-};
-
-export const epochMessage = ({ gen, ctr }: Epoch): EpochMessage => ({ gen: BigInt(gen), ctr: BigInt(ctr) });
 
 export const callWords = ({ method, code }: { readonly method: string; readonly code: string }) => ({
   csiMethod: method,

@@ -14,9 +14,10 @@ import {
 } from "@holdfast/shared/gen/holdfast/agent/v1/workload";
 import type { ClaimSpec } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { type DeepPartial, UsageUnit, WatchKind } from "@holdfast/shared/gen/holdfast/v1/common";
+import { accessModeFrom, attachmentModeFrom } from "@holdfast/shared/grpc/convert-model";
 import type { ContainerPlace, Propagation, WorkloadName, WorkloadVolume } from "../domain/workload-machine.ts";
 import type { WantedClaim } from "../workloads/controller-claims.ts";
-import { accessModeMessages, attachmentModeMessages, claimMessage, wordOf } from "../workloads/convert-claim.ts";
+import { claimMessage } from "../workloads/convert-claim.ts";
 import type { WorkloadChange } from "../workloads/workload-feed.ts";
 import type { WorkloadOrder } from "../workloads/workload-manager.ts";
 import type { WorkloadVolumeStats } from "../workloads/workload-stats.ts";
@@ -90,8 +91,8 @@ function claimFrom(checks: Checks, field: string, claim: ClaimSpec | undefined):
   const wanted = { volume, alias: alias === "" ? volume : alias, readOnly };
   if (capability === undefined) return { ...wanted, capability: undefined };
   const { fsType, mountFlags, volumeMountGroup } = capability;
-  const accessMode = wordOf(accessModeMessages, capability.accessMode) ?? "UNKNOWN";
-  const attachmentMode = wordOf(attachmentModeMessages, capability.attachmentMode);
+  const accessMode = accessModeFrom(capability.accessMode);
+  const attachmentMode = attachmentModeFrom(capability.attachmentMode);
   checks.that(accessMode !== "UNKNOWN", `${field}.capability.access_mode`, "is required");
   checks.that(attachmentMode !== undefined, `${field}.capability.attachment_mode`, "is required");
   checks.fsType(`${field}.capability.fs_type`, fsType);

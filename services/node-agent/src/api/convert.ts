@@ -14,20 +14,13 @@ import {
   type Epoch as EpochMessage,
   VerificationScope,
 } from "@holdfast/shared/gen/holdfast/v1/common";
+import { accessModeFrom, attachmentModeFrom, epochMessage } from "@holdfast/shared/grpc/convert-model";
 import type { Inventory, PublishResult, ReleaseResult } from "../domain/answer-types.ts";
 import type { ClaimPhase, HeldClaim, StagePhase } from "../domain/types.ts";
 import type { MountTable, PermitOrder, ReleaseOrder } from "../ports.ts";
 import { type Checks, createChecks } from "./checks.ts";
 import { expandMessage, owedGrowth } from "./convert-figures.ts";
-import {
-  accessModes,
-  attachmentModes,
-  blockedMessage,
-  callWords,
-  epochMessage,
-  refusedMessage,
-  safeNumber,
-} from "./convert-words.ts";
+import { blockedMessage, callWords, refusedMessage, safeNumber } from "./convert-words.ts";
 
 export function permitFrom({ permit }: PublishRequest): { readonly node: string; readonly order: PermitOrder } {
   const checks = createChecks();
@@ -39,9 +32,9 @@ export function permitFrom({ permit }: PublishRequest): { readonly node: string;
   const oldestLiveEpoch = epochFrom(checks, "permit.oldest_live_epoch", permit.oldestLiveEpoch);
   const older = compareEpochs(oldestLiveEpoch, subject.epoch) <= 0;
   checks.that(older, "permit.oldest_live_epoch", "is above the epoch of the permit, which lives itself");
-  const accessMode = accessModes[permit.accessMode];
-  checks.that(accessMode !== undefined && accessMode !== "UNKNOWN", "permit.access_mode", "is required");
-  const attachmentMode = attachmentModes[permit.attachmentMode];
+  const accessMode = accessModeFrom(permit.accessMode);
+  checks.that(accessMode !== "UNKNOWN", "permit.access_mode", "is required");
+  const attachmentMode = attachmentModeFrom(permit.attachmentMode);
   checks.that(attachmentMode !== undefined, "permit.attachment_mode", "is required");
   checks.fsType("permit.fs_type", permit.fsType);
   checks.flags("permit.mount_flags", permit.mountFlags);
@@ -64,7 +57,7 @@ export function permitFrom({ permit }: PublishRequest): { readonly node: string;
       nodeEpoch: subject.nodeEpoch,
       epoch: subject.epoch,
       oldestLiveEpoch,
-      accessMode: accessMode ?? "UNKNOWN",
+      accessMode,
       attachmentMode: attachmentMode ?? "FILE_SYSTEM",
       readOnly: permit.readOnly,
       fsType: permit.fsType,

@@ -8,6 +8,7 @@ import type {
 } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import { VerificationScope } from "@holdfast/shared/gen/holdfast/v1/common";
 import type { PluginFingerprint } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { epochMessage } from "@holdfast/shared/grpc/convert-model";
 import type { DeadEpoch, LostClaim, VolumeRef } from "../domain/types.ts";
 import type { Ledger, MountTable } from "../ports.ts";
 
@@ -134,7 +135,7 @@ export function acknowledgeMessage(
       volume: ref.volume,
       volumeUid: ref.volumeUid,
       claimUid: dead.claimUid,
-      epoch: { gen: BigInt(dead.epoch.gen), ctr: BigInt(dead.epoch.ctr) },
+      epoch: epochMessage(dead.epoch),
       verificationScope: scopes[self.scope],
     })),
     lost: lost.map(({ ref, claimUid, epoch, since, reason }) => ({
@@ -142,7 +143,7 @@ export function acknowledgeMessage(
       volume: ref.volume,
       volumeUid: ref.volumeUid,
       claimUid,
-      epoch: { gen: BigInt(epoch.gen), ctr: BigInt(epoch.ctr) },
+      epoch: epochMessage(epoch),
       since: new Date(since),
       reason,
     })),

@@ -1,27 +1,13 @@
 /** Claims: messages of holdfast.v1 ↔ what the workloads know of them. */
-import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import { type Claim, type ClaimSpec, ClaimState, type DeepPartial } from "@holdfast/shared/gen/holdfast/v1/claim";
 import {
-  AccessMode as AccessModeMessage,
-  AttachmentMode as AttachmentModeMessage,
-} from "@holdfast/shared/gen/holdfast/v1/common";
+  accessModeFrom,
+  accessModeMessage,
+  attachmentModeFrom,
+  attachmentModeMessage,
+  epochMessage,
+} from "@holdfast/shared/grpc/convert-model";
 import type { ClaimPhaseSeen, ClaimSeen, WantedClaim } from "./controller-claims.ts";
-
-export const accessModeMessages: Readonly<Record<AccessMode, AccessModeMessage>> = {
-  UNKNOWN: AccessModeMessage.ACCESS_MODE_UNSPECIFIED,
-  SINGLE_NODE_WRITER: AccessModeMessage.ACCESS_MODE_SINGLE_NODE_WRITER,
-  SINGLE_NODE_READER_ONLY: AccessModeMessage.ACCESS_MODE_SINGLE_NODE_READER_ONLY,
-  MULTI_NODE_READER_ONLY: AccessModeMessage.ACCESS_MODE_MULTI_NODE_READER_ONLY,
-  MULTI_NODE_SINGLE_WRITER: AccessModeMessage.ACCESS_MODE_MULTI_NODE_SINGLE_WRITER,
-  MULTI_NODE_MULTI_WRITER: AccessModeMessage.ACCESS_MODE_MULTI_NODE_MULTI_WRITER,
-  SINGLE_NODE_SINGLE_WRITER: AccessModeMessage.ACCESS_MODE_SINGLE_NODE_SINGLE_WRITER,
-  SINGLE_NODE_MULTI_WRITER: AccessModeMessage.ACCESS_MODE_SINGLE_NODE_MULTI_WRITER,
-};
-
-export const attachmentModeMessages: Readonly<Record<AttachmentMode, AttachmentModeMessage>> = {
-  FILE_SYSTEM: AttachmentModeMessage.ATTACHMENT_MODE_FILE_SYSTEM,
-  BLOCK_DEVICE: AttachmentModeMessage.ATTACHMENT_MODE_BLOCK_DEVICE,
-};
 
 const claimStates: Readonly<Record<ClaimPhaseSeen, ClaimState>> = {
   QUEUED: ClaimState.CLAIM_STATE_QUEUED,
@@ -35,9 +21,9 @@ const claimStates: Readonly<Record<ClaimPhaseSeen, ClaimState>> = {
   FENCED: ClaimState.CLAIM_STATE_FENCED,
 };
 
-/** The word for a message's number; undefined for a number that this version does not know. */
-export const wordOf = <Word extends string>(words: Readonly<Record<Word, number>>, value: number): Word | undefined =>
-  (Object.keys(words) as Word[]).find((word) => words[word] === value);
+/** Undefined for a number that this version does not know. */
+const claimStateFrom = (message: number): ClaimPhaseSeen | undefined =>
+  (Object.keys(claimStates) as ClaimPhaseSeen[]).find((state) => claimStates[state] === message);
 
 const millis = (date: Date | undefined): number => date?.getTime() ?? 0;
 
@@ -50,9 +36,9 @@ export const claimSeenFrom = (claim: Claim): ClaimSeen => {
     alias: claim.alias,
     volume: claim.volume,
     // A state of a newer controller is one that has not settled.
-    state: wordOf(claimStates, claim.state) ?? "QUEUED",
-    accessMode: wordOf(accessModeMessages, claim.accessMode) ?? "UNKNOWN",
-    attachmentMode: wordOf(attachmentModeMessages, claim.attachmentMode) ?? "FILE_SYSTEM",
+    state: claimStateFrom(claim.state) ?? "QUEUED",
+    accessMode: accessModeFrom(claim.accessMode),
+    attachmentMode: attachmentModeFrom(claim.attachmentMode) ?? "FILE_SYSTEM",
     readOnly: claim.readOnly,
     fsType: claim.fsType,
     hostPath: claim.hostPath,
@@ -83,8 +69,8 @@ export const claimSpecMessage = ({ volume, alias, readOnly, capability }: Wanted
     ? {}
     : {
         capability: {
-          attachmentMode: attachmentModeMessages[capability.attachmentMode],
-          accessMode: accessModeMessages[capability.accessMode],
+          attachmentMode: attachmentModeMessage(capability.attachmentMode),
+          accessMode: accessModeMessage(capability.accessMode),
           fsType: capability.fsType,
           mountFlags: [...capability.mountFlags],
           volumeMountGroup: capability.volumeMountGroup,
@@ -101,14 +87,14 @@ export const claimMessage = (claim: ClaimSeen, node: string): DeepPartial<Claim>
     alias: claim.alias,
     uid: claim.uid,
     node,
-    accessMode: accessModeMessages[claim.accessMode],
-    attachmentMode: attachmentModeMessages[claim.attachmentMode],
+    accessMode: accessModeMessage(claim.accessMode),
+    attachmentMode: attachmentModeMessage(claim.attachmentMode),
     readOnly: claim.readOnly,
     fsType: claim.fsType,
     state: claimStates[claim.state],
     hostPath: claim.hostPath,
     waitingFor: claim.waitingFor,
-    epoch: epoch === undefined ? undefined : { gen: BigInt(epoch.gen), ctr: BigInt(epoch.ctr) },
+    epoch: epoch && epochMessage(epoch),
     device: claim.device,
     degradedSince: degradedSince === undefined ? undefined : new Date(degradedSince),
     blocked: blocked === undefined ? undefined : { ...blocked, since: new Date(blocked.since) },
