@@ -145,9 +145,9 @@ export const describeStore = (name: string, open: () => Promise<StoreHarness>): 
         const key = fresh("k");
         const tomb = ref(key, "tombstone");
         const places = { ref: tomb, indexes: [{ index: "t", value: key }] };
-        await store.commit(commitOf([write(key, 0, "short", { ...places, ttlMs: 40 })]));
+        await store.commit(commitOf([write(key, 0, "short", { ...places, ttlMs: 400 })]));
         expect(await keysOf(store, "t", key)).toEqual([key]);
-        await harness.pass(60);
+        await harness.pass(420);
         expect(await store.get(tomb)).toBeUndefined();
         expect(await store.getMany([tomb])).toEqual([undefined]);
         expect(await keysOf(store, "t", key)).toEqual([]);
@@ -157,9 +157,9 @@ export const describeStore = (name: string, open: () => Promise<StoreHarness>): 
         expect(again).toMatchObject({ ok: true, revs: [2] });
         expect(await keysOf(store, "t", key)).toEqual([key]);
         // Written without a time to live it stays.
-        await store.commit(commitOf([write(key, 2, "shorter", { ...places, ttlMs: 40 })]));
+        await store.commit(commitOf([write(key, 2, "shorter", { ...places, ttlMs: 400 })]));
         await store.commit(commitOf([write(key, 3, "for good", places)]));
-        await harness.pass(60);
+        await harness.pass(420);
         expect(await store.get(tomb)).toMatchObject({ rev: 4, body: "for good" });
       });
 
