@@ -5,6 +5,7 @@
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { listFiles, readText } from "../support/architecture-source.ts";
+import { everyRow } from "../support/every-row.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 
@@ -52,9 +53,10 @@ describe("every RPC of the public API", () => {
     expect(rpcs.filter(({ service }) => clientOf[service] === undefined)).toEqual([]);
   });
 
-  test.each(rpcs.map((row) => [`${row.service}/${row.rpc}`, row] as const))("%s", (name, row) => {
-    expect(isCalled(row) ? "has a command" : (withoutCommand[name] ?? "has none")).not.toBe("has none");
-  });
+  const nameOf = ({ service, rpc }: (typeof rpcs)[number]) => `${service}/${rpc}`;
+  const hasOne = (row: (typeof rpcs)[number]) =>
+    expect(isCalled(row) ? "has a command" : (withoutCommand[nameOf(row)] ?? "has none")).not.toBe("has none");
+  test("has a command, or the reason why none calls it", () => everyRow(rpcs, nameOf, hasOne));
 
   test("that stands without a command exists, and has none", () => {
     const names = new Map(rpcs.map((row) => [`${row.service}/${row.rpc}`, row]));

@@ -6,6 +6,7 @@ import path from "node:path";
 import { commands } from "@holdfast/cli/commands/commands";
 import { describe, expect, test } from "vitest";
 import { childEnvironment } from "../support/child-environment.ts";
+import { everyRow } from "../support/every-row.ts";
 import { meantCommand } from "../support/meant-command.ts";
 import { cliRun } from "./cli-run.ts";
 
@@ -14,36 +15,39 @@ const page = readFileSync(path.resolve(import.meta.dirname, "../../docs/cli.md")
 const goldens = readdirSync(folder)
   .filter((name) => name.endsWith(".txt"))
   .map((name) => readFileSync(path.join(folder, name), "utf8").split("\n")[0] ?? "");
-const named = commands.map((command) => [command.path.join(" "), command] as const);
 
 /** As a shell would part it. */
 const wordsOf = (line: string): readonly string[] =>
   [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? "");
 
+type Command = (typeof commands)[number];
+const nameOf = (command: Command): string => command.path.join(" ");
+
 describe("every command", () => {
-  test.each(named)("%s: its examples are lines that mean it", async (_, command) => {
+  const examplesMeanIt = async (command: Command) => {
     expect(command.examples.length).toBeGreaterThan(0);
     for (const { line } of command.examples) {
       const start = line.indexOf("holdfast ");
       expect(await meantCommand(wordsOf(line.slice(start).replace(/\)$/, "")).slice(1)), line).toBe(command);
     }
-  });
+  };
+  test("has examples that are lines that mean it", () => everyRow(commands, nameOf, examplesMeanIt));
 
-  test.each(named)("%s: has help with its summary and an example", async (_, command) => {
+  const hasHelp = async (command: Command) => {
     const { code, out } = await cliRun([...command.path, "--help"]);
     expect(code).toBe(0);
     expect(out).toContain(command.summary);
     expect(out).toContain(command.examples[0]?.line);
     for (const { name } of command.args ?? []) expect(out).toContain(name);
-  });
+  };
+  test("has help with its summary and an example", () => everyRow(commands, nameOf, hasHelp));
 
-  test.each(named)("%s: has a golden answer", (name) => {
-    expect(goldens.filter((line) => line.startsWith(`$ holdfast ${name}`))).not.toEqual([]);
-  });
+  const hasGolden = (command: Command) =>
+    expect(goldens.filter((line) => line.startsWith(`$ holdfast ${nameOf(command)}`))).not.toEqual([]);
+  test("has a golden answer", () => everyRow(commands, nameOf, hasGolden));
 
-  test.each(named)("%s: stands in docs/cli.md", (name) => {
-    expect(page).toContain(`### ${name}\n`);
-  });
+  const standsInPage = (command: Command) => expect(page).toContain(`### ${nameOf(command)}\n`);
+  test("stands in docs/cli.md", () => everyRow(commands, nameOf, standsInPage));
 });
 
 test("a real bash completes with the script that it is given", () => {

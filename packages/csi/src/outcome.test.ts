@@ -1,5 +1,7 @@
 // biome-ignore-all lint/suspicious/noThenProperty: a verdict says what then; its value is a word, and nothing awaits a verdict.
+
 import { describe, expect, it } from "vitest";
+import { everyRow } from "../../../test/support/every-row.ts";
 import type { CallKind } from "./call-kind.ts";
 import { methodNames, methods } from "./methods.ts";
 import { type Code, codeOf, codes, type Verdict, verdictOf } from "./outcome.ts";
@@ -47,10 +49,11 @@ describe("the outcome table", () => {
     codes.map((code, column) => ({ kind, code, want: cellsOf(kind)[column] ?? "" })),
   );
 
-  it.each(every)("$kind × $code", ({ kind, code, want }) => {
+  const check = ({ kind, code, want }: (typeof every)[number]) => {
     expect(letters).toHaveProperty(want);
     expect(verdictOf(kind, code)).toEqual(letters[want]);
-  });
+  };
+  it("has the verdict of every kind × code", () => everyRow(every, ({ kind, code }) => `${kind} × ${code}`, check));
 
   it("has a hand-written cell for each of the 17 codes of every kind", () => {
     expect(every).toHaveLength(13 * 17);

@@ -1,6 +1,7 @@
 import { type AccessMode, accessConflictOnNode, accessModes } from "@holdfast/model/access";
 import { epochBelow, zeroEpoch } from "@holdfast/model/epoch";
 import { describe, expect, test } from "vitest";
+import { everyRow } from "../../../../test/support/every-row.ts";
 import { judgePermit, judgeRelease, type Standing } from "./judge-order.ts";
 import { emptyRegistry } from "./plugin-registry.ts";
 import type { HeldClaim, PermitFacts, VolumeState } from "./types.ts";
@@ -202,12 +203,10 @@ describe("[I1] the eight modes on one host", () => {
     );
   });
 
-  test.each(accessModes.flatMap((a) => accessModes.filter((b) => a !== b).map((b) => [a, b] as const)))(
-    "%s beside %s is refused",
-    (a, b) => {
-      expect(accessConflictOnNode(use(a), use(b))).toMatch(/is held in mode/);
-    },
-  );
+  const pairs = accessModes.flatMap((a) => accessModes.filter((b) => a !== b).map((b) => [a, b] as const));
+  const refused = ([a, b]: (typeof pairs)[number]) =>
+    expect(accessConflictOnNode(use(a), use(b))).toMatch(/is held in mode/);
+  test("each mode beside each other one is refused", () => everyRow(pairs, ([a, b]) => `${a} beside ${b}`, refused));
 
   test("a block device beside a file system is refused", () => {
     expect(

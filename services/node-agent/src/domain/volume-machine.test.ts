@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { everyRow } from "../../../../test/support/every-row.ts";
 import { claimEvents, claimTable } from "./claim-table.ts";
 import type { VolumeEvent } from "./events.ts";
 import { mountSteps, nextStep, releaseSteps, type StageStanding } from "./next-step.ts";
@@ -81,7 +82,8 @@ describe("the stage: every phase × event", () => {
   const cells = stagePhases.flatMap((phase) =>
     stageEvents.map((event, at) => [phase, event, stageSays[phase].split(" ")[at] ?? ""] as const),
   );
-  test.each(cells)("%s × %s → %s", (phase, event, says) => {
+  const nameOf = ([phase, event, says]: (typeof cells)[number]) => `${phase} × ${event} → ${says}`;
+  const check = ([phase, event, says]: (typeof cells)[number]) => {
     expect(stageTable[phase][event]).toBe(says);
     const before = volumeWith(phase, [claimIn("permitted")]);
     const after = applyEvent(before, stageEventOf(event));
@@ -91,14 +93,16 @@ describe("the stage: every phase × event", () => {
     }
     expect(isFault(after)).toBe(false);
     if (!isFault(after)) expect(after.stage.phase).toBe(says);
-  });
+  };
+  test("every cell leads where the table says", () => everyRow(cells, nameOf, check));
 });
 
 describe("a claim: every phase × event", () => {
   const cells = claimPhases.flatMap((phase) =>
     claimEvents.map((event, at) => [phase, event, claimSays[phase].split(" ")[at] ?? ""] as const),
   );
-  test.each(cells)("%s × %s → %s", (phase, event, says) => {
+  const nameOf = ([phase, event, says]: (typeof cells)[number]) => `${phase} × ${event} → ${says}`;
+  const check = ([phase, event, says]: (typeof cells)[number]) => {
     expect(claimTable[phase][event]).toBe(says);
     const after = applyEvent(volumeWith("staged", [claimIn(phase)]), claimEventOf(event));
     if (says === "illegal") {
@@ -111,7 +115,8 @@ describe("a claim: every phase × event", () => {
       expect(after.dead).toEqual([{ claimUid: "a", epoch: epoch(5), late: false }]);
     } else expect(after.claims["a"]?.phase).toBe(says);
     if (event === "release-intent") expect(after.claims["a"]?.goal).toBe("released");
-  });
+  };
+  test("every cell leads where the table says", () => everyRow(cells, nameOf, check));
 
   test.each(claimEvents.filter((event) => event !== "recovered"))(
     "%s of a claim that is not held is a fault",
@@ -152,13 +157,17 @@ describe("the next step: every claim phase × stage", () => {
   const volumeAt = (standing: StageStanding, claims: readonly HeldClaim[]) =>
     standing === "not-needed" ? volumeWith("unstaged", claims, false) : volumeWith(standing, claims);
 
-  test.each(cells)("towards a mount: %s, stage %s", (phase, standing, at) => {
+  type Cell = (typeof cells)[number];
+  const nameOf = ([phase, standing]: Cell) => `${phase}, stage ${standing}`;
+
+  const towardsMount = ([phase, standing, at]: Cell) => {
     const says = mountSays[phase].split(" ")[at];
     expect(mountSteps[phase][standing]).toBe(says);
     expect(nextStep(volumeAt(standing, [claimIn(phase)]), "a")).toBe(says);
-  });
+  };
+  test("towards a mount", () => everyRow(cells, nameOf, towardsMount));
 
-  test.each(cells)("towards nothing, as the last and as one of several: %s, stage %s", (phase, standing, at) => {
+  const towardsNothing = ([phase, standing, at]: Cell) => {
     const claim = claimIn(phase, "a", 5, "released");
     expect(releaseSteps[phase].last[standing]).toBe(releaseSays[phase].last.split(" ")[at]);
     expect(nextStep(volumeAt(standing, [claim]), "a")).toBe(releaseSays[phase].last.split(" ")[at]);
@@ -168,7 +177,8 @@ describe("the next step: every claim phase × stage", () => {
     // One that is leaving and has nothing mounted any more needs no stage.
     const leaving = claimIn("gone", "b", 6, "released");
     expect(nextStep(volumeAt(standing, [claim, leaving]), "a")).toBe(releaseSays[phase].last.split(" ")[at]);
-  });
+  };
+  test("towards nothing, as the last and as one of several", () => everyRow(cells, nameOf, towardsNothing));
 
   test("a claim that is not held has no step", () => expect(nextStep(volumeWith("staged", []), "a")).toBe("none"));
 });
