@@ -60,7 +60,11 @@ function staleReason() {
   const wanted = readPackages(path.join(root, "package-lock.json"));
   const installed = readPackages(installedFile);
   for (const [place, { version, link, optional, peer }] of Object.entries(wanted)) {
-    if (!place.startsWith("node_modules/") || link) continue;
+    if (!place.startsWith("node_modules/")) continue;
+    if (link) {
+      if (!existsSync(path.join(root, place))) return `${place.slice(13)} is not linked`;
+      continue;
+    }
     const there = installed[place]?.version;
     // Optional packages are for some platforms only: missing is fine, another version is not.
     if (there !== version && !(there === undefined && (optional || peer)))
