@@ -17,6 +17,8 @@ export default defineConfig({
     },
     testTimeout: full ? 600_000 : 90_000,
     hookTimeout: 120_000,
+    // The second that vitest gives is over before a busy machine has started a process.
+    expect: { poll: { timeout: 20_000 } },
     // Processes, not threads: tests mount, change umask and hold sockets.
     pool: "forks",
     setupFiles: ["scripts/cpu-of-test-files.mjs", "test/support/seeded-properties.ts"],
