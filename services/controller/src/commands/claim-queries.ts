@@ -1,8 +1,8 @@
 import type { Claim, ClaimTombstone } from "../domain/claim.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import { createGrantFacts } from "../records/grant-facts.ts";
+import type { VersionedVolume } from "../records/record-cache.ts";
 import { workloadValue } from "../records/volume-codec.ts";
-import type { VersionedVolume } from "../records/volume-decisions.ts";
 import { endedOfWorkload, livingView, selectViews } from "./claim-views.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import { claimNotFound } from "./errors.ts";

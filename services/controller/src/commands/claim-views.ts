@@ -1,7 +1,7 @@
 import type { Claim, ClaimTombstone } from "../domain/claim.ts";
 import type { GrantFactsOf } from "../records/grant-facts.ts";
+import type { VersionedVolume } from "../records/record-cache.ts";
 import { workloadValue } from "../records/volume-codec.ts";
-import type { VersionedVolume } from "../records/volume-decisions.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
 import type { ClaimSelection, ClaimView } from "./model.ts";
 import { waitingFor } from "./waiting-for.ts";

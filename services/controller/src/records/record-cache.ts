@@ -1,21 +1,21 @@
 import type { VolumeRecord } from "../domain/volume.ts";
 import { workloadValue } from "./volume-codec.ts";
 
-interface Entry {
+export interface VersionedVolume {
   readonly volume: VolumeRecord;
   readonly rev: number;
 }
 
 export interface RecordCache {
-  get(key: string): Entry | undefined;
+  get(key: string): VersionedVolume | undefined;
   /** Remembers it unless something newer is remembered; answers what was given. */
-  keep(key: string, entry: Entry): Entry;
+  keep(key: string, entry: VersionedVolume): VersionedVolume;
   drop(key: string): void;
   /** Another controller committed the revision: older ones are forgotten, and a read that was overtaken brings none back. */
   outdated(key: string, rev: number): void;
   clear(): void;
   /** What is remembered with claims of that workload. There may be more in the store. */
-  ofWorkload(namespace: string, workload: string): readonly Entry[];
+  ofWorkload(namespace: string, workload: string): readonly VersionedVolume[];
 }
 
 const workloadsOf = ({ namespace, claims }: VolumeRecord): ReadonlySet<string> =>
@@ -23,14 +23,14 @@ const workloadsOf = ({ namespace, claims }: VolumeRecord): ReadonlySet<string> =
 
 /** The records that were committed or read last, so that the hot path reads nothing. Bounded; the longest unused goes first. */
 export const createRecordCache = (limit = 2048): RecordCache => {
-  const entries = new Map<string, Entry>();
+  const entries = new Map<string, VersionedVolume>();
   const byWorkload = new Map<string, Set<string>>();
   /** The newest revision that another controller told of, by key: as many as there are entries. */
   const told = new Map<string, number>();
   /** The last of the entries: it is asked for many times in a row. */
   let newest = "";
 
-  const enter = (key: string, entry: Entry): void => {
+  const enter = (key: string, entry: VersionedVolume): void => {
     entries.set(key, entry);
     newest = key;
     for (const workload of workloadsOf(entry.volume)) {
@@ -39,7 +39,7 @@ export const createRecordCache = (limit = 2048): RecordCache => {
       else keys.add(key);
     }
   };
-  const leave = (key: string, entry: Entry): void => {
+  const leave = (key: string, entry: VersionedVolume): void => {
     entries.delete(key);
     for (const workload of workloadsOf(entry.volume)) {
       const keys = byWorkload.get(workload);

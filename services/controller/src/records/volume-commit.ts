@@ -6,6 +6,7 @@ import type { Commit, EventWrite, RecordWrite, StoredRecord } from "../domain/st
 import type { VolumeRecord } from "../domain/volume.ts";
 import { auditOf } from "./audit-records.ts";
 import { eventBody } from "./event-body.ts";
+import type { VersionedVolume } from "./record-cache.ts";
 import {
   encodeClaimTombstone,
   encodeDeleteMark,
@@ -15,11 +16,6 @@ import {
   slotEntry,
   volumeRef,
 } from "./volume-codec.ts";
-
-interface Versioned {
-  readonly volume: VolumeRecord;
-  readonly rev: number;
-}
 
 /** I8: a claim that starts to be attached or offered may be stored only in the store process that was vetted. */
 const grantsOrOffers = (before: VolumeRecord, after: VolumeRecord | null): boolean =>
@@ -56,7 +52,7 @@ export const relatedOf = (before: VolumeRecord | undefined, change: Change | und
 
 /** One commit of everything that was decided; `undefined` changes are left out. */
 export const buildCommit = (
-  found: readonly (Versioned | undefined)[],
+  found: readonly (VersionedVolume | undefined)[],
   changes: readonly (Change | undefined)[],
   remains: readonly (Remains | undefined)[],
   at: Moment,

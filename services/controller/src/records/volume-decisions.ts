@@ -24,16 +24,11 @@ import { type CommitRounds, changedAllTheTime, createCommitRounds } from "./comm
 import type { DamagedRecords } from "./damaged-records.ts";
 import { type Cause, causeOf } from "./event-body.ts";
 import { createFreshKeys } from "./fresh-keys.ts";
-import type { RecordCache } from "./record-cache.ts";
+import type { RecordCache, VersionedVolume } from "./record-cache.ts";
 import { staleAgainst } from "./stale-against.ts";
 import { decodeVolume, volumeRef } from "./volume-codec.ts";
 import { type AttachLimitOf, buildCommit, relatedOf } from "./volume-commit.ts";
 import { remainsOf } from "./volume-remains.ts";
-
-export interface VersionedVolume {
-  readonly volume: VolumeRecord;
-  readonly rev: number;
-}
 
 export interface ChangeOptions extends Cause {
   /** Only over this revision of the first record; over another one the change is refused with REVISION_CONFLICT. */

@@ -12,7 +12,7 @@ import type { Changes } from "./changes.ts";
 import type { CommitNotice } from "./commit-notice.ts";
 import { createDamagedRecords, type DamagedRecords } from "./damaged-records.ts";
 import { createRecentlyEnded } from "./recently-ended.ts";
-import { createRecordCache } from "./record-cache.ts";
+import { createRecordCache, type VersionedVolume } from "./record-cache.ts";
 import {
   claimTombstoneRef,
   decodeClaimTombstone,
@@ -37,7 +37,6 @@ import {
   createVolumeDecisions,
   type Decide,
   type DecideMany,
-  type VersionedVolume,
 } from "./volume-decisions.ts";
 import { createVolumeInsertion, type VolumeInsertion } from "./volume-insertion.ts";
 

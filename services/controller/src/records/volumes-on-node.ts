@@ -1,4 +1,4 @@
-import type { VersionedVolume } from "./volume-decisions.ts";
+import type { VersionedVolume } from "./record-cache.ts";
 import type { VolumeRecords } from "./volume-records.ts";
 
 const pageSize = 200;
