@@ -99,11 +99,18 @@ export interface Commit {
 
 export type ExpectedRecord = Pick<RecordWrite, "ref" | "expectedRev">;
 
+/** The place of a commit among all of its cell, over all records: a later commit has a higher sequence, or a higher generation. */
+export interface CommitOrder {
+  readonly gen: number;
+  readonly sequence: number;
+}
+
 export type CommitResult =
   | {
       readonly ok: true;
       readonly revs: readonly number[];
       readonly token: string;
+      readonly order: CommitOrder;
       /** The answer to a repeat: others may have written since the commit. */
       readonly repeated?: true;
     }

@@ -4,7 +4,7 @@ import type { CommitResult } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
 import { changedAllTheTime, createCommitRounds, maxRounds } from "./commit-rounds.ts";
 
-const stored: CommitResult = { ok: true, revs: [1], token: "1" };
+const stored: CommitResult = { ok: true, revs: [1], token: "1", order: { gen: 1, sequence: 1 } };
 const nothing = { opId: "1", writes: [], events: [], requiresVetted: false };
 const busy = () => changedAllTheTime("record r");
 

@@ -46,7 +46,8 @@ const createFatedStore = (fates: readonly Fate[] = []) => {
     if (alone.some((entry) => carried.some(({ index, value }) => index === entry.index && value === entry.value)))
       return { ok: false, conflicts: [], crowded: true };
     commits.push(commit);
-    return { ok: true, revs: commit.writes.map(put), token: String(commits.length) };
+    const order = { gen: 1, sequence: commits.length };
+    return { ok: true, revs: commit.writes.map(put), token: String(commits.length), order };
   };
 
   const storedOf = ({ ref, body }: RecordWrite): StoredRecord => ({ ref, rev: revOf(ref.key), body: body ?? "" });

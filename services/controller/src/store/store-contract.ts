@@ -4,6 +4,7 @@ import type { Commit, StoredEvent } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
 import { describeStoreBounds } from "./store-bounds.ts";
 import { describeStoreModel } from "./store-model.ts";
+import { describeStoreOrder } from "./store-order.ts";
 import { commitOf, keysOf, ref, take, uniqueNames, write } from "./test-commits.ts";
 
 export interface StoreHarness {
@@ -255,6 +256,8 @@ export const describeStore = (name: string, open: () => Promise<StoreHarness>): 
         expect(await store.commit(early)).toMatchObject({ ok: true, revs: [2] });
       });
     });
+
+    describeStoreOrder({ store: () => store, other: () => harness.other, fresh });
 
     describe("a commit that wants to be alone", () => {
       it("passes while no other record carries the entry, and is refused whole otherwise", async () => {

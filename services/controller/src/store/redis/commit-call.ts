@@ -82,7 +82,8 @@ export const decodeCommit = (commit: Commit, runId: string, reply: unknown): Com
   switch (word) {
     case "ok": {
       const revs = text(1).split(",").map(Number);
-      return { kind: "result", result: { ok: true, revs, token: eventToken(runId, Number(fields[0])) } };
+      const order = { sequence: Number(fields[2]), gen: Number(fields[3]) };
+      return { kind: "result", result: { ok: true, revs, token: eventToken(runId, Number(fields[0])), order } };
     }
     case "conflict": {
       const conflicts: { ref: RecordWrite["ref"]; rev: number }[] = [];

@@ -1,4 +1,4 @@
-#!lua name=holdfast_v4
+#!lua name=holdfast_v5
 -- The writes of Holdfast, and the reads that must see one moment. It compares and keeps; it decides nothing: bodies are
 -- opaque, no JSON is read here, no rule about volumes or claims is known here.
 --
@@ -6,10 +6,11 @@
 -- so that controllers of two versions find each their own library while they run side by side.
 --
 -- Keys, all of one cell and so of one hash slot; the places of a record are not known to the caller and so not declared:
---   <p>meta              hash    clusterUid schema (the format of the records, see adr/0015) gen vettedRunId seq (number of the newest event) durability (see start-gate.ts)
+--   <p>meta              hash    clusterUid schema (the format of the records, see adr/0015) gen vettedRunId seq (number of the newest event) commits (number of the newest commit)
+--                        durability (see start-gate.ts)
 --   <p>events            stream  0-<seq>: t type, m member, b body; seq has no gaps, so that a reader sees what was trimmed
 --   <p>expiry            zset    when records with a time to live end → member
---   <p>o:<commit>        string  "<seq> <rev,rev,...>" what a commit was answered, for ten minutes
+--   <p>o:<commit>        string  "<seq> <commits> <gen> <rev,rev,...>" what a commit was answered, for ten minutes
 --   <p>r:<member>        string  a record; member = <kind's letter>:<key>. Four parts, each ended by a newline but the last:
 --        "<revision> <end of its life in ms, 0 = none> <1, or 0 = removed>", its queues, its index:value entries, its body;
 --        queues and entries parted by tabs. What is removed keeps its revision for a day, so that an old one never fits again.
@@ -26,6 +27,8 @@
 -- L5 What cannot be read is told as damaged, by the number of its key, and is neither absent nor written over. meta too: nothing is
 --    committed while its numbers are none.
 -- L6 Nothing is committed by a caller that cannot read the store's format, which no commit lowers.
+-- L7 Each commit that writes has a higher number than the one before. A store begins with a number of its clock, and a vetting raises the
+--    number to the clock: a store that lost its newest commits gives their numbers to no others. The clock is read for nothing else.
 --
 -- Between two commits the processor's caches hold something else: what one costs is the number of commands that it gives, far more
 -- than what they do, and the length of the texts that it makes, as Lua hashes each whole.
@@ -39,6 +42,8 @@ local SOON_MS = 100
 local LOOKED_EVERY = 16
 -- Of the stream whole blocks are cut off, of about so many events.
 local TRIMMED_EVERY = 16
+-- L7: more numbers than a store gives in a millisecond.
+local NUMBERS_PER_MS = 1024
 -- Redis keeps a zset of up to 128 short members in a fifth of the memory.
 local LEAF = 120
 
@@ -64,6 +69,11 @@ end
 -- Whole, and within what every reader can count with.
 local function safe(text)
   return text and string.match(text, '^%d+$') and #text <= 16 and tonumber(text) <= 9007199254740991
+end
+
+-- L7: a number above every one that was given before.
+local function newest_number(known, now)
+  return string.format('%.0f', math.max(tonumber(known or '0'), now() * NUMBERS_PER_MS))
 end
 
 local function parts(text)
@@ -312,7 +322,9 @@ end
 -- L2: what a commit that was done before is answered, or nil.
 local function done_before(answer)
   local known = redis.call('GET', answer)
-  return known and { 'ok', string.match(known, '^(%d+) (.*)$') }
+  if not known then return nil end
+  local seq, commits, gen, revs = string.match(known, '^(%d+) (%d+) (%d+) (.*)$')
+  return { 'ok', seq, revs, commits, gen }
 end
 
 -- commit: every write and event, or none.
@@ -324,15 +336,17 @@ end
 --      9 the newest format that the caller reads, 10 the format from now on or '';
 --      then 4 a write: expected revision; the record as it is kept when its revision is the next and its life has no end, or '' =
 --      remove; time to live in ms or ''; due times of its queues, parted by tabs; then 3 an event: type, member, body
--- returns {'ok', seq, 'rev,rev,…'} | {'conflict', nth record key, live revision, …} | {'unvetted', run_id, vettedRunId, gen}
+-- returns {'ok', seq, 'rev,rev,…', number of this commit, generation} | {'conflict', nth record key, live revision, …} | {'unvetted', run_id, vettedRunId, gen}
 --       | {'foreign', clusterUid} | {'crowded'} | {'full', nth entry of 8, …}
 --       | {'damaged', nth record key, what is wrong, …} | {'meta', field, what it holds} | {'newer', format}
 local function commit(keys, args)
   local meta, events, expiry, answer = keys[1], keys[2], keys[3], keys[4]
   local prefix = args[1]
-  local head = redis.call('HMGET', meta, 'clusterUid', 'seq', 'vettedRunId', 'gen', 'schema')
+  local head = redis.call('HMGET', meta, 'clusterUid', 'seq', 'vettedRunId', 'gen', 'schema', 'commits')
   if head[1] ~= args[2] then return { 'foreign', head[1] or '' } end
-  for nth, field in pairs({ [2] = 'seq', [4] = 'gen', [5] = 'schema' }) do
+  local now = clock()
+  head[6] = head[6] or newest_number(nil, now)
+  for nth, field in pairs({ [2] = 'seq', [4] = 'gen', [5] = 'schema', [6] = 'commits' }) do
     if not safe(head[nth]) then return { 'meta', field, head[nth] or '' } end
   end
   if tonumber(head[5]) > tonumber(args[9]) then return { 'newer', head[5] } end -- L6
@@ -343,7 +357,6 @@ local function commit(keys, args)
     end
   end
 
-  local now = clock()
   local writes, conflicts, damaged, compared, certainly_new = {}, { 'conflict' }, { 'damaged' }, {}, false
   local function compare(nth, rev)
     local record = read_record(keys[4 + nth])
@@ -403,14 +416,15 @@ local function commit(keys, args)
       redis.call('XADD', events, '0-' .. text, 't', args[at], 'm', args[at + 1], 'b', args[at + 2])
     end
   end
-  if first_event <= #args then redis.call('HSET', meta, 'seq', text) end
+  local number = string.format('%.0f', tonumber(head[6]) + 1)
+  redis.call('HSET', meta, 'seq', text, 'commits', number)
   if args[10] ~= '' and tonumber(args[10]) > tonumber(head[5]) then redis.call('HSET', meta, 'schema', args[10]) end -- L6
   local revs = {}
   for nth, write in ipairs(writes) do revs[nth] = write_record(prefix, expiry, now, write) end
   local list = table.concat(revs, ',')
-  redis.call('SET', answer, text .. ' ' .. list, 'PX', ANSWER_MS)
+  redis.call('SET', answer, table.concat({ text, number, head[4], list }, ' '), 'PX', ANSWER_MS)
   sweep(prefix, expiry, now)
-  return { 'ok', text, list }
+  return { 'ok', text, list, number, head[4] }
 end
 
 -- read: the records that are there now.
@@ -506,21 +520,22 @@ end
 -- KEYS 1 meta   ARGV 1 clusterUid, 2 run_id, 3 generation
 -- returns {'ok'} | {'foreign', clusterUid} | {'other', run_id} | {'older', gen}
 local function vet(keys, args)
-  local head = redis.call('HMGET', keys[1], 'clusterUid', 'gen')
+  local head = redis.call('HMGET', keys[1], 'clusterUid', 'gen', 'commits')
   if head[1] ~= args[1] then return { 'foreign', head[1] or '' } end
+  if head[3] and not safe(head[3]) then return { 'meta', 'commits', head[3] } end
   if not safe(head[2]) then return { 'meta', 'gen', head[2] or '' } end
   local run = run_id()
   if run ~= args[2] then return { 'other', run } end
   if tonumber(head[2]) > tonumber(args[3]) then return { 'older', head[2] } end
-  redis.call('HSET', keys[1], 'vettedRunId', run, 'gen', args[3])
+  redis.call('HSET', keys[1], 'vettedRunId', run, 'gen', args[3], 'commits', newest_number(head[3], clock()))
   return { 'ok' }
 end
 
-redis.register_function('holdfast_v4_commit', commit)
-redis.register_function('holdfast_v4_init', init)
-redis.register_function('holdfast_v4_vet', vet)
-redis.register_function{ function_name = 'holdfast_v4_read', callback = read, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v4_placed', callback = placed, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v4_list', callback = list, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v4_count', callback = count, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v4_identity', callback = identity, flags = { 'no-writes' } }
+redis.register_function('holdfast_v5_commit', commit)
+redis.register_function('holdfast_v5_init', init)
+redis.register_function('holdfast_v5_vet', vet)
+redis.register_function{ function_name = 'holdfast_v5_read', callback = read, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v5_placed', callback = placed, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v5_list', callback = list, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v5_count', callback = count, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v5_identity', callback = identity, flags = { 'no-writes' } }

@@ -275,6 +275,27 @@ describe("Redis store", () => {
     expect(await store.commit(grant)).toEqual(answer);
   });
 
+  it("L7 a store that lost its newest commits gives their numbers to no others, once it is vetted", async () => {
+    const cell = "numbers";
+    const { meta } = createRedisKeys(cell);
+    const store = await fixture.open({ cell });
+    const numberOf = async (key: string): Promise<number> => {
+      const result = await store.commit(commitOf([write(key, 0, "x")]));
+      return result.ok ? result.order.sequence : 0;
+    };
+    const first = await numberOf("first");
+    expect(await numberOf("second")).toBe(first + 1);
+    await admin.hset(meta, "commits", 7, "vettedRunId", "of-an-earlier-process");
+    await vet(store);
+    expect(await numberOf("third")).toBeGreaterThan(first + 1);
+    // As an earlier release has left it.
+    await admin.hdel(meta, "commits");
+    expect(await numberOf("fourth")).toBeGreaterThan(first + 2);
+    await admin.hset(meta, "commits", "many");
+    await expect(numberOf("fifth")).rejects.toMatchObject({ reason: "RECORD_DAMAGED" });
+    await expect(vet(store)).rejects.toMatchObject({ reason: "RECORD_DAMAGED" });
+  });
+
   it("an index of any size is listed in order, whatever was entered and left, and leaves nothing behind", async () => {
     const cell = "leaves-of-index";
     const store = await fixture.open({ cell });

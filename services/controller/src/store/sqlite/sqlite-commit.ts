@@ -7,7 +7,7 @@ import {
   type RecordWrite,
 } from "../../domain/store-types.ts";
 import { eventToken } from "../event-token.ts";
-import { recordDamaged, storeOutcomeUnknown, storeUnvetted } from "../store-errors.ts";
+import { metaNumber, recordDamaged, storeOutcomeUnknown, storeUnvetted } from "../store-errors.ts";
 import { damageOf, type FoundColumns, soundColumns } from "./sqlite-damage.ts";
 import type { SqliteDatabase } from "./sqlite-database.ts";
 
@@ -23,12 +23,34 @@ const operationsKept = 10_000;
 const tombstoneMs = 24 * 3_600_000;
 const sweptPerCommit = 8;
 
+type Stored = Extract<CommitResult, { readonly ok: true }>;
+
+interface Operation {
+  readonly seq: number;
+  readonly result: string;
+}
+
 interface Row extends FoundColumns {
   readonly expires: number | null;
 }
 
 export const headOf = (db: SqliteDatabase): number =>
   db.one<{ seq: number }>("SELECT seq FROM sqlite_sequence WHERE name = 'events'")?.seq ?? 0;
+
+/** More numbers than a store gives in a millisecond. */
+const numbersPerMs = 1_024;
+
+/**
+ * S5: the number of the newest commit is raised to the clock, which is read for nothing else: a file that lost its newest commits gives
+ * their numbers to no others.
+ */
+export const raiseNumber = (db: SqliteDatabase, now: number): void => {
+  const newest = now * numbersPerMs;
+  db.run(
+    "INSERT INTO sqlite_sequence (name, seq) SELECT 'operations', 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'operations')",
+  );
+  db.run("UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'operations'", newest);
+};
 
 /** How many records carry the entry. */
 export const carriersOf = (db: SqliteDatabase, { index, value }: IndexEntry): number =>
@@ -107,17 +129,22 @@ export const createSqliteCommit = (options: SqliteCommitOptions): ((commit: Comm
     return added > 0 && carriersOf(db, entry) + added > count;
   };
 
-  const resultOf = (opId: string, text: string): CommitResult => {
+  const numbered = (result: Omit<Stored, "order">, sequence: number): Stored => ({
+    ...result,
+    order: { gen: metaNumber(db.file, "gen", db.meta("gen") ?? ""), sequence },
+  });
+
+  const resultOf = (opId: string, { seq, result }: Operation): CommitResult => {
     try {
-      return JSON.parse(text) as CommitResult;
+      return numbered(JSON.parse(result) as Stored, seq);
     } catch (cause) {
       throw storeOutcomeUnknown(db.file, opId, "the answer that is kept of it is damaged", cause);
     }
   };
 
   return (commit) => {
-    const known = db.one<{ result: string }>("SELECT result FROM operations WHERE op = ?", commit.opId);
-    if (known !== undefined) return resultOf(commit.opId, known.result); // S2
+    const known = db.one<Operation>("SELECT seq, result FROM operations WHERE op = ?", commit.opId);
+    if (known !== undefined) return resultOf(commit.opId, known); // S2
     if (commit.requiresVetted && db.meta("vettedRunId") !== runId)
       throw storeUnvetted(db.file, "it is not the file that this controller left");
     const at = now();
@@ -140,10 +167,11 @@ export const createSqliteCommit = (options: SqliteCommitOptions): ((commit: Comm
     if (commit.events.length > 0) db.run("DELETE FROM events WHERE seq <= ?", head - maxEvents);
     if (commit.raisesFormat !== undefined && commit.raisesFormat > Number(db.meta("schema")))
       db.setMeta("schema", String(commit.raisesFormat));
-    const result: CommitResult = { ok: true, revs, token: eventToken(life, head) };
-    db.run("INSERT INTO operations (op, result) VALUES (?, ?)", commit.opId, JSON.stringify(result));
-    db.run("DELETE FROM operations WHERE seq <= (SELECT max(seq) FROM operations) - ?", operationsKept);
+    const result = { ok: true, revs, token: eventToken(life, head) } as const;
+    const kept = "INSERT INTO operations (op, result) VALUES (?, ?) RETURNING seq"; // S5
+    const sequence = db.one<{ seq: number }>(kept, commit.opId, JSON.stringify(result))?.seq ?? 0;
+    db.run("DELETE FROM operations WHERE seq <= ?", sequence - operationsKept);
     sweep(at);
-    return result;
+    return numbered(result, sequence);
   };
 };

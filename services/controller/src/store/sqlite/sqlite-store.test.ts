@@ -196,6 +196,40 @@ describe("SQLite store", () => {
     }
   });
 
+  it("S5 a file that lost its newest commits gives their numbers to no others, once it is vetted", async () => {
+    const dir = freshDir();
+    let now = 1_000;
+    const open = (file: string) =>
+      createSqliteStore({
+        file,
+        now: () => now,
+        uuid: randomUUID,
+        marks: createStateFile(path.join(dir, "s"), "mark"),
+      });
+    const numberOf = async (store: Store, key: string): Promise<number> => {
+      const result = await store.commit(commitOf([write(key, 0, "x")]));
+      return result.ok ? result.order.sequence : 0;
+    };
+    const [file, copy] = [path.join(dir, "store.db"), path.join(dir, "copy.db")];
+    const made = open(file);
+    await numberOf(made, "first");
+    await made.close();
+    cpSync(file, copy);
+    const gone = open(file);
+    const lost = await numberOf(gone, "second");
+    await gone.close();
+    now += 1;
+    const restored = open(copy);
+    expect(await numberOf(restored, "third")).toBe(lost);
+    const { runId, gen } = await restored.identity();
+    await restored.markVetted(runId, gen);
+    expect(await numberOf(restored, "fourth")).toBeGreaterThan(lost);
+    await restored.close();
+    const other = open(path.join(dir, "other.db"));
+    expect(await numberOf(other, "first")).toBeGreaterThan(lost);
+    await other.close();
+  });
+
   it("kills between any two writes of the marks, one after the other, cost no vetting", () => {
     // The marks are written before and after the file: dying at each of the two, with the text on disk or not.
     const death = fc.record({ atWrite: fc.nat(1), written: fc.boolean() });

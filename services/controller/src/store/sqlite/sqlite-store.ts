@@ -3,7 +3,8 @@
  *
  * S1 A commit is one transaction: every write or none. S2 A repeated opId answers with the first result.
  * S3 A revision of a key never comes twice, also over a removal, for a day. S4 Nobody else can have the file open: the events since
- * the opening are own, but for those before a commit of which this process was not told how it ended.
+ * the opening are own, but for those before a commit of which this process was not told how it ended. S5 Each commit has a higher number
+ * than the one before, also in a file that was made, or vetted, in place of one that is lost.
  */
 
 import { createNotifier } from "@holdfast/shared/async/notifier";
@@ -24,7 +25,7 @@ import { halfImported, type ImportMark, importingSchema } from "../import-mark.t
 import type { StateFile } from "../state-file.ts";
 import { metaNumber, storeUnvetted } from "../store-errors.ts";
 import { unreadableFormat } from "../store-unfit-error.ts";
-import { carriersOf, createSqliteCommit, headOf } from "./sqlite-commit.ts";
+import { carriersOf, createSqliteCommit, headOf, raiseNumber } from "./sqlite-commit.ts";
 import { damageOf, type FoundColumns, soundColumns } from "./sqlite-damage.ts";
 import { openSqliteDatabase, type SqliteDatabase } from "./sqlite-database.ts";
 import { watchSqlite } from "./sqlite-events.ts";
@@ -64,7 +65,7 @@ const recordOf = (row: RecordRow): StoredRecord => {
 };
 
 /** What is found in the file, or made in it; closes it again if it cannot be used. */
-const prepared = (db: SqliteDatabase, { marks, uuid, adopt, formats = readableFormats }: SqliteStoreOptions) => {
+const prepared = (db: SqliteDatabase, { now, marks, uuid, adopt, formats = readableFormats }: SqliteStoreOptions) => {
   try {
     const schema = metaNumber(db.file, "schema", db.meta("schema") ?? String(formats.newest));
     metaNumber(db.file, "gen", db.meta("gen") ?? "1");
@@ -78,6 +79,7 @@ const prepared = (db: SqliteDatabase, { marks, uuid, adopt, formats = readableFo
       db.setMeta("clusterUid", clusterUid);
       db.setMeta("schema", String(known === undefined && adopt !== undefined ? importingSchema : schema));
       db.setMeta("gen", db.meta("gen") ?? String(adopt?.gen ?? 1));
+      if (known === undefined) raiseNumber(db, now());
     });
     return { ...lineage, clusterUid, schema };
   } catch (error) {
@@ -186,6 +188,7 @@ export const createSqliteStore = (options: SqliteStoreOptions): SqliteStore => {
       db.transaction(() => {
         db.setMeta("vettedRunId", runId);
         db.setMeta("gen", String(gen));
+        raiseNumber(db, now());
       });
     },
     // The file is locked by this process: nothing can change behind its back.
