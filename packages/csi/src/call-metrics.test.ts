@@ -15,6 +15,15 @@ test("W45 a call is counted under the name and the labels that dashboards for CS
     expect(text).toContain(`csi_operations_seconds_count{${labels}} 1`);
 });
 
+test("a call that was refused as stale is counted beside", async () => {
+  const metrics = createMetrics();
+  const onCall = createCallMetric(metrics);
+  for (const stale of [true, false, true])
+    onCall({ plugin: "p", method: "CreateVolume", code: "ABORTED", seconds: 0, stale });
+  const labels = 'driver_name="p",method_name="/csi.v1.Controller/CreateVolume"';
+  expect(await metrics.text()).toContain(`holdfast_stale_calls_total{${labels}} 2`);
+});
+
 test("names of plugins are bounded, whatever they call themselves", async () => {
   const metrics = createMetrics();
   const onCall = createCallMetric(metrics);

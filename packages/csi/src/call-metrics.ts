@@ -26,10 +26,15 @@ export const createCallMetric = (metrics: Metrics): ((report: CallReport) => voi
     help: "Time of each CSI call to a plugin.",
     labels: ["driver_name", "method_name", "grpc_status_code"],
   });
+  const refused = metrics.counter({
+    name: "holdfast_stale_calls_total",
+    help: "Calls that were refused because a later one of their subject had left, or may have.",
+    labels: ["driver_name", "method_name"],
+  });
   const driver = boundedLabel();
-  return ({ plugin, method, code, seconds }) =>
-    calls.observe(
-      { driver_name: driver(plugin), method_name: pathOf(method), grpc_status_code: statusText(code) },
-      seconds,
-    );
+  return ({ plugin, method, code, seconds, stale }) => {
+    const labels = { driver_name: driver(plugin), method_name: pathOf(method) };
+    calls.observe({ ...labels, grpc_status_code: statusText(code) }, seconds);
+    if (stale) refused.inc(labels);
+  };
 };

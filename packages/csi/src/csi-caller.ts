@@ -11,6 +11,7 @@ import type { PluginFacts } from "./capabilities.ts";
 import { type CallSubject, type CsiExchange, type ExchangeOptions, failureOf, readerOf } from "./csi-exchange.ts";
 import { codecOf, type RequestInput, type RequestOf, type ResponseOf } from "./messages.ts";
 import { type CsiMethod, pathOf, type StreamMethod, type UnaryMethod } from "./methods.ts";
+import type { CallOrder } from "./order-gate.ts";
 import { type CallFailure, type CallOutcome, codes } from "./outcome.ts";
 import { cleanPluginText, sensitiveValues } from "./plugin-text.ts";
 import type { CsiTransport, WireFailure } from "./transport.ts";
@@ -26,6 +27,8 @@ export interface CallOptions {
   /** Struck out of what the plugin says, besides the secrets in the request itself. */
   readonly secrets?: Readonly<Record<string, string>>;
   readonly subject?: CallSubject;
+  /** As of WireOptions. */
+  readonly order?: CallOrder | undefined;
 }
 
 /** Whether the plugin can be called right now. */
@@ -91,10 +94,10 @@ export function createCsiCaller(options: CsiCallerOptions): CsiCaller {
     send: (transport: CsiTransport, options: ExchangeOptions) => Promise<CallOutcome<T>>,
   ): Promise<CallOutcome<T>> => {
     const sensitive = sensitiveIn(request, call);
-    const { signal, subject, deadlineMs = callPolicy[method].deadlineMs } = call;
+    const { signal, subject, order, deadlineMs = callPolicy[method].deadlineMs } = call;
     const way = wayTo(method, request);
     if ("failure" in way) return failed(method, way.failure, sensitive);
-    const outcome = await send(way.transport, { signal, deadlineMs, sensitive, subject });
+    const outcome = await send(way.transport, { signal, deadlineMs, sensitive, subject, order });
     if (outcome.outcome === "done") return outcome;
     if (outcome.failure.code === "DEADLINE_EXCEEDED") onMissedDeadline?.(way.transport);
     if (outcome.failure.code === "UNIMPLEMENTED") onUnimplemented?.(method);

@@ -8,6 +8,7 @@ import type { Tracing } from "@holdfast/shared/tracing";
 import { type Attributes, type Span, SpanStatusCode } from "@opentelemetry/api";
 import { codecOf, type RequestOf, type ResponseOf } from "./messages.ts";
 import { type CsiMethod, methods, pathOf, type StreamMethod, type UnaryMethod } from "./methods.ts";
+import type { CallOrder } from "./order-gate.ts";
 import { type CallFailure, type CallOutcome, type Code, codes, verdictOf } from "./outcome.ts";
 import { cleanPluginText } from "./plugin-text.ts";
 import type { CsiTransport, WireFailure } from "./transport.ts";
@@ -27,6 +28,8 @@ export interface CallReport {
   readonly method: CsiMethod;
   readonly code: Code;
   readonly seconds: number;
+  /** It was refused as overtaken by a later one. */
+  readonly stale?: boolean | undefined;
 }
 
 export interface ExchangeOptions {
@@ -37,6 +40,8 @@ export interface ExchangeOptions {
   /** Struck out of whatever the plugin says. */
   readonly sensitive: readonly string[];
   readonly subject?: CallSubject | undefined;
+  /** As of WireOptions. */
+  readonly order?: CallOrder | undefined;
 }
 
 export interface CsiExchange {
@@ -97,7 +102,7 @@ export function createCsiExchange({ plugin, tracing, clock, hop = "direct", onCa
     transport: CsiTransport,
     method: UnaryMethod,
     request: Uint8Array,
-    { signal, deadlineMs, sensitive }: ExchangeOptions,
+    { signal, deadlineMs, sensitive, order }: ExchangeOptions,
     reader: Reader<T>,
   ): Promise<Answered<T>> => {
     const failed = (failure: WireFailure): Answered<T> => {
@@ -108,9 +113,10 @@ export function createCsiExchange({ plugin, tracing, clock, hop = "direct", onCa
     };
     const metadata = traceHeaders();
     const started = clock.monotonic();
-    const reply = await transport.unary(method, request, { signal, deadlineMs, metadata });
-    const code = "failure" in reply ? reply.failure.code : "OK";
-    onCall?.({ plugin: plugin(), method, code, seconds: (clock.monotonic() - started) / 1000 });
+    const reply = await transport.unary(method, request, { signal, deadlineMs, metadata, order });
+    const { code, stale }: Partial<WireFailure> & { readonly code: Code } =
+      "failure" in reply ? reply.failure : { code: "OK" };
+    onCall?.({ plugin: plugin(), method, code, seconds: (clock.monotonic() - started) / 1000, stale });
     if ("failure" in reply) return failed(reply.failure);
     const result = reader.read(reply.bytes);
     if ("value" in result) return { outcome: { outcome: "done", value: result.value }, code };
@@ -222,7 +228,7 @@ export function readerOf<M extends CsiMethod>(method: M, request: RequestOf<M>):
 export function failureOf(
   plugin: string,
   method: CallFailure["method"],
-  { code, message, sent, answered }: WireFailure,
+  { code, message, sent, answered, stale }: WireFailure,
   sensitive: readonly string[],
 ): CallFailure {
   // An error that claims to be OK is a broken peer's.
@@ -233,7 +239,7 @@ export function failureOf(
   // Our own bound on calls in flight says nothing about the node.
   if (!sent && verdict.tellPlacement) verdict = verdictOf(methods[method].callKind, "UNAVAILABLE");
   const failure = { method, plugin, code: known, verdict, message: cleanPluginText(message, sensitive), sent };
-  return answered === true ? { ...failure, answered } : failure;
+  return { ...failure, ...(answered === true ? { answered } : {}), ...(stale === true ? { stale } : {}) };
 }
 
 function attributesOf(plugin: string, service: string, method: string, subject: CallSubject = {}): Attributes {

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { codecOf } from "./messages.ts";
 import type { UnaryMethod } from "./methods.ts";
 import { createOpenCalls } from "./open-calls.ts";
+import type { CallOrder } from "./order-gate.ts";
 import type { CsiTransport, WireOptions, WireReply } from "./transport.ts";
 
 interface Sent {
@@ -33,9 +34,10 @@ const call = (
   method: "ControllerPublishVolume" | "ControllerUnpublishVolume" | "CreateVolume" | "DeleteVolume",
   request: object,
   signal: AbortSignal = stop.signal,
+  order?: CallOrder,
 ) => {
   const codec = codecOf(method);
-  return over.unary(method, codec.encode(codec.complete(request)), { signal, deadlineMs: 1_000, metadata: {} });
+  return over.unary(method, codec.encode(codec.complete(request)), { signal, deadlineMs: 1_000, metadata: {}, order });
 };
 
 beforeEach(() => {
@@ -113,6 +115,110 @@ describe("calls that change something", () => {
     await clock.advance(0);
     void call(after, "ControllerPublishVolume", publish);
     expect(methodsSent()).toEqual(["ControllerPublishVolume", "ControllerPublishVolume"]);
+  });
+
+  describe("H7 that have an order", () => {
+    const ordered = (
+      over: CsiTransport,
+      method: Parameters<typeof call>[1],
+      sequence: number,
+      opId = `op-${sequence}`,
+      request: object = publish,
+    ) => call(over, method, request, stop.signal, { gen: 1, sequence, opId });
+    const answer = async (nth: number, reply: WireReply): Promise<void> => {
+      sent[nth]?.answer(reply);
+      await clock.advance(0);
+    };
+    const stale = { failure: { code: "ABORTED", sent: false, stale: true, message: expect.any(String) } };
+    const done: WireReply = { bytes: new Uint8Array() };
+    const refusal = (
+      code: "NOT_FOUND" | "PERMISSION_DENIED" | "UNAVAILABLE" | "ABORTED",
+      answered = true,
+    ): WireReply => ({
+      failure: { code, message: "no", sent: true, ...(answered ? { answered: true } : {}) },
+    });
+
+    it("are refused as stale once a later one of the volume has left, also over another connection and after its end", async () => {
+      const [one, two] = [open.over(connection()), open.over(connection())];
+      const later = ordered(one, "ControllerPublishVolume", 7);
+      expect(await ordered(two, "ControllerUnpublishVolume", 5)).toEqual(stale);
+      expect(await ordered(two, "ControllerPublishVolume", 5)).toEqual(stale);
+      await answer(0, done);
+      expect(await later).toEqual(done);
+      expect(await ordered(two, "ControllerUnpublishVolume", 6)).toEqual(stale);
+      expect(methodsSent()).toEqual(["ControllerPublishVolume"]);
+      void ordered(two, "ControllerUnpublishVolume", 8);
+      expect(methodsSent()).toHaveLength(2);
+    });
+
+    it("are sent once when they arrive twice, and both get the answer, before and after it came", async () => {
+      const [one, two] = [open.over(connection()), open.over(connection())];
+      const both = [ordered(one, "ControllerPublishVolume", 7), ordered(two, "ControllerPublishVolume", 7)];
+      await clock.advance(0);
+      await answer(0, done);
+      expect(await Promise.all([...both, ordered(two, "ControllerPublishVolume", 7)])).toEqual([done, done, done]);
+      expect(await ordered(two, "ControllerPublishVolume", 7, "another")).toEqual(stale);
+      expect(methodsSent()).toHaveLength(1);
+    });
+
+    it("wait for the end of another call, and what waits does not make an earlier one stale", async () => {
+      const plugin = open.over(connection());
+      void ordered(plugin, "ControllerPublishVolume", 7);
+      const beside = { failure: { code: "ABORTED", sent: false, message: expect.stringContaining("no answer") } };
+      expect(await ordered(plugin, "ControllerUnpublishVolume", 9)).toEqual(beside);
+      await answer(0, refusal("UNAVAILABLE", false));
+      void ordered(plugin, "ControllerPublishVolume", 7);
+      expect(methodsSent()).toHaveLength(2);
+    });
+
+    it("are answered as the later attempt that joined them", async () => {
+      const plugin = open.over(connection());
+      void ordered(plugin, "ControllerPublishVolume", 7);
+      void ordered(plugin, "ControllerPublishVolume", 9, "op-7");
+      expect(methodsSent()).toHaveLength(1);
+      await answer(0, done);
+      expect(await ordered(plugin, "ControllerPublishVolume", 7)).toEqual(stale);
+      expect(await ordered(plugin, "ControllerPublishVolume", 9, "op-7")).toEqual(done);
+      expect(methodsSent()).toHaveLength(1);
+    });
+
+    it.each([
+      ["ControllerPublishVolume", refusal("NOT_FOUND"), 1],
+      ["ControllerPublishVolume", refusal("PERMISSION_DENIED"), 1],
+      ["ControllerPublishVolume", refusal("UNAVAILABLE"), 2],
+      ["ControllerPublishVolume", refusal("ABORTED"), 2],
+      ["ControllerPublishVolume", refusal("NOT_FOUND", false), 2],
+      ["ControllerUnpublishVolume", done, 1],
+      // The thing is still there, and another secret may do.
+      ["ControllerUnpublishVolume", refusal("PERMISSION_DENIED"), 2],
+      ["ControllerUnpublishVolume", refusal("NOT_FOUND"), 2],
+      ["DeleteVolume", refusal("NOT_FOUND"), 1],
+      ["DeleteVolume", { bytes: new Uint8Array(20_000) }, 1],
+    ] as const)("%s answered %o is sent %i times", async (method, reply, times) => {
+      const plugin = open.over(connection());
+      const first = ordered(plugin, method, 7);
+      await answer(0, reply);
+      expect(await first).toEqual(reply);
+      const again = ordered(plugin, method, 7);
+      await clock.advance(0);
+      expect(sent).toHaveLength(times);
+      if (times === 2) return;
+      const kept = !("bytes" in reply) || reply.bytes.length < 16_384;
+      expect(await again).toEqual(kept ? reply : stale);
+    });
+
+    it("are not compared with those of an earlier release, which have none and move nothing", async () => {
+      const plugin = open.over(connection());
+      void ordered(plugin, "ControllerPublishVolume", 7);
+      await answer(0, done);
+      const failure = { code: "NOT_FOUND", message: "gone", sent: true, answered: true } as const;
+      const without = call(plugin, "ControllerUnpublishVolume", publish);
+      await answer(1, { failure });
+      expect(await without).toEqual({ failure });
+      expect(await ordered(plugin, "ControllerPublishVolume", 7)).toEqual(done);
+      void call(plugin, "ControllerPublishVolume", publish);
+      expect(methodsSent()).toHaveLength(3);
+    });
   });
 
   describe("H5 a volume that CreateVolume names", () => {

@@ -5,11 +5,14 @@
  * or a caller that goes away ends the wait and not the call; the plugin is told no deadline, because a server library would end the
  * stream at that time while the handler goes on. H4 A call is over with its answer, or with its connection. H5 A volume that CreateVolume
  * names is not there for good while a DeleteVolume of it is open. H6 At most `maxOpen` are open; one more is not sent. Calls whose callers
- * have gone take no place of those that a caller waits for.
+ * have gone take no place of those that a caller waits for. H7 A call with an order leaves only as order-gate.ts lets it, in the turn in
+ * which it is asked: no lane lies between the gate and the socket. One without an order leaves as if there were no gate, and moves nothing in it.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { codecOf, type RequestOf } from "./messages.ts";
-import type { UnaryMethod } from "./methods.ts";
+import { methods, type UnaryMethod } from "./methods.ts";
+import { createOrderGate } from "./order-gate.ts";
+import { verdictOf } from "./outcome.ts";
 import type { CsiTransport, WireFailure, WireReply } from "./transport.ts";
 
 export interface OpenCalls {
@@ -27,6 +30,8 @@ interface OpenCall {
   readonly words: string;
   readonly reply: Promise<WireReply>;
   readonly left: () => void;
+  /** It passed the gate, be it as one that joined it. */
+  ordered: boolean;
 }
 
 type SubjectOf<M extends UnaryMethod> = (request: RequestOf<M>) => string;
@@ -45,13 +50,25 @@ const subjects: { readonly [M in UnaryMethod]?: SubjectOf<M> } = {
   DeleteVolumeGroupSnapshot: ({ groupSnapshotId }) => `group snapshot ${groupSnapshotId}`,
 };
 
+/** A thing that was not taken away is still there: a refusal to do so is no end, as it may be tried with another secret. */
+const takesAway: ReadonlySet<UnaryMethod> = new Set<UnaryMethod>([
+  "DeleteVolume",
+  "ControllerUnpublishVolume",
+  "DeleteSnapshot",
+  "DeleteVolumeGroupSnapshot",
+]);
+
 export interface OpenCallsOptions {
   readonly clock: Clock;
   readonly maxOpen?: number;
 }
 
+/** A longer answer is not kept: the same order is stale after it. */
+const keptBytes = 16_384;
+
 export function createOpenCalls({ clock, maxOpen = 1_024 }: OpenCallsOptions): OpenCalls {
   const open = new Map<string, OpenCall>();
+  const gate = createOrderGate<WireReply>();
 
   const begin = (
     transport: CsiTransport,
@@ -75,13 +92,14 @@ export function createOpenCalls({ clock, maxOpen = 1_024 }: OpenCallsOptions): O
       ended ??= onLeft(words);
       alone.abort(); // H6
     };
-    const call: OpenCall = { method, request: decoded, words, reply, left };
+    const call: OpenCall = { method, request: decoded, words, reply, left, ordered: false };
     open.set(subject, call);
-    const over = (): void => {
+    const over = (answer?: WireReply): void => {
       open.delete(subject); // H4
+      if (call.ordered) gate.ended(subject, answer && finalOf(method, answer)); // H7
       ended?.();
     };
-    reply.then(over, over);
+    reply.then(over, () => over());
     return call;
   };
 
@@ -98,12 +116,16 @@ export function createOpenCalls({ clock, maxOpen = 1_024 }: OpenCallsOptions): O
   return {
     over: (transport, onLeft = () => () => undefined) => ({
       async unary(method, request, options) {
-        const { signal, deadlineMs, metadata } = options;
+        const { signal, deadlineMs, metadata, order } = options;
         if (subjects[method] === undefined || deadlineMs === undefined)
           return transport.unary(method, request, options);
         if (signal.aborted) return unsent("CANCELLED", "given up before it was sent");
         const decoded = codecOf(method).decodeRequest(request);
         const subject = subjectOf(method, decoded);
+        const judged = order && gate.judge(subject, method, order); // H7
+        if (judged?.kind === "stale")
+          return { failure: { code: "ABORTED", message: judged.why, sent: false, stale: true } };
+        if (judged?.kind === "answered") return judged.answer;
         const standing = open.get(subject);
         if (standing !== undefined && textOf(standing.method, standing.request) !== textOf(method, decoded))
           return unsent(
@@ -116,6 +138,10 @@ export function createOpenCalls({ clock, maxOpen = 1_024 }: OpenCallsOptions): O
             `${open.size} calls have no answer of the plugin yet, and no other is sent: restart the instance that hangs`,
           ); // H6
         const call = standing ?? begin(transport, method, request, metadata, subject, decoded, onLeft); // H2
+        if (order !== undefined) {
+          call.ordered = true;
+          gate.passed(subject, method, order);
+        }
         const reply = await answerWithin(call.reply, clock, deadlineMs, signal);
         call.left();
         return reply;
@@ -145,6 +171,15 @@ function answerWithin(
     signal.addEventListener("abort", gaveUp, { once: true });
     reply.then(end, reject);
   });
+}
+
+/** The answer after which the call does not run again under its order. */
+function finalOf(method: UnaryMethod, answer: WireReply): { readonly answer?: WireReply } | undefined {
+  if ("bytes" in answer) return answer.bytes.length > keptBytes ? {} : { answer };
+  const { code, answered } = answer.failure;
+  const { outcome } = verdictOf(methods[method].callKind, code);
+  const certain = outcome === "done" || (outcome === "refused" && !takesAway.has(method));
+  return answered === true && certain ? { answer } : undefined;
 }
 
 /** A reply that cannot be read is found out by the caller. */

@@ -65,6 +65,8 @@ export interface CallFailure {
   readonly sent: boolean;
   /** The plugin itself sent this status. */
   readonly answered?: boolean;
+  /** As of a WireFailure. */
+  readonly stale?: boolean;
 }
 
 export type CallOutcome<T> =

@@ -3,6 +3,7 @@
  * What went wrong is a value here, so that nothing above has to tell one library's exceptions from another's.
  */
 import type { StreamMethod, UnaryMethod } from "./methods.ts";
+import type { CallOrder } from "./order-gate.ts";
 import type { Code } from "./outcome.ts";
 
 export interface WireOptions {
@@ -14,6 +15,8 @@ export interface WireOptions {
   readonly metadata: Readonly<Record<string, string>>;
   /** Aborted when the last caller has gone and the call goes on: from then on it takes no place of the calls at once. */
   readonly left?: AbortSignal | undefined;
+  /** The attempt that the call belongs to; without it the holder of the socket compares nothing. */
+  readonly order?: CallOrder | undefined;
 }
 
 export interface WireFailure {
@@ -24,6 +27,8 @@ export interface WireFailure {
   readonly sent: boolean;
   /** The plugin itself sent this status. Otherwise nobody knows whether the call goes on there. */
   readonly answered?: boolean;
+  /** A later call of the subject has left, or may have: this one never leaves, and nothing is known of what it asks for. */
+  readonly stale?: boolean;
 }
 
 export type WireReply = { readonly bytes: Uint8Array } | { readonly failure: WireFailure };
