@@ -89,6 +89,16 @@ describe("a call through an agent", () => {
     expect(await call()).toMatchObject({ bytes: { length: 0 } });
   });
 
+  test("T4 carries the order of its attempt, and tells of a stale one only what never left", async () => {
+    await call(bytes("hello"), { order: { gen: 3, sequence: 2 ** 52, opId: "op" } });
+    await call();
+    expect(asked.map(({ order }) => order)).toEqual([{ gen: 3n, sequence: 2n ** 52n, opId: "op" }, undefined]);
+    relay = async () => ({ failure: { code: 10, message: "late", notSent: true, staleOrder: true } });
+    expect(await call()).toEqual({ failure: { code: "ABORTED", message: "late", sent: false, stale: true } });
+    relay = async () => ({ failure: { code: 10, message: "late", notSent: false, staleOrder: true } });
+    expect(await call()).toEqual({ failure: { code: "ABORTED", message: "late", sent: true } });
+  });
+
   test("tells what the plugin answered, and whether it saw the call", async () => {
     relay = async () => ({ failure: { code: 9, message: "in use", notSent: false } });
     expect(await call()).toEqual({ failure: { code: "FAILED_PRECONDITION", message: "in use", sent: true } });

@@ -6,6 +6,7 @@
  * T2 What the agent itself says is not the plugin's word: a call that it turned away never reached the plugin. A bare status of a proxy or
  * a library is not the agent's word either: of such a call nothing is known.
  * T3 The plugin is told the time of the call; the agent has a little more, so that its own answer can still arrive.
+ * T4 A call that changes something carries its order, and a stale one is told as such; an agent of an earlier release compares nothing.
  */
 
 import { callPolicy } from "@holdfast/csi/call-policy";
@@ -105,6 +106,7 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
           message: failure.message,
           sent: !failure.notSent,
           ...(failure.answered ? { answered: true } : {}),
+          ...(failure.staleOrder && failure.notSent ? { stale: true } : {}), // T4
         },
       };
     // An answer with neither is no proof of anything.
@@ -135,7 +137,7 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
       });
     });
 
-  const orderOf = (node: string, plugin: string, method: CsiMethod, request: Uint8Array) => ({
+  const callOf = (node: string, plugin: string, method: CsiMethod, request: Uint8Array) => ({
     node,
     plugin,
     method: pathOf(method),
@@ -144,14 +146,18 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
   });
 
   const transportTo = (node: string, plugin: string): CsiTransport => ({
-    async unary(method, request, { signal, deadlineMs = callPolicy[method].deadlineMs }) {
+    async unary(method, request, { signal, order, deadlineMs = callPolicy[method].deadlineMs }) {
       const line = lineTo(node);
       const turn = await enter(line, signal);
       if ("failure" in turn) return turn;
       try {
-        const order = { ...orderOf(node, plugin, method, request), deadline: wireDuration(Math.max(1, deadlineMs)) };
+        const wanted = {
+          ...callOf(node, plugin, method, request),
+          deadline: wireDuration(Math.max(1, deadlineMs)),
+          order: order && { gen: BigInt(order.gen), sequence: BigInt(order.sequence), opId: order.opId }, // T4
+        };
         const times = { signal, deadlineMs: deadlineMs + answerMs, retryCodes: again[method] ?? [] };
-        return replyOf(await line.client.relay(order, times));
+        return replyOf(await line.client.relay(wanted, times));
       } catch (error) {
         if (signal.aborted)
           return {
@@ -180,9 +186,9 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
       let stopTimer = startTimer();
       try {
         const deadline = totalMs === undefined ? {} : { deadline: wireDuration(Math.max(1, totalMs)) };
-        const order = { ...orderOf(node, plugin, method, request), ...deadline };
+        const wanted = { ...callOf(node, plugin, method, request), ...deadline };
         const limit = totalMs === undefined ? {} : { deadlineMs: totalMs + answerMs };
-        for await (const item of line.client.relayStream(order, { signal: ended.signal, ...limit })) {
+        for await (const item of line.client.relayStream(wanted, { signal: ended.signal, ...limit })) {
           stopTimer();
           yield replyOf(item);
           stopTimer = startTimer();

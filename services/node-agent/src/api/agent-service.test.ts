@@ -11,6 +11,7 @@ const context = {
 
 let starting: string | undefined;
 let passed: string[];
+let orders: unknown[];
 
 const service = () =>
   createAgentService({
@@ -18,8 +19,9 @@ const service = () =>
     startingBecause: () => starting,
     onDoubt: () => undefined,
     relay: {
-      async unary({ method }) {
+      async unary({ method, order }) {
         passed.push(method);
+        orders.push(order);
         return { response: new Uint8Array() };
       },
       async *stream({ method }) {
@@ -38,6 +40,7 @@ const stream = async (node: string) => {
 beforeEach(() => {
   starting = undefined;
   passed = [];
+  orders = [];
 });
 
 describe("calls to plugins of this host", () => {
@@ -49,6 +52,20 @@ describe("calls to plugins of this host", () => {
     // An empty name: a controller of an earlier version.
     for (const node of ["n1", ""]) await Promise.all([call(node), stream(node)]);
     expect(passed.toSorted()).toEqual(["call", "call", "stream", "stream"]);
+  });
+
+  test("carry their order, or none as those of an earlier version; one that cannot be counted with reaches none", async () => {
+    const ordered = async (
+      order: { readonly gen: bigint; readonly sequence: bigint; readonly opId: string } | undefined,
+    ) => service().relay(RelayRequest.fromPartial({ node: "n1", method: "call", order }), context);
+    const good = { gen: 2n, sequence: 2n ** 53n - 1n, opId: "op" };
+    await ordered(good);
+    await ordered(undefined);
+    expect(orders).toEqual([{ gen: 2, sequence: Number.MAX_SAFE_INTEGER, opId: "op" }, undefined]);
+    const bad = [{ sequence: 2n ** 53n }, { gen: 2n ** 60n }, { opId: "" }, { opId: "x".repeat(129) }];
+    for (const change of bad)
+      await expect(ordered({ ...good, ...change })).rejects.toMatchObject({ reason: "INVALID_ARGUMENT" });
+    expect(passed).toHaveLength(2);
   });
 
   test("reach none of them before the agent is registered, as that of a clone of this node never is", async () => {

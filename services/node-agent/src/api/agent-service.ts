@@ -4,6 +4,7 @@ import { waitFor } from "@holdfast/shared/async/signals";
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import type {
   AgentServiceDefinition,
+  CallOrder,
   InventoryResponse,
   RelayRequest,
   RelayStreamRequest,
@@ -58,6 +59,8 @@ export interface RelayOrder {
   /** 0: as the method's policy says. */
   readonly deadlineMs: number;
   readonly gen: number;
+  /** Of calls that change something, since controllers say it. */
+  readonly order?: { readonly gen: number; readonly sequence: number; readonly opId: string } | undefined;
 }
 
 export type RelayEnd =
@@ -68,8 +71,11 @@ export type RelayEnd =
         readonly message: string;
         readonly notSent: boolean;
         readonly answered: boolean;
+        readonly staleOrder: boolean;
       };
     };
+
+const maxOpId = 128;
 
 /** Without certificates a controller may be unnamed; what names itself as something else is not one. */
 const orderers: Readonly<Record<Identity["role"], boolean>> = {
@@ -174,7 +180,8 @@ export function createAgentService(options: AgentServiceOptions): Implementation
 
     async relay(request, context) {
       meantCall(request, context);
-      return await relay.unary(relayOrder(request, context), context.signal);
+      const order = callOrder(request.order);
+      return await relay.unary({ ...relayOrder(request, context), order }, context.signal);
     },
 
     async *relayStream(request, context) {
@@ -198,6 +205,21 @@ export function createAgentService(options: AgentServiceOptions): Implementation
       return { volumes: measured };
     },
   };
+}
+
+/** Numbers beyond what can be counted with here would stand for one another. */
+function callOrder(order: CallOrder | undefined): RelayOrder["order"] {
+  if (order === undefined) return undefined;
+  const { opId } = order;
+  const [gen, sequence] = [safeNumber(order.gen), safeNumber(order.sequence)];
+  if (gen < 0 || sequence < 0 || opId === "" || opId.length > maxOpId)
+    throw invalidArgument([
+      {
+        field: "order",
+        description: `has to name an operation in at most ${maxOpId} bytes, by numbers up to 2^53 - 1`,
+      },
+    ]);
+  return { gen, sequence, opId };
 }
 
 /** The plugin is told the caller's own time, or less if that was asked for. */

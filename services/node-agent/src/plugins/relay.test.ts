@@ -4,7 +4,7 @@ import { type CallOutcome, codes, verdictOf } from "@holdfast/csi/outcome";
 import type { PluginConnection } from "@holdfast/csi/plugin-connection";
 import { describe, expect, test } from "vitest";
 import { anyCaller } from "../testing/model-agent.ts";
-import { createRelay, type RelayedEnd } from "./relay.ts";
+import { createRelay, type RelayedCall, type RelayedEnd } from "./relay.ts";
 
 const bytes = new Uint8Array([1, 2]);
 const failed: CallOutcome<Uint8Array> = {
@@ -40,7 +40,7 @@ function startRelay(
     directory: { get: (name) => (name === "sim" ? connection : undefined) },
     promisedGen: () => promised,
   });
-  const order = { plugin: "sim", request: bytes, deadlineMs: 0, gen: 0 };
+  const order: Omit<RelayedCall, "method"> = { plugin: "sim", request: bytes, deadlineMs: 0, gen: 0 };
   const all = async (changes: Partial<typeof order> & { method: string }): Promise<RelayedEnd[]> => {
     const ends: RelayedEnd[] = [];
     for await (const end of relay.stream({ ...order, ...changes }, anyCaller)) ends.push(end);
@@ -94,12 +94,43 @@ describe("what the plugin is told", () => {
   });
 });
 
+describe("the order of a call", () => {
+  const order = { gen: 1, sequence: 7, opId: "op" };
+  test("goes with it to the holder of the socket; a call without one goes as it is", async () => {
+    const { calls, one } = startRelay();
+    await one({ method: publish, order });
+    await one({ method: publish });
+    expect(calls.map(({ options }) => options.order)).toEqual([order, undefined]);
+  });
+
+  test("that is stale is told as such", async () => {
+    const verdict = verdictOf("controllerPublish", "ABORTED");
+    const failure = {
+      ...failed.failure,
+      method: "ControllerPublishVolume",
+      verdict,
+      sent: false,
+      stale: true,
+    } as const;
+    const { one } = startRelay(0, [{ outcome: "unknown", failure }]);
+    expect(await one({ method: publish, order })).toMatchObject({ failure: { notSent: true, staleOrder: true } });
+  });
+});
+
 describe("what is relayed", () => {
   test("a stream's failure is its last item, with its code", async () => {
     const { all } = startRelay(0, [{ outcome: "done", value: bytes }, failed]);
     expect(await all({ method: allocated })).toEqual([
       { response: bytes },
-      { failure: { code: codes.indexOf("ABORTED"), message: "busy", notSent: false, answered: false } },
+      {
+        failure: {
+          code: codes.indexOf("ABORTED"),
+          message: "busy",
+          notSent: false,
+          answered: false,
+          staleOrder: false,
+        },
+      },
     ]);
   });
 

@@ -1,6 +1,7 @@
 /** Passes a controller's CSI call to a plugin of this host, bytes in and bytes out. */
 import type { CallOptions } from "@holdfast/csi/csi-caller";
 import { type CsiMethod, methodOf, methods, type UnaryMethod } from "@holdfast/csi/methods";
+import type { CallOrder } from "@holdfast/csi/order-gate";
 import { type CallOutcome, codes } from "@holdfast/csi/outcome";
 import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
@@ -14,6 +15,8 @@ export interface RelayedCall {
   readonly deadlineMs: number;
   /** The store generation of whoever asks. */
   readonly gen: number;
+  /** undefined: a controller of an earlier version, or a call that changes nothing. */
+  readonly order?: CallOrder | undefined;
 }
 
 export type RelayedEnd =
@@ -24,6 +27,7 @@ export type RelayedEnd =
         readonly message: string;
         readonly notSent: boolean;
         readonly answered: boolean;
+        readonly staleOrder: boolean;
       };
     };
 
@@ -71,7 +75,9 @@ export function createRelay({ directory, promisedGen }: RelayOptions): Relay {
       }
       const connection = halfFor(call.plugin, method);
       if (connection === undefined) return pluginAway(call.plugin);
-      return endOf(await connection.relay(method, call.request, { signal, ...within(call.deadlineMs, "deadlineMs") }));
+      const { order } = call;
+      const options = { signal, order, ...within(call.deadlineMs, "deadlineMs") };
+      return endOf(await connection.relay(method, call.request, options));
     },
 
     async *stream(call, signal) {
@@ -95,8 +101,8 @@ const within = (ms: number, field: "deadlineMs" | "totalMs"): Pick<CallOptions, 
 
 function endOf(outcome: CallOutcome<Uint8Array>): RelayedEnd {
   if (outcome.outcome === "done") return { response: outcome.value };
-  const { code, message, sent, answered = false } = outcome.failure;
-  return { failure: { code: codes.indexOf(code), message, notSent: !sent, answered } };
+  const { code, message, sent, answered = false, stale = false } = outcome.failure;
+  return { failure: { code: codes.indexOf(code), message, notSent: !sent, answered, staleOrder: stale } };
 }
 
 const pluginAway = (plugin: string): RelayedEnd => ({
@@ -105,6 +111,7 @@ const pluginAway = (plugin: string): RelayedEnd => ({
     message: `plugin ${plugin} is not on this host`,
     notSent: true,
     answered: false,
+    staleOrder: false,
   },
 });
 
