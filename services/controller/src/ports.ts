@@ -8,6 +8,7 @@ import type { GrowAnswer } from "./domain/growth-change.ts";
 import type { CallTarget } from "./domain/instance-reach.ts";
 import type { ListedSnapshot, ListedVolume, ListingPage, ListingRequest, ListingSkills } from "./domain/listing.ts";
 import type { NodeRecord } from "./domain/node.ts";
+import type { Leave } from "./domain/open-call.ts";
 import type { Failure, Outcome } from "./domain/outcome.ts";
 import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "./domain/permit.ts";
 import type { PluginProfile } from "./domain/plugin-profile.ts";
@@ -72,8 +73,8 @@ export interface CallContext {
   readonly attempt: number;
   /** The claim's uid, for traces; a call of the volume itself has none. */
   readonly claim?: string;
-  /** Asked last, when all else is at hand, with the instance that is about to be called: no = it is not sent any more. */
-  readonly wanted?: (instance: string) => Promise<boolean>;
+  /** Asked last, when all else is at hand, with the instance that is about to be called: undefined = it is not sent any more. */
+  readonly wanted?: (instance: string) => Promise<Leave | undefined>;
   /** Told, of a publish that was done, the reference to the version of the secret that it was done with. */
   readonly usedSecret?: (pinned: string) => void;
   /** The volume's one call may be under way: only what names no volume may be asked. */

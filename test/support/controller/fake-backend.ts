@@ -116,6 +116,8 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
   const calls: string[] = [];
   const violations: string[] = [];
   const scripts = new Map<BackendMethod, BackendFault[]>();
+  /** By subject, the highest order of a call that has left. */
+  const newest = new Map<string, number>();
   const busy = new Set<string>();
   const listeners = new Set<(plugin: string) => void>();
   let pick: ((method: BackendMethod) => BackendFault | undefined) | undefined;
@@ -157,12 +159,16 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
     detail = "",
   ): Promise<Outcome<T>> => {
     signal.throwIfAborted();
-    if ((await wanted?.(instance)) === false) {
+    const leave = await wanted?.(instance);
+    if (wanted !== undefined && leave === undefined) {
       const message = "not wanted any more";
       return { kind: "unknown", failure: { reason: "ABORTED", message, advice: "again", call: "not-sent" } };
     }
     calls.push(`${method} ${subject}${detail}`);
     const lane = subject.split("@")[0] ?? subject;
+    const { sequence = 0 } = leave?.order ?? {};
+    police(sequence > 0 && sequence < (newest.get(lane) ?? 0), `an order below one that has left for ${lane}`);
+    newest.set(lane, Math.max(sequence, newest.get(lane) ?? 0));
     police(busy.has(lane), `two calls at once for ${lane}`);
     busy.add(lane);
     try {

@@ -10,6 +10,7 @@ import {
   givenTo,
   inherited,
   mayBeOpen,
+  storedAnew,
   takenOver,
 } from "./open-call.ts";
 
@@ -57,6 +58,21 @@ describe("who goes on with a call", () => {
     const after = { issuer: "c1/2", opId: "next", via: "a", openSince: 7_000, uncertainSince: 7_000 };
     expect(inherited(before, "op", at)).toEqual(of(after));
     expect(inherited(before, "another", at)).toBe(before);
+  });
+
+  it("O4 its own life, which stores an attempt anew: under another id, as doubtful as before", () => {
+    const before = of({ ...mine, via: "a" });
+    const left = (end: CallEnd, opId = "op") => ({ opId, end });
+    expect(storedAnew(before, left("not-sent"), at)).toEqual(of({ ...mine, opId: "next", via: "a" }));
+    const doubt = { openSince: 7_000, uncertainSince: 7_000 };
+    expect(storedAnew(before, left("open"), at)).toEqual(of({ ...mine, opId: "next", via: "a", ...doubt }));
+    const open = { ...mine, via: "a", openSince: 5, uncertainSince: 3 };
+    for (const end of ["not-sent", "open"] as const)
+      expect(storedAnew(of(open), left(end), at)).toEqual(of({ ...open, opId: "next" }));
+    const others = of({ issuer: "c2/1", opId: "op", via: "a" });
+    for (const kept of [of(mine), others, of()]) expect(storedAnew(kept, left("not-sent"), at)).toBe(kept);
+    expect(storedAnew(before, left("not-sent", "another"), at)).toBe(before);
+    expect(dropsOpenCall(before, storedAnew(before, left("open"), at), left("open"))).toBe(false);
   });
 
   it("anybody after a person's word, with the doubt, and under another id than the answer that may still come", () => {

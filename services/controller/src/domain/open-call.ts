@@ -4,9 +4,11 @@
  * O1 An intent with `via` may have a call open at that instance; an intent without `via` has none.
  * O2 An intent with `via` changes only by its own life of its controller, by the next life of that controller, or by a person's word.
  * O3 `via` goes when the call has ended (the plugin itself sent a status), or when it certainly never left.
+ * O4 An attempt that is stored anew is as doubtful as before, and a call of it that left may be open.
  */
 import type { Moment } from "./moment.ts";
 import type { Outcome } from "./outcome.ts";
+import type { CommitOrder } from "./store-types.ts";
 
 /** What the intents of volumes and of snapshots have in common. */
 export interface CallSite {
@@ -19,6 +21,16 @@ export interface CallSite {
   readonly via?: string;
   /** Since then a call of this intent, given to `via`, has no answer of the plugin. */
   readonly openSince?: number;
+}
+
+/** What a call of an intent carries to the holder of the plugin's socket, which refuses one that a later call has overtaken. */
+export interface CallOrder extends CommitOrder {
+  readonly opId: string;
+}
+
+/** A call may leave now. One that changes something carries its order. */
+export interface Leave {
+  readonly order?: CallOrder;
 }
 
 interface Calling {
@@ -75,6 +87,14 @@ export const inherited = <R extends Calling>(record: R, opId: string, at: Moment
   return intent?.opId !== opId || intent.via === undefined
     ? record
     : changed(record, { ...taken(intent, at), openSince: intent.openSince ?? at.now });
+};
+
+/** O4: for the sake of its place among the commits; `left` tells how the attempts before it left the call. */
+export const storedAnew = <R extends Calling>(record: R, left: CallNews, at: Moment): R => {
+  const { intent } = record;
+  if (intent?.opId !== left.opId || intent.issuer !== at.issuer || intent.via === undefined) return record;
+  const anew = changed(record, { ...intent, opId: at.opId });
+  return left.end === "open" ? afterCall(anew, "open", at) : anew;
 };
 
 /** A person says that the call has ended. What it did stays in doubt; its answer, if one comes, is nobody's. */

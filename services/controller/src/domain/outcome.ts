@@ -30,6 +30,9 @@ export interface Failure {
 /** Nothing left this process, so that the attempt adds no doubt. */
 export const neverSent = ({ call }: Failure): boolean => call === "not-sent";
 
+/** The holder of the plugin's socket refused the call as overtaken: no outcome of the effect, the attempt has to be stored anew. */
+export const isStale = ({ reason, call }: Failure): boolean => reason === "STALE_ORDER" && call === "not-sent";
+
 /** Why something cannot go on by itself, and what a person can do about it. */
 export interface Blocked {
   readonly since: number;

@@ -155,6 +155,23 @@ const methods = (): readonly string[] =>
     .filter((method) => /Volume/.test(method) && !/Get|List/.test(method));
 
 describe("a volume of a plugin", () => {
+  test("a call carries the order of its attempt to the socket, and one that is stale there is no answer of the plugin", async () => {
+    await run();
+    const made = await created();
+    const attempt = (sequence: number) => ({
+      ...call(),
+      wanted: async () => ({ order: { gen: 1, sequence, opId: `op-${sequence}` } }),
+    });
+    expect(await plugins.publish(made, attachment(), attempt(9))).toMatchObject({ kind: "done" });
+    const stale = await plugins.unpublish(made, attachment(), attempt(7));
+    expect(stale).toMatchObject({ kind: "unknown", failure: { reason: "STALE_ORDER", call: "not-sent" } });
+    expect(await plugins.unpublish(made, attachment(), { ...call(), wanted: async () => undefined })).toMatchObject({
+      failure: { reason: "ABORTED", call: "not-sent" },
+    });
+    expect(methods()).toEqual(["CreateVolume", "ControllerPublishVolume"]);
+    expect(await plugins.unpublish(made, attachment(), attempt(11))).toMatchObject({ kind: "done" });
+  });
+
   test("is made, attached, detached and deleted; each call twice is the same", async () => {
     const sim = await run();
     const made = await created();

@@ -4,7 +4,8 @@ import type { Advice, Failure, Outcome } from "../domain/outcome.ts";
 const credentials: ReadonlySet<Code> = new Set(["PERMISSION_DENIED", "UNAUTHENTICATED"]);
 
 /** The word of docs/errors.md for what a plugin answered; the code's own name where it says no more than that. */
-const reasonOf = ({ method, code, verdict: { then: next } }: CallFailure): string => {
+const reasonOf = ({ method, code, stale, verdict: { then: next } }: CallFailure): string => {
+  if (stale === true) return "STALE_ORDER";
   if (next === "check-absence") return "DETACH_UNPROVEN";
   if (next === "again" || next === "wait") return code;
   if (credentials.has(code)) return "CREDENTIALS_REFUSED";

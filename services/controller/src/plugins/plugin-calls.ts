@@ -9,7 +9,7 @@ import type { Code } from "@holdfast/csi/outcome";
 import type { RefusedCredentials } from "@holdfast/csi/refused-credentials";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { CallTarget } from "../domain/instance-reach.ts";
-import type { CallSite } from "../domain/open-call.ts";
+import type { CallOrder, CallSite } from "../domain/open-call.ts";
 import type { Failure, Outcome } from "../domain/outcome.ts";
 import type { Segments, VolumeRef } from "../domain/volume.ts";
 import type { CallContext } from "../ports.ts";
@@ -142,6 +142,12 @@ export const subjectOf = (ref: VolumeRef, { attempt, claim }: CallContext, node?
   ...(node === undefined ? {} : { node }),
 });
 
+/** The instance as calls of one attempt use it. */
+const ordered = (instance: PluginInstance, order: CallOrder | undefined): PluginInstance =>
+  order === undefined
+    ? instance
+    : { ...instance, call: (method, request, options) => instance.call(method, request, { ...options, order }) };
+
 export const createPluginCalls = (options: PluginCallsOptions): PluginCalls => {
   const { instances, locate, trouble, secrets, refused } = options;
   const find = async (target: CallTarget, signal: AbortSignal): Promise<PluginInstance | undefined> =>
@@ -165,12 +171,13 @@ export const createPluginCalls = (options: PluginCallsOptions): PluginCalls => {
     try {
       const secret = await secrets.read(secretRef, target.namespace);
       // Reading the secret may have taken long.
-      if ((await wanted?.(found.id)) === false)
+      const leave = await wanted?.(found.id);
+      if (wanted !== undefined && leave === undefined)
         return notSent(
           "ABORTED",
           `the call to plugin ${plugin} was not to be made any more when it was about to leave`,
         );
-      return await call(refused.guard(plugin, found, secret), secret.values, secret.pinned);
+      return await call(refused.guard(plugin, ordered(found, leave?.order), secret), secret.values, secret.pinned);
     } catch (error) {
       if (!isHoldfastError(error)) throw error;
       if (error.reason === "SECRET_UNREADABLE") return notSent(error.reason, error.message);

@@ -4,7 +4,7 @@ import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { type Change, noChange } from "../domain/change.ts";
 import type { Moment } from "../domain/moment.ts";
-import { afterCall, assigned } from "../domain/open-call.ts";
+import { afterCall, assigned, storedAnew } from "../domain/open-call.ts";
 import type { Failure, Outcome } from "../domain/outcome.ts";
 import type { Step } from "../domain/steps.ts";
 import { type Attachment, type VolumeRecord, volumeKey } from "../domain/volume.ts";
@@ -106,17 +106,23 @@ export const callUnder = async <T>(
     if (typeof via !== "string") return unsent(intent.opId, via);
     const give = (v: VolumeRecord, at: Moment): Change => noChange(assigned(v, intent.opId, via, at));
     if (!(await records.change(planned, give)).changed) return undefined;
+  } else if (intent !== undefined && records.orders.of(intent.opId) === undefined) {
+    const left = notCalled(deps, planned);
+    const again = (v: VolumeRecord, at: Moment): Change => noChange(storedAnew(v, left, at));
+    if (!(await records.change(planned, again, { settles: left })).changed) return undefined;
+    unstored.delete(key);
   }
   return await underIntent<VolumeRecord, T>({
     key,
     uid: planned.uid,
     issuer: rights.issuer,
     unstored,
+    orders: records.orders,
     known: async () => (await records.recent(planned))?.volume,
     read: async () => (await records.current(planned))?.volume,
     stillRight,
     make: (now, wanted) => settle<T, IntentPoint>(deps, name, () => call(now, { signal, wanted })),
-    moved: () => wakeLater(0, key),
+    lookAgain: (afterMs) => wakeLater(afterMs, key),
   });
 };
 

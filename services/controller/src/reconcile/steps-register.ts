@@ -1,5 +1,6 @@
 import { blockedBy } from "../domain/blocked.ts";
 import { noChange } from "../domain/change.ts";
+import type { Leave } from "../domain/open-call.ts";
 import type { Outcome } from "../domain/outcome.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
 import {
@@ -23,9 +24,10 @@ const unasked = ({ nodes }: StepDeps, { plugin }: VolumeRecord): Outcome<Validat
 const asked = async (deps: StepDeps, volume: VolumeRecord): Promise<Outcome<ValidatedVolume>> => {
   const { plugins, records, slots, signal, validating } = deps;
   const { plugin, externalId } = volume;
-  const wanted = async (): Promise<boolean> => {
+  const wanted = async (): Promise<Leave | undefined> => {
     const now = (await records.get(volume))?.volume;
-    return now?.uid === volume.uid && now.state === "CREATING" && now.intent?.opId === volume.intent?.opId;
+    const still = now?.uid === volume.uid && now.state === "CREATING" && now.intent?.opId === volume.intent?.opId;
+    return still ? {} : undefined;
   };
   try {
     return await validating.run(`${plugin}\n${externalId}`, signal, () =>

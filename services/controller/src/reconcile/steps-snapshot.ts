@@ -1,6 +1,6 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Moment } from "../domain/moment.ts";
-import { afterCall, assigned, inherited } from "../domain/open-call.ts";
+import { afterCall, assigned, inherited, storedAnew } from "../domain/open-call.ts";
 import type { Outcome } from "../domain/outcome.ts";
 import { type CutRecord, cutKey } from "../domain/snapshot.ts";
 import type { CutAnswer } from "../domain/snapshot-answer.ts";
@@ -50,6 +50,7 @@ const callUnder = async <T>(
 ): Promise<Attempt<T> | undefined> => {
   const { cuts, plugins, gate, rights, signal, unstored, wakeLater } = deps;
   const { intent: its } = record;
+  const key = cutKey(record);
   let planned = record;
   if (its !== undefined && its.via === undefined) {
     const via = await plugins.seek(record);
@@ -57,14 +58,20 @@ const callUnder = async <T>(
     const given = await cuts.change(record, (r, at) => assigned(r, its.opId, via, at));
     if (!given.changed || given.now === undefined) return undefined;
     planned = given.now.record;
+  } else if (its !== undefined && cuts.orders.of(its.opId) === undefined) {
+    const left = { opId: its.opId, end: unstored.get(key) === its.opId ? "open" : "not-sent" } as const;
+    const again = await cuts.change(record, (r, at) => storedAnew(r, left, at), { settles: left });
+    if (!again.changed || again.now === undefined) return undefined;
+    unstored.delete(key);
+    planned = again.now.record;
   }
-  const key = cutKey(planned);
   const known = async (): Promise<CutRecord | undefined> => (await cuts.get(planned))?.record;
   return await underIntent<CutRecord, T>({
     key,
     uid: planned.uid,
     issuer: rights.issuer,
     unstored,
+    orders: cuts.orders,
     known: async () => planned,
     read: known,
     stillRight: ({ state, goal, intent }) =>
@@ -74,7 +81,7 @@ const callUnder = async <T>(
       (name === "cut" || gate.state().open),
     make: (now, wanted) =>
       settle<T, "cut" | "uncut">(deps, name, () => call(now, { signal, attempt: now.attempts.count + 1, wanted })),
-    moved: () => wakeLater(0, key),
+    lookAgain: (afterMs) => wakeLater(afterMs, key),
   });
 };
 

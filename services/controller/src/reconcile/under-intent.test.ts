@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { caller, createWorld, plugin, volumeInput, type World } from "../../../../test/support/controller/world.ts";
 import { noChange } from "../domain/change.ts";
 import { takenOver } from "../domain/open-call.ts";
+import type { Outcome } from "../domain/outcome.ts";
 import type { VolumeRecord } from "../domain/volume.ts";
 import { createChanges } from "../records/changes.ts";
 import { createVolumeRecords, type VolumeRecords } from "../records/volume-records.ts";
@@ -128,5 +129,75 @@ describe("a call whose record another controller has changed leaves no more", ()
     away = false;
     await world.pass(60_000);
     expect(await world.states("web")).toEqual(["ACTIVE"]);
+  });
+});
+
+describe("the order of a call", () => {
+  type Call = Parameters<typeof world.backend.publish>[2];
+  type Leave = Awaited<ReturnType<NonNullable<Call["wanted"]>>>;
+
+  const stale: Outcome<never> = {
+    kind: "unknown",
+    failure: { reason: "STALE_ORDER", message: "a later one has left", advice: "wait", call: "not-sent" },
+  };
+  let orders: Leave[];
+
+  /** The first `times` attaches are refused by the holder of the socket; what each carries is noted. */
+  const refusing = (times: number): void => {
+    orders = [];
+    const { publish } = world.backend;
+    world.backend.publish = async (volume, attachment, call) => {
+      const noted = async (instance: string): Promise<Leave> => {
+        const leave = await call.wanted?.(instance);
+        orders.push(leave);
+        return leave;
+      };
+      if (orders.length >= times) return await publish(volume, attachment, { ...call, wanted: noted });
+      await noted(volume.intent?.via ?? "");
+      return stale;
+    };
+  };
+  const stored = async () => {
+    const { volume, rev } = (await world.records.get(data)) ?? {};
+    return { intent: volume?.intent, claims: Object.values(volume?.claims ?? {}), rev };
+  };
+
+  it("that is refused as stale changes nothing of the record; the attempt is stored anew, and leaves with a later one", async () => {
+    await world.makeVolume("data");
+    refusing(2);
+    await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    const before = await stored();
+    expect(before.claims).toMatchObject([{ state: "ATTACHING", attempts: { count: 0 } }]);
+    expect(before.intent).not.toHaveProperty("uncertainSince");
+    expect(before.intent).not.toHaveProperty("openSince");
+    await world.pass(499);
+    expect((await stored()).rev).toBe(before.rev);
+    await world.pass(600);
+    expect(await world.states("web")).toEqual(["ACTIVE"]);
+    expect(called("publish")).toBe(1);
+    const sequences = orders.map((leave) => leave?.order?.sequence ?? 0);
+    expect(sequences).toEqual([...new Set(sequences)].toSorted((a, b) => a - b));
+    expect(new Set(orders.map((leave) => leave?.order?.opId)).size).toBe(3);
+    expect(orders[0]?.order?.opId).toBe(before.intent?.opId);
+  });
+
+  it("is not made up: an attempt whose commit was not heard of is stored anew before its call leaves", async () => {
+    await world.makeVolume("data");
+    refusing(0);
+    const { publish } = world.backend;
+    let before = "";
+    world.backend.publish = async (volume, attachment, call) => {
+      world.backend.publish = publish;
+      before = volume.intent?.opId ?? "";
+      world.records.orders.forget(before);
+      return await publish(volume, attachment, call);
+    };
+    await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    expect(await world.states("web")).toEqual(["ACTIVE"]);
+    expect(called("publish")).toBe(1);
+    expect(orders.map((leave) => leave?.order === undefined)).toEqual([true, false]);
+    expect(orders[1]?.order?.opId).not.toBe(before);
   });
 });

@@ -1,5 +1,7 @@
-import { type CallEnd, type CallSite, endOf } from "../domain/open-call.ts";
-import type { Failure, Outcome } from "../domain/outcome.ts";
+import { type CallEnd, type CallSite, endOf, type Leave } from "../domain/open-call.ts";
+import { type Failure, isStale, type Outcome } from "../domain/outcome.ts";
+import type { CallContext } from "../ports.ts";
+import type { CallOrders } from "../records/call-orders.ts";
 
 /** An attempt of the one call of a record, as far as its answer has to be stored. */
 export interface Attempt<T> {
@@ -19,57 +21,69 @@ export interface UnderIntent<R, T> {
   readonly issuer: string;
   /** Calls that left and whose answers are not stored yet: by record, the id of the intent that they were made for. */
   readonly unstored: Map<string, string>;
+  readonly orders: CallOrders;
   /** As this controller knows it: what the call says is taken from it. */
   readonly known: () => Promise<R | undefined>;
   /** As the store has told of it in this turn of the event loop. */
   readonly read: () => Promise<R | undefined>;
   readonly stillRight: (now: R) => boolean;
   /** `wanted` is asked last, with the instance that is about to be called. */
-  readonly make: (now: R, wanted: (instance: string) => Promise<boolean>) => Promise<Outcome<T>>;
-  /** The store has another record than this controller knew. */
-  readonly moved: () => void;
+  readonly make: (now: R, wanted: NonNullable<CallContext["wanted"]>) => Promise<Outcome<T>>;
+  /** The record is to be read, and its step planned, anew. */
+  readonly lookAgain: (afterMs: number) => void;
 }
+
+/** An order may be stale over and over while the store counts below what the holder of the socket has seen. */
+const staleMs = 500;
 
 /**
  * One call under an intent. It leaves only when the record, as the store has it in the very turn in which the call leaves, has this intent
- * of this life for the instance that is called, and `stillRight` holds of it. undefined = it is not right any more, and nothing was sent;
- * rejects when the store cannot be read, and nothing was sent either.
+ * of this life for the instance that is called, and `stillRight` holds of it. undefined = it is not right any more, or its order is stale,
+ * and nothing was sent; rejects when the store cannot be read, and nothing was sent either.
  */
 export const underIntent = async <R extends { readonly uid: string; readonly intent?: CallSite }, T>({
   key,
   uid,
   issuer,
   unstored,
+  orders,
   known,
   read,
   stillRight,
   make,
-  moved,
+  lookAgain,
 }: UnderIntent<R, T>): Promise<Attempt<T> | undefined> => {
   const now = await known();
   if (now?.uid !== uid || now.intent?.via === undefined || !stillRight(now)) return undefined;
   const { opId } = now.intent;
   const before = unstored.get(key) === opId;
   let stopped: { readonly error?: unknown } | undefined;
-  const wanted = async (instance: string): Promise<boolean> => {
+  const wanted = async (instance: string): Promise<Leave | undefined> => {
     try {
       const stored = await read();
       const { intent } = stored ?? {};
+      const order = orders.of(opId);
       const ours = intent?.opId === opId && intent.issuer === issuer && intent.via === instance;
-      if (stored?.uid === uid && ours && stillRight(stored)) {
+      if (order !== undefined && stored?.uid === uid && ours && stillRight(stored)) {
         unstored.set(key, opId);
-        return true;
+        return { order };
       }
       stopped = {};
     } catch (error) {
       stopped = { error };
     }
-    return false;
+    return undefined;
   };
   const outcome = await make(now, wanted);
   if (stopped?.error !== undefined) throw stopped.error;
   if (stopped !== undefined) {
-    moved();
+    lookAgain(0);
+    return undefined;
+  }
+  if (outcome.kind !== "done" && isStale(outcome.failure)) {
+    if (!before) unstored.delete(key);
+    orders.forget(opId);
+    lookAgain(staleMs);
     return undefined;
   }
   const end = endOf(outcome);

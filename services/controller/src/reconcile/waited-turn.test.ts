@@ -14,6 +14,7 @@ import { createStep, deleteStep } from "./steps-volume.ts";
 let world: World;
 let calls: string[];
 let open: boolean;
+let looks: number[];
 const data = { namespace: "default", id: "data" };
 const never = new AbortController().signal;
 
@@ -21,7 +22,7 @@ const instance = "the plugin's socket";
 
 /** As every call of a plugin: asked last whether it is still to be made. */
 const asked = async (method: string, { wanted }: CallContext): Promise<Outcome<never>> => {
-  if ((await wanted?.(instance)) === true) calls.push(method);
+  if ((await wanted?.(instance)) !== undefined) calls.push(method);
   return { kind: "unknown", failure: { reason: "UNAVAILABLE", message: "away", advice: "again", method } };
 };
 
@@ -29,6 +30,7 @@ beforeEach(async () => {
   world = await createWorld();
   calls = [];
   open = true;
+  looks = [];
   world.backend.createVolume = (_volume, context) => asked("create", context);
   world.backend.deleteVolume = (_volume, context) => asked("delete", context);
 });
@@ -49,7 +51,7 @@ const waiting = (meanwhile: () => Promise<unknown>) => ({
   failpoint: () => undefined,
   unstored: new Map<string, string>(),
   rights: { issuer: "c1/1", isFormerLife: () => false, drives: () => true, instance: () => instance },
-  wakeLater: () => undefined,
+  wakeLater: (ms: number) => void looks.push(ms),
   log: world.log,
   signal: never,
 });
@@ -206,6 +208,33 @@ describe("a call of a snapshot that waited for its turn", () => {
     expect(await runCutStep(stepDeps(wanted), record, { do: "create", at: 0 }, undefined)).toBe(false);
     expect(calls).toEqual([]);
   });
+
+  test.each([
+    ["CREATING", "create"],
+    ["DELETING", "delete"],
+  ] as const)(
+    "is stored anew when it was refused as stale while it was %s, and changes nothing else",
+    async (state, step) => {
+      const record = await stored(state);
+      const opId = record.intent?.opId ?? "";
+      const failure = { reason: "STALE_ORDER", message: "late", advice: "wait", call: "not-sent" } as const;
+      const refuse = async (_record: unknown, { wanted }: CallContext): Promise<Outcome<never>> => {
+        calls.push(String((await wanted?.(instance))?.order?.opId));
+        return { kind: "unknown", failure };
+      };
+      const deps = stepDeps(async () => undefined);
+      Object.assign(deps.plugins, { cut: refuse, deleteCut: refuse });
+      for (const _ of [1, 2]) {
+        const now = (await cuts.get(ref))?.record as SnapshotRecord;
+        expect(await runCutStep(deps, now, { do: step, at: 0 }, undefined)).toBe(false);
+      }
+      const after = (await cuts.get(ref))?.record;
+      expect(after).toEqual({ ...record, intent: { ...record.intent, opId: after?.intent?.opId } });
+      expect(calls).toEqual([opId, after?.intent?.opId]);
+      expect(calls[1]).not.toBe(opId);
+      expect(looks).toEqual([500, 500]);
+    },
+  );
 
   test("does not delete once the store is not vetted any more", async () => {
     const record = await stored("DELETING");

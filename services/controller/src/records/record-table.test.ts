@@ -137,7 +137,11 @@ describe("a decision", () => {
       record: { name: "b", things: ["two"] },
       ...{ opId: "mine", expects, requiresVetted: true },
     }));
-    expect(done).toEqual({ now: { record: { name: "b", things: ["two"] }, rev: 2 }, changed: true });
+    expect(done).toEqual({
+      now: { record: { name: "b", things: ["two"] }, rev: 2 },
+      changed: true,
+      order: { gen: 1, sequence: 2 },
+    });
     expect(store.commits[1]).toEqual({
       opId: "mine",
       requiresVetted: true,
@@ -169,7 +173,11 @@ describe("a decision", () => {
   it("removes a record; a later one counts on", async () => {
     const { table } = start();
     await table.change("b", into("b", "one"));
-    expect(await table.change("b", () => ({ record: null }))).toEqual({ now: undefined, changed: true });
+    expect(await table.change("b", () => ({ record: null }))).toEqual({
+      now: undefined,
+      changed: true,
+      order: { gen: 1, sequence: 2 },
+    });
     expect(await table.get("b")).toBeUndefined();
     expect((await table.change("b", into("b", "two"))).now?.rev).toBe(3);
   });

@@ -11,7 +11,14 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { AuditedAs } from "../domain/audit.ts";
-import type { AggregateRef, Commit, IndexEntry, RecordWrite, StoredRecord } from "../domain/store-types.ts";
+import type {
+  AggregateRef,
+  Commit,
+  CommitOrder,
+  IndexEntry,
+  RecordWrite,
+  StoredRecord,
+} from "../domain/store-types.ts";
 import type { Ids, Store } from "../ports.ts";
 import { auditOf } from "./audit-records.ts";
 import { createCommitRounds } from "./commit-rounds.ts";
@@ -63,6 +70,8 @@ export interface RecordResult<R> {
   /** After the decision; undefined when there is none (any more). */
   readonly now: Versioned<R> | undefined;
   readonly changed: boolean;
+  /** Of the commit that changed it. */
+  readonly order?: CommitOrder;
   /** Another record carries an entry that the draft has to be alone with: nothing was written. */
   readonly crowded?: true;
 }
@@ -160,7 +169,7 @@ export const createRecordTable = <N, R>(deps: RecordTableDeps, kind: RecordKind<
     if (result?.ok !== true) return result?.crowded ? { now: before, changed: false, crowded: true } : undefined;
     const now = draft.record === null ? undefined : { record: draft.record, rev: result.revs[0] ?? rev + 1 };
     memory?.saw(name, now, true); // RT4
-    return { now, changed: true };
+    return { now, changed: true, order: result.order };
   };
 
   type First = () => Versioned<R> | undefined | Promise<Versioned<R> | undefined>;

@@ -14,6 +14,7 @@ import type { CutChange } from "../domain/snapshot-change.ts";
 import type { AggregateRef, Commit, IndexEntry, RecordWrite } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
 import { keepsOpenCall } from "./call-open-error.ts";
+import { type CallOrders, createCallOrders } from "./call-orders.ts";
 import type { Changes } from "./changes.ts";
 import { changedAllTheTime } from "./commit-rounds.ts";
 import { createDamagedRecords } from "./damaged-records.ts";
@@ -74,6 +75,8 @@ export interface CutRecords {
       readonly audit?: AuditedAs;
     },
   ): Promise<CutResult>;
+  /** What the calls of this controller's intents carry. */
+  readonly orders: CallOrders;
   due(limit: number): Promise<readonly string[]>;
   nextDue(): Promise<number | undefined>;
   /** Moves it to its next due time, although nothing changed. */
@@ -130,6 +133,7 @@ export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
   const { store, clock, ids, issuer, changes, route, damages = createDamagedRecords() } = deps;
   const given = (record: CutRecord, at: Moment): CutRecord =>
     callsNow(record, at) ? givenTo(record, at, route) : record;
+  const orders = createCallOrders(issuer);
   const listeners = new Set<(notice: { readonly key: string; readonly due: number | undefined }) => void>();
 
   const table = createRecordTable<CutRef, CutRecord>(
@@ -176,6 +180,7 @@ export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
 
   return {
     get: table.get,
+    orders,
     async list(index, value, page) {
       const { records, next } = await table.list({ index, value }, page);
       return { cuts: records, next };
@@ -190,7 +195,7 @@ export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
       const members = partsOf(record).slice(1);
       let tried = false;
       let found: "stored" | "exists" | "moved" = "stored";
-      const { crowded } = await table.insert(record, async (before) => {
+      const { crowded, order } = await table.insert(record, async (before) => {
         if (before?.record.uid === record.uid) return undefined;
         if (tried) {
           const there = before !== undefined || (await revsOf(members.map(cutRef))).some((rev) => rev > 0);
@@ -210,13 +215,16 @@ export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
         };
       });
       if (crowded) return "owned";
+      if (order !== undefined) orders.note(undefined, record.intent, order);
       if (found === "stored") tell(record, dueOf(record));
       return found;
     },
     async change(ref, decide, options) {
       let told: CutRecord | undefined;
+      let intent: CutRecord["intent"];
       const result = await table.change(ref, async (before) => {
         if (before === undefined) return undefined;
+        intent = before.record.intent;
         const at = moment(options);
         const decided = decide(before.record, at);
         if (decided === before.record) return undefined;
@@ -232,6 +240,7 @@ export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
           ...aloneWith([...learned(before.record, after), ...(options?.alone?.(before.record) ?? [])]),
         };
       });
+      if (result.order !== undefined) orders.note(intent, result.now?.record.intent, result.order);
       if (result.changed && told !== undefined) tell(told, result.now && dueOf(result.now.record));
       return result;
     },

@@ -19,6 +19,7 @@ import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.t
 import type { Ids, Store } from "../ports.ts";
 import type { AttachSlots } from "./attach-slots.ts";
 import { keepsOpenCall } from "./call-open-error.ts";
+import { type CallOrders, createCallOrders } from "./call-orders.ts";
 import type { CommitNotice } from "./commit-notice.ts";
 import { type CommitRounds, changedAllTheTime, createCommitRounds } from "./commit-rounds.ts";
 import type { DamagedRecords } from "./damaged-records.ts";
@@ -77,10 +78,11 @@ export interface VolumeDecisionDeps {
   readonly tell: (notice: CommitNotice) => void;
 }
 
-type Stored = Extract<CommitResult, { readonly ok: true }>;
+export type Stored = Extract<CommitResult, { readonly ok: true }>;
 
 export interface VolumeDecisions {
   moment(options?: ChangeOptions): Moment;
+  readonly orders: CallOrders;
   readonly route: (volume: VolumeRecord) => string | undefined;
   /** Reads, and remembers what was read. */
   read(refs: readonly VolumeRef[]): Promise<readonly (VersionedVolume | undefined)[]>;
@@ -112,6 +114,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
   const rounds = createCommitRounds(deps);
   const fresh = createFreshKeys(deps.endOfTurn);
   const heard = (key: string): VersionedVolume | undefined => (fresh.has(key) ? cache.get(key) : undefined);
+  const orders = createCallOrders(issuer);
   let commits = 0;
 
   const moment = (options?: ChangeOptions): Moment => ({
@@ -197,6 +200,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
       if (change.volume === null) cache.drop(key);
       else cache.keep(key, { volume: change.volume, rev });
       if (!result.repeated) fresh.note(key);
+      orders.note(before.volume.intent, change.volume?.intent, result.order);
       slots.stored(before.volume, change.volume);
       return { volume: change.volume, rev, ended: change.ended, changed: true };
     });
@@ -263,6 +267,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
 
   return {
     moment,
+    orders,
     route,
     read,
     recentMany: async (refs) => (await known(refs, false)).found,

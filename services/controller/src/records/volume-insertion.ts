@@ -18,7 +18,7 @@ import {
   externalEntry,
   volumeRef,
 } from "./volume-codec.ts";
-import type { Expects, VolumeDecisions } from "./volume-decisions.ts";
+import type { Expects, Stored, VolumeDecisions } from "./volume-decisions.ts";
 
 export type Make = (at: Moment) => Change;
 
@@ -52,7 +52,10 @@ export interface AdoptOptions {
 
 export interface VolumeInsertionDeps {
   readonly store: Pick<Store, "get">;
-  readonly decisions: Pick<VolumeDecisions, "moment" | "read" | "exclusively" | "commitOnce" | "rounds" | "route">;
+  readonly decisions: Pick<
+    VolumeDecisions,
+    "moment" | "orders" | "read" | "exclusively" | "commitOnce" | "rounds" | "route"
+  >;
   readonly cache: Pick<RecordCache, "keep">;
   readonly ids: Pick<Ids, "uuid">;
   readonly tell: (notice: CommitNotice) => void;
@@ -95,8 +98,10 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
     };
   };
 
-  const made = (volume: VolumeRecord, rev: number | undefined, due: number | undefined): void => {
+  const made = (volume: VolumeRecord, stored: Stored | undefined, due: number | undefined): void => {
+    const [rev] = stored?.revs ?? [];
     if (rev !== undefined) cache.keep(volumeKey(volume), { volume, rev });
+    if (stored !== undefined) decisions.orders.note(undefined, volume.intent, stored.order);
     tell({ keys: [volumeKey(volume)], related: [], ended: [], due });
   };
 
@@ -125,7 +130,7 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
       const found = stored === undefined ? await standing(volume) : "ours";
       if (found === "other") return { kind: "exists" };
       if (found === "none") return undefined;
-      made(volume, stored?.revs[0], due);
+      made(volume, stored, due);
       return { kind: "made" };
     };
     return await decisions.exclusively([volume], () => decisions.rounds(round, () => outcomeUnknown(volume)));

@@ -8,6 +8,7 @@ import type { StoredRecord } from "../domain/store-types.ts";
 import { type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { Ids, Store } from "../ports.ts";
 import { type AttachSlots, createAttachSlots } from "./attach-slots.ts";
+import type { CallOrders } from "./call-orders.ts";
 import type { Changes } from "./changes.ts";
 import type { CommitNotice } from "./commit-notice.ts";
 import { createDamagedRecords, type DamagedRecords } from "./damaged-records.ts";
@@ -98,6 +99,8 @@ export interface VolumeRecords extends VolumeInsertion {
   onCommit(listener: (notice: CommitNotice) => void): () => void;
   /** Whoever acts is to try now what it owes: a request was repeated, or what stood in the way is gone. Writes nothing. */
   remind(ref: VolumeRef): void;
+  /** What the calls of this controller's intents carry. */
+  readonly orders: CallOrders;
   /** What is used of the nodes' attach slots, and who waits for one. */
   readonly slots: AttachSlots;
   readonly attachLimit: AttachLimitOf;
@@ -186,6 +189,7 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
     },
     recent: decisions.recent,
     current: decisions.current,
+    orders: decisions.orders,
     recentMany: decisions.recentMany,
     getMany: decisions.read,
     async list(index, value, { after, limit, whole }) {
