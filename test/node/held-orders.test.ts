@@ -1,0 +1,92 @@
+/** Two controllers with a stream each to one agent, whose plugin both call through it. What one of them sends is held on its way. */
+import { writeFile } from "node:fs/promises";
+import path from "node:path";
+import { codecOf } from "@holdfast/csi/messages";
+import { pathOf } from "@holdfast/csi/methods";
+import { type AgentRig, isRoot, pluginName, startRig } from "@holdfast/node-agent/testing/agent-rig";
+import { type FakeController, startFakeController } from "@holdfast/node-agent/testing/fake-controller";
+import { PluginHealth, PluginRole } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { createSimPlugin } from "@holdfast/sim-plugin/sim-plugin";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
+
+type Method = "ControllerPublishVolume" | "ControllerUnpublishVolume";
+
+describe.skipIf(!isRoot)("calls that two controllers relay through one agent", () => {
+  let rig: AgentRig;
+  let way: TcpProxy;
+  let held: FakeController;
+  let other: FakeController;
+
+  beforeEach(async () => {
+    rig = await startRig({ backend: { capabilities: {} } });
+    const half = {
+      role: "controller",
+      socket: path.join(rig.dir, "p", "half.sock"),
+      backend: rig.plugin.backend,
+    } as const;
+    const plugin = await createSimPlugin(half);
+    onTestFinished(() => plugin.close());
+    const plugins = [{ socket: "half.sock", role: "controller", id: pluginName }];
+    await writeFile(path.join(rig.dir, "p", "plugins.json"), JSON.stringify({ plugins }), { mode: 0o600 });
+    held = rig.controller;
+    other = await startFakeController();
+    way = await startTcpProxy({ port: Number(held.address.split(":").pop()) });
+    onTestFinished(() => way.close());
+    await rig.start({ HOLDFAST_CONTROLLERS: `127.0.0.1:${way.port},${other.address}` });
+    const ready = (at: FakeController): boolean =>
+      at
+        .fingerprints()
+        .some(
+          ({ role, health }) =>
+            role === PluginRole.PLUGIN_ROLE_CONTROLLER && health === PluginHealth.PLUGIN_HEALTH_HEALTHY,
+        );
+    await expect.poll(() => ready(held) && ready(other), { timeout: 10_000 }).toBe(true);
+  });
+
+  const call = (by: FakeController, method: Method, sequence: number, opId = `op-${sequence}`) => {
+    const codec = codecOf(method);
+    const capability = { mount: {}, accessMode: { mode: 1 } };
+    const request = { volumeId: "vol-1", nodeId: "node-a", volumeCapability: capability };
+    return by.orders().relay({
+      plugin: pluginName,
+      method: pathOf(method),
+      request: codec.encode(codec.complete(request as object)),
+      deadline: { seconds: 20n, nanos: 0 },
+      gen: 1n,
+      node: "node-a",
+      order: { gen: 1n, sequence: BigInt(sequence), opId },
+    });
+  };
+  const made = (): readonly string[] =>
+    rig.plugin.backend
+      .record()
+      .map(({ method }) => method)
+      .filter((method) => /^Controller(P|Unp)ublishVolume$/.test(method));
+
+  test("[I5] an attach that was held while a later detach ran is refused when it arrives; stored anew it runs", async () => {
+    way.holdAnswers(true);
+    const late = call(held, "ControllerPublishVolume", 7);
+    expect((await call(other, "ControllerUnpublishVolume", 9)).failure).toBeUndefined();
+    way.holdAnswers(false);
+    expect(await late).toMatchObject({ failure: { notSent: true, answered: false, staleOrder: true } });
+    expect(made()).toEqual(["ControllerUnpublishVolume"]);
+    expect((await call(held, "ControllerPublishVolume", 11)).failure).toBeUndefined();
+    expect(made()).toEqual(["ControllerUnpublishVolume", "ControllerPublishVolume"]);
+  });
+
+  test("[I5] one order that arrives over both streams is called once, and answered over both, also when it comes late", async () => {
+    way.holdAnswers(true);
+    const late = call(held, "ControllerPublishVolume", 7);
+    const early = await call(other, "ControllerPublishVolume", 7);
+    way.holdAnswers(false);
+    expect(early.failure).toBeUndefined();
+    expect(await late).toEqual(early);
+    rig.plugin.backend.setFaults([{ method: "ControllerUnpublishVolume", hangMs: 300, when: "before" }]);
+    const both = [call(held, "ControllerUnpublishVolume", 8), call(other, "ControllerUnpublishVolume", 8)];
+    const [one, two] = await Promise.all(both);
+    expect(one?.failure).toBeUndefined();
+    expect(two).toEqual(one);
+    expect(made()).toEqual(["ControllerPublishVolume", "ControllerUnpublishVolume"]);
+  });
+});
