@@ -385,9 +385,17 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       if (!isAbort(error) && !controller.life.signal.aborted && !(error instanceof HoldfastError)) broken.push(error);
     }
   };
-  const meetings = async (): Promise<void> => {
-    await Promise.all(names.map(meet));
+  /** Moves the clock as long as the work goes on: a decision pauses between its rounds. */
+  const inTime = async (work: Promise<unknown>): Promise<void> => {
+    let over = false;
+    const end = () => {
+      over = true;
+    };
+    work.then(end, end);
+    for (await clock.advance(0); !over; ) await clock.advance(1);
+    await work;
   };
+  const meetings = (): Promise<void> => inTime(Promise.all(names.map(meet)));
   await meetings();
 
   return {
@@ -445,7 +453,7 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       if (machine === undefined || machine.healthy === healthy) return;
       machine.healthy = healthy;
       machine.revision += 1;
-      await meet(node);
+      await inTime(meet(node));
     },
     async reboot(node: string, journalLost: boolean) {
       const machine = machines.get(node);
@@ -458,7 +466,7 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       // Until it has registered it takes nobody's orders.
       hosts.setNodeEpoch(node, 0);
       hosts.reboot(node, journalLost);
-      await meet(node);
+      await inTime(meet(node));
     },
     /** Time passes, agents dial and report, and a controller that died is started again after a while. */
     async pass(ms: number, step = 5_000) {
