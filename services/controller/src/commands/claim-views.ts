@@ -1,5 +1,6 @@
 import type { Claim, ClaimTombstone } from "../domain/claim.ts";
 import type { GrantFactsOf } from "../records/grant-facts.ts";
+import { pagesOf } from "../records/pages-of.ts";
 import type { VersionedVolume } from "../records/record-cache.ts";
 import { workloadValue } from "../records/volume-codec.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
@@ -15,16 +16,9 @@ export const volumesOfWorkload = async (
   workload: string,
 ): Promise<readonly VersionedVolume[]> => {
   const found: VersionedVolume[] = [];
-  let after: string | undefined;
-  do {
-    const page = await records.list("claim-workload", workloadValue(namespace, workload), {
-      after,
-      limit: pageSize,
-      whole: true,
-    });
-    found.push(...page.volumes);
-    after = page.next;
-  } while (after !== undefined);
+  const value = workloadValue(namespace, workload);
+  const pages = pagesOf((after) => records.list("claim-workload", value, { after, limit: pageSize, whole: true }));
+  for await (const { volumes } of pages) found.push(...volumes);
   return found;
 };
 
@@ -35,15 +29,11 @@ export const endedOfWorkload = async (
   workload: string,
 ): Promise<readonly ClaimTombstone[]> => {
   const found: ClaimTombstone[] = [];
-  let after: string | undefined;
-  do {
-    const page = await records.listEnded("over-workload", workloadValue(namespace, workload), {
-      after,
-      limit: pageSize,
-    });
+  const value = workloadValue(namespace, workload);
+  for await (const page of pagesOf((after) => records.listEnded("over-workload", value, { after, limit: pageSize }))) {
     found.push(...page.claims);
-    after = page.next;
-  } while (after !== undefined && found.length < 5_000);
+    if (found.length >= 5_000) break;
+  }
   return found.sort((a, b) => b.endedAt - a.endedAt || b.createdAt - a.createdAt);
 };
 

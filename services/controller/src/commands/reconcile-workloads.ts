@@ -8,6 +8,7 @@
  * lives that were read are released, by their uid. R3 Without the whole history since the token nothing is released. R4 A set of claims is
  * released in one commit: whoever is interrupted leaves none of which a part still waits.
  */
+
 import { linkSignals } from "@holdfast/shared/async/signals";
 import { HoldfastError, invalidArgument, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Claim } from "../domain/claim.ts";
@@ -15,6 +16,7 @@ import { checkId, checkOptionalId, type Violation } from "../domain/limits.ts";
 import type { StoredEvent } from "../domain/store-types.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import type { Store } from "../ports.ts";
+import { pagesOf } from "../records/pages-of.ts";
 import type { VersionedVolume } from "../records/record-cache.ts";
 import { releaseWholeSets } from "../records/release-whole-sets.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
@@ -106,15 +108,9 @@ async function* volumesInScope(
   records: Pick<VolumeRecords, "list">,
   { node, namespace }: ReconcileWorkloadsInput,
 ): AsyncGenerator<VersionedVolume> {
-  let after: string | undefined;
-  do {
-    const page =
-      node === ""
-        ? await records.list("claim-namespace", namespace, { after, limit: pageSize })
-        : await records.list("claim-node", node, { after, limit: pageSize });
-    yield* page.volumes;
-    after = page.next;
-  } while (after !== undefined);
+  const [index, value] = node === "" ? (["claim-namespace", namespace] as const) : (["claim-node", node] as const);
+  for await (const { volumes } of pagesOf((after) => records.list(index, value, { after, limit: pageSize })))
+    yield* volumes;
 }
 
 interface Found {

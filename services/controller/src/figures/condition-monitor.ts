@@ -17,6 +17,7 @@ import { conditionSeen } from "../domain/condition-change.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { VolumeCondition } from "../domain/volume-sample.ts";
 import type { AgentGateway, ControllerPlugins, Nodes, NodeView } from "../ports.ts";
+import { pagesOf } from "../records/pages-of.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
 
 export interface ConditionMonitorOptions {
@@ -99,12 +100,10 @@ export const createConditionMonitor = (options: ConditionMonitorOptions): Condit
   /** The volumes of a node by uid; only read when something abnormal was heard there. */
   const volumesOn = async (node: string, uids: ReadonlySet<string>): Promise<ReadonlyMap<string, VolumeRecord>> => {
     const found = new Map<string, VolumeRecord>();
-    let after: string | undefined;
-    do {
-      const page = await records.list("claim-node", node, { after, limit: pageSize });
-      for (const { volume } of page.volumes) if (uids.has(volume.uid)) found.set(volume.uid, volume);
-      after = page.next;
-    } while (after !== undefined && found.size < uids.size);
+    for await (const { volumes } of pagesOf((after) => records.list("claim-node", node, { after, limit: pageSize }))) {
+      for (const { volume } of volumes) if (uids.has(volume.uid)) found.set(volume.uid, volume);
+      if (found.size === uids.size) break;
+    }
     return found;
   };
 
@@ -176,12 +175,8 @@ export const createConditionMonitor = (options: ConditionMonitorOptions): Condit
 
   /** What is shown as abnormal, by whichever controller: somebody has to see that it is over. */
   const remember = async (): Promise<void> => {
-    let after: string | undefined;
-    do {
-      const page = await records.list("volume-abnormal", "all", { after, limit: pageSize });
-      for (const { volume } of page.volumes) watch(volume);
-      after = page.next;
-    } while (after !== undefined);
+    const pages = pagesOf((after) => records.list("volume-abnormal", "all", { after, limit: pageSize }));
+    for await (const { volumes } of pages) for (const { volume } of volumes) watch(volume);
   };
 
   const round = async (): Promise<void> => {

@@ -2,6 +2,7 @@ import type { Outcome } from "../domain/outcome.ts";
 import { slotKey } from "../domain/slots.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import { nodePluginOf } from "../records/node-plugin.ts";
+import { pagesOf } from "../records/pages-of.ts";
 import type { StepDeps } from "./step-run.ts";
 
 const pageSize = 500;
@@ -12,15 +13,11 @@ const pageSize = 500;
  */
 const provenOn = async ({ records }: StepDeps, slots: string, node: string, nodeId: string): Promise<number> => {
   let proven = 0;
-  let after: string | undefined;
-  do {
-    const page = await records.list("slot", slots, { after, limit: pageSize, whole: true });
+  for await (const page of pagesOf((after) => records.list("slot", slots, { after, limit: pageSize, whole: true })))
     for (const { volume } of page.volumes) {
       const attachment = volume.attachments[node];
       if (attachment?.nodeId === nodeId && attachment.state !== "ATTACHING") proven += 1;
     }
-    after = page.next;
-  } while (after !== undefined);
   return proven;
 };
 

@@ -7,6 +7,7 @@ import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
 import type { AgentGateway, ControllerPlugins, Ids, Nodes, StoreGate } from "../ports.ts";
 import { createGrantFacts } from "../records/grant-facts.ts";
 import type { LearnedLimits } from "../records/learned-limits.ts";
+import { pagesOf } from "../records/pages-of.ts";
 import { refOfKey } from "../records/volume-codec.ts";
 import type { VolumeRecords } from "../records/volume-records.ts";
 import { type CallSlots, createCallSlots, type SlotGuard } from "./call-slots.ts";
@@ -107,13 +108,10 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
   const watch = createNodeWatch({ ...deps, wake });
 
   const wakeUnsettled = async (plugin?: string): Promise<void> => {
-    let after: string | undefined;
-    do {
-      const page = await records.list("volume-unsettled", "all", { after, limit: pageSize });
-      for (const { volume } of page.volumes)
+    const pages = pagesOf((after) => records.list("volume-unsettled", "all", { after, limit: pageSize }));
+    for await (const { volumes } of pages)
+      for (const { volume } of volumes)
         if (plugin === undefined || volume.plugin === plugin) wake(volumeKey(volume), true);
-      after = page.next;
-    } while (after !== undefined);
   };
 
   const inBackground = (what: string, task: Promise<unknown>): void => {

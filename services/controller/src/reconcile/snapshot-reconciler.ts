@@ -4,6 +4,7 @@ import { createTracing, type Tracing } from "@holdfast/shared/tracing";
 import { type CutRecord, cutKey, refOfCutKey } from "../domain/snapshot.ts";
 import { type CutStep, planCut } from "../domain/snapshot-steps.ts";
 import type { ControllerPlugins, Ids, SnapshotPlugins, StoreGate } from "../ports.ts";
+import { pagesOf } from "../records/pages-of.ts";
 import type { CutRecords } from "../records/snapshot-records.ts";
 import type { CallSlots } from "./call-slots.ts";
 import { type CallRights, createCallRights } from "./call-turn.ts";
@@ -85,15 +86,10 @@ export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): Snapshot
   });
 
   const wakeUnsettled = async (plugin?: string): Promise<void> => {
-    for (const index of unsettled) {
-      let after: string | undefined;
-      do {
-        const page = await cuts.list(index, "all", { after, limit: pageSize });
+    for (const index of unsettled)
+      for await (const page of pagesOf((after) => cuts.list(index, "all", { after, limit: pageSize })))
         for (const { record } of page.cuts)
           if (plugin === undefined || record.plugin === plugin) work.wake(cutKey(record), true);
-        after = page.next;
-      } while (after !== undefined);
-    }
   };
 
   const inBackground = (what: string, task: Promise<unknown>): void => {

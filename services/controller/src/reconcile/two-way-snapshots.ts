@@ -2,12 +2,14 @@
  * Snapshots of a backend against the records. One that no record stands for has to be there in two complete listings before it is
  * written down: its own record may just not have heard of it, or of its deletion. Nothing is deleted here (T3).
  */
+
 import type { ListedSnapshot } from "../domain/listing.ts";
 import { type OrphanFinding, snapshotOrphan } from "../domain/orphan.ts";
 import type { CutRecord } from "../domain/snapshot.ts";
 import { volumeKey } from "../domain/volume.ts";
 import type { BackendListings } from "../ports.ts";
 import { type OrphanRecords, orphanIdOf } from "../records/orphan-records.ts";
+import { pagesOf } from "../records/pages-of.ts";
 import type { CutIndex } from "../records/snapshot-codec.ts";
 import type { CutRecords } from "../records/snapshot-records.ts";
 import { readListing } from "./two-way-listing.ts";
@@ -46,13 +48,10 @@ export const beingCut = async (
   plugin: string,
 ): Promise<CutRecord | undefined> => {
   for (const index of ["snapshot-unsettled", "group-unsettled"] as const) {
-    let after: string | undefined;
-    do {
-      const page = await cuts.list(index, "all", { after, limit: 200, whole: true });
+    for await (const page of pagesOf((after) => cuts.list(index, "all", { after, limit: 200, whole: true }))) {
       const found = page.cuts.find(({ record: r }) => r.plugin === plugin && isUnnamed(r));
       if (found !== undefined) return found.record;
-      after = page.next;
-    } while (after !== undefined);
+    }
   }
   return undefined;
 };

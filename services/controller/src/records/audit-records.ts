@@ -118,7 +118,7 @@ export const createAuditRecords = ({
   },
 
   async list(filter, { after, limit }) {
-    const page = await store.list({ ...indexFor(filter), limit, ...(after === undefined ? {} : { after }) });
+    const page = await store.list({ ...indexFor(filter), limit, after });
     const all = damages.readEach(page.records, readAudit);
     return { records: all.filter(({ verb }) => filter.verb === "" || verb === filter.verb), next: page.next };
   },

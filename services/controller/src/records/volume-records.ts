@@ -14,6 +14,7 @@ import type { CommitNotice } from "./commit-notice.ts";
 import { createDamagedRecords, type DamagedRecords } from "./damaged-records.ts";
 import { createRecentlyEnded } from "./recently-ended.ts";
 import { createRecordCache, type VersionedVolume } from "./record-cache.ts";
+import type { RecordPage } from "./record-table.ts";
 import {
   claimTombstoneRef,
   decodeClaimTombstone,
@@ -55,7 +56,7 @@ export interface VolumeRecords extends VolumeInsertion {
   list(
     index: VolumeIndex,
     value: string,
-    page: { readonly after?: string | undefined; readonly limit: number; readonly whole?: true },
+    page: RecordPage,
   ): Promise<{ readonly volumes: readonly VersionedVolume[]; readonly next: string | undefined }>;
   listEnded(
     index: TombstoneIndex,
@@ -193,7 +194,7 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
     recentMany: decisions.recentMany,
     getMany: decisions.read,
     async list(index, value, { after, limit, whole }) {
-      const page = await store.list({ index, value, limit, ...(after === undefined ? {} : { after }) });
+      const page = await store.list({ index, value, limit, after });
       const remembered = (r: StoredRecord): VersionedVolume => {
         const held = cache.get(r.ref.key);
         return held?.rev === r.rev ? held : cache.keep(r.ref.key, { volume: decodeVolume(r), rev: r.rev });
@@ -202,7 +203,7 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
       return { volumes, next: page.next };
     },
     async listEnded(index, value, { after, limit }) {
-      const page = await store.list({ index, value, limit, ...(after === undefined ? {} : { after }) });
+      const page = await store.list({ index, value, limit, after });
       return { claims: damages.readEach(page.records, decodeClaimTombstone), next: page.next };
     },
     async ended(life) {

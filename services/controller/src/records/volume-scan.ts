@@ -1,7 +1,9 @@
 /** Reads of many volumes, past what is remembered: a scan must not drive the volumes in use out of memory. */
+
 import type { VolumeRecord } from "../domain/volume.ts";
 import type { Store } from "../ports.ts";
 import { createDamagedRecords } from "./damaged-records.ts";
+import { pagesOf } from "./pages-of.ts";
 import {
   decodeVolume,
   decodeVolumeTombstone,
@@ -31,12 +33,8 @@ const mayHaveMade = ({ name, externalId, state, intent }: VolumeRecord): boolean
 /** The answer of each is a proof of absence too: one damaged record in the way of it, and there is none. */
 export const createVolumeScan = (store: Pick<Store, "list">, damages = createDamagedRecords()): VolumeScan => {
   const pages = async function* (index: VolumeIndex, value: string): AsyncGenerator<readonly VolumeRecord[]> {
-    let after: string | undefined;
-    do {
-      const page = await store.list({ index, value, limit: pageSize, ...(after === undefined ? {} : { after }) });
-      yield damages.readEach(page.records, decodeVolume, true);
-      after = page.next;
-    } while (after !== undefined);
+    for await (const { records } of pagesOf((after) => store.list({ index, value, limit: pageSize, after })))
+      yield damages.readEach(records, decodeVolume, true);
   };
 
   return {
