@@ -1,9 +1,9 @@
-import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { placed } from "../domain/instance-reach.ts";
 import type { Moment } from "../domain/moment.ts";
 import { noAttempts } from "../domain/outcome.ts";
 import type { CutRecord, GroupRecord, SnapshotRecord, SnapshotSecretRefs } from "../domain/snapshot.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
+import { changedAllTheTime, maxRounds } from "../records/commit-rounds.ts";
 import type { CutExpectation } from "../records/snapshot-records.ts";
 import { volumeRef } from "../records/volume-codec.ts";
 import type { CommandDeps } from "./command-deps.ts";
@@ -13,8 +13,6 @@ import { cutExists, pluginCannotCut } from "./snapshot-errors.ts";
 import { findGroup, findSnapshot } from "./snapshot-queries.ts";
 import type { CreateGroupInput, CreateSnapshotInput, SnapshotCommands } from "./snapshot-types.ts";
 import { validateCreateGroup, validateCreateSnapshot } from "./validate-snapshot.ts";
-
-const maxRounds = 12;
 
 interface Source {
   readonly volume: VolumeRecord;
@@ -117,12 +115,8 @@ const insertOver = async <V>(
     if ((await deps.cuts.insert(record, expects, { by })) === "moved") continue;
     return (await standing()) ?? "taken";
   }
-  throw new HoldfastError({
-    kind: "aborted",
-    reason: "REVISION_CONFLICT",
-    message: `a volume that ${volumeKey(ref)} is to be cut from is being changed by others all the time; repeat the request`,
-    metadata: { namespace: ref.namespace, snapshot: ref.id },
-  });
+  const { namespace, id } = ref;
+  throw changedAllTheTime(`a volume that ${volumeKey(ref)} is to be cut from`, { namespace, snapshot: id });
 };
 
 export const createSnapshotCommand =

@@ -1,5 +1,8 @@
+import type { Clock } from "@holdfast/shared/async/clock";
 import type { Note } from "../domain/change.ts";
 import type { Moment } from "../domain/moment.ts";
+import { defaultRetry, type RetryRule } from "../domain/retry.ts";
+import type { Ids } from "../ports.ts";
 
 const writer = (issuer: string): string => `controller ${issuer}`;
 
@@ -41,10 +44,27 @@ export interface Cause {
   readonly by?: { readonly who: string; readonly why: string; readonly traceparent?: string } | undefined;
 }
 
-export const causeOf = ({ traceId, by }: Cause = {}): Pick<Moment, "traceId" | "by"> => {
+const causeOf = ({ traceId, by }: Cause = {}): Pick<Moment, "traceId" | "by"> => {
   const trace = traceId ?? traceIdOf(by?.traceparent);
   return {
     ...(trace === undefined ? {} : { traceId: trace }),
     ...(by === undefined ? {} : { by: { who: by.who, why: by.why } }),
   };
 };
+
+/** The moment of each decision, with an id of its own. */
+export const momentsOf =
+  (deps: {
+    readonly clock: Pick<Clock, "now">;
+    readonly ids: Ids;
+    readonly issuer: string;
+    readonly retry?: RetryRule | undefined;
+  }) =>
+  (cause?: Cause): Moment => ({
+    now: deps.clock.now(),
+    issuer: deps.issuer,
+    opId: deps.ids.uuid(),
+    random: deps.ids.random(),
+    retry: deps.retry ?? defaultRetry,
+    ...causeOf(cause),
+  });

@@ -8,7 +8,6 @@ import type { AuditedAs } from "../domain/audit.ts";
 import type { RouteOf } from "../domain/instance-reach.ts";
 import type { Moment } from "../domain/moment.ts";
 import { type CallNews, givenTo } from "../domain/open-call.ts";
-import { defaultRetry } from "../domain/retry.ts";
 import { type CutRecord, type CutRef, cutKey, membersOf, refOfCutKey } from "../domain/snapshot.ts";
 import type { CutChange } from "../domain/snapshot-change.ts";
 import type { AggregateRef, Commit, IndexEntry, RecordWrite } from "../domain/store-types.ts";
@@ -18,7 +17,7 @@ import { type CallOrders, createCallOrders } from "./call-orders.ts";
 import type { Changes } from "./changes.ts";
 import { changedAllTheTime } from "./commit-rounds.ts";
 import { createDamagedRecords } from "./damaged-records.ts";
-import { type Cause, causeOf, eventBody } from "./event-body.ts";
+import { type Cause, eventBody, momentsOf } from "./event-body.ts";
 import {
   createRecordTable,
   type RecordPage,
@@ -130,10 +129,11 @@ const learned = (before: CutRecord, after: CutChange): readonly IndexEntry[] => 
 const aloneWith = (alone: readonly IndexEntry[]): Pick<Commit, "alone"> => (alone.length === 0 ? {} : { alone });
 
 export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
-  const { store, clock, ids, issuer, changes, route, damages = createDamagedRecords() } = deps;
+  const { store, clock, changes, route, damages = createDamagedRecords() } = deps;
   const given = (record: CutRecord, at: Moment): CutRecord =>
     callsNow(record, at) ? givenTo(record, at, route) : record;
-  const orders = createCallOrders(issuer);
+  const orders = createCallOrders(deps.issuer);
+  const moment = momentsOf(deps);
   const listeners = new Set<(notice: { readonly key: string; readonly due: number | undefined }) => void>();
 
   const table = createRecordTable<CutRef, CutRecord>(
@@ -145,15 +145,6 @@ export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
       busy: ({ kind, namespace, id }) => changedAllTheTime(`${kind} ${namespace}/${id}`, { namespace, [kind]: id }),
     },
   );
-
-  const moment = (cause?: Cause): Moment => ({
-    now: clock.now(),
-    issuer,
-    opId: ids.uuid(),
-    random: ids.random(),
-    retry: defaultRetry,
-    ...causeOf(cause),
-  });
 
   const revsOf = async (refs: readonly AggregateRef[]): Promise<readonly number[]> =>
     refs.length === 0 ? [] : (await store.getMany(refs)).map((found) => found?.rev ?? 0);

@@ -13,7 +13,7 @@ import type { ClaimTombstone } from "../domain/claim.ts";
 import type { RouteOf } from "../domain/instance-reach.ts";
 import type { Moment } from "../domain/moment.ts";
 import { type CallNews, givenTo } from "../domain/open-call.ts";
-import { defaultRetry, type RetryRule } from "../domain/retry.ts";
+import type { RetryRule } from "../domain/retry.ts";
 import type { Commit, CommitResult, ExpectedRecord, IndexEntry } from "../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
 import type { Ids, Store } from "../ports.ts";
@@ -23,7 +23,7 @@ import { type CallOrders, createCallOrders } from "./call-orders.ts";
 import type { CommitNotice } from "./commit-notice.ts";
 import { type CommitRounds, changedAllTheTime, createCommitRounds } from "./commit-rounds.ts";
 import type { DamagedRecords } from "./damaged-records.ts";
-import { type Cause, causeOf } from "./event-body.ts";
+import { type Cause, momentsOf } from "./event-body.ts";
 import { createFreshKeys } from "./fresh-keys.ts";
 import type { RecordCache, VersionedVolume } from "./record-cache.ts";
 import { staleAgainst } from "./stale-against.ts";
@@ -66,11 +66,14 @@ export interface VolumeDecisionDeps {
   readonly cache: RecordCache;
   readonly clock: Clock;
   readonly ids: Ids;
+  /** Controller and life; stands in every intent. */
   readonly issuer: string;
   readonly signal: AbortSignal;
   readonly slots: AttachSlots;
+  /** How many volumes of a plugin a node takes. */
   readonly attachLimit: AttachLimitOf;
   readonly damages: DamagedRecords;
+  /** Which instance the call of a new intent is given to; without it the controller that drives the plugin decides. */
   readonly route?: RouteOf | undefined;
   readonly retry?: RetryRule | undefined;
   /** See fresh-keys.ts. */
@@ -108,23 +111,15 @@ export interface VolumeDecisions {
 }
 
 export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions => {
-  const { store, cache, clock, ids, issuer, signal, slots, attachLimit, damages, tell, retry = defaultRetry } = deps;
+  const { store, cache, signal, slots, attachLimit, damages, tell } = deps;
   const route = (v: VolumeRecord): string | undefined => (v.intent?.op === "validate" ? undefined : deps.route?.(v));
   const lanes = createKeyedLanes();
   const rounds = createCommitRounds(deps);
   const fresh = createFreshKeys(deps.endOfTurn);
   const heard = (key: string): VersionedVolume | undefined => (fresh.has(key) ? cache.get(key) : undefined);
-  const orders = createCallOrders(issuer);
+  const orders = createCallOrders(deps.issuer);
+  const moment = momentsOf(deps);
   let commits = 0;
-
-  const moment = (options?: ChangeOptions): Moment => ({
-    now: clock.now(),
-    issuer,
-    opId: ids.uuid(),
-    random: ids.random(),
-    retry,
-    ...causeOf(options),
-  });
 
   const read = async (refs: readonly VolumeRef[]): Promise<readonly (VersionedVolume | undefined)[]> => {
     const stored = await store.getMany(refs.map(volumeRef));

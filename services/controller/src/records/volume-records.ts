@@ -1,12 +1,8 @@
 /** Volume records with their meaning: reads, lists, decisions, and who is told of commits. */
-import type { Clock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { ClaimTombstone } from "../domain/claim.ts";
-import type { RouteOf } from "../domain/instance-reach.ts";
-import type { RetryRule } from "../domain/retry.ts";
 import type { StoredRecord } from "../domain/store-types.ts";
 import { type VolumeRef, volumeKey } from "../domain/volume.ts";
-import type { Ids, Store } from "../ports.ts";
 import { type AttachSlots, createAttachSlots } from "./attach-slots.ts";
 import type { CallOrders } from "./call-orders.ts";
 import type { Changes } from "./changes.ts";
@@ -39,6 +35,7 @@ import {
   createVolumeDecisions,
   type Decide,
   type DecideMany,
+  type VolumeDecisionDeps,
 } from "./volume-decisions.ts";
 import { createVolumeInsertion, type VolumeInsertion } from "./volume-insertion.ts";
 
@@ -109,22 +106,9 @@ export interface VolumeRecords extends VolumeInsertion {
   commits(): number;
 }
 
-export interface VolumeRecordsDeps {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly ids: Ids;
-  /** Controller and life; stands in every intent. */
-  readonly issuer: string;
+export interface VolumeRecordsDeps extends Omit<VolumeDecisionDeps, "cache" | "slots" | "damages" | "tell"> {
   readonly changes: Changes;
-  readonly signal: AbortSignal;
-  /** How many volumes of a plugin a node takes. */
-  readonly attachLimit: AttachLimitOf;
-  /** Which instance the call of a new intent is given to; without it the controller that drives the plugin decides. */
-  readonly route?: RouteOf | undefined;
   readonly log: Logger;
-  readonly retry?: RetryRule;
-  /** See fresh-keys.ts. */
-  readonly endOfTurn?: (run: () => void) => void;
   readonly remembered?: number;
   readonly damages?: DamagedRecords;
 }
@@ -138,19 +122,7 @@ const onlyOne =
 const claimWorkload: VolumeIndex = "claim-workload";
 
 export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
-  const {
-    store,
-    clock,
-    ids,
-    issuer,
-    changes,
-    signal,
-    attachLimit,
-    route,
-    log,
-    retry,
-    damages = createDamagedRecords(),
-  } = deps;
+  const { store, clock, changes, signal, attachLimit, log, damages = createDamagedRecords() } = deps;
   const cache = createRecordCache(deps.remembered);
   const recentlyEnded = createRecentlyEnded();
   const listeners = new Set<(notice: CommitNotice) => void>();
@@ -166,22 +138,8 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
     onError: (error) =>
       log.warn("the attach slots could not be counted; each grant is compared in the store", { error }),
   });
-  const decisions = createVolumeDecisions({
-    store,
-    cache,
-    clock,
-    ids,
-    issuer,
-    signal,
-    slots,
-    attachLimit,
-    damages,
-    route,
-    retry,
-    endOfTurn: deps.endOfTurn,
-    tell,
-  });
-  const insertion = createVolumeInsertion({ store, decisions, cache, ids, tell });
+  const decisions = createVolumeDecisions({ ...deps, cache, slots, damages, tell });
+  const insertion = createVolumeInsertion({ ...deps, decisions, cache, tell });
 
   return {
     async get(ref) {
