@@ -1,4 +1,3 @@
-import { pagesOf } from "./pages-of.ts";
 import type { VersionedVolume } from "./record-cache.ts";
 import type { VolumeRecords } from "./volume-records.ts";
 
@@ -10,6 +9,14 @@ export const volumesOnNode = async function* (
   node: string,
   whole?: true,
 ): AsyncGenerator<VersionedVolume> {
-  const pages = pagesOf((after) => records.list("claim-node", node, { after, limit: pageSize, whole }));
-  for await (const { volumes } of pages) yield* volumes;
+  let after: string | undefined;
+  do {
+    const page = await records.list("claim-node", node, {
+      after,
+      limit: pageSize,
+      ...(whole === undefined ? {} : { whole }),
+    });
+    yield* page.volumes;
+    after = page.next;
+  } while (after !== undefined);
 };
