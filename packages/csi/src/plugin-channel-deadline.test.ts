@@ -4,6 +4,9 @@ import { tempSocket } from "@holdfast/shared/testing/temp-socket";
 import { expect, onTestFinished, test } from "vitest";
 import { openPluginChannel } from "./plugin-channel.ts";
 
+/** No time passes between the begin of a call and its leaving, however busy the machine is; timers fire all the same. */
+const clock = { ...systemClock, monotonic: () => 0 };
+
 /** Whatever is called stays unanswered; what its headers said is kept. */
 async function startSilentPlugin() {
   const socket = await tempSocket();
@@ -18,7 +21,7 @@ async function startSilentPlugin() {
   server.on("session", (session) => onTestFinished(() => session.destroy()));
   await new Promise<void>((resolve) => server.listen(socketPath, resolve));
   onTestFinished(() => void server.close());
-  const channel = openPluginChannel({ socketPath, clock: systemClock });
+  const channel = openPluginChannel({ socketPath, clock });
   onTestFinished(() => channel.close());
   expect(await channel.connect(5_000)).toBe(true);
   return { channel, told };
