@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { RecordWrite } from "@holdfast/controller/domain/store-types";
 import { attachmentRecord, claimRecord, volumeRecord } from "@holdfast/controller/domain/testing/record-fixtures";
-import type { VolumeCapability, VolumeRecord } from "@holdfast/controller/domain/volume";
+import type { VolumeCapability, VolumeRecord } from "@holdfast/controller/domain/volume/volume";
 import type { Store } from "@holdfast/controller/ports";
-import { encodeVolume } from "@holdfast/controller/records/volume-codec";
+import { encodeVolume } from "@holdfast/controller/records/volume/volume-codec";
 
 export interface ScaleSize {
   readonly volumes: number;

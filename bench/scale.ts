@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import type { NodeRecord } from "@holdfast/controller/domain/node";
+import type { NodeRecord } from "@holdfast/controller/domain/node/node";
 import { createNodeStore } from "@holdfast/controller/nodes/node-store";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { ClaimServiceDefinition, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";

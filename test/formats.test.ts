@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { createApp } from "@holdfast/controller/app";
 import { configSchema } from "@holdfast/controller/config";
-import { judgeRecord } from "@holdfast/controller/records/record-readers";
+import { judgeRecord } from "@holdfast/controller/records/shape/record-readers";
 import { openExportSource } from "@holdfast/controller/store/open-export-source";
 import { openSqliteDatabase } from "@holdfast/controller/store/sqlite/sqlite-database";
 import { noFailpoints } from "@holdfast/node-agent/failpoints";

@@ -2,7 +2,7 @@
 import { createCallMetric } from "@holdfast/csi/call-metrics";
 import type { CallReport } from "@holdfast/csi/csi-exchange";
 import type { Metrics } from "@holdfast/shared/metrics";
-import type { PluginLoad } from "./domain/plugin-load.ts";
+import type { PluginLoad } from "./domain/plugin/plugin-load.ts";
 import type { Nodes, StoreGate } from "./ports.ts";
 
 export interface MeasuredParts {

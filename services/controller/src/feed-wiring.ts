@@ -1,10 +1,10 @@
 /** Part of the composition root: who learns of what other controllers write. */
 import type { NodeRegistry } from "./nodes/node-registry-model.ts";
+import type { LearnedLimits } from "./records/attachment/learned-limits.ts";
 import type { ChangeFeedDeps } from "./records/change-feed.ts";
 import { type Changes, nodeChangeKey } from "./records/changes.ts";
-import type { LearnedLimits } from "./records/learned-limits.ts";
 import type { PluginRecords } from "./records/plugin-records.ts";
-import type { VolumeRecords } from "./records/volume-records.ts";
+import type { VolumeRecords } from "./records/volume/volume-records.ts";
 
 export interface FeedParts {
   readonly records: VolumeRecords;

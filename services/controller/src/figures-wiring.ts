@@ -1,6 +1,6 @@
 /** A part of the composition root: how full volumes are, and how they are. */
 import type { Metrics } from "@holdfast/shared/metrics";
-import { createVolumeStats, type VolumeStatsDeps } from "./commands/volume-stats.ts";
+import { createVolumeStats, type VolumeStatsDeps } from "./commands/volume/volume-stats.ts";
 import type { ControllerConfig } from "./config.ts";
 import { type ConditionMonitorOptions, createConditionMonitor } from "./figures/condition-monitor.ts";
 import { createNodeFigures } from "./figures/node-figures.ts";

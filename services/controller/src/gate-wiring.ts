@@ -1,7 +1,7 @@
 /** A part of the composition root: the gate of the store, with what it compares inventories with. */
 import { createStoreGate, type StoreGateOptions, type VettedStoreGate } from "./gate/store-gate.ts";
-import { noteForeignHolds } from "./reconcile/foreign-holds.ts";
-import type { VolumeRecords } from "./records/volume-records.ts";
+import { noteForeignHolds } from "./reconcile/node/foreign-holds.ts";
+import type { VolumeRecords } from "./records/volume/volume-records.ts";
 
 export interface GateWiring extends Omit<StoreGateOptions, "volumes"> {
   readonly records: VolumeRecords;

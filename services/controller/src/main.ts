@@ -11,7 +11,7 @@ import { createApp } from "./app.ts";
 import { isOfflineCommand, offlineCommands, runOffline } from "./backup/offline.ts";
 import { configSchema } from "./config.ts";
 import { doctorFindings } from "./doctor-wiring.ts";
-import { judgeRecord } from "./records/record-readers.ts";
+import { judgeRecord } from "./records/shape/record-readers.ts";
 import { refuseUnfitRoots } from "./secrets-wiring.ts";
 
 /** What is wrong with the world as a setting describes it: whoever starts the service has to act, and no restart will help. */

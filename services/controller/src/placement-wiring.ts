@@ -1,9 +1,9 @@
 /** A part of the composition root: where volumes can be used. */
-import { createPlacementService } from "./api/placement-service.ts";
-import { checkPlacementQuery } from "./commands/check-placement.ts";
+import { createPlacementService } from "./api/placement/placement-service.ts";
 import type { CommandDeps } from "./commands/command-deps.ts";
-import { createKnownCapacity } from "./commands/known-capacity.ts";
-import { createNodePlaces } from "./commands/node-places.ts";
+import { createNodePlaces } from "./commands/node/node-places.ts";
+import { checkPlacementQuery } from "./commands/placement/check-placement.ts";
+import { createKnownCapacity } from "./commands/placement/known-capacity.ts";
 import { createNodeIndex } from "./records/node-index.ts";
 
 export const wirePlacement = (

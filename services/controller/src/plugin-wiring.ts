@@ -10,9 +10,9 @@ import type { Lifecycle } from "@holdfast/shared/lifecycle";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Metrics } from "@holdfast/shared/metrics";
 import type { Tracing } from "@holdfast/shared/tracing";
-import type { PluginCallsView } from "./api/convert-plugin-calls.ts";
+import type { PluginCallsView } from "./api/plugin/convert-plugin-calls.ts";
 import type { ControllerConfig } from "./config.ts";
-import { readCode } from "./domain/plugin-profile.ts";
+import { readCode } from "./domain/plugin/plugin-profile.ts";
 import { createPluginCatalogue } from "./nodes/plugin-catalogue.ts";
 import { controllerInstances } from "./plugins/controller-instances.ts";
 import { type ControllerPluginsOptions, createControllerPlugins } from "./plugins/controller-plugins.ts";
@@ -21,9 +21,9 @@ import { createPluginInstances } from "./plugins/plugin-instances.ts";
 import { pluginsSettled } from "./plugins/plugins-settled.ts";
 import { type AgentChannels, createRelayLines } from "./plugins/relay-transport.ts";
 import type { Ids, Nodes, PluginCatalogue, PluginProfiles, Store, StoreGate } from "./ports.ts";
-import type { CallRights } from "./reconcile/call-turn.ts";
-import { createPluginDrivers, type PluginDrivers } from "./reconcile/plugin-drivers.ts";
-import { createPluginGovernor, type PluginGovernor } from "./reconcile/plugin-governor.ts";
+import type { CallRights } from "./reconcile/plugin/call-turn.ts";
+import { createPluginDrivers, type PluginDrivers } from "./reconcile/plugin/plugin-drivers.ts";
+import { createPluginGovernor, type PluginGovernor } from "./reconcile/plugin/plugin-governor.ts";
 
 export interface PluginParts {
   readonly directory: PluginDirectory;

@@ -1,22 +1,22 @@
 import type { Tri } from "@holdfast/model/tri";
-import type { AuditedAs } from "./domain/audit.ts";
-import type { BackendCapacity, CapacityQuery } from "./domain/backend-capacity.ts";
-import type { Claim } from "./domain/claim.ts";
-import type { ExpandedVolume } from "./domain/expand-answer.ts";
-import type { SizeRange } from "./domain/expansion.ts";
-import type { GrowAnswer } from "./domain/growth-change.ts";
-import type { CallTarget } from "./domain/instance-reach.ts";
+import type { Claim } from "./domain/claim/claim.ts";
+import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "./domain/claim/permit.ts";
 import type { ListedSnapshot, ListedVolume, ListingPage, ListingRequest, ListingSkills } from "./domain/listing.ts";
-import type { NodeRecord } from "./domain/node.ts";
+import type { NodeRecord } from "./domain/node/node.ts";
 import type { Leave } from "./domain/open-call.ts";
 import type { Failure, Outcome } from "./domain/outcome.ts";
-import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "./domain/permit.ts";
-import type { PluginProfile } from "./domain/plugin-profile.ts";
-import type { Capabilities } from "./domain/plugin-record.ts";
-import type { PluginSighting } from "./domain/plugin-sighting.ts";
-import type { CutRecord } from "./domain/snapshot.ts";
-import type { CutAnswer } from "./domain/snapshot-answer.ts";
-import type { AskForBlocks, ListAtBackend, SnapshotFacts } from "./domain/snapshot-types.ts";
+import type { BackendCapacity, CapacityQuery } from "./domain/plugin/backend-capacity.ts";
+import type { CallTarget } from "./domain/plugin/instance-reach.ts";
+import type { PluginProfile } from "./domain/plugin/plugin-profile.ts";
+import type { Capabilities } from "./domain/plugin/plugin-record.ts";
+import type { PluginSighting } from "./domain/plugin/plugin-sighting.ts";
+import type { AuditedAs } from "./domain/repair/audit.ts";
+import type { ExpandedVolume } from "./domain/size/expand-answer.ts";
+import type { SizeRange } from "./domain/size/expansion.ts";
+import type { GrowAnswer } from "./domain/size/growth-change.ts";
+import type { CutRecord } from "./domain/snapshot/snapshot.ts";
+import type { CutAnswer } from "./domain/snapshot/snapshot-answer.ts";
+import type { AskForBlocks, ListAtBackend, SnapshotFacts } from "./domain/snapshot/snapshot-types.ts";
 import type {
   AggregateRef,
   Commit,
@@ -29,10 +29,10 @@ import type {
   StoredRecord,
   StoreIdentity,
 } from "./domain/store-types.ts";
-import type { Attachment, Segments, VolumeRecord } from "./domain/volume.ts";
-import type { CreatedVolume } from "./domain/volume-change.ts";
-import type { ValidatedVolume } from "./domain/volume-registration.ts";
-import type { BackendVolume, FiguresWanted, VolumeSample } from "./domain/volume-sample.ts";
+import type { Attachment, Segments, VolumeRecord } from "./domain/volume/volume.ts";
+import type { CreatedVolume } from "./domain/volume/volume-change.ts";
+import type { ValidatedVolume } from "./domain/volume/volume-registration.ts";
+import type { BackendVolume, FiguresWanted, VolumeSample } from "./domain/volume/volume-sample.ts";
 
 /**
  * The shared memory of all controllers. It compares and keeps; it decides nothing.

@@ -3,12 +3,12 @@ import type { Logger } from "@holdfast/shared/log/logger";
 import { createNodeRegistry } from "./nodes/node-registry.ts";
 import type { NodeRegistry } from "./nodes/node-registry-model.ts";
 import { createNodeStore, type NodeStore } from "./nodes/node-store.ts";
-import { createAttachLimits } from "./records/attach-limits.ts";
+import { createAttachLimits } from "./records/attachment/attach-limits.ts";
+import { createLearnedLimits, type LearnedLimits } from "./records/attachment/learned-limits.ts";
 import { createDamagedRecords, type DamagedRecords } from "./records/damaged-records.ts";
-import { createLearnedLimits, type LearnedLimits } from "./records/learned-limits.ts";
 import { createPluginRecords, type PluginRecords } from "./records/plugin-records.ts";
 import { type CutRecords, createCutRecords } from "./records/snapshot-records.ts";
-import { createVolumeRecords, type VolumeRecords, type VolumeRecordsDeps } from "./records/volume-records.ts";
+import { createVolumeRecords, type VolumeRecords, type VolumeRecordsDeps } from "./records/volume/volume-records.ts";
 
 export interface RecordWiring extends Omit<VolumeRecordsDeps, "attachLimit"> {
   readonly log: Logger;

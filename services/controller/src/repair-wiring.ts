@@ -3,21 +3,21 @@ import { every } from "@holdfast/shared/async/every";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Metrics } from "@holdfast/shared/metrics";
 import type { Tracing } from "@holdfast/shared/tracing";
-import { createRepairService } from "./api/repair-service.ts";
-import type { VetGate } from "./api/repair-vet.ts";
+import { createRepairService } from "./api/repair/repair-service.ts";
+import type { VetGate } from "./api/repair/repair-vet.ts";
 import type { CommandDeps } from "./commands/command-deps.ts";
 import { createRepairCommands } from "./commands/repair/repair-commands.ts";
 import { createUpgradeCommands } from "./commands/upgrade/upgrade-commands.ts";
 import { readableFormats } from "./domain/store-format.ts";
 import type { AgentGateway, BackendListings, NodeDecisions, Nodes, Store, StoreGate } from "./ports.ts";
-import { createSweep } from "./reconcile/sweep.ts";
-import { createTwoWayPass } from "./reconcile/two-way-pass.ts";
-import { beingCut, snapshotOwner } from "./reconcile/two-way-snapshots.ts";
+import { createSweep } from "./reconcile/two-way/sweep.ts";
+import { createTwoWayPass } from "./reconcile/two-way/two-way-pass.ts";
+import { beingCut, snapshotOwner } from "./reconcile/two-way/two-way-snapshots.ts";
 import { createAuditRecords } from "./records/audit-records.ts";
 import type { DamagedRecords } from "./records/damaged-records.ts";
 import { createOrphanRecords } from "./records/orphan-records.ts";
 import { createRosterRecords } from "./records/roster-records.ts";
-import { createVolumeScan } from "./records/volume-scan.ts";
+import { createVolumeScan } from "./records/volume/volume-scan.ts";
 import { measureSweep } from "./sweep-metrics.ts";
 
 export interface RepairParts extends CommandDeps {

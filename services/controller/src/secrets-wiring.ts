@@ -2,10 +2,10 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import { ConfigError } from "@holdfast/shared/config/config-error";
 import type { Logger } from "@holdfast/shared/log/logger";
-import { createSecretCommands } from "./commands/secret-commands.ts";
+import { createSecretCommands } from "./commands/secret/secret-commands.ts";
 import type { ControllerConfig } from "./config.ts";
-import { type SecretName, secretKey } from "./domain/secret.ts";
-import { grantedPlace, type SecretGrants, type SecretScope } from "./domain/secret-scope.ts";
+import { type SecretName, secretKey } from "./domain/secret/secret.ts";
+import { grantedPlace, type SecretGrants, type SecretScope } from "./domain/secret/secret-scope.ts";
 import type { Ids, Store } from "./ports.ts";
 import type { DamagedRecords } from "./records/damaged-records.ts";
 import { createKeyFile } from "./secrets/key-file.ts";

@@ -1,10 +1,10 @@
 /** A part of the composition root: snapshots and groups of them. */
 import type { Metrics } from "@holdfast/shared/metrics";
 import type { ApiDeps } from "./api/api-deps.ts";
-import { createSnapshotService } from "./api/snapshot-service.ts";
+import { createSnapshotService } from "./api/snapshot/snapshot-service.ts";
 import type { CommandDeps } from "./commands/command-deps.ts";
-import { createSnapshotCommands } from "./commands/snapshot-commands.ts";
-import { createSnapshotReconciler, type SnapshotReconcilerDeps } from "./reconcile/snapshot-reconciler.ts";
+import { createSnapshotCommands } from "./commands/snapshot/snapshot-commands.ts";
+import { createSnapshotReconciler, type SnapshotReconcilerDeps } from "./reconcile/engine/snapshot-reconciler.ts";
 import { createSnapshotStanding } from "./records/snapshot-standing.ts";
 import { measureSnapshots } from "./standing-metrics.ts";
 

@@ -1,6 +1,6 @@
 /** What /metrics tells of the comparison of backends with the records. */
 import type { Metrics } from "@holdfast/shared/metrics";
-import type { Sweep } from "./reconcile/sweep.ts";
+import type { Sweep } from "./reconcile/two-way/sweep.ts";
 
 export const measureSweep = (metrics: Metrics, sweep: Pick<Sweep, "status">, now: () => number): void => {
   metrics.gauge({

@@ -2,21 +2,21 @@
  * A whole controller, handlers to store, over the simulated storage in this process and hosts that outlive it, on a clock that the test
  * moves. It dies at any commit; what it had in memory is gone then, and nothing of that life reaches the store any more.
  */
-import { createClaimService } from "@holdfast/controller/api/claim-service";
+import { createClaimService } from "@holdfast/controller/api/claim/claim-service";
 import { createMemoryLog } from "@holdfast/controller/api/memory-log";
-import { createNodeService } from "@holdfast/controller/api/node-service";
-import { createRepairService } from "@holdfast/controller/api/repair-service";
-import { createSecretService } from "@holdfast/controller/api/secret-service";
-import { createVolumeService } from "@holdfast/controller/api/volume-service";
+import { createNodeService } from "@holdfast/controller/api/node/node-service";
+import { createRepairService } from "@holdfast/controller/api/repair/repair-service";
+import { createSecretService } from "@holdfast/controller/api/secret/secret-service";
+import { createVolumeService } from "@holdfast/controller/api/volume/volume-service";
 import { createCommands } from "@holdfast/controller/commands/commands";
-import { listExternalVolumesQuery } from "@holdfast/controller/commands/list-external-volumes";
-import { createNodeCommands } from "@holdfast/controller/commands/node-commands";
+import { createNodeCommands } from "@holdfast/controller/commands/node/node-commands";
 import { createRepairCommands } from "@holdfast/controller/commands/repair/repair-commands";
-import { createSecretCommands } from "@holdfast/controller/commands/secret-commands";
+import { createSecretCommands } from "@holdfast/controller/commands/secret/secret-commands";
 import { createUpgradeCommands } from "@holdfast/controller/commands/upgrade/upgrade-commands";
-import { createVolumeStats } from "@holdfast/controller/commands/volume-stats";
-import type { CallTarget } from "@holdfast/controller/domain/instance-reach";
-import { secretKey } from "@holdfast/controller/domain/secret";
+import { listExternalVolumesQuery } from "@holdfast/controller/commands/volume/list-external-volumes";
+import { createVolumeStats } from "@holdfast/controller/commands/volume/volume-stats";
+import type { CallTarget } from "@holdfast/controller/domain/plugin/instance-reach";
+import { secretKey } from "@holdfast/controller/domain/secret/secret";
 import { readableFormats } from "@holdfast/controller/domain/store-format";
 import { createNodeFigures } from "@holdfast/controller/figures/node-figures";
 import { wirePlacement } from "@holdfast/controller/placement-wiring";
@@ -24,17 +24,17 @@ import { createControllerPlugins } from "@holdfast/controller/plugins/controller
 import { createHalvesOnNodes } from "@holdfast/controller/plugins/halves-on-nodes";
 import { createPluginInstances } from "@holdfast/controller/plugins/plugin-instances";
 import type { Store } from "@holdfast/controller/ports";
-import { createDrainKeeper } from "@holdfast/controller/reconcile/drain-keeper";
-import { createPluginGovernor } from "@holdfast/controller/reconcile/plugin-governor";
-import { createReconciler } from "@holdfast/controller/reconcile/reconciler";
-import { createTwoWayPass } from "@holdfast/controller/reconcile/two-way-pass";
-import { beingCut, snapshotOwner } from "@holdfast/controller/reconcile/two-way-snapshots";
+import { createReconciler } from "@holdfast/controller/reconcile/engine/reconciler";
+import { createDrainKeeper } from "@holdfast/controller/reconcile/node/drain-keeper";
+import { createPluginGovernor } from "@holdfast/controller/reconcile/plugin/plugin-governor";
+import { createTwoWayPass } from "@holdfast/controller/reconcile/two-way/two-way-pass";
+import { beingCut, snapshotOwner } from "@holdfast/controller/reconcile/two-way/two-way-snapshots";
 import { wireRecords } from "@holdfast/controller/record-wiring";
 import { createAuditRecords } from "@holdfast/controller/records/audit-records";
 import { createChanges, nodeChangeKey } from "@holdfast/controller/records/changes";
 import { createOrphanRecords } from "@holdfast/controller/records/orphan-records";
 import { createRosterRecords } from "@holdfast/controller/records/roster-records";
-import { createVolumeScan } from "@holdfast/controller/records/volume-scan";
+import { createVolumeScan } from "@holdfast/controller/records/volume/volume-scan";
 import { createSealer } from "@holdfast/controller/secrets/sealer";
 import { createSecretRecords } from "@holdfast/controller/secrets/secret-records";
 import { createSecrets } from "@holdfast/controller/secrets/secrets";

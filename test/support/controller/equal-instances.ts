@@ -1,4 +1,4 @@
-import type { CallTarget } from "@holdfast/controller/domain/instance-reach";
+import type { CallTarget } from "@holdfast/controller/domain/plugin/instance-reach";
 import type { PluginInstance } from "@holdfast/controller/plugins/plugin-calls";
 import type { PluginInstances } from "@holdfast/controller/plugins/plugin-instances";
 

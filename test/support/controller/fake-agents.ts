@@ -1,9 +1,9 @@
 /** Agents with journals and mounts that outlive every controller: they honour permits as the protocol says and police their caller. */
-import type { Claim } from "@holdfast/controller/domain/claim";
-import type { GrowAnswer } from "@holdfast/controller/domain/growth-change";
-import type { Inventory, PublishAnswer, ReleaseAnswer } from "@holdfast/controller/domain/permit";
-import { type VolumeRecord, volumeKey } from "@holdfast/controller/domain/volume";
-import type { VolumeSample } from "@holdfast/controller/domain/volume-sample";
+import type { Claim } from "@holdfast/controller/domain/claim/claim";
+import type { Inventory, PublishAnswer, ReleaseAnswer } from "@holdfast/controller/domain/claim/permit";
+import type { GrowAnswer } from "@holdfast/controller/domain/size/growth-change";
+import { type VolumeRecord, volumeKey } from "@holdfast/controller/domain/volume/volume";
+import type { VolumeSample } from "@holdfast/controller/domain/volume/volume-sample";
 import type { AgentGateway } from "@holdfast/controller/ports";
 import { accessConflict } from "@holdfast/model/access";
 import { compareEpochs, type Epoch } from "@holdfast/model/epoch";

@@ -1,11 +1,12 @@
 /** A storage backend with its plugin's controller half: stateful, polices its caller, answers as told. */
-import type { BackendCapacity, CapacityQuery } from "@holdfast/controller/domain/backend-capacity";
-import type { ExpandedVolume } from "@holdfast/controller/domain/expand-answer";
+
 import type { Advice, Failure, Outcome } from "@holdfast/controller/domain/outcome";
-import type { Attachment, VolumeRecord } from "@holdfast/controller/domain/volume";
-import type { CreatedVolume } from "@holdfast/controller/domain/volume-change";
-import type { ValidatedVolume } from "@holdfast/controller/domain/volume-registration";
-import type { BackendVolume } from "@holdfast/controller/domain/volume-sample";
+import type { BackendCapacity, CapacityQuery } from "@holdfast/controller/domain/plugin/backend-capacity";
+import type { ExpandedVolume } from "@holdfast/controller/domain/size/expand-answer";
+import type { Attachment, VolumeRecord } from "@holdfast/controller/domain/volume/volume";
+import type { CreatedVolume } from "@holdfast/controller/domain/volume/volume-change";
+import type { ValidatedVolume } from "@holdfast/controller/domain/volume/volume-registration";
+import type { BackendVolume } from "@holdfast/controller/domain/volume/volume-sample";
 import type {
   CallContext,
   ControllerPluginFacts,

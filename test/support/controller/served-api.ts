@@ -1,11 +1,11 @@
 /** The API of one controller of a test's world, on a real socket. */
 import { randomUUID } from "node:crypto";
-import { createClaimService } from "@holdfast/controller/api/claim-service";
-import { createNodeService } from "@holdfast/controller/api/node-service";
-import { createPluginService } from "@holdfast/controller/api/plugin-service";
-import { createRepairService } from "@holdfast/controller/api/repair-service";
-import { createVolumeService } from "@holdfast/controller/api/volume-service";
-import { createPluginCommands } from "@holdfast/controller/commands/plugin-commands";
+import { createClaimService } from "@holdfast/controller/api/claim/claim-service";
+import { createNodeService } from "@holdfast/controller/api/node/node-service";
+import { createPluginService } from "@holdfast/controller/api/plugin/plugin-service";
+import { createRepairService } from "@holdfast/controller/api/repair/repair-service";
+import { createVolumeService } from "@holdfast/controller/api/volume/volume-service";
+import { createPluginCommands } from "@holdfast/controller/commands/plugin/plugin-commands";
 import { createUpgradeCommands } from "@holdfast/controller/commands/upgrade/upgrade-commands";
 import { readableFormats } from "@holdfast/controller/domain/store-format";
 import { nodeChangeKey } from "@holdfast/controller/records/changes";

@@ -5,9 +5,9 @@
  * H1 A released or refused epoch is dead here for ever, and none below the floor begins. H2 "released" and "not mounted" are said when the
  * plugin has undone everything, never before.
  */
-import type { Claim } from "@holdfast/controller/domain/claim";
-import type { GrowAnswer } from "@holdfast/controller/domain/growth-change";
-import type { Permit, PublishAnswer, ReleaseAnswer } from "@holdfast/controller/domain/permit";
+import type { Claim } from "@holdfast/controller/domain/claim/claim";
+import type { Permit, PublishAnswer, ReleaseAnswer } from "@holdfast/controller/domain/claim/permit";
+import type { GrowAnswer } from "@holdfast/controller/domain/size/growth-change";
 import type { AgentGateway, ReleaseOrder } from "@holdfast/controller/ports";
 import { type CsiMethod, methods } from "@holdfast/csi/methods";
 import { verdictOf } from "@holdfast/csi/outcome";

@@ -2,38 +2,38 @@
 
 import { createMemoryLog } from "@holdfast/controller/api/memory-log";
 import { createCommands } from "@holdfast/controller/commands/commands";
+import type { CreateClaimsInput, CreateVolumeInput } from "@holdfast/controller/commands/model";
+import { createNodeCommands } from "@holdfast/controller/commands/node/node-commands";
+import { createRepairCommands } from "@holdfast/controller/commands/repair/repair-commands";
+import { createSecretCommands } from "@holdfast/controller/commands/secret/secret-commands";
 import {
   type ListExternalVolumes,
   listExternalVolumesQuery,
-} from "@holdfast/controller/commands/list-external-volumes";
-import type { CreateClaimsInput, CreateVolumeInput } from "@holdfast/controller/commands/model";
-import { createNodeCommands } from "@holdfast/controller/commands/node-commands";
-import { createRepairCommands } from "@holdfast/controller/commands/repair/repair-commands";
-import { createSecretCommands } from "@holdfast/controller/commands/secret-commands";
-import { createVolumeStats } from "@holdfast/controller/commands/volume-stats";
-import type { NodeRecord } from "@holdfast/controller/domain/node";
+} from "@holdfast/controller/commands/volume/list-external-volumes";
+import { createVolumeStats } from "@holdfast/controller/commands/volume/volume-stats";
+import type { NodeRecord } from "@holdfast/controller/domain/node/node";
 import type { IndexEntry } from "@holdfast/controller/domain/store-types";
-import type { VolumeCapability, VolumeRecord } from "@holdfast/controller/domain/volume";
+import type { VolumeCapability, VolumeRecord } from "@holdfast/controller/domain/volume/volume";
 import { createConditionMonitor } from "@holdfast/controller/figures/condition-monitor";
 import { createNodeFigures } from "@holdfast/controller/figures/node-figures";
 import { createPluginCatalogue } from "@holdfast/controller/nodes/plugin-catalogue";
 import { wirePlacement } from "@holdfast/controller/placement-wiring";
 import type { NodeDecisions, Nodes, NodeView, Store, StoreGate } from "@holdfast/controller/ports";
-import { createDrainKeeper } from "@holdfast/controller/reconcile/drain-keeper";
+import { createReconciler } from "@holdfast/controller/reconcile/engine/reconciler";
 import type { ReconcileFailpoint } from "@holdfast/controller/reconcile/failpoints";
-import { createPluginGovernor } from "@holdfast/controller/reconcile/plugin-governor";
-import { createReconciler } from "@holdfast/controller/reconcile/reconciler";
-import { createTwoWayPass } from "@holdfast/controller/reconcile/two-way-pass";
-import { beingCut, snapshotOwner } from "@holdfast/controller/reconcile/two-way-snapshots";
-import { createAttachLimits } from "@holdfast/controller/records/attach-limits";
+import { createDrainKeeper } from "@holdfast/controller/reconcile/node/drain-keeper";
+import { createPluginGovernor } from "@holdfast/controller/reconcile/plugin/plugin-governor";
+import { createTwoWayPass } from "@holdfast/controller/reconcile/two-way/two-way-pass";
+import { beingCut, snapshotOwner } from "@holdfast/controller/reconcile/two-way/two-way-snapshots";
+import { createAttachLimits } from "@holdfast/controller/records/attachment/attach-limits";
+import { createLearnedLimits } from "@holdfast/controller/records/attachment/learned-limits";
 import { createAuditRecords } from "@holdfast/controller/records/audit-records";
 import { createChanges } from "@holdfast/controller/records/changes";
-import { createLearnedLimits } from "@holdfast/controller/records/learned-limits";
 import { createOrphanRecords } from "@holdfast/controller/records/orphan-records";
 import { createPluginRecords } from "@holdfast/controller/records/plugin-records";
 import { createCutRecords } from "@holdfast/controller/records/snapshot-records";
-import { createVolumeRecords } from "@holdfast/controller/records/volume-records";
-import { createVolumeScan } from "@holdfast/controller/records/volume-scan";
+import { createVolumeRecords } from "@holdfast/controller/records/volume/volume-records";
+import { createVolumeScan } from "@holdfast/controller/records/volume/volume-scan";
 import { createSealer } from "@holdfast/controller/secrets/sealer";
 import { createSecretRecords } from "@holdfast/controller/secrets/secret-records";
 import { createSqliteStore } from "@holdfast/controller/store/sqlite/sqlite-store";

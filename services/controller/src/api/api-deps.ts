@@ -3,8 +3,8 @@ import type { CallContext } from "@holdfast/shared/grpc/call-context";
 import { formatIdentity } from "@holdfast/shared/grpc/identity";
 import type { Tracing } from "@holdfast/shared/tracing";
 import type { Caller, Commands, VolumeView } from "../commands/model.ts";
-import type { SecretGrants } from "../domain/secret-scope.ts";
-import type { VolumeRef } from "../domain/volume.ts";
+import type { SecretGrants } from "../domain/secret/secret-scope.ts";
+import type { VolumeRef } from "../domain/volume/volume.ts";
 import type { Store } from "../ports.ts";
 import type { Wakeups } from "./hold-until.ts";
 

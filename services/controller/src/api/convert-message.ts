@@ -13,8 +13,8 @@ import {
   attachmentModeMessage,
 } from "@holdfast/shared/grpc/convert-model";
 import type { Attempts, Blocked, LastError } from "../domain/outcome.ts";
-import type { VolumeCapability } from "../domain/volume.ts";
-import type { VolumeCondition } from "../domain/volume-sample.ts";
+import type { VolumeCapability } from "../domain/volume/volume.ts";
+import type { VolumeCondition } from "../domain/volume/volume-sample.ts";
 import type { Checks } from "./check-request.ts";
 
 /** Wall-clock milliseconds; 0 and undefined are "not". */

@@ -2,14 +2,14 @@ import { AccessMode, AttachmentMode, type VolumeCapability } from "@holdfast/sha
 import { CreateVolumeRequest, NodeLossPolicy, ReclaimPolicy } from "@holdfast/shared/gen/holdfast/v1/volume";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { claimStates } from "../domain/claim.ts";
+import { claimStates } from "../domain/claim/claim.ts";
 import { attachmentRecord, claimRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
-import { volumeStates } from "../domain/volume.ts";
+import { volumeStates } from "../domain/volume/volume.ts";
 import { createChecks } from "./check-request.ts";
-import { claimMessage, claimStateMessage, claimStatesFrom } from "./convert-claim.ts";
-import { volumeMessage, volumeStateMessage } from "./convert-volume.ts";
-import { createVolumeInput, volumeFilterFrom } from "./convert-volume-request.ts";
+import { claimMessage, claimStateMessage, claimStatesFrom } from "./claim/convert-claim.ts";
 import { questionOf, readToken, writeToken } from "./page-token.ts";
+import { volumeMessage, volumeStateMessage } from "./volume/convert-volume.ts";
+import { createVolumeInput, volumeFilterFrom } from "./volume/convert-volume-request.ts";
 
 const text = fc.string({ maxLength: 12 });
 const map = fc.dictionary(fc.string({ minLength: 1, maxLength: 8 }), text, { maxKeys: 4, noNullPrototype: true });

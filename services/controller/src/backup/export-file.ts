@@ -11,7 +11,7 @@ import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { formatsText, readableFormats } from "../domain/store-format.ts";
 import type { AggregateKind, PlacedRecord } from "../domain/store-types.ts";
 import type { CutIndex } from "../records/snapshot-codec.ts";
-import type { VolumeIndex } from "../records/volume-codec.ts";
+import type { VolumeIndex } from "../records/volume/volume-codec.ts";
 
 export const exportFormat = 1;
 

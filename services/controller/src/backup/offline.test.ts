@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type RedisServer, startRedisServer } from "../../../../test/support/redis-server.ts";
 import type { Commit, PlacedRecord, RecordWrite } from "../domain/store-types.ts";
 import type { Ids, Store } from "../ports.ts";
-import { judgeRecord } from "../records/record-readers.ts";
+import { judgeRecord } from "../records/shape/record-readers.ts";
 import { openExportSource } from "../store/open-export-source.ts";
 import { openStore } from "../store/open-store.ts";
 import { commitOf } from "../store/test-commits.ts";

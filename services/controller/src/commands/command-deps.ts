@@ -1,8 +1,8 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { ControllerPlugins, Ids, Nodes, SnapshotPlugins, Store, StoreGate } from "../ports.ts";
 import type { CutRecords } from "../records/snapshot-records.ts";
-import type { VolumeRecords } from "../records/volume-records.ts";
-import type { SecretReferences } from "./secret-model.ts";
+import type { VolumeRecords } from "../records/volume/volume-records.ts";
+import type { SecretReferences } from "./secret/secret-model.ts";
 
 /** What commands work with. */
 export interface CommandDeps {

@@ -1,20 +1,20 @@
-import { createClaimQueries } from "./claim-queries.ts";
+import { createClaimQueries } from "./claim/claim-queries.ts";
+import { createClaimsCommand } from "./claim/create-claims.ts";
+import { handOverCommand } from "./claim/hand-over.ts";
+import { createWorkloadReconciliation } from "./claim/reconcile-workloads.ts";
+import { releaseClaimsCommand } from "./claim/release-claims.ts";
 import type { CommandDeps } from "./command-deps.ts";
-import { createClaimsCommand } from "./create-claims.ts";
-import { createVolumeCommand } from "./create-volume.ts";
-import { deleteVolumeCommand } from "./delete-volume.ts";
-import { deregisterVolumeCommand } from "./deregister-volume.ts";
-import { expandVolumeCommand } from "./expand-volume.ts";
-import { explainVolumeQuery } from "./explain.ts";
-import { getCapacityQuery } from "./get-capacity.ts";
-import { handOverCommand } from "./hand-over.ts";
+import { explainVolumeQuery } from "./explain/explain.ts";
 import type { Commands } from "./model.ts";
-import { modifyVolumeCommand } from "./modify-volume.ts";
-import { createWorkloadReconciliation } from "./reconcile-workloads.ts";
-import { registerVolumeCommand } from "./register-volume.ts";
-import { releaseClaimsCommand } from "./release-claims.ts";
-import { updateVolumeCommand } from "./update-volume.ts";
-import { createVolumeQueries } from "./volume-queries.ts";
+import { getCapacityQuery } from "./plugin/get-capacity.ts";
+import { createVolumeCommand } from "./volume/create-volume.ts";
+import { deleteVolumeCommand } from "./volume/delete-volume.ts";
+import { deregisterVolumeCommand } from "./volume/deregister-volume.ts";
+import { expandVolumeCommand } from "./volume/expand-volume.ts";
+import { modifyVolumeCommand } from "./volume/modify-volume.ts";
+import { registerVolumeCommand } from "./volume/register-volume.ts";
+import { updateVolumeCommand } from "./volume/update-volume.ts";
+import { createVolumeQueries } from "./volume/volume-queries.ts";
 
 /** Everything that callers can ask for. Commands write what is wanted, durably; the reconciler alone acts on it. */
 export const createCommands = (deps: CommandDeps): Commands => ({

@@ -1,8 +1,8 @@
 import { type ErrorKind, HoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import type { CapabilityMismatch } from "../domain/capability-match.ts";
-import type { Obstacle } from "../domain/grant.ts";
+import type { Obstacle } from "../domain/claim/grant.ts";
 import { explainCommand } from "../domain/operator-command.ts";
-import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
+import type { CapabilityMismatch } from "../domain/volume/capability-match.ts";
+import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume/volume.ts";
 
 /** The errors of commands, each with the reason and metadata of docs/errors.md and what to do next in its message. */
 

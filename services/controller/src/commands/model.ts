@@ -1,7 +1,7 @@
-import type { BackendCapacity, CapacityQuery } from "../domain/backend-capacity.ts";
-import type { Claim, ClaimState, ClaimTombstone } from "../domain/claim.ts";
-import type { Obstacle } from "../domain/grant.ts";
+import type { Claim, ClaimState, ClaimTombstone } from "../domain/claim/claim.ts";
+import type { Obstacle } from "../domain/claim/grant.ts";
 import type { Blocked, LastError } from "../domain/outcome.ts";
+import type { BackendCapacity, CapacityQuery } from "../domain/plugin/backend-capacity.ts";
 import type {
   ContentSource,
   SecretRefs,
@@ -11,8 +11,8 @@ import type {
   VolumeRecord,
   VolumeRef,
   VolumeState,
-} from "../domain/volume.ts";
-import type { VolumeUpdate } from "../domain/volume-update.ts";
+} from "../domain/volume/volume.ts";
+import type { VolumeUpdate } from "../domain/volume/volume-update.ts";
 
 /** Who asks, and in which trace; both are stored with what is asked. */
 export interface Caller {

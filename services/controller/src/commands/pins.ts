@@ -2,9 +2,9 @@
 import type { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { volumeCommand } from "../domain/operator-command.ts";
 import type { IndexEntry } from "../domain/store-types.ts";
-import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
+import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume/volume.ts";
 import { type CutIndex, cutPins } from "../records/snapshot-codec.ts";
-import { sourcePin, type VolumeIndex } from "../records/volume-codec.ts";
+import { sourcePin, type VolumeIndex } from "../records/volume/volume-codec.ts";
 import type { CommandDeps } from "./command-deps.ts";
 import { volumeInUse } from "./errors.ts";
 

@@ -1,7 +1,7 @@
-import type { Claim } from "./claim.ts";
+import type { Claim } from "./claim/claim.ts";
 import { admitCommand, explainCommand, releaseCommand, takeOverCommand, volumeCommand } from "./operator-command.ts";
 import type { Blocked, Failure } from "./outcome.ts";
-import { type VolumeRecord, type VolumeRef, volumeKey } from "./volume.ts";
+import { type VolumeRecord, type VolumeRef, volumeKey } from "./volume/volume.ts";
 
 /** What was being tried when it stopped. */
 export type BlockedStep =

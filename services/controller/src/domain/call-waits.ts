@@ -1,13 +1,13 @@
-import { attachUnknown, detachUnknown } from "./attach-change.ts";
+import { attachUnknown, detachUnknown } from "./attachment/attach-change.ts";
+import { reattachFailed } from "./attachment/owed-change.ts";
 import { type BlockedStep, blockedBy } from "./blocked.ts";
 import { type Change, noChange } from "./change.ts";
-import { expandUnknown } from "./expand-answer.ts";
-import { modifyUnknown } from "./modify-change.ts";
 import type { Moment } from "./moment.ts";
 import type { Blocked, Failure } from "./outcome.ts";
-import { reattachFailed } from "./owed-change.ts";
-import type { VolumeRecord } from "./volume.ts";
-import { createUnknown, deleteUnknown } from "./volume-change.ts";
+import { expandUnknown } from "./size/expand-answer.ts";
+import { modifyUnknown } from "./volume/modify-change.ts";
+import type { VolumeRecord } from "./volume/volume.ts";
+import { createUnknown, deleteUnknown } from "./volume/volume-change.ts";
 
 /** The call of the volume may be open and nothing can be asked now: its intent stays as it is, and who waits for it is told why. */
 export const callWaits = (volume: VolumeRecord, failure: Failure, at: Moment): Change => {

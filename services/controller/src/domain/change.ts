@@ -1,7 +1,7 @@
-import type { AuditedAs } from "./audit.ts";
-import type { Claim, ClaimTombstone, FinalClaimState } from "./claim.ts";
-import { changeBlocks } from "./growth.ts";
-import type { VolumeRecord } from "./volume.ts";
+import type { Claim, ClaimTombstone, FinalClaimState } from "./claim/claim.ts";
+import type { AuditedAs } from "./repair/audit.ts";
+import { changeBlocks } from "./size/growth.ts";
+import type { VolumeRecord } from "./volume/volume.ts";
 
 /** What a decision leaves to be stored: the record after it, claims that ended, and what watchers are told. */
 export interface Change {

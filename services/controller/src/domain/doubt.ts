@@ -1,5 +1,5 @@
 import type { Moment } from "./moment.ts";
-import type { Intent, VolumeRecord } from "./volume.ts";
+import type { Intent, VolumeRecord } from "./volume/volume.ts";
 
 /** The longest time that any call is given: so long one without an answer may still do its work, behind whatever came after it. */
 export const lateCallMs = 5 * 60_000;

@@ -10,7 +10,7 @@ import {
   checkSegments,
   checkString,
 } from "./limits.ts";
-import type { VolumeCapability } from "./volume.ts";
+import type { VolumeCapability } from "./volume/volume.ts";
 
 describe("limits", () => {
   it("take exactly the ids of the specification", () => {

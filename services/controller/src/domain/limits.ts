@@ -1,7 +1,7 @@
 /** The bounds of what callers may send: ids, sizes, shapes. Each check answers every violation it finds. */
-import { parseSecretRef } from "./secret.ts";
-import type { SecretGrants } from "./secret-scope.ts";
-import type { VolumeCapability } from "./volume.ts";
+import { parseSecretRef } from "./secret/secret.ts";
+import type { SecretGrants } from "./secret/secret-scope.ts";
+import type { VolumeCapability } from "./volume/volume.ts";
 
 export interface Violation {
   readonly field: string;

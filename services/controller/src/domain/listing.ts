@@ -1,6 +1,6 @@
 /** What backends themselves have, as their plugins list it. A listing is no proof of absence until it was read to its end. */
 import type { Tri } from "@holdfast/model/tri";
-import type { Segments } from "./volume.ts";
+import type { Segments } from "./volume/volume.ts";
 
 export interface ListedVolume {
   readonly externalId: string;

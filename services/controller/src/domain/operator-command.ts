@@ -1,4 +1,4 @@
-import type { VolumeRef } from "./volume.ts";
+import type { VolumeRef } from "./volume/volume.ts";
 
 /** A line of the command line (docs/cli.md) about a volume, for people to run as it is. */
 export const volumeCommand = (words: string, ref: VolumeRef, ...args: readonly string[]): string =>

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { Claim, ClaimState } from "./claim.ts";
+import type { Claim, ClaimState } from "./claim/claim.ts";
 import { planSteps, settled } from "./steps.ts";
 import { attachmentRecord, claimRecord, volumeRecord } from "./testing/record-fixtures.ts";
-import type { Intent, VolumeRecord } from "./volume.ts";
+import type { Intent, VolumeRecord } from "./volume/volume.ts";
 
 const epoch = { gen: 1, ctr: 9 };
 const intentTo = (op: Intent["op"], node?: string): Partial<VolumeRecord> => ({

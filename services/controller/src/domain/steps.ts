@@ -1,14 +1,14 @@
-import { attachTriesAt } from "./attach-pause.ts";
-import type { Claim } from "./claim.ts";
-import { isUnbound } from "./early-claims.ts";
-import { isPending } from "./expansion.ts";
-import { queueOf } from "./grant.ts";
-import { expandsBeforeGrants, isGrownEverywhere, isUnused, mustNotRepeat, owingNodes } from "./growth.ts";
-import { isModifying } from "./modification.ts";
+import { attachTriesAt } from "./attachment/attach-pause.ts";
+import type { Claim } from "./claim/claim.ts";
+import { isUnbound } from "./claim/early-claims.ts";
+import { queueOf } from "./claim/grant.ts";
 import { type Attempts, noAttempts } from "./outcome.ts";
 import { triesAt } from "./retry.ts";
-import type { VolumeRecord } from "./volume.ts";
-import { isRegistered } from "./volume-registration.ts";
+import { isPending } from "./size/expansion.ts";
+import { expandsBeforeGrants, isGrownEverywhere, isUnused, mustNotRepeat, owingNodes } from "./size/growth.ts";
+import { isModifying } from "./volume/modification.ts";
+import type { VolumeRecord } from "./volume/volume.ts";
+import { isRegistered } from "./volume/volume-registration.ts";
 
 /** One thing that is owed for a volume. Two steps of one lane never run at once; different lanes run side by side. */
 export type Step =

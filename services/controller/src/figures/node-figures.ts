@@ -7,7 +7,7 @@
  * N4 What is kept is bounded; the longest unasked goes first.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
-import type { FiguresWanted, VolumeSample } from "../domain/volume-sample.ts";
+import type { FiguresWanted, VolumeSample } from "../domain/volume/volume-sample.ts";
 import type { AgentGateway, Figures, Nodes } from "../ports.ts";
 
 export interface NodeFiguresOptions {

@@ -1,9 +1,9 @@
 import { compareEpochs, showEpoch } from "@holdfast/model/epoch";
-import type { ClaimTombstone } from "../domain/claim.ts";
-import { living } from "../domain/foreign-hold.ts";
-import type { NodeRecord } from "../domain/node.ts";
-import type { Inventory } from "../domain/permit.ts";
-import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume.ts";
+import { living } from "../domain/attachment/foreign-hold.ts";
+import type { ClaimTombstone } from "../domain/claim/claim.ts";
+import type { Inventory } from "../domain/claim/permit.ts";
+import type { NodeRecord } from "../domain/node/node.ts";
+import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume/volume.ts";
 
 /** Something that keeps the store shut; what does not apply is empty. */
 export interface Finding {

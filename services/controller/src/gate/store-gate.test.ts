@@ -1,11 +1,11 @@
 import { createManualClock, type ManualClock } from "@holdfast/shared/async/manual-clock";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { NodeRecord } from "../domain/node.ts";
-import type { Inventory } from "../domain/permit.ts";
+import type { Inventory } from "../domain/claim/permit.ts";
+import type { NodeRecord } from "../domain/node/node.ts";
 import { volumeRecord } from "../domain/testing/record-fixtures.ts";
-import type { VolumeRecord } from "../domain/volume.ts";
-import { volumeKey } from "../domain/volume.ts";
+import type { VolumeRecord } from "../domain/volume/volume.ts";
+import { volumeKey } from "../domain/volume/volume.ts";
 import type { NodeView } from "../ports.ts";
 import { createStoreGate, type VettedStoreGate } from "./store-gate.ts";
 

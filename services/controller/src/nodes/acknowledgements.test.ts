@@ -1,7 +1,7 @@
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { Claim } from "../domain/claim.ts";
-import type { NodeRecord } from "../domain/node.ts";
+import type { Claim } from "../domain/claim/claim.ts";
+import type { NodeRecord } from "../domain/node/node.ts";
 import {
   attachmentRecord,
   claimRecord,
@@ -9,8 +9,8 @@ import {
   nodeRecord,
   volumeRecord,
 } from "../domain/testing/record-fixtures.ts";
-import type { VolumeRecord } from "../domain/volume.ts";
-import type { VolumeRecords } from "../records/volume-records.ts";
+import type { VolumeRecord } from "../domain/volume/volume.ts";
+import type { VolumeRecords } from "../records/volume/volume-records.ts";
 import { createAcknowledgements, type ReportedClaim, type Reporter } from "./acknowledgements.ts";
 
 const epoch = { gen: 1, ctr: 9 };

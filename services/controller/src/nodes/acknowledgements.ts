@@ -1,13 +1,13 @@
 import { compareEpochs, type Epoch } from "@holdfast/model/epoch";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { noChange } from "../domain/change.ts";
-import type { Claim } from "../domain/claim.ts";
-import { publicationLost, released } from "../domain/claim-change.ts";
-import { permitLives } from "../domain/claim-machine.ts";
-import type { NodeRecord } from "../domain/node.ts";
-import { speaksFor } from "../domain/pending-life.ts";
-import type { VolumeRecord } from "../domain/volume.ts";
-import type { VolumeRecords } from "../records/volume-records.ts";
+import type { Claim } from "../domain/claim/claim.ts";
+import { publicationLost, released } from "../domain/claim/claim-change.ts";
+import { permitLives } from "../domain/claim/claim-machine.ts";
+import type { NodeRecord } from "../domain/node/node.ts";
+import { speaksFor } from "../domain/node/pending-life.ts";
+import type { VolumeRecord } from "../domain/volume/volume.ts";
+import type { VolumeRecords } from "../records/volume/volume-records.ts";
 
 /** One claim of which an agent speaks. */
 export interface ReportedClaim {

@@ -1,5 +1,5 @@
-import type { NodeLife, NodePlugin, NodeRecord, PendingLife } from "../domain/node.ts";
-import { hasTheMemory, isSameLife } from "../domain/node-life.ts";
+import type { NodeLife, NodePlugin, NodeRecord, PendingLife } from "../domain/node/node.ts";
+import { hasTheMemory, isSameLife } from "../domain/node/node-life.ts";
 import type { AgentHeader } from "./convert.ts";
 import { lifeName } from "./life-name.ts";
 

@@ -16,8 +16,8 @@ import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { DialledAgent } from "../../../../test/support/controller/dial-agent.ts";
 import { createLinkHub, type LinkHub } from "../../../../test/support/controller/link-hub.ts";
-import type { NodeRecord } from "../domain/node.ts";
-import type { Permit } from "../domain/permit.ts";
+import type { Permit } from "../domain/claim/permit.ts";
+import type { NodeRecord } from "../domain/node/node.ts";
 import { attachmentRecord, claimRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
 import { createAgentGateway, type NodeAgentGateway } from "./agent-gateway.ts";
 

@@ -7,7 +7,7 @@ import type { GrpcClient } from "@holdfast/shared/grpc/client";
 import { createMemoryLogger, type MemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createLinkHub, type LinkHub } from "../../../../test/support/controller/link-hub.ts";
-import type { NodePlugin, NodeRecord } from "../domain/node.ts";
+import type { NodePlugin, NodeRecord } from "../domain/node/node.ts";
 import type { ReportedClaim, Reporter } from "./acknowledgements.ts";
 import { createControllerLinkService } from "./controller-link-service.ts";
 import type { AgentHeader } from "./convert.ts";

@@ -15,7 +15,7 @@ import type { PluginFingerprint } from "@holdfast/shared/gen/holdfast/v1/plugin"
 import type { CallContext, Implementation } from "@holdfast/shared/grpc/call-context";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { checkId, checkPlugin, checkRequired, checkString } from "../domain/limits.ts";
-import type { NodeRecord } from "../domain/node.ts";
+import type { NodeRecord } from "../domain/node/node.ts";
 import type { Acknowledgements, ReportedClaim } from "./acknowledgements.ts";
 import { epochFrom, headerFrom, nodePluginFrom } from "./convert.ts";
 import type { NodeRegistry } from "./node-registry-model.ts";

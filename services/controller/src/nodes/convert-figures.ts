@@ -8,10 +8,10 @@ import type {
 import { type CapacityRange, UsageUnit } from "@holdfast/shared/gen/holdfast/v1/common";
 import { accessModeMessage, attachmentModeMessage } from "@holdfast/shared/grpc/convert-model";
 import { scrub } from "@holdfast/shared/grpc/redact";
-import type { SizeRange } from "../domain/expansion.ts";
-import type { GrowAnswer } from "../domain/growth-change.ts";
 import type { Failure } from "../domain/outcome.ts";
-import type { VolumeSample, VolumeUsage } from "../domain/volume-sample.ts";
+import type { SizeRange } from "../domain/size/expansion.ts";
+import type { GrowAnswer } from "../domain/size/growth-change.ts";
+import type { VolumeSample, VolumeUsage } from "../domain/volume/volume-sample.ts";
 import type { GrowOrder } from "../ports.ts";
 import { refusalWord } from "./refusal-word.ts";
 

@@ -22,8 +22,8 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { accessModeMessage, attachmentModeMessage, epochMessage } from "@holdfast/shared/grpc/convert-model";
 import { scrub } from "@holdfast/shared/grpc/redact";
-import type { NodePlugin, NodeRecord } from "../domain/node.ts";
-import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "../domain/permit.ts";
+import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "../domain/claim/permit.ts";
+import type { NodePlugin, NodeRecord } from "../domain/node/node.ts";
 import type { ReleaseOrder } from "../ports.ts";
 import { growAnswer, rangeMessage } from "./convert-figures.ts";
 import { refusalWord } from "./refusal-word.ts";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { NodeLife } from "../domain/node.ts";
+import type { NodeLife } from "../domain/node/node.ts";
 
 const shownDigits = 12;
 

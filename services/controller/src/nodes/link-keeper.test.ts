@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { createManualClock, type ManualClock } from "@holdfast/shared/async/manual-clock";
 import { createMemoryLogger, type MemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { NodeRecord } from "../domain/node.ts";
+import type { NodeRecord } from "../domain/node/node.ts";
 import type { Commit } from "../domain/store-types.ts";
 import { createSqliteStore, type SqliteStore } from "../store/sqlite/sqlite-store.ts";
 import type { AgentHeader } from "./convert.ts";

@@ -1,13 +1,13 @@
 /**
  * Writes into the records of nodes what a controller knows of their links: doubts, their answers, and that a link is lost
- * (domain/link-state.ts). Every write is compared with the record that it was decided from.
+ * (domain/node/link-state.ts). Every write is compared with the record that it was decided from.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { inTurns } from "@holdfast/shared/async/in-turns";
 import type { KeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { Logger } from "@holdfast/shared/log/logger";
-import { isMarked, withoutMarks } from "../domain/link-state.ts";
-import type { NodeRecord } from "../domain/node.ts";
+import { isMarked, withoutMarks } from "../domain/node/link-state.ts";
+import type { NodeRecord } from "../domain/node/node.ts";
 import type { LinkStep, NodeLinks } from "./node-links.ts";
 import { type NodeChanges, ofKnown } from "./node-store.ts";
 

@@ -2,7 +2,7 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
-import type { PendingLife } from "../domain/node.ts";
+import type { PendingLife } from "../domain/node/node.ts";
 import { admitCommand } from "../domain/operator-command.ts";
 import type { AgentHeader } from "./convert.ts";
 

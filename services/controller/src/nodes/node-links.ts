@@ -14,8 +14,8 @@ import {
   isMarked,
   type LinkDecision,
   linkDecision,
-} from "../domain/link-state.ts";
-import type { NodeRecord } from "../domain/node.ts";
+} from "../domain/node/link-state.ts";
+import type { NodeRecord } from "../domain/node/node.ts";
 
 export type Live = "alive" | "suspect" | "unknown";
 

@@ -1,7 +1,7 @@
 /** What the listeners were told of each node, and since when it is in the state that is shown. */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createEmitter } from "@holdfast/shared/async/emitter";
-import type { NodeRecord } from "../domain/node.ts";
+import type { NodeRecord } from "../domain/node/node.ts";
 import type { Live } from "./node-links.ts";
 import type { StoredNode } from "./node-store.ts";
 

@@ -1,7 +1,7 @@
 /** What the registry of nodes is asked and tells. */
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
-import type { NodePlugin, NodeRecord } from "../domain/node.ts";
+import type { NodePlugin, NodeRecord } from "../domain/node/node.ts";
 import type { NodeDecisions, Nodes } from "../ports.ts";
 import type { AgentHeader } from "./convert.ts";
 import type { NameConflict } from "./name-disputes.ts";

@@ -3,7 +3,7 @@ import { createManualClock, type ManualClock } from "@holdfast/shared/async/manu
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { NodePlugin, NodeRecord } from "../domain/node.ts";
+import type { NodePlugin, NodeRecord } from "../domain/node/node.ts";
 import type { Commit } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
 import { createSqliteStore, type SqliteStore } from "../store/sqlite/sqlite-store.ts";

@@ -9,8 +9,8 @@
  * hears the recorded life takes back an admission of another life that was not used yet.
  */
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
-import type { NodePlugin, NodeRecord } from "../domain/node.ts";
-import { isSameLife } from "../domain/node-life.ts";
+import type { NodePlugin, NodeRecord } from "../domain/node/node.ts";
+import { isSameLife } from "../domain/node/node-life.ts";
 import type { NodeView } from "../ports.ts";
 import { recordAfter } from "../records/record-table.ts";
 import { type Admission, admitNode, withFingerprints } from "./admit-node.ts";

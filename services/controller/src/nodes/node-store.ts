@@ -4,9 +4,9 @@
  * NS1 Only changes are stored. NS2 What is proved by the absence of records is proved only by a vetted store (I8).
  */
 import type { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import type { AuditedAs } from "../domain/audit.ts";
-import { permitLives } from "../domain/claim-machine.ts";
-import type { NodeRecord } from "../domain/node.ts";
+import { permitLives } from "../domain/claim/claim-machine.ts";
+import type { NodeRecord } from "../domain/node/node.ts";
+import type { AuditedAs } from "../domain/repair/audit.ts";
 import type { AggregateRef, IndexEntry, StoredRecord } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
 import { changedAllTheTime } from "../records/commit-rounds.ts";
@@ -20,7 +20,7 @@ import {
   type RecordTableDeps,
   type Versioned,
 } from "../records/record-table.ts";
-import { decodeVolume } from "../records/volume-codec.ts";
+import { decodeVolume } from "../records/volume/volume-codec.ts";
 import { sameNode } from "./admit-node.ts";
 
 export type StoredNode = Versioned<NodeRecord>;

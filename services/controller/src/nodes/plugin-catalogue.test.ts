@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import type { NodePlugin, NodeRecord } from "../domain/node.ts";
+import type { NodePlugin, NodeRecord } from "../domain/node/node.ts";
 import type { NodeView } from "../ports.ts";
 import { createPluginCatalogue } from "./plugin-catalogue.ts";
 

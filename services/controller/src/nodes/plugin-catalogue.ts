@@ -5,8 +5,8 @@
  * G1 A node's change touches the plugins of that node and no others. G2 Nothing is counted ahead: counts are asked of the instances.
  */
 import { createEmitter } from "@holdfast/shared/async/emitter";
-import type { NodePlugin } from "../domain/node.ts";
-import type { PluginSighting } from "../domain/plugin-sighting.ts";
+import type { NodePlugin } from "../domain/node/node.ts";
+import type { PluginSighting } from "../domain/plugin/plugin-sighting.ts";
 import type { Nodes, PluginCatalogue } from "../ports.ts";
 
 export interface PluginCatalogueDeps {

@@ -1,7 +1,7 @@
 /** ControllerPublishVolume, ControllerUnpublishVolume, and what the backend says of the pair. */
 import type { Outcome } from "../domain/outcome.ts";
-import { unpinned } from "../domain/secret.ts";
-import { type Attachment, type VolumeRecord, volumeKey } from "../domain/volume.ts";
+import { unpinned } from "../domain/secret/secret.ts";
+import { type Attachment, type VolumeRecord, volumeKey } from "../domain/volume/volume.ts";
 import type { ControllerPlugins } from "../ports.ts";
 import { attachedNodes } from "./attached-nodes.ts";
 import { publishRequest, unpublishRequest } from "./convert.ts";

@@ -1,7 +1,8 @@
 /** GetCapacity. */
-import type { BackendCapacity, CapacityQuery } from "../domain/backend-capacity.ts";
-import type { CallTarget } from "../domain/instance-reach.ts";
+
 import type { Outcome } from "../domain/outcome.ts";
+import type { BackendCapacity, CapacityQuery } from "../domain/plugin/backend-capacity.ts";
+import type { CallTarget } from "../domain/plugin/instance-reach.ts";
 import type { CallContext, ControllerPlugins } from "../ports.ts";
 import { capabilitiesIn } from "./convert.ts";
 import { outcomeFromCall } from "./outcome-from-call.ts";

@@ -3,12 +3,17 @@ import { createRefusedCredentials } from "@holdfast/csi/refused-credentials";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { beforeEach, describe, expect, test } from "vitest";
 import { equalInstances } from "../../../../test/support/controller/equal-instances.ts";
-import { expandRefused, expandUnknown } from "../domain/expand-answer.ts";
-import { expansionStarted, expansionWanted } from "../domain/expand-change.ts";
-import { modificationStarted, modificationWanted, modifyRefused, modifyUnknown } from "../domain/modify-change.ts";
 import type { Outcome } from "../domain/outcome.ts";
+import { expandRefused, expandUnknown } from "../domain/size/expand-answer.ts";
+import { expansionStarted, expansionWanted } from "../domain/size/expand-change.ts";
 import { attachmentRecord, momentAt, volumeRecord } from "../domain/testing/record-fixtures.ts";
-import type { VolumeRecord } from "../domain/volume.ts";
+import {
+  modificationStarted,
+  modificationWanted,
+  modifyRefused,
+  modifyUnknown,
+} from "../domain/volume/modify-change.ts";
+import type { VolumeRecord } from "../domain/volume/volume.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { createChangeCalls } from "./change-calls.ts";
 import { createPluginCalls, type PluginInstance } from "./plugin-calls.ts";

@@ -1,9 +1,9 @@
 /** ControllerExpandVolume, ControllerModifyVolume, and what ControllerGetVolume says of one volume. */
 import type { RequestInput } from "@holdfast/csi/messages";
-import type { ExpandedVolume } from "../domain/expand-answer.ts";
-import type { SizeRange } from "../domain/expansion.ts";
 import type { Outcome } from "../domain/outcome.ts";
-import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
+import type { ExpandedVolume } from "../domain/size/expand-answer.ts";
+import type { SizeRange } from "../domain/size/expansion.ts";
+import { type VolumeRecord, volumeKey } from "../domain/volume/volume.ts";
 import type { ControllerPlugins } from "../ports.ts";
 import { capabilityOf, modeFor } from "./convert.ts";
 import { outcomeFromCall } from "./outcome-from-call.ts";

@@ -1,7 +1,7 @@
 import type { PluginFacts } from "@holdfast/csi/capabilities";
 import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
 import type { PluginPhase } from "@holdfast/csi/plugin-status";
-import type { NodePlugin } from "../domain/node.ts";
+import type { NodePlugin } from "../domain/node/node.ts";
 
 const healthOf: Readonly<Record<PluginPhase, NodePlugin["health"]>> = {
   ready: "HEALTHY",

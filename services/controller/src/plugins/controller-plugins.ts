@@ -7,9 +7,9 @@ import { createRefusedCredentials } from "@holdfast/csi/refused-credentials";
 import type { Tri } from "@holdfast/model/tri";
 import { type Clock, systemClock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
-import { defaultProfile } from "../domain/plugin-profile.ts";
-import type { Capabilities } from "../domain/plugin-record.ts";
-import type { VolumeRef } from "../domain/volume.ts";
+import { defaultProfile } from "../domain/plugin/plugin-profile.ts";
+import type { Capabilities } from "../domain/plugin/plugin-record.ts";
+import type { VolumeRef } from "../domain/volume/volume.ts";
 import type {
   BackendListings,
   CallGuide,

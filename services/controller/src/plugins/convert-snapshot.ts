@@ -1,8 +1,8 @@
 /** Snapshots: domain ↔ CSI. */
 import type { ResponseOf } from "@holdfast/csi/messages";
 import { BlockMetadataType } from "@holdfast/shared/gen/csi/v1/csi";
-import type { MadeSnapshot } from "../domain/snapshot-answer.ts";
-import type { BlockMetadata } from "../domain/snapshot-types.ts";
+import type { MadeSnapshot } from "../domain/snapshot/snapshot-answer.ts";
+import type { BlockMetadata } from "../domain/snapshot/snapshot-types.ts";
 
 type CsiSnapshot = NonNullable<ResponseOf<"CreateSnapshot">["snapshot"]>;
 

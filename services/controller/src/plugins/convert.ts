@@ -10,8 +10,8 @@ import type {
   VolumeCapability,
   VolumeRecord,
   VolumeTopology,
-} from "../domain/volume.ts";
-import type { CreatedVolume } from "../domain/volume-change.ts";
+} from "../domain/volume/volume.ts";
+import type { CreatedVolume } from "../domain/volume/volume-change.ts";
 
 type Secrets = Readonly<Record<string, string>>;
 type CsiCapability = NonNullable<RequestInput<"CreateVolume">["volumeCapabilities"]>[number];

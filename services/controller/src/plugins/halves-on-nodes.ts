@@ -5,8 +5,8 @@
 import { allCaps, controllerCaps, groupCaps, nodeCaps, type PluginFacts, pluginCaps } from "@holdfast/csi/capabilities";
 import type { Tri } from "@holdfast/model/tri";
 import { createEmitter } from "@holdfast/shared/async/emitter";
-import type { InstancePlace } from "../domain/instance-reach.ts";
-import type { NodePlugin, NodeRecord } from "../domain/node.ts";
+import type { NodePlugin, NodeRecord } from "../domain/node/node.ts";
+import type { InstancePlace } from "../domain/plugin/instance-reach.ts";
 import type { Nodes, NodeView } from "../ports.ts";
 
 /** The controller half of a plugin on one node; of several instances there its agent picks the newest. */

@@ -1,7 +1,7 @@
 /** The instances of each plugin by their places, and which volumes each of them reaches. Worked out once for each change of them. */
 import type { PluginFacts } from "@holdfast/csi/capabilities";
 import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
-import type { CallTarget } from "../domain/instance-reach.ts";
+import type { CallTarget } from "../domain/plugin/instance-reach.ts";
 import {
   homesFor,
   type InstancePlace,
@@ -10,9 +10,9 @@ import {
   reachesOf,
   whereIs,
   whereText,
-} from "../domain/instance-reach.ts";
-import type { PluginProfile } from "../domain/plugin-profile.ts";
-import type { Segments } from "../domain/volume.ts";
+} from "../domain/plugin/instance-reach.ts";
+import type { PluginProfile } from "../domain/plugin/plugin-profile.ts";
+import type { Segments } from "../domain/volume/volume.ts";
 import type { HalvesOnNodes } from "./halves-on-nodes.ts";
 import type { OutOfReach } from "./plugin-calls.ts";
 

@@ -1,11 +1,11 @@
 /**
  * Storage of which no record says the place: every instance is asked whether it has the storage. Only one instance that says so is
- * believed (R2 of `domain/instance-reach.ts`); no answer of an instance is taken for a "no" that it did not give.
+ * believed (R2 of `domain/plugin/instance-reach.ts`); no answer of an instance is taken for a "no" that it did not give.
  */
 
 import type { Tri } from "@holdfast/model/tri";
-import type { CallTarget } from "../domain/instance-reach.ts";
-import { type AskedStorage, foundAt, whereIs } from "../domain/instance-reach.ts";
+import type { CallTarget } from "../domain/plugin/instance-reach.ts";
+import { type AskedStorage, foundAt, whereIs } from "../domain/plugin/instance-reach.ts";
 import { listedVolumeOf } from "./attached-nodes.ts";
 import type { InstanceChoice, PluginInstance } from "./plugin-calls.ts";
 

@@ -3,8 +3,8 @@
  * first page of the next. A listing that misses an instance ends with a failure, so that it proves no absence.
  */
 
-import type { CallTarget } from "../domain/instance-reach.ts";
 import type { Failure, Outcome } from "../domain/outcome.ts";
+import type { CallTarget } from "../domain/plugin/instance-reach.ts";
 import { done, notSent, type PluginCalls, type PluginInstance } from "./plugin-calls.ts";
 
 interface Page {

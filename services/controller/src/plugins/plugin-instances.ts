@@ -4,7 +4,7 @@
  * N1 One instance of a plugin is called at a time; another one only when that one is gone or failed. N2 An instance that answered
  * UNAVAILABLE rests, longer each time in a row; any other answer ends that. N3 A call that was given to an instance (`via`) is made
  * at that one and at no other, rested or not. N4 Facts are those of the instance that is called.
- * N5 A call about storage goes only to an instance that reaches the storage (`domain/instance-reach.ts`).
+ * N5 A call about storage goes only to an instance that reaches the storage (`domain/plugin/instance-reach.ts`).
  * N6 An instance that comes back and was given calls is told, also when new calls go to another one: its open calls wait for it.
  */
 
@@ -19,10 +19,10 @@ import type { Tri } from "@holdfast/model/tri";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createEmitter } from "@holdfast/shared/async/emitter";
 import type { Tracing } from "@holdfast/shared/tracing";
-import type { CallTarget } from "../domain/instance-reach.ts";
-import { type InstancePlace, reaches, type Whereabouts, whereIs } from "../domain/instance-reach.ts";
-import type { PluginProfile } from "../domain/plugin-profile.ts";
-import type { Segments } from "../domain/volume.ts";
+import type { CallTarget } from "../domain/plugin/instance-reach.ts";
+import { type InstancePlace, reaches, type Whereabouts, whereIs } from "../domain/plugin/instance-reach.ts";
+import type { PluginProfile } from "../domain/plugin/plugin-profile.ts";
+import type { Segments } from "../domain/volume/volume.ts";
 import type { CallGuide } from "../ports.ts";
 import { type Candidate, chooseInstance } from "./choose-instance.ts";
 import type { HalfOnNode, HalvesOnNodes } from "./halves-on-nodes.ts";

@@ -10,7 +10,7 @@ import type { SimPluginOptions } from "@holdfast/sim-plugin/sim-plugin";
 import { createSimPlugin, type SimPlugin } from "@holdfast/sim-plugin/sim-plugin";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { attachmentRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
-import type { VolumeCapability, VolumeRecord } from "../domain/volume.ts";
+import type { VolumeCapability, VolumeRecord } from "../domain/volume/volume.ts";
 import type { CallGuide, ControllerPlugins } from "../ports.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { createControllerPlugins } from "./controller-plugins.ts";

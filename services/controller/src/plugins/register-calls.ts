@@ -2,8 +2,8 @@
 import type { CallOutcome } from "@holdfast/csi/outcome";
 import { cleanPluginText, sensitiveValues } from "@holdfast/csi/plugin-text";
 import type { Failure, Outcome } from "../domain/outcome.ts";
-import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
-import type { ValidatedVolume } from "../domain/volume-registration.ts";
+import { type VolumeRecord, volumeKey } from "../domain/volume/volume.ts";
+import type { ValidatedVolume } from "../domain/volume/volume-registration.ts";
 import type { CallContext, ControllerPlugins } from "../ports.ts";
 import { attachedNodes } from "./attached-nodes.ts";
 import { confirmedDifference } from "./confirmed.ts";

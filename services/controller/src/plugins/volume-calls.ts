@@ -2,8 +2,8 @@
 import type { Logger } from "@holdfast/shared/log/logger";
 import { volumeCommand } from "../domain/operator-command.ts";
 import type { Outcome } from "../domain/outcome.ts";
-import type { ContentSource, VolumeRecord, VolumeRef } from "../domain/volume.ts";
-import type { CreatedVolume } from "../domain/volume-change.ts";
+import type { ContentSource, VolumeRecord, VolumeRef } from "../domain/volume/volume.ts";
+import type { CreatedVolume } from "../domain/volume/volume-change.ts";
 import type { CallContext, ControllerPlugins } from "../ports.ts";
 import { createdFrom, createRequest, leastBytes, placeMistake, sizeMistake } from "./convert.ts";
 import { failedFromCall, outcomeFromCall } from "./outcome-from-call.ts";

@@ -4,7 +4,7 @@ import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { beforeEach, describe, expect, test } from "vitest";
 import { equalInstances } from "../../../../test/support/controller/equal-instances.ts";
 import { volumeRecord } from "../domain/testing/record-fixtures.ts";
-import type { VolumeRef } from "../domain/volume.ts";
+import type { VolumeRef } from "../domain/volume/volume.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { createControllerPlugins } from "./controller-plugins.ts";
 import type { PluginInstance } from "./plugin-calls.ts";

@@ -1,10 +1,10 @@
 /** The audit in the store: written once, never changed, never removed, read newest first. */
-import type { AuditEntry, AuditedAs, AuditRecord, AuditSubject } from "../domain/audit.ts";
+import type { AuditEntry, AuditedAs, AuditRecord, AuditSubject } from "../domain/repair/audit.ts";
 import type { AggregateRef, EventWrite, IndexEntry, RecordWrite } from "../domain/store-types.ts";
 import type { Ids, Store } from "../ports.ts";
 import { createDamagedRecords, type DamagedRecords } from "./damaged-records.ts";
-import { recordReader } from "./record-reader.ts";
-import { auditShape } from "./record-shapes.ts";
+import { recordReader } from "./shape/record-reader.ts";
+import { auditShape } from "./shape/record-shapes.ts";
 
 type AuditIndex = "audit-all" | "audit-namespace" | "audit-volume" | "audit-request";
 

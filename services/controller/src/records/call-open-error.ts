@@ -1,8 +1,8 @@
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { type CallNews, type CallSite, dropsOpenCall } from "../domain/open-call.ts";
 import { takeOverCommand } from "../domain/operator-command.ts";
-import type { CutRecord } from "../domain/snapshot.ts";
-import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
+import type { CutRecord } from "../domain/snapshot/snapshot.ts";
+import { type VolumeRecord, volumeKey } from "../domain/volume/volume.ts";
 
 type Called = VolumeRecord | CutRecord;
 

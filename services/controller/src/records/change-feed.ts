@@ -2,12 +2,12 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import { isAbort } from "@holdfast/shared/async/signals";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
-import type { SecretName } from "../domain/secret.ts";
+import type { SecretName } from "../domain/secret/secret.ts";
 import type { StoredEvent } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
 import { type Changes, nodeChangeKey } from "./changes.ts";
 import { controllerOf } from "./event-body.ts";
-import { refOfKey } from "./volume-codec.ts";
+import { refOfKey } from "./volume/volume-codec.ts";
 
 export interface ChangeFeedDeps {
   readonly store: Store;

@@ -2,7 +2,7 @@
 import { type HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { AggregateKind, AggregateRef, StoredRecord } from "../domain/store-types.ts";
-import type { RecordReader } from "./record-reader.ts";
+import type { RecordReader } from "./shape/record-reader.ts";
 
 export interface DamagedRecord {
   readonly ref: AggregateRef;

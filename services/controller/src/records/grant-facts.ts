@@ -1,8 +1,8 @@
-import type { GrantFacts } from "../domain/grant.ts";
-import { slotKey } from "../domain/slots.ts";
+import { slotKey } from "../domain/attachment/slots.ts";
+import type { GrantFacts } from "../domain/claim/grant.ts";
 import type { ControllerPlugins, Nodes, NodeView, StoreGate } from "../ports.ts";
-import { nodePluginOf } from "./node-plugin.ts";
-import type { VolumeRecords } from "./volume-records.ts";
+import { nodePluginOf } from "./attachment/node-plugin.ts";
+import type { VolumeRecords } from "./volume/volume-records.ts";
 
 export type GrantFactsOf = (plugin: string, node: string) => GrantFacts;
 

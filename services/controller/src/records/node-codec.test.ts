@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { NodeRecord } from "../domain/node.ts";
+import type { NodeRecord } from "../domain/node/node.ts";
 import { encodeNode, readNode } from "./node-codec.ts";
 
 const life = { machineId: "m", bootId: "b", journalUid: "j" };

@@ -2,9 +2,9 @@
  * A node's record as text. Format 1 names the address of the node and of a life that waits; format 2 leaves out one that is empty.
  * Both are read, whatever the store's format is: a record is written anew only when it changes.
  */
-import type { NodeRecord } from "../domain/node.ts";
-import { recordReader } from "./record-reader.ts";
-import { nodeShape } from "./record-shapes.ts";
+import type { NodeRecord } from "../domain/node/node.ts";
+import { recordReader } from "./shape/record-reader.ts";
+import { nodeShape } from "./shape/record-shapes.ts";
 
 /** A release that reads format 1 alone takes a record without an address for a damaged one. */
 const addressMayBeAbsent = 2;

@@ -3,7 +3,7 @@
  * them.
  */
 import { createHash } from "node:crypto";
-import { type NodeClass, nodeClassOf } from "../domain/node-class.ts";
+import { type NodeClass, nodeClassOf } from "../domain/placement/node-class.ts";
 import type { Nodes, NodeView } from "../ports.ts";
 
 export interface IndexedNode {

@@ -1,11 +1,11 @@
 /** What scans have found, with its age. One record an orphan; what is seen again is written again only now and then. */
 import { createHash } from "node:crypto";
-import { type Orphan, type OrphanFinding, orphanIdentity } from "../domain/orphan.ts";
+import { type Orphan, type OrphanFinding, orphanIdentity } from "../domain/repair/orphan.ts";
 import type { AggregateRef, IndexEntry } from "../domain/store-types.ts";
 import { changedAllTheTime } from "./commit-rounds.ts";
-import { recordReader } from "./record-reader.ts";
-import { orphanShape } from "./record-shapes.ts";
 import { createRecordTable, type RecordTableDeps } from "./record-table.ts";
+import { recordReader } from "./shape/record-reader.ts";
+import { orphanShape } from "./shape/record-shapes.ts";
 
 export interface OrphanRecords {
   get(id: string): Promise<Orphan | undefined>;

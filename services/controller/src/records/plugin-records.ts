@@ -4,15 +4,15 @@
  *
  * P1 A record is stored before anybody here sees it.
  */
-import { defaultProfile } from "../domain/plugin-profile.ts";
-import { newPluginRecord, type PluginRecord, rememberedOf } from "../domain/plugin-record.ts";
+import { defaultProfile } from "../domain/plugin/plugin-profile.ts";
+import { newPluginRecord, type PluginRecord, rememberedOf } from "../domain/plugin/plugin-record.ts";
 import type { AggregateRef, IndexEntry } from "../domain/store-types.ts";
 import type { PluginProfiles } from "../ports.ts";
 import { changedAllTheTime } from "./commit-rounds.ts";
 import { createDamagedRecords } from "./damaged-records.ts";
-import { recordReader } from "./record-reader.ts";
-import { pluginShape } from "./record-shapes.ts";
 import { createRecordTable, type RecordTableDeps, recordAfter, type Versioned } from "./record-table.ts";
+import { recordReader } from "./shape/record-reader.ts";
+import { pluginShape } from "./shape/record-shapes.ts";
 
 export type VersionedPlugin = Versioned<PluginRecord>;
 

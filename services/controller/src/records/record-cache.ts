@@ -1,5 +1,5 @@
-import type { VolumeRecord } from "../domain/volume.ts";
-import { workloadValue } from "./volume-codec.ts";
+import type { VolumeRecord } from "../domain/volume/volume.ts";
+import { workloadValue } from "./volume/volume-codec.ts";
 
 export interface VersionedVolume {
   readonly volume: VolumeRecord;

@@ -4,8 +4,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Commit, CommitResult, RecordWrite, StoredRecord } from "../domain/store-types.ts";
 import { changedAllTheTime, maxRounds } from "./commit-rounds.ts";
-import { recordReader } from "./record-reader.ts";
 import { createRecordTable, type RecordMemory, type Versioned } from "./record-table.ts";
+import { recordReader } from "./shape/record-reader.ts";
 
 interface Basket {
   readonly name: string;

@@ -10,7 +10,7 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import type { AuditedAs } from "../domain/audit.ts";
+import type { AuditedAs } from "../domain/repair/audit.ts";
 import type {
   AggregateRef,
   Commit,
@@ -24,7 +24,7 @@ import { auditOf } from "./audit-records.ts";
 import { createCommitRounds } from "./commit-rounds.ts";
 import { createDamagedRecords, type DamagedRecords } from "./damaged-records.ts";
 import { pagesOf } from "./pages-of.ts";
-import type { RecordReader } from "./record-reader.ts";
+import type { RecordReader } from "./shape/record-reader.ts";
 
 export interface Versioned<R> {
   readonly record: R;

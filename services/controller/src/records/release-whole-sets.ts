@@ -1,12 +1,12 @@
 /** Wants claims gone, set by set: what was granted or queued together is let go together. */
 import { type Change, foldClaims } from "../domain/change.ts";
-import type { Claim } from "../domain/claim.ts";
-import { releaseWanted } from "../domain/claim-change.ts";
-import { memberKey } from "../domain/claim-set-change.ts";
-import { type VolumeRecord, volumeKey } from "../domain/volume.ts";
-import { refOfKey } from "./volume-codec.ts";
-import type { ChangeOptions } from "./volume-decisions.ts";
-import type { VolumeRecords } from "./volume-records.ts";
+import type { Claim } from "../domain/claim/claim.ts";
+import { releaseWanted } from "../domain/claim/claim-change.ts";
+import { memberKey } from "../domain/claim/claim-set-change.ts";
+import { type VolumeRecord, volumeKey } from "../domain/volume/volume.ts";
+import { refOfKey } from "./volume/volume-codec.ts";
+import type { ChangeOptions } from "./volume/volume-decisions.ts";
+import type { VolumeRecords } from "./volume/volume-records.ts";
 
 /** Is this claim, as it is now, to go? Asked anew for every commit. */
 export type MeantClaim = (claim: Claim, volume: VolumeRecord) => boolean;

@@ -1,11 +1,12 @@
 /** The roster of controllers in the store: one record, so that what is decided from it is decided from all of it. */
-import type { AuditedAs } from "../domain/audit.ts";
+
 import { type KnownController, stillKnown, withController } from "../domain/controller-roster.ts";
+import type { AuditedAs } from "../domain/repair/audit.ts";
 import type { AggregateRef } from "../domain/store-types.ts";
 import { changedAllTheTime } from "./commit-rounds.ts";
-import { recordReader } from "./record-reader.ts";
-import { rosterShape } from "./record-shapes.ts";
 import { createRecordTable, type RecordTableDeps } from "./record-table.ts";
+import { recordReader } from "./shape/record-reader.ts";
+import { rosterShape } from "./shape/record-shapes.ts";
 
 export interface RosterView {
   readonly controllers: readonly KnownController[];

@@ -1,4 +1,4 @@
-import { secretUsers } from "../domain/secret.ts";
+import { secretUsers } from "../domain/secret/secret.ts";
 import {
   type CutKind,
   type CutRecord,
@@ -6,13 +6,13 @@ import {
   type GroupRecord,
   pinsSource,
   type SnapshotRecord,
-} from "../domain/snapshot.ts";
-import { planCut } from "../domain/snapshot-steps.ts";
+} from "../domain/snapshot/snapshot.ts";
+import { planCut } from "../domain/snapshot/snapshot-steps.ts";
 import type { AggregateRef, IndexEntry, RecordWrite } from "../domain/store-types.ts";
-import { volumeKey } from "../domain/volume.ts";
-import { type RecordReader, recordReader } from "./record-reader.ts";
-import { cutShape, cutTombstoneShape } from "./record-shapes.ts";
-import { safetyMs, tombstoneTtlMs } from "./volume-codec.ts";
+import { volumeKey } from "../domain/volume/volume.ts";
+import { type RecordReader, recordReader } from "./shape/record-reader.ts";
+import { cutShape, cutTombstoneShape } from "./shape/record-shapes.ts";
+import { safetyMs, tombstoneTtlMs } from "./volume/volume-codec.ts";
 
 /** How snapshots and groups stand in the store: keys, indexes, due times, JSON. */
 

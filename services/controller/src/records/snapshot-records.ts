@@ -4,12 +4,13 @@
  * R1 A decision is stored only over the revision it was made from, a group's together with the records of all its snapshots.
  * R2 An id of the backend belongs to one record: who learns of one is alone with it, or learns nothing.
  */
-import type { AuditedAs } from "../domain/audit.ts";
-import type { RouteOf } from "../domain/instance-reach.ts";
+
 import type { Moment } from "../domain/moment.ts";
 import { type CallNews, givenTo } from "../domain/open-call.ts";
-import { type CutRecord, type CutRef, cutKey, membersOf, refOfCutKey } from "../domain/snapshot.ts";
-import type { CutChange } from "../domain/snapshot-change.ts";
+import type { RouteOf } from "../domain/plugin/instance-reach.ts";
+import type { AuditedAs } from "../domain/repair/audit.ts";
+import { type CutRecord, type CutRef, cutKey, membersOf, refOfCutKey } from "../domain/snapshot/snapshot.ts";
+import type { CutChange } from "../domain/snapshot/snapshot-change.ts";
 import type { AggregateRef, Commit, IndexEntry, RecordWrite } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
 import { keepsOpenCall } from "./call-open-error.ts";

@@ -3,7 +3,7 @@
  * came with a group is counted with it.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
-import { type CutKind, type CutState, cutKinds, cutStates } from "../domain/snapshot.ts";
+import { type CutKind, type CutState, cutKinds, cutStates } from "../domain/snapshot/snapshot.ts";
 import { type BlockedCount, countBlocked, countBounded, countOnce } from "./bounded-count.ts";
 import type { CutRecords } from "./snapshot-records.ts";
 

@@ -6,11 +6,11 @@
  * of a volume, workload or node.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
-import { type ClaimState, claimStates } from "../domain/claim.ts";
-import { blocksOf } from "../domain/growth.ts";
-import type { VolumeRecord } from "../domain/volume.ts";
+import { type ClaimState, claimStates } from "../domain/claim/claim.ts";
+import { blocksOf } from "../domain/size/growth.ts";
+import type { VolumeRecord } from "../domain/volume/volume.ts";
 import { type BlockedCount, countBlocked, countBounded, countOnce } from "./bounded-count.ts";
-import type { VolumeRecords } from "./volume-records.ts";
+import type { VolumeRecords } from "./volume/volume-records.ts";
 
 export interface Standing {
   readonly claims: ReadonlyMap<ClaimState, number>;

@@ -4,7 +4,7 @@
  */
 import { realpathSync } from "node:fs";
 import type { FieldViolation } from "@holdfast/shared/errors/holdfast-error";
-import { isAtOrBelow, type SecretScope } from "../domain/secret-scope.ts";
+import { isAtOrBelow, type SecretScope } from "../domain/secret/secret-scope.ts";
 
 /** A path that the settings of the controller name, and why no secrets are read there. */
 interface ForbiddenPlace {

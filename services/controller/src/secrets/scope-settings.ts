@@ -1,7 +1,7 @@
 /** The settings that grant secrets outside of Holdfast to namespaces. Without them nothing but stored secrets can be referred to. */
 import { type Setting, stringSetting } from "@holdfast/shared/config/setting";
 import { idPattern } from "../domain/limits.ts";
-import type { SecretScope } from "../domain/secret-scope.ts";
+import type { SecretScope } from "../domain/secret/secret-scope.ts";
 
 type Parsed<T> = { readonly value: T } | { readonly wrong: string };
 

@@ -7,7 +7,7 @@
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import type { SealedValue, SecretName } from "../domain/secret.ts";
+import type { SealedValue, SecretName } from "../domain/secret/secret.ts";
 import { type SecretKeys, unavailable } from "./key-file.ts";
 
 export type SecretValues = Readonly<Record<string, string>>;

@@ -1,4 +1,4 @@
-import type { SealedValue, SecretName, SecretVersionRecord } from "../domain/secret.ts";
+import type { SealedValue, SecretName, SecretVersionRecord } from "../domain/secret/secret.ts";
 import type { KeyFile } from "./key-file.ts";
 import { holdsSame, open, rewrap, type SealSubject, type SecretValues, seal } from "./seal.ts";
 

@@ -8,7 +8,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, open, readdir, readlink, realpath, stat } from "node:fs/promises";
 import path from "node:path";
-import { isAtOrBelow } from "../domain/secret-scope.ts";
+import { isAtOrBelow } from "../domain/secret/secret-scope.ts";
 import { parseSecretText, SecretUnusable } from "./secret-unusable.ts";
 
 export interface SecretFileReading {

@@ -1,8 +1,7 @@
 /** Stored secrets as records: ciphertext only, compared by revision like everything else in the store. */
-import { type SecretName, type SecretRecord, secretKey, secretUser } from "../domain/secret.ts";
+import { type SecretName, type SecretRecord, secretKey, secretUser } from "../domain/secret/secret.ts";
 import type { AggregateRef, ExpectedRecord, IndexEntry } from "../domain/store-types.ts";
 import { changedAllTheTime } from "../records/commit-rounds.ts";
-import { readSecret } from "../records/record-readers.ts";
 import {
   createRecordTable,
   type RecordResult,
@@ -10,6 +9,7 @@ import {
   type RecordTableDeps,
   type Versioned,
 } from "../records/record-table.ts";
+import { readSecret } from "../records/shape/record-readers.ts";
 
 export type StoredSecret = Versioned<SecretRecord>;
 

@@ -5,7 +5,7 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import { every } from "@holdfast/shared/async/every";
 import type { Logger } from "@holdfast/shared/log/logger";
-import { secretKey, secretUser } from "../domain/secret.ts";
+import { secretKey, secretUser } from "../domain/secret/secret.ts";
 import { pagesOf } from "../records/pages-of.ts";
 import type { Sealer } from "./sealer.ts";
 import type { SecretRecords, StoredSecret } from "./secret-records.ts";

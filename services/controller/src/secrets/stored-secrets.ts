@@ -5,7 +5,7 @@
  * overwritten when they go. T3 A read that a change overtook is not kept.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
-import { type SecretName, secretKey, versionIn } from "../domain/secret.ts";
+import { type SecretName, secretKey, versionIn } from "../domain/secret/secret.ts";
 import type { SecretValues } from "./seal.ts";
 import type { Sealer } from "./sealer.ts";
 import type { SecretRecords } from "./secret-records.ts";

@@ -1,9 +1,9 @@
-import { foreignAbandoned } from "../../domain/foreign-hold.ts";
+import { foreignAbandoned } from "../../domain/attachment/foreign-hold.ts";
 import type { Moment } from "../../domain/moment.ts";
-import { abandonable, claimAbandoned } from "../../domain/repair-change.ts";
-import { type ForeignHold, type VolumeRecord, volumeKey } from "../../domain/volume.ts";
+import { abandonable, claimAbandoned } from "../../domain/repair/repair-change.ts";
+import { type ForeignHold, type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import { claimNotFound } from "../errors.ts";
-import { refuse } from "../validate-volume.ts";
+import { refuse } from "../volume/validate-volume.ts";
 import { type AgentWord, type AgentWordDeps, agentEffect, askAgent } from "./agent-word.ts";
 import { nodeBarred, repairNotApplicable } from "./repair-errors.ts";
 import type { AbandonClaimInput, Verb } from "./repair-model.ts";

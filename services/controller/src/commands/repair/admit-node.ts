@@ -1,10 +1,10 @@
-import type { AuditSubject } from "../../domain/audit.ts";
 import { checkId } from "../../domain/limits.ts";
-import type { NodeRecord } from "../../domain/node.ts";
+import type { NodeRecord } from "../../domain/node/node.ts";
+import type { AuditSubject } from "../../domain/repair/audit.ts";
 import type { NodeDecisions, NodeView } from "../../ports.ts";
 import type { CommandDeps } from "../command-deps.ts";
 import { nodeNotFound } from "../errors.ts";
-import { refuse } from "../validate-volume.ts";
+import { refuse } from "../volume/validate-volume.ts";
 import { repairNotApplicable } from "./repair-errors.ts";
 import type { AdmitNodeInput, RepairOutcome, Verb } from "./repair-model.ts";
 import {

@@ -1,10 +1,10 @@
-import { lacksItsStorage, storageAdopted } from "../../domain/repair-adopt.ts";
-import { volumeKey } from "../../domain/volume.ts";
+import { lacksItsStorage, storageAdopted } from "../../domain/repair/repair-adopt.ts";
+import { volumeKey } from "../../domain/volume/volume.ts";
 import type { CommandDeps } from "../command-deps.ts";
 import { storageTaken, volumeExists } from "../errors.ts";
 import type { Caller, RegisterVolumeInput } from "../model.ts";
-import { registerVolumeCommand } from "../register-volume.ts";
-import { refuse, validateRegisterVolume } from "../validate-volume.ts";
+import { registerVolumeCommand } from "../volume/register-volume.ts";
+import { refuse, validateRegisterVolume } from "../volume/validate-volume.ts";
 import type { AdoptVolumeInput, RepairOutcome, Verb } from "./repair-model.ts";
 import {
   auditEntry,

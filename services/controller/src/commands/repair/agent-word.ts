@@ -1,8 +1,8 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import { linkSignals, throwIfAborted } from "@holdfast/shared/async/signals";
-import { isOfOtherMachine } from "../../domain/grant.ts";
-import type { Inventory } from "../../domain/permit.ts";
-import type { VolumeRecord } from "../../domain/volume.ts";
+import { isOfOtherMachine } from "../../domain/claim/grant.ts";
+import type { Inventory } from "../../domain/claim/permit.ts";
+import type { VolumeRecord } from "../../domain/volume/volume.ts";
 import type { AgentGateway, Nodes } from "../../ports.ts";
 
 /**

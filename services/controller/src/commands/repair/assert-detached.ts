@@ -1,9 +1,9 @@
 import type { Tri } from "@holdfast/model/tri";
 import { checkId } from "../../domain/limits.ts";
-import { assertable, detachAsserted, waitingForDetach } from "../../domain/repair-change.ts";
-import { type VolumeRecord, volumeKey } from "../../domain/volume.ts";
+import { assertable, detachAsserted, waitingForDetach } from "../../domain/repair/repair-change.ts";
+import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import type { ControllerPlugins } from "../../ports.ts";
-import { checkRef, refuse } from "../validate-volume.ts";
+import { checkRef, refuse } from "../volume/validate-volume.ts";
 import { type AgentWordDeps, agentEffect, askAgent } from "./agent-word.ts";
 import { repairNotApplicable } from "./repair-errors.ts";
 import type { AssertDetachedInput, Verb } from "./repair-model.ts";

@@ -1,11 +1,11 @@
-import { memberKey, spreadFailure } from "../../domain/claim-set-change.ts";
-import { volumeForgotten } from "../../domain/repair-change.ts";
-import { type VolumeRecord, volumeKey } from "../../domain/volume.ts";
+import { memberKey, spreadFailure } from "../../domain/claim/claim-set-change.ts";
+import { volumeForgotten } from "../../domain/repair/repair-change.ts";
+import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import { takesWork } from "../../records/grant-facts.ts";
-import { refOfKey } from "../../records/volume-codec.ts";
-import type { ChangeResult, Decide } from "../../records/volume-decisions.ts";
+import { refOfKey } from "../../records/volume/volume-codec.ts";
+import type { ChangeResult, Decide } from "../../records/volume/volume-decisions.ts";
 import { volumeInUse } from "../errors.ts";
-import { checkRef, refuse } from "../validate-volume.ts";
+import { checkRef, refuse } from "../volume/validate-volume.ts";
 import { type AgentWordDeps, agentEffect, askAgent } from "./agent-word.ts";
 import { repairNotApplicable } from "./repair-errors.ts";
 import type { ForgetVolumeInput, Verb } from "./repair-model.ts";

@@ -1,9 +1,9 @@
-import type { AuditRecord } from "../../domain/audit.ts";
 import { checkOptionalId } from "../../domain/limits.ts";
+import type { AuditRecord } from "../../domain/repair/audit.ts";
 import type { AuditFilter, AuditRecords } from "../../records/audit-records.ts";
 import type { Page, PageInput } from "../model.ts";
-import { refuse } from "../validate-volume.ts";
-import { clampSize } from "../volume-queries.ts";
+import { refuse } from "../volume/validate-volume.ts";
+import { clampSize } from "../volume/volume-queries.ts";
 import { auditNotFound } from "./repair-errors.ts";
 
 /** One record by its id, or the newest that fit. */

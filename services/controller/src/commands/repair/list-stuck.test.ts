@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { CutRecord } from "../../domain/snapshot.ts";
+import type { CutRecord } from "../../domain/snapshot/snapshot.ts";
 import { nodeRecord, volumeRecord } from "../../domain/testing/record-fixtures.ts";
-import type { VolumeRecord } from "../../domain/volume.ts";
+import type { VolumeRecord } from "../../domain/volume/volume.ts";
 import { type ListStuckDeps, listStuckQuery } from "./list-stuck.ts";
 
 const blocked = (reason: string) => ({ since: 5, reason, message: "m", missingProof: "p", clearWith: "c" });

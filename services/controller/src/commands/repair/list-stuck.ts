@@ -1,16 +1,16 @@
-import type { ClaimState } from "../../domain/claim.ts";
-import { foreignBlock } from "../../domain/foreign-block.ts";
-import { pendingNodes } from "../../domain/growth.ts";
+import { foreignBlock } from "../../domain/attachment/foreign-block.ts";
+import type { ClaimState } from "../../domain/claim/claim.ts";
+import { pendingBlock } from "../../domain/node/pending-life.ts";
 import { type Attempts, type Blocked, noAttempts } from "../../domain/outcome.ts";
-import { pendingBlock } from "../../domain/pending-life.ts";
-import type { CutKind, CutRecord, CutState } from "../../domain/snapshot.ts";
-import type { Attachment, VolumeRecord, VolumeState } from "../../domain/volume.ts";
+import { pendingNodes } from "../../domain/size/growth.ts";
+import type { CutKind, CutRecord, CutState } from "../../domain/snapshot/snapshot.ts";
+import type { Attachment, VolumeRecord, VolumeState } from "../../domain/volume/volume.ts";
 import type { Nodes, NodeView } from "../../ports.ts";
 import type { DamagedRecord, DamagedRecords } from "../../records/damaged-records.ts";
 import type { CutRecords } from "../../records/snapshot-records.ts";
-import type { VolumeRecords } from "../../records/volume-records.ts";
+import type { VolumeRecords } from "../../records/volume/volume-records.ts";
 import type { Page, PageInput } from "../model.ts";
-import { clampSize } from "../volume-queries.ts";
+import { clampSize } from "../volume/volume-queries.ts";
 
 /** One thing that cannot go on by itself. */
 export interface Stuck {

@@ -1,7 +1,7 @@
+import { orphanDetachWanted } from "../../domain/attachment/owed-change.ts";
 import { explainCommand } from "../../domain/operator-command.ts";
-import type { Orphan } from "../../domain/orphan.ts";
-import { orphanDetachWanted } from "../../domain/owed-change.ts";
-import { type Attachment, type VolumeRecord, volumeKey } from "../../domain/volume.ts";
+import type { Orphan } from "../../domain/repair/orphan.ts";
+import { type Attachment, type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import type { BackendListings, StoreGate } from "../../ports.ts";
 import { storeUnvetted } from "../errors.ts";
 import type { Caller } from "../model.ts";

@@ -1,9 +1,9 @@
 import { checkId, checkSecretRef } from "../../domain/limits.ts";
-import { type Orphan, orphanRemedy } from "../../domain/orphan.ts";
+import { type Orphan, orphanRemedy } from "../../domain/repair/orphan.ts";
 import type { OrphanRecords } from "../../records/orphan-records.ts";
 import type { Caller } from "../model.ts";
-import type { SecretReferences } from "../secret-model.ts";
-import { refuse } from "../validate-volume.ts";
+import type { SecretReferences } from "../secret/secret-model.ts";
+import { refuse } from "../volume/validate-volume.ts";
 import { type RemoveAttachmentDeps, removeAttachment } from "./remove-attachment.ts";
 import { type RemoveSnapshotDeps, removeSnapshot } from "./remove-snapshot.ts";
 import { type RemoveStorageDeps, removalId, removeStorage } from "./remove-storage.ts";

@@ -2,9 +2,9 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { caller, createWorld, plugin, type World } from "../../../../../test/support/controller/world.ts";
-import type { Orphan } from "../../domain/orphan.ts";
-import type { GroupRecord, SnapshotRecord } from "../../domain/snapshot.ts";
-import { beingCut } from "../../reconcile/two-way-snapshots.ts";
+import type { Orphan } from "../../domain/repair/orphan.ts";
+import type { GroupRecord, SnapshotRecord } from "../../domain/snapshot/snapshot.ts";
+import { beingCut } from "../../reconcile/two-way/two-way-snapshots.ts";
 import { type AuditRecords, createAuditRecords } from "../../records/audit-records.ts";
 import { createChanges } from "../../records/changes.ts";
 import { type CutRecords, createCutRecords } from "../../records/snapshot-records.ts";

@@ -1,8 +1,8 @@
 import type { Moment } from "../../domain/moment.ts";
-import type { Orphan } from "../../domain/orphan.ts";
 import { noAttempts } from "../../domain/outcome.ts";
-import type { SnapshotRecord } from "../../domain/snapshot.ts";
-import { volumeKey } from "../../domain/volume.ts";
+import type { Orphan } from "../../domain/repair/orphan.ts";
+import type { SnapshotRecord } from "../../domain/snapshot/snapshot.ts";
+import { volumeKey } from "../../domain/volume/volume.ts";
 import type { Ids, StoreGate } from "../../ports.ts";
 import type { AuditRecords } from "../../records/audit-records.ts";
 import type { CutRecords } from "../../records/snapshot-records.ts";

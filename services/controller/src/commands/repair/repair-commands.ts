@@ -1,9 +1,9 @@
-import type { AuditRecord } from "../../domain/audit.ts";
+import type { AuditRecord } from "../../domain/repair/audit.ts";
 import type { AgentGateway, BackendListings, NodeDecisions, Nodes } from "../../ports.ts";
 import type { AuditFilter, AuditRecords } from "../../records/audit-records.ts";
 import type { DamagedRecords } from "../../records/damaged-records.ts";
 import type { OrphanRecords } from "../../records/orphan-records.ts";
-import type { VolumeScan } from "../../records/volume-scan.ts";
+import type { VolumeScan } from "../../records/volume/volume-scan.ts";
 import type { CommandDeps } from "../command-deps.ts";
 import type { Page, PageInput } from "../model.ts";
 import { abandonClaimCommand } from "./abandon-claim.ts";

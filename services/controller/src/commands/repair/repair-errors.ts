@@ -1,5 +1,5 @@
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import { type VolumeRef, volumeKey } from "../../domain/volume.ts";
+import { type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
 
 /** The verb's precondition does not hold (any more); `state` is what was found. */
 export const repairNotApplicable = (

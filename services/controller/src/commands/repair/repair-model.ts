@@ -1,5 +1,5 @@
-import type { CutKind } from "../../domain/snapshot.ts";
-import type { VolumeCapability, VolumeRef } from "../../domain/volume.ts";
+import type { CutKind } from "../../domain/snapshot/snapshot.ts";
+import type { VolumeCapability, VolumeRef } from "../../domain/volume/volume.ts";
 import type { Caller } from "../model.ts";
 
 /** What every verb is asked with. */

@@ -5,15 +5,15 @@
  * the record as it is at the commit.
  */
 import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
-import { type AuditEntry, type AuditRecord, type AuditSubject, isAbout } from "../../domain/audit.ts";
 import type { Change } from "../../domain/change.ts";
 import type { Moment } from "../../domain/moment.ts";
 import type { CallNews } from "../../domain/open-call.ts";
-import type { VolumeRecord, VolumeRef } from "../../domain/volume.ts";
+import { type AuditEntry, type AuditRecord, type AuditSubject, isAbout } from "../../domain/repair/audit.ts";
+import type { VolumeRecord, VolumeRef } from "../../domain/volume/volume.ts";
 import type { AuditRecords } from "../../records/audit-records.ts";
 import { keepsOpenCall } from "../../records/call-open-error.ts";
-import type { ChangeResult, Decide } from "../../records/volume-decisions.ts";
-import type { VolumeRecords } from "../../records/volume-records.ts";
+import type { ChangeResult, Decide } from "../../records/volume/volume-decisions.ts";
+import type { VolumeRecords } from "../../records/volume/volume-records.ts";
 import { volumeNotFound } from "../errors.ts";
 import type { Caller } from "../model.ts";
 import { requestIdReused } from "./repair-errors.ts";

@@ -4,11 +4,11 @@
  */
 import { createNotifier } from "@holdfast/shared/async/notifier";
 import { checkId, checkPlugin } from "../../domain/limits.ts";
-import { mountOrphan, type Orphan, type OrphanKind } from "../../domain/orphan.ts";
+import { mountOrphan, type Orphan, type OrphanKind } from "../../domain/repair/orphan.ts";
 import type { AgentGateway, ControllerPlugins, Nodes } from "../../ports.ts";
 import type { OrphanRecords } from "../../records/orphan-records.ts";
 import type { Caller } from "../model.ts";
-import { refuse } from "../validate-volume.ts";
+import { refuse } from "../volume/validate-volume.ts";
 import type { RemoveOrphan } from "./remove-orphan.ts";
 import type { RepairOutcome } from "./repair-model.ts";
 import { checkRepair } from "./validate-repair.ts";

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { caller, createWorld, plugin, type World } from "../../../../../test/support/controller/world.ts";
-import type { SnapshotRecord } from "../../domain/snapshot.ts";
+import type { SnapshotRecord } from "../../domain/snapshot/snapshot.ts";
 import { createChanges } from "../../records/changes.ts";
 import { createCutRecords } from "../../records/snapshot-records.ts";
 import type { Asked } from "./repair-model.ts";

@@ -1,12 +1,12 @@
 import type { Change } from "../../domain/change.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { type CallNews, type CallSite, takenOver } from "../../domain/open-call.ts";
-import type { CutRecord, CutRef } from "../../domain/snapshot.ts";
-import { type VolumeRecord, volumeKey } from "../../domain/volume.ts";
+import type { CutRecord, CutRef } from "../../domain/snapshot/snapshot.ts";
+import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import type { CutRecords } from "../../records/snapshot-records.ts";
 import type { Caller } from "../model.ts";
-import { cutNotFound } from "../snapshot-errors.ts";
-import { checkRef, refuse } from "../validate-volume.ts";
+import { cutNotFound } from "../snapshot/snapshot-errors.ts";
+import { checkRef, refuse } from "../volume/validate-volume.ts";
 import { repairNotApplicable } from "./repair-errors.ts";
 import type { RepairOutcome, TakeOverInput, Verb } from "./repair-model.ts";
 import {

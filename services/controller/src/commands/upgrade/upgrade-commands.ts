@@ -14,7 +14,7 @@ import { type RosterRecords, type RosterView, rosterBusy } from "../../records/r
 import { repairNotApplicable } from "../repair/repair-errors.ts";
 import { auditEntry, doneBefore, type Judgement, requireConfirmed, wouldBe } from "../repair/repair-verb.ts";
 import { checkRepair } from "../repair/validate-repair.ts";
-import { refuse } from "../validate-volume.ts";
+import { refuse } from "../volume/validate-volume.ts";
 import type { UpgradeCommands } from "./upgrade-model.ts";
 
 export interface UpgradeDeps {

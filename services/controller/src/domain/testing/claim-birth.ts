@@ -1,9 +1,9 @@
 import { type AccessMode, type AttachmentMode, accessConflict, accessRules } from "@holdfast/model/access";
 import { withClaim } from "../change.ts";
-import type { Claim, SetMember } from "../claim.ts";
-import type { GrantFacts } from "../grant.ts";
+import type { Claim, SetMember } from "../claim/claim.ts";
+import type { GrantFacts } from "../claim/grant.ts";
 import { noAttempts } from "../outcome.ts";
-import type { VolumeRecord } from "../volume.ts";
+import type { VolumeRecord } from "../volume/volume.ts";
 import type { WorldRecord } from "./world-record.ts";
 import type { Rules } from "./world-rules.ts";
 

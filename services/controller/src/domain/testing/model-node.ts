@@ -1,6 +1,6 @@
 import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import { compareEpochs, type Epoch, zeroEpoch } from "@holdfast/model/epoch";
-import type { PublishAnswer, ReleaseAnswer } from "../permit.ts";
+import type { PublishAnswer, ReleaseAnswer } from "../claim/permit.ts";
 
 export const publishFates = ["done", "fails", "half", "refused", "refused-stuck"] as const;
 export type PublishFate = (typeof publishFates)[number];

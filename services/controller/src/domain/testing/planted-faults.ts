@@ -1,10 +1,10 @@
 import { type Change, endClaim, noChange, withoutKey } from "../change.ts";
-import type { Claim } from "../claim.ts";
-import type { VolumesByKey } from "../claim-set-change.ts";
-import { startDetach } from "../claim-step.ts";
+import type { Claim } from "../claim/claim.ts";
+import type { VolumesByKey } from "../claim/claim-set-change.ts";
+import { startDetach } from "../claim/claim-step.ts";
 import type { Moment } from "../moment.ts";
 import type { Step } from "../steps.ts";
-import type { Intent, VolumeRecord } from "../volume.ts";
+import type { Intent, VolumeRecord } from "../volume/volume.ts";
 import { domainRules, type Rules } from "./world-rules.ts";
 
 /** A decision that is wrong in one way, and the invariants that this breaks. */

@@ -1,10 +1,10 @@
-import type { Claim } from "../claim.ts";
-import type { GrantFacts } from "../grant.ts";
+import type { Claim } from "../claim/claim.ts";
+import type { GrantFacts } from "../claim/grant.ts";
 import type { Moment } from "../moment.ts";
-import type { NodeRecord } from "../node.ts";
+import type { NodeRecord } from "../node/node.ts";
 import { type Advice, type Failure, noAttempts } from "../outcome.ts";
 import { defaultRetry } from "../retry.ts";
-import type { Attachment, VolumeRecord } from "../volume.ts";
+import type { Attachment, VolumeRecord } from "../volume/volume.ts";
 
 /** Records as they are after nothing special happened; each test says what is different. */
 

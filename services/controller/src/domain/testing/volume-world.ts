@@ -1,9 +1,9 @@
 import { compareEpochs } from "@holdfast/model/epoch";
 import { noChange } from "../change.ts";
-import type { Claim } from "../claim.ts";
-import { type GrantFacts, obstacleTo } from "../grant.ts";
+import type { Claim } from "../claim/claim.ts";
+import { type GrantFacts, obstacleTo } from "../claim/grant.ts";
 import type { Step } from "../steps.ts";
-import type { VolumeCapability, VolumeRecord } from "../volume.ts";
+import type { VolumeCapability, VolumeRecord } from "../volume/volume.ts";
 import { createClaimBirth } from "./claim-birth.ts";
 import { type BackendCall, createModelBackend } from "./model-backend.ts";
 import { createModelNode, type ReleaseFate, type ReleaseOrder } from "./model-node.ts";

@@ -1,9 +1,9 @@
 import { blockedBy } from "../blocked.ts";
 import { type Change, noChange } from "../change.ts";
+import type { PublishAnswer, ReleaseAnswer } from "../claim/permit.ts";
 import type { Moment } from "../moment.ts";
 import type { Advice, Failure, Outcome } from "../outcome.ts";
-import type { PublishAnswer, ReleaseAnswer } from "../permit.ts";
-import type { VolumeRecord } from "../volume.ts";
+import type { VolumeRecord } from "../volume/volume.ts";
 import type { Rules } from "./world-rules.ts";
 
 export type Decision = (volume: VolumeRecord, at: Moment) => Change;

@@ -1,7 +1,7 @@
 import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import { compareEpochs } from "@holdfast/model/epoch";
-import type { ClaimState } from "../claim.ts";
-import type { Attachment, VolumeRecord } from "../volume.ts";
+import type { ClaimState } from "../claim/claim.ts";
+import type { Attachment, VolumeRecord } from "../volume/volume.ts";
 import type { BackendCall, ModelBackend } from "./model-backend.ts";
 import type { ModelNode } from "./model-node.ts";
 

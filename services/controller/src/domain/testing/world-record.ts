@@ -1,10 +1,10 @@
 import { compareEpochs, zeroEpoch } from "@holdfast/model/epoch";
 import type { Change } from "../change.ts";
-import type { SetChange } from "../claim-set-change.ts";
+import type { SetChange } from "../claim/claim-set-change.ts";
 import type { Moment } from "../moment.ts";
 import { noAttempts } from "../outcome.ts";
 import { defaultRetry } from "../retry.ts";
-import { type VolumeCapability, type VolumeRecord, volumeKey } from "../volume.ts";
+import { type VolumeCapability, type VolumeRecord, volumeKey } from "../volume/volume.ts";
 import type { Decision } from "./world-answers.ts";
 import { violated } from "./world-checks.ts";
 import type { Rules } from "./world-rules.ts";

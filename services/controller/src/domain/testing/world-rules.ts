@@ -8,8 +8,8 @@ import {
   detached,
   detachStarted,
   detachUnknown,
-} from "../attach-change.ts";
-import { attachResumed } from "../attach-pause.ts";
+} from "../attachment/attach-change.ts";
+import { attachResumed } from "../attachment/attach-pause.ts";
 import {
   notMounted,
   offerAgain,
@@ -20,11 +20,18 @@ import {
   released,
   releaseUnknown,
   releaseWanted,
-} from "../claim-change.ts";
-import { expireSet, grantSet, spreadFailure } from "../claim-set-change.ts";
-import { permitFor } from "../permit.ts";
+} from "../claim/claim-change.ts";
+import { expireSet, grantSet, spreadFailure } from "../claim/claim-set-change.ts";
+import { permitFor } from "../claim/permit.ts";
 import { planSteps } from "../steps.ts";
-import { created, createRefused, createUnknown, deleted, deleteUnknown, deleteWanted } from "../volume-change.ts";
+import {
+  created,
+  createRefused,
+  createUnknown,
+  deleted,
+  deleteUnknown,
+  deleteWanted,
+} from "../volume/volume-change.ts";
 
 /** The decisions under test, by name, so that a test can put a wrong one in the place of any of them. */
 export const domainRules = {

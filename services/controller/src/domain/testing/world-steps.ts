@@ -1,10 +1,10 @@
 import { compareEpochs, oldestEpoch } from "@holdfast/model/epoch";
+import type { GrantFacts } from "../claim/grant.ts";
+import { queueOf } from "../claim/grant.ts";
+import type { PublishAnswer, ReleaseAnswer } from "../claim/permit.ts";
 import { isDoubtful } from "../doubt.ts";
-import type { GrantFacts } from "../grant.ts";
-import { queueOf } from "../grant.ts";
-import type { PublishAnswer, ReleaseAnswer } from "../permit.ts";
 import type { Step } from "../steps.ts";
-import type { VolumeRecord } from "../volume.ts";
+import type { VolumeRecord } from "../volume/volume.ts";
 import type { BackendCall, CallFate, ModelBackend } from "./model-backend.ts";
 import type { ModelNode, PermitOrder, PublishFate, ReleaseFate, ReleaseOrder } from "./model-node.ts";
 import type { Answers, Decision } from "./world-answers.ts";

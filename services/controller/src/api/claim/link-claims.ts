@@ -1,0 +1,89 @@
+import {
+  AgentLinkServiceDefinition,
+  type RequestClaimsRequest,
+} from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
+import type { Implementation } from "@holdfast/shared/grpc/call-context";
+import { validateCreateClaims, validateSelection } from "../../commands/claim/validate-claims.ts";
+import type { ClaimView } from "../../commands/model.ts";
+import { checkId, limits } from "../../domain/limits.ts";
+import { type ApiDeps, callerOf } from "../api-deps.ts";
+import { type Checks, createChecks, durationMs, refuseAll } from "../check-request.ts";
+import { unimplemented } from "../unimplemented.ts";
+import { createClaimHold } from "./claim-hold.ts";
+import { claimMessage, claimsInput, selectionOf } from "./convert-claim.ts";
+
+type AgentLink = Implementation<typeof AgentLinkServiceDefinition>;
+type Context = Parameters<AgentLink["requestClaims"]>[1];
+
+export interface LinkClaimsDeps extends ApiDeps {
+  /** Rejects when the caller may not speak for the node. */
+  readonly checkCaller: (node: string, context: Context) => void;
+}
+
+/** The claims of a workload on the very node whose agent asks, as ClaimService gives and takes them, and their tokens. */
+export const createLinkClaims = (
+  deps: LinkClaimsDeps,
+): Pick<AgentLink, "requestClaims" | "releaseClaims" | "issueTokens"> => {
+  const { commands, checkCaller } = deps;
+  const held = createClaimHold(deps);
+
+  /** How known lives stand: nothing is made, so that a message that comes late revives nothing. */
+  const watch = async (request: RequestClaimsRequest, context: Context): Promise<readonly ClaimView[]> => {
+    const checks = createChecks();
+    const { namespace, workload, claimUids, node } = request;
+    const selection = selectionOf({ namespace, workload, aliases: [], claimUids });
+    checkNode(node, checks);
+    for (const field of ["claims", "afterWorkloads"] as const)
+      if (request[field].length > 0)
+        checks.complain(field === "claims" ? field : "after_workloads", "has to be empty with claim_uids");
+    if (request.queue !== undefined) checks.complain("queue", "has to be absent with claim_uids");
+    const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
+    refuseAll(checks, () => validateSelection(selection));
+    checkCaller(node, context);
+    const here = async () => (await commands.selectClaims(selection)).filter(({ claim }) => claim.node === node);
+    return await held.untilDecided({ context, waitMs }, here);
+  };
+
+  return {
+    issueTokens: unimplemented(AgentLinkServiceDefinition, {}).issueTokens,
+
+    async requestClaims(request, context) {
+      if (request.claimUids.length > 0) return { claims: (await watch(request, context)).map(claimMessage) };
+      const checks = createChecks();
+      const input = { ...claimsInput(request, checks), after: request.afterWorkloads };
+      const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
+      refuseAll(checks, () => validateCreateClaims(input));
+      checkCaller(request.node, context);
+      const caller = callerOf(deps, context, "RequestClaims");
+      const views = await held.untilSettled({ context, waitMs }, () => commands.createClaims(input, caller));
+      return { claims: views.map(claimMessage) };
+    },
+
+    async releaseClaims(request, context) {
+      const checks = createChecks();
+      const selection = selectionOf(request);
+      checkNode(request.node, checks);
+      const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
+      refuseAll(checks, () => validateSelection(selection));
+      checkCaller(request.node, context);
+      const caller = callerOf(deps, context, "ReleaseClaims");
+      const release = async () => {
+        // Claims of the workload on other nodes are not this node's to give back.
+        const here = (await commands.selectClaims(selection)).filter(({ claim }) => claim.node === request.node);
+        const views: ClaimView[] = [];
+        // One request names no more; a workload may have more, by several of them.
+        for (let from = 0; from < here.length; from += limits.setMembers) {
+          const claimUids = here.slice(from, from + limits.setMembers).map(({ claim }) => claim.uid);
+          views.push(...(await commands.releaseClaims({ ...selection, aliases: [], claimUids }, caller)));
+        }
+        return views;
+      };
+      const views = await held.untilOver({ context, waitMs }, release);
+      return { claims: views.map(claimMessage) };
+    },
+  };
+};
+
+const checkNode = (node: string, checks: Checks): void => {
+  for (const { field, description } of checkId("node", node)) checks.complain(field, description);
+};

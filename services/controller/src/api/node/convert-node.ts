@@ -1,0 +1,205 @@
+import type { Blocked } from "@holdfast/shared/gen/holdfast/v1/common";
+import {
+  type AttachSlots,
+  DrainMode,
+  type DrainNodeResponse,
+  DrainStage,
+  type Node,
+  type NodeFilter,
+  type NodeDrain as WireDrain,
+  NodeState as WireNodeState,
+} from "@holdfast/shared/gen/holdfast/v1/node";
+import type { DrainNodeInput, DrainView } from "../../commands/node/node-model.ts";
+import type { NodePlace, UsedSlots } from "../../commands/node/node-places.ts";
+import { type NodeDrain, type NodeState, nodeStates } from "../../domain/node/node.ts";
+import { pendingBlock } from "../../domain/node/pending-life.ts";
+import type { NodeView } from "../../ports.ts";
+import type { Checks } from "../check-request.ts";
+import { blockedMessage, dateOf, lastErrorMessage, scopeMessage } from "../convert-message.ts";
+import { fingerprintMessage } from "../plugin/convert-plugin.ts";
+
+/** What is known of a node beside its record. */
+export interface NodeRemarks {
+  readonly rev: number;
+  readonly lastHeard: number | undefined;
+  /** How the link ended that this controller had. */
+  readonly linkEnd?: { readonly at: number; readonly why: string } | undefined;
+  /** Why its agent does not accept work. */
+  readonly message: string;
+  readonly conflict: { readonly since: number; readonly machineId: string; readonly why: string } | undefined;
+  /** Since when it is in the state that is shown. */
+  readonly since?: number | undefined;
+  readonly overdue?: { readonly since: number; readonly remaining: number; readonly first: string } | undefined;
+}
+
+/** SUSPECT is added here, since it is stored nowhere. */
+export const nodeState = ({ record, live }: NodeView): NodeState =>
+  record.state === "READY" && live === "suspect" ? "SUSPECT" : record.state;
+
+export const nodeStateMessage = (state: NodeState): WireNodeState => WireNodeState[`NODE_STATE_${state}`];
+
+/** A link that is lost is shown at once, by the controller that had it, long before the node is SUSPECT for that. */
+const linkMessage = ({ live }: NodeView, { linkEnd }: NodeRemarks): string => {
+  const end = linkEnd === undefined ? "" : `link lost since ${new Date(linkEnd.at).toISOString()}: ${linkEnd.why}`;
+  if (live !== "suspect")
+    return end && `${end}; it is SUSPECT once no controller has had its link for HOLDFAST_LINK_GRACE`;
+  const silent = "its agent is silent, and no controller has its link: no new claims; those that it has stay";
+  return end === "" ? silent : `${silent}; ${end}`;
+};
+
+const stateMessage = (view: NodeView, remarks: NodeRemarks): string => {
+  const { record, live, linked } = view;
+  if (record.state === "FENCING") return "it is being fenced: its volumes are detached";
+  if (record.state === "QUARANTINED") return "it was fenced and has to prove that it is empty";
+  if (live === "unknown") return "this controller has not heard of it since it started";
+  const unwilling = linked === true ? "its agent does not accept work" : "";
+  if (live === "suspect" && linked !== false && (remarks.message || unwilling) !== "")
+    return remarks.message || unwilling;
+  const drained = record.drain && `drained, so that nothing new is granted there: ${record.drain.reason}`;
+  const link = live === "suspect" || linked === false ? linkMessage(view, remarks) : "";
+  return [drained, link].filter(Boolean).join("; ");
+};
+
+const conflictMessage = ({ record }: NodeView, conflict: NodeRemarks["conflict"]): Blocked | undefined =>
+  conflict === undefined
+    ? undefined
+    : {
+        since: dateOf(conflict.since),
+        reason: "NODE_CONFLICT",
+        message: `an agent on machine ${conflict.machineId} wants the name ${record.name}: ${conflict.why}`,
+        missingProof: "that only one of the two is meant to be this node",
+        clearWith: "give one of the two agents another HOLDFAST_NODE, or stop it",
+      };
+
+const pendingMessage = ({ record: { pending } }: NodeView) =>
+  pending === undefined
+    ? undefined
+    : {
+        life: pending.life,
+        machineId: pending.machineId,
+        bootId: pending.bootId,
+        journalUid: pending.journalUid,
+        address: "",
+        since: dateOf(pending.since),
+      };
+
+const overdueMessage = ({ record }: NodeView, overdue: NodeRemarks["overdue"]): Blocked | undefined =>
+  overdue === undefined
+    ? undefined
+    : {
+        since: dateOf(overdue.since),
+        reason: "DRAIN_OVERDUE",
+        message: `its drain should be over, and ${overdue.remaining} claims are still there, the first: ${overdue.first}`,
+        missingProof: "that the workloads of these claims have stopped: their release",
+        clearWith: `holdfast claim list -A --node ${record.name}`,
+      };
+
+const drainModes: Readonly<Record<NodeDrain["mode"], DrainMode>> = {
+  wait: DrainMode.DRAIN_MODE_UNSPECIFIED,
+  release: DrainMode.DRAIN_MODE_RELEASE,
+};
+
+export const drainModeFrom = (wire: DrainMode, checks: Checks): DrainNodeInput["mode"] => {
+  if (wire === drainModes.release) return "release";
+  if (wire !== drainModes.wait) checks.complain("mode", "is no way to drain that this version knows");
+  return "wait";
+};
+
+const drainMessage = (drain: NodeDrain | undefined): WireDrain | undefined =>
+  drain === undefined
+    ? undefined
+    : {
+        since: dateOf(drain.since),
+        reason: drain.reason,
+        mode: drainModes[drain.mode],
+        deadline: dateOf(drain.deadline),
+      };
+
+const drainStages: Readonly<Record<DrainView["stage"], DrainStage>> = {
+  CLAIMS: DrainStage.DRAIN_STAGE_CLAIMS,
+  PLUGINS: DrainStage.DRAIN_STAGE_PLUGINS,
+  DONE: DrainStage.DRAIN_STAGE_DONE,
+};
+
+export const drainViewMessage = (view: DrainView, node: Node): DrainNodeResponse => ({
+  node,
+  remaining: view.remaining.map((one) => ({
+    namespace: one.namespace,
+    volume: one.volume,
+    workload: one.workload,
+    alias: one.alias,
+    claimUid: one.uid,
+    state: one.state,
+    stateSince: dateOf(one.stateSince),
+    waitingFor: one.waitingFor,
+    blocked: blockedMessage(one.blocked),
+    lastError: lastErrorMessage(one.lastError),
+  })),
+  remainingCount: BigInt(view.remainingCount),
+  stage: drainStages[view.stage],
+  queuedCount: BigInt(view.queuedCount),
+});
+
+/** On the wire 0 stands for any number. */
+const slotsMessage = ({ plugin, used, limit }: UsedSlots): AttachSlots => ({
+  plugin,
+  used: BigInt(used),
+  limit: BigInt(limit === Number.POSITIVE_INFINITY ? 0 : limit),
+});
+
+export const nodeMessage = (view: NodeView, remarks: NodeRemarks, place: NodePlace): Node => {
+  const { record, live } = view;
+  return {
+    name: record.name,
+    machineId: record.machineId,
+    bootId: record.bootId,
+    journalUid: record.journalUid,
+    instance: record.instance,
+    nodeEpoch: BigInt(record.nodeEpoch),
+    state: nodeStateMessage(nodeState(view)),
+    stateMessage: stateMessage(view, remarks),
+    stateSince: dateOf(remarks.since),
+    address: "",
+    agentVersion: record.version,
+    plugins: record.plugins.map((plugin) => fingerprintMessage(plugin)),
+    verificationScope: scopeMessage(record.verificationScope),
+    schedulable: record.state === "READY" && live === "alive" && record.drain === undefined,
+    drained: record.drain !== undefined,
+    lastHeartbeat: dateOf(remarks.lastHeard),
+    blocked:
+      blockedMessage(pendingBlock(record)) ??
+      conflictMessage(view, remarks.conflict) ??
+      overdueMessage(view, remarks.overdue),
+    placementClass: place.placementClass,
+    attachSlots: place.slots.map(slotsMessage),
+    registeredAt: dateOf(record.registeredAt),
+    revision: BigInt(remarks.rev),
+    lastChange:
+      record.changedBy === undefined
+        ? undefined
+        : { who: record.changedBy.who, why: record.changedBy.why, at: dateOf(record.changedBy.at) },
+    drain: drainMessage(record.drain),
+    life: record.life ?? "",
+    pending: pendingMessage(view),
+  };
+};
+
+export interface NodeFilterInput {
+  readonly states: readonly NodeState[];
+  readonly plugin: string;
+  readonly placementClass: string;
+}
+
+export const nodeFilterFrom = (filter: NodeFilter | undefined, checks: Checks): NodeFilterInput => ({
+  states: (filter?.states ?? []).flatMap((wire, i) => {
+    const state = nodeStates.find((known) => nodeStateMessage(known) === wire);
+    if (state === undefined) checks.complain(`filter.states[${i}]`, "is no state of a node");
+    return state ?? [];
+  }),
+  plugin: filter?.plugin ?? "",
+  placementClass: filter?.placementClass ?? "",
+});
+
+export const fitsNode = ({ states, plugin }: NodeFilterInput, view: NodeView): boolean =>
+  (states.length === 0 || states.includes(nodeState(view))) &&
+  (plugin === "" || view.record.plugins.some(({ name }) => name === plugin));

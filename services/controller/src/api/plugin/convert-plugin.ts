@@ -1,0 +1,166 @@
+import type { Tri } from "@holdfast/model/tri";
+import {
+  AssumedExpansion,
+  type CapabilitySet,
+  ControllerPlacement,
+  FenceMethod,
+  InstanceReach,
+  type Plugin,
+  type PluginFingerprint,
+  PluginHealth,
+  type PluginInstance,
+  PluginRole,
+  Support,
+  type PluginProfile as WireProfile,
+} from "@holdfast/shared/gen/holdfast/v1/plugin";
+import type { NodePlugin } from "../../domain/node/node.ts";
+import { defaultProfile, type PluginProfile } from "../../domain/plugin/plugin-profile.ts";
+import type { PluginHalf, PluginSighting, PluginSummary } from "../../domain/plugin/plugin-sighting.ts";
+import type { Checks } from "../check-request.ts";
+import { dateOf } from "../convert-message.ts";
+
+const support: Readonly<Record<Tri, Support>> = {
+  yes: Support.SUPPORT_YES,
+  no: Support.SUPPORT_NO,
+  unknown: Support.SUPPORT_UNSPECIFIED,
+};
+
+/** The flat table of a fingerprint, family by family. */
+const capabilitySet = (capabilities: NodePlugin["capabilities"]): CapabilitySet => {
+  const family = (prefix: string): Record<string, Support> =>
+    Object.fromEntries(
+      Object.entries(capabilities)
+        .filter(([name]) => name.startsWith(`${prefix}:`))
+        .map(([name, standing]) => [name.slice(prefix.length + 1), support[standing]]),
+    );
+  return {
+    plugin: family("plugin"),
+    controller: family("controller"),
+    node: family("node"),
+    groupController: family("group"),
+  };
+};
+
+export const fingerprintMessage = (plugin: NodePlugin, socket = ""): PluginFingerprint => ({
+  plugin: plugin.name,
+  version: plugin.version,
+  instanceId: plugin.instance,
+  role: PluginRole[`PLUGIN_ROLE_${plugin.role}`],
+  socket,
+  health: PluginHealth[`PLUGIN_HEALTH_${plugin.health}`],
+  healthMessage: plugin.healthMessage,
+  nodeId: plugin.nodeId,
+  maxVolumes: BigInt(plugin.maxVolumes),
+  topology: { segments: { ...plugin.topology } },
+  capabilities: capabilitySet(plugin.capabilities),
+  fingerprintedAt: undefined,
+  blocked: undefined,
+});
+
+const instanceMessage = ({ node, controllerId, socket, plugin }: PluginSighting): PluginInstance => ({
+  node,
+  controllerId,
+  fingerprint: fingerprintMessage(plugin, socket),
+});
+
+const expansions: Readonly<Record<PluginProfile["assumedExpansion"], AssumedExpansion>> = {
+  offline: AssumedExpansion.ASSUMED_EXPANSION_UNSPECIFIED,
+  online: AssumedExpansion.ASSUMED_EXPANSION_ONLINE,
+  none: AssumedExpansion.ASSUMED_EXPANSION_NONE,
+};
+
+const fences: Readonly<Record<PluginProfile["fence"], FenceMethod>> = {
+  none: FenceMethod.FENCE_METHOD_UNSPECIFIED,
+  "on-detach": FenceMethod.FENCE_METHOD_ON_DETACH,
+};
+
+const placements: Readonly<Record<PluginProfile["controllerPlacement"], ControllerPlacement>> = {
+  any: ControllerPlacement.CONTROLLER_PLACEMENT_UNSPECIFIED,
+  "beside-controller": ControllerPlacement.CONTROLLER_PLACEMENT_BESIDE_CONTROLLER,
+};
+
+const reaches: Readonly<Record<PluginProfile["reach"], InstanceReach>> = {
+  auto: InstanceReach.INSTANCE_REACH_UNSPECIFIED,
+  all: InstanceReach.INSTANCE_REACH_ALL,
+  own: InstanceReach.INSTANCE_REACH_OWN,
+};
+
+const wordOf = <W extends string>(
+  words: Readonly<Record<W, number>>,
+  wire: number,
+  field: string,
+  checks: Checks,
+): W => {
+  const [first, ...rest] = Object.keys(words) as [W, ...W[]];
+  const found = [first, ...rest].find((word) => words[word] === wire);
+  if (found === undefined) checks.complain(field, "is no value that this version knows");
+  return found ?? first;
+};
+
+export const profileMessage = (profile: PluginProfile): WireProfile => ({
+  maxConcurrentCalls: profile.maxConcurrentCalls,
+  maxConcurrentAttachesPerNode: profile.maxConcurrentAttachesPerNode,
+  maxVolumesPerNode: BigInt(profile.maxVolumesPerNode),
+  fence: fences[profile.fence],
+  allowedFsTypes: [...profile.allowedFsTypes],
+  allowedMountFlags: [...profile.allowedMountFlags],
+  allowPathLikeIds: profile.allowPathLikeIds,
+  controllerPlacement: placements[profile.controllerPlacement],
+  assumedExpansion: expansions[profile.assumedExpansion],
+  codeReadings: profile.codeReadings.map(({ method, code, readAs }) => ({ csiMethod: method, code, readAs })),
+  exclusiveMethods: [...profile.exclusiveMethods],
+  reach: reaches[profile.reach],
+});
+
+/** As it was sent: zeros are not filled in yet, and what has no word here is complained of. */
+export const profileFrom = (wire: WireProfile | undefined, checks: Checks): PluginProfile =>
+  wire === undefined
+    ? defaultProfile
+    : {
+        maxConcurrentCalls: wire.maxConcurrentCalls,
+        maxConcurrentAttachesPerNode: wire.maxConcurrentAttachesPerNode,
+        maxVolumesPerNode: Number(wire.maxVolumesPerNode),
+        fence: wordOf(fences, wire.fence, "profile.fence", checks),
+        allowedFsTypes: wire.allowedFsTypes,
+        allowedMountFlags: wire.allowedMountFlags,
+        allowPathLikeIds: wire.allowPathLikeIds,
+        controllerPlacement: wordOf(placements, wire.controllerPlacement, "profile.controller_placement", checks),
+        assumedExpansion: wordOf(expansions, wire.assumedExpansion, "profile.assumed_expansion", checks),
+        codeReadings: wire.codeReadings.map(({ csiMethod, code, readAs }) => ({ method: csiMethod, code, readAs })),
+        exclusiveMethods: wire.exclusiveMethods,
+        reach: wordOf(reaches, wire.reach, "profile.reach", checks),
+      };
+
+/** A plugin may run on every node of a cell; a message holds so many of its instances. */
+const shownInstances = 200;
+
+export interface PluginParts {
+  readonly name: string;
+  readonly sightings: readonly PluginSighting[];
+  readonly summary: PluginSummary;
+  readonly profile: PluginProfile;
+  readonly rev: number;
+  readonly emptySince: number | undefined;
+}
+
+const halfMessage = ({ healthy, expected }: PluginHalf) => ({ healthy: BigInt(healthy), expected: BigInt(expected) });
+
+export const pluginMessage = (parts: PluginParts, volumes = 0): Plugin => {
+  const { summary } = parts;
+  return {
+    name: parts.name,
+    instances: parts.sightings.slice(0, shownInstances).map(instanceMessage),
+    profile: profileMessage(parts.profile),
+    schedulable: summary.missing === "",
+    unschedulableBecause: summary.missing,
+    controllerRequired: support[summary.controllerRequired],
+    volumeCount: BigInt(volumes),
+    revision: BigInt(parts.rev),
+    controller: halfMessage(summary.controller),
+    node: halfMessage(summary.node),
+    versions: [...summary.versions],
+    capabilities: capabilitySet(summary.capabilities),
+    emptySince: dateOf(parts.emptySince),
+    calls: undefined,
+  };
+};

@@ -1,0 +1,128 @@
+import type { PluginAdmission } from "@holdfast/csi/plugin-admission";
+import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
+import {
+  Plugin,
+  type PluginServiceDefinition,
+  type WatchPluginsResponse,
+} from "@holdfast/shared/gen/holdfast/v1/plugin";
+import type { Implementation } from "@holdfast/shared/grpc/call-context";
+import type { Identity } from "@holdfast/shared/grpc/identity";
+import type { Logger } from "@holdfast/shared/log/logger";
+import { type PluginCommands, validateProfile } from "../../commands/plugin/plugin-commands.ts";
+import { checkPlugin } from "../../domain/limits.ts";
+import { type ApiDeps, callerOf } from "../api-deps.ts";
+import { createChecks, optionalId, refuseAll } from "../check-request.ts";
+import type { MemoryLog } from "../memory-log.ts";
+import { nextPageToken, pageFrom, questionOf } from "../page-token.ts";
+import { watchMemory } from "../watch-memory.ts";
+import { pluginMessage, profileFrom } from "./convert-plugin.ts";
+import { type PluginCallsView, pluginCallsMessage } from "./convert-plugin-calls.ts";
+
+export interface PluginServiceDeps {
+  readonly callsOf: (plugin: string) => PluginCallsView;
+  readonly commands: PluginCommands;
+  readonly tracing: ApiDeps["tracing"];
+  /** What changed of plugins lately. */
+  readonly changes: MemoryLog;
+  readonly admission: Pick<PluginAdmission, "accept">;
+  readonly log: Logger;
+  /** While thousands of nodes register, a watch tells of a plugin so often and no oftener. */
+  readonly rest?: (signal: AbortSignal) => Promise<void>;
+}
+
+/** Without certificates an operator may be unnamed. */
+const accepters: Readonly<Record<Identity["role"], boolean>> = {
+  operator: true,
+  local: true,
+  anonymous: true,
+  scheduler: false,
+  controller: false,
+  node: false,
+  monitor: false,
+};
+
+type PluginService = Implementation<typeof PluginServiceDefinition>;
+
+const watchQuestion = questionOf("WatchPlugins", {});
+
+export const createPluginService = (deps: PluginServiceDeps): PluginService => {
+  /** With the count of its volumes, for which the store is asked, and how its calls go. */
+  const whole = async (name: string): Promise<Plugin> => {
+    const view = deps.commands.view(name);
+    if (view === undefined) throw unknownPlugin(name);
+    const message = pluginMessage(view, await deps.commands.volumeCount(name));
+    return { ...message, calls: pluginCallsMessage(deps.callsOf(name)) };
+  };
+
+  const seen = (name: string): Plugin | undefined => {
+    const view = deps.commands.view(name);
+    return view === undefined ? undefined : pluginMessage(view);
+  };
+
+  return {
+    async getPlugin({ name }) {
+      const violations = checkPlugin("name", name);
+      if (violations.length > 0) throw invalidArgument(violations);
+      return { plugin: await whole(name) };
+    },
+
+    async listPlugins(request) {
+      const checks = createChecks();
+      const node = optionalId("node", request.node, checks);
+      const question = questionOf("ListPlugins", node);
+      const { size, after = "" } = pageFrom(request, question, checks);
+      if (checks.violations.length > 0) throw invalidArgument(checks.violations);
+      const names = deps.commands.names(node).filter((name) => name > after);
+      const page = names.slice(0, size);
+      const next = names.length > size ? page.at(-1) : undefined;
+      return { plugins: page.flatMap((name) => seen(name) ?? []), nextPageToken: nextPageToken(next, question) };
+    },
+
+    async *watchPlugins({ resumeToken: token }, { signal }): AsyncGenerator<WatchPluginsResponse> {
+      const messages = watchMemory<Plugin>({
+        log: deps.changes,
+        question: watchQuestion,
+        token,
+        keys: () => deps.commands.names(""),
+        get: seen,
+        remains: (name, last) => last ?? Plugin.fromPartial({ name }),
+        rest: deps.rest,
+        signal,
+      });
+      for await (const { kind, resource, resumeToken } of messages) yield { kind, plugin: resource, resumeToken };
+    },
+
+    async setPluginProfile(request, context) {
+      const checks = createChecks();
+      const { name } = request;
+      const profile = profileFrom(request.profile, checks);
+      const input = { name, profile, expectedRevision: Number(request.expectedRevision) };
+      refuseAll(checks, () => validateProfile(input));
+      await deps.commands.setProfile(input, callerOf(deps, context, "SetPluginProfile"));
+      return { plugin: await whole(name) };
+    },
+
+    async acceptPlugin({ plugin, socket, reason }, { identity }) {
+      if (!accepters[identity.role]) {
+        const message = `a ${identity.role} does not say which socket a plugin may have; an operator does`;
+        throw new HoldfastError({ kind: "permission", reason: "PERMISSION_DENIED", message });
+      }
+      const places = await deps.admission.accept({ plugin, socketPath: socket, reason });
+      deps.log.warn("a person let a plugin have its name at a socket", { plugin, socket, reason, who: identity });
+      return { sockets: places.map((place) => place.socket) };
+    },
+
+    async deletePlugin({ name }) {
+      await deps.commands.deletePlugin(name);
+      return {};
+    },
+  };
+};
+
+const unknownPlugin = (plugin: string): HoldfastError =>
+  new HoldfastError({
+    kind: "not_found",
+    reason: "PLUGIN_NOT_FOUND",
+    message: `no instance of plugin ${plugin} was ever seen; start it beside a controller or on a node, or correct its name`,
+    metadata: { plugin },
+  });

@@ -1,0 +1,54 @@
+import type {
+  ExplainVolumeResponse,
+  AttachmentExplanation as WireAttachment,
+  ClaimExplanation as WireClaim,
+} from "@holdfast/shared/gen/holdfast/v1/volume";
+import type { AttachmentExplanation, ClaimExplanation, VolumeExplanation } from "../../commands/model.ts";
+import type { VolumeRecord } from "../../domain/volume/volume.ts";
+import { claimStateMessage } from "../claim/convert-claim.ts";
+import { blockedMessage, dateOf, lastErrorMessage, scopeMessage } from "../convert-message.ts";
+import { attachmentMessage, barMessage, intentMessage, volumeMessage, volumeStateMessage } from "./convert-volume.ts";
+
+const claimMessage = (explained: ClaimExplanation): WireClaim => ({
+  claimUid: explained.claim.uid,
+  workload: explained.claim.workload,
+  alias: explained.claim.alias,
+  node: explained.claim.node,
+  state: claimStateMessage(explained.claim.state),
+  step: explained.step,
+  waitingFor: explained.waitingFor,
+  holder: explained.holder,
+  attempts: explained.attempts,
+  nextTry: dateOf(explained.nextTry),
+  lastError: lastErrorMessage(explained.lastError),
+  blocked: blockedMessage(explained.blocked),
+  degradedSince: dateOf(explained.claim.degradedSince),
+  traceId: explained.traceId,
+});
+
+const attachment = (
+  volume: VolumeRecord,
+  { node, because, verificationScope }: AttachmentExplanation,
+): WireAttachment => {
+  const found = volume.attachments[node];
+  return {
+    attachment: found === undefined ? undefined : attachmentMessage(volume, found),
+    because,
+    verificationScope: scopeMessage(verificationScope),
+  };
+};
+
+export const explanationMessage = (explained: VolumeExplanation): ExplainVolumeResponse => {
+  const { volume } = explained;
+  return {
+    volume: volumeMessage(explained),
+    state: volumeStateMessage(volume.state),
+    intent: intentMessage(volume.intent),
+    claims: explained.claims.map(claimMessage),
+    attachments: explained.attachments.map((one) => attachment(volume, one)),
+    bars: volume.bars.map(barMessage),
+    blocked: blockedMessage(volume.blocked),
+    findings: [...explained.findings],
+    nextActions: [...explained.nextActions],
+  };
+};

@@ -1,0 +1,111 @@
+/** What another controller did to a workload is found, although this one looks no further than its memory on the usual path. */
+import { randomUUID } from "node:crypto";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import {
+  caller,
+  capability,
+  claimsInput,
+  createWorld,
+  type World,
+} from "../../../../../test/support/controller/world.ts";
+import { createChanges } from "../../records/changes.ts";
+import { createCutRecords } from "../../records/snapshot-records.ts";
+import { createVolumeRecords } from "../../records/volume/volume-records.ts";
+import { createCommands } from "../commands.ts";
+
+let world: World;
+
+beforeEach(async () => {
+  world = await createWorld();
+  for (const id of ["a", "b"]) await world.makeVolume(id, { capabilities: [capability("MULTI_NODE_MULTI_WRITER")] });
+});
+
+afterEach(() => world.close());
+
+/** Another controller over the same store; nobody tells the first one what it does. */
+const other = () => {
+  const { store, clock, nodes, gate, backend } = world;
+  const ids = { uuid: () => randomUUID(), random: () => 0.5 };
+  const signal = new AbortController().signal;
+  const { attachLimit, log, secrets } = world;
+  const deps = { store, clock, ids, issuer: "c2/1", changes: createChanges(), signal };
+  const records = createVolumeRecords({ ...deps, attachLimit, log });
+  const cuts = createCutRecords(deps);
+  return createCommands({ records, cuts, nodes, plugins: backend, gate, secrets, feed: store, clock, ids });
+};
+
+const aliased = (volume: string, alias: string) => ({
+  claims: [{ volume, alias, capability: undefined, readOnly: false }],
+});
+const living = async (volume: string) =>
+  Object.values((await world.volume(volume)).claims).map(({ workload, alias, goal }) => `${workload}/${alias} ${goal}`);
+
+describe("CreateClaims", () => {
+  it("asks the store for nothing when the workload has no other claims", async () => {
+    const list = vi.spyOn(world.store, "list");
+    await world.claim("web", "n1", ["a", "b"]);
+    expect(list).not.toHaveBeenCalled();
+    expect(await living("a")).toEqual(["web/a active"]);
+    expect(await living("b")).toEqual(["web/b active"]);
+  });
+
+  it("refuses an alias that another controller gave to another volume, and writes nothing", async () => {
+    await other().createClaims(claimsInput("web", "n1", [], aliased("b", "data")), caller);
+    const before = await living("b");
+    await expect(world.claim("web", "n1", [], aliased("a", "data"))).rejects.toMatchObject({
+      reason: "CLAIM_EXISTS",
+      metadata: { volume: "b" },
+    });
+    expect(await living("a")).toEqual([]);
+    expect(await living("b")).toEqual(before);
+  });
+
+  it("refuses it also when the other volume is remembered from before", async () => {
+    await world.claim("web", "n1", [], aliased("b", "first"));
+    await other().createClaims(claimsInput("web", "n1", [], aliased("b", "data")), caller);
+    await expect(world.claim("web", "n1", [], aliased("a", "data"))).rejects.toMatchObject({ reason: "CLAIM_EXISTS" });
+    await world.claim("web", "n1", [], aliased("a", "second"));
+    expect(await living("a")).toEqual(["web/second active"]);
+  });
+});
+
+describe("ReleaseClaims", () => {
+  it("asks the store for nothing when it knows all claims of the workload", async () => {
+    await world.claim("web", "n1", ["a", "b"]);
+    await world.idle();
+    const list = vi.spyOn(world.store, "list");
+    expect(await world.release("web")).toHaveLength(2);
+    expect(list).not.toHaveBeenCalled();
+  });
+
+  it("releases what another controller added, on the same volume and on another", async () => {
+    await world.claim("web", "n1", ["a"]);
+    const foreign = other();
+    await foreign.createClaims(claimsInput("web", "n1", [], aliased("a", "more")), caller);
+    await foreign.createClaims(claimsInput("web", "n1", ["b"]), caller);
+    await world.pass(1_000);
+    const views = await world.release("web");
+    expect(views.map(({ claim }) => claim.alias).toSorted()).toEqual(["a", "b", "more"]);
+    await world.pass(5_000);
+    for (const volume of ["a", "b"]) expect(await living(volume)).toEqual([]);
+    expect(world.agents.mounts()).toEqual([]);
+  });
+
+  it("of a workload that only another controller knows releases everything", async () => {
+    await other().createClaims(claimsInput("web", "n1", ["a", "b"]), caller);
+    expect(await world.release("web")).toHaveLength(2);
+    for (const volume of ["a", "b"]) expect(await living(volume)).not.toContain(`web/${volume} active`);
+  });
+
+  it("of one alias leaves the others alone, and is the same twice", async () => {
+    await world.claim("web", "n1", ["a", "b"]);
+    await world.idle();
+    const release = () =>
+      world.commands.releaseClaims({ namespace: "default", workload: "web", aliases: ["a"], claimUids: [] }, caller);
+    expect((await release()).map(({ claim }) => claim.alias)).toEqual(["a"]);
+    expect((await release()).map(({ claim }) => claim.alias)).toEqual(["a"]);
+    await world.idle();
+    expect(await living("a")).toEqual([]);
+    expect(await living("b")).toEqual(["web/b active"]);
+  });
+});

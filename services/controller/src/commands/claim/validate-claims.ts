@@ -1,0 +1,87 @@
+import { checkCapability, checkId, checkOptionalId, checkString, limits, type Violation } from "../../domain/limits.ts";
+import type { CreateClaimsInput, GetClaimInput, HandOverInput, ReleaseClaimsInput } from "../model.ts";
+import { refuse } from "../volume/validate-volume.ts";
+
+export const checkCount = (field: string, count: number, least: number): readonly Violation[] =>
+  count < least || count > limits.setMembers
+    ? [{ field, description: `must be ${least} to ${limits.setMembers}` }]
+    : [];
+
+const checkDeadline = (field: string, ms: number | undefined): readonly Violation[] =>
+  ms === undefined || (ms > 0 && ms <= limits.queueMs)
+    ? []
+    : [{ field, description: "must be above zero and at most 7 days" }];
+
+/** An alias is the workload's own name for a volume, so that it can stand for one only. */
+export const checkAliases = (claims: CreateClaimsInput["claims"]): readonly Violation[] => {
+  const seen = new Set<string>();
+  return claims.flatMap(({ volume, alias }, i) => {
+    const name = alias === "" ? volume : alias;
+    const again = seen.has(name);
+    seen.add(name);
+    return again ? [{ field: `claims[${i}].alias`, description: `"${name.slice(0, 64)}" is used twice` }] : [];
+  });
+};
+
+const checkAfter = ({ workload, after = [] }: CreateClaimsInput): readonly Violation[] => [
+  ...checkCount("after_workloads", after.length, 0),
+  ...after
+    .slice(0, limits.setMembers)
+    .flatMap((other, i) => [
+      ...checkId(`after_workloads[${i}]`, other),
+      ...(other === workload ? [{ field: `after_workloads[${i}]`, description: "must not be the workload" }] : []),
+    ]),
+];
+
+export const validateCreateClaims = (input: CreateClaimsInput): void =>
+  refuse([
+    ...checkId("namespace", input.namespace),
+    ...checkId("workload", input.workload),
+    ...checkId("node", input.node),
+    ...checkCount("claims", input.claims.length, 1),
+    ...input.claims
+      .slice(0, limits.setMembers)
+      .flatMap((spec, i) => [
+        ...checkId(`claims[${i}].volume`, spec.volume),
+        ...checkOptionalId(`claims[${i}].alias`, spec.alias),
+        ...(spec.capability === undefined ? [] : checkCapability(`claims[${i}].capability`, spec.capability)),
+      ]),
+    ...checkAliases(input.claims.slice(0, limits.setMembers)),
+    ...checkDeadline("queue.deadline", input.queue.deadlineMs),
+    ...checkAfter(input),
+    ...checkString("request_id", input.requestId),
+  ]);
+
+export const validateSelection = (input: ReleaseClaimsInput): void =>
+  refuse([
+    ...checkId("namespace", input.namespace),
+    ...checkId("workload", input.workload),
+    ...checkCount("aliases", input.aliases.length, 0),
+    ...input.aliases.slice(0, limits.setMembers).flatMap((alias, i) => checkId(`aliases[${i}]`, alias)),
+    ...checkCount("claim_uids", input.claimUids.length, 0),
+    ...input.claimUids.slice(0, limits.setMembers).flatMap((uid, i) => checkId(`claim_uids[${i}]`, uid)),
+  ]);
+
+export const validateHandOver = (input: HandOverInput): void =>
+  refuse([
+    ...checkId("namespace", input.namespace),
+    ...checkId("from_workload", input.fromWorkload),
+    ...checkId("to_workload", input.toWorkload),
+    ...checkId("to_node", input.toNode),
+    ...checkCount("aliases", input.aliases.length, 0),
+    ...input.aliases.slice(0, limits.setMembers).flatMap((alias, i) => checkId(`aliases[${i}]`, alias)),
+    ...checkDeadline("deadline", input.deadlineMs),
+    ...checkString("request_id", input.requestId),
+    ...(input.fromWorkload === input.toWorkload
+      ? [{ field: "to_workload", description: "must not be from_workload" }]
+      : []),
+  ]);
+
+export const validateGetClaim = (input: GetClaimInput): void =>
+  refuse([
+    ...checkId("namespace", input.namespace),
+    ...checkId("volume", input.volume),
+    ...checkId("workload", input.workload),
+    ...checkId("alias", input.alias),
+    ...checkOptionalId("uid", input.uid),
+  ]);

@@ -1,0 +1,44 @@
+import { pausedFor } from "../../domain/attachment/attach-pause.ts";
+import type { Claim } from "../../domain/claim/claim.ts";
+import { type GrantFacts, obstacleTo } from "../../domain/claim/grant.ts";
+import type { VolumeRecord } from "../../domain/volume/volume.ts";
+
+/** Slots of the node that the other members of its set wait for together with it. */
+export const besideIn = ({ ticket }: Claim, { slots }: GrantFacts): number =>
+  (slots?.waiting.find((set) => set.ticket === ticket)?.need ?? 1) - 1;
+
+const refusedSlot = (volume: VolumeRecord, { node, attempts }: Claim): string =>
+  attempts.lastError?.code === "RESOURCE_EXHAUSTED"
+    ? `plugin ${volume.plugin} to take one more volume on node ${node}: it refused, and is asked again when one is detached there`
+    : "";
+
+/** What a claim waits for, in one sentence; empty when it waits for nothing but the call under way. */
+export const waitingFor = (volume: VolumeRecord, claim: Claim, facts: GrantFacts): string => {
+  const unvetted = facts.storeVetted ? "" : "the store is not vetted yet";
+  switch (claim.state) {
+    case "QUEUED":
+      return obstacleTo(volume, claim, facts, besideIn(claim, facts))?.message ?? "the other members of its set";
+    case "ATTACHING":
+      return (
+        unvetted ||
+        (facts.pluginTrouble ?? facts.callsHeld ?? "") ||
+        pausedFor(volume, claim.node) ||
+        refusedSlot(volume, claim)
+      );
+    case "OFFERED":
+      return unvetted || (facts.nodeReady ? "" : `node ${claim.node} is not ready`);
+    case "ACTIVE":
+      if (claim.degradedSince === undefined) return "";
+      return unvetted || (facts.nodeReady ? "" : `node ${claim.node} is not ready`);
+    case "RELEASING":
+      return claim.blocked === undefined ? "" : claim.blocked.missingProof;
+    case "DETACHING":
+      return volume.intent !== undefined && volume.intent.node !== claim.node
+        ? `another call of the volume to end (${volume.intent.op})`
+        : (facts.pluginTrouble ?? facts.callsHeld ?? "");
+    case "RELEASED":
+    case "FAILED":
+    case "FENCED":
+      return "";
+  }
+};

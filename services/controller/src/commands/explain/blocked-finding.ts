@@ -1,0 +1,20 @@
+import type { Attempts, Blocked } from "../../domain/outcome.ts";
+
+/** The two sentences about whatever does not go on, for people. */
+
+export const blockedFinding = (what: string, blocked: Blocked | undefined): readonly string[] =>
+  blocked === undefined
+    ? []
+    : [`${what} is blocked (${blocked.reason}): ${blocked.message}; missing: ${blocked.missingProof}.`];
+
+/** A block often says what its last attempt was answered: nobody reads that twice. */
+export const attemptsFinding = (
+  what: string,
+  { count, lastError }: { readonly count: number; readonly lastError?: Attempts["lastError"] | undefined },
+  blocked: Blocked | undefined,
+): readonly string[] => {
+  if (lastError === undefined) return [];
+  const { reason, message } = lastError;
+  const told = message === "" || blocked?.message.includes(message) === true;
+  return [`${what}: the last of ${count} attempts ended with ${reason}${told ? "" : `: ${message}`}.`];
+};

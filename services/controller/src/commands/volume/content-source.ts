@@ -1,0 +1,79 @@
+import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
+import { placed } from "../../domain/plugin/instance-reach.ts";
+import type { AggregateRef, Commit } from "../../domain/store-types.ts";
+import { type VolumeRef, type VolumeSource, volumeKey } from "../../domain/volume/volume.ts";
+import { cutRef } from "../../records/snapshot-codec.ts";
+import { volumeRef } from "../../records/volume/volume-codec.ts";
+import type { CommandDeps } from "../command-deps.ts";
+import { pluginCannot, volumeNotAvailable, volumeNotFound } from "../errors.ts";
+import type { CreateVolumeInput } from "../model.ts";
+import { snapshotNotFound, snapshotNotReady } from "../snapshot/snapshot-errors.ts";
+
+/** What a new volume is to be made from, with the revision that it was found fit at. */
+interface Found {
+  readonly source: VolumeSource;
+  readonly plugin: string;
+  readonly named: string;
+  readonly at: { readonly ref: AggregateRef; readonly expectedRev: number };
+}
+
+type Deps = Pick<CommandDeps, "records" | "cuts" | "plugins">;
+
+const findVolume = async ({ records }: Deps, ref: VolumeRef): Promise<Found> => {
+  const found = await records.get(ref);
+  if (found === undefined) throw volumeNotFound(ref);
+  const { volume, rev } = found;
+  if (volume.state !== "AVAILABLE" || volume.goal === "absent") throw volumeNotAvailable(volume);
+  const { uid, externalId, capacity, plugin } = volume;
+  const sizeBytes = capacity.actual === 0 ? capacity.required : capacity.actual;
+  return {
+    source: { uid, externalId, sizeBytes, ...placed(volume) },
+    plugin,
+    named: `volume ${volumeKey(ref)}`,
+    at: { ref: volumeRef(ref), expectedRev: rev },
+  };
+};
+
+const findSnapshot = async ({ cuts }: Deps, ref: VolumeRef): Promise<Found> => {
+  const found = await cuts.get({ kind: "snapshot", ...ref });
+  if (found?.record.kind !== "snapshot") throw snapshotNotFound(ref);
+  const { record, rev } = found;
+  if (record.state !== "READY" || record.goal === "absent") throw snapshotNotReady(record);
+  const { uid, externalId, sizeBytes, plugin, accessible } = record;
+  return {
+    source: { uid, externalId, sizeBytes, ...(accessible === undefined ? {} : { accessible }) },
+    plugin,
+    named: `snapshot ${volumeKey(ref)}`,
+    at: { ref: cutRef(record), expectedRev: rev },
+  };
+};
+
+/** "A volume made from the snapshot must not be smaller than size_bytes", nor a clone than its source. */
+const checkSize = ({ capacity }: CreateVolumeInput, { source: { sizeBytes }, named }: Found): void => {
+  const small = (["required", "limit"] as const).filter((bound) => capacity[bound] > 0 && capacity[bound] < sizeBytes);
+  if (small.length === 0) return;
+  throw invalidArgument(
+    small.map((bound) => ({
+      field: `capacity.${bound}_bytes`,
+      description: `must not be below the ${sizeBytes} bytes of ${named}`,
+    })),
+  );
+};
+
+/** The source of a volume that is asked for, checked; undefined when it is to be made from nothing. */
+export const findContentSource = async (
+  deps: Deps,
+  input: CreateVolumeInput,
+): Promise<{ readonly source: VolumeSource; readonly expects: NonNullable<Commit["expects"]> } | undefined> => {
+  const { contentSource, namespace, plugin } = input;
+  if (contentSource.kind === "none") return undefined;
+  const ref = { namespace, id: contentSource.id };
+  const found = await (contentSource.kind === "volume" ? findVolume(deps, ref) : findSnapshot(deps, ref));
+  if (found.plugin !== plugin)
+    throw pluginCannot(input, plugin, "content_source", `read ${found.named} of plugin ${found.plugin}`);
+  const { clones, snapshots } = deps.plugins.snapshotFacts(plugin);
+  if ((contentSource.kind === "volume" ? clones : snapshots) === "no")
+    throw pluginCannot(input, plugin, "content_source", `make a volume from another ${contentSource.kind}`);
+  checkSize(input, found);
+  return { source: found.source, expects: [found.at] };
+};

@@ -1,0 +1,196 @@
+import { blockedBy } from "../blocked.ts";
+import { type Change, endClaim, foldClaims, noChange, volumeNote, withoutKey } from "../change.ts";
+import type { Claim } from "../claim/claim.ts";
+import {
+  claimsOn,
+  clean,
+  detachIntent,
+  failing,
+  finalState,
+  retrying,
+  startDetach,
+  step,
+  withoutIntent,
+} from "../claim/claim-step.ts";
+import { isDoubtful } from "../doubt.ts";
+import type { Moment } from "../moment.ts";
+import type { Blocked, Failure } from "../outcome.ts";
+import type { Attachment, VolumeRecord } from "../volume/volume.ts";
+import { attachTrouble, pauseAttach } from "./attach-pause.ts";
+import { owedAgain } from "./owed-change.ts";
+
+/** What the answers of ControllerPublish and ControllerUnpublish do to a volume and the claims that wait for them. */
+
+/** ControllerPublish answered OK for a node: the claims that waited for it are offered, or undone when no longer wanted. */
+export const attached = (
+  volume: VolumeRecord,
+  node: string,
+  context: Readonly<Record<string, string>>,
+  at: Moment,
+  /** The version of the secret that did it: its undo uses the same. */
+  secretRef?: string,
+): Change => {
+  const attachment = volume.attachments[node];
+  if (attachment?.state !== "ATTACHING" || volume.intent?.op !== "attach" || volume.intent.node !== node)
+    return noChange(volume);
+  const held: Attachment = {
+    ...attachment,
+    state: "ATTACHED",
+    publishContext: context,
+    ...(secretRef === undefined ? {} : { secretRef }),
+  };
+  const holding = withoutIntent(
+    {
+      ...volume,
+      attachments: { ...volume.attachments, [node]: held },
+    },
+    node,
+  );
+  return foldClaims(holding, claimsIn(holding, node, "ATTACHING"), (v, claim) =>
+    claim.goal === "released" ? giveUpAttach(v, claim.uid, at) : step(v, claim.uid, "attached", at, (c) => c),
+  );
+};
+
+/** ControllerPublish refused. Only when no attempt before is in doubt does that prove that nothing is attached. */
+export const attachRefused = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
+  const attachment = volume.attachments[node];
+  if (attachment?.state !== "ATTACHING" || volume.intent?.op !== "attach" || volume.intent.node !== node)
+    return noChange(volume);
+  if (isDoubtful(volume.intent, at))
+    return foldClaims(volume, claimsIn(volume, node, "ATTACHING"), (v, claim) => attachOwed(v, claim.uid, failure, at));
+  const freed = withoutIntent({ ...volume, attachments: withoutKey(volume.attachments, node) }, node);
+  return foldClaims(freed, claimsIn(freed, node, "ATTACHING"), (v, claim) =>
+    step(v, claim.uid, "attach_refused", at, failing(failure)),
+  );
+};
+
+/** Refused for as long as the backend is as it is: the same call later, or its undo when nobody wants it any more. */
+export const attachPaused = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
+  const attachment = volume.attachments[node];
+  if (attachment?.state !== "ATTACHING" || volume.intent?.op !== "attach" || volume.intent.node !== node)
+    return noChange(volume);
+  const free = pauseAttach(volume, attachment, failure, at);
+  return foldClaims(free, claimsIn(free, node, "ATTACHING"), (v, claim) => {
+    if (claim.goal === "released") return giveUpAttach(v, claim.uid, at);
+    const trouble = attachTrouble(v, node, failure, claim.blocked, at.now);
+    return step(v, claim.uid, "attach_unknown", at, retrying(trouble.failure, at, trouble.blocked));
+  });
+};
+
+/**
+ * RESOURCE_EXHAUSTED: the node takes no more for now, or the plugin was asked too much. It may have attached it all the same, and it was
+ * answered: other nodes of the volume do not wait for its next try, and the doubt stays with the attachment (I5).
+ */
+export const attachExhausted = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
+  const attachment = volume.attachments[node];
+  if (attachment?.state !== "ATTACHING" || volume.intent?.op !== "attach" || volume.intent.node !== node)
+    return noChange(volume);
+  return triedAgain(pauseAttach(volume, attachment, failure, at, "in doubt"), node, failure, at);
+};
+
+/** No certain answer: the same call again, or its undo when nobody wants it any more. What repeating alone does not help is blocked. */
+export const attachUnknown = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
+  const intent = volume.intent;
+  if (intent?.op !== "attach" || intent.node !== node) return noChange(volume);
+  const marked: VolumeRecord =
+    intent.uncertainSince === undefined ? { ...volume, intent: { ...intent, uncertainSince: at.now } } : volume;
+  return triedAgain(marked, node, failure, at);
+};
+
+/** The same call again for every claim that still waits for it, and the undo of those that nobody wants any more. */
+const triedAgain = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change =>
+  foldClaims(volume, claimsIn(volume, node, "ATTACHING"), (v, claim) => {
+    if (claim.goal === "released") return giveUpAttach(v, claim.uid, at);
+    const blocked =
+      failure.advice === "block" ? blockedBy("attach", failure, { ...v, node }, claim.blocked, at.now) : undefined;
+    return step(v, claim.uid, "attach_unknown", at, retrying(failure, at, blocked));
+  });
+
+/** The claim is not wanted any more and no call is in flight: its undo starts, or others go on with the attach. */
+export const attachAbandoned = (volume: VolumeRecord, uid: string, at: Moment): Change =>
+  volume.claims[uid]?.state === "ATTACHING" && volume.claims[uid]?.goal === "released"
+    ? giveUpAttach(volume, uid, at)
+    : noChange(volume);
+
+/** Claims of the node that stay with the attachment when `uid` gives it up. */
+const staying = (volume: VolumeRecord, uid: string, node: string): boolean =>
+  claimsOn(volume, node).some(
+    (c) => c.uid !== uid && c.state !== "DETACHING" && !(c.state === "ATTACHING" && c.goal === "released"),
+  );
+
+/**
+ * A claim that was never offered lets go of its attachment: while others stay with it, it just ends. When nobody does, all that
+ * gave it up owe its undo together, or the detach of one would take the attachment from under the others (I6).
+ */
+const giveUpAttach = (volume: VolumeRecord, uid: string, at: Moment): Change => {
+  const claim = volume.claims[uid];
+  if (claim?.state !== "ATTACHING") return noChange(volume);
+  return staying(volume, uid, claim.node)
+    ? endClaim(volume, claim, finalState(claim), at.now)
+    : foldClaims(volume, claimsIn(volume, claim.node, "ATTACHING"), (v, other) =>
+        attachOwed(v, other.uid, undefined, at),
+      );
+};
+
+/** The attach may have happened and is not wanted, or not possible: its undo is owed. */
+const attachOwed = (volume: VolumeRecord, uid: string, failure: Failure | undefined, at: Moment): Change => {
+  const claim = volume.claims[uid];
+  const attachment = claim === undefined ? undefined : volume.attachments[claim.node];
+  if (claim === undefined || attachment === undefined) return noChange(volume);
+  return step(startDetach(volume, attachment, at), uid, "attach_owed", at, (c) => ({
+    ...(failure === undefined ? c : failing(failure)(c)),
+    goal: "released",
+  }));
+};
+
+const claimsIn = (volume: VolumeRecord, node: string, state: Claim["state"]): readonly Claim[] =>
+  Object.values(volume.claims).filter((c) => c.node === node && c.state === state);
+
+/** The attach of a pair that is given up has ended, however: its undo starts now, with an intent of its own (I4). */
+export const attachFinished = (volume: VolumeRecord, node: string, at: Moment): Change => {
+  const attachment = volume.attachments[node];
+  if (attachment?.state !== "DETACHING" || volume.intent?.op !== "attach" || volume.intent.node !== node)
+    return noChange(volume);
+  const fresh = Object.fromEntries(claimsIn(volume, node, "DETACHING").map((c) => [c.uid, clean(c)]));
+  const next: VolumeRecord = {
+    ...volume,
+    claims: { ...volume.claims, ...fresh },
+    intent: detachIntent(volume, node, at),
+    updatedAt: at.now,
+  };
+  return { volume: next, ended: [], notes: [] };
+};
+
+/** A detach that waited for another call of the volume gets its intent now (I4). */
+export const detachStarted = (volume: VolumeRecord, node: string, at: Moment): Change =>
+  volume.intent !== undefined || volume.attachments[node]?.state !== "DETACHING"
+    ? noChange(volume)
+    : { volume: { ...volume, intent: detachIntent(volume, node, at), updatedAt: at.now }, ended: [], notes: [] };
+
+/** ControllerUnpublish answered OK: the attachment is gone and so are the claims that waited for it. */
+export const detached = (volume: VolumeRecord, node: string, at: Moment): Change => {
+  if (volume.attachments[node]?.state !== "DETACHING") return noChange(volume);
+  const freed = withoutIntent(
+    { ...volume, attachments: withoutKey(volume.attachments, node), updatedAt: at.now },
+    node,
+  );
+  const waiting = claimsIn(freed, node, "DETACHING");
+  if (waiting.length === 0) return { volume: freed, ended: [], notes: [volumeNote(freed)] };
+  return foldClaims(freed, waiting, (v, claim) => step(v, claim.uid, "detached", at, (c) => c));
+};
+
+export const detachUnknown = (
+  volume: VolumeRecord,
+  node: string,
+  failure: Failure,
+  blocked: Blocked | undefined,
+  at: Moment,
+): Change => {
+  const attachment = volume.attachments[node];
+  if (attachment?.state !== "DETACHING") return noChange(volume);
+  const waiting = claimsIn(volume, node, "DETACHING");
+  if (waiting.length === 0) return owedAgain(volume, attachment, failure, blocked, at);
+  return foldClaims(volume, waiting, (v, claim) =>
+    step(v, claim.uid, "detach_unknown", at, retrying(failure, at, blocked)),
+  );
+};

@@ -1,0 +1,142 @@
+import { type Change, noChange, volumeNote, withoutKey } from "../change.ts";
+import { holds } from "../claim/claim-machine.ts";
+import type { Moment } from "../moment.ts";
+import { mayBeOpen } from "../open-call.ts";
+import { type Blocked, type Failure, noAttempts } from "../outcome.ts";
+import { failedAttempt } from "../retry.ts";
+import type { Attachment, OwedCall, VolumeRecord } from "../volume/volume.ts";
+
+/** What attachments are owed for their own sake: orphans that are removed, and those that the backend has lost. */
+
+const told = (volume: VolumeRecord): Change => ({ volume, ended: [], notes: [volumeNote(volume)] });
+
+const withAttachment = (volume: VolumeRecord, attachment: Attachment, now: number): VolumeRecord => ({
+  ...volume,
+  attachments: { ...volume.attachments, [attachment.node]: attachment },
+  updatedAt: now,
+});
+
+const settledCall = (attachment: Attachment): Attachment => {
+  const { owed: _done, ...rest } = attachment;
+  return rest;
+};
+
+const withoutAttachIntent = (volume: VolumeRecord, node: string): VolumeRecord => {
+  if (volume.intent?.op !== "attach" || volume.intent.node !== node || mayBeOpen(volume)) return volume;
+  const { intent: _done, ...rest } = volume;
+  return rest;
+};
+
+const owing = (why: OwedCall["why"], now: number): OwedCall => ({ why, since: now, attempts: noAttempts });
+
+/** No certain answer, or one that only a person can change: the same call again, slowly. */
+export const owedAgain = (
+  volume: VolumeRecord,
+  attachment: Attachment,
+  failure: Failure,
+  blocked: Blocked | undefined,
+  at: Moment,
+): Change => {
+  if (attachment.owed === undefined) return noChange(volume);
+  const { blocked: _old, ...rest } = attachment.owed;
+  const owed: OwedCall = {
+    ...rest,
+    attempts: failedAttempt(rest.attempts, failure, at),
+    ...(blocked === undefined ? {} : { blocked }),
+  };
+  return told(withAttachment(volume, { ...attachment, owed }, at.now));
+};
+
+/** An attachment that no record owned, and whose removal was approved, is owned now: by its detach alone. */
+export const orphanDetachWanted = (volume: VolumeRecord, attachment: Attachment, at: Moment): Change => {
+  if (volume.attachments[attachment.node] !== undefined) return noChange(volume);
+  const orphan: Attachment = { ...attachment, state: "DETACHING", owed: owing("orphan", at.now) };
+  return told(withAttachment(volume, orphan, at.now));
+};
+
+/**
+ * A node that nobody knew has registered since, and the record owns its attachment now: the approval was for another one, and its
+ * detach would take the volume from under its user (I2).
+ */
+export const isOwnedSince = (volume: VolumeRecord, node: string): boolean => {
+  const orphan = volume.attachments[node];
+  return (
+    orphan?.owed?.why === "orphan" &&
+    Object.values(volume.attachments).some((other) => other.node !== node && other.nodeId === orphan.nodeId)
+  );
+};
+
+export const orphanOwned = (volume: VolumeRecord, node: string, at: Moment): Change => {
+  if (!isOwnedSince(volume, node)) return noChange(volume);
+  // Its detach may be on its way: nothing else of the pair starts before that call has ended.
+  if (volume.intent?.node === node && mayBeOpen(volume)) return noChange(volume);
+  const { intent, ...rest } = volume;
+  return told({
+    ...rest,
+    ...(intent === undefined || intent.node === node ? {} : { intent }),
+    attachments: withoutKey(volume.attachments, node),
+    updatedAt: at.now,
+  });
+};
+
+/** Somebody holds the volume there and wants to go on. */
+const isWantedOn = (volume: VolumeRecord, node: string): boolean =>
+  Object.values(volume.claims).some((c) => c.node === node && c.goal === "active" && holds[c.state]);
+
+/** The backend does not show an attachment that claims hold: it is made again. Nothing is taken from its users. */
+export const reattachWanted = (volume: VolumeRecord, node: string, at: Moment): Change => {
+  const attachment = volume.attachments[node];
+  if (attachment?.state !== "ATTACHED" || !attachment.needsCalls || attachment.owed !== undefined)
+    return noChange(volume);
+  if (!isWantedOn(volume, node)) return noChange(volume);
+  return told(withAttachment(volume, { ...attachment, owed: owing("missing", at.now) }, at.now));
+};
+
+/** The backend shows it after all. */
+export const reattachNotWanted = (volume: VolumeRecord, node: string, at: Moment): Change => {
+  const attachment = volume.attachments[node];
+  if (attachment?.owed?.why !== "missing" || attachment.state !== "ATTACHED") return noChange(volume);
+  // A call that may still run keeps its intent and its repeat.
+  if (volume.intent?.node === node) return noChange(volume);
+  return told(withAttachment(volume, settledCall(attachment), at.now));
+};
+
+/** The intent before the call (I4). */
+export const reattachStarted = (volume: VolumeRecord, node: string, at: Moment): Change => {
+  const attachment = volume.attachments[node];
+  if (volume.intent !== undefined || attachment?.state !== "ATTACHED" || attachment.owed?.why !== "missing")
+    return noChange(volume);
+  const intent = { op: "attach", node, epoch: volume.epoch, issuer: at.issuer, opId: at.opId } as const;
+  return { volume: { ...volume, intent, updatedAt: at.now }, ended: [], notes: [] };
+};
+
+/** ControllerPublish answered OK: what is mounted from now on is mounted with its new context. */
+export const reattached = (
+  volume: VolumeRecord,
+  node: string,
+  context: Readonly<Record<string, string>>,
+  at: Moment,
+): Change => {
+  const attachment = volume.attachments[node];
+  if (attachment?.state !== "ATTACHED" || attachment.owed?.why !== "missing") return noChange(volume);
+  const again = { ...settledCall(attachment), publishContext: context };
+  return told(withoutAttachIntent(withAttachment(volume, again, at.now), node));
+};
+
+/**
+ * It could not be made again. A refusal ends the call; an answer that is not known keeps its intent. Either way the record keeps
+ * the attachment, so that its detach stays owed for the day on which its last claim goes.
+ */
+export const reattachFailed = (
+  volume: VolumeRecord,
+  node: string,
+  failure: Failure,
+  blocked: Blocked | undefined,
+  certain: boolean,
+  at: Moment,
+): Change => {
+  const attachment = volume.attachments[node];
+  if (attachment?.state !== "ATTACHED" || attachment.owed?.why !== "missing") return noChange(volume);
+  const before = certain ? withoutAttachIntent(volume, node) : volume;
+  return owedAgain(before, attachment, failure, blocked, at);
+};

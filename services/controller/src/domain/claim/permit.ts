@@ -1,0 +1,95 @@
+import { type Epoch, oldestEpoch } from "@holdfast/model/epoch";
+import type { Blocked } from "../outcome.ts";
+import type { Growth } from "../size/expansion.ts";
+import { growthOwedTo } from "../size/growth.ts";
+import type { GrowAnswer } from "../size/growth-change.ts";
+import type { Attachment, VolumeRecord } from "../volume/volume.ts";
+import type { Claim, Publication } from "./claim.ts";
+import { permitLives } from "./claim-machine.ts";
+
+/** The one-use order that lets an agent stage and publish a claim. Secrets are added at the edge, per call. */
+export interface Permit {
+  readonly volume: VolumeRecord;
+  readonly claim: Claim;
+  readonly attachment: Attachment;
+  readonly nodeEpoch: number;
+  readonly epoch: Epoch;
+  /** Grants of this volume on this node below it are over: the agent refuses them from now on. */
+  readonly oldestLiveEpoch: Epoch;
+  /** The node has to grow the volume once it is published: W36, a volume that was grown while nobody used it. */
+  readonly expandTo?: { readonly required: number; readonly limit: number };
+}
+
+export type PublishAnswer =
+  | {
+      readonly kind: "published";
+      readonly publication: Publication;
+      /** What has become of the growth that the permit brought along. */
+      readonly growth?: GrowAnswer;
+    }
+  | { readonly kind: "not-mounted"; readonly reason: string; readonly message: string; readonly code?: string }
+  | { readonly kind: "refused"; readonly reason: string; readonly message: string }
+  | {
+      readonly kind: "uncertain";
+      readonly reason: string;
+      readonly message: string;
+      readonly code?: string;
+      /** Repeating alone will not help. */
+      readonly blocked?: Pick<Blocked, "reason" | "missingProof" | "clearWith">;
+    };
+
+export type ReleaseAnswer =
+  | { readonly kind: "released" }
+  | {
+      readonly kind: "pending";
+      readonly reason: string;
+      readonly message: string;
+      readonly blocked: boolean;
+      readonly code?: string;
+    }
+  | { readonly kind: "refused"; readonly reason: string; readonly message: string };
+
+/** What one agent holds, from its journal and mount table. */
+export interface Inventory {
+  readonly node: string;
+  readonly journalUid: string;
+  readonly nodeEpoch: number;
+  readonly volumes: readonly {
+    readonly namespace: string;
+    readonly volume: string;
+    readonly volumeUid: string;
+    readonly externalId: string;
+    readonly plugin: string;
+    readonly held: readonly {
+      readonly claimUid: string;
+      readonly workload: string;
+      readonly alias: string;
+      readonly epoch: Epoch;
+      readonly state: string;
+    }[];
+    readonly blocked?: string;
+  }[];
+  readonly orphans: readonly string[];
+}
+
+/** The order for a claim as the record stands, or undefined when it has no grant or its attachment is not done. */
+export const permitFor = (volume: VolumeRecord, claim: Claim, nodeEpoch: number): Permit | undefined => {
+  const attachment = volume.attachments[claim.node];
+  if (claim.epoch === undefined || attachment?.state !== "ATTACHED") return undefined;
+  const live = Object.values(volume.claims).flatMap((c) =>
+    c.node === claim.node && permitLives[c.state] && c.epoch !== undefined ? [c.epoch] : [],
+  );
+  const growth = growthOwedTo(volume, claim.node);
+  return {
+    ...(growth === undefined ? {} : { expandTo: { required: growth.bytes, limit: limitOf(growth) } }),
+    volume,
+    claim,
+    attachment,
+    nodeEpoch,
+    epoch: claim.epoch,
+    oldestLiveEpoch: oldestEpoch(live) ?? claim.epoch,
+  };
+};
+
+/** What nodes are asked for. A backend that went beyond the limit is not gone back from. */
+export const limitOf = ({ bytes, limit }: Pick<Growth, "bytes" | "limit">): number => (limit < bytes ? 0 : limit);

@@ -1,0 +1,85 @@
+import type { Tri } from "@holdfast/model/tri";
+import type { Segments } from "../volume/volume.ts";
+import type { LinkMarks } from "./link-state.ts";
+
+export const nodeStates = ["READY", "SUSPECT", "FENCING", "QUARANTINED"] as const;
+export type NodeState = (typeof nodeStates)[number];
+
+export type PluginHealth = "HEALTHY" | "UNHEALTHY" | "INITIALISING";
+
+/** One plugin as it runs on one node, from the agent's fingerprint. */
+export interface NodePlugin {
+  readonly name: string;
+  readonly version: string;
+  readonly instance: string;
+  readonly role: "CONTROLLER" | "NODE" | "MONOLITH";
+  readonly health: PluginHealth;
+  readonly healthMessage: string;
+  /** The plugin's own name for the node; what ControllerPublish is called with. */
+  readonly nodeId: string;
+  /** 0 = the plugin names no limit. */
+  readonly maxVolumes: number;
+  readonly topology: Segments;
+  readonly capabilities: Readonly<Record<string, Tri>>;
+}
+
+/** Taken out of use by an operator: no new claims, and what is there goes in its own time. Nothing is ever taken by force. */
+export interface NodeDrain {
+  readonly since: number;
+  readonly reason: string;
+  /** `release`: its workloads have stopped, and the controller releases what they had. `wait`: the scheduler does. */
+  readonly mode: "wait" | "release";
+  /** When it should be over; later it is only told louder. */
+  readonly deadline?: number;
+  /** How long it was given: the same again does not put the deadline off. */
+  readonly within?: number;
+}
+
+/** What tells one life of a node from another. A process with all of these is the same life: the kernel lets one process alone lock the journal. */
+export interface NodeLife {
+  readonly machineId: string;
+  readonly bootId: string;
+  readonly journalUid: string;
+  /** Device and inode of the directory that the agent locks; a copy of the directory has others. Absent in older records. */
+  readonly lockId?: string;
+}
+
+/** Another life that asks for the name while the recorded life may still hold claims. It gets nothing until a person admits it. */
+export interface PendingLife extends NodeLife {
+  /** A short name of the life, for the command that admits it. */
+  readonly life: string;
+  /** Empty: see NodeRecord. */
+  readonly address: string;
+  readonly since: number;
+}
+
+export interface NodeRecord extends NodeLife, LinkMarks {
+  readonly name: string;
+  /** The short name of its life. Absent in older records. */
+  readonly life?: string;
+  /** One per life of the agent process. */
+  readonly instance: string;
+  /** Rises when the agent comes back without its journal, or after a fence; permits of older ones are refused. */
+  readonly nodeEpoch: number;
+  /** SUSPECT is never stored: a record says at most that no controller has the node's link (`linkLost`). */
+  readonly state: Exclude<NodeState, "SUSPECT">;
+  /** Empty: agents listen nowhere. It is written all the same, since the release before reads no record without it. */
+  readonly address: string;
+  readonly version: string;
+  readonly verificationScope: "host" | "own-namespace";
+  readonly plugins: readonly NodePlugin[];
+  readonly drain?: NodeDrain;
+  readonly pending?: PendingLife;
+  /** A person's word: the life of this short name is the node from its next registration on. */
+  readonly admitted?: string;
+  /** A claim that was granted to a lower node epoch was granted to another life, which this life does not speak for. */
+  readonly speaksFrom?: number;
+  /**
+   * Forgotten: it is in no list and gets nothing. The record stays for its incarnation, which must not be given twice to one name:
+   * an old permit for it would be honoured.
+   */
+  readonly forgottenAt?: number;
+  readonly changedBy?: { readonly who: string; readonly why: string; readonly at: number };
+  readonly registeredAt: number;
+  readonly updatedAt: number;
+}

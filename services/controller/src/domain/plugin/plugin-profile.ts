@@ -1,0 +1,159 @@
+/** What operators know of a plugin better than it does itself; for all that nobody said there is a default that fits an unknown driver. */
+import { byteLength, checkString, type Violation } from "../limits.ts";
+
+export interface CodeReading {
+  readonly method: string;
+  readonly code: string;
+  readonly readAs: string;
+}
+
+export interface PluginProfile {
+  /** Calls under way to the controller half at a time. */
+  readonly maxConcurrentCalls: number;
+  readonly maxConcurrentAttachesPerNode: number;
+  /** 0 = what the plugin says. */
+  readonly maxVolumesPerNode: number;
+  readonly fence: "none" | "on-detach";
+  /** Empty = the built-in list. */
+  readonly allowedFsTypes: readonly string[];
+  readonly allowedMountFlags: readonly string[];
+  readonly allowPathLikeIds: boolean;
+  readonly controllerPlacement: "any" | "beside-controller";
+  /** What a driver with EXPAND_VOLUME can expand that does not say of which kind. */
+  readonly assumedExpansion: "offline" | "online" | "none";
+  readonly codeReadings: readonly CodeReading[];
+  /** CSI calls of which the driver bears only one at a time, whatever the volume. */
+  readonly exclusiveMethods: readonly string[];
+  /** Which volumes an instance of the controller half reaches; `auto`: as its own word and its topology suggest. */
+  readonly reach: "auto" | "all" | "own";
+}
+
+export const defaultProfile: PluginProfile = {
+  maxConcurrentCalls: 64,
+  maxConcurrentAttachesPerNode: 1,
+  maxVolumesPerNode: 0,
+  fence: "none",
+  allowedFsTypes: [],
+  allowedMountFlags: [],
+  allowPathLikeIds: false,
+  controllerPlacement: "any",
+  assumedExpansion: "offline",
+  codeReadings: [],
+  exclusiveMethods: [],
+  reach: "auto",
+};
+
+/** The calls that controllers make, for the fields that name one. */
+export const profiledMethods = [
+  "CreateVolume",
+  "DeleteVolume",
+  "ControllerPublishVolume",
+  "ControllerUnpublishVolume",
+  "ValidateVolumeCapabilities",
+  "ListVolumes",
+  "GetCapacity",
+  "CreateSnapshot",
+  "DeleteSnapshot",
+  "ListSnapshots",
+  "GetSnapshot",
+  "ControllerExpandVolume",
+  "ControllerGetVolume",
+  "ControllerModifyVolume",
+  "CreateVolumeGroupSnapshot",
+  "DeleteVolumeGroupSnapshot",
+  "GetVolumeGroupSnapshot",
+] as const;
+
+const readableCodes: ReadonlySet<string> = new Set([
+  "CANCELLED",
+  "UNKNOWN",
+  "INVALID_ARGUMENT",
+  "DEADLINE_EXCEEDED",
+  "NOT_FOUND",
+  "ALREADY_EXISTS",
+  "PERMISSION_DENIED",
+  "RESOURCE_EXHAUSTED",
+  "FAILED_PRECONDITION",
+  "ABORTED",
+  "OUT_OF_RANGE",
+  "UNIMPLEMENTED",
+  "INTERNAL",
+  "UNAVAILABLE",
+  "DATA_LOSS",
+  "UNAUTHENTICATED",
+]);
+
+/** Each leaves the outcome unknown: nothing is ever taken for done or for refused that the driver did not say so. */
+const lessCertain: ReadonlySet<string> = new Set(["UNAVAILABLE", "ABORTED", "RESOURCE_EXHAUSTED"]);
+
+/** The only readings that prove something; each is the operator's word about what the driver means by it. */
+const proving: ReadonlySet<string> = new Set(["ControllerUnpublishVolume NOT_FOUND OK"]);
+
+const bounds = { calls: 1_000, attaches: 64, volumes: 65_536, list: 64 } as const;
+
+const known: ReadonlySet<string> = new Set(profiledMethods);
+
+const checkReading = (field: string, { method, code, readAs }: CodeReading): readonly Violation[] => {
+  const found: Violation[] = [];
+  if (!known.has(method)) found.push({ field: `${field}.csi_method`, description: "is no call that controllers make" });
+  if (!readableCodes.has(code)) found.push({ field: `${field}.code`, description: "is no code of a failure" });
+  if (!lessCertain.has(readAs) && !proving.has(`${method} ${code} ${readAs}`))
+    found.push({
+      field: `${field}.read_as`,
+      description:
+        "has to be UNAVAILABLE, ABORTED or RESOURCE_EXHAUSTED; only NOT_FOUND of ControllerUnpublishVolume may be OK",
+    });
+  return found;
+};
+
+const checkCount = (field: string, value: number, most: number): readonly Violation[] =>
+  Number.isSafeInteger(value) && value >= 0 && value <= most ? [] : [{ field, description: `has to be 0 to ${most}` }];
+
+const checkWords = (field: string, words: readonly string[]): readonly Violation[] => [
+  ...(words.length > bounds.list ? [{ field, description: `holds ${words.length}; the most is ${bounds.list}` }] : []),
+  ...words.flatMap((word, i) =>
+    byteLength(word) === 0
+      ? [{ field: `${field}[${i}]`, description: "must not be empty" }]
+      : checkString(`${field}[${i}]`, word),
+  ),
+];
+
+/** Every violation of a profile as a caller sends it, in which 0 still stands for the default. */
+export const checkProfile = (profile: PluginProfile): readonly Violation[] => {
+  const twice = profile.codeReadings.findIndex(({ method, code }, i) =>
+    profile.codeReadings.slice(0, i).some((other) => other.method === method && other.code === code),
+  );
+  return [
+    ...checkCount("profile.max_concurrent_calls", profile.maxConcurrentCalls, bounds.calls),
+    ...checkCount("profile.max_concurrent_attaches_per_node", profile.maxConcurrentAttachesPerNode, bounds.attaches),
+    ...checkCount("profile.max_volumes_per_node", profile.maxVolumesPerNode, bounds.volumes),
+    ...checkWords("profile.allowed_fs_types", profile.allowedFsTypes),
+    ...checkWords("profile.allowed_mount_flags", profile.allowedMountFlags),
+    ...(profile.codeReadings.length > bounds.list
+      ? [{ field: "profile.code_readings", description: `holds more than ${bounds.list}` }]
+      : []),
+    ...profile.codeReadings.flatMap((reading, i) => checkReading(`profile.code_readings[${i}]`, reading)),
+    ...(twice < 0 ? [] : [{ field: `profile.code_readings[${twice}]`, description: "reads the same code once more" }]),
+    ...profile.exclusiveMethods.flatMap((method, i) =>
+      known.has(method)
+        ? []
+        : [{ field: `profile.exclusive_methods[${i}]`, description: "is no call that controllers make" }],
+    ),
+  ];
+};
+
+/** The defaults in the place of what was left at 0, and lists without repeats: the same profile is always written alike. */
+export const settledProfile = (profile: PluginProfile): PluginProfile => ({
+  ...profile,
+  maxConcurrentCalls: profile.maxConcurrentCalls || defaultProfile.maxConcurrentCalls,
+  maxConcurrentAttachesPerNode: profile.maxConcurrentAttachesPerNode || defaultProfile.maxConcurrentAttachesPerNode,
+  allowedFsTypes: [...new Set(profile.allowedFsTypes)],
+  allowedMountFlags: [...new Set(profile.allowedMountFlags)],
+  exclusiveMethods: [...new Set(profile.exclusiveMethods)],
+});
+
+export const sameProfile = (a: PluginProfile, b: PluginProfile): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+/** What a code of a call is taken for under the profile. */
+export const readCode = ({ codeReadings }: PluginProfile, method: string, code: string): string =>
+  codeReadings.find((reading) => reading.method === method && reading.code === code)?.readAs ?? code;

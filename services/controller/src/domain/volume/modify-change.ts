@@ -1,0 +1,203 @@
+/**
+ * What requests and answers do to a modification. Where it goes is read from `modifyMachine` alone. The volume's parameters change
+ * only by an answer; the intent is in the record before the call (I4).
+ */
+import type { Tri } from "@holdfast/model/tri";
+import { blockedBy, blockedFor } from "../blocked.ts";
+import { type Change, noChange, volumeNote } from "../change.ts";
+import { isDoubtful } from "../doubt.ts";
+import type { Moment } from "../moment.ts";
+import { mayBeOpen } from "../open-call.ts";
+import { type Failure, neverSent, noAttempts } from "../outcome.ts";
+import type { OwedEvent } from "../owed-events.ts";
+import { failedAttempt } from "../retry.ts";
+import type { Modification } from "./modification.ts";
+import { type ModifyPlace, modifyMachine } from "./modify-machine.ts";
+import type { VolumeRecord } from "./volume.ts";
+
+export const modifyPlace = ({ modification }: VolumeRecord): ModifyPlace => modification?.state ?? "NONE";
+
+const cellOf = (volume: VolumeRecord, event: OwedEvent) => modifyMachine[modifyPlace(volume)][event];
+
+const told = (volume: VolumeRecord, at: Moment): Change => {
+  const after = { ...volume, updatedAt: at.now };
+  return { volume: after, ended: [], notes: [volumeNote(after)] };
+};
+
+const without = (volume: VolumeRecord): VolumeRecord => {
+  const { modification: _m, ...rest } = volume;
+  return rest;
+};
+
+const withoutModifyIntent = (volume: VolumeRecord): VolumeRecord => {
+  if (volume.intent?.op !== "modify" || mayBeOpen(volume)) return volume;
+  const { intent: _i, ...rest } = volume;
+  return rest;
+};
+
+const withoutBlock = (modification: Modification): Modification => {
+  const { blocked: _b, answered: _a, ...rest } = modification;
+  return rest;
+};
+
+/** A caller wants these keys; `judgeModify` has said that it may. */
+export const modificationWanted = (
+  volume: VolumeRecord,
+  target: Modification["target"],
+  trace: Modification["trace"],
+  at: Moment,
+): Change => {
+  const traced = trace === undefined ? {} : { trace };
+  switch (cellOf(volume, "wanted")) {
+    case "WANTED":
+      return told(
+        { ...volume, modification: { state: "WANTED", target, attempts: noAttempts, since: at.now, ...traced } },
+        at,
+      );
+    case "retarget": {
+      const { modification } = volume;
+      if (modification === undefined || volume.intent?.op === "modify") return noChange(volume);
+      // Back to what is set already, before anything was called.
+      if (Object.keys(target).length === 0) return told(without(volume), at);
+      return told(
+        { ...volume, modification: { ...withoutBlock(modification), target, attempts: noAttempts, ...traced } },
+        at,
+      );
+    }
+    default:
+      return noChange(volume);
+  }
+};
+
+export const modificationDropped = (volume: VolumeRecord): VolumeRecord =>
+  cellOf(volume, "dropped") === "NONE" ? without(volume) : volume;
+
+/** Takes the volume's one call, if the plugin has MODIFY_VOLUME; while that is not known it waits. */
+export const modificationStarted = (volume: VolumeRecord, can: Tri, at: Moment): Change => {
+  const { modification } = volume;
+  if (modification === undefined || volume.intent !== undefined || can === "unknown") return noChange(volume);
+  if (can === "no") {
+    const message = `plugin ${volume.plugin} cannot modify volumes: it lacks the capability MODIFY_VOLUME`;
+    const failure: Failure = { reason: "PLUGIN_REFUSED", message, advice: "fail" };
+    switch (cellOf(volume, "not_possible")) {
+      case "REFUSED":
+        return over(volume, modification, failure, at);
+      case "UNCERTAIN":
+        return heldOff(volume, modification, failure, true, at);
+      default:
+        return noChange(volume);
+    }
+  }
+  if (cellOf(volume, "started") !== "CALLING") return noChange(volume);
+  const { answered: _a, ...calling } = modification;
+  const intent = { op: "modify", epoch: volume.epoch, issuer: at.issuer, opId: at.opId } as const;
+  return told({ ...volume, modification: { ...calling, state: "CALLING" }, intent }, at);
+};
+
+/** The backend has set it. */
+export const modified = (volume: VolumeRecord, at: Moment): Change => {
+  const { modification } = volume;
+  if (modification === undefined || volume.intent?.op !== "modify" || cellOf(volume, "done") !== "NONE")
+    return noChange(volume);
+  const mutableParameters = { ...volume.mutableParameters, ...modification.target };
+  return told({ ...withoutModifyIntent(without(volume)), mutableParameters }, at);
+};
+
+const over = (volume: VolumeRecord, modification: Modification, failure: Failure, at: Moment): Change => {
+  const { reason, message } = failure;
+  const attempts = failedAttempt(modification.attempts, failure, at);
+  return told(
+    withoutModifyIntent({
+      ...volume,
+      modification: { ...withoutBlock(modification), state: "REFUSED", attempts, failure: { reason, message } },
+    }),
+    at,
+  );
+};
+
+const isInDoubt = (volume: VolumeRecord, { uncertainSince }: Modification, at: Moment): boolean =>
+  uncertainSince !== undefined || (volume.intent !== undefined && isDoubtful(volume.intent, at));
+
+/** CSI: INVALID_ARGUMENT says that this call changed nothing. It says nothing about one before it that was not answered. */
+export const modifyRefused = (volume: VolumeRecord, failure: Failure, at: Moment): Change => {
+  const { modification } = volume;
+  if (modification === undefined || volume.intent?.op !== "modify") return noChange(volume);
+  const doubt = isInDoubt(volume, modification, at);
+  if (doubt || failure.advice === "block") return heldOff(volume, modification, failure, doubt, at);
+  return cellOf(volume, "refused") === "REFUSED" ? over(volume, modification, failure, at) : noChange(volume);
+};
+
+const heldOff = (
+  volume: VolumeRecord,
+  modification: Modification,
+  failure: Failure,
+  doubt: boolean,
+  at: Moment,
+): Change => {
+  const state = cellOf(volume, doubt ? "refused_in_doubt" : "held_off");
+  if (state !== "WANTED" && state !== "UNCERTAIN") return noChange(volume);
+  const { blocked: before } = modification;
+  const next: Modification = {
+    ...withoutBlock(modification),
+    state,
+    // What was never sent, or may be open, proves nothing of the call before it.
+    ...(failure.code === undefined || mayBeOpen(volume) ? {} : { answered: true }),
+    ...(doubt ? { uncertainSince: modification.uncertainSince ?? at.now } : {}),
+    attempts: failedAttempt(modification.attempts, { ...failure, advice: "block" }, at),
+    blocked:
+      doubt && !mayBeOpen(volume)
+        ? blockedFor("MODIFY_UNCERTAIN", volume, failure.message, before, at.now)
+        : blockedBy("modify", failure, volume, before, at.now),
+  };
+  return told(withoutModifyIntent({ ...volume, modification: next }), at);
+};
+
+/** The plugin could not be called: as it was before the attempt. */
+const unsent = (volume: VolumeRecord, modification: Modification, failure: Failure, at: Moment): Change => {
+  const doubt = isInDoubt(volume, modification, at);
+  const state = cellOf(volume, doubt ? "refused_in_doubt" : "held_off");
+  if (state !== "WANTED" && state !== "UNCERTAIN") return noChange(volume);
+  const next: Modification = {
+    ...modification,
+    state,
+    ...(doubt ? { uncertainSince: modification.uncertainSince ?? at.now } : {}),
+    attempts: failedAttempt(modification.attempts, failure, at),
+  };
+  return told(withoutModifyIntent({ ...volume, modification: next }), at);
+};
+
+/** No certain answer: the same call again. One that is known to run keeps others off the volume. */
+export const modifyUnknown = (volume: VolumeRecord, failure: Failure, at: Moment): Change => {
+  const { modification } = volume;
+  if (modification === undefined || volume.intent?.op !== "modify") return noChange(volume);
+  if (failure.advice === "block")
+    return heldOff(volume, modification, failure, isInDoubt(volume, modification, at), at);
+  if (neverSent(failure)) return unsent(volume, modification, failure, at);
+  if (cellOf(volume, "unknown") !== "UNCERTAIN") return noChange(volume);
+  const next: Modification = {
+    ...withoutBlock(modification),
+    state: "UNCERTAIN",
+    uncertainSince: modification.uncertainSince ?? at.now,
+    attempts: failedAttempt(modification.attempts, failure, at),
+  };
+  const after = { ...volume, modification: next };
+  return told(failure.advice === "wait" ? after : withoutModifyIntent(after), at);
+};
+
+/** An earlier attempt was answered and nobody could store what. */
+export const modifyDoubted = (volume: VolumeRecord, at: Moment): VolumeRecord =>
+  volume.modification === undefined || volume.modification.uncertainSince !== undefined
+    ? volume
+    : { ...volume, modification: { ...volume.modification, uncertainSince: at.now } };
+
+/** Somebody asks again for what is blocked: it is tried now. */
+export const modificationNudged = (volume: VolumeRecord, at: Moment): Change => {
+  const { modification } = volume;
+  if (modification?.blocked === undefined || modification.attempts.nextTry <= at.now) return noChange(volume);
+  const attempts = { ...modification.attempts, nextTry: at.now };
+  return {
+    volume: { ...volume, modification: { ...modification, attempts }, updatedAt: at.now },
+    ended: [],
+    notes: [],
+  };
+};

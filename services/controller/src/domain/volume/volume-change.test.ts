@@ -1,0 +1,211 @@
+import { describe, expect, it } from "vitest";
+import { attachmentRecord, claimRecord, failureWith, momentAt, volumeRecord } from "../testing/record-fixtures.ts";
+import type { Intent, VolumeRecord } from "./volume.ts";
+import {
+  created,
+  createRefused,
+  createUnknown,
+  deleted,
+  deleteUnknown,
+  deleteWanted,
+  usersOf,
+} from "./volume-change.ts";
+
+const at = momentAt(5_000);
+const intentTo = (op: Intent["op"], changes: Partial<Intent> = {}): Intent => ({
+  op,
+  epoch: { gen: 0, ctr: 0 },
+  issuer: "controller/1",
+  opId: "op-1",
+  ...changes,
+});
+const making = (changes: Partial<VolumeRecord> = {}, intent: Partial<Intent> = {}) =>
+  volumeRecord([], [], { state: "CREATING", externalId: "", intent: intentTo("create", intent), ...changes });
+const removing = (changes: Partial<VolumeRecord> = {}) =>
+  volumeRecord([], [], { state: "DELETING", goal: "absent", intent: intentTo("delete"), ...changes });
+const blocked = { since: 1, reason: "INCOMPATIBLE", message: "m", missingProof: "p", clearWith: "c" };
+const result = {
+  externalId: "ext-7",
+  capacity: 4096,
+  context: { share: "x" },
+  accessible: [{ zone: "a" }],
+  pluginVersion: "2.1",
+};
+const keepIt = { reclaim: "retain", nodeLoss: "wait", requiresRepublish: false, identityTokens: [] } as const;
+
+describe("created", () => {
+  it("keeps all that the backend told, and owes nothing", () => {
+    const before = making({
+      blocked,
+      attempts: { count: 3, nextTry: 9 },
+      capacity: { required: 1, limit: 9, actual: 0 },
+    });
+    const { volume, notes } = created(before, result, at);
+    expect(volume).toMatchObject({
+      state: "AVAILABLE",
+      stateSince: 5_000,
+      externalId: "ext-7",
+      pluginVersion: "2.1",
+      capacity: { required: 1, limit: 9, actual: 4096 },
+      context: { share: "x" },
+      topology: { accessible: [{ zone: "a" }] },
+      attempts: { count: 0, nextTry: 0 },
+    });
+    expect(volume).not.toHaveProperty("intent");
+    expect(volume).not.toHaveProperty("blocked");
+    expect(notes.map((n) => n.body["state"])).toEqual(["AVAILABLE"]);
+  });
+
+  it.each([
+    ["delete", undefined],
+    ["retain", keepIt],
+  ])("[I5] no longer wanted, policy %s: what was made is deleted, with its intent in the same record", (_, policy) => {
+    const { volume } = created(making({ goal: "absent", ...(policy === undefined ? {} : { policy }) }), result, at);
+    expect(volume).toMatchObject({
+      state: "DELETING",
+      externalId: "ext-7",
+      intent: { op: "delete", issuer: "controller/1", opId: "op-9" },
+    });
+  });
+
+  it.each(["AVAILABLE", "DELETING", "FAILED"] as const)("says nothing over a volume that is %s", (state) => {
+    const volume = volumeRecord([], [], { state });
+    expect(created(volume, result, at).volume).toBe(volume);
+  });
+});
+
+describe("createRefused", () => {
+  const failure = failureWith("fail", { reason: "PLUGIN_REFUSED", message: "too big" });
+
+  it("certain: FAILED, and nothing is owed", () => {
+    const { volume } = createRefused(making(), failure, at);
+    expect(volume).toMatchObject({ state: "FAILED", failure: { reason: "PLUGIN_REFUSED", message: "too big" } });
+    expect(volume).not.toHaveProperty("intent");
+    expect(volume).not.toHaveProperty("blocked");
+  });
+
+  it("certain and not wanted any more: gone", () => {
+    const change = createRefused(making({ goal: "absent" }), failure, at);
+    expect(change.volume).toBeNull();
+    expect(change.notes.map((n) => n.body["state"])).toEqual(["DELETED"]);
+  });
+
+  const doubts: readonly (readonly [string, Partial<Intent>, number])[] = [
+    ["an attempt without certain answer", { uncertainSince: 1_000 }, 1_000],
+    ["an attempt of a controller that died before it could tell", { issuer: "controller/0" }, 5_000],
+  ];
+
+  it.each(doubts)("[I5] after %s the name may stand at the backend: kept, blocked and in doubt", (_, intent, since) => {
+    for (const goal of ["present", "absent"] as const) {
+      const { volume } = createRefused(making({ goal }, intent), failure, at);
+      expect(volume).toMatchObject({
+        state: "FAILED",
+        intent: { op: "create", uncertainSince: since },
+        blocked: {
+          reason: "CREATE_UNCERTAIN",
+          missingProof: "no volume named name-1 exists at the backend",
+          clearWith: "holdfast repair forget-volume data volume-1 --namespace ns",
+        },
+      });
+      // Nor does it go by being asked for: the doubt stays until somebody proves it wrong.
+      if (volume !== null) expect(deleteWanted(volume, undefined, at).volume).not.toBeNull();
+    }
+  });
+});
+
+describe("createUnknown", () => {
+  it("[I5] of a call that was answered, and left something, is in doubt although it is blocked: no refusal ends it", () => {
+    const { volume } = createUnknown(making(), { ...failureWith("block"), leaves: true }, blocked, at);
+    expect(volume?.intent?.uncertainSince).toBe(at.now);
+    expect(createRefused(volume ?? making(), failureWith("fail"), at).volume?.blocked?.reason).toBe("CREATE_UNCERTAIN");
+  });
+
+  it.each([
+    ["again", 5_000],
+    ["wait", 5_000],
+    ["block", undefined],
+  ] as const)("advice %s: in doubt since %s, and the same call again", (advice, since) => {
+    const { volume } = createUnknown(making(), failureWith(advice), undefined, at);
+    expect(volume).toMatchObject({ state: "CREATING", attempts: { count: 1 } });
+    expect(volume?.intent?.uncertainSince).toBe(since);
+    expect(volume?.attempts.nextTry).toBeGreaterThan(at.now);
+  });
+
+  it("keeps the first doubt, and the newest word about what blocks it", () => {
+    const before = making({ blocked }, { uncertainSince: 1_000 });
+    const { volume } = createUnknown(before, failureWith("again"), undefined, at);
+    expect(volume?.intent?.uncertainSince).toBe(1_000);
+    expect(volume).not.toHaveProperty("blocked");
+    expect(createUnknown(before, failureWith("block"), blocked, at).volume?.blocked).toEqual(blocked);
+  });
+});
+
+describe("usersOf and deleteWanted", () => {
+  const used: readonly (readonly [string, VolumeRecord, readonly string[]])[] = [
+    [
+      "a claim with its attachment, once",
+      volumeRecord([claimRecord("a", { state: "ACTIVE" })], [attachmentRecord("n1")]),
+      ["claim of workload workload-a (data) on node n1, ACTIVE"],
+    ],
+    [
+      "a claim that only waits",
+      volumeRecord([claimRecord("a")]),
+      ["claim of workload workload-a (data) on node n1, QUEUED"],
+    ],
+    [
+      "an attachment without a claim",
+      volumeRecord([], [attachmentRecord("n2", { state: "DETACHING" })]),
+      ["attachment to node n2, DETACHING"],
+    ],
+    ["a bar", volumeRecord([], [], { bars: [{ node: "n3", issuer: "c/0", since: 1 }] }), ["bar on node n3"]],
+  ];
+
+  it.each(used)("[I5] %s is named, and the volume stays", (_, volume, users) => {
+    expect(usersOf(volume)).toEqual(users);
+    expect(deleteWanted(volume, undefined, at).volume).toBe(volume);
+  });
+
+  it("[I4] unused: DELETING with its intent, attempts from the start", () => {
+    const before = volumeRecord([], [], { attempts: { count: 4, nextTry: 9_000 } });
+    expect(deleteWanted(before, { parent: "00-1", at: 5_000 }, at).volume).toMatchObject({
+      state: "DELETING",
+      goal: "absent",
+      stateSince: 5_000,
+      intent: { op: "delete", opId: "op-9" },
+      attempts: { count: 0, nextTry: 0 },
+      trace: { parent: "00-1", at: 5_000 },
+    });
+  });
+
+  it("retained: the record goes, no call is owed", () => {
+    expect(deleteWanted(volumeRecord([], [], { policy: keepIt }), undefined, at).volume).toBeNull();
+  });
+
+  it("still being made: only wanted gone, the create goes on to its certain end", () => {
+    const change = deleteWanted(making(), undefined, at);
+    expect(change.volume).toMatchObject({ state: "CREATING", goal: "absent", intent: { op: "create" } });
+  });
+
+  it("asked again, or failed for certain: nothing new, or gone", () => {
+    for (const volume of [removing(), making({ goal: "absent" })])
+      expect(deleteWanted(volume, undefined, at).volume).toBe(volume);
+    expect(deleteWanted(volumeRecord([], [], { state: "FAILED" }), undefined, at).volume).toBeNull();
+  });
+});
+
+describe("deleted and deleteUnknown", () => {
+  it("[I5] only its own OK removes the record", () => {
+    expect(deleted(removing(), at)).toMatchObject({ volume: null, settled: true });
+    for (const volume of [volumeRecord(), making(), volumeRecord([], [], { state: "FAILED" })])
+      expect(deleted(volume, at).volume).toBe(volume);
+  });
+
+  it("[I5] not known, or refused: the same call again, and why it waits", () => {
+    const { volume } = deleteUnknown(removing(), failureWith("block"), blocked, at);
+    expect(volume).toMatchObject({ state: "DELETING", intent: { op: "delete" }, blocked, attempts: { count: 1 } });
+    const freed = deleteUnknown(removing({ blocked }), failureWith("again"), undefined, at).volume;
+    expect(freed).not.toHaveProperty("blocked");
+    const other = volumeRecord();
+    expect(deleteUnknown(other, failureWith("again"), undefined, at).volume).toBe(other);
+  });
+});

@@ -1,0 +1,205 @@
+import { foreignWords } from "../attachment/foreign-block.ts";
+import { createUncertain, storageTaken } from "../blocked.ts";
+import { type Change, noChange, volumeNote } from "../change.ts";
+import { isUnbound, unboundAgain } from "../claim/early-claims.ts";
+import { isDoubtful } from "../doubt.ts";
+import type { Moment } from "../moment.ts";
+import type { Blocked, Failure } from "../outcome.ts";
+import { neverSent, noAttempts } from "../outcome.ts";
+import { failedAttempt } from "../retry.ts";
+import { expansionDropped } from "../size/expand-change.ts";
+import { modificationDropped } from "./modify-change.ts";
+import type { Intent, Segments, VolumeRecord } from "./volume.ts";
+import { isRegistered } from "./volume-registration.ts";
+
+/** What CreateVolume answered. */
+export interface CreatedVolume {
+  readonly externalId: string;
+  readonly capacity: number;
+  readonly context: Readonly<Record<string, string>>;
+  readonly accessible: readonly Segments[];
+  readonly pluginVersion: string;
+}
+
+const told = (volume: VolumeRecord): Change => ({ volume, ended: [], notes: [volumeNote(volume)] });
+
+const gone = (volume: VolumeRecord): Change => ({ volume: null, ended: [], notes: [volumeNote(volume, "DELETED")] });
+
+const entering = (volume: VolumeRecord, state: VolumeRecord["state"], now: number) =>
+  volume.state === state ? { state } : { state, stateSince: now };
+
+const plain = (volume: VolumeRecord): VolumeRecord => {
+  const { intent: _i, blocked: _b, ...rest } = volume;
+  return rest;
+};
+
+const deleteIntent = (volume: VolumeRecord, at: Moment): Intent => ({
+  op: "delete",
+  epoch: volume.epoch,
+  issuer: at.issuer,
+  opId: at.opId,
+});
+
+/** The backend named the volume. When it is no longer wanted its removal follows: a cancelled create is create, then delete (I5). */
+export const created = (volume: VolumeRecord, result: CreatedVolume, at: Moment): Change => {
+  if (volume.state !== "CREATING" || isRegistered(volume)) return noChange(volume);
+  const named: VolumeRecord = {
+    ...plain(volume),
+    externalId: result.externalId,
+    pluginVersion: result.pluginVersion,
+    capacity: { ...volume.capacity, actual: result.capacity },
+    context: result.context,
+    topology: { ...volume.topology, accessible: result.accessible },
+    attempts: noAttempts,
+    updatedAt: at.now,
+  };
+  return told(
+    volume.goal === "absent" || volume.binding?.undo === true
+      ? { ...named, ...entering(volume, "DELETING", at.now), intent: deleteIntent(named, at) }
+      : { ...named, ...entering(volume, "AVAILABLE", at.now) },
+  );
+};
+
+/** Refused for certain: nothing was made, unless an attempt before is in doubt (then its name may stand at the backend). */
+export const createRefused = (volume: VolumeRecord, failure: Failure, at: Moment): Change => {
+  if (volume.state !== "CREATING" || isRegistered(volume)) return noChange(volume);
+  const { intent } = volume;
+  const doubtful = intent !== undefined && isDoubtful(intent, at);
+  if (volume.goal === "absent" && !doubtful) return gone(plain(volume));
+  const failed: VolumeRecord = {
+    ...plain(volume),
+    ...entering(volume, "FAILED", at.now),
+    failure: { reason: failure.reason, message: failure.message },
+    attempts: failedAttempt(volume.attempts, failure, at),
+    updatedAt: at.now,
+  };
+  if (!doubtful) return told(failed);
+  return told({
+    ...failed,
+    intent: { ...intent, uncertainSince: intent.uncertainSince ?? at.now },
+    blocked: createUncertain(volume, failure, at.now),
+  });
+};
+
+/** Before its first call: from now on it is asked for at the instance of this place, and found there. */
+export const homeChosen = (volume: VolumeRecord, home: Segments, at: Moment): Change =>
+  volume.state !== "CREATING" || isRegistered(volume) || volume.intent?.uncertainSince !== undefined
+    ? noChange(volume)
+    : { volume: { ...volume, home, updatedAt: at.now }, ended: [], notes: [] };
+
+export const createUnknown = (
+  volume: VolumeRecord,
+  failure: Failure,
+  blocked: Blocked | undefined,
+  at: Moment,
+): Change => {
+  if (volume.state !== "CREATING" || isRegistered(volume)) return noChange(volume);
+  const intent = volume.intent;
+  const { blocked: _old, ...rest } = volume;
+  const doubtful =
+    (!neverSent(failure) && (failure.advice === "again" || failure.advice === "wait")) || failure.leaves === true;
+  return told({
+    ...rest,
+    ...(intent === undefined || !doubtful
+      ? {}
+      : { intent: { ...intent, uncertainSince: intent.uncertainSince ?? at.now } }),
+    ...(blocked === undefined ? {} : { blocked }),
+    attempts: failedAttempt(volume.attempts, failure, at),
+    updatedAt: at.now,
+  });
+};
+
+/** What stands against a delete; empty = it may go on. The guard of the volume machine. */
+export const usersOf = (volume: VolumeRecord): readonly string[] => [
+  ...Object.values(volume.claims).map(
+    (c) => `claim of workload ${c.workload} (${c.alias}) on node ${c.node}, ${c.state}`,
+  ),
+  ...Object.values(volume.attachments)
+    .filter((a) => !Object.values(volume.claims).some((c) => c.node === a.node))
+    .map((a) => `attachment to node ${a.node}, ${a.state}`),
+  ...volume.bars.map((b) => `bar on node ${b.node}`),
+  ...(volume.foreign ?? []).map((hold) => foreignWords(volume, hold)),
+];
+
+/** What a volume that goes was still to become, it need not become any more. */
+const unchanging = (volume: VolumeRecord): VolumeRecord => {
+  const { growth: _g, ...rest } = modificationDropped(expansionDropped(volume));
+  return rest;
+};
+
+const soughtAgain = (volume: VolumeRecord, at: Moment): VolumeRecord => {
+  const { blocked: _b, failure: _f, ...rest } = volume;
+  return { ...rest, ...entering(volume, "CREATING", at.now) };
+};
+
+/** A caller wants it gone. The caller has seen that usersOf is empty; it is checked again here, in the same record. */
+export const deleteWanted = (volume: VolumeRecord, trace: VolumeRecord["trace"], at: Moment): Change => {
+  if (volume.goal === "absent" && volume.state !== "FAILED") return noChange(volume);
+  if (usersOf(volume).length > 0) return noChange(volume);
+  const wanted: VolumeRecord = {
+    ...volume,
+    goal: "absent",
+    ...(trace === undefined ? {} : { trace }),
+    attempts: noAttempts,
+    updatedAt: at.now,
+  };
+  switch (volume.state) {
+    case "CREATING":
+      // What was only asked about is not ours to remove, and asking leaves nothing behind; nor does what nobody asked for yet.
+      return isRegistered(volume) || isUnbound(volume) ? gone(plain(wanted)) : told(wanted);
+    // What was made in a place without room for it is on its way out already; now nothing follows.
+    case "DELETING":
+      return told(wanted);
+    case "FAILED":
+      // Deletable without a call if it never was uncertain; a doubtful one is looked for once more by its name, to be deleted then.
+      return volume.intent?.uncertainSince === undefined ? gone(plain(wanted)) : told(soughtAgain(wanted, at));
+    case "AVAILABLE":
+      // RETAIN: the record goes, the storage stays, and nothing has to be called for that.
+      return volume.policy.reclaim === "retain"
+        ? gone(plain(wanted))
+        : told({
+            ...unchanging(plain(wanted)),
+            ...entering(volume, "DELETING", at.now),
+            intent: deleteIntent(wanted, at),
+          });
+  }
+};
+
+/** Its own OK. After an attempt without answer that attempt may still arrive, and the removal is not settled. */
+export const deleted = (volume: VolumeRecord, at: Moment): Change => {
+  if (volume.state !== "DELETING") return noChange(volume);
+  const { intent } = volume;
+  const doubtful = intent === undefined || isDoubtful(intent, at);
+  if (volume.goal === "present" && volume.binding?.undo === true) return told(unboundAgain(volume, at));
+  return { ...gone(plain(volume)), ...(doubtful ? {} : { settled: true as const }) };
+};
+
+/** CreateVolume was answered with storage that another record stands for: neither is touched, and nothing is deleted, ever. */
+export const createdTwice = (volume: VolumeRecord, externalId: string, owner: string, at: Moment): Change => {
+  if (volume.state !== "CREATING" || isRegistered(volume)) return noChange(volume);
+  const message = `plugin ${volume.plugin} answered CreateVolume of ${volume.name} with ${externalId}, which is the storage of volume ${owner}`;
+  const failure: Failure = { reason: "STORAGE_TAKEN", message, advice: "block" };
+  if (volume.goal === "absent") return gone(plain(volume));
+  return createUnknown(volume, failure, storageTaken(volume, message, volume.blocked, at.now), at);
+};
+
+/** Still there, or not known: the same call again until it is OK. */
+export const deleteUnknown = (
+  volume: VolumeRecord,
+  failure: Failure,
+  blocked: Blocked | undefined,
+  at: Moment,
+): Change => {
+  if (volume.state !== "DELETING") return noChange(volume);
+  const { blocked: _old, intent, ...rest } = volume;
+  const doubtful = failure.advice === "again" || failure.advice === "wait";
+  return told({
+    ...rest,
+    ...(intent === undefined
+      ? {}
+      : { intent: doubtful ? { ...intent, uncertainSince: intent.uncertainSince ?? at.now } : intent }),
+    ...(blocked === undefined ? {} : { blocked }),
+    attempts: failedAttempt(volume.attempts, failure, at),
+    updatedAt: at.now,
+  });
+};

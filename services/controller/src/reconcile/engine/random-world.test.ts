@@ -1,0 +1,290 @@
+import { type AccessMode, accessModes, accessRules } from "@holdfast/model/access";
+import { compareEpochs, type Epoch } from "@holdfast/model/epoch";
+import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { capability, createWorld, type World } from "../../../../../test/support/controller/world.ts";
+import { sample } from "../../../../../test/support/full.ts";
+import { permitLives } from "../../domain/claim/claim-machine.ts";
+import { reconcileFailpoints } from "../failpoints.ts";
+
+/** Whole controllers over random wishes, faults, deaths and silences; the world outside keeps count of every wrong. */
+
+const volumes = ["a", "b", "c"] as const;
+const nodes = ["n1", "n2", "n3"] as const;
+const workloads = ["w1", "w2", "w3", "w4", "w5"] as const;
+const modes = accessModes.filter((m) => m !== "UNKNOWN");
+
+type Op =
+  | {
+      readonly op: "claim";
+      readonly workload: string;
+      readonly node: string;
+      readonly volumes: readonly string[];
+      readonly queue: boolean;
+    }
+  | { readonly op: "release"; readonly workload: string }
+  | { readonly op: "pass"; readonly ms: number }
+  | { readonly op: "restart" }
+  | { readonly op: "kill-at"; readonly point: (typeof reconcileFailpoints)[number]; readonly skip: number }
+  | { readonly op: "silence"; readonly node: string; readonly silent: boolean }
+  | { readonly op: "reboot"; readonly node: string; readonly journalLost: boolean }
+  | { readonly op: "gate"; readonly open: boolean }
+  | { readonly op: "plugin"; readonly ready: boolean }
+  | { readonly op: "lose-commits"; readonly how: readonly ("before" | "after")[] };
+
+const opOf: fc.Arbitrary<Op> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      op: fc.constant("claim" as const),
+      workload: fc.constantFrom(...workloads),
+      node: fc.constantFrom(...nodes),
+      volumes: fc.subarray([...volumes], { minLength: 1 }),
+      queue: fc.boolean(),
+    }),
+  },
+  { weight: 5, arbitrary: fc.record({ op: fc.constant("release" as const), workload: fc.constantFrom(...workloads) }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({ op: fc.constant("pass" as const), ms: fc.constantFrom(0, 300, 2_000, 20_000, 90_000) }),
+  },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant("restart" as const) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      op: fc.constant("kill-at" as const),
+      point: fc.constantFrom(...reconcileFailpoints),
+      skip: fc.nat(2),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      op: fc.constant("silence" as const),
+      node: fc.constantFrom(...nodes),
+      silent: fc.boolean(),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      op: fc.constant("reboot" as const),
+      node: fc.constantFrom(...nodes),
+      journalLost: fc.boolean(),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant("gate" as const), open: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant("plugin" as const), ready: fc.boolean() }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      op: fc.constant("lose-commits" as const),
+      how: fc.array(fc.constantFrom("before" as const, "after" as const), { maxLength: 3 }),
+    }),
+  },
+);
+
+const expected = new Set([
+  "CLAIM_CONFLICT",
+  "ATTACH_LIMIT",
+  "CLAIM_EXISTS",
+  "NODE_NOT_READY",
+  "PLUGIN_NOT_READY",
+  "STORE_UNVETTED",
+  "VOLUME_BUSY",
+  "CANCELLED",
+]);
+
+/** A wish of a caller; refusals are answers, and a controller that dies under it gives none. */
+const wish = async (world: World, promise: Promise<unknown>): Promise<void> => {
+  let settled = false;
+  const outcome = promise
+    .catch((error: unknown) => {
+      if (!world.alive || (isHoldfastError(error) && expected.has(error.reason))) return;
+      throw error;
+    })
+    .finally(() => {
+      settled = true;
+    });
+  for (let n = 0; n < 50 && !settled; n += 1) await world.clock.advance(100);
+  await outcome;
+};
+
+let boots = 1;
+
+const run = async (world: World, op: Op, readOnly: (volume: string) => boolean): Promise<void> => {
+  switch (op.op) {
+    case "claim": {
+      const claims = op.volumes.map((volume) => ({
+        volume,
+        alias: "",
+        capability: undefined,
+        readOnly: readOnly(volume),
+      }));
+      return await wish(
+        world,
+        world.claim(op.workload, op.node, [], { claims, queue: { enabled: op.queue, deadlineMs: 60_000 } }),
+      );
+    }
+    case "release":
+      return await wish(world, world.release(op.workload));
+    case "pass":
+      return await world.pass(op.ms, Math.max(100, op.ms / 10));
+    case "restart":
+      return await world.restart();
+    case "kill-at":
+      return world.killAt(op.point, op.skip);
+    case "silence":
+      world.agents.silence(op.node, op.silent);
+      return world.nodes.set(op.node, {}, op.silent ? "suspect" : "alive");
+    case "reboot": {
+      boots += 1;
+      world.agents.reboot(op.node);
+      if (op.journalLost) world.agents.loseJournal(op.node);
+      const nodeEpoch = (world.nodes.get(op.node)?.record.nodeEpoch ?? 1) + (op.journalLost ? 1 : 0);
+      return world.nodes.set(op.node, {
+        bootId: `boot-${boots}`,
+        instance: `instance-${boots}`,
+        nodeEpoch,
+        ...(op.journalLost ? { journalUid: `journal-${boots}` } : {}),
+      });
+    }
+    case "gate":
+      return world.gate.set(op.open);
+    case "plugin":
+      return world.backend.setFacts({ ready: op.ready });
+    case "lose-commits":
+      return world.store.loseCommits(...op.how);
+  }
+};
+
+const allVolumes = (world: World) => Promise.all(volumes.map((id) => world.volume(id)));
+
+/** What holds at every moment, in whatever state the world is. */
+const check = async (world: World, epochs: Map<string, Epoch>): Promise<void> => {
+  expect(world.violations()).toEqual([]);
+  const records = await allVolumes(world);
+  for (const volume of records) {
+    const last = epochs.get(volume.id);
+    if (last !== undefined) expect(compareEpochs(volume.epoch, last)).toBeGreaterThanOrEqual(0);
+    epochs.set(volume.id, volume.epoch);
+    const known = new Set(Object.values(volume.attachments).map((a) => `${volume.externalId}@${a.nodeId}`));
+    const real = world.backend.attachments().filter((a) => a.startsWith(`${volume.externalId}@`));
+    expect(
+      real.filter((a) => !known.has(a)),
+      "[I5] attachments that no record explains",
+    ).toEqual([]);
+    for (const node of Object.keys(volume.attachments))
+      expect(
+        Object.values(volume.claims).some((c) => c.node === node && c.state !== "QUEUED"),
+        "[I5] an attachment without a claim",
+      ).toBe(true);
+  }
+  const living = new Set(
+    records
+      .flatMap((v) => Object.values(v.claims))
+      .filter((c) => permitLives[c.state])
+      .map((c) => c.uid),
+  );
+  for (const node of nodes)
+    expect(
+      world.agents.heldOn(node).filter((uid) => !living.has(uid)),
+      "[I5] permits that no claim explains",
+    ).toEqual([]);
+};
+
+/** Everything works again and nobody wants anything: what was owed is paid. */
+const windDown = async (world: World): Promise<void> => {
+  world.backend.chance(undefined);
+  world.agents.chance(undefined);
+  world.spare();
+  if (!world.alive) await world.restart();
+  for (const node of nodes) {
+    world.agents.silence(node, false);
+    world.nodes.set(node, {}, "alive");
+  }
+  world.backend.setFacts({ ready: true });
+  world.gate.set(true);
+  await world.pass(30_000, 5_000);
+  for (const workload of workloads) await wish(world, world.release(workload));
+  await world.pass(200_000, 5_000);
+};
+
+/** `oneNode` = a backend that takes one node at a time, whatever the mode says. */
+const faults = fc.record({ seed: fc.integer(), rate: fc.constantFrom(0, 0.1, 0.4), oneNode: fc.boolean() });
+
+/** A small generator of its own, so that one number stands for all faults of a run. */
+const chanceFrom = (seed: number) => {
+  let state = seed >>> 0 || 1;
+  return () => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    return (state >>> 0) / 2 ** 32;
+  };
+};
+
+describe("a random world", () => {
+  it("[I1] [I2] [I5] [I6] keeps every invariant and settles with nothing left once all is well", {
+    timeout: 600_000,
+  }, async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(opOf, { minLength: 5, maxLength: 40 }),
+        fc.tuple(...volumes.map(() => fc.constantFrom(...modes))),
+        faults,
+        async (ops, chosen, { seed, rate, oneNode }) => {
+          const random = chanceFrom(seed);
+          const world = await createWorld({ nodes, random });
+          try {
+            const modeOf = new Map<string, AccessMode>(volumes.map((v, i) => [v, chosen[i] ?? "SINGLE_NODE_WRITER"]));
+            for (const id of volumes) await world.makeVolume(id, { capabilities: [capability(modeOf.get(id))] });
+            world.backend.setOneNode(oneNode);
+            world.backend.chance(() =>
+              random() >= rate
+                ? undefined
+                : random() < 0.7
+                  ? random() < 0.3
+                    ? { kind: "full", done: random() < 0.5 }
+                    : { kind: random() < 0.5 ? "lost" : "dropped" }
+                  : { kind: "refused", advice: random() < 0.5 ? "fail" : "block", code: "INVALID_ARGUMENT" },
+            );
+            world.agents.chance((method) =>
+              random() >= rate
+                ? undefined
+                : random() < 0.7
+                  ? { kind: random() < 0.5 ? "lost" : "dropped" }
+                  : method === "release"
+                    ? { kind: "pending", blocked: random() < 0.5 }
+                    : random() < 0.5
+                      ? { kind: "not-mounted" }
+                      : { kind: "refused", reason: "QUARANTINED" },
+            );
+            const epochs = new Map<string, Epoch>();
+            const readOnly = (id: string) => accessRules[modeOf.get(id) ?? "UNKNOWN"].writers === "none";
+            for (const op of ops) {
+              await run(world, op, readOnly);
+              await world.idle();
+              if (!world.alive) await world.restart();
+              await check(world, epochs);
+            }
+            await windDown(world);
+            await check(world, epochs);
+            for (const volume of await allVolumes(world)) {
+              expect(volume.claims).toEqual({});
+              expect(volume.attachments).toEqual({});
+              expect(volume.intent).toBeUndefined();
+            }
+            expect(world.backend.attachments()).toEqual([]);
+            expect(world.agents.mounts()).toEqual([]);
+            expect(world.reconciler.size()).toBe(0);
+          } finally {
+            await world.close();
+          }
+        },
+      ),
+      { numRuns: sample(2_000, 60), seed: 20_240_607, endOnFailure: false },
+    );
+  });
+});

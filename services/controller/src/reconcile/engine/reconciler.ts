@@ -1,0 +1,193 @@
+import type { Clock } from "@holdfast/shared/async/clock";
+import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
+import type { Logger } from "@holdfast/shared/log/logger";
+import { createTracing, type Tracing } from "@holdfast/shared/tracing";
+import { planSteps, type Step } from "../../domain/steps.ts";
+import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
+import type { AgentGateway, ControllerPlugins, Ids, Nodes, StoreGate } from "../../ports.ts";
+import type { LearnedLimits } from "../../records/attachment/learned-limits.ts";
+import { createGrantFacts } from "../../records/grant-facts.ts";
+import { pagesOf } from "../../records/pages-of.ts";
+import { refOfKey } from "../../records/volume/volume-codec.ts";
+import type { VolumeRecords } from "../../records/volume/volume-records.ts";
+import type { Failpoint } from "../failpoints.ts";
+import { createNodeWatch } from "../node/node-watch.ts";
+import { type CallSlots, createCallSlots, type SlotGuard } from "../plugin/call-slots.ts";
+import { type CallRights, createCallRights } from "../plugin/call-turn.ts";
+import type { PluginDrivers } from "../plugin/plugin-drivers.ts";
+import { runStep, stepId } from "../steps/steps.ts";
+import { type DueSource, runDueLoop } from "./due-loop.ts";
+import { createKeyedWork } from "./keyed-work.ts";
+import { tracedStep } from "./step-trace.ts";
+import { createWakeLater } from "./wake-later.ts";
+
+export interface ReconcilerDeps {
+  readonly records: VolumeRecords;
+  readonly plugins: ControllerPlugins;
+  readonly agents: AgentGateway;
+  readonly nodes: Nodes;
+  readonly gate: StoreGate;
+  readonly learned: Pick<LearnedLimits, "learn" | "forget">;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  readonly tracing?: Tracing;
+  readonly failpoint?: Failpoint;
+  /** Who of several controllers calls which plugin; without it this one calls them all. */
+  readonly drivers?: PluginDrivers | undefined;
+  /** This controller, in this life, and which lives of its own are proved to be over. */
+  readonly lives: Pick<CallRights, "issuer" | "isFormerLife">;
+  /** What bounds the calls of each plugin. */
+  readonly guard: SlotGuard;
+}
+
+export interface Reconciler {
+  /** Something may have to be done for the volume. Commits of this process wake by themselves. */
+  wake(key: string, hurry?: boolean): void;
+  /** Something of the volume was committed by another controller, or by a former life of this one. */
+  learned(key: string): void;
+  /** The node's agent can be asked from here. */
+  linked(node: string): void;
+  /** Resolves when everything that is owed has been taken up; runs until the signal. */
+  start(): Promise<void>;
+  /** Resolves when nothing runs and nothing is ready. */
+  idle(): Promise<void>;
+  /** Volumes that are being worked on. */
+  size(): number;
+  /** Calls of the plugin that wait for their turn. */
+  callsWaiting(plugin: string): number;
+  /** Shared with whoever else calls the plugins: what bounds a plugin's calls bounds all of them. */
+  readonly slots: CallSlots;
+}
+
+const pageSize = 500;
+const claimGivenUp = "CLAIM_ABANDONED";
+
+/**
+ * The one that acts. Handlers write what is wanted; this takes up what is owed, one step at a time per lane of a volume, always storing before
+ * the effect and the outcome after it. Events only wake it; starting is taking up everything that is not settled.
+ */
+export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
+  const { records, plugins, nodes, gate, guard, drivers, clock, ids, log, signal } = deps;
+  const slots = createCallSlots(guard, clock);
+  const tracing = deps.tracing ?? createTracing("@holdfast/controller");
+  const wakeLater = createWakeLater(clock, (key) => wake(key));
+  const stepDeps = {
+    ...deps,
+    rights: createCallRights(deps.lives, drivers, plugins),
+    wakeLater: wakeLater.after,
+    factsOf: createGrantFacts({ nodes, plugins, gate, records }),
+    slots,
+    failpoint: deps.failpoint ?? (() => undefined),
+    unstored: new Map<string, string>(),
+    validating: createKeyedLanes(),
+  };
+
+  const work = createKeyedWork<VolumeRecord, Step>({
+    what: "volume",
+    read: async (key) => (await records.recent(refOfKey(key)))?.volume,
+    ready: (volume, now, hurry) => planSteps(volume, now, hurry).ready,
+    laneOf: ({ lane }) => lane,
+    idOf: stepId,
+    clock,
+    random: ids.random,
+    log,
+    signal,
+    run: (volume, step) =>
+      tracedStep(
+        tracing,
+        volume,
+        step,
+        clock.now(),
+        (traceId) => runStep(stepDeps, step, { volume, traceId }),
+        async () => (await records.recent(volume))?.volume,
+      ),
+  });
+  const wake = work.wake;
+  const watch = createNodeWatch({ ...deps, wake });
+
+  const wakeUnsettled = async (plugin?: string): Promise<void> => {
+    const pages = pagesOf((after) => records.list("volume-unsettled", "all", { after, limit: pageSize }));
+    for await (const { volumes } of pages)
+      for (const { volume } of volumes)
+        if (plugin === undefined || volume.plugin === plugin) wake(volumeKey(volume), true);
+  };
+
+  const inBackground = (what: string, task: Promise<unknown>): void => {
+    task.catch((error: unknown) => {
+      if (!signal.aborted) log.error(`${what} ended`, { error });
+    });
+  };
+
+  const wakeAll = (): void => inBackground("taking up everything", wakeUnsettled());
+
+  let open = gate.state().open;
+  const gateChanged = (): void => {
+    const was = open;
+    open = gate.state().open;
+    if (was && !open) records.forgetAll();
+    if (was || !open) return;
+    inBackground("taking up what waited for the store", wakeUnsettled());
+    watch.all();
+  };
+
+  const learned = async (key: string): Promise<void> => {
+    const found = await records.recent(refOfKey(key));
+    if (found !== undefined && drivers?.holds(found.volume.plugin) === true) wake(key);
+  };
+
+  return {
+    wake,
+    learned(key) {
+      if (drivers?.holdsAny() === true) inBackground("taking up what another controller owes", learned(key));
+    },
+    linked: watch.linked,
+    async start() {
+      signal.throwIfAborted();
+      const releases = [
+        records.onCommit(({ keys, related, ended, reminded }) => {
+          if (reminded !== true) drivers?.note("own");
+          // Without its proof: the node may still have it mounted, and nothing but its inventory tells.
+          for (const { node, failure } of ended) if (failure?.reason === claimGivenUp) watch.doubt(node);
+          for (const key of keys) {
+            slots.recheck(key);
+            wake(key, reminded);
+          }
+          for (const key of related) wake(key);
+        }),
+        records.slots.onRoom((keys, refusedBefore) => {
+          for (const key of keys) wake(key, refusedBefore);
+        }),
+        nodes.onChange(watch.changed),
+        drivers?.onTaken((plugin) => inBackground("taking up the calls of a plugin", wakeUnsettled(plugin))) ??
+          (() => undefined),
+        plugins.onChange((plugin) => inBackground("taking up what waited for a plugin", wakeUnsettled(plugin))),
+        gate.onChange(gateChanged),
+      ];
+      signal.addEventListener(
+        "abort",
+        () => {
+          for (const release of releases) release();
+          wakeLater.stop();
+        },
+        { once: true },
+      );
+      inBackground("the due queue", runDueLoop({ records: dueVolumes(records), clock, log, signal, wake, wakeAll }));
+      await wakeUnsettled();
+      watch.all();
+    },
+    async idle() {
+      await watch.idle();
+      await work.idle();
+    },
+    size: work.size,
+    callsWaiting: slots.waiting,
+    slots,
+  };
+};
+
+const dueVolumes = (records: VolumeRecords): DueSource => ({
+  ...records,
+  reschedule: (key) => records.reschedule(refOfKey(key)),
+});

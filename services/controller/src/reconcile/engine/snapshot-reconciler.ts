@@ -1,0 +1,139 @@
+import type { Clock } from "@holdfast/shared/async/clock";
+import type { Logger } from "@holdfast/shared/log/logger";
+import { createTracing, type Tracing } from "@holdfast/shared/tracing";
+import { type CutRecord, cutKey, refOfCutKey } from "../../domain/snapshot/snapshot.ts";
+import { type CutStep, planCut } from "../../domain/snapshot/snapshot-steps.ts";
+import type { ControllerPlugins, Ids, SnapshotPlugins, StoreGate } from "../../ports.ts";
+import { pagesOf } from "../../records/pages-of.ts";
+import type { CutRecords } from "../../records/snapshot-records.ts";
+import type { CallSlots } from "../plugin/call-slots.ts";
+import { type CallRights, createCallRights } from "../plugin/call-turn.ts";
+import type { PluginDrivers } from "../plugin/plugin-drivers.ts";
+import type { SnapshotFailpoint } from "../snapshot-failpoints.ts";
+import { runCutStep } from "../steps/steps-snapshot.ts";
+import { runDueLoop } from "./due-loop.ts";
+import { createKeyedWork } from "./keyed-work.ts";
+import { tracedCutStep } from "./step-trace.ts";
+import { createWakeLater } from "./wake-later.ts";
+
+export interface SnapshotReconcilerDeps {
+  readonly cuts: CutRecords;
+  readonly plugins: Pick<ControllerPlugins, "onChange" | "instance" | "seek"> & SnapshotPlugins;
+  readonly gate: StoreGate;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  /** Shared with the volumes' own work: a plugin has one bound for all its calls. */
+  readonly slots: CallSlots;
+  /** Who of several controllers calls which plugin; without it this one calls them all. */
+  readonly drivers?: PluginDrivers | undefined;
+  /** This controller, in this life, and which lives of its own are proved to be over. */
+  readonly lives: Pick<CallRights, "issuer" | "isFormerLife">;
+  readonly tracing?: Tracing;
+  readonly failpoint?: (name: SnapshotFailpoint) => void | Promise<void>;
+}
+
+export interface SnapshotReconciler {
+  /** Another controller committed something of it: its calls are made here while this one makes the calls of the plugin. */
+  learnOf(key: string): Promise<void>;
+  /** Resolves when everything that is owed has been taken up; runs until the signal. */
+  start(): Promise<void>;
+  /** Resolves when nothing runs and nothing is ready. */
+  idle(): Promise<void>;
+  /** Snapshots and groups that are being worked on. */
+  size(): number;
+}
+
+const pageSize = 500;
+const unsettled = ["snapshot-unsettled", "group-unsettled"] as const;
+
+/** Acts for snapshots and groups, as the reconciler does for volumes: stores before it calls, and again what was answered. */
+export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): SnapshotReconciler => {
+  const { cuts, plugins, gate, drivers, clock, ids, log, signal } = deps;
+  const tracing = deps.tracing ?? createTracing("@holdfast/controller");
+  const wakeLater = createWakeLater(clock, (key) => work.wake(key));
+  const stepDeps = {
+    ...deps,
+    failpoint: deps.failpoint ?? (() => undefined),
+    unstored: new Map<string, string>(),
+    rights: createCallRights(deps.lives, drivers, plugins),
+    wakeLater: wakeLater.after,
+  };
+  const work = createKeyedWork<CutRecord, CutStep>({
+    what: "snapshot",
+    read: async (key) => (await cuts.get(refOfCutKey(key)))?.record,
+    ready: (record, now, hurry) => {
+      const step = planCut(record, now, hurry);
+      return step === undefined || step.at > now ? [] : [step];
+    },
+    // One call of a record at a time.
+    laneOf: () => "controller",
+    idOf: (step) => step.do,
+    clock,
+    random: ids.random,
+    log,
+    signal,
+    run: (record, step) =>
+      tracedCutStep(
+        tracing,
+        record,
+        step,
+        clock.now(),
+        (traceId) => runCutStep(stepDeps, record, step, traceId),
+        async () => (await cuts.get(record))?.record,
+      ),
+  });
+
+  const wakeUnsettled = async (plugin?: string): Promise<void> => {
+    for (const index of unsettled)
+      for await (const page of pagesOf((after) => cuts.list(index, "all", { after, limit: pageSize })))
+        for (const { record } of page.cuts)
+          if (plugin === undefined || record.plugin === plugin) work.wake(cutKey(record), true);
+  };
+
+  const inBackground = (what: string, task: Promise<unknown>): void => {
+    task.catch((error: unknown) => {
+      if (!signal.aborted) log.error(`${what} ended`, { error });
+    });
+  };
+
+  let open = gate.state().open;
+  const gateChanged = (): void => {
+    const was = open;
+    open = gate.state().open;
+    if (open && !was) inBackground("taking up snapshots that waited for the store", wakeUnsettled());
+  };
+
+  return {
+    async learnOf(key) {
+      if (drivers?.holdsAny() !== true) return;
+      const found = await cuts.get(refOfCutKey(key));
+      if (found !== undefined && drivers.holds(found.record.plugin)) work.wake(key);
+    },
+    async start() {
+      signal.throwIfAborted();
+      const releases = [
+        cuts.onCommit(({ key }) => work.wake(key)),
+        plugins.onChange((plugin) => inBackground("taking up snapshots of a plugin", wakeUnsettled(plugin))),
+        gate.onChange(gateChanged),
+        drivers?.onTaken((plugin) => inBackground("taking up snapshots of a plugin", wakeUnsettled(plugin))) ??
+          (() => undefined),
+      ];
+      signal.addEventListener(
+        "abort",
+        () => {
+          for (const release of releases) release();
+          wakeLater.stop();
+        },
+        { once: true },
+      );
+      const wakeAll = (): void => inBackground("taking up every snapshot", wakeUnsettled());
+      const loop = runDueLoop({ records: cuts, clock, log, signal, wake: work.wake, wakeAll });
+      inBackground("the due queue of snapshots", loop);
+      await wakeUnsettled();
+    },
+    idle: work.idle,
+    size: work.size,
+  };
+};

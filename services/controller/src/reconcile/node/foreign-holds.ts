@@ -1,0 +1,94 @@
+/** Finds what an agent holds and the store does not know, and bars the volumes of it. Nothing is taken from the agent. */
+import type { Logger } from "@holdfast/shared/log/logger";
+import { foreignNoted, type Held, judgeHold, living } from "../../domain/attachment/foreign-hold.ts";
+import { noChange } from "../../domain/change.ts";
+import type { Inventory } from "../../domain/claim/permit.ts";
+import { type VolumeRecord, type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
+import { isDamage } from "../../records/damaged-records.ts";
+import type { VolumeRecords } from "../../records/volume/volume-records.ts";
+import { volumesOnNode } from "../../records/volume/volumes-on-node.ts";
+
+export type HeldVolume = Inventory["volumes"][number];
+
+export interface ForeignHoldsDeps {
+  readonly records: Pick<VolumeRecords, "get" | "ended" | "owner" | "list" | "change">;
+  readonly log: Logger;
+}
+
+/** A record that cannot be read ends nothing, and grants nothing. */
+export const readableRecord = async (
+  records: Pick<VolumeRecords, "get">,
+  ref: VolumeRef,
+): Promise<VolumeRecord | "damaged" | undefined> => {
+  try {
+    return (await records.get(ref))?.volume;
+  } catch (error) {
+    if (isDamage(error)) return "damaged";
+    throw error;
+  }
+};
+
+/** `over`: the store has the tombstone of that very claim, or its claim waits for the detach alone. */
+export const standingOf = async (
+  records: Pick<VolumeRecords, "ended">,
+  node: string,
+  record: VolumeRecord | undefined,
+  { namespace, volume, volumeUid }: HeldVolume,
+  held: Held,
+): Promise<"held" | "over" | "foreign"> => {
+  const verdict = record?.uid === volumeUid ? judgeHold(record, held) : "unnamed";
+  if (verdict === "newer") return "foreign";
+  if (verdict !== "unnamed") return verdict;
+  const { workload, alias, claimUid: uid } = held;
+  const ended = await records.ended({ namespace, volume, workload, alias, uid });
+  return ended?.node === node ? "over" : "foreign";
+};
+
+/** Of one inventory; answers how many holds are foreign. */
+export const noteForeignHolds = async (
+  { records, log }: ForeignHoldsDeps,
+  node: string,
+  inventory: Pick<Inventory, "volumes">,
+): Promise<number> => {
+  const foreign = new Map<string, { readonly record: VolumeRecord; readonly holds: Held[] }>();
+  let count = 0;
+  for (const volume of inventory.volumes) {
+    const found = await readableRecord(records, { namespace: volume.namespace, id: volume.volume });
+    if (found === "damaged") continue;
+    for (const held of living(volume.held)) {
+      if ((await standingOf(records, node, found, volume, held)) !== "foreign") continue;
+      count += 1;
+      // Another record may stand for the same storage by now.
+      const barred = found?.uid === volume.volumeUid ? found : (await records.owner(volume))?.volume;
+      log.warn(
+        "an agent holds a claim that the store does not know; it is left alone, and its volume is granted no more",
+        {
+          node,
+          volume: `${volume.namespace}/${volume.volume}`,
+          claim_uid: held.claimUid,
+          workload: held.workload,
+          bars: barred === undefined ? "" : volumeKey(barred),
+        },
+      );
+      if (barred === undefined) continue;
+      const noted = foreign.get(volumeKey(barred)) ?? { record: barred, holds: [] };
+      noted.holds.push(held);
+      foreign.set(volumeKey(barred), noted);
+    }
+  }
+  for await (const { volume } of volumesOnNode(records, node))
+    if (volume.foreign?.some((hold) => hold.node === node) && !foreign.has(volumeKey(volume)))
+      foreign.set(volumeKey(volume), { record: volume, holds: [] });
+  for (const { record, holds } of foreign.values())
+    await records.change(record, (v, at) =>
+      v.uid !== record.uid
+        ? noChange(v)
+        : foreignNoted(
+            v,
+            node,
+            holds.filter((held) => v.claims[held.claimUid] === undefined || judgeHold(v, held) === "newer"),
+            at.now,
+          ),
+    );
+  return count;
+};

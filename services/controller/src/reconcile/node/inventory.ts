@@ -1,0 +1,98 @@
+import type { Logger } from "@holdfast/shared/log/logger";
+import { living } from "../../domain/attachment/foreign-hold.ts";
+import { noChange } from "../../domain/change.ts";
+import { offerAgain, publicationLost } from "../../domain/claim/claim-change.ts";
+import type { Inventory } from "../../domain/claim/permit.ts";
+import { type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
+import type { AgentGateway, NodeView, StoreGate } from "../../ports.ts";
+import type { VolumeRecords } from "../../records/volume/volume-records.ts";
+import { volumesOnNode } from "../../records/volume/volumes-on-node.ts";
+import { noteForeignHolds, readableRecord, standingOf } from "./foreign-holds.ts";
+
+export interface InventoryDeps {
+  readonly records: VolumeRecords;
+  readonly agents: AgentGateway;
+  readonly gate: StoreGate;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+/** What the agent really has: a released permit is remembered only until its release is acknowledged. */
+const heldClaims = (inventory: Inventory) =>
+  inventory.volumes.flatMap((volume) => living(volume.held).map((held) => ({ volume, held, uid: held.claimUid })));
+
+interface Expected {
+  readonly ref: VolumeRef;
+  readonly uid: string;
+  readonly state: "OFFERED" | "ACTIVE";
+}
+
+const expectedOn = async (records: VolumeRecords, node: string): Promise<readonly Expected[]> => {
+  const found: Expected[] = [];
+  for await (const { volume } of volumesOnNode(records, node))
+    for (const { uid, state, node: at } of Object.values(volume.claims))
+      if (at === node && (state === "OFFERED" || state === "ACTIVE")) found.push({ ref: volume, uid, state });
+  return found;
+};
+
+/**
+ * Compares what an agent holds with the records: what the records have ended is released there, what it should hold and does not is
+ * offered again under the same permit. Only with a vetted store, because a store that has lost writes would end living claims.
+ * Claims are read before the agent is asked and permits are compared with records read after it, so that neither a new grant nor
+ * a release in progress is taken for a difference. No record owes what the agent is told to let go: as long as it has not, it has to
+ * be told again (`owed`), for the agent repeats nothing by itself. What the store does not know is left alone, and looked at again until
+ * it is gone: no event tells that.
+ */
+export const reconcileInventory = async (
+  { records, agents, gate, log, signal }: InventoryDeps,
+  node: NodeView,
+): Promise<"shut" | "settled" | "owed"> => {
+  if (!gate.state().open) return "shut";
+  const name = node.record.name;
+  const expected = await expectedOn(records, name);
+  const inventory = await agents.inventory(node.record, signal);
+  const held = heldClaims(inventory);
+  const heldUids = new Set(held.map((h) => h.uid));
+
+  for (const { ref, uid, state } of expected) {
+    if (heldUids.has(uid)) continue;
+    await records.change(ref, (v, at) => {
+      if (v.claims[uid]?.state !== state) return noChange(v);
+      return state === "ACTIVE" ? publicationLost(v, uid, at) : offerAgain(v, uid, at);
+    });
+    log.info("the agent does not hold a claim that it was given; its permit is pushed again", {
+      node: name,
+      volume: volumeKey(ref),
+      claim_uid: uid,
+    });
+  }
+
+  let owed = 0;
+  const foreign = await noteForeignHolds({ records, log }, name, inventory);
+  for (const { volume, held: one, uid } of held) {
+    const { namespace, volume: id, volumeUid, externalId, plugin } = volume;
+    const found = await readableRecord(records, { namespace, id });
+    if (found === "damaged" || (await standingOf(records, name, found, volume, one)) !== "over") continue;
+    const { epoch } = one;
+    const order = {
+      namespace,
+      volume: id,
+      volumeUid,
+      externalId,
+      plugin,
+      claimUid: uid,
+      nodeEpoch: node.record.nodeEpoch,
+      epoch,
+    };
+    const answer = await agents.release(node.record, order, { signal, attempt: 1 });
+    if (answer.kind !== "released") owed += 1;
+    log.warn("the agent held a claim that is over; it was told to let go", {
+      node: name,
+      volume: `${namespace}/${id}`,
+      claim_uid: uid,
+      answer: answer.kind,
+      ...(answer.kind === "released" ? {} : { reason: answer.reason, detail: answer.message }),
+    });
+  }
+  return owed > 0 || foreign > 0 ? "owed" : "settled";
+};

@@ -1,0 +1,219 @@
+import { blockedBy } from "../../domain/blocked.ts";
+import { type Change, noChange } from "../../domain/change.ts";
+import {
+  notMounted,
+  permitRefused,
+  publicationLost,
+  published,
+  publishUnknown,
+  released,
+  releaseUnknown,
+} from "../../domain/claim/claim-change.ts";
+import { isOfOtherMachine } from "../../domain/claim/grant.ts";
+import { type Permit, type PublishAnswer, permitFor, type ReleaseAnswer } from "../../domain/claim/permit.ts";
+import type { Moment } from "../../domain/moment.ts";
+import type { NodeRecord } from "../../domain/node/node.ts";
+import { pendingBlock, speaksFor } from "../../domain/node/pending-life.ts";
+import type { Failure } from "../../domain/outcome.ts";
+import { type GrowAnswer, growthAnswered } from "../../domain/size/growth-change.ts";
+import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
+import { takesWork } from "../../records/grant-facts.ts";
+import { changeWithSets } from "./set-failure.ts";
+import { failureOf, type StepHandler } from "./step-run.ts";
+
+const publishMethod = "NodeStageVolume/NodePublishVolume";
+const releaseMethod = "NodeUnpublishVolume/NodeUnstageVolume";
+
+const failed = (
+  answer: { readonly reason: string; readonly message: string; readonly code?: string },
+  advice: Failure["advice"],
+  method: string,
+): Failure => ({
+  reason: answer.reason,
+  message: answer.message,
+  advice,
+  method,
+  ...(answer.code === undefined ? {} : { code: answer.code }),
+});
+
+/** What has become of the growth that the permit brought along is stored with the publication. */
+const grownWith = (
+  change: Change,
+  node: string,
+  expandTo: Permit["expandTo"],
+  answer: GrowAnswer | undefined,
+  at: Moment,
+): Change => {
+  if (change.volume === null || expandTo === undefined || answer === undefined) return change;
+  const grown = growthAnswered(change.volume, node, expandTo.required, answer, at);
+  return { volume: grown.volume, ended: change.ended, notes: [...change.notes, ...grown.notes] };
+};
+
+const publishOutcome = (
+  volume: VolumeRecord,
+  uid: string,
+  node: NodeRecord,
+  answer: PublishAnswer,
+  expandTo: Permit["expandTo"],
+  at: Moment,
+): Change => {
+  switch (answer.kind) {
+    case "published": {
+      // In another boot, or with another journal, this publication is not there any more.
+      const publication = { ...answer.publication, bootId: node.bootId, journalUid: node.journalUid };
+      return grownWith(published(volume, uid, publication, at), node.name, expandTo, answer.growth, at);
+    }
+    case "not-mounted":
+      return notMounted(volume, uid, failed(answer, "fail", publishMethod), at);
+    case "refused": {
+      const failure = failed(answer, "block", publishMethod);
+      const known = volume.claims[uid]?.blocked;
+      const blocked = blockedBy("publish", failure, { ...volume, node: node.name }, known, at.now);
+      return permitRefused(volume, uid, failure, blocked, at);
+    }
+    case "uncertain": {
+      const known = volume.claims[uid]?.blocked;
+      const blocked = answer.blocked && {
+        since: known?.reason === answer.blocked.reason ? known.since : at.now,
+        message: answer.message,
+        ...answer.blocked,
+      };
+      return publishUnknown(volume, uid, failed(answer, blocked ? "block" : "again", publishMethod), blocked, at);
+    }
+  }
+};
+
+/** I2, I7: that a machine is silent and another has its name proves nothing of what the first has mounted. */
+const replacedNode = (volume: VolumeRecord, uid: string, record: NodeRecord): Failure | undefined => {
+  const { name, machineId } = record;
+  const claim = volume.claims[uid];
+  if (claim !== undefined && !speaksFor(record, claim)) {
+    const message = `claim ${uid} was granted to an earlier life of node ${name} (node epoch ${claim.nodeEpoch}); the life that has the name now (node epoch ${record.nodeEpoch}) knows nothing of it`;
+    return { reason: "NODE_PENDING", message, advice: "block" };
+  }
+  const attachment = volume.attachments[name];
+  if (attachment === undefined || !isOfOtherMachine(attachment, machineId)) return undefined;
+  const message = `node ${name} is machine ${machineId} now, and ${volumeKey(volume)} was given to machine ${attachment.machineId}`;
+  return { reason: "NODE_REPLACED", message, advice: "block" };
+};
+
+/** What only that very node, or a person's word about it, can show. */
+const nodeBlock = (
+  step: "publish" | "release",
+  volume: VolumeRecord,
+  uid: string,
+  record: NodeRecord,
+  failure: Failure,
+  at: Moment,
+) => {
+  const claim = volume.claims[uid];
+  const node = record.name;
+  const { machineId = "" } = volume.attachments[node] ?? {};
+  const subject = {
+    ...volume,
+    node,
+    machineId,
+    life: record.pending?.life ?? record.life ?? "",
+    claimUid: uid,
+    workload: claim?.workload ?? "",
+    alias: claim?.alias ?? volume.id,
+  };
+  return blockedBy(step, failure, subject, claim?.blocked, at.now);
+};
+
+/** Pushes the permit of a claim whose attachment is done. A repeat under the same epoch means "make it so again". */
+export const offerStep: StepHandler<"offer"> = async (deps, { node: name, uid }, { volume, traceId }) => {
+  const { agents, nodes, gate, records, signal, failpoint } = deps;
+  const node = nodes.get(name);
+  const claim = volume.claims[uid];
+  if (!gate.state().open || !takesWork(node) || claim === undefined) return false;
+  const gone = replacedNode(volume, uid, node.record);
+  if (gone !== undefined)
+    return (
+      await records.change(volume, (v, at) =>
+        publishUnknown(v, uid, gone, nodeBlock("publish", v, uid, node.record, gone, at), at),
+      )
+    ).changed;
+  const permit = permitFor(volume, claim, node.record.nodeEpoch);
+  if (permit === undefined) return false;
+  await failpoint("controller.offer.after-commit");
+  signal.throwIfAborted();
+  const answer = await agents
+    .publish(node.record, permit, { signal, attempt: claim.attempts.count + 1 })
+    .catch((error: unknown): PublishAnswer => ({ kind: "uncertain", ...failureOf(error, publishMethod) }));
+  signal.throwIfAborted();
+  await failpoint("controller.offer.after-call");
+  const decide = (v: VolumeRecord, at: Moment) => publishOutcome(v, uid, node.record, answer, permit.expandTo, at);
+  if (answer.kind !== "published" && answer.kind !== "uncertain")
+    return await changeWithSets(records, volume, name, decide, { traceId });
+  const { changed } = await records.change(volume, decide, { traceId });
+  // Whoever followed up the node's new life may have read the record before this was in it.
+  if (answer.kind === "published" && livesAnew(nodes.get(name)?.record, node.record))
+    await records.change(volume, (v, at) => (v.uid === volume.uid ? publicationLost(v, uid, at) : noChange(v)));
+  return changed;
+};
+
+/** A mount does not outlive its boot, nor a permit its journal. */
+const livesAnew = (now: NodeRecord | undefined, then: NodeRecord): boolean =>
+  now !== undefined && (now.bootId !== then.bootId || now.journalUid !== then.journalUid);
+
+const releaseOutcome = (
+  volume: VolumeRecord,
+  uid: string,
+  record: NodeRecord,
+  answer: ReleaseAnswer,
+  silent: boolean,
+  at: Moment,
+): Change => {
+  if (answer.kind === "released") return released(volume, uid, at);
+  // It may be back in a moment or never, and no clock tells which (I7): until then a person can.
+  if (silent && answer.kind === "pending" && !answer.blocked) {
+    const waiting = pendingBlock(record);
+    const why = waiting === undefined ? { ...answer, reason: "NODE_SILENT" } : waiting;
+    const gone = failed(why, "again", releaseMethod);
+    return releaseUnknown(volume, uid, gone, nodeBlock("release", volume, uid, record, gone, at), at);
+  }
+  const stuck = answer.kind === "pending" && answer.blocked;
+  const failure = failed(answer, stuck ? "block" : "again", releaseMethod);
+  const known = volume.claims[uid]?.blocked;
+  const blocked = stuck ? blockedBy("release", failure, { ...volume, node: record.name }, known, at.now) : undefined;
+  return releaseUnknown(volume, uid, failure, blocked, at);
+};
+
+/** Asks the agent to let go until it answers RELEASED, which is the proof. A silent node is asked too: only it can answer. */
+export const releaseStep: StepHandler<"release"> = async (deps, { node: name, uid }, { volume, traceId }) => {
+  const { agents, nodes, records, signal, failpoint } = deps;
+  const node = nodes.get(name);
+  const claim = volume.claims[uid];
+  if (node === undefined || claim?.epoch === undefined) return false;
+  const gone = replacedNode(volume, uid, node.record);
+  if (gone !== undefined)
+    return (
+      await records.change(volume, (v, at) =>
+        releaseUnknown(v, uid, gone, nodeBlock("release", v, uid, node.record, gone, at), at),
+      )
+    ).changed;
+  await failpoint("controller.release.after-commit");
+  signal.throwIfAborted();
+  const order = {
+    namespace: volume.namespace,
+    volume: volume.id,
+    volumeUid: volume.uid,
+    externalId: volume.externalId,
+    plugin: volume.plugin,
+    claimUid: uid,
+    nodeEpoch: node.record.nodeEpoch,
+    epoch: claim.epoch,
+  };
+  const answer = await agents
+    .release(node.record, order, { signal, attempt: claim.attempts.count + 1 })
+    .catch(
+      (error: unknown): ReleaseAnswer => ({ kind: "pending", blocked: false, ...failureOf(error, releaseMethod) }),
+    );
+  signal.throwIfAborted();
+  await failpoint("controller.release.after-call");
+  const silent = nodes.get(name)?.live === "suspect";
+  const decide = (v: VolumeRecord, at: Moment) =>
+    releaseOutcome(v, uid, nodes.get(name)?.record ?? node.record, answer, silent, at);
+  return (await records.change(volume, decide, { traceId })).changed;
+};

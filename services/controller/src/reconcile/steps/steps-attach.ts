@@ -1,0 +1,261 @@
+import {
+  attachAbandoned,
+  attachExhausted,
+  attached,
+  attachFinished,
+  attachPaused,
+  attachRefused,
+  attachUnknown,
+  detached,
+  detachStarted,
+  detachUnknown,
+} from "../../domain/attachment/attach-change.ts";
+import { attachResumed } from "../../domain/attachment/attach-pause.ts";
+import { isOwnedSince, orphanOwned } from "../../domain/attachment/owed-change.ts";
+import { blockedBy } from "../../domain/blocked.ts";
+import { callWaits } from "../../domain/call-waits.ts";
+import { type Change, noChange } from "../../domain/change.ts";
+import { isOfOtherMachine } from "../../domain/claim/grant.ts";
+import { doubted } from "../../domain/doubt.ts";
+import type { Moment } from "../../domain/moment.ts";
+import { afterCall, mayBeOpen } from "../../domain/open-call.ts";
+import type { Failure, Outcome } from "../../domain/outcome.ts";
+import { type Attachment, type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
+import type { Decide } from "../../records/volume/volume-decisions.ts";
+import { learnFromAttach } from "./learn-from-attach.ts";
+import { changeWithSets } from "./set-failure.ts";
+import {
+  answered,
+  attachmentOf,
+  callUnder,
+  currentOf,
+  notCalled,
+  type StepDeps,
+  type StepHandler,
+  stored,
+} from "./step-run.ts";
+
+const attachFailed = (
+  volume: VolumeRecord,
+  node: string,
+  outcome: Exclude<Outcome<unknown>, { readonly kind: "done" }>,
+  at: Moment,
+): Change => {
+  const { failure } = outcome;
+  if (mayBeOpen(volume)) return attachUnknown(volume, node, failure, at);
+  if (failure.nodeFull === true) return attachExhausted(volume, node, failure, at);
+  if (outcome.kind === "unknown") return attachUnknown(volume, node, failure, at);
+  return failure.advice === "block"
+    ? attachPaused(volume, node, failure, at)
+    : attachRefused(volume, node, failure, at);
+};
+
+/**
+ * ControllerPublishVolume for a grant that is durable (I4). Not while the store is unvetted: the grant may be of a past that
+ * the store has returned to, and its attachment nobody's.
+ */
+export const attachStep: StepHandler<"attach"> = async (deps, { node, uid }, { volume, traceId }) => {
+  const { plugins, slots, signal, gate, records } = deps;
+  if (!gate.state().open || !plugins.facts(volume.plugin).ready) return false;
+  if (volume.attachments[node]?.paused !== undefined)
+    return (await records.change(volume, (v, at) => attachResumed(v, node, at), { traceId })).changed;
+  const stillRight = (now: VolumeRecord): boolean => {
+    const claim = now.claims[uid];
+    if (claim?.state !== "ATTACHING" || claim.goal !== "active" || !gate.state().open) return false;
+    return now.attachments[node]?.state === "ATTACHING" && now.intent?.op === "attach" && now.intent.node === node;
+  };
+  const request = {
+    plugin: volume.plugin,
+    node,
+    kind: "make",
+    method: "ControllerPublishVolume",
+    repeat: (volume.claims[uid]?.attempts.count ?? 0) > 0,
+    subject: volumeKey(volume),
+  } as const;
+  const known = async (): Promise<boolean> => {
+    const now = await currentOf(deps, volume);
+    return now !== undefined && stillRight(now);
+  };
+  let secretRef: string | undefined;
+  const usedSecret = (pinned: string): void => {
+    secretRef = pinned;
+  };
+  const attempt = await slots.runIfWanted(request, known, signal, () =>
+    callUnder(deps, "attach", volume, stillRight, (now, context) =>
+      plugins.publish(now, attachmentOf(now, node), {
+        ...context,
+        attempt: (now.claims[uid]?.attempts.count ?? 0) + 1,
+        claim: uid,
+        usedSecret,
+      }),
+    ),
+  );
+  if (attempt === undefined) return false;
+  const { unstored, outcome } = attempt;
+  const decide = answered(attempt, (v, at) =>
+    outcome.kind === "done"
+      ? attached(v, node, outcome.value, at, secretRef)
+      : attachFailed(unstored ? doubted(v, at) : v, node, outcome, at),
+  );
+  const options = { traceId, settles: attempt };
+  const changed =
+    outcome.kind === "done"
+      ? (await records.change(volume, decide, options)).changed
+      : await changeWithSets(records, volume, node, decide, options);
+  stored(deps, volume);
+  await learnFromAttach(deps, volume, node, outcome);
+  return changed;
+};
+
+/** Nobody wants it any more and no call is under way here: its undo becomes owed, in one commit. */
+export const abandonStep: StepHandler<"abandon"> = async (deps, { node, uid }, { volume, traceId }) => {
+  const { records, rights } = deps;
+  const { intent } = volume;
+  const called = notCalled(deps, volume);
+  // A call that this life was to make and never made holds nothing; any other one may be open, and is finished first.
+  const unsent = intent?.node === node && intent.issuer === rights.issuer && intent.openSince === undefined;
+  const settles = unsent && called.end === "not-sent" ? called : undefined;
+  const decide: Decide = (v, at) =>
+    attachAbandoned(v.intent?.opId === settles?.opId ? afterCall(v, "not-sent", at) : v, uid, at);
+  return (await records.change(volume, decide, { traceId, settles })).changed;
+};
+
+/**
+ * The attach of a pair whose undo is owed already, once more with the same arguments at the same instance, until the plugin has answered
+ * it: beside a call that may be open its opposite never leaves. Whatever the answer is, the detach follows.
+ */
+export const finishStep: StepHandler<"finish"> = async (deps, { node, uid }, { volume, traceId }) => {
+  const { plugins, slots, signal, records, gate } = deps;
+  const { intent } = volume;
+  const finished = (v: VolumeRecord, at: Moment): Change => (mayBeOpen(v) ? noChange(v) : attachFinished(v, node, at));
+  const owed = volume.claims[uid] ?? volume.attachments[node]?.owed;
+  const unsent = notCalled(deps, volume);
+  if (intent?.via === undefined || (intent.openSince === undefined && unsent.end === "not-sent"))
+    return (await records.change(volume, answered(unsent, finished), { traceId, settles: unsent })).changed;
+  if (!gate.state().open || !plugins.facts(volume.plugin).ready) return false;
+  const request = {
+    plugin: volume.plugin,
+    node,
+    kind: "make",
+    method: "ControllerPublishVolume",
+    repeat: true,
+  } as const;
+  const stillRight = (now: VolumeRecord): boolean =>
+    now.intent?.op === "attach" && now.intent.node === node && now.attachments[node]?.state === "DETACHING";
+  const attempt = await slots.run(request, signal, () =>
+    callUnder(deps, "attach", volume, stillRight, (now, context) =>
+      plugins.publish(now, attachmentOf(now, node), {
+        ...context,
+        attempt: (owed?.attempts.count ?? 0) + 1,
+        claim: uid,
+      }),
+    ),
+  );
+  if (attempt === undefined) return false;
+  const { outcome } = attempt;
+  const result = await records.change(
+    volume,
+    answered(attempt, (v, at) =>
+      outcome.kind === "done" || !mayBeOpen(v) ? finished(v, at) : callWaits(v, outcome.failure, at),
+    ),
+    { traceId, settles: attempt },
+  );
+  stored(deps, volume);
+  return result.changed;
+};
+
+/**
+ * I2 while the store is unvetted: the record may be older than a newer grant of the same pair, so the agent is asked first. It
+ * holds nothing of the volume: the pair may be detached. It does not answer: wait.
+ */
+const provedUnused = async (deps: StepDeps, volume: VolumeRecord, node: string): Promise<boolean> => {
+  if (deps.gate.state().open) return true;
+  const view = deps.nodes.get(node);
+  const attachment = volume.attachments[node];
+  if (view === undefined || (attachment !== undefined && isOfOtherMachine(attachment, view.record.machineId)))
+    return false;
+  try {
+    const { volumes } = await deps.agents.inventory(view.record, deps.signal);
+    return volumes
+      .filter((v) => v.volumeUid === volume.uid || (v.plugin === volume.plugin && v.externalId === volume.externalId))
+      .every((v) => v.held.every((h) => h.state === "RELEASED"));
+  } catch (error) {
+    deps.signal.throwIfAborted();
+    deps.log.warn("a detach waits: the store is not vetted and the agent does not tell what it holds", {
+      volume: volumeKey(volume),
+      node,
+      error,
+    });
+    return false;
+  }
+};
+
+/** CSI: ControllerUnpublish answering NOT_FOUND does not prove a detach; the backend's own word does. */
+const confirmed = async (
+  deps: StepDeps,
+  volume: VolumeRecord,
+  attachment: Attachment,
+  outcome: Outcome<void>,
+  attempt: number,
+): Promise<Outcome<void>> => {
+  if (outcome.kind === "done") return outcome;
+  if (outcome.failure.advice !== "check-absence")
+    // No refusal of an unpublish proves that anything is gone: the same call again, slowly, until it is OK.
+    return outcome.kind === "refused" ? { kind: "unknown", failure: { ...outcome.failure, advice: "block" } } : outcome;
+  // Nor does the backend's word beside a call that may be open: the plugin itself did not send this one.
+  if (outcome.failure.call !== "ended") return outcome;
+  const unproved: Outcome<void> = { kind: "unknown", failure: { ...outcome.failure, advice: "block" } };
+  // What a backend does not show yet, it may be about to attach: a call of ours that attaches had no answer (I5).
+  if (deps.clock.now() < (attachment.lateAttachUntil ?? 0)) return unproved;
+  const absent = await deps.plugins.attachmentAbsent(volume, attachment, { signal: deps.signal, attempt });
+  return absent === "yes" ? { kind: "done", value: undefined } : unproved;
+};
+
+const detachFailed = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
+  const waiting = Object.values(volume.claims).find((c) => c.node === node && c.state === "DETACHING");
+  const known = (waiting ?? volume.attachments[node]?.owed)?.blocked;
+  const blocked =
+    failure.advice === "block" ? blockedBy("detach", failure, { ...volume, node }, known, at.now) : undefined;
+  return detachUnknown(volume, node, failure, blocked, at);
+};
+
+/** ControllerUnpublishVolume until it is known to be done. Only ever after a proof of release, which the state carries (I2). */
+export const detachStep: StepHandler<"detach"> = async (deps, { node, uid }, { volume, traceId }) => {
+  const { plugins, slots, signal, records } = deps;
+  if (isOwnedSince(volume, node))
+    return (await records.change(volume, (v, at) => orphanOwned(v, node, at), { traceId })).changed;
+  if (volume.intent === undefined)
+    return (await records.change(volume, (v, at) => detachStarted(v, node, at), { traceId })).changed;
+  if (!plugins.facts(volume.plugin).ready || !(await provedUnused(deps, volume, node))) return false;
+  const request = {
+    plugin: volume.plugin,
+    node,
+    kind: "remove",
+    method: "ControllerUnpublishVolume",
+    repeat: ((volume.claims[uid] ?? volume.attachments[node]?.owed)?.attempts.count ?? 0) > 0,
+  } as const;
+  const stillRight = (now: VolumeRecord): boolean =>
+    now.intent?.op === "detach" &&
+    now.intent.node === node &&
+    now.attachments[node]?.state === "DETACHING" &&
+    !isOwnedSince(now, node);
+  const attempt = await slots.run(request, signal, () =>
+    callUnder(deps, "detach", volume, stillRight, async (now, context) => {
+      const attachment = attachmentOf(now, node);
+      const count = ((now.claims[uid] ?? attachment.owed)?.attempts.count ?? 0) + 1;
+      const answer = await plugins.unpublish(now, attachment, { ...context, attempt: count, claim: uid });
+      return await confirmed(deps, now, attachment, answer, count);
+    }),
+  );
+  if (attempt === undefined) return false;
+  const { outcome } = attempt;
+  const result = await records.change(
+    volume,
+    answered(attempt, (v, at) =>
+      outcome.kind === "done" ? detached(v, node, at) : detachFailed(v, node, outcome.failure, at),
+    ),
+    { traceId, settles: attempt },
+  );
+  stored(deps, volume);
+  return result.changed;
+};

@@ -1,0 +1,129 @@
+import { noChange } from "../../domain/change.ts";
+import { isOfOtherMachine } from "../../domain/claim/grant.ts";
+import { limitOf } from "../../domain/claim/permit.ts";
+import {
+  type ExpandedVolume,
+  expandDoubted,
+  expanded,
+  expandRefused,
+  expandUnknown,
+} from "../../domain/size/expand-answer.ts";
+import { expansionStarted } from "../../domain/size/expand-change.ts";
+import { isUnused } from "../../domain/size/growth.ts";
+import { type GrowAnswer, growthAnswered, growthSettled } from "../../domain/size/growth-change.ts";
+import type { VolumeRecord } from "../../domain/volume/volume.ts";
+import { takesWork } from "../../records/grant-facts.ts";
+import { expandPlanFor } from "../../records/volume/expand-facts.ts";
+import {
+  answered,
+  awayFailure,
+  callUnder,
+  failureOf,
+  notCalled,
+  type StepDeps,
+  type StepHandler,
+  stored,
+} from "./step-run.ts";
+
+const growMethod = "NodeExpandVolume";
+
+/** A refusal after an attempt that may have worked says nothing of the size; the backend itself may. */
+const sizeAtBackend = async (
+  { plugins, signal }: StepDeps,
+  volume: VolumeRecord,
+  attempt: number,
+): Promise<ExpandedVolume | undefined> => {
+  const found = await plugins.lookAt(volume, { signal, attempt }).catch(() => undefined);
+  signal.throwIfAborted();
+  // Whether nodes have to follow was in an answer that nobody has: they are asked to.
+  return found === undefined || found.capacity === 0 ? undefined : { capacity: found.capacity, nodesFollow: true };
+};
+
+/**
+ * ControllerExpandVolume for a wish that is durable (I4). Not while the store is unvetted: the record may not know of claims that use
+ * the volume.
+ */
+export const expandStep: StepHandler<"expand"> = async (deps, _step, { volume, traceId }) => {
+  const { plugins, slots, signal, gate, records } = deps;
+  const plan = expandPlanFor(volume.plugin, deps);
+  if (!gate.state().open) return false;
+  const { ready, reason } = plugins.facts(volume.plugin);
+  const { intent, expansion: wish } = volume;
+  if (intent === undefined) {
+    if (!ready && (plan === "any-time" || plan === "only-unused")) return false;
+    return (await records.change(volume, (v, at) => expansionStarted(v, plan, at), { traceId })).changed;
+  }
+  if (!ready) {
+    if (wish?.state !== "CALLING") return false;
+    const settles = notCalled(deps, volume);
+    const away = answered(settles, (v, at) => expandUnknown(v, awayFailure(reason), at));
+    return (await records.change(volume, away, { traceId, settles })).changed;
+  }
+  const repeat = (volume.expansion?.attempts.count ?? 0) > 0;
+  const request = { plugin: volume.plugin, kind: "make", method: "ControllerExpandVolume", repeat } as const;
+  let known: ExpandedVolume | undefined;
+  const stillRight = ({ intent: its, ...now }: VolumeRecord): boolean =>
+    its?.op === "expand" &&
+    now.expansion !== undefined &&
+    (!now.expansion.onlyUnused || isUnused(now)) &&
+    gate.state().open;
+  const answer = await slots.run(request, signal, () =>
+    callUnder(deps, "expand", volume, stillRight, async (now, context) => {
+      const attempt = (now.expansion?.attempts.count ?? 0) + 1;
+      const target = now.expansion?.target ?? { required: 0, limit: 0 };
+      const outcome = await plugins.expandVolume(now, target, { ...context, attempt });
+      // Whether it is in doubt is judged where the answer is stored; asking once too often costs a question.
+      if (outcome.kind === "refused") known = await sizeAtBackend(deps, now, attempt);
+      return outcome;
+    }),
+  );
+  if (answer === undefined) return false;
+  const { unstored, outcome } = answer;
+  const { changed } = await records.change(
+    volume,
+    answered(answer, (found, at) => {
+      const v = unstored ? expandDoubted(found, at) : found;
+      if (outcome.kind === "done") return expanded(v, outcome.value, at);
+      return outcome.kind === "refused"
+        ? expandRefused(v, outcome.failure, known, at)
+        : expandUnknown(v, outcome.failure, at);
+    }),
+    { traceId, settles: answer },
+  );
+  stored(deps, volume);
+  return changed;
+};
+
+/** NodeExpandVolume on one node that has the volume published; what it owes is in the record until it has answered. */
+export const growStep: StepHandler<"grow"> = async (deps, { node: name }, { volume, traceId }) => {
+  const { agents, nodes, gate, records, signal, failpoint } = deps;
+  const node = nodes.get(name);
+  const { growth } = volume;
+  const attachment = volume.attachments[name];
+  const claim = Object.values(volume.claims).find((c) => c.node === name && c.state === "ACTIVE");
+  if (!gate.state().open || !takesWork(node) || growth === undefined || claim === undefined) return false;
+  // Another machine than the one that has it mounted: it has nothing to grow.
+  if (attachment === undefined || isOfOtherMachine(attachment, node.record.machineId)) return false;
+  const { bytes } = growth;
+  await failpoint("controller.grow.after-commit");
+  signal.throwIfAborted();
+  const order = {
+    volume,
+    claim,
+    nodeEpoch: node.record.nodeEpoch,
+    capacity: { required: bytes, limit: limitOf(growth) },
+  };
+  const attempt = (growth.nodes[name]?.attempts.count ?? 0) + 1;
+  const answer = await agents
+    .expand(node.record, order, { signal, attempt })
+    .catch((error: unknown): GrowAnswer => ({ kind: "unknown", failure: failureOf(error, growMethod) }));
+  signal.throwIfAborted();
+  await failpoint("controller.grow.after-call");
+  const decide = (v: VolumeRecord, at: Parameters<typeof growthAnswered>[4]) =>
+    v.uid === volume.uid ? growthAnswered(v, name, bytes, answer, at) : noChange(v);
+  return (await records.change(volume, decide, { traceId })).changed;
+};
+
+/** The last node that owed its part has let the volume go, and another one has done it. */
+export const endGrowthStep: StepHandler<"end growth"> = async ({ records }, _step, { volume, traceId }) =>
+  (await records.change(volume, growthSettled, { traceId })).changed;

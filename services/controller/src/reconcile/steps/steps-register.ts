@@ -1,0 +1,65 @@
+import { blockedBy } from "../../domain/blocked.ts";
+import { noChange } from "../../domain/change.ts";
+import type { Leave } from "../../domain/open-call.ts";
+import type { Outcome } from "../../domain/outcome.ts";
+import type { VolumeRecord } from "../../domain/volume/volume.ts";
+import {
+  type ValidatedVolume,
+  validated,
+  validationRefused,
+  validationUnknown,
+} from "../../domain/volume/volume-registration.ts";
+import { failureOf, type StepDeps, type StepHandler } from "./step-run.ts";
+
+/** A plugin without a controller half has nobody to ask: the storage is taken at the caller's word. */
+const unasked = ({ nodes }: StepDeps, { plugin }: VolumeRecord): Outcome<ValidatedVolume> => {
+  const half = nodes
+    .list()
+    .flatMap(({ record }) => record.plugins)
+    .find(({ name }) => name === plugin);
+  const value = { confirmed: false, pluginVersion: half?.version ?? "", capacity: 0, accessible: [] };
+  return { kind: "done", value: { ...value, publishedNodes: undefined } };
+};
+
+const asked = async (deps: StepDeps, volume: VolumeRecord): Promise<Outcome<ValidatedVolume>> => {
+  const { plugins, records, slots, signal, validating } = deps;
+  const { plugin, externalId } = volume;
+  const wanted = async (): Promise<Leave | undefined> => {
+    const now = (await records.get(volume))?.volume;
+    const still = now?.uid === volume.uid && now.state === "CREATING" && now.intent?.opId === volume.intent?.opId;
+    return still ? {} : undefined;
+  };
+  try {
+    return await validating.run(`${plugin}\n${externalId}`, signal, () =>
+      slots.run({ plugin, kind: "make" }, signal, () =>
+        plugins.validateVolume(volume, { signal, attempt: volume.attempts.count + 1, wanted }),
+      ),
+    );
+  } catch (error) {
+    signal.throwIfAborted();
+    return { kind: "unknown", failure: failureOf(error, "ValidateVolumeCapabilities") };
+  }
+};
+
+/** Asks the plugin about storage that is being registered, until it has said something; it changes nothing there. */
+export const validateStep: StepHandler<"validate"> = async (deps, _step, { volume, traceId }) => {
+  const { plugins, records, gate } = deps;
+  const { ready, controllerService } = plugins.facts(volume.plugin);
+  // The record may be older than one that the store has lost, and that one may stand for the same storage.
+  if (!gate.state().open || (!ready && controllerService !== "no")) return false;
+  const outcome = controllerService === "no" ? unasked(deps, volume) : await asked(deps, volume);
+  const result = await records.change(
+    volume,
+    (v, at) => {
+      if (v.uid !== volume.uid) return noChange(v);
+      if (outcome.kind === "done") return validated(v, outcome.value, at);
+      const { failure } = outcome;
+      const blocks = failure.advice === "block";
+      if (outcome.kind === "refused" && !blocks) return validationRefused(v, failure, at);
+      const blocked = blocks ? blockedBy("validate", failure, v, v.blocked, at.now) : undefined;
+      return validationUnknown(v, failure, blocked, at);
+    },
+    { traceId },
+  );
+  return result.changed;
+};

@@ -1,0 +1,101 @@
+import { type AttachLimit, slotKey } from "../../domain/attachment/slots.ts";
+import type { Change } from "../../domain/change.ts";
+import { memberKey } from "../../domain/claim/claim-set-change.ts";
+import type { Moment } from "../../domain/moment.ts";
+import type { Commit, EventWrite, RecordWrite, StoredRecord } from "../../domain/store-types.ts";
+import type { VolumeRecord } from "../../domain/volume/volume.ts";
+import { auditOf } from "../audit-records.ts";
+import { eventBody } from "../event-body.ts";
+import type { VersionedVolume } from "../record-cache.ts";
+import {
+  encodeClaimTombstone,
+  encodeDeleteMark,
+  encodeRemoval,
+  encodeVolume,
+  encodeVolumeTombstone,
+  slotEntry,
+  volumeRef,
+} from "./volume-codec.ts";
+
+/** I8: a claim that starts to be attached or offered may be stored only in the store process that was vetted. */
+const grantsOrOffers = (before: VolumeRecord, after: VolumeRecord | null): boolean =>
+  after !== null &&
+  Object.values(after.claims).some(
+    (c) => (c.state === "ATTACHING" || c.state === "OFFERED") && before.claims[c.uid]?.state !== c.state,
+  );
+
+/** A record that goes while its DeleteVolume may still arrive leaves a mark, so that nobody adopts what is about to vanish. */
+export const leavesMark = (before: VolumeRecord, { volume, settled }: Change): boolean =>
+  volume === null && settled === undefined && before.state === "DELETING" && before.externalId !== "";
+
+/** What stands where the tombstone and the mark of a removed volume go. */
+export interface Remains {
+  readonly tombstone: StoredRecord | undefined;
+  readonly mark: StoredRecord | undefined;
+}
+
+export type AttachLimitOf = (plugin: string, node: string) => AttachLimit;
+
+/** Slots that a grant takes where there are not any number of them: their bound, whoever else takes one in the same moment. */
+const boundsOf = (before: VolumeRecord, after: VolumeRecord, limitOf: AttachLimitOf) =>
+  Object.keys(after.attachments).flatMap((node) => {
+    if (before.attachments[node] !== undefined) return [];
+    const { limit } = limitOf(after.plugin, node);
+    return limit === Number.POSITIVE_INFINITY ? [] : [{ entry: slotEntry(slotKey(after.plugin, node)), count: limit }];
+  });
+
+/** The other members of the sets of which one ended. */
+export const relatedOf = (before: VolumeRecord | undefined, change: Change | undefined): readonly string[] =>
+  (change?.ended ?? []).flatMap(({ uid }) =>
+    (before?.claims[uid]?.set ?? []).filter((member) => member.uid !== uid).map(memberKey),
+  );
+
+/** One commit of everything that was decided; `undefined` changes are left out. */
+export const buildCommit = (
+  found: readonly (VersionedVolume | undefined)[],
+  changes: readonly (Change | undefined)[],
+  remains: readonly (Remains | undefined)[],
+  at: Moment,
+  limitOf: AttachLimitOf,
+): { readonly commit: Commit; readonly due: number | undefined } => {
+  const writes: RecordWrite[] = [];
+  const events: EventWrite[] = [];
+  const due: number[] = [];
+  const bounds = new Map<string, NonNullable<Commit["atMost"]>[number]>();
+  let requiresVetted = false;
+  for (const [i, change] of changes.entries()) {
+    const before = found[i];
+    if (change === undefined || before === undefined) continue;
+    if (change.volume === null) {
+      writes.push(encodeRemoval(before.volume, before.rev));
+      writes.push(
+        encodeVolumeTombstone(before.volume, remains[i]?.tombstone?.rev ?? 0, at.now, change.audit !== undefined),
+      );
+      if (leavesMark(before.volume, change))
+        writes.push(encodeDeleteMark(before.volume, remains[i]?.mark?.rev ?? 0, at.now));
+    } else {
+      const encoded = encodeVolume(change.volume, before.rev, at.now);
+      writes.push(encoded.write);
+      if (encoded.due !== undefined) due.push(encoded.due);
+    }
+    writes.push(...change.ended.map(encodeClaimTombstone));
+    const ref = volumeRef(before.volume);
+    const audited = auditOf(change.audit, { now: at.now, revisionBefore: before.rev }, ref, before.rev + 1);
+    writes.push(...audited.writes);
+    events.push(...audited.events);
+    for (const note of change.notes) events.push({ type: note.type, ref, body: eventBody(note, before.rev + 1, at) });
+    if (change.volume === null || !grantsOrOffers(before.volume, change.volume)) continue;
+    requiresVetted = true;
+    for (const bound of boundsOf(before.volume, change.volume, limitOf)) bounds.set(bound.entry.value, bound);
+  }
+  return {
+    commit: {
+      opId: at.opId,
+      writes,
+      events,
+      requiresVetted,
+      ...(bounds.size === 0 ? {} : { atMost: [...bounds.values()] }),
+    },
+    due: due.length === 0 ? undefined : Math.min(...due),
+  };
+};

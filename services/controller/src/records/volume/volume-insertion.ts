@@ -1,0 +1,157 @@
+/** New volume records. A conflict or a lost answer is settled by reading: what stands there tells whose it is. */
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { Change } from "../../domain/change.ts";
+import type { Moment } from "../../domain/moment.ts";
+import { givenTo } from "../../domain/open-call.ts";
+import type { Commit, RecordWrite } from "../../domain/store-types.ts";
+import { type VolumeRecord, type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
+import type { Ids, Store } from "../../ports.ts";
+import { auditOf } from "../audit-records.ts";
+import { eventBody, traceIdOf } from "../event-body.ts";
+import type { RecordCache } from "../record-cache.ts";
+import type { CommitNotice } from "./commit-notice.ts";
+import {
+  type DeleteMark,
+  decodeDeleteMark,
+  deleteMarkRef,
+  encodeVolume,
+  externalEntry,
+  volumeRef,
+} from "./volume-codec.ts";
+import type { Expects, Stored, VolumeDecisions } from "./volume-decisions.ts";
+
+export type Make = (at: Moment) => Change;
+
+/** What became of the record of storage that exists already. */
+export type Adoption =
+  | { readonly kind: "made" }
+  /** There is a volume of this id. */
+  | { readonly kind: "exists" }
+  /** Another record stands for the storage. */
+  | { readonly kind: "taken" }
+  /** A DeleteVolume for the storage may still arrive. */
+  | { readonly kind: "leaving"; readonly mark: DeleteMark };
+
+export interface VolumeInsertion {
+  /**
+   * False when there is one already; nothing was written then. `expects`: what it relies on, looked up for each try; it rejects
+   * when that does not hold any more.
+   */
+  insert(make: Make, expects?: Expects): Promise<boolean>;
+  /**
+   * The same for storage that exists: only while no other record stands for it and no delete of it may be under way, both compared by
+   * the commit itself, so that of two controllers one alone succeeds. `inSpite` of a mark takes it away with the same commit.
+   */
+  adopt(make: Make, options?: AdoptOptions): Promise<Adoption>;
+}
+
+export interface AdoptOptions {
+  readonly inSpite?: boolean;
+  readonly expects?: Expects;
+}
+
+export interface VolumeInsertionDeps {
+  readonly store: Pick<Store, "get">;
+  readonly decisions: Pick<
+    VolumeDecisions,
+    "moment" | "orders" | "read" | "exclusively" | "commitOnce" | "rounds" | "route"
+  >;
+  readonly cache: Pick<RecordCache, "keep">;
+  readonly ids: Pick<Ids, "uuid">;
+  readonly tell: (notice: CommitNotice) => void;
+}
+
+/** What a new record depends on, and what is written beside it. */
+interface Terms extends Pick<Commit, "alone" | "expects"> {
+  readonly requiresVetted?: true;
+  readonly beside?: readonly RecordWrite[];
+}
+
+/** The trace of the request that the record comes from. */
+const traceOf = ({ trace }: VolumeRecord): Pick<Moment, "traceId"> => {
+  const traceId = traceIdOf(trace?.parent);
+  return traceId === undefined ? {} : { traceId };
+};
+
+const expectsNothing: Expects = async () => [];
+
+const outcomeUnknown = (ref: VolumeRef): HoldfastError =>
+  new HoldfastError({
+    kind: "unavailable",
+    reason: "STORE_OUTCOME_UNKNOWN",
+    message: `whether volume ${volumeKey(ref)} was stored is not known; repeat the request with the same id`,
+    metadata: { namespace: ref.namespace, volume: ref.id },
+  });
+
+export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertion => {
+  const { store, decisions, cache, ids, tell } = deps;
+
+  const commitOf = (volume: VolumeRecord, { notes, audit }: Change, at: Moment) => {
+    const { write, due } = encodeVolume(volume, 0, at.now);
+    const audited = auditOf(audit, { now: at.now, revisionBefore: 0 }, volumeRef(volume), 1);
+    const asked = { ...at, by: volume.changedBy, ...traceOf(volume) };
+    const events = notes.map((note) => ({ type: note.type, ref: volumeRef(volume), body: eventBody(note, 1, asked) }));
+    const writes = [write, ...audited.writes];
+    return {
+      commit: { opId: at.opId, writes, events: [...events, ...audited.events], requiresVetted: false } satisfies Commit,
+      due,
+    };
+  };
+
+  const made = (volume: VolumeRecord, stored: Stored | undefined, due: number | undefined): void => {
+    const [rev] = stored?.revs ?? [];
+    if (rev !== undefined) cache.keep(volumeKey(volume), { volume, rev });
+    if (stored !== undefined) decisions.orders.note(undefined, volume.intent, stored.order);
+    tell({ keys: [volumeKey(volume)], related: [], ended: [], due });
+  };
+
+  /** Whose record stands there after a commit of which nobody knows what became. */
+  const standing = async (volume: VolumeRecord): Promise<"ours" | "other" | "none"> => {
+    const [stored] = await decisions.read([volume]);
+    if (stored === undefined) return "none";
+    return stored.volume.uid === volume.uid ? "ours" : "other";
+  };
+
+  /** Until the record stands, or stands for another life; `termsOf` is asked before each commit. */
+  const enter = async (make: Make, termsOf: (volume: VolumeRecord) => Promise<Terms | Adoption>): Promise<Adoption> => {
+    const at = decisions.moment();
+    const change = make(at);
+    const volume = change.volume === null ? null : givenTo(change.volume, at, decisions.route);
+    if (volume === null) return { kind: "exists" };
+    const { commit, due } = commitOf(volume, change, at);
+    const round = async (n: number): Promise<Adoption | undefined> => {
+      const asked = await termsOf(volume);
+      if ("kind" in asked) return asked;
+      const { beside = [], ...terms } = asked;
+      const opId = n === 0 ? at.opId : ids.uuid();
+      const writes = [...commit.writes, ...beside];
+      const stored = await decisions.commitOnce({ ...commit, ...terms, opId, writes }, [volume]);
+      if (stored === "crowded") return { kind: "taken" };
+      const found = stored === undefined ? await standing(volume) : "ours";
+      if (found === "other") return { kind: "exists" };
+      if (found === "none") return undefined;
+      made(volume, stored, due);
+      return { kind: "made" };
+    };
+    return await decisions.exclusively([volume], () => decisions.rounds(round, () => outcomeUnknown(volume)));
+  };
+
+  return {
+    async insert(make, expects = expectsNothing) {
+      const { kind } = await enter(make, async () => ({ expects: await expects() }));
+      return kind === "made";
+    },
+
+    adopt: (make, { inSpite = false, expects = expectsNothing } = {}) =>
+      enter(make, async (volume) => {
+        const mark = await store.get(deleteMarkRef(volume));
+        if (mark !== undefined && !inSpite) return { kind: "leaving", mark: decodeDeleteMark(mark) };
+        const expected = await expects();
+        const gone = { ref: deleteMarkRef(volume), expectedRev: mark?.rev ?? 0 };
+        const terms = { alone: externalEntry(volume), requiresVetted: true } as const;
+        return mark === undefined
+          ? { ...terms, expects: [gone, ...expected] }
+          : { ...terms, expects: expected, beside: [{ ...gone, body: null, indexes: [], due: [] }] };
+      }),
+  };
+};
