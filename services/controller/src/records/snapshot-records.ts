@@ -207,16 +207,14 @@ export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
         };
       });
       if (crowded) return "owned";
-      if (order !== undefined) orders.note(undefined, record.intent, order);
+      if (order !== undefined) orders.note(cutKey(record), record.intent, order);
       if (found === "stored") tell(record, dueOf(record));
       return found;
     },
     async change(ref, decide, options) {
       let told: CutRecord | undefined;
-      let intent: CutRecord["intent"];
       const result = await table.change(ref, async (before) => {
         if (before === undefined) return undefined;
-        intent = before.record.intent;
         const at = moment(options);
         const decided = decide(before.record, at);
         if (decided === before.record) return undefined;
@@ -232,7 +230,7 @@ export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
           ...aloneWith([...learned(before.record, after), ...(options?.alone?.(before.record) ?? [])]),
         };
       });
-      if (result.order !== undefined) orders.note(intent, result.now?.record.intent, result.order);
+      if (result.order !== undefined) orders.note(cutKey(ref), result.now?.record.intent, result.order);
       if (result.changed && told !== undefined) tell(told, result.now && dueOf(result.now.record));
       return result;
     },

@@ -190,7 +190,7 @@ describe("the order of a call", () => {
     world.backend.publish = async (volume, attachment, call) => {
       world.backend.publish = publish;
       before = volume.intent?.opId ?? "";
-      world.records.orders.forget(before);
+      world.records.orders.forget("default/data");
       return await publish(volume, attachment, call);
     };
     await world.claim("web", "n1", ["data"]);

@@ -62,7 +62,7 @@ export const underIntent = async <R extends { readonly uid: string; readonly int
     try {
       const stored = await read();
       const { intent } = stored ?? {};
-      const order = orders.of(opId);
+      const order = orders.of(key, opId);
       const ours = intent?.opId === opId && intent.issuer === issuer && intent.via === instance;
       if (order !== undefined && stored?.uid === uid && ours && stillRight(stored)) {
         unstored.set(key, opId);
@@ -82,7 +82,7 @@ export const underIntent = async <R extends { readonly uid: string; readonly int
   }
   if (outcome.kind !== "done" && isStale(outcome.failure)) {
     if (!before) unstored.delete(key);
-    orders.forget(opId);
+    orders.forget(key);
     lookAgain(staleMs);
     return undefined;
   }

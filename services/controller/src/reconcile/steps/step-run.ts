@@ -106,7 +106,7 @@ export const callUnder = async <T>(
     if (typeof via !== "string") return unsent(intent.opId, via);
     const give = (v: VolumeRecord, at: Moment): Change => noChange(assigned(v, intent.opId, via, at));
     if (!(await records.change(planned, give)).changed) return undefined;
-  } else if (intent !== undefined && records.orders.of(intent.opId) === undefined) {
+  } else if (intent !== undefined && records.orders.of(key, intent.opId) === undefined) {
     const left = notCalled(deps, planned);
     const again = (v: VolumeRecord, at: Moment): Change => noChange(storedAnew(v, left, at));
     if (!(await records.change(planned, again, { settles: left })).changed) return undefined;

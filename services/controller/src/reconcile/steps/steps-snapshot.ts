@@ -58,7 +58,7 @@ const callUnder = async <T>(
     const given = await cuts.change(record, (r, at) => assigned(r, its.opId, via, at));
     if (!given.changed || given.now === undefined) return undefined;
     planned = given.now.record;
-  } else if (its !== undefined && cuts.orders.of(its.opId) === undefined) {
+  } else if (its !== undefined && cuts.orders.of(key, its.opId) === undefined) {
     const left = { opId: its.opId, end: unstored.get(key) === its.opId ? "open" : "not-sent" } as const;
     const again = await cuts.change(record, (r, at) => storedAnew(r, left, at), { settles: left });
     if (!again.changed || again.now === undefined) return undefined;

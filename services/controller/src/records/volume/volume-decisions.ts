@@ -195,7 +195,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
       if (change.volume === null) cache.drop(key);
       else cache.keep(key, { volume: change.volume, rev });
       if (!result.repeated) fresh.note(key);
-      orders.note(before.volume.intent, change.volume?.intent, result.order);
+      orders.note(key, change.volume?.intent, result.order);
       slots.stored(before.volume, change.volume);
       return { volume: change.volume, rev, ended: change.ended, changed: true };
     });

@@ -101,7 +101,7 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
   const made = (volume: VolumeRecord, stored: Stored | undefined, due: number | undefined): void => {
     const [rev] = stored?.revs ?? [];
     if (rev !== undefined) cache.keep(volumeKey(volume), { volume, rev });
-    if (stored !== undefined) decisions.orders.note(undefined, volume.intent, stored.order);
+    if (stored !== undefined) decisions.orders.note(volumeKey(volume), volume.intent, stored.order);
     tell({ keys: [volumeKey(volume)], related: [], ended: [], due });
   };
 
