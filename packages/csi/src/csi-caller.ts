@@ -2,6 +2,8 @@
  * CSI calls to one plugin, however it is reached: through its socket here, or relayed by the agent of another host. Adds to
  * a bare exchange what depends on the plugin: is it there, and does it offer the call.
  */
+
+import type { CallOrder } from "@holdfast/model/call-order";
 import { kindOfStatus } from "@holdfast/shared/errors/grpc-status";
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import type { Status } from "nice-grpc";
@@ -11,7 +13,6 @@ import type { PluginFacts } from "./capabilities.ts";
 import { type CallSubject, type CsiExchange, type ExchangeOptions, failureOf, readerOf } from "./csi-exchange.ts";
 import { codecOf, type RequestInput, type RequestOf, type ResponseOf } from "./messages.ts";
 import { type CsiMethod, pathOf, type StreamMethod, type UnaryMethod } from "./methods.ts";
-import type { CallOrder } from "./order-gate.ts";
 import { type CallFailure, type CallOutcome, codes } from "./outcome.ts";
 import { cleanPluginText, sensitiveValues } from "./plugin-text.ts";
 import type { CsiTransport, WireFailure } from "./transport.ts";

@@ -2,13 +2,14 @@
  * One CSI RPC over one transport: checked, encoded, traced, sent once, decoded, checked again, and turned into an outcome.
  * It decides nothing about who may be called or when to ask again.
  */
+
+import type { CallOrder } from "@holdfast/model/call-order";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { isBackgroundCall } from "@holdfast/shared/grpc/background-calls";
 import type { Tracing } from "@holdfast/shared/tracing";
 import { type Attributes, type Span, SpanStatusCode } from "@opentelemetry/api";
 import { codecOf, type RequestOf, type ResponseOf } from "./messages.ts";
 import { type CsiMethod, methods, pathOf, type StreamMethod, type UnaryMethod } from "./methods.ts";
-import type { CallOrder } from "./order-gate.ts";
 import { type CallFailure, type CallOutcome, type Code, codes, verdictOf } from "./outcome.ts";
 import { cleanPluginText } from "./plugin-text.ts";
 import type { CsiTransport, WireFailure } from "./transport.ts";

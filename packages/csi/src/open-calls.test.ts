@@ -1,9 +1,9 @@
+import type { CallOrder } from "@holdfast/model/call-order";
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
 import { beforeEach, describe, expect, it } from "vitest";
 import { codecOf } from "./messages.ts";
 import type { UnaryMethod } from "./methods.ts";
 import { createOpenCalls } from "./open-calls.ts";
-import type { CallOrder } from "./order-gate.ts";
 import type { CsiTransport, WireOptions, WireReply } from "./transport.ts";
 
 interface Sent {

@@ -1,7 +1,8 @@
+import type { CallOrder } from "@holdfast/model/call-order";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { sample } from "../../../test/support/full.ts";
-import { type CallOrder, createOrderGate, judgeOrder } from "./order-gate.ts";
+import { createOrderGate, judgeOrder } from "./order-gate.ts";
 
 const order = (sequence: number, opId = `op-${sequence}`, gen = 1): CallOrder => ({ gen, sequence, opId });
 const none = { gen: 0, sequence: 0 };

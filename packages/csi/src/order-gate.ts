@@ -8,15 +8,7 @@
  * that are forgotten share one floor, and no order runs that is not above it. A subject with an open call is not forgotten.
  */
 
-/** The place of a call's attempt among all commits of its cell. */
-export interface CallOrder {
-  readonly gen: number;
-  readonly sequence: number;
-  /** Of the intent that the attempt was stored for. */
-  readonly opId: string;
-}
-
-type Place = Pick<CallOrder, "gen" | "sequence">;
+import type { CallOrder, CommitOrder } from "@holdfast/model/call-order";
 
 /** What is known of a subject. */
 interface Mark<A> {
@@ -36,7 +28,7 @@ type OrderVerdict<A> =
 interface Known<A> {
   readonly mark: Mark<A> | undefined;
   /** G5 */
-  readonly floor: Place;
+  readonly floor: CommitOrder;
   /** G4 */
   readonly newestGen: number;
 }
@@ -50,9 +42,10 @@ interface OrderGate<A> {
   ended(subject: string, final?: { readonly answer?: A }): void;
 }
 
-const isAbove = (a: Place, b: Place): boolean => (a.gen === b.gen ? a.sequence > b.sequence : a.gen > b.gen);
+const isAbove = (a: CommitOrder, b: CommitOrder): boolean =>
+  a.gen === b.gen ? a.sequence > b.sequence : a.gen > b.gen;
 
-const wordsOf = ({ gen, sequence }: Place): string => `${sequence} of generation ${gen}`;
+const wordsOf = ({ gen, sequence }: CommitOrder): string => `${sequence} of generation ${gen}`;
 
 const mayRun = { kind: "may-run" } as const;
 
@@ -71,7 +64,7 @@ export function judgeOrder<A>({ mark, floor, newestGen }: Known<A>, method: stri
 export function createOrderGate<A>({ maxSubjects = 4_096 } = {}): OrderGate<A> {
   /** The one that passed longest ago first. */
   const marks = new Map<string, Mark<A>>();
-  let floor: Place = { gen: 0, sequence: 0 };
+  let floor: CommitOrder = { gen: 0, sequence: 0 };
   let newestGen = 0;
 
   /** G5 */

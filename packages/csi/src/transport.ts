@@ -2,8 +2,9 @@
  * The way a CSI call takes, as bytes: straight down a plugin's socket, or through the agent on the host where the plugin runs.
  * What went wrong is a value here, so that nothing above has to tell one library's exceptions from another's.
  */
+
+import type { CallOrder } from "@holdfast/model/call-order";
 import type { StreamMethod, UnaryMethod } from "./methods.ts";
-import type { CallOrder } from "./order-gate.ts";
 import type { Code } from "./outcome.ts";
 
 export interface WireOptions {

@@ -6,9 +6,9 @@
  * O3 `via` goes when the call has ended (the plugin itself sent a status), or when it certainly never left.
  * O4 An attempt that is stored anew is as doubtful as before, and a call of it that left may be open.
  */
+import type { CallOrder } from "@holdfast/model/call-order";
 import type { Moment } from "./moment.ts";
 import type { Outcome } from "./outcome.ts";
-import type { CommitOrder } from "./store-types.ts";
 
 /** What the intents of volumes and of snapshots have in common. */
 export interface CallSite {
@@ -21,11 +21,6 @@ export interface CallSite {
   readonly via?: string;
   /** Since then a call of this intent, given to `via`, has no answer of the plugin. */
   readonly openSince?: number;
-}
-
-/** What a call of an intent carries to the holder of the plugin's socket, which refuses one that a later call has overtaken. */
-export interface CallOrder extends CommitOrder {
-  readonly opId: string;
 }
 
 /** A call may leave now. One that changes something carries its order. */

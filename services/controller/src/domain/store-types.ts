@@ -1,4 +1,6 @@
 /** What is kept, as the store sees it: opaque text under a key, compared by revision. The meaning is in the other files here. */
+import type { CommitOrder } from "@holdfast/model/call-order";
+
 export type AggregateKind =
   | "volume"
   | "claim-set"
@@ -98,12 +100,6 @@ export interface Commit {
 }
 
 export type ExpectedRecord = Pick<RecordWrite, "ref" | "expectedRev">;
-
-/** The place of a commit among all of its cell, over all records: a later commit has a higher sequence, or a higher generation. */
-export interface CommitOrder {
-  readonly gen: number;
-  readonly sequence: number;
-}
 
 export type CommitResult =
   | {

@@ -4,8 +4,8 @@
  * P1 No place is made up: after a commit whose answer was lost there is none, and the attempt has to be stored anew before its call leaves.
  * P2 Each record has its own: a set of claims gives its volumes intents of one id.
  */
-import type { CallOrder, CallSite } from "../domain/open-call.ts";
-import type { CommitOrder } from "../domain/store-types.ts";
+import type { CallOrder, CommitOrder } from "@holdfast/model/call-order";
+import type { CallSite } from "../domain/open-call.ts";
 
 export interface CallOrders {
   /** A commit has stored the intent of a record, or that it has none. */

@@ -7,18 +7,12 @@
  * RT4 The memory of a kind hears of a record only after the store has it.
  * RT5 The word that a change rests on is stored with the change, or neither is.
  */
+import type { CommitOrder } from "@holdfast/model/call-order";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { AuditedAs } from "../domain/repair/audit.ts";
-import type {
-  AggregateRef,
-  Commit,
-  CommitOrder,
-  IndexEntry,
-  RecordWrite,
-  StoredRecord,
-} from "../domain/store-types.ts";
+import type { AggregateRef, Commit, IndexEntry, RecordWrite, StoredRecord } from "../domain/store-types.ts";
 import type { Ids, Store } from "../ports.ts";
 import { auditOf } from "./audit-records.ts";
 import { createCommitRounds } from "./commit-rounds.ts";

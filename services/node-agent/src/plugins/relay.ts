@@ -1,9 +1,9 @@
 /** Passes a controller's CSI call to a plugin of this host, bytes in and bytes out. */
 import type { CallOptions } from "@holdfast/csi/csi-caller";
 import { type CsiMethod, methodOf, methods, type UnaryMethod } from "@holdfast/csi/methods";
-import type { CallOrder } from "@holdfast/csi/order-gate";
 import { type CallOutcome, codes } from "@holdfast/csi/outcome";
 import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
+import type { CallOrder } from "@holdfast/model/call-order";
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import type { NodeMethod } from "../ports.ts";
 
