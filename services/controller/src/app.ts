@@ -17,7 +17,7 @@ import { createCommands } from "./commands/commands.ts";
 import { listExternalVolumesQuery } from "./commands/volume/list-external-volumes.ts";
 import type { ControllerConfig } from "./config.ts";
 import { createCallMetrics, measureParts } from "./controller-metrics.ts";
-import type { CallTarget } from "./domain/plugin/instance-reach.ts";
+import type { RouteOf } from "./domain/plugin/instance-reach.ts";
 import type { FailpointName } from "./failpoints.ts";
 import { wireFeed } from "./feed-wiring.ts";
 import { wireFigures } from "./figures-wiring.ts";
@@ -118,7 +118,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const { onCall } = createCallMetrics(metrics, { insecure, volatileStore: config.allowVolatileStore });
     const changes = createChanges();
     let wakeVolume = (_key: string): void => undefined;
-    let route = (_target: CallTarget): string | undefined => undefined;
+    let route: RouteOf = () => undefined;
     let learnOfCut = async (_key: string): Promise<void> => undefined;
     const { damages, cuts, nodeStore, registry, pluginRecords, learnedLimits, records } = await wireRecords({
       store,
@@ -126,7 +126,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       ids,
       issuer,
       changes,
-      route: (target) => route(target),
+      route: (...target) => route(...target),
       endOfTurn: setImmediate,
       log,
       graceMs: config.linkGrace,
@@ -170,7 +170,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       ownerOf: async (storage) => (await records.owner(storage))?.volume,
     });
     const { plugins, drivers } = pluginParts;
-    route = (target) => (drivers.drives(target.plugin) ? plugins.instance(target) : undefined);
+    route = (target, key) => (drivers.drives(target.plugin, key) ? plugins.instance(target) : undefined);
     const gate = wireGate({ store, nodes: registry, agents, records, lineage, clock, log });
     inBackground("the gate of the store", gate.run(work.signal));
     await Promise.all([gate.firstLook(startPatienceMs, signal), pluginParts.settled(signal)]);

@@ -132,7 +132,7 @@ const aloneWith = (alone: readonly IndexEntry[]): Pick<Commit, "alone"> => (alon
 export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
   const { store, clock, changes, route, damages = createDamagedRecords() } = deps;
   const given = (record: CutRecord, at: Moment): CutRecord =>
-    callsNow(record, at) ? givenTo(record, at, route) : record;
+    callsNow(record, at) ? givenTo(record, at, (r) => route?.(r, cutKey(r))) : record;
   const orders = createCallOrders(deps.issuer);
   const moment = momentsOf(deps);
   const listeners = new Set<(notice: { readonly key: string; readonly due: number | undefined }) => void>();

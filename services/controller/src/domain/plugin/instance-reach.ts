@@ -247,5 +247,5 @@ export interface CallTarget extends CallSubject {
   readonly via?: string | undefined;
 }
 
-/** The plugin instance that the call of a new intent is given to; undefined = this controller gives it to none. */
-export type RouteOf = (target: CallTarget) => string | undefined;
+/** The plugin instance that the call of a new intent of the record `key` is given to; undefined = this controller gives it to none. */
+export type RouteOf = (target: CallTarget, key: string) => string | undefined;

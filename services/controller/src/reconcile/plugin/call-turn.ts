@@ -12,8 +12,10 @@ export interface CallRights {
   readonly issuer: string;
   /** A life of this very controller that is proved to be over. */
   readonly isFormerLife: (issuer: string) => boolean;
-  /** Whether it takes the calls of the plugin that no controller has taken. */
-  readonly drives: (plugin: string) => boolean;
+  /** That life of a controller is over, or was silent for so long that others go on with its work. */
+  readonly isAway: (issuer: string) => boolean;
+  /** Whether it takes the calls of the plugin about the record `key` that no controller has taken. */
+  readonly drives: (plugin: string, key: string) => boolean;
   /** The instance that the record's call would go to, or the one named by `via`, if that can be called now. */
   readonly instance: (target: { readonly plugin: string; readonly via?: string | undefined }) => string | undefined;
 }
@@ -39,11 +41,11 @@ const patienceMs = 10_000;
 
 const run: Turn = { kind: "run" };
 
-export const turnOf = (rights: CallRights, record: Called, now: number): Turn => {
+export const turnOf = (rights: CallRights, key: string, record: Called, now: number): Turn => {
   const { plugin, intent } = record;
   const { issuer, isFormerLife, drives, instance } = rights;
   if (intent?.via === undefined) {
-    if (!drives(plugin)) return { kind: "wait" };
+    if (!drives(plugin, key)) return { kind: "wait" };
     if (intent === undefined || intent.op === "validate") return run;
     const via = instance(record);
     return via === undefined ? run : { kind: "take", via };
@@ -54,7 +56,7 @@ export const turnOf = (rights: CallRights, record: Called, now: number): Turn =>
       ? { kind: "blocked", failure: mayBeOpen(intent, `plugin instance "${via}" cannot be called now`) }
       : run;
   if (isFormerLife(intent.issuer)) return { kind: "inherit" };
-  return drives(plugin) && now - record.updatedAt >= patienceMs
+  return drives(plugin, key) && now - record.updatedAt >= patienceMs
     ? { kind: "blocked", failure: mayBeOpen(intent, "that controller has said nothing of it for a while") }
     : { kind: "wait" };
 };
@@ -67,6 +69,11 @@ const mayBeOpen = ({ op, via, issuer, openSince }: CallSite & { readonly op: str
 
 export const createCallRights = (
   lives: Pick<CallRights, "issuer" | "isFormerLife">,
-  drivers: { readonly drives: CallRights["drives"] } | undefined,
+  drivers: Pick<CallRights, "drives" | "isAway"> | undefined,
   { instance }: Pick<CallRights, "instance">,
-): CallRights => ({ ...lives, instance, drives: (plugin) => drivers?.drives(plugin) ?? true });
+): CallRights => ({
+  ...lives,
+  instance,
+  drives: drivers?.drives ?? (() => true),
+  isAway: drivers?.isAway ?? lives.isFormerLife,
+});

@@ -57,7 +57,8 @@ const build = (names: readonly string[]) => {
       for (const other of all) if (other.drivers !== one) other.drivers.note("other");
     }
   };
-  const driving = (): readonly string[] => all.filter(({ drivers }) => drivers.drives("p")).map(({ name }) => name);
+  const driving = (): readonly string[] =>
+    all.filter(({ drivers }) => drivers.drives("p", "v")).map(({ name }) => name);
   return { clock, all, busy, driving, calls: () => calls };
 };
 
@@ -75,11 +76,11 @@ describe("who makes the calls of a plugin", () => {
       a.drivers.note("own");
       await clock.advance(renewMs);
     }
-    expect([a.drivers.drives("p"), calls()]).toEqual([true, 0]);
+    expect([a.drivers.drives("p", "v"), calls()]).toEqual([true, 0]);
     // One that only watches keeps out of it too.
     busy(a.drivers);
     await clock.advance(10 * renewMs);
-    expect([b.drivers.drives("p"), calls()]).toEqual([true, 0]);
+    expect([b.drivers.drives("p", "v"), calls()]).toEqual([true, 0]);
   });
 
   it("[V4] one of two that both work, and the other as soon as that one is gone or cannot reach the plugin", async () => {
@@ -89,14 +90,14 @@ describe("who makes the calls of a plugin", () => {
     expect(driving()).toEqual(["a"]);
     a.state.reaches = false;
     await clock.advance(2 * renewMs);
-    expect(b.drivers.drives("p")).toBe(true);
+    expect(b.drivers.drives("p", "v")).toBe(true);
     expect(b.taken).toEqual(["p"]);
     a.state.reaches = true;
     await clock.advance(2 * renewMs);
     expect(driving()).toEqual(["b"]);
     b.kill();
     await clock.advance(expiryMs + 2 * renewMs);
-    expect(a.drivers.drives("p")).toBe(true);
+    expect(a.drivers.drives("p", "v")).toBe(true);
   });
 
   it("[V2] when the others are quiet for long the lease is given back", async () => {
@@ -106,7 +107,7 @@ describe("who makes the calls of a plugin", () => {
     await clock.advance(atWorkMs + renewMs);
     const settled = calls();
     await clock.advance(20 * renewMs);
-    expect([a.drivers.drives("p"), b.drivers.drives("p"), calls() - settled]).toEqual([true, true, 0]);
+    expect([a.drivers.drives("p", "v"), b.drivers.drives("p", "v"), calls() - settled]).toEqual([true, true, 0]);
   });
 
   it("[V5] the next life of the controller that did, at once", async () => {

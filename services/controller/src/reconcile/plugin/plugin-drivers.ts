@@ -14,8 +14,10 @@ import type { AggregateRef } from "../../domain/store-types.ts";
 import type { Ids, Store } from "../../ports.ts";
 
 export interface PluginDrivers {
-  /** Whether this controller is to make the calls of the plugin now. */
-  drives(plugin: string): boolean;
+  /** Whether this controller is to make the calls of the plugin about the record `key` now. */
+  drives(plugin: string, key: string): boolean;
+  /** That life of a controller is over, or was silent for so long that others go on with its work. */
+  isAway(issuer: string): boolean;
   /** It holds the plugin's lease: what others owe is its to do. */
   holds(plugin: string): boolean;
   holdsAny(): boolean;
@@ -123,6 +125,7 @@ export const createPluginDrivers = (deps: PluginDriversDeps): PluginDrivers => {
       const lease = leases.get(plugin);
       return lease === undefined || lease.mine || over(lease) || !contested();
     },
+    isAway: isFormerLife,
     holds: (plugin) => leases.get(plugin)?.mine === true,
     holdsAny: () => [...leases.values()].some(({ mine }) => mine),
     note(whose) {

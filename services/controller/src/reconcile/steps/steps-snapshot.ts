@@ -198,7 +198,7 @@ const takeTurn = async (
   record: CutRecord,
   traceId: string | undefined,
 ): Promise<CutRecord | boolean> => {
-  const turn = turnOf(rights, record, clock.now());
+  const turn = turnOf(rights, cutKey(record), record, clock.now());
   const opId = record.intent?.opId ?? "";
   const store = (decide: (record: CutRecord, at: Moment) => CutChange) =>
     cuts.change(record, decide, { traceId, settles: { opId, end: "open" } });

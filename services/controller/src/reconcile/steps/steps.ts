@@ -20,7 +20,7 @@ import { createStep, deleteStep } from "./steps-volume.ts";
 /** The record under which the step may run; otherwise whether anything was stored instead of it. */
 const takeTurn = async (deps: StepDeps, { volume, traceId }: StepRun): Promise<VolumeRecord | boolean> => {
   const { records, rights, clock, wakeLater } = deps;
-  const turn = turnOf(rights, volume, clock.now());
+  const turn = turnOf(rights, volumeKey(volume), volume, clock.now());
   const opId = volume.intent?.opId ?? "";
   const store = (decide: Decide) => records.change(volume, decide, { traceId, settles: { opId, end: "open" } });
   const own = async (give: (v: VolumeRecord, at: Moment) => VolumeRecord): Promise<VolumeRecord | boolean> => {

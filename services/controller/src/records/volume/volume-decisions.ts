@@ -112,7 +112,8 @@ export interface VolumeDecisions {
 
 export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions => {
   const { store, cache, signal, slots, attachLimit, damages, tell } = deps;
-  const route = (v: VolumeRecord): string | undefined => (v.intent?.op === "validate" ? undefined : deps.route?.(v));
+  const route = (v: VolumeRecord): string | undefined =>
+    v.intent?.op === "validate" ? undefined : deps.route?.(v, volumeKey(v));
   const lanes = createKeyedLanes();
   const rounds = createCommitRounds(deps);
   const fresh = createFreshKeys(deps.endOfTurn);
