@@ -7,6 +7,8 @@ export type Outcome<T> =
   | { readonly kind: "refused"; readonly failure: Failure }
   | { readonly kind: "unknown"; readonly failure: Failure };
 
+export type Failed<T = unknown> = Exclude<Outcome<T>, { readonly kind: "done" }>;
+
 /** What the table of codes advises after a failure. */
 export type Advice = "again" | "wait" | "fail" | "block" | "check-absence" | "check-mounts";
 

@@ -1,5 +1,5 @@
 import type { CallFailure, CallOutcome, Code, Verdict } from "@holdfast/csi/outcome";
-import type { Advice, Failure, Outcome } from "../domain/outcome.ts";
+import type { Advice, Failed, Failure, Outcome } from "../domain/outcome.ts";
 
 const credentials: ReadonlySet<Code> = new Set(["PERMISSION_DENIED", "UNAUTHENTICATED"]);
 
@@ -30,8 +30,6 @@ export const failureFrom = (failure: CallFailure): Failure => ({
   ...(failure.verdict.tellPlacement === true ? { nodeFull: true } : {}),
   ...callOf(failure),
 });
-
-type Failed<R> = Exclude<Outcome<R>, { readonly kind: "done" }>;
 
 export const failedFromCall = <R>(
   { outcome, failure }: Exclude<CallOutcome<unknown>, { readonly outcome: "done" }>,

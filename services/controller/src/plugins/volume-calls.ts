@@ -1,7 +1,7 @@
 /** CreateVolume and DeleteVolume. */
 import type { Logger } from "@holdfast/shared/log/logger";
 import { volumeCommand } from "../domain/operator-command.ts";
-import type { Outcome } from "../domain/outcome.ts";
+import type { Failed, Outcome } from "../domain/outcome.ts";
 import type { ContentSource, VolumeRecord, VolumeRef } from "../domain/volume/volume.ts";
 import type { CreatedVolume } from "../domain/volume/volume-change.ts";
 import type { CallContext, ControllerPlugins } from "../ports.ts";
@@ -121,9 +121,7 @@ const kept = (volume: VolumeRecord, externalId: string, mistake: string): Outcom
 });
 
 /** Secrets may be corrected: a volume that is wanted waits for better ones instead of failing for good. */
-const waitingForSecrets = (
-  failed: Exclude<Outcome<CreatedVolume>, { readonly kind: "done" }>,
-): Outcome<CreatedVolume> =>
+const waitingForSecrets = (failed: Failed<CreatedVolume>): Outcome<CreatedVolume> =>
   failed.failure.reason === "CREDENTIALS_REFUSED"
     ? { ...failed, failure: { ...failed.failure, advice: "block" } }
     : failed;

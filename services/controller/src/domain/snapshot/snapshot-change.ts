@@ -1,7 +1,7 @@
 import { lateCallMs } from "../doubt.ts";
 import type { Moment } from "../moment.ts";
 import { mayBeOpen } from "../open-call.ts";
-import { type Failure, neverSent, noAttempts, type Outcome } from "../outcome.ts";
+import { type Failed, type Failure, neverSent, noAttempts, type Outcome } from "../outcome.ts";
 import { failedAttempt, type RetryRule, retryDelay } from "../retry.ts";
 import type { CutIntent, CutRecord, CutState } from "./snapshot.ts";
 import { type CutAnswer, readGroup, readSnapshot } from "./snapshot-answer.ts";
@@ -109,7 +109,7 @@ const answered = (record: CutRecord, answer: CutAnswer, at: Moment): CutChange =
 };
 
 /** What an attempt that did not succeed means, by what it and those before it prove. */
-const eventOf = (record: CutRecord, outcome: Exclude<Outcome<unknown>, { kind: "done" }>, at: Moment): CutEvent => {
+const eventOf = (record: CutRecord, outcome: Failed, at: Moment): CutEvent => {
   if (outcome.kind === "unknown") return "not_answered";
   // What only a change elsewhere can lift keeps one that is wanted waiting for it.
   if (outcome.failure.advice === "block" && record.goal === "present") return "not_answered";
