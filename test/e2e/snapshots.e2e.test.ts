@@ -1,6 +1,6 @@
 import { open, readFile } from "node:fs/promises";
 import path from "node:path";
-import { snapshotFailpoints } from "@holdfast/controller/reconcile/snapshot-failpoints";
+import { snapshotFailpoints } from "@holdfast/controller/reconcile/failpoints";
 import { type Snapshot, type SnapshotGroup, SnapshotState } from "@holdfast/shared/gen/holdfast/v1/snapshot";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";

@@ -102,16 +102,16 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a stale order is stored as the outcome of its attempt",
-    file: "services/controller/src/reconcile/plugin/under-intent.ts",
+    file: "services/controller/src/reconcile/owed/under-intent.ts",
     find: 'outcome.kind !== "done" && isStale(outcome.failure)',
     put: "false",
-    caughtBy: "services/controller/src/reconcile/plugin/under-intent.test.ts",
+    caughtBy: "services/controller/src/reconcile/owed/under-intent.test.ts",
   },
   {
     name: "a call whose order is not known leaves",
-    file: "services/controller/src/reconcile/plugin/under-intent.ts",
+    file: "services/controller/src/reconcile/owed/under-intent.ts",
     find: "if (order !== undefined && stored?.uid === uid",
     put: "if (stored?.uid === uid",
-    caughtBy: "services/controller/src/reconcile/plugin/under-intent.test.ts",
+    caughtBy: "services/controller/src/reconcile/owed/under-intent.test.ts",
   },
 ];

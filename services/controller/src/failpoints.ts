@@ -3,9 +3,8 @@
  * and the commit of it. Off unless HOLDFAST_FAILPOINTS names one: `controller.attach.after-commit=kill`, or `=kill@3` for the third
  * time it is passed.
  */
-import { type ReconcileFailpoint, reconcileFailpoints } from "./reconcile/failpoints.ts";
-import { type SnapshotFailpoint, snapshotFailpoints } from "./reconcile/snapshot-failpoints.ts";
+import { type ReconcileFailpoint, reconcileFailpoints, snapshotFailpoints } from "./reconcile/failpoints.ts";
 
-export type FailpointName = ReconcileFailpoint | SnapshotFailpoint;
+export type FailpointName = ReconcileFailpoint;
 
 export const failpointNames: readonly FailpointName[] = [...reconcileFailpoints, ...snapshotFailpoints];

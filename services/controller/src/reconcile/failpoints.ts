@@ -20,6 +20,21 @@ export const reconcileFailpoints = [
   "controller.modify.after-call",
 ] as const;
 
-export type ReconcileFailpoint = (typeof reconcileFailpoints)[number];
+/** Those of snapshots and groups. */
+export const snapshotFailpoints = [
+  "controller.cut.after-commit",
+  "controller.cut.after-call",
+  "controller.uncut.after-commit",
+  "controller.uncut.after-call",
+] as const;
+
+export type ReconcileFailpoint = (typeof reconcileFailpoints | typeof snapshotFailpoints)[number];
+
+/** A call, as its failpoints name it. */
+export type CallPoint = ReconcileFailpoint extends infer Name
+  ? Name extends `controller.${infer Point}.after-call`
+    ? Point
+    : never
+  : never;
 
 export type Failpoint = (name: ReconcileFailpoint) => void | Promise<void>;

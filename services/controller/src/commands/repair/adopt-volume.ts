@@ -89,7 +89,7 @@ export const adoptVolumeCommand = (deps: RepairVerbDeps & CommandDeps): Verb<Ado
       },
       async store(act) {
         const result = await records.changeOwning(input, input, act);
-        if (result === undefined) throw storageTaken(input, input, (await records.owner(input))?.volume);
+        if (result.crowded) throw storageTaken(input, input, (await records.owner(input))?.volume);
         return result;
       },
     });

@@ -121,9 +121,3 @@ export const expandUnknown = (volume: VolumeRecord, failure: Failure, at: Moment
   const after = { ...volume, expansion: withNext(volume, uncertain) };
   return told(expansion.onlyUnused || failure.advice === "wait" ? after : withoutExpandIntent(after), at);
 };
-
-/** An earlier attempt was answered and nobody could store what: it counts as one without an answer. */
-export const expandDoubted = (volume: VolumeRecord, at: Moment): VolumeRecord =>
-  volume.expansion === undefined || volume.expansion.uncertainSince !== undefined
-    ? volume
-    : { ...volume, expansion: { ...volume.expansion, uncertainSince: at.now } };

@@ -184,12 +184,6 @@ export const modifyUnknown = (volume: VolumeRecord, failure: Failure, at: Moment
   return told(failure.advice === "wait" ? after : withoutModifyIntent(after), at);
 };
 
-/** An earlier attempt was answered and nobody could store what. */
-export const modifyDoubted = (volume: VolumeRecord, at: Moment): VolumeRecord =>
-  volume.modification === undefined || volume.modification.uncertainSince !== undefined
-    ? volume
-    : { ...volume, modification: { ...volume.modification, uncertainSince: at.now } };
-
 /** Somebody asks again for what is blocked: it is tried now. */
 export const modificationNudged = (volume: VolumeRecord, at: Moment): Change => {
   const { modification } = volume;

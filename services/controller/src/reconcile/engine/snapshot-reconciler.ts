@@ -6,10 +6,10 @@ import { type CutStep, planCut } from "../../domain/snapshot/snapshot-steps.ts";
 import type { ControllerPlugins, Ids, SnapshotPlugins, StoreGate } from "../../ports.ts";
 import { pagesOf } from "../../records/pages-of.ts";
 import type { CutRecords } from "../../records/snapshot-records.ts";
+import type { Failpoint } from "../failpoints.ts";
 import type { CallSlots } from "../plugin/call-slots.ts";
 import { type CallRights, createCallRights } from "../plugin/call-turn.ts";
 import type { PluginDrivers } from "../plugin/plugin-drivers.ts";
-import type { SnapshotFailpoint } from "../snapshot-failpoints.ts";
 import { runCutStep } from "../steps/steps-snapshot.ts";
 import { runDueLoop } from "./due-loop.ts";
 import { createKeyedWork } from "./keyed-work.ts";
@@ -31,7 +31,7 @@ export interface SnapshotReconcilerDeps {
   /** This controller, in this life, and which lives of its own are proved to be over. */
   readonly lives: Pick<CallRights, "issuer" | "isFormerLife">;
   readonly tracing?: Tracing;
-  readonly failpoint?: (name: SnapshotFailpoint) => void | Promise<void>;
+  readonly failpoint?: Failpoint;
 }
 
 export interface SnapshotReconciler {

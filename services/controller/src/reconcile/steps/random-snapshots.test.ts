@@ -14,7 +14,7 @@ import {
 import { volumeInput } from "../../../../../test/support/controller/world.ts";
 import { sample } from "../../../../../test/support/full.ts";
 import { type CutKind, pinsSource } from "../../domain/snapshot/snapshot.ts";
-import { snapshotFailpoints } from "../snapshot-failpoints.ts";
+import { snapshotFailpoints } from "../failpoints.ts";
 
 /** Whole controllers over random wishes for volumes, snapshots, groups and copies, with lost answers, every code, and deaths. */
 

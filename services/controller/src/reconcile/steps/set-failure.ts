@@ -24,7 +24,7 @@ export const changeWithSets = async (
   node: string | undefined,
   decide: Decide,
   options: ChangeOptions,
-): Promise<boolean> => {
+): Promise<{ readonly changed: boolean }> => {
   const primary = volumeKey(volume);
   for (let known: VolumeRecord | undefined = volume; ; ) {
     const refs = volumesOfSets(known, node);
@@ -44,7 +44,7 @@ export const changeWithSets = async (
       },
       options,
     );
-    if (joined === undefined) return results.some((r) => r.changed);
+    if (joined === undefined) return { changed: results.some((r) => r.changed) };
     known = joined;
   }
 };

@@ -7,7 +7,7 @@ import {
   snapshotInput,
 } from "../../../../../test/support/controller/snapshot-world.ts";
 import { volumeInput } from "../../../../../test/support/controller/world.ts";
-import { snapshotFailpoints } from "../snapshot-failpoints.ts";
+import { snapshotFailpoints } from "../failpoints.ts";
 
 let world: SnapshotWorld;
 const minute = 60_000;

@@ -18,8 +18,9 @@ import type { Failure } from "../../domain/outcome.ts";
 import { type GrowAnswer, growthAnswered } from "../../domain/size/growth-change.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import { takesWork } from "../../records/grant-facts.ts";
+import { failureOf } from "../owed/under-intent.ts";
 import { changeWithSets } from "./set-failure.ts";
-import { failureOf, type StepHandler } from "./step-run.ts";
+import type { StepHandler } from "./step-run.ts";
 
 const publishMethod = "NodeStageVolume/NodePublishVolume";
 const releaseMethod = "NodeUnpublishVolume/NodeUnstageVolume";
@@ -145,7 +146,7 @@ export const offerStep: StepHandler<"offer"> = async (deps, { node: name, uid },
   await failpoint("controller.offer.after-call");
   const decide = (v: VolumeRecord, at: Moment) => publishOutcome(v, uid, node.record, answer, permit.expandTo, at);
   if (answer.kind !== "published" && answer.kind !== "uncertain")
-    return await changeWithSets(records, volume, name, decide, { traceId });
+    return (await changeWithSets(records, volume, name, decide, { traceId })).changed;
   const { changed } = await records.change(volume, decide, { traceId });
   // Whoever followed up the node's new life may have read the record before this was in it.
   if (answer.kind === "published" && livesAnew(nodes.get(name)?.record, node.record))

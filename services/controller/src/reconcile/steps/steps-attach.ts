@@ -16,31 +16,18 @@ import { blockedBy } from "../../domain/blocked.ts";
 import { callWaits } from "../../domain/call-waits.ts";
 import { type Change, noChange } from "../../domain/change.ts";
 import { isOfOtherMachine } from "../../domain/claim/grant.ts";
-import { doubted } from "../../domain/doubt.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { afterCall, mayBeOpen } from "../../domain/open-call.ts";
-import type { Failure, Outcome } from "../../domain/outcome.ts";
+import type { Attempts, Failed, Failure, Outcome } from "../../domain/outcome.ts";
 import { type Attachment, type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import type { Decide } from "../../records/volume/volume-decisions.ts";
+import { runOwed, withoutCall } from "../owed/run-owed.ts";
+import { notCalled } from "../owed/under-intent.ts";
 import { learnFromAttach } from "./learn-from-attach.ts";
 import { changeWithSets } from "./set-failure.ts";
-import {
-  answered,
-  attachmentOf,
-  callUnder,
-  currentOf,
-  notCalled,
-  type StepDeps,
-  type StepHandler,
-  stored,
-} from "./step-run.ts";
+import { attachmentOf, owedVolumes, type StepDeps, type StepHandler } from "./step-run.ts";
 
-const attachFailed = (
-  volume: VolumeRecord,
-  node: string,
-  outcome: Exclude<Outcome<unknown>, { readonly kind: "done" }>,
-  at: Moment,
-): Change => {
+const attachFailed = (volume: VolumeRecord, node: string, outcome: Failed, at: Moment): Change => {
   const { failure } = outcome;
   if (mayBeOpen(volume)) return attachUnknown(volume, node, failure, at);
   if (failure.nodeFull === true) return attachExhausted(volume, node, failure, at);
@@ -55,63 +42,42 @@ const attachFailed = (
  * the store has returned to, and its attachment nobody's.
  */
 export const attachStep: StepHandler<"attach"> = async (deps, { node, uid }, { volume, traceId }) => {
-  const { plugins, slots, signal, gate, records } = deps;
+  const { plugins, gate, records } = deps;
   if (!gate.state().open || !plugins.facts(volume.plugin).ready) return false;
   if (volume.attachments[node]?.paused !== undefined)
     return (await records.change(volume, (v, at) => attachResumed(v, node, at), { traceId })).changed;
-  const stillRight = (now: VolumeRecord): boolean => {
-    const claim = now.claims[uid];
-    if (claim?.state !== "ATTACHING" || claim.goal !== "active" || !gate.state().open) return false;
-    return now.attachments[node]?.state === "ATTACHING" && now.intent?.op === "attach" && now.intent.node === node;
-  };
-  const request = {
-    plugin: volume.plugin,
-    node,
-    kind: "make",
-    method: "ControllerPublishVolume",
-    repeat: (volume.claims[uid]?.attempts.count ?? 0) > 0,
-    subject: volumeKey(volume),
-  } as const;
-  const known = async (): Promise<boolean> => {
-    const now = await currentOf(deps, volume);
-    return now !== undefined && stillRight(now);
-  };
   let secretRef: string | undefined;
   const usedSecret = (pinned: string): void => {
     secretRef = pinned;
   };
-  const attempt = await slots.runIfWanted(request, known, signal, () =>
-    callUnder(deps, "attach", volume, stillRight, (now, context) =>
-      plugins.publish(now, attachmentOf(now, node), {
-        ...context,
-        attempt: (now.claims[uid]?.attempts.count ?? 0) + 1,
-        claim: uid,
-        usedSecret,
-      }),
-    ),
-  );
-  if (attempt === undefined) return false;
-  const { unstored, outcome } = attempt;
-  const decide = answered(attempt, (v, at) =>
-    outcome.kind === "done"
-      ? attached(v, node, outcome.value, at, secretRef)
-      : attachFailed(unstored ? doubted(v, at) : v, node, outcome, at),
-  );
-  const options = { traceId, settles: attempt };
-  const changed =
-    outcome.kind === "done"
-      ? (await records.change(volume, decide, options)).changed
-      : await changeWithSets(records, volume, node, decide, options);
-  stored(deps, volume);
-  await learnFromAttach(deps, volume, node, outcome);
-  return changed;
+  return await runOwed(owedVolumes(deps), volume, traceId, {
+    point: "attach",
+    request: { node, kind: "make", method: "ControllerPublishVolume", subject: volumeKey(volume) },
+    attemptsOf: ({ claims }) => claims[uid]?.attempts,
+    stillRight({ claims, attachments, intent }) {
+      const claim = claims[uid];
+      if (claim?.state !== "ATTACHING" || claim.goal !== "active" || !gate.state().open) return false;
+      return attachments[node]?.state === "ATTACHING" && intent?.op === "attach" && intent.node === node;
+    },
+    call: (now, context) => plugins.publish(now, attachmentOf(now, node), { ...context, claim: uid, usedSecret }),
+    answered: (v, outcome, at) =>
+      outcome.kind === "done" ? attached(v, node, outcome.value, at, secretRef) : attachFailed(v, node, outcome, at),
+    async store(outcome, decide, options) {
+      const result =
+        outcome.kind === "done"
+          ? await records.change(volume, decide, options)
+          : await changeWithSets(records, volume, node, decide, options);
+      await learnFromAttach(deps, volume, node, outcome);
+      return result;
+    },
+  });
 };
 
 /** Nobody wants it any more and no call is under way here: its undo becomes owed, in one commit. */
 export const abandonStep: StepHandler<"abandon"> = async (deps, { node, uid }, { volume, traceId }) => {
   const { records, rights } = deps;
   const { intent } = volume;
-  const called = notCalled(deps, volume);
+  const called = notCalled(owedVolumes(deps), volume);
   // A call that this life was to make and never made holds nothing; any other one may be open, and is finished first.
   const unsent = intent?.node === node && intent.issuer === rights.issuer && intent.openSince === undefined;
   const settles = unsent && called.end === "not-sent" ? called : undefined;
@@ -120,48 +86,34 @@ export const abandonStep: StepHandler<"abandon"> = async (deps, { node, uid }, {
   return (await records.change(volume, decide, { traceId, settles })).changed;
 };
 
+/** Of a pair whose undo is owed, by a claim or for the attachment's own sake. */
+const undoAttempts =
+  (node: string, uid: string) =>
+  ({ claims, attachments }: VolumeRecord): Attempts | undefined =>
+    (claims[uid] ?? attachments[node]?.owed)?.attempts;
+
 /**
  * The attach of a pair whose undo is owed already, once more with the same arguments at the same instance, until the plugin has answered
  * it: beside a call that may be open its opposite never leaves. Whatever the answer is, the detach follows.
  */
 export const finishStep: StepHandler<"finish"> = async (deps, { node, uid }, { volume, traceId }) => {
-  const { plugins, slots, signal, records, gate } = deps;
+  const { plugins, gate } = deps;
+  const owed = owedVolumes(deps);
   const { intent } = volume;
   const finished = (v: VolumeRecord, at: Moment): Change => (mayBeOpen(v) ? noChange(v) : attachFinished(v, node, at));
-  const owed = volume.claims[uid] ?? volume.attachments[node]?.owed;
-  const unsent = notCalled(deps, volume);
-  if (intent?.via === undefined || (intent.openSince === undefined && unsent.end === "not-sent"))
-    return (await records.change(volume, answered(unsent, finished), { traceId, settles: unsent })).changed;
+  if (intent?.via === undefined || (intent.openSince === undefined && notCalled(owed, volume).end === "not-sent"))
+    return await withoutCall(owed, volume, traceId, finished);
   if (!gate.state().open || !plugins.facts(volume.plugin).ready) return false;
-  const request = {
-    plugin: volume.plugin,
-    node,
-    kind: "make",
-    method: "ControllerPublishVolume",
-    repeat: true,
-  } as const;
-  const stillRight = (now: VolumeRecord): boolean =>
-    now.intent?.op === "attach" && now.intent.node === node && now.attachments[node]?.state === "DETACHING";
-  const attempt = await slots.run(request, signal, () =>
-    callUnder(deps, "attach", volume, stillRight, (now, context) =>
-      plugins.publish(now, attachmentOf(now, node), {
-        ...context,
-        attempt: (owed?.attempts.count ?? 0) + 1,
-        claim: uid,
-      }),
-    ),
-  );
-  if (attempt === undefined) return false;
-  const { outcome } = attempt;
-  const result = await records.change(
-    volume,
-    answered(attempt, (v, at) =>
+  return await runOwed(owed, volume, traceId, {
+    point: "attach",
+    request: { node, kind: "make", method: "ControllerPublishVolume", repeat: true },
+    attemptsOf: undoAttempts(node, uid),
+    stillRight: ({ intent: its, attachments }) =>
+      its?.op === "attach" && its.node === node && attachments[node]?.state === "DETACHING",
+    call: (now, context) => plugins.publish(now, attachmentOf(now, node), { ...context, claim: uid }),
+    answered: (v, outcome, at) =>
       outcome.kind === "done" || !mayBeOpen(v) ? finished(v, at) : callWaits(v, outcome.failure, at),
-    ),
-    { traceId, settles: attempt },
-  );
-  stored(deps, volume);
-  return result.changed;
+  });
 };
 
 /**
@@ -221,41 +173,27 @@ const detachFailed = (volume: VolumeRecord, node: string, failure: Failure, at: 
 
 /** ControllerUnpublishVolume until it is known to be done. Only ever after a proof of release, which the state carries (I2). */
 export const detachStep: StepHandler<"detach"> = async (deps, { node, uid }, { volume, traceId }) => {
-  const { plugins, slots, signal, records } = deps;
+  const { plugins, records } = deps;
   if (isOwnedSince(volume, node))
     return (await records.change(volume, (v, at) => orphanOwned(v, node, at), { traceId })).changed;
   if (volume.intent === undefined)
     return (await records.change(volume, (v, at) => detachStarted(v, node, at), { traceId })).changed;
   if (!plugins.facts(volume.plugin).ready || !(await provedUnused(deps, volume, node))) return false;
-  const request = {
-    plugin: volume.plugin,
-    node,
-    kind: "remove",
-    method: "ControllerUnpublishVolume",
-    repeat: ((volume.claims[uid] ?? volume.attachments[node]?.owed)?.attempts.count ?? 0) > 0,
-  } as const;
-  const stillRight = (now: VolumeRecord): boolean =>
-    now.intent?.op === "detach" &&
-    now.intent.node === node &&
-    now.attachments[node]?.state === "DETACHING" &&
-    !isOwnedSince(now, node);
-  const attempt = await slots.run(request, signal, () =>
-    callUnder(deps, "detach", volume, stillRight, async (now, context) => {
+  return await runOwed(owedVolumes(deps), volume, traceId, {
+    point: "detach",
+    request: { node, kind: "remove", method: "ControllerUnpublishVolume" },
+    attemptsOf: undoAttempts(node, uid),
+    stillRight: (now) =>
+      now.intent?.op === "detach" &&
+      now.intent.node === node &&
+      now.attachments[node]?.state === "DETACHING" &&
+      !isOwnedSince(now, node),
+    async call(now, context) {
       const attachment = attachmentOf(now, node);
-      const count = ((now.claims[uid] ?? attachment.owed)?.attempts.count ?? 0) + 1;
-      const answer = await plugins.unpublish(now, attachment, { ...context, attempt: count, claim: uid });
-      return await confirmed(deps, now, attachment, answer, count);
-    }),
-  );
-  if (attempt === undefined) return false;
-  const { outcome } = attempt;
-  const result = await records.change(
-    volume,
-    answered(attempt, (v, at) =>
+      const answer = await plugins.unpublish(now, attachment, { ...context, claim: uid });
+      return await confirmed(deps, now, attachment, answer, context.attempt);
+    },
+    answered: (v, outcome, at) =>
       outcome.kind === "done" ? detached(v, node, at) : detachFailed(v, node, outcome.failure, at),
-    ),
-    { traceId, settles: attempt },
-  );
-  stored(deps, volume);
-  return result.changed;
+  });
 };

@@ -1,29 +1,16 @@
-import { noChange } from "../../domain/change.ts";
+import { type Change, noChange } from "../../domain/change.ts";
 import { isOfOtherMachine } from "../../domain/claim/grant.ts";
 import { limitOf } from "../../domain/claim/permit.ts";
-import {
-  type ExpandedVolume,
-  expandDoubted,
-  expanded,
-  expandRefused,
-  expandUnknown,
-} from "../../domain/size/expand-answer.ts";
+import { type ExpandedVolume, expanded, expandRefused, expandUnknown } from "../../domain/size/expand-answer.ts";
 import { expansionStarted } from "../../domain/size/expand-change.ts";
 import { isUnused } from "../../domain/size/growth.ts";
 import { type GrowAnswer, growthAnswered, growthSettled } from "../../domain/size/growth-change.ts";
 import type { VolumeRecord } from "../../domain/volume/volume.ts";
 import { takesWork } from "../../records/grant-facts.ts";
 import { expandPlanFor } from "../../records/volume/expand-facts.ts";
-import {
-  answered,
-  awayFailure,
-  callUnder,
-  failureOf,
-  notCalled,
-  type StepDeps,
-  type StepHandler,
-  stored,
-} from "./step-run.ts";
+import { runOwed, withoutCall } from "../owed/run-owed.ts";
+import { failureOf } from "../owed/under-intent.ts";
+import { awayFailure, owedVolumes, type StepDeps, type StepHandler } from "./step-run.ts";
 
 const growMethod = "NodeExpandVolume";
 
@@ -44,54 +31,43 @@ const sizeAtBackend = async (
  * the volume.
  */
 export const expandStep: StepHandler<"expand"> = async (deps, _step, { volume, traceId }) => {
-  const { plugins, slots, signal, gate, records } = deps;
+  const { plugins, gate, records } = deps;
+  const owed = owedVolumes(deps);
   const plan = expandPlanFor(volume.plugin, deps);
   if (!gate.state().open) return false;
   const { ready, reason } = plugins.facts(volume.plugin);
-  const { intent, expansion: wish } = volume;
-  if (intent === undefined) {
+  if (volume.intent === undefined) {
     if (!ready && (plan === "any-time" || plan === "only-unused")) return false;
     return (await records.change(volume, (v, at) => expansionStarted(v, plan, at), { traceId })).changed;
   }
-  if (!ready) {
-    if (wish?.state !== "CALLING") return false;
-    const settles = notCalled(deps, volume);
-    const away = answered(settles, (v, at) => expandUnknown(v, awayFailure(reason), at));
-    return (await records.change(volume, away, { traceId, settles })).changed;
-  }
-  const repeat = (volume.expansion?.attempts.count ?? 0) > 0;
-  const request = { plugin: volume.plugin, kind: "make", method: "ControllerExpandVolume", repeat } as const;
+  if (!ready)
+    return (
+      volume.expansion?.state === "CALLING" &&
+      (await withoutCall(owed, volume, traceId, (v, at) => expandUnknown(v, awayFailure(reason), at)))
+    );
   let known: ExpandedVolume | undefined;
-  const stillRight = ({ intent: its, ...now }: VolumeRecord): boolean =>
-    its?.op === "expand" &&
-    now.expansion !== undefined &&
-    (!now.expansion.onlyUnused || isUnused(now)) &&
-    gate.state().open;
-  const answer = await slots.run(request, signal, () =>
-    callUnder(deps, "expand", volume, stillRight, async (now, context) => {
-      const attempt = (now.expansion?.attempts.count ?? 0) + 1;
-      const target = now.expansion?.target ?? { required: 0, limit: 0 };
-      const outcome = await plugins.expandVolume(now, target, { ...context, attempt });
+  return await runOwed<VolumeRecord, Change, ExpandedVolume>(owed, volume, traceId, {
+    point: "expand",
+    request: { kind: "make", method: "ControllerExpandVolume" },
+    attemptsOf: ({ expansion }) => expansion?.attempts,
+    stillRight: ({ intent, expansion, ...now }) =>
+      intent?.op === "expand" &&
+      expansion !== undefined &&
+      (!expansion.onlyUnused || isUnused(now)) &&
+      gate.state().open,
+    async call(now, context) {
+      const outcome = await plugins.expandVolume(now, now.expansion?.target ?? { required: 0, limit: 0 }, context);
       // Whether it is in doubt is judged where the answer is stored; asking once too often costs a question.
-      if (outcome.kind === "refused") known = await sizeAtBackend(deps, now, attempt);
+      if (outcome.kind === "refused") known = await sizeAtBackend(deps, now, context.attempt);
       return outcome;
-    }),
-  );
-  if (answer === undefined) return false;
-  const { unstored, outcome } = answer;
-  const { changed } = await records.change(
-    volume,
-    answered(answer, (found, at) => {
-      const v = unstored ? expandDoubted(found, at) : found;
+    },
+    answered(v, outcome, at) {
       if (outcome.kind === "done") return expanded(v, outcome.value, at);
       return outcome.kind === "refused"
         ? expandRefused(v, outcome.failure, known, at)
         : expandUnknown(v, outcome.failure, at);
-    }),
-    { traceId, settles: answer },
-  );
-  stored(deps, volume);
-  return changed;
+    },
+  });
 };
 
 /** NodeExpandVolume on one node that has the volume published; what it owes is in the record until it has answered. */

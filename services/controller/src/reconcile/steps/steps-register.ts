@@ -9,7 +9,8 @@ import {
   validationRefused,
   validationUnknown,
 } from "../../domain/volume/volume-registration.ts";
-import { failureOf, type StepDeps, type StepHandler } from "./step-run.ts";
+import { failureOf } from "../owed/under-intent.ts";
+import type { StepDeps, StepHandler } from "./step-run.ts";
 
 /** A plugin without a controller half has nobody to ask: the storage is taken at the caller's word. */
 const unasked = ({ nodes }: StepDeps, { plugin }: VolumeRecord): Outcome<ValidatedVolume> => {

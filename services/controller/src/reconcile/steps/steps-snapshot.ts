@@ -1,7 +1,5 @@
 import type { Clock } from "@holdfast/shared/async/clock";
-import type { Moment } from "../../domain/moment.ts";
-import { afterCall, assigned, inherited, storedAnew } from "../../domain/open-call.ts";
-import type { Outcome } from "../../domain/outcome.ts";
+import type { Failed, Outcome } from "../../domain/outcome.ts";
 import { type CutRecord, cutKey } from "../../domain/snapshot/snapshot.ts";
 import type { CutAnswer } from "../../domain/snapshot/snapshot-answer.ts";
 import {
@@ -16,13 +14,14 @@ import {
 } from "../../domain/snapshot/snapshot-change.ts";
 import type { CutStep } from "../../domain/snapshot/snapshot-steps.ts";
 import { volumeKey } from "../../domain/volume/volume.ts";
-import type { CallContext, ControllerPlugins, SnapshotPlugins, StoreGate } from "../../ports.ts";
+import type { ControllerPlugins, SnapshotPlugins, StoreGate } from "../../ports.ts";
 import type { CutRecords } from "../../records/snapshot-records.ts";
-import type { CallSlots, SlotRequest } from "../plugin/call-slots.ts";
-import { type CallRights, relookMs, turnOf } from "../plugin/call-turn.ts";
-import { type Attempt, underIntent, unsent } from "../plugin/under-intent.ts";
-import type { SnapshotFailpoint } from "../snapshot-failpoints.ts";
-import { settle } from "./step-run.ts";
+import type { Failpoint } from "../failpoints.ts";
+import type { Owed } from "../owed/owed-call.ts";
+import { runOwed, takeTurn, withoutCall } from "../owed/run-owed.ts";
+import { notCalled } from "../owed/under-intent.ts";
+import type { CallSlots } from "../plugin/call-slots.ts";
+import type { CallRights } from "../plugin/call-turn.ts";
 
 /** What the steps of snapshots and groups work with. */
 export interface CutStepDeps {
@@ -31,7 +30,7 @@ export interface CutStepDeps {
   readonly gate: StoreGate;
   readonly slots: CallSlots;
   readonly clock: Clock;
-  readonly failpoint: (name: SnapshotFailpoint) => void | Promise<void>;
+  readonly failpoint: Failpoint;
   /** Which calls are this controller's to make. */
   readonly rights: CallRights;
   /** Looks at the record again after a while, if nothing wakes it before. */
@@ -41,55 +40,34 @@ export interface CutStepDeps {
   readonly signal: AbortSignal;
 }
 
-/** The call of the record, under the intent that it has. */
-const callUnder = async <T>(
-  deps: CutStepDeps,
-  name: "cut" | "uncut",
-  record: CutRecord,
-  call: (now: CutRecord, context: CallContext) => Promise<Outcome<T>>,
-): Promise<Attempt<T> | undefined> => {
-  const { cuts, plugins, gate, rights, signal, unstored, wakeLater } = deps;
-  const { intent: its } = record;
-  const key = cutKey(record);
-  let planned = record;
-  if (its !== undefined && its.via === undefined) {
-    const via = await plugins.seek(record);
-    if (typeof via !== "string") return unsent(its.opId, via);
-    const given = await cuts.change(record, (r, at) => assigned(r, its.opId, via, at));
-    if (!given.changed || given.now === undefined) return undefined;
-    planned = given.now.record;
-  } else if (its !== undefined && cuts.orders.of(key, its.opId) === undefined) {
-    const left = { opId: its.opId, end: unstored.get(key) === its.opId ? "open" : "not-sent" } as const;
-    const again = await cuts.change(record, (r, at) => storedAnew(r, left, at), { settles: left });
-    if (!again.changed || again.now === undefined) return undefined;
-    unstored.delete(key);
-    planned = again.now.record;
-  }
-  const known = async (): Promise<CutRecord | undefined> => (await cuts.get(planned))?.record;
-  return await underIntent<CutRecord, T>({
-    key,
-    uid: planned.uid,
-    issuer: rights.issuer,
-    unstored,
-    orders: cuts.orders,
-    known: async () => planned,
-    read: known,
-    stillRight: ({ state, goal, intent }) =>
-      state === planned.state &&
-      goal === planned.goal &&
-      intent?.op === planned.intent?.op &&
-      (name === "cut" || gate.state().open),
-    make: (now, wanted) =>
-      settle<T, "cut" | "uncut">(deps, name, () => call(now, { signal, attempt: now.attempts.count + 1, wanted })),
-    lookAgain: (afterMs) => wakeLater(afterMs, key),
-  });
+/** Snapshots and groups, as the engine of owed calls sees them. */
+const owedCuts = (deps: CutStepDeps): Owed<CutRecord, CutChange> => {
+  const { cuts, plugins } = deps;
+  return {
+    ...deps,
+    seek: (record) => plugins.seek(record),
+    records: {
+      orders: cuts.orders,
+      keyOf: cutKey,
+      known: async (record) => record,
+      read: async (record) => (await cuts.get(record))?.record,
+      async change(record, decide, options) {
+        const { changed, now, crowded } = await cuts.change(record, decide, options);
+        return { changed, record: now?.record, crowded };
+      },
+      keep: (record) => record,
+      waits: cutWaitsForCall,
+      // A delete that is made twice leaves nothing behind.
+      doubted: (record, at) => (record.intent?.op === "create" ? cutDoubted(record, at) : record),
+    },
+  };
 };
 
-/** The answer of an attempt, for the record that it was asked for. */
-const answered =
-  ({ opId, end }: Pick<Attempt<unknown>, "opId" | "end">, decide: (record: CutRecord, at: Moment) => CutChange) =>
-  (record: CutRecord, at: Moment): CutChange =>
-    record.intent?.opId === opId ? decide(afterCall(record, end, at), at) : record;
+/** Of the record that the step was planned for, unchanged as far as the call goes. */
+const asPlanned =
+  (planned: CutRecord) =>
+  ({ state, goal, intent }: CutRecord): boolean =>
+    state === planned.state && goal === planned.goal && intent?.op === planned.intent?.op;
 
 /** The id that the plugin answered stands for another record: to believe it would let one delete the other's snapshot. */
 const idTaken = (record: CutRecord, { externalId }: CutAnswer): Outcome<CutAnswer> => ({
@@ -107,44 +85,24 @@ const idTaken = (record: CutRecord, { externalId }: CutAnswer): Outcome<CutAnswe
  * whether it is ready.
  */
 const cut = async (deps: CutStepDeps, record: CutRecord, traceId: string | undefined): Promise<boolean> => {
-  const { cuts, plugins, slots, signal, unstored } = deps;
-  const key = cutKey(record);
+  const { plugins } = deps;
+  const owed = owedCuts(deps);
   const { intent } = record;
-  if (record.state === "CUT" && record.goal === "absent" && intent !== undefined && intent.openSince === undefined) {
-    // The question never left: the delete follows at once. One that this life has asked is finished first.
-    const unsent = { opId: intent.opId, end: unstored.get(key) === intent.opId ? "open" : "not-sent" } as const;
-    if (unsent.end === "not-sent")
-      return (await cuts.change(record, answered(unsent, cutUnwanted), { traceId, settles: unsent })).changed;
-  }
-  const request = {
-    plugin: record.plugin,
-    kind: "make",
-    method: record.kind === "group" ? "CreateVolumeGroupSnapshot" : "CreateSnapshot",
-    repeat: record.attempts.count > 0,
-  } as const;
-  const attempt = await slots.run(request, signal, () => callUnder(deps, "cut", record, plugins.cut));
-  if (attempt === undefined) return false;
-  const { outcome } = attempt;
-  const store = (result: Outcome<CutAnswer>) =>
-    cuts.change(
-      record,
-      answered(attempt, (r, at) => cutUnwanted(cutAttempted(attempt.unstored ? cutDoubted(r, at) : r, result, at), at)),
-      { traceId, settles: attempt },
-    );
-  const stored = await store(outcome);
-  const { changed } = stored.crowded && outcome.kind === "done" ? await store(idTaken(record, outcome.value)) : stored;
-  unstored.delete(key);
-  return changed;
+  // The question never left: the delete follows at once. One that this life has asked is finished first.
+  if (record.state === "CUT" && record.goal === "absent" && intent !== undefined && intent.openSince === undefined)
+    if (notCalled(owed, record).end === "not-sent") return await withoutCall(owed, record, traceId, cutUnwanted);
+  return await runOwed<CutRecord, CutChange, CutAnswer>(owed, record, traceId, {
+    point: "cut",
+    request: { kind: "make", method: record.kind === "group" ? "CreateVolumeGroupSnapshot" : "CreateSnapshot" },
+    attemptsOf: ({ attempts }) => attempts,
+    stillRight: asPlanned(record),
+    call: plugins.cut,
+    answered: (r, outcome, at) => cutUnwanted(cutAttempted(r, outcome, at), at),
+    crowded: async (value) => (r, at) => cutUnwanted(cutAttempted(r, idTaken(record, value), at), at),
+  });
 };
 
-const removal = (record: CutRecord): SlotRequest => ({
-  plugin: record.plugin,
-  kind: "remove",
-  method: record.kind === "group" ? "DeleteVolumeGroupSnapshot" : "DeleteSnapshot",
-  repeat: record.attempts.count > 0,
-});
-
-const besideGroup = (record: CutRecord, group: string): Exclude<Outcome<void>, { readonly kind: "done" }> => ({
+const besideGroup = (record: CutRecord, group: string): Failed<void> => ({
   kind: "refused",
   failure: {
     reason: "BACKEND_GROUP",
@@ -159,28 +117,21 @@ const besideGroup = (record: CutRecord, group: string): Exclude<Outcome<void>, {
  * be older than a wish that the store has lost, and a deletion cannot be taken back.
  */
 const uncut = async (deps: CutStepDeps, record: CutRecord, traceId: string | undefined): Promise<boolean> => {
-  const { cuts, plugins, slots, gate, signal, unstored } = deps;
+  const { plugins, gate } = deps;
+  const owed = owedCuts(deps);
   if (!gate.state().open) return false;
   const group = backendGroupOf(record);
-  const { intent } = record;
-  const refused = {
-    opId: intent?.opId ?? "",
-    end: "not-sent",
-    outcome: besideGroup(record, group),
-    unstored: false,
-  } as const;
-  const attempt =
-    group !== ""
-      ? refused
-      : await slots.run(removal(record), signal, () => callUnder(deps, "uncut", record, plugins.deleteCut));
-  if (attempt === undefined) return false;
-  const { changed } = await cuts.change(
-    record,
-    answered(attempt, (r, at) => cutDeleteAttempted(r, attempt.outcome, at)),
-    { traceId, settles: attempt },
-  );
-  unstored.delete(cutKey(record));
-  return changed;
+  if (group !== "")
+    return await withoutCall(owed, record, traceId, (r, at) => cutDeleteAttempted(r, besideGroup(record, group), at));
+  const right = asPlanned(record);
+  return await runOwed(owed, record, traceId, {
+    point: "uncut",
+    request: { kind: "remove", method: record.kind === "group" ? "DeleteVolumeGroupSnapshot" : "DeleteSnapshot" },
+    attemptsOf: ({ attempts }) => attempts,
+    stillRight: (now) => right(now) && gate.state().open,
+    call: plugins.deleteCut,
+    answered: cutDeleteAttempted,
+  });
 };
 
 /** Why the plugin cannot be asked now; empty when it can. What it has not told yet is waited for, and never taken for "no". */
@@ -190,37 +141,6 @@ const obstacleTo = ({ plugins }: CutStepDeps, { kind, plugin }: CutRecord): stri
   return (kind === "group" ? facts.groups : facts.snapshots) === "unknown"
     ? `plugin ${plugin} has not told yet whether it cuts ${kind}s`
     : "";
-};
-
-/** The record under which the call is this controller's to make; otherwise whether anything was stored instead of it. */
-const takeTurn = async (
-  { cuts, rights, clock, wakeLater }: CutStepDeps,
-  record: CutRecord,
-  traceId: string | undefined,
-): Promise<CutRecord | boolean> => {
-  const turn = turnOf(rights, cutKey(record), record, clock.now());
-  const opId = record.intent?.opId ?? "";
-  const store = (decide: (record: CutRecord, at: Moment) => CutChange) =>
-    cuts.change(record, decide, { traceId, settles: { opId, end: "open" } });
-  const own = async (give: (r: CutRecord, at: Moment) => CutRecord): Promise<CutRecord | boolean> => {
-    const { now, changed } = await store(give);
-    return changed && (now?.record ?? true);
-  };
-  // Another life's call may cut it anew behind a delete.
-  const doubted = (r: CutRecord, at: Moment): CutRecord => (r.intent?.issuer === at.issuer ? r : cutDoubted(r, at));
-  switch (turn.kind) {
-    case "run":
-      return record;
-    case "take":
-      return await own((r, at) => assigned(r.intent?.op === "create" ? doubted(r, at) : r, opId, turn.via, at));
-    case "inherit":
-      return await own((r, at) => inherited(r.intent?.op === "create" ? doubted(r, at) : r, opId, at));
-    case "blocked":
-      return (await store((r, at) => (r.intent?.opId === opId ? cutWaitsForCall(r, turn.failure, at) : r))).changed;
-    case "wait":
-      wakeLater(relookMs, cutKey(record));
-      return false;
-  }
 };
 
 /** True = something was stored, so that the record is planned anew; false = it has to wait for something to change. */
@@ -236,7 +156,7 @@ export const runCutStep = async (
     await deps.cuts.change(record, (r, at) => (r.uid === record.uid ? cutWaits(r, obstacle, at) : r));
     return false;
   }
-  const turn = await takeTurn(deps, record, traceId);
+  const turn = await takeTurn(owedCuts(deps), record, traceId);
   if (typeof turn === "boolean") return turn;
   return step.do === "create" ? cut(deps, turn, traceId) : uncut(deps, turn, traceId);
 };

@@ -1,12 +1,6 @@
-import { callWaits } from "../../domain/call-waits.ts";
-import { noChange } from "../../domain/change.ts";
-import type { Moment } from "../../domain/moment.ts";
-import { assigned, inherited } from "../../domain/open-call.ts";
 import type { Step } from "../../domain/steps.ts";
-import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
-import type { Decide } from "../../records/volume/volume-decisions.ts";
-import { relookMs, turnOf } from "../plugin/call-turn.ts";
-import type { StepDeps, StepRun } from "./step-run.ts";
+import { takeTurn } from "../owed/run-owed.ts";
+import { owedVolumes, type StepDeps, type StepRun } from "./step-run.ts";
 import { offerStep, releaseStep } from "./steps-agent.ts";
 import { abandonStep, attachStep, detachStep, finishStep } from "./steps-attach.ts";
 import { bindStep } from "./steps-bind.ts";
@@ -17,37 +11,15 @@ import { reattachStep } from "./steps-reattach.ts";
 import { validateStep } from "./steps-register.ts";
 import { createStep, deleteStep } from "./steps-volume.ts";
 
-/** The record under which the step may run; otherwise whether anything was stored instead of it. */
-const takeTurn = async (deps: StepDeps, { volume, traceId }: StepRun): Promise<VolumeRecord | boolean> => {
-  const { records, rights, clock, wakeLater } = deps;
-  const turn = turnOf(rights, volumeKey(volume), volume, clock.now());
-  const opId = volume.intent?.opId ?? "";
-  const store = (decide: Decide) => records.change(volume, decide, { traceId, settles: { opId, end: "open" } });
-  const own = async (give: (v: VolumeRecord, at: Moment) => VolumeRecord): Promise<VolumeRecord | boolean> => {
-    const result = await store((v, at) => noChange(give(v, at)));
-    return result.changed && (result.volume ?? true);
-  };
-  switch (turn.kind) {
-    case "run":
-      return volume;
-    case "take":
-      return await own((v, at) => assigned(v, opId, turn.via, at));
-    case "inherit":
-      return await own((v, at) => inherited(v, opId, at));
-    case "blocked":
-      return (await store((v, at) => (v.intent?.opId === opId ? callWaits(v, turn.failure, at) : noChange(v)))).changed;
-    case "wait":
-      wakeLater(relookMs, volumeKey(volume));
-      return false;
-  }
-};
-
 /** Decisions that call nothing: whoever comes to them first makes them. */
 const callsNothing: ReadonlySet<Step["do"]> = new Set<Step["do"]>(["bind", "abandon"]);
 
 /** A step of the controller's plugin runs when its call is this controller's to make. */
 export const runStep = async (deps: StepDeps, step: Step, run: StepRun): Promise<boolean> => {
-  const turn = step.lane === "controller" && !callsNothing.has(step.do) ? await takeTurn(deps, run) : run.volume;
+  const turn =
+    step.lane === "controller" && !callsNothing.has(step.do)
+      ? await takeTurn(owedVolumes(deps), run.volume, run.traceId)
+      : run.volume;
   return typeof turn === "boolean" ? turn : await act(deps, step, { ...run, volume: turn });
 };
 

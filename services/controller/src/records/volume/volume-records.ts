@@ -75,13 +75,8 @@ export interface VolumeRecords extends VolumeInsertion {
     decide: DecideMany,
     options?: ChangeOptions,
   ): Promise<readonly ChangeResult[] | undefined>;
-  /** The change that gives a volume its storage, as long as no other record stands for that. undefined = one does: nothing was written. */
-  changeOwning(
-    storage: Storage,
-    ref: VolumeRef,
-    decide: Decide,
-    options?: ChangeOptions,
-  ): Promise<ChangeResult | undefined>;
+  /** The change that gives a volume its storage, as long as no other record stands for that. */
+  changeOwning(storage: Storage, ref: VolumeRef, decide: Decide, options?: ChangeOptions): Promise<ChangeResult>;
   /** The record that stands for the storage. */
   owner(storage: Storage): Promise<VersionedVolume | undefined>;
   /** Volumes that are remembered with claims of the workload; there may be more. */
@@ -183,7 +178,7 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
       decisions.changeAlone({ index: claimWorkload, value: workloadValue(namespace, workload) }, refs, decide, options),
     async changeOwning(storage, ref, decide, options) {
       const results = await decisions.changeAlone(externalEntry(storage), [ref], onlyOne(decide), options);
-      return results === undefined ? undefined : (results[0] ?? nothingThere);
+      return results === undefined ? { ...nothingThere, crowded: true } : (results[0] ?? nothingThere);
     },
     async owner(storage) {
       const { index, value } = externalEntry(storage);

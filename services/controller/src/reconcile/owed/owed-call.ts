@@ -1,0 +1,88 @@
+/** The words of the engine: a record that owes a call, where such records are kept, and one call as its step describes it. */
+import type { Clock } from "@holdfast/shared/async/clock";
+import type { Moment } from "../../domain/moment.ts";
+import type { CallNews, CallSite } from "../../domain/open-call.ts";
+import type { Attempts, Failure, Outcome } from "../../domain/outcome.ts";
+import type { CallContext } from "../../ports.ts";
+import type { CallOrders } from "../../records/call-orders.ts";
+import type { CallPoint, Failpoint } from "../failpoints.ts";
+import type { CallSlots, SlotRequest } from "../plugin/call-slots.ts";
+import type { CallRights } from "../plugin/call-turn.ts";
+
+/** A record with at most one call, which its intent describes. */
+export interface Owing {
+  readonly uid: string;
+  readonly plugin: string;
+  readonly updatedAt: number;
+  readonly intent?: CallSite & { readonly op: string };
+}
+
+export type DecideOwed<R, C> = (record: R, at: Moment) => C;
+
+export interface OwedOptions {
+  readonly traceId?: string | undefined;
+  readonly settles?: CallNews | undefined;
+}
+
+export interface OwedResult<R> {
+  readonly changed: boolean;
+  /** After the change. */
+  readonly record?: R | undefined;
+  /** Another record carries an entry that the decision has to be alone with: nothing was stored. */
+  readonly crowded?: true | undefined;
+}
+
+/** The records of one kind; `C` is a decision about one of them. */
+export interface OwedRecords<R, C> {
+  readonly orders: CallOrders;
+  keyOf(record: R): string;
+  /** As this controller knows the record: a call says no more than this. */
+  known(record: R): Promise<R | undefined>;
+  /** As the store has told of the record in this turn of the event loop. */
+  read(record: R): Promise<R | undefined>;
+  change(record: R, decide: DecideOwed<R, C>, options: OwedOptions): Promise<OwedResult<R>>;
+  /** The decision for a record as it is; the record that came in = nothing changes. */
+  keep(record: R): C;
+  /** The call may be open and nothing can be asked now: the intent stays, and the record says why. */
+  waits(record: R, failure: Failure, at: Moment): C;
+  /** An attempt of the intent may have done its work, and its answer is not stored. */
+  doubted(record: R, at: Moment): R;
+}
+
+export interface Owed<R extends Owing, C> {
+  readonly records: OwedRecords<R, C>;
+  /** The instance to give the call to, looked for where none is known. */
+  readonly seek: (record: R) => Promise<string | Failure>;
+  readonly rights: CallRights;
+  readonly slots: Pick<CallSlots, "run" | "runIfWanted">;
+  readonly clock: Pick<Clock, "now">;
+  readonly failpoint: Failpoint;
+  /** Calls that left and whose answers are not stored yet: by record, the id of the intent that they were made for. */
+  readonly unstored: Map<string, string>;
+  /** The record is to be read, and its step planned, anew. */
+  readonly wakeLater: (ms: number, key: string) => void;
+  readonly signal: AbortSignal;
+}
+
+type AttemptContext = Pick<CallContext, "signal" | "attempt" | "wanted">;
+
+/** One call of a record, as its step describes it. */
+export interface OwedCall<R, C, T> {
+  /** As failpoints name it. */
+  readonly point: CallPoint;
+  /** With a subject, the call leaves the queue when it is not right any more. */
+  readonly request: Omit<SlotRequest, "plugin">;
+  readonly attemptsOf: (record: R) => Attempts | undefined;
+  /** Of the record as it is now: the call may still leave. */
+  readonly stillRight: (now: R) => boolean;
+  readonly call: (now: R, context: AttemptContext) => Promise<Outcome<T>>;
+  readonly answered: (record: R, outcome: Outcome<T>, at: Moment) => C;
+  /** In place of the plain change of the record. */
+  readonly store?: (
+    outcome: Outcome<T>,
+    decide: DecideOwed<R, C>,
+    options: OwedOptions,
+  ) => Promise<Pick<OwedResult<R>, "changed" | "crowded">>;
+  /** The answer belongs to another record: the decision instead of it; undefined = that record has gone meanwhile. */
+  readonly crowded?: (value: T) => Promise<DecideOwed<R, C> | undefined>;
+}

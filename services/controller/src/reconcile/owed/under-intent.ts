@@ -1,0 +1,149 @@
+/**
+ * One call under the intent of its record.
+ *
+ * U1 The call leaves only when the record, as the store has it in the very turn in which the call leaves, has this intent of this life for
+ * the instance that is called, and the step says that it is still right. U2 An intent has its instance, and its place among the commits,
+ * before its call leaves; one without a place is stored anew.
+ */
+import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import {
+  assigned,
+  type CallEnd,
+  type CallNews,
+  type CallSite,
+  endOf,
+  type Leave,
+  storedAnew,
+} from "../../domain/open-call.ts";
+import { type Failure, isStale, type Outcome } from "../../domain/outcome.ts";
+import type { CallPoint } from "../failpoints.ts";
+import type { Owed, OwedCall, Owing } from "./owed-call.ts";
+
+/** An attempt of the one call of a record, as far as its answer has to be stored. */
+export interface Attempt<T> {
+  /** The intent that it was made for. */
+  readonly opId: string;
+  readonly outcome: Outcome<T>;
+  readonly end: CallEnd;
+  /** An earlier attempt of this life was answered to nobody, so that a refusal now proves nothing (I5). */
+  readonly unstored: boolean;
+}
+
+/** An order may be stale over and over while the store counts below what the holder of the socket has seen. */
+const staleMs = 500;
+
+export const failureOf = (error: unknown, method: string): Failure => ({
+  reason: isHoldfastError(error) ? error.reason : "INTERNAL",
+  message: error instanceof Error ? error.message : String(error),
+  advice: "again",
+  method,
+});
+
+/** Nothing was sent for the intent in this turn. */
+export const notCalled = <R extends Owing, C>({ records, unstored }: Owed<R, C>, record: R): CallNews => {
+  const opId = record.intent?.opId ?? "";
+  return { opId, end: unstored.get(records.keyOf(record)) === opId ? "open" : "not-sent" };
+};
+
+/**
+ * The call with its failpoints: what precedes it is durable, what follows is not stored yet. A call that throws instead of
+ * answering leaves its outcome unknown; one that was given up because this process stops is left to the next life.
+ */
+const settled = async <R extends Owing, C, T>(
+  { failpoint, signal }: Owed<R, C>,
+  point: CallPoint,
+  call: () => Promise<Outcome<T>>,
+): Promise<Outcome<T>> => {
+  await failpoint(`controller.${point}.after-commit`);
+  signal.throwIfAborted();
+  const outcome = await call().catch((error: unknown): Outcome<T> => {
+    signal.throwIfAborted();
+    return { kind: "unknown", failure: failureOf(error, point) };
+  });
+  signal.throwIfAborted();
+  await failpoint(`controller.${point}.after-call`);
+  return outcome;
+};
+
+/** U2. A failure: no instance may be given the call. undefined = the record is under another intent by now. */
+const readied = async <R extends Owing, C>(owed: Owed<R, C>, record: R): Promise<R | Failure | undefined> => {
+  const { records, seek, unstored } = owed;
+  const { intent } = record;
+  const key = records.keyOf(record);
+  if (intent === undefined) return record;
+  if (intent.via === undefined) {
+    const via = await seek(record);
+    if (typeof via !== "string") return via;
+    const given = await records.change(record, (r, at) => records.keep(assigned(r, intent.opId, via, at)), {});
+    return given.changed ? given.record : undefined;
+  }
+  if (records.orders.of(key, intent.opId) !== undefined) return record;
+  const settles = notCalled(owed, record);
+  const again = await records.change(record, (r, at) => records.keep(storedAnew(r, settles, at)), { settles });
+  if (!again.changed) return undefined;
+  unstored.delete(key);
+  return again.record;
+};
+
+/** undefined = it is not right any more, or its order is stale, and nothing was sent; rejects when the store cannot be read. */
+export const underIntent = async <R extends Owing, C, T>(
+  owed: Owed<R, C>,
+  { point, attemptsOf, stillRight, call }: OwedCall<R, C, T>,
+  planned: R,
+): Promise<Attempt<T> | undefined> => {
+  const { records, rights, signal, unstored, wakeLater } = owed;
+  const { uid, intent: its } = planned;
+  const key = records.keyOf(planned);
+  const given = await readied(owed, planned);
+  if (given === undefined) return undefined;
+  if (!("uid" in given))
+    return { opId: its?.opId ?? "", outcome: { kind: "unknown", failure: given }, end: "not-sent", unstored: false };
+  const now = await records.known(given);
+  if (now?.uid !== uid || now.intent?.via === undefined || !stillRight(now)) return undefined;
+  const { opId } = now.intent;
+  const before = unstored.get(key) === opId;
+  let stopped: { readonly error?: unknown } | undefined;
+  const wanted = async (instance: string): Promise<Leave | undefined> => {
+    try {
+      const stored = await records.read(planned);
+      const { intent } = stored ?? {};
+      const order = records.orders.of(key, opId);
+      const ours = intent?.opId === opId && intent.issuer === rights.issuer && intent.via === instance;
+      if (order !== undefined && stored?.uid === uid && ours && stillRight(stored)) {
+        unstored.set(key, opId);
+        return { order };
+      }
+      stopped = {};
+    } catch (error) {
+      stopped = { error };
+    }
+    return undefined;
+  };
+  const attempt = (attemptsOf(now)?.count ?? 0) + 1;
+  const outcome = await settled(owed, point, () => call(now, { signal, attempt, wanted }));
+  if (stopped?.error !== undefined) throw stopped.error;
+  if (stopped !== undefined) {
+    wakeLater(0, key);
+    return undefined;
+  }
+  if (outcome.kind !== "done" && isStale(outcome.failure)) {
+    if (!before) unstored.delete(key);
+    records.orders.forget(key);
+    wakeLater(staleMs, key);
+    return undefined;
+  }
+  const end = endOf(outcome);
+  const hangs = now.intent.openSince !== undefined && end === "open" && outcome.kind === "unknown";
+  if (hangs && outcome.failure.code === "DEADLINE_EXCEEDED")
+    return { opId, outcome: { kind: "unknown", failure: hanging(now.intent, outcome.failure) }, end, unstored: before };
+  return { opId, outcome, end: before && end === "not-sent" ? "open" : end, unstored: before };
+};
+
+/** The time of the call has passed once more, and the plugin still has not answered it. */
+const hanging = ({ via, openSince = 0 }: CallSite, { method, code, message }: Failure): Failure => ({
+  reason: "PLUGIN_HANGS",
+  message: `plugin instance "${via}" has not answered ${method} since ${new Date(openSince).toISOString()}: ${message}`,
+  advice: "block",
+  ...(method === undefined ? {} : { method }),
+  ...(code === undefined ? {} : { code }),
+});
