@@ -1,6 +1,8 @@
 import type { CallOrder } from "@holdfast/model/call-order";
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
 import { beforeEach, describe, expect, it } from "vitest";
+import type { SocketListener } from "./call-doubts.ts";
+import { gateSubject } from "./gate-subject.ts";
 import { codecOf } from "./messages.ts";
 import type { UnaryMethod } from "./methods.ts";
 import { createOpenCalls } from "./open-calls.ts";
@@ -29,6 +31,8 @@ const connection = (): CsiTransport => ({
   },
 });
 
+const here: SocketListener = { socketPath: "/p.sock", incarnation: "1", gone: () => false };
+
 const call = (
   over: CsiTransport,
   method: "ControllerPublishVolume" | "ControllerUnpublishVolume" | "CreateVolume" | "DeleteVolume",
@@ -51,7 +55,7 @@ const methodsSent = () => sent.map(({ method }) => method);
 
 describe("calls that change something", () => {
   it("H1 H3 stay open behind the deadline of their caller, and no other call of the volume is sent beside them", async () => {
-    const plugin = open.over(connection());
+    const plugin = open.over(connection(), here);
     const first = call(plugin, "ControllerPublishVolume", publish);
     await clock.advance(1_000);
     expect(await first).toMatchObject({ failure: { code: "DEADLINE_EXCEEDED", sent: true } });
@@ -74,7 +78,7 @@ describe("calls that change something", () => {
   });
 
   it("H2 are joined by the same call, also with another secret, whoever gave up waiting", async () => {
-    const plugin = open.over(connection());
+    const plugin = open.over(connection(), here);
     const given = new AbortController();
     const first = call(plugin, "ControllerPublishVolume", { ...publish, secrets: { key: "1" } }, given.signal);
     given.abort();
@@ -88,7 +92,7 @@ describe("calls that change something", () => {
   });
 
   it("H6 take no place of other calls once their callers have gone, and are bounded by a number of their own", async () => {
-    const plugin = createOpenCalls({ clock, maxOpen: 2 }).over(connection());
+    const plugin = createOpenCalls({ clock, maxOpen: 2 }).over(connection(), here);
     const hung = call(plugin, "ControllerPublishVolume", publish);
     void call(plugin, "DeleteVolume", { volumeId: "w" });
     expect(sent[0]?.options.left?.aborted).toBe(false);
@@ -107,9 +111,9 @@ describe("calls that change something", () => {
   });
 
   it("H4 stay open over a new connection, until their own one ends; the same call is then sent over the new one", async () => {
-    const before = open.over(connection());
+    const before = open.over(connection(), here);
     void call(before, "ControllerPublishVolume", publish);
-    const after = open.over(connection());
+    const after = open.over(connection(), here);
     expect(await call(after, "ControllerUnpublishVolume", publish)).toMatchObject({ failure: { sent: false } });
     sent[0]?.answer({ failure: { code: "UNAVAILABLE", message: "the connection was lost", sent: true } });
     await clock.advance(0);
@@ -139,7 +143,7 @@ describe("calls that change something", () => {
     });
 
     it("are refused as stale once a later one of the volume has left, also over another connection and after its end", async () => {
-      const [one, two] = [open.over(connection()), open.over(connection())];
+      const [one, two] = [open.over(connection(), here), open.over(connection(), here)];
       const later = ordered(one, "ControllerPublishVolume", 7);
       expect(await ordered(two, "ControllerUnpublishVolume", 5)).toEqual(stale);
       expect(await ordered(two, "ControllerPublishVolume", 5)).toEqual(stale);
@@ -152,7 +156,7 @@ describe("calls that change something", () => {
     });
 
     it("are sent once when they arrive twice, and both get the answer, before and after it came", async () => {
-      const [one, two] = [open.over(connection()), open.over(connection())];
+      const [one, two] = [open.over(connection(), here), open.over(connection(), here)];
       const both = [ordered(one, "ControllerPublishVolume", 7), ordered(two, "ControllerPublishVolume", 7)];
       await clock.advance(0);
       await answer(0, done);
@@ -162,7 +166,7 @@ describe("calls that change something", () => {
     });
 
     it("wait for the end of another call, and what waits does not make an earlier one stale", async () => {
-      const plugin = open.over(connection());
+      const plugin = open.over(connection(), here);
       void ordered(plugin, "ControllerPublishVolume", 7);
       const beside = { failure: { code: "ABORTED", sent: false, message: expect.stringContaining("no answer") } };
       expect(await ordered(plugin, "ControllerUnpublishVolume", 9)).toEqual(beside);
@@ -172,7 +176,7 @@ describe("calls that change something", () => {
     });
 
     it("are answered as the later attempt that joined them", async () => {
-      const plugin = open.over(connection());
+      const plugin = open.over(connection(), here);
       void ordered(plugin, "ControllerPublishVolume", 7);
       void ordered(plugin, "ControllerPublishVolume", 9, "op-7");
       expect(methodsSent()).toHaveLength(1);
@@ -195,7 +199,7 @@ describe("calls that change something", () => {
       ["DeleteVolume", refusal("NOT_FOUND"), 1],
       ["DeleteVolume", { bytes: new Uint8Array(20_000) }, 1],
     ] as const)("%s answered %o is sent %i times", async (method, reply, times) => {
-      const plugin = open.over(connection());
+      const plugin = open.over(connection(), here);
       const first = ordered(plugin, method, 7);
       await answer(0, reply);
       expect(await first).toEqual(reply);
@@ -208,7 +212,7 @@ describe("calls that change something", () => {
     });
 
     it("are not compared with those of an earlier release, which have none and move nothing", async () => {
-      const plugin = open.over(connection());
+      const plugin = open.over(connection(), here);
       void ordered(plugin, "ControllerPublishVolume", 7);
       await answer(0, done);
       const failure = { code: "NOT_FOUND", message: "gone", sent: true, answered: true } as const;
@@ -229,7 +233,7 @@ describe("calls that change something", () => {
       ["when the create is answered", ["create", "delete"]],
       ["when the create left, and is answered first", ["delete", "create"]],
     ] as const)("is not there for good when a delete of it was open %s", async (_when, order) => {
-      const plugin = open.over(connection());
+      const plugin = open.over(connection(), here);
       void call(plugin, "DeleteVolume", { volumeId: "v" });
       const create = call(plugin, "CreateVolume", { name: "n" });
       const [deletion, creation] = sent;
@@ -246,7 +250,7 @@ describe("calls that change something", () => {
     });
 
     it("is not there for good either when the delete left behind the create", async () => {
-      const plugin = open.over(connection());
+      const plugin = open.over(connection(), here);
       const create = call(plugin, "CreateVolume", { name: "n" });
       void call(plugin, "DeleteVolume", { volumeId: "v" });
       sent[0]?.answer(made);
@@ -254,12 +258,148 @@ describe("calls that change something", () => {
     });
 
     it("is there when a delete of another volume is open, or another call of it", async () => {
-      const plugin = open.over(connection());
+      const plugin = open.over(connection(), here);
       void call(plugin, "DeleteVolume", { volumeId: "other" });
       void call(plugin, "ControllerPublishVolume", publish);
       const create = call(plugin, "CreateVolume", { name: "n" });
       sent[2]?.answer(made);
       expect(await create).toEqual(made);
     });
+  });
+});
+
+describe("H8 a subject that is asked to be quiet", () => {
+  const subject = gateSubject("volume", { id: "v" });
+  const at = (sequence: number) => ({ gen: 1, sequence });
+  const ordered = (over: CsiTransport, sequence: number, opId = `op-${sequence}`) =>
+    call(over, "ControllerPublishVolume", publish, stop.signal, { ...at(sequence), opId });
+  const quiesce = (sequence: number, signal = stop.signal) => open.quiesce(subject, at(sequence), 500, signal);
+  const stale = { failure: { sent: false, stale: true } };
+  const done: WireReply = { bytes: new Uint8Array() };
+  const lost: WireReply = { failure: { code: "UNAVAILABLE", message: "lost", sent: true } };
+  const aborted: WireReply = { failure: { code: "ABORTED", message: "busy", sent: true, answered: true } };
+  const busy = { idle: false, words: expect.stringContaining("ControllerPublishVolume for volume v") };
+  const answer = async (nth: number, reply: WireReply): Promise<void> => {
+    sent[nth]?.answer(reply);
+    await clock.advance(0);
+  };
+
+  it("is quiet at once when no call was seen, and lets no call of an equal or a lower order leave from then on", async () => {
+    const plugin = open.over(connection(), here);
+    expect(await quiesce(7)).toEqual({ idle: true });
+    for (const sequence of [6, 7]) expect(await ordered(plugin, sequence)).toMatchObject(stale);
+    expect(sent).toEqual([]);
+    expect(await quiesce(7)).toEqual({ idle: true });
+    void ordered(plugin, 8);
+    expect(methodsSent()).toEqual(["ControllerPublishVolume"]);
+  });
+
+  it("is raised before its open call ends, is quiet with the end of it, and keeps the answer from the order that it had", async () => {
+    const plugin = open.over(connection(), here);
+    const before = ordered(plugin, 5);
+    const quiet = quiesce(7);
+    expect(await ordered(plugin, 5)).toMatchObject(stale);
+    await clock.advance(499);
+    await answer(0, done);
+    expect(await quiet).toEqual({ idle: true });
+    expect(await before).toEqual(done);
+    expect(await ordered(plugin, 5)).toMatchObject(stale);
+    expect(sent).toHaveLength(1);
+  });
+
+  it("is not quiet while its call is open, when the time is up and when the one who asks has gone", async () => {
+    void ordered(open.over(connection(), here), 5);
+    const quiet = quiesce(7);
+    await clock.advance(500);
+    expect(await quiet).toEqual(busy);
+    const gone = new AbortController();
+    const given = quiesce(7, gone.signal);
+    gone.abort();
+    expect(await given).toEqual(busy);
+    expect(await quiesce(7, gone.signal)).toEqual(busy);
+  });
+
+  it("is not quiet for an order below one that has left, also when that one leaves during the wait", async () => {
+    const superseded = { idle: false, superseded: true, words: expect.stringContaining("9 of generation 1") };
+    const plugin = open.over(connection(), here);
+    void ordered(plugin, 5);
+    const quiet = quiesce(7);
+    void ordered(plugin, 9);
+    await answer(0, done);
+    expect(await quiet).toEqual(superseded);
+    expect(await quiesce(8)).toEqual(superseded);
+    expect(await ordered(plugin, 9)).toEqual(done);
+  });
+
+  it("is not quiet while a call without an order is open", async () => {
+    const plugin = open.over(connection(), here);
+    void call(plugin, "ControllerPublishVolume", publish);
+    const quiet = quiesce(7);
+    await clock.advance(500);
+    expect(await quiet).toEqual(busy);
+  });
+
+  it.each([
+    ["a connection that broke", lost],
+    ["ABORTED", aborted],
+  ] as const)("H9 stays in doubt after %s, whatever other call is answered", async (_how, reply) => {
+    const plugin = open.over(connection(), here);
+    void ordered(plugin, 5);
+    await answer(0, reply);
+    expect(await quiesce(7)).toEqual(busy);
+    void call(plugin, "ControllerUnpublishVolume", publish);
+    await answer(1, done);
+    expect(await quiesce(7)).toEqual(busy);
+    expect(await open.quiesce("volume other", at(7), 500, stop.signal)).toEqual({ idle: true });
+  });
+
+  it("H9 is in no doubt once the process that said ABORTED has answered the same call", async () => {
+    const plugin = open.over(connection(), here);
+    for (const [nth, reply] of [aborted, done].entries()) {
+      void ordered(plugin, 5 + nth);
+      await answer(nth, reply);
+    }
+    expect(await quiesce(7)).toEqual({ idle: true });
+  });
+
+  it("H9 is in doubt after a connection that broke until the next process on the socket has answered the same call", async () => {
+    const life = { gone: false };
+    const first = { ...here, gone: () => life.gone };
+    const answerOver = async (sequence: number, listener: SocketListener, reply: WireReply): Promise<void> => {
+      void ordered(open.over(connection(), listener), sequence);
+      await answer(sent.length - 1, reply);
+    };
+    await answerOver(1, first, lost);
+    await answerOver(2, first, done);
+    expect(await quiesce(2)).toEqual(busy);
+    await answerOver(3, { ...here, incarnation: "2" }, done);
+    expect(await quiesce(3)).toEqual(busy);
+    life.gone = true;
+    await answerOver(4, { ...here, socketPath: "/q.sock", incarnation: "2" }, done);
+    expect(await quiesce(4)).toEqual(busy);
+    await answerOver(5, { ...here, incarnation: "2" }, done);
+    expect(await quiesce(5)).toEqual({ idle: true });
+  });
+
+  it("H9 is in no doubt of a create that was answered, also where a delete of what it made is open", async () => {
+    const plugin = open.over(connection(), here);
+    void call(plugin, "DeleteVolume", { volumeId: "v" });
+    const create = call(plugin, "CreateVolume", { name: "n" });
+    await answer(1, { bytes: Uint8Array.from([0x0a, 0x03, 0x12, 0x01, 0x76]) });
+    expect(await create).toMatchObject({ failure: { code: "ABORTED" } });
+    const named = gateSubject("volume", { name: "n" });
+    expect(await open.quiesce(named, at(7), 500, stop.signal)).toEqual({ idle: true });
+  });
+
+  it("H9 is in no doubt of a call that never left, or that the plugin answered with a refusal", async () => {
+    const plugin = open.over(connection(), here);
+    for (const failure of [
+      { code: "UNAVAILABLE", message: "no connection", sent: false },
+      { code: "INTERNAL", message: "no", sent: true, answered: true },
+    ] as const) {
+      void ordered(plugin, sent.length + 1);
+      await answer(sent.length - 1, { failure });
+    }
+    expect(await quiesce(7)).toEqual({ idle: true });
   });
 });

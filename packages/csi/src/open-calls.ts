@@ -7,8 +7,15 @@
  * names is not there for good while a DeleteVolume of it is open. H6 At most `maxOpen` are open; one more is not sent. Calls whose callers
  * have gone take no place of those that a caller waits for. H7 A call with an order leaves only as order-gate.ts lets it, in the turn in
  * which it is asked: no lane lies between the gate and the socket. One without an order leaves as if there were no gate, and moves nothing in it.
+ * H8 A subject is quiet when it was raised to an order, has seen no higher one, has no open call and is in no doubt (call-doubts.ts), all in
+ * the turn of the answer: no call of that order or of a lower one leaves afterwards. H9 A call that is over without the plugin's own status
+ * leaves its subject in doubt: the plugin may be working on it.
  */
+import { hash } from "node:crypto";
+import type { CommitOrder } from "@holdfast/model/call-order";
 import type { Clock } from "@holdfast/shared/async/clock";
+import { createCallDoubts, type SocketListener } from "./call-doubts.ts";
+import { gateSubjects } from "./gate-subject.ts";
 import { codecOf, type RequestOf } from "./messages.ts";
 import { methods, type UnaryMethod } from "./methods.ts";
 import { createOrderGate } from "./order-gate.ts";
@@ -17,11 +24,18 @@ import type { CsiTransport, WireFailure, WireReply } from "./transport.ts";
 
 export interface OpenCalls {
   /**
-   * The same transport under these rules; calls that were sent over another one stay open. `left` is called when the last caller of an
-   * open call of this transport goes away, and the function that it answers when that call has ended.
+   * The same transport, to that process of the plugin, under these rules; calls that were sent over another one stay open. `left` is called
+   * when the last caller of an open call of this transport goes away, and the function that it answers when that call has ended.
    */
-  over(transport: CsiTransport, left?: (words: string) => () => void): CsiTransport;
+  over(transport: CsiTransport, listener: SocketListener, left?: (words: string) => () => void): CsiTransport;
+  /** Raises the subject to the order, and then waits at most `waitMs` for the end of its open call (H8). */
+  quiesce(subject: string, order: CommitOrder, waitMs: number, signal: AbortSignal): Promise<Quiesced>;
 }
+
+export type Quiesced =
+  | { readonly idle: true }
+  /** `superseded`: the subject has seen a higher order, and nothing was raised or is proven for the order that was asked. */
+  | { readonly idle: false; readonly words: string; readonly superseded?: true };
 
 interface OpenCall {
   readonly method: UnaryMethod;
@@ -34,21 +48,11 @@ interface OpenCall {
   ordered: boolean;
 }
 
-type SubjectOf<M extends UnaryMethod> = (request: RequestOf<M>) => string;
-
-/** What the plugin would have to do one after the other, in its own words: CSI knows a new volume by its name and any other by its id. */
-const subjects: { readonly [M in UnaryMethod]?: SubjectOf<M> } = {
-  CreateVolume: ({ name }) => `volume named ${name}`,
-  DeleteVolume: ({ volumeId }) => `volume ${volumeId}`,
-  ControllerPublishVolume: ({ volumeId }) => `volume ${volumeId}`,
-  ControllerUnpublishVolume: ({ volumeId }) => `volume ${volumeId}`,
-  ControllerExpandVolume: ({ volumeId }) => `volume ${volumeId}`,
-  ControllerModifyVolume: ({ volumeId }) => `volume ${volumeId}`,
-  CreateSnapshot: ({ name }) => `snapshot named ${name}`,
-  DeleteSnapshot: ({ snapshotId }) => `snapshot ${snapshotId}`,
-  CreateVolumeGroupSnapshot: ({ name }) => `group snapshot named ${name}`,
-  DeleteVolumeGroupSnapshot: ({ groupSnapshotId }) => `group snapshot ${groupSnapshotId}`,
-};
+interface Way {
+  readonly transport: CsiTransport;
+  readonly listener: SocketListener;
+  readonly onLeft: (words: string) => () => void;
+}
 
 /** A thing that was not taken away is still there: a refusal to do so is no end, as it may be tried with another secret. */
 const takesAway: ReadonlySet<UnaryMethod> = new Set<UnaryMethod>([
@@ -69,22 +73,26 @@ const keptBytes = 16_384;
 export function createOpenCalls({ clock, maxOpen = 1_024 }: OpenCallsOptions): OpenCalls {
   const open = new Map<string, OpenCall>();
   const gate = createOrderGate<WireReply>();
+  const doubts = createCallDoubts({ clock });
 
   const begin = (
-    transport: CsiTransport,
+    { transport, listener, onLeft }: Way,
     method: UnaryMethod,
     request: Uint8Array,
     metadata: Readonly<Record<string, string>>,
     subject: string,
     decoded: object,
-    onLeft: (words: string) => () => void,
   ): OpenCall => {
     const { signal } = new AbortController();
     const alone = new AbortController();
     const beside = method === "CreateVolume" ? deletions() : undefined;
+    let end: CallEnd = "lost";
     const reply = transport
       .unary(method, request, { signal, deadlineMs: undefined, metadata, left: alone.signal }) // H3
-      .then((answer) => (beside === undefined ? answer : unlessDeleted(answer, beside)));
+      .then((answer) => {
+        end = endOf(answer);
+        return beside === undefined ? answer : unlessDeleted(answer, beside);
+      });
     const words = `${method} for ${subject}`;
     let ended: (() => void) | undefined;
     const left = (): void => {
@@ -97,6 +105,9 @@ export function createOpenCalls({ clock, maxOpen = 1_024 }: OpenCallsOptions): O
     const over = (answer?: WireReply): void => {
       open.delete(subject); // H4
       if (call.ordered) gate.ended(subject, answer && finalOf(method, answer)); // H7
+      const same = { subject, listener, text: () => hash("sha256", textOf(method, decoded)) };
+      if (end === "ended") doubts.ended(same);
+      else if (end !== "not-sent") doubts.add({ ...same, words, told: end === "aborted" }); // H9
       ended?.();
     };
     reply.then(over, () => over());
@@ -113,11 +124,27 @@ export function createOpenCalls({ clock, maxOpen = 1_024 }: OpenCallsOptions): O
     return lost("ABORTED", `CreateVolume was answered with volume ${id}, of which a delete had no answer yet`);
   };
 
+  /** H8 */
+  const standingOf = (subject: string, order: CommitOrder): Quiesced => {
+    const higher = gate.raise(subject, order);
+    if (higher !== undefined) return { idle: false, words: `${subject}: ${higher}`, superseded: true };
+    const standing = open.get(subject);
+    const words = standing ? `${standing.words} has no answer of the plugin yet` : doubts.of(subject);
+    return words === undefined ? { idle: true } : { idle: false, words };
+  };
+
   return {
-    over: (transport, onLeft = () => () => undefined) => ({
+    async quiesce(subject, order, waitMs, signal) {
+      const before = standingOf(subject, order);
+      const standing = open.get(subject);
+      if (standing === undefined || "superseded" in before || signal.aborted) return before;
+      await answerWithin(standing.reply, clock, waitMs, signal).catch(() => undefined);
+      return standingOf(subject, order);
+    },
+    over: (transport, listener, onLeft = () => () => undefined) => ({
       async unary(method, request, options) {
         const { signal, deadlineMs, metadata, order } = options;
-        if (subjects[method] === undefined || deadlineMs === undefined)
+        if (gateSubjects[method] === undefined || deadlineMs === undefined)
           return transport.unary(method, request, options);
         if (signal.aborted) return unsent("CANCELLED", "given up before it was sent");
         const decoded = codecOf(method).decodeRequest(request);
@@ -137,7 +164,7 @@ export function createOpenCalls({ clock, maxOpen = 1_024 }: OpenCallsOptions): O
             "RESOURCE_EXHAUSTED",
             `${open.size} calls have no answer of the plugin yet, and no other is sent: restart the instance that hangs`,
           ); // H6
-        const call = standing ?? begin(transport, method, request, metadata, subject, decoded, onLeft); // H2
+        const call = standing ?? begin({ transport, listener, onLeft }, method, request, metadata, subject, decoded); // H2
         if (order !== undefined) {
           call.ordered = true;
           gate.passed(subject, method, order);
@@ -173,6 +200,17 @@ function answerWithin(
   });
 }
 
+/** `aborted`: the plugin says that an operation on the subject goes on. */
+type CallEnd = "ended" | "aborted" | "lost" | "not-sent";
+
+function endOf(answer: WireReply): CallEnd {
+  if ("bytes" in answer) return "ended";
+  const { sent, answered, code } = answer.failure;
+  if (!sent) return "not-sent";
+  if (answered !== true) return "lost";
+  return code === "ABORTED" ? "aborted" : "ended";
+}
+
 /** The answer after which the call does not run again under its order. */
 function finalOf(method: UnaryMethod, answer: WireReply): { readonly answer?: WireReply } | undefined {
   if ("bytes" in answer) return answer.bytes.length > keptBytes ? {} : { answer };
@@ -200,7 +238,7 @@ function unsent(code: WireFailure["code"], message: string): WireReply {
 }
 
 function subjectOf<M extends UnaryMethod>(method: M, request: RequestOf<M>): string {
-  return subjects[method]?.(request) ?? method;
+  return gateSubjects[method]?.(request) ?? method;
 }
 
 /** All that the call says but its secrets: another version of a key asks for the same. */

@@ -12,6 +12,7 @@ describe("what becomes of an order, by what is known of its subject", () => {
   const ended = { ...open, open: false };
   const answered = { ...ended, final: { answer: "done" } };
   const dropped = { ...ended, final: {} };
+  const raised = { highest: order(5, ""), method: undefined, open: false };
   const unknown = undefined;
   it.each([
     ["G1 above nothing", unknown, none, order(1), "may-run"],
@@ -33,6 +34,10 @@ describe("what becomes of an order, by what is known of its subject", () => {
     ["G3 below, for the same operation", answered, none, order(4, "op-5"), "stale"],
     ["G3 equal, for another operation", ended, none, order(5, "another"), "stale"],
     ["G3 equal, for another operation that has its answer", answered, none, order(5, "another"), "stale"],
+    ["G6 above one that it was raised to", raised, none, order(6), "may-run"],
+    ["G6 equal to one that it was raised to", raised, none, order(5), "stale"],
+    ["G6 equal to one that it was raised to, without an operation", raised, none, order(5, ""), "stale"],
+    ["G6 below one that it was raised to", raised, none, order(4), "stale"],
   ] as const)("%s", (_what, mark, floor, asked, verdict) => {
     const judged = judgeOrder({ mark, floor, newestGen: 1 }, "A", asked);
     expect(judged.kind).toBe(verdict);
@@ -173,5 +178,48 @@ describe("subjects that are forgotten", () => {
     gate.passed("d", "A", order(6));
     gate.passed("e", "A", order(7));
     expect(kinds("new", 5, 6)).toEqual(["stale", "may-run"]);
+  });
+});
+
+describe("G6 a subject that is raised", () => {
+  const judge = (gate: ReturnType<typeof createOrderGate<string>>, sequence: number, subject = "a") =>
+    gate.judge(subject, "A", order(sequence)).kind;
+
+  it("lets neither its order nor a lower one run, whatever was open or answered, and can be raised again", () => {
+    const gate = createOrderGate<string>();
+    gate.passed("a", "A", order(5));
+    expect(gate.raise("a", order(7))).toBeUndefined();
+    gate.ended("a", { answer: "done" });
+    expect([5, 7, 8].map((sequence) => judge(gate, sequence))).toEqual(["stale", "stale", "may-run"]);
+    gate.passed("b", "A", order(7));
+    gate.ended("b", { answer: "done" });
+    expect(gate.raise("b", order(7))).toBeUndefined();
+    expect(judge(gate, 7, "b")).toBe("stale");
+    expect(gate.raise("b", order(7))).toBeUndefined();
+  });
+
+  it("stays at a higher order, at a floor that may hold one, and at a later generation", () => {
+    const gate = createOrderGate<string>({ maxSubjects: 1 });
+    gate.passed("a", "A", order(5));
+    expect(gate.raise("a", order(4))).toContain("5 of generation 1");
+    expect(judge(gate, 5)).toBe("may-run");
+    gate.ended("a");
+    gate.passed("b", "A", order(6));
+    expect(gate.raise("a", order(4))).toContain("5 of generation 1");
+    expect(gate.raise("a", order(5))).toBeUndefined();
+    expect(gate.raise("c", order(1, "op", 2))).toBeUndefined();
+    expect(gate.raise("e", order(9))).toBe("generation 2 is known");
+    expect(judge(gate, 9, "d")).toBe("stale");
+  });
+
+  it("G5 leaves its order in the floor when it is forgotten, and is not forgotten while its call is open", () => {
+    const gate = createOrderGate<string>({ maxSubjects: 2 });
+    gate.passed("open", "A", order(1));
+    gate.raise("open", order(9));
+    gate.raise("a", order(7));
+    gate.raise("b", order(3));
+    gate.raise("c", order(4));
+    expect([6, 7, 8].map((sequence) => judge(gate, sequence, "new"))).toEqual(["stale", "stale", "may-run"]);
+    expect([8, 9, 10].map((sequence) => judge(gate, sequence, "open"))).toEqual(["stale", "stale", "may-run"]);
   });
 });

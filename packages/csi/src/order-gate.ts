@@ -6,6 +6,8 @@
  * joins its call or gets the final answer of it; it never runs after a final answer, and runs again after any other. G3 Every other order
  * is stale. G4 So is an order of a lower generation than one that came before, whatever its subject is. G5 Memory is bounded: subjects
  * that are forgotten share one floor, and no order runs that is not above it. A subject with an open call is not forgotten.
+ * G6 An order to which a subject was raised is the order of no call: neither an equal nor a lower one runs after it. An order below the
+ * highest, or below a floor that may hold the highest, raises nothing.
  */
 
 import type { CallOrder, CommitOrder } from "@holdfast/model/call-order";
@@ -13,8 +15,8 @@ import type { CallOrder, CommitOrder } from "@holdfast/model/call-order";
 /** What is known of a subject. */
 interface Mark<A> {
   readonly highest: CallOrder;
-  /** What the call of the highest order asks for. */
-  readonly method: string;
+  /** What the call of the highest order asks for; undefined: the subject was raised to it (G6). */
+  readonly method: string | undefined;
   readonly open: boolean;
   /** The call has ended for good; without `answer` what it was answered is not kept. */
   readonly final?: { readonly answer?: A };
@@ -38,6 +40,8 @@ interface OrderGate<A> {
   judge(subject: string, method: string, order: CallOrder): OrderVerdict<A>;
   /** A call that may run leaves, or joins the one that is open. */
   passed(subject: string, method: string, order: CallOrder): void;
+  /** From now on no order runs that is not above this one; otherwise the words for why a higher one stays (G6). */
+  raise(subject: string, order: CommitOrder): string | undefined;
   /** The call that passed last has ended; `final`: it does not run again. */
   ended(subject: string, final?: { readonly answer?: A }): void;
 }
@@ -56,7 +60,7 @@ export function judgeOrder<A>({ mark, floor, newestGen }: Known<A>, method: stri
   const { highest, final } = mark;
   if (isAbove(order, highest)) return mayRun; // G1
   if (isAbove(highest, order) || highest.opId !== order.opId || mark.method !== method)
-    return stale(`a call of order ${wordsOf(highest)} has left for the same subject`); // G3
+    return stale(`order ${wordsOf(highest)} is known for the same subject`); // G3, G6
   if (final === undefined) return mayRun; // G2
   return final.answer === undefined ? stale("its answer is not kept") : { kind: "answered", answer: final.answer }; // G2
 }
@@ -77,15 +81,27 @@ export function createOrderGate<A>({ maxSubjects = 4_096 } = {}): OrderGate<A> {
     }
   };
 
+  const put = (subject: string, mark: Mark<A>): void => {
+    marks.delete(subject);
+    marks.set(subject, mark);
+    if (marks.size > maxSubjects) forgetOne();
+  };
+
   return {
     judge(subject, method, order) {
       newestGen = Math.max(newestGen, order.gen);
       return judgeOrder({ mark: marks.get(subject), floor, newestGen }, method, order);
     },
     passed(subject, method, order) {
-      marks.delete(subject);
-      marks.set(subject, { highest: order, method, open: true });
-      if (marks.size > maxSubjects) forgetOne();
+      put(subject, { highest: order, method, open: true });
+    },
+    raise(subject, order) {
+      newestGen = Math.max(newestGen, order.gen);
+      if (order.gen < newestGen) return `generation ${newestGen} is known`; // G4
+      const { highest = floor, open = false } = marks.get(subject) ?? {};
+      if (isAbove(highest, order)) return `order ${wordsOf(highest)} is known`; // G6
+      put(subject, { highest: { ...order, opId: "" }, method: undefined, open });
+      return undefined;
     },
     ended(subject, final) {
       const mark = marks.get(subject);

@@ -31,6 +31,8 @@ export interface PluginChannel extends CsiTransport {
   connect(timeoutMs: number): Promise<boolean>;
   /** Aborted as soon as the established connection is gone. */
   readonly lost: AbortSignal;
+  /** The connection itself is gone, and with it the answers to its calls. */
+  isGone(): boolean;
   /** What its calls go over; undefined when it is gone. */
   link(): Link | undefined;
   inFlight(): number;
@@ -97,6 +99,7 @@ export function openPluginChannel(options: {
 
   return {
     lost: lost.signal,
+    isGone: () => link?.isGone() === true,
     link: () => (link?.isOpen() === true && !retired ? link : undefined),
     inFlight: () => running.size,
     answered: () => answered,

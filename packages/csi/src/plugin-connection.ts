@@ -104,13 +104,17 @@ export function createPluginConnection(options: PluginConnectionOptions): Plugin
   };
 
   /** P3. The name is known by the time of the first call: its facts were read (P1). */
-  const guarded = (channel: PluginChannel): CsiTransport => ({
-    unary: (...call) =>
-      openCallsOf(plugin())
-        .over(channel, (words) => underWay.left(words))
-        .unary(...call),
-    stream: channel.stream,
-  });
+  const guarded = (channel: PluginChannel, incarnation: string): CsiTransport => {
+    // A connection that was closed here proves nothing of the process.
+    const listener = { socketPath, incarnation, gone: () => channel.isGone() && !life.signal.aborted };
+    return {
+      unary: (...call) =>
+        openCallsOf(plugin())
+          .over(channel, listener, (words) => underWay.left(words))
+          .unary(...call),
+      stream: channel.stream,
+    };
+  };
 
   /** P1: of the incarnation whose facts were read. */
   const successor = async (): Promise<Link> => {
@@ -144,7 +148,7 @@ export function createPluginConnection(options: PluginConnectionOptions): Plugin
         report: onReport,
         admit: admit && ((plugin) => admit(plugin, incarnation)),
       });
-      current = { channel, transport: guarded(channel), session };
+      current = { channel, transport: guarded(channel, incarnation), session };
       void replaced(incarnation, signal).then(until.abort, () => undefined);
       return await session.ended;
     } finally {

@@ -108,6 +108,59 @@ describe("a plugin directory", () => {
     expect(before.underWay.list()).toEqual([]);
   });
 
+  describe("D5 that is asked for quiet", () => {
+    const plugin = "p.example.com";
+    const pair = { volumeId: "v", nodeId: "n" };
+    const order = (sequence: number) => ({ gen: 1, sequence, opId: `op-${sequence}` });
+    const hang = { handlers: { controllerUnpublishVolume: () => new Promise<object>(() => undefined) }, name: plugin };
+    const well = { handlers: { controllerUnpublishVolume: async () => ({}) }, name: plugin };
+    const unpublish = async (plugins: PluginDirectory, sequence: number) =>
+      (await plugins.whenReady(plugin, signal())).call("ControllerUnpublishVolume", pair, {
+        signal: signal(),
+        order: order(sequence),
+      });
+    const quiesce = (plugins: PluginDirectory, sequence: number) =>
+      plugins.quiesce(plugin, "volume v", order(sequence), 0, signal());
+
+    it("answers for instances that are to come as well", async () => {
+      const plugins = open();
+      expect(await quiesce(plugins, 7)).toEqual({ idle: true });
+      const made = await start({ socketPath: inDir("p.sock"), name: plugin });
+      expect(await unpublish(plugins, 6)).toMatchObject({ failure: { sent: false, stale: true } });
+      expect(made.calls).not.toContain("ControllerUnpublishVolume");
+    });
+
+    it("is in doubt of a call whose plugin died, until the next process has answered the same call", async () => {
+      const socketPath = inDir("p.sock");
+      const first = await start({ ...hang, socketPath });
+      const plugins = open();
+      const cut = unpublish(plugins, 1);
+      await expect.poll(() => first.calls).toContain("ControllerUnpublishVolume");
+      await first.kill();
+      expect(await cut).toMatchObject({ failure: { sent: true } });
+      const doubt = { idle: false, words: expect.stringContaining("ControllerUnpublishVolume for volume v") };
+      expect(await quiesce(plugins, 2)).toEqual(doubt);
+      await rm(socketPath, { force: true });
+      await start({ ...well, socketPath });
+      expect(await unpublish(plugins, 3)).toMatchObject({ outcome: "done" });
+      expect(await quiesce(plugins, 4)).toEqual({ idle: true });
+    });
+
+    it("is in doubt of a call whose connection was closed here, whatever the next process answers", async () => {
+      const socketPath = inDir("p.sock");
+      const first = await start({ ...hang, socketPath });
+      const plugins = open();
+      const cut = unpublish(plugins, 1);
+      await expect.poll(() => first.calls).toContain("ControllerUnpublishVolume");
+      await plugins.remove(socketPath);
+      expect(await cut).toMatchObject({ failure: { sent: true } });
+      await rm(socketPath, { force: true });
+      await start({ ...well, socketPath });
+      expect(await unpublish(plugins, 2)).toMatchObject({ outcome: "done" });
+      expect(await quiesce(plugins, 3)).toMatchObject({ idle: false });
+    });
+  });
+
   it("D4 an impostor is listed, gets nothing but questions, and serves once a person has accepted it", async () => {
     const bindings = openPluginBindings(inDir("bindings.json"));
     const admission = createPluginAdmission({ bindings, acceptWith: () => "accept", log: log() });

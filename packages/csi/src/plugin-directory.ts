@@ -20,7 +20,7 @@ import type { Tracing } from "@holdfast/shared/tracing";
 import type { PluginRole } from "./capabilities.ts";
 import type { CallReport } from "./csi-exchange.ts";
 import { watchDirectory } from "./directory-wake.ts";
-import { createOpenCalls, type OpenCalls } from "./open-calls.ts";
+import { createOpenCalls, type OpenCalls, type Quiesced } from "./open-calls.ts";
 import type { PluginAdmission } from "./plugin-admission.ts";
 import { createPluginConnection, type PluginConnection } from "./plugin-connection.ts";
 import { notLookedAt } from "./plugin-status.ts";
@@ -52,6 +52,8 @@ export interface PluginDirectory {
   settled(signal: AbortSignal): Promise<void>;
   /** Rejects when aborted or closed. */
   whenReady(pluginName: string, signal: AbortSignal): Promise<PluginConnection>;
+  /** As of OpenCalls, over all instances of that name, those that are gone among them (D5). */
+  quiesce(pluginName: string, ...asked: Parameters<OpenCalls["quiesce"]>): Promise<Quiesced>;
   close(): Promise<void>;
 }
 
@@ -260,6 +262,7 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
     onChange: listeners.on,
     settled: async (signal) => void (await until(() => (isSettled() ? true : undefined), signal)),
     whenReady: (name, signal) => until(() => get(name), signal),
+    quiesce: (name, ...asked) => openCallsOf(name).quiesce(...asked), // D5
     async close() {
       life.abort(new DOMException("the plugin directory was closed", "AbortError"));
       await scanning;
