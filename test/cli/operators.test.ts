@@ -130,6 +130,11 @@ test.skipIf(!root)(
     );
     await golden("repair-assert-detached", "repair assert-detached data node-a --evidence x --reason y", 3);
     await golden("repair-take-over", "repair take-over data --evidence x --reason y", 3);
+    await golden(
+      "repair-clear-bar",
+      "repair clear-bar data 00000000-0000-4000-8000-000000000000 --evidence x --reason y",
+      3,
+    );
     await golden("repair-adopt", 'repair adopt other sim.holdfast.dev vol-nothing --reason "found by scan"');
     await golden("repair-remove-orphan", "repair remove-orphan nothing --evidence x --reason y", 3);
   },

@@ -1,4 +1,3 @@
-import { ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { freeze } from "../harness/frozen.ts";
@@ -12,7 +11,6 @@ import {
   removeVolume,
   stateName,
 } from "../harness/scenario.ts";
-import { until } from "../harness/until.ts";
 
 const root = process.getuid?.() === 0;
 if (!root) console.warn("SKIPPED: real mounts need root");
@@ -25,7 +23,7 @@ describe.skipIf(!root)("the agent that relays a detach is frozen with the call i
 
   beforeAll(async () => {
     cluster = await startCluster({
-      nodes: ["node-a", "node-b"],
+      nodes: ["node-a", "node-b", "node-c"],
       controllerHalvesOn: ["node-a", "node-b"],
       realMounts: true,
       backend: { judgesArrivals: true },
@@ -38,8 +36,9 @@ describe.skipIf(!root)("the agent that relays a detach is frozen with the call i
     (await cluster.backend.client.record())
       .filter(({ method }) => method === "ControllerUnpublishVolume")
       .map(({ instance }) => instance);
+  const barsOf = async () => (await cluster.volumes.getVolume({ namespace, id: volume })).volume?.bars ?? [];
 
-  it("lateness 1: [I2] no other instance is asked; the node is not granted again before that call has ended", async () => {
+  it("lateness 1: [I2] another instance makes the call, and the pair alone waits for the end of the one before", async () => {
     await persistently("the volume", () => makeVolume(cluster, volume));
     expect(stateName(await claimVolume(cluster, volume, { node: "node-b" }))).toBe("ACTIVE");
     // The instance that was called first stays the one.
@@ -54,28 +53,44 @@ describe.skipIf(!root)("the agent that relays a detach is frozen with the call i
     const before = (await detaches()).length;
     const frozen = freeze(cluster.node(relay).agent());
     onTestFinished(frozen.thaw);
-    const releasing = releaseWorkload(cluster, workload).catch((error: unknown) => String(error));
-    const claims = async () => (await cluster.claims.listClaims({ filter: { namespace, workload } })).claims;
-    const waits = await until("the release to end, or to say what it waits for", async () => {
-      const left = (await claims()).filter(({ state }) => state !== ClaimState.CLAIM_STATE_RELEASED);
-      if (left.length === 0) return { blocked: undefined };
-      return left.some(({ blocked }) => blocked !== undefined) ? { blocked: left[0]?.blocked } : undefined;
+    expect((await releaseWorkload(cluster, workload)).map(stateName)).toEqual(["RELEASED"]);
+    expect((await detaches()).slice(before)).toEqual([holder]);
+    expect(await barsOf()).toMatchObject([
+      {
+        node: holder,
+        operation: "detach",
+        instance: expect.stringContaining(`node ${relay}`),
+        clearWith: expect.stringContaining("repair clear-bar"),
+      },
+    ]);
+
+    await expect(claimVolume(cluster, volume, { node: holder, workload: "early" })).rejects.toThrow(/clear-bar/);
+    expect(stateName(await claimVolume(cluster, volume, { node: "node-c", workload: "elsewhere" }))).toBe("ACTIVE");
+    await releaseWorkload(cluster, "elsewhere");
+    const queued = cluster.claims.createClaims({
+      namespace,
+      workload: "next",
+      node: holder,
+      claims: [{ volume }],
+      queue: { enabled: true },
+      waitFor: { seconds: 45n, nanos: 0 },
     });
-    const asked = claimVolume(cluster, volume, { node: holder, workload: "next" }).catch((error: unknown) => error);
-    // Through the other instance it would be there by now.
-    if (waits.blocked === undefined) await asked;
+    expect(await barsOf()).toHaveLength(1);
     frozen.thaw();
-    await until("the frozen agent to pass its call on", async () => (await detaches()).slice(before).includes(relay));
-    await releasing;
-    await persistently("the next claim", async () =>
-      expect(stateName(await claimVolume(cluster, volume, { node: holder, workload: "next" }))).toBe("ACTIVE"),
+    expect((await queued).claims.map(stateName)).toEqual(["ACTIVE"]);
+    expect(await barsOf()).toEqual([]);
+
+    // The late call came before the node had the volume again.
+    const after = (await cluster.backend.client.record()).filter(
+      ({ method }) => method.startsWith("ControllerP") || method.startsWith("ControllerU"),
     );
+    const late = after.findLastIndex(
+      ({ method, instance }) => method === "ControllerUnpublishVolume" && instance === relay,
+    );
+    const granted = after.findLastIndex(({ method }) => method === "ControllerPublishVolume");
+    expect(late).toBeGreaterThanOrEqual(0);
+    expect(late).toBeLessThan(granted);
     expect(await cluster.backend.client.violations()).toEqual([]);
-    expect(new Set((await detaches()).slice(before))).toEqual(new Set([relay]));
-    expect(waits.blocked).toMatchObject({
-      reason: "CALL_MAY_BE_OPEN",
-      clearWith: expect.stringContaining("repair take-over"),
-    });
     await releaseWorkload(cluster, "next");
     await removeVolume(cluster, volume);
     await expectClean(cluster);

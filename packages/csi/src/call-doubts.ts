@@ -1,8 +1,8 @@
 /**
  * Calls of one plugin that are over without the plugin's own status, by subject: the plugin may be working on them.
  *
- * U1 Such a call has ended when the same call was answered by the process that told ABORTED, or by the next process on the socket of one
- * that is gone; no answer of another socket, and none over another connection to the same process, ends it. U2 At most `most` are
+ * U1 Such a call has ended when the same call was answered by the process that told ABORTED, or any call of its subject by the next process
+ * on the socket of one that is gone; no answer of another socket, and none over another connection to the same process, ends it. U2 At most `most` are
  * remembered; once there was one more, every subject is in doubt of which none is remembered.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
@@ -39,8 +39,9 @@ interface Doubt {
 }
 
 /** U1 */
-const isEndedBy = ({ listener, told }: Doubt, by: SocketListener): boolean =>
-  listener.socketPath === by.socketPath && (listener.incarnation === by.incarnation ? told : listener.gone());
+const isEndedBy = ({ listener, told, text }: Doubt, by: SocketListener, answered: string): boolean =>
+  listener.socketPath === by.socketPath &&
+  (listener.incarnation === by.incarnation ? told && text === answered : listener.gone());
 
 export function createCallDoubts({
   clock,
@@ -82,7 +83,7 @@ export function createCallDoubts({
       put(
         subject,
         before,
-        before.filter((one) => one.text !== answered || !isEndedBy(one, listener)),
+        before.filter((one) => !isEndedBy(one, listener, answered)),
       );
     },
     of(subject) {

@@ -35,7 +35,13 @@ export interface OpenCalls {
 export type Quiesced =
   | { readonly idle: true }
   /** `superseded`: the subject has seen a higher order, and nothing was raised or is proven for the order that was asked. */
-  | { readonly idle: false; readonly words: string; readonly superseded?: true };
+  | {
+      readonly idle: false;
+      readonly words: string;
+      readonly superseded?: true;
+      /** No call is open, and one is over without the plugin's own status: a call that is made now may tell more. */
+      readonly doubt?: true;
+    };
 
 interface OpenCall {
   readonly method: UnaryMethod;
@@ -129,8 +135,9 @@ export function createOpenCalls({ clock, maxOpen = 1_024 }: OpenCallsOptions): O
     const higher = gate.raise(subject, order);
     if (higher !== undefined) return { idle: false, words: `${subject}: ${higher}`, superseded: true };
     const standing = open.get(subject);
-    const words = standing ? `${standing.words} has no answer of the plugin yet` : doubts.of(subject);
-    return words === undefined ? { idle: true } : { idle: false, words };
+    if (standing !== undefined) return { idle: false, words: `${standing.words} has no answer of the plugin yet` };
+    const words = doubts.of(subject);
+    return words === undefined ? { idle: true } : { idle: false, words, doubt: true };
   };
 
   return {

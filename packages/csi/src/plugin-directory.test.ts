@@ -138,7 +138,11 @@ describe("a plugin directory", () => {
       await expect.poll(() => first.calls).toContain("ControllerUnpublishVolume");
       await first.kill();
       expect(await cut).toMatchObject({ failure: { sent: true } });
-      const doubt = { idle: false, words: expect.stringContaining("ControllerUnpublishVolume for volume v") };
+      const doubt = {
+        idle: false,
+        doubt: true,
+        words: expect.stringContaining("ControllerUnpublishVolume for volume v"),
+      };
       expect(await quiesce(plugins, 2)).toEqual(doubt);
       await rm(socketPath, { force: true });
       await start({ ...well, socketPath });

@@ -8,4 +8,6 @@ export interface CommitOrder {
 export interface CallOrder extends CommitOrder {
   /** Of the intent that the attempt was stored for. */
   readonly opId: string;
+  /** The life of the gate that the call is for; absent: no gate compares it. */
+  readonly gate?: string | undefined;
 }

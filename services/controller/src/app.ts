@@ -18,6 +18,7 @@ import { listExternalVolumesQuery } from "./commands/volume/list-external-volume
 import type { ControllerConfig } from "./config.ts";
 import { createCallMetrics, measureParts } from "./controller-metrics.ts";
 import type { RouteOf } from "./domain/plugin/instance-reach.ts";
+import { formatWithBars } from "./domain/store-format.ts";
 import type { FailpointName } from "./failpoints.ts";
 import { wireFeed } from "./feed-wiring.ts";
 import { wireFigures } from "./figures-wiring.ts";
@@ -177,7 +178,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const command = { records, cuts, nodes: registry, plugins, gate, secrets: kept.commands, feed: store, clock, ids };
     const commands = createCommands(command);
     const basics = { records, plugins, agents, nodes: registry, clock, ids, log, signal: work.signal };
-    const acting = { ...basics, drivers, lives: own };
+    const bars = (): boolean => store.format() >= formatWithBars;
+    const acting = { ...basics, drivers, lives: own, bars };
     const reconciler = createReconciler({
       ...acting,
       learned: learnedLimits,

@@ -16,6 +16,7 @@ import { readCode } from "./domain/plugin/plugin-profile.ts";
 import { createPluginCatalogue } from "./nodes/plugin-catalogue.ts";
 import { controllerInstances } from "./plugins/controller-instances.ts";
 import { type ControllerPluginsOptions, createControllerPlugins } from "./plugins/controller-plugins.ts";
+import { createGates } from "./plugins/gates.ts";
 import { createHalvesOnNodes } from "./plugins/halves-on-nodes.ts";
 import { createPluginInstances } from "./plugins/plugin-instances.ts";
 import { pluginsSettled } from "./plugins/plugins-settled.ts";
@@ -39,7 +40,7 @@ export interface PluginParts {
 }
 
 export interface PluginPartsDeps
-  extends Omit<ControllerPluginsOptions, "instances" | "announcedByNodes" | "remembered" | "guide" | "log"> {
+  extends Omit<ControllerPluginsOptions, "instances" | "gates" | "announcedByNodes" | "remembered" | "guide" | "log"> {
   readonly lifecycle: Pick<Lifecycle, "start">;
   readonly controllerId: string;
   /** This controller, in this life, and which of its own lives are proved to be over. */
@@ -103,6 +104,7 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
   const plugins = createControllerPlugins({
     ...deps,
     instances,
+    gates: createGates(directory, lines),
     announcedByNodes: halves.announced,
     remembered,
     guide: governor,

@@ -1,9 +1,11 @@
+import type { CommitOrder } from "@holdfast/model/call-order";
 import type { Tri } from "@holdfast/model/tri";
+import type { GateAnswer } from "./domain/bar.ts";
 import type { Claim } from "./domain/claim/claim.ts";
 import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "./domain/claim/permit.ts";
 import type { ListedSnapshot, ListedVolume, ListingPage, ListingRequest, ListingSkills } from "./domain/listing.ts";
 import type { NodeRecord } from "./domain/node/node.ts";
-import type { Leave } from "./domain/open-call.ts";
+import type { Leave, Seat } from "./domain/open-call.ts";
 import type { Failure, Outcome } from "./domain/outcome.ts";
 import type { BackendCapacity, CapacityQuery } from "./domain/plugin/backend-capacity.ts";
 import type { CallTarget } from "./domain/plugin/instance-reach.ts";
@@ -29,7 +31,7 @@ import type {
   StoredRecord,
   StoreIdentity,
 } from "./domain/store-types.ts";
-import type { Attachment, Segments, VolumeRecord } from "./domain/volume/volume.ts";
+import type { Attachment, Bar, Segments, VolumeRecord } from "./domain/volume/volume.ts";
 import type { CreatedVolume } from "./domain/volume/volume-change.ts";
 import type { ValidatedVolume } from "./domain/volume/volume-registration.ts";
 import type { BackendVolume, FiguresWanted, VolumeSample } from "./domain/volume/volume-sample.ts";
@@ -109,33 +111,18 @@ export interface ControllerPluginFacts {
   readonly ambiguous?: boolean;
 }
 
-/** How a call ended, as far as it tells of the plugin and not of its subject. */
-export interface CallEnd {
-  /** A gRPC code's name. */
-  readonly code: string;
-  readonly sent: boolean;
-}
-
-/** What was learned of the calls of each plugin, and serves the next ones. It never decides what a call proved. */
-export interface CallGuide {
-  /** A call begins; `subject` is what it is about, `policyMs` its time in the table of policies. */
-  begin(
-    plugin: string,
-    method: string,
-    subject: string,
-    policyMs: number,
-  ): { readonly deadlineMs: number; readonly end: (end: CallEnd) => void };
-  /** Why calls of the plugin are held back now, for people. */
-  held(plugin: string): string | undefined;
-}
-
 /** The controller half of the plugins, wherever they run. Secrets are resolved inside, per call, and never leave it. */
 export interface ControllerPlugins {
   facts(plugin: string): ControllerPluginFacts;
   /** The instance that a call about the record would go to now, or the one named by `via`; undefined = it cannot be called. */
-  instance(target: CallTarget): string | undefined;
+  instance(target: CallTarget): Seat | undefined;
   /** The same; where the place of the storage is not known every instance is asked. Otherwise why there is none. */
-  seek(target: CallTarget): Promise<string | Failure>;
+  seek(target: CallTarget): Promise<Seat | Failure>;
+  /**
+   * Asks the gate of a bar, in the very life that had its call, to let go of the volume: it is idle when no call of the volume is open there,
+   * and from then on none of a lower order leaves.
+   */
+  quiesce(volume: VolumeRecord, bar: Bar, order: CommitOrder, signal: AbortSignal): Promise<GateAnswer>;
   names(): readonly string[];
   onChange(listener: (plugin: string) => void): () => void;
   /** The place in which the volume is to be made, stored before its first call. */

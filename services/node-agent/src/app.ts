@@ -175,7 +175,9 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
         onDoubt: () => link?.doubt(),
         stats,
         relay: createRelay({
-          directory: { get: plugins.forController },
+          directory: { get: plugins.forController, quiesce: directory.quiesce },
+          node,
+          life: instance,
           promisedGen: () => ledger.agent().promisedGen,
         }),
         now: () => new Date(systemClock.now()),

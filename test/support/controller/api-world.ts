@@ -2,6 +2,7 @@
  * A whole controller, handlers to store, over the simulated storage in this process and hosts that outlive it, on a clock that the test
  * moves. It dies at any commit; what it had in memory is gone then, and nothing of that life reaches the store any more.
  */
+
 import { createClaimService } from "@holdfast/controller/api/claim/claim-service";
 import { createMemoryLog } from "@holdfast/controller/api/memory-log";
 import { createNodeService } from "@holdfast/controller/api/node/node-service";
@@ -15,6 +16,7 @@ import { createSecretCommands } from "@holdfast/controller/commands/secret/secre
 import { createUpgradeCommands } from "@holdfast/controller/commands/upgrade/upgrade-commands";
 import { listExternalVolumesQuery } from "@holdfast/controller/commands/volume/list-external-volumes";
 import { createVolumeStats } from "@holdfast/controller/commands/volume/volume-stats";
+import type { Seat } from "@holdfast/controller/domain/open-call";
 import type { CallTarget } from "@holdfast/controller/domain/plugin/instance-reach";
 import { secretKey } from "@holdfast/controller/domain/secret/secret";
 import { readableFormats } from "@holdfast/controller/domain/store-format";
@@ -166,7 +168,7 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
     };
     const issuer = `c1/${lives}`;
     const changes = createChanges();
-    const route = (target: CallTarget): string | undefined => plugins.instance(target);
+    const route = (target: CallTarget): Seat | undefined => plugins.instance(target);
     const ownLives = { issuer, isFormerLife: (other: string) => other.startsWith("c1/") && other !== issuer };
     const common = { store, clock, ids, issuer, changes, route, log, signal };
     const { cuts, registry, pluginRecords, learnedLimits, records } = await wireRecords({
@@ -220,6 +222,7 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       governor.renewed(plugin);
     });
     const plugins = createControllerPlugins({
+      gates: { quiesce: async () => ({ kind: "away", words: "no bar stands here" }) },
       instances,
       announcedByNodes: halves.announced,
       guide: governor,

@@ -1,5 +1,6 @@
 /** A storage backend with its plugin's controller half: stateful, polices its caller, answers as told. */
 
+import type { Seat } from "@holdfast/controller/domain/open-call";
 import type { Advice, Failure, Outcome } from "@holdfast/controller/domain/outcome";
 import type { BackendCapacity, CapacityQuery } from "@holdfast/controller/domain/plugin/backend-capacity";
 import type { ExpandedVolume } from "@holdfast/controller/domain/size/expand-answer";
@@ -36,7 +37,9 @@ export type BackendFault =
   | { readonly kind: "dropped" }
   | { readonly kind: "refused"; readonly advice: Advice; readonly code: string }
   | { readonly kind: "unknown"; readonly advice: Advice; readonly code: string; readonly nodeFull?: boolean }
-  | { readonly kind: "held"; readonly until: Promise<void> };
+  | { readonly kind: "held"; readonly until: Promise<void> }
+  /** It lies at its gate: no answer comes, and the work is done when it arrives. */
+  | { readonly kind: "late"; readonly arrives: Promise<void> };
 
 export interface FakeBackend extends ControllerPlugins, SnapshotPlugins {
   /** Faults are used up one call at a time. */
@@ -57,6 +60,8 @@ export interface FakeBackend extends ControllerPlugins, SnapshotPlugins {
   /** Somebody removed it at the backend. */
   drop(externalId: string): void;
   setFacts(facts: Partial<ControllerPluginFacts>): void;
+  /** The instances that can be called, the one that calls go to first. */
+  setSeats(...seats: readonly Seat[]): void;
   /** It takes one node at a time, whatever the mode says. */
   /** What GetCapacity says of a place. */
   setRoom(room: ((topology: CapacityQuery["topology"]) => BackendCapacity) | undefined): void;
@@ -108,7 +113,7 @@ const withoutSnapshots: SnapshotPlugins = {
   },
 };
 
-/** The one instance of the plugin. */
+/** The one instance of the plugin, unless others are set. */
 const instance = "the plugin's socket";
 
 export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend => {
@@ -120,6 +125,9 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
   /** By subject, the highest order of a call that has left. */
   const newest = new Map<string, number>();
   const busy = new Set<string>();
+  /** Calls that lie at a gate: by instance and volume. */
+  const late = new Map<string, number>();
+  let seats: readonly Seat[] = [{ via: instance }];
   const listeners = new Set<(plugin: string) => void>();
   let pick: ((method: BackendMethod) => BackendFault | undefined) | undefined;
   let oneNode = false;
@@ -155,18 +163,19 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
   const call = async <T>(
     method: BackendMethod,
     subject: string,
-    { signal, wanted }: Pick<CallContext, "signal" | "wanted">,
+    { signal, wanted, via = instance }: Pick<CallContext, "signal" | "wanted"> & { readonly via?: string | undefined },
     work: () => Outcome<T>,
     detail = "",
   ): Promise<Outcome<T>> => {
     signal.throwIfAborted();
-    const leave = await wanted?.(instance);
+    const leave = await wanted?.(via);
     if (wanted !== undefined && leave === undefined) {
       const message = "not wanted any more";
       return { kind: "unknown", failure: { reason: "ABORTED", message, advice: "again", call: "not-sent" } };
     }
-    calls.push(`${method} ${subject}${detail}`);
-    const lane = subject.split("@")[0] ?? subject;
+    calls.push(`${method} ${subject}${detail}${via === instance ? "" : ` via ${via}`}`);
+    // A bar allows one call at each gate.
+    const lane = `${via} ${subject.split("@")[0] ?? subject}`;
     const { sequence = 0 } = leave?.order ?? {};
     police(sequence > 0 && sequence < (newest.get(lane) ?? 0), `an order below one that has left for ${lane}`);
     newest.set(lane, Math.max(sequence, newest.get(lane) ?? 0));
@@ -178,6 +187,15 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
       if (fault?.kind === "held") await fault.until;
       if (fault === undefined || fault.kind === "held") return work();
       if (fault.kind === "dropped") return { kind: "unknown", failure: failure(method, "again", "UNAVAILABLE") };
+      if (fault.kind === "late") {
+        late.set(lane, (late.get(lane) ?? 0) + 1);
+        void fault.arrives.then(() => {
+          calls.push(`late ${method} ${subject}`);
+          work();
+          late.set(lane, (late.get(lane) ?? 1) - 1);
+        });
+        return { kind: "unknown", failure: failure(method, "again", "DEADLINE_EXCEEDED") };
+      }
       if (fault.kind === "lost") {
         work();
         return { kind: "unknown", failure: failure(method, "again", "DEADLINE_EXCEEDED") };
@@ -194,6 +212,9 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
     }
   };
 
+  const seatOf = (via: string | undefined): Seat | undefined =>
+    facts.ready ? seats.find((one) => (via ?? one.via) === one.via) : undefined;
+
   const refused = <T>(method: BackendMethod, advice: Advice, code: string): Outcome<T> => ({
     kind: "refused",
     failure: failure(method, advice, code),
@@ -205,15 +226,24 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
     facts: (name) => (name === plugin ? facts : { ...facts, ready: false, reason: "unknown", attaches: "unknown" }),
     names: () => [plugin],
     homeFor: () => undefined,
-    seek: async () =>
-      facts.ready ? instance : { reason: "PLUGIN_NOT_READY", message: facts.reason, advice: "again", call: "not-sent" },
-    instance: ({ via }) => (facts.ready && (via ?? instance) === instance ? instance : undefined),
+    seek: async ({ via }) =>
+      seatOf(via) ?? { reason: "PLUGIN_NOT_READY", message: facts.reason, advice: "again", call: "not-sent" },
+    instance: ({ via }) => seatOf(via),
+    quiesce: async ({ externalId, name }, { op, via }, { sequence }) => {
+      const lane = `${via} ${op === "create" ? name : externalId}`;
+      const gone = seatOf(via) === undefined;
+      calls.push(`quiesce ${lane}${gone ? ": away" : ""}`);
+      if (gone) return { kind: "away", words: `"${via}" does not answer` };
+      newest.set(lane, Math.max(sequence, newest.get(lane) ?? 0));
+      const open = (late.get(lane) ?? 0) > 0 || busy.has(lane);
+      return open ? { kind: "open", words: `a call of ${lane} is open` } : { kind: "idle" };
+    },
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
     createVolume: (volume: VolumeRecord, context: CallContext) =>
-      call<CreatedVolume>("create", volume.name, context, () => {
+      call<CreatedVolume>("create", volume.name, { ...context, via: volume.intent?.via }, () => {
         const externalId = byName.get(volume.name) ?? `ext-${volume.name}`;
         byName.set(volume.name, externalId);
         const size = sizes.get(externalId) ?? volume.capacity.required;
@@ -246,7 +276,7 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
         }),
       ),
     deleteVolume: (volume: VolumeRecord, context: CallContext) =>
-      call<void>("delete", volume.externalId, context, () => {
+      call<void>("delete", volume.externalId, { ...context, via: volume.intent?.via }, () => {
         police(attachmentsOf(volume.externalId).length > 0, `deleted while attached: ${volume.externalId}`);
         for (const [name, id] of byName) if (id === volume.externalId) byName.delete(name);
         sizes.delete(volume.externalId);
@@ -256,7 +286,7 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
       call<ExpandedVolume>(
         "expand",
         volume.externalId,
-        context,
+        { ...context, via: volume.intent?.via },
         () => {
           const size = sizes.get(volume.externalId);
           police(size === undefined, `expanded a volume that is not there: ${volume.externalId}`);
@@ -275,7 +305,7 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
       call<void>(
         "modify",
         volume.externalId,
-        context,
+        { ...context, via: volume.intent?.via },
         () => {
           parameters.set(volume.externalId, { ...parameters.get(volume.externalId), ...target });
           return { kind: "done", value: undefined };
@@ -284,7 +314,7 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
       ),
     lookAt: async (volume) => look?.(volume.externalId),
     publish: (volume: VolumeRecord, attachment: Attachment, context: CallContext) =>
-      call("publish", `${volume.externalId}@${attachment.nodeId}`, context, () => {
+      call("publish", `${volume.externalId}@${attachment.nodeId}`, { ...context, via: volume.intent?.via }, () => {
         police(
           ![...byName.values()].includes(volume.externalId),
           `attach of a volume that is not there: ${volume.externalId}`,
@@ -296,12 +326,17 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
         return { kind: "done", value: { device: `/dev/${volume.externalId}` } };
       }),
     unpublish: (volume: VolumeRecord, attachment: Attachment, context: CallContext) =>
-      call<void>("unpublish", `${volume.externalId}@${attachment.nodeId}`, context, () => {
-        const pair = `${volume.externalId}@${attachment.nodeId}`;
-        police(mounted(volume.externalId, attachment.nodeId), `[I2] detached while mounted: ${pair}`);
-        attached.delete(pair);
-        return { kind: "done", value: undefined };
-      }),
+      call<void>(
+        "unpublish",
+        `${volume.externalId}@${attachment.nodeId}`,
+        { ...context, via: volume.intent?.via },
+        () => {
+          const pair = `${volume.externalId}@${attachment.nodeId}`;
+          police(mounted(volume.externalId, attachment.nodeId), `[I2] detached while mounted: ${pair}`);
+          attached.delete(pair);
+          return { kind: "done", value: undefined };
+        },
+      ),
     attachmentAbsent: async (volume, attachment) =>
       absent ?? (attached.has(`${volume.externalId}@${attachment.nodeId}`) ? "no" : "yes"),
     ...withoutSnapshots,
@@ -330,6 +365,10 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
     },
     setFacts(change) {
       facts = { ...facts, ...change };
+      for (const listener of listeners) listener(plugin);
+    },
+    setSeats(...next) {
+      seats = next;
       for (const listener of listeners) listener(plugin);
     },
     setRoom(next) {

@@ -2,12 +2,14 @@
  * One controller over a real store and the simulated storage, which police it and outlive it, with the real client side of CSI
  * between them and a clock that the test moves. There are no nodes: volumes are made, cut, copied and deleted here.
  */
+
 import { createCommands } from "@holdfast/controller/commands/commands";
 import type { CreateVolumeInput } from "@holdfast/controller/commands/model";
 import { createSecretCommands } from "@holdfast/controller/commands/secret/secret-commands";
 import { createSnapshotCommands } from "@holdfast/controller/commands/snapshot/snapshot-commands";
 import type { CreateGroupInput, CreateSnapshotInput } from "@holdfast/controller/commands/snapshot/snapshot-types";
 import { noLimit } from "@holdfast/controller/domain/attachment/slots";
+import type { Seat } from "@holdfast/controller/domain/open-call";
 import type { CallTarget } from "@holdfast/controller/domain/plugin/instance-reach";
 import type { CutKind, CutRecord } from "@holdfast/controller/domain/snapshot/snapshot";
 import type { VolumeRecord } from "@holdfast/controller/domain/volume/volume";
@@ -185,11 +187,12 @@ export const createSnapshotWorld = async (
     const { signal } = life;
     const issuer = `c1/${lives}`;
     const ownLives = { issuer, isFormerLife: (other: string) => other.startsWith("c1/") && other !== issuer };
-    const route = (target: CallTarget): string | undefined => plugins.instance(target);
+    const route = (target: CallTarget): Seat | undefined => plugins.instance(target);
     const deps = { store, clock, ids, issuer, changes: createChanges(), route, signal };
     const records = createVolumeRecords({ ...deps, attachLimit: () => noLimit, log });
     const cuts = createCutRecords(deps);
     const plugins = createControllerPlugins({
+      gates: { quiesce: async () => ({ kind: "away", words: "no bar stands here" }) },
       instances: {
         ...equalInstances(({ plugin }) => (plugin === simPlugin && ready ? instance() : undefined)),
         absent: (plugin) => ({ facts: plugin === simPlugin ? facts : undefined, why: "it is away" }),

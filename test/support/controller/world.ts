@@ -285,6 +285,8 @@ export const createWorld = async (
     profileOf: () => ({ maxVolumesPerNode: 0 }),
     learned: learned.of,
   });
+  /** Lives of other controllers that have said nothing for a while. */
+  const away = new Set<string>();
   let lives = 0;
   let killAt: { name: ReconcileFailpoint; skip: number } | undefined;
 
@@ -346,7 +348,11 @@ export const createWorld = async (
     };
     const reconciler = createReconciler({
       records,
-      lives: { issuer, isFormerLife: (other) => other.startsWith("c1/") && other !== issuer },
+      lives: {
+        issuer,
+        isFormerLife: (other) => other.startsWith("c1/") && other !== issuer,
+        isAway: (other) => away.has(other),
+      },
       learned,
       plugins: backend,
       agents,
@@ -432,6 +438,7 @@ export const createWorld = async (
     log,
     learned,
     attachLimit,
+    away,
     /** Of the controller that runs now. */
     placement: () =>
       wirePlacement({ nodes, records: controller.records, plugins: backend, gate, clock }, controller.life.signal),

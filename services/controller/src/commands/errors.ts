@@ -1,4 +1,5 @@
 import { type ErrorKind, HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { grantBar } from "../domain/bar.ts";
 import type { Obstacle } from "../domain/claim/grant.ts";
 import { explainCommand } from "../domain/operator-command.ts";
 import type { CapabilityMismatch } from "../domain/volume/capability-match.ts";
@@ -234,7 +235,7 @@ export const obstacleError = (
       ...(obstacle.reason === "NODE_NOT_READY" ? { state: known.nodeState } : {}),
       ...(obstacle.reason === "VOLUME_BUSY" ? { operation: volume.intent?.op ?? "" } : {}),
       ...(obstacle.limit === undefined ? {} : { limit: String(obstacle.limit) }),
-      ...(obstacle.reason === "NODE_BARRED" ? { issuer: volume.bars.find((b) => b.node === node)?.issuer ?? "" } : {}),
+      ...(obstacle.reason === "NODE_BARRED" ? { issuer: grantBar(volume, { node, nodeId: "" })?.issuer ?? "" } : {}),
     },
   });
 };

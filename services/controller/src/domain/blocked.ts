@@ -32,6 +32,7 @@ export type BlockedReason =
   | "FOREIGN_HOLD"
   | "PLUGIN_HANGS"
   | "CALL_MAY_BE_OPEN"
+  | "CALL_BARRED"
   | "EXPAND_IN_USE"
   | "EXPAND_UNCERTAIN"
   | "MODIFY_UNCERTAIN"
@@ -48,6 +49,8 @@ interface Subject extends VolumeRef {
   readonly workload?: string;
   readonly alias?: string;
   readonly claimUid?: string;
+  /** The name of the bar that a person may lift. */
+  readonly bar?: string;
 }
 
 interface Remedy {
@@ -135,6 +138,12 @@ const remedies: Record<BlockedReason, Remedy> = {
     missingProof: (s) => `that the call for ${volumeKey(s)} has ended at the plugin instance that was given it`,
     clearWith: (s) =>
       `start that instance, or that controller, again, and it goes on by itself; when it is off for good: ${takeOverCommand("volume", s)}`,
+  },
+  CALL_BARRED: {
+    missingProof: (s) =>
+      `that the overtaken call for ${volumeKey(s)} has ended at the plugin instance that was given it`,
+    clearWith: (s) =>
+      `start the host of that instance again, and the bar goes by itself; when it is off for good: ${volumeCommand("repair clear-bar", s, s.bar ?? "<bar>")}`,
   },
   EXPAND_IN_USE: {
     missingProof: (s) =>

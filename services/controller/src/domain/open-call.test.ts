@@ -16,6 +16,7 @@ import {
 
 const at: Moment = { now: 7_000, issuer: "c1/2", opId: "next", random: 0.5, retry: { baseMs: 1, capMs: 2 } };
 const mine: CallSite = { issuer: "c1/2", opId: "op" };
+const seat = (via: string) => ({ via });
 const of = (intent?: CallSite) => (intent === undefined ? {} : { intent });
 
 describe("how an attempt leaves its call", () => {
@@ -45,34 +46,44 @@ describe("how an attempt leaves its call", () => {
 
 describe("who goes on with a call", () => {
   it("the life that takes an intent without an instance, which doubts what another life wrote", () => {
-    expect(assigned(of(mine), "op", "b", at)).toEqual(of({ ...mine, opId: "next", via: "b" }));
-    const others = assigned(of({ issuer: "c2/1", opId: "op" }), "op", "b", at);
+    expect(assigned(of(mine), "op", seat("b"), at)).toEqual(of({ ...mine, opId: "next", via: "b" }));
+    const others = assigned(of({ issuer: "c2/1", opId: "op" }), "op", seat("b"), at);
     expect(others).toEqual(of({ issuer: "c1/2", opId: "next", via: "b", uncertainSince: 7_000 }));
     const taken = of({ ...mine, via: "a" });
-    expect(assigned(taken, "op", "b", at)).toBe(taken);
-    expect(assigned(of(mine), "another", "b", at)).toEqual(of(mine));
+    expect(assigned(taken, "op", seat("b"), at)).toBe(taken);
+    expect(assigned(of(mine), "another", seat("b"), at)).toEqual(of(mine));
   });
 
   it("the next life of a controller: at the same instance, and as one that may have left", () => {
     const before = of({ issuer: "c1/1", opId: "op", via: "a" });
     const after = { issuer: "c1/2", opId: "next", via: "a", openSince: 7_000, uncertainSince: 7_000 };
-    expect(inherited(before, "op", at)).toEqual(of(after));
-    expect(inherited(before, "another", at)).toBe(before);
+    expect(inherited(before, "op", seat("a"), at)).toEqual(of(after));
+    expect(inherited(before, "another", seat("a"), at)).toBe(before);
+  });
+
+  it("another life at a gate that compares the calls of both, with the life of that gate", () => {
+    const before = of({ issuer: "c9/1", opId: "op", via: "a", gate: "g1" });
+    const doubt = { openSince: 7_000, uncertainSince: 7_000 };
+    expect(inherited(before, "op", { via: "a", gate: "g2" }, at)).toEqual(
+      of({ issuer: "c1/2", opId: "next", via: "a", gate: "g2", ...doubt }),
+    );
+    expect(inherited(before, "op", { via: "b", gate: "g2" }, at)).toBe(before);
+    expect(afterCall(before, "ended", at)).toEqual(of({ issuer: "c9/1", opId: "op" }));
   });
 
   it("O4 its own life, which stores an attempt anew: under another id, as doubtful as before", () => {
     const before = of({ ...mine, via: "a" });
     const left = (end: CallEnd, opId = "op") => ({ opId, end });
-    expect(storedAnew(before, left("not-sent"), at)).toEqual(of({ ...mine, opId: "next", via: "a" }));
+    expect(storedAnew(before, left("not-sent"), seat("a"), at)).toEqual(of({ ...mine, opId: "next", via: "a" }));
     const doubt = { openSince: 7_000, uncertainSince: 7_000 };
-    expect(storedAnew(before, left("open"), at)).toEqual(of({ ...mine, opId: "next", via: "a", ...doubt }));
+    expect(storedAnew(before, left("open"), seat("a"), at)).toEqual(of({ ...mine, opId: "next", via: "a", ...doubt }));
     const open = { ...mine, via: "a", openSince: 5, uncertainSince: 3 };
     for (const end of ["not-sent", "open"] as const)
-      expect(storedAnew(of(open), left(end), at)).toEqual(of({ ...open, opId: "next" }));
+      expect(storedAnew(of(open), left(end), seat("a"), at)).toEqual(of({ ...open, opId: "next" }));
     const others = of({ issuer: "c2/1", opId: "op", via: "a" });
-    for (const kept of [of(mine), others, of()]) expect(storedAnew(kept, left("not-sent"), at)).toBe(kept);
-    expect(storedAnew(before, left("not-sent", "another"), at)).toBe(before);
-    expect(dropsOpenCall(before, storedAnew(before, left("open"), at), left("open"))).toBe(false);
+    for (const kept of [of(mine), others, of()]) expect(storedAnew(kept, left("not-sent"), seat("a"), at)).toBe(kept);
+    expect(storedAnew(before, left("not-sent", "another"), seat("a"), at)).toBe(before);
+    expect(dropsOpenCall(before, storedAnew(before, left("open"), seat("a"), at), left("open"))).toBe(false);
   });
 
   it("anybody after a person's word, with the doubt, and under another id than the answer that may still come", () => {
@@ -94,6 +105,14 @@ it("O2 a change drops an open call when the intent goes, is another one, or name
   expect(dropsOpenCall(of(mine), null)).toBe(false);
 });
 
+it("O2 a change that leaves a bar for the very call drops none", () => {
+  const open = of({ ...mine, via: "a", openSince: 5 });
+  const elsewhere = of({ issuer: "c1/2", opId: "next", via: "b" });
+  expect(dropsOpenCall(open, { ...elsewhere, bars: [{ opId: "op" }] })).toBe(false);
+  expect(dropsOpenCall(open, { ...elsewhere, bars: [{ opId: "another" }] })).toBe(true);
+  expect(dropsOpenCall(open, { ...elsewhere, bars: [] })).toBe(true);
+});
+
 it("O2 O3 news of the call let it go only when they tell that it has ended, or that it never left", () => {
   const given = of({ ...mine, via: "a" });
   const left = of({ ...mine, via: "a", openSince: 5 });
@@ -113,9 +132,9 @@ it("O2 O3 news of the call let it go only when they tell that it has ended, or t
 
 it("an intent that is new in a commit is given its instance there, and no other", () => {
   const fresh = of({ issuer: "c1/2", opId: "next" });
-  expect(givenTo(fresh, at, () => "a")).toEqual(of({ issuer: "c1/2", opId: "next", via: "a" }));
+  expect(givenTo(fresh, at, () => seat("a"))).toEqual(of({ issuer: "c1/2", opId: "next", via: "a" }));
   expect(givenTo(fresh, at, () => undefined)).toBe(fresh);
   expect(givenTo(fresh, at, undefined)).toBe(fresh);
   const old = of(mine);
-  expect(givenTo(old, at, () => "a")).toBe(old);
+  expect(givenTo(old, at, () => seat("a"))).toBe(old);
 });

@@ -2,7 +2,8 @@
  * Which plugin instance the one call of a record was given to, and whether that call may still be open there.
  *
  * O1 An intent with `via` may have a call open at that instance; an intent without `via` has none.
- * O2 An intent with `via` changes only by its own life of its controller, by the next life of that controller, or by a person's word.
+ * O2 An intent with `via` changes only by its own life of its controller, by another life that makes the same call at the same gate, by one
+ *    that gives it to another gate and leaves a bar (bar.ts), or by a person's word.
  * O3 `via` goes when the call has ended (the plugin itself sent a status), or when it certainly never left.
  * O4 An attempt that is stored anew is as doubtful as before, and a call of it that left may be open.
  */
@@ -19,9 +20,23 @@ export interface CallSite {
   readonly uncertainSince?: number;
   /** The plugin instance that the call is given to: a node's, or a socket beside the issuer's controller. */
   readonly via?: string;
+  /** The life of the agent that holds the socket of `via`; absent for a socket beside the issuer, and in records before format 3. */
+  readonly gate?: string;
   /** Since then a call of this intent, given to `via`, has no answer of the plugin. */
   readonly openSince?: number;
 }
+
+/** Where a call goes. */
+export interface Seat {
+  readonly via: string;
+  readonly gate?: string;
+}
+
+/** The seat of a call as it was stored. */
+export const seatOfCall = (via: string, { gate }: Pick<CallSite, "gate">): Seat => ({
+  via,
+  ...(gate === undefined ? {} : { gate }),
+});
 
 /** A call may leave now. One that changes something carries its order. */
 export interface Leave {
@@ -49,7 +64,9 @@ export const mayBeOpen = ({ intent }: Calling): boolean => intent?.via !== undef
 
 const changed = <R extends Calling>(record: R, intent: CallSite): R => ({ ...record, intent });
 
-const withoutVia = ({ via: _v, openSince: _o, ...rest }: CallSite): CallSite => rest;
+const withoutVia = ({ via: _v, gate: _g, openSince: _o, ...rest }: CallSite): CallSite => rest;
+
+const seated = ({ via: _v, gate: _g, ...rest }: CallSite, seat: Seat): CallSite => ({ ...rest, ...seat });
 
 /** O3. A call that an earlier attempt left open is not ended by one that never left. */
 export const afterCall = <R extends Calling>(record: R, end: CallEnd, at: Moment): R => {
@@ -71,24 +88,24 @@ const taken = (intent: CallSite, at: Moment): CallSite => ({
 });
 
 /** An intent that no instance was given gets one, durable before the call leaves. */
-export const assigned = <R extends Calling>(record: R, opId: string, via: string, at: Moment): R => {
+export const assigned = <R extends Calling>(record: R, opId: string, seat: Seat, at: Moment): R => {
   const { intent } = record;
-  return intent?.opId !== opId || intent.via !== undefined ? record : changed(record, { ...taken(intent, at), via });
+  return intent?.opId !== opId || intent.via !== undefined ? record : changed(record, seated(taken(intent, at), seat));
 };
 
-/** A life of this controller is over: its next one goes on with the same call at the same instance. */
-export const inherited = <R extends Calling>(record: R, opId: string, at: Moment): R => {
+/** Another life goes on with the same call at the same instance: the one before is over, or a gate compares the calls of both. */
+export const inherited = <R extends Calling>(record: R, opId: string, seat: Seat, at: Moment): R => {
   const { intent } = record;
-  return intent?.opId !== opId || intent.via === undefined
+  return intent?.opId !== opId || intent.via !== seat.via
     ? record
-    : changed(record, { ...taken(intent, at), openSince: intent.openSince ?? at.now });
+    : changed(record, seated({ ...taken(intent, at), openSince: intent.openSince ?? at.now }, seat));
 };
 
 /** O4: for the sake of its place among the commits; `left` tells how the attempts before it left the call. */
-export const storedAnew = <R extends Calling>(record: R, left: CallNews, at: Moment): R => {
+export const storedAnew = <R extends Calling>(record: R, left: CallNews, seat: Seat, at: Moment): R => {
   const { intent } = record;
-  if (intent?.opId !== left.opId || intent.issuer !== at.issuer || intent.via === undefined) return record;
-  const anew = changed(record, { ...intent, opId: at.opId });
+  if (intent?.opId !== left.opId || intent.issuer !== at.issuer || intent.via !== seat.via) return record;
+  const anew = changed(record, seated({ ...intent, opId: at.opId }, seat));
   return left.end === "open" ? afterCall(anew, "open", at) : anew;
 };
 
@@ -100,10 +117,17 @@ export const takenOver = <R extends Calling>(record: R, at: Moment): R => {
     : changed(record, { ...withoutVia(intent), opId: at.opId, uncertainSince: intent.uncertainSince ?? at.now });
 };
 
-/** O2: the change would drop or replace an intent whose call may be open; with news that leave it open, its instance at least stays. */
-export const dropsOpenCall = (before: Calling, after: Calling | null, news?: CallNews): boolean => {
+interface Barred extends Calling {
+  readonly bars?: readonly { readonly opId: string }[];
+}
+
+/**
+ * O2: the change would drop or replace an intent whose call may be open, and leave no bar in its place; with news that leave it open, its
+ * instance at least stays.
+ */
+export const dropsOpenCall = (before: Calling, after: Barred | null, news?: CallNews): boolean => {
   const { intent } = before;
-  if (intent?.via === undefined) return false;
+  if (intent?.via === undefined || after?.bars?.some(({ opId }) => opId === intent.opId) === true) return false;
   const { opId, via } = after?.intent ?? {};
   if (news?.opId !== intent.opId) return opId !== intent.opId || via !== intent.via;
   const open = news.end === "open" || (news.end === "not-sent" && intent.openSince !== undefined);
@@ -114,10 +138,10 @@ export const dropsOpenCall = (before: Calling, after: Calling | null, news?: Cal
 export const givenTo = <R extends Calling>(
   record: R,
   at: Moment,
-  route: ((record: R) => string | undefined) | undefined,
+  route: ((record: R) => Seat | undefined) | undefined,
 ): R => {
   const { intent } = record;
   if (intent?.opId !== at.opId || intent.issuer !== at.issuer || intent.via !== undefined) return record;
-  const via = route?.(record);
-  return via === undefined ? record : changed(record, { ...intent, via });
+  const seat = route?.(record);
+  return seat === undefined ? record : changed(record, seated(intent, seat));
 };

@@ -1,4 +1,5 @@
 import { attachTriesAt } from "./attachment/attach-pause.ts";
+import { callBar } from "./bar.ts";
 import type { Claim } from "./claim/claim.ts";
 import { isUnbound } from "./claim/early-claims.ts";
 import { queueOf } from "./claim/grant.ts";
@@ -26,6 +27,7 @@ export type Step =
   | { readonly do: "expand"; readonly lane: "controller" }
   | { readonly do: "modify"; readonly lane: "controller" }
   | { readonly do: "grow"; readonly lane: `node ${string}`; readonly node: string }
+  | { readonly do: "lift"; readonly lane: `bar ${string}`; readonly bar: string }
   | { readonly do: "end growth"; readonly lane: "grant" }
   | { readonly do: "grant"; readonly lane: "grant"; readonly uid: string }
   | { readonly do: "expire"; readonly lane: "grant"; readonly uid: string };
@@ -81,9 +83,10 @@ const volumeSteps = (volume: VolumeRecord, now: number, hurry: boolean): readonl
     case "CREATING":
       if (isUnbound(volume))
         return queueOf(volume).length === 0 ? [] : [{ step: { do: "bind", lane: "controller" }, at: 0 }];
+      if (callBar(volume, "create") !== undefined) return [];
       return [{ step: { do: isRegistered(volume) ? "validate" : "create", lane: "controller" }, at }];
     case "DELETING":
-      return [{ step: { do: "delete", lane: "controller" }, at }];
+      return callBar(volume, "delete") === undefined ? [{ step: { do: "delete", lane: "controller" }, at }] : [];
     case "AVAILABLE":
     case "FAILED":
       return [];
@@ -110,7 +113,8 @@ const sizeSteps = (volume: VolumeRecord, now: number, hurry: boolean): readonly 
   const { expansion, modification, intent } = volume;
   if (volume.state !== "AVAILABLE") return [];
   const time = (attempts: Attempts) => (hurry ? 0 : triesAt(attempts, now));
-  const mayCall = (op: "expand" | "modify"): boolean => intent === undefined || intent.op === op;
+  const mayCall = (op: "expand" | "modify"): boolean =>
+    intent === undefined ? callBar(volume, op) === undefined : intent.op === op;
   const owed: Owed[] = [];
   if (isPending(expansion) && mayCall("expand") && (!expansion.onlyUnused || isUnused(volume)))
     owed.push({ step: { do: "expand", lane: "controller" }, at: time(expansion.attempts) });
@@ -135,6 +139,13 @@ const growthSteps = (volume: VolumeRecord, now: number, hurry: boolean): readonl
       return { step: { do: "grow", lane: `node ${node}`, node }, at: hurry ? 0 : triesAt(attempts, now) };
     });
 };
+
+/** Each bar by itself: the gate of one may answer while that of another does not. */
+const barSteps = ({ bars }: VolumeRecord, now: number, hurry: boolean): readonly Owed[] =>
+  bars.map(({ opId, attempts }) => ({
+    step: { do: "lift", lane: `bar ${opId}`, bar: opId },
+    at: hurry ? 0 : triesAt(attempts, now),
+  }));
 
 /** Whether a grant could be tried at all; the full rule (G1) is asked by the step itself with fresh facts. */
 const grantSteps = (volume: VolumeRecord): readonly Owed[] =>
@@ -164,6 +175,7 @@ export const planSteps = (volume: VolumeRecord, now: number, hurry = false): Ste
   take(attachmentSteps(volume, now, hurry));
   take(sizeSteps(volume, now, hurry));
   take(growthSteps(volume, now, hurry));
+  take(barSteps(volume, now, hurry));
   take(grantSteps(volume));
   return { ready, next };
 };

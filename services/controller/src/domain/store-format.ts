@@ -2,6 +2,7 @@
  * What the records of a store look like, by one number for all of them (docs/adr/0015-formats.md).
  *
  * Format 1: as of the releases before there was a second one. Format 2: a node's record without an address, as agents listen nowhere.
+ * Format 3: a volume's record with bars, which earlier releases neither keep nor heed.
  */
 export interface StoreFormats {
   readonly oldest: number;
@@ -9,7 +10,10 @@ export interface StoreFormats {
 }
 
 /** What this release reads. It writes what the store's own format allows. */
-export const readableFormats: StoreFormats = { oldest: 1, newest: 2 };
+export const readableFormats: StoreFormats = { oldest: 1, newest: 3 };
+
+/** Calls are overtaken in a store of this format and of later ones. */
+export const formatWithBars = 3;
 
 export const reads = ({ oldest, newest }: StoreFormats, format: number): boolean =>
   format >= oldest && format <= newest;

@@ -9,9 +9,10 @@ import { createTracing } from "@holdfast/shared/tracing";
 import type { SimPluginOptions } from "@holdfast/sim-plugin/sim-plugin";
 import { createSimPlugin, type SimPlugin } from "@holdfast/sim-plugin/sim-plugin";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { CallGuide } from "../domain/plugin/call-guide.ts";
 import { attachmentRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
 import type { Attachment, VolumeRecord } from "../domain/volume/volume.ts";
-import type { CallGuide, ControllerPlugins } from "../ports.ts";
+import type { ControllerPlugins } from "../ports.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { createControllerPlugins } from "./controller-plugins.ts";
 import { createPluginInstances } from "./plugin-instances.ts";
@@ -56,6 +57,7 @@ beforeEach(async () => {
     signal: stop.signal,
   });
   plugins = createControllerPlugins({
+    gates: { quiesce: async () => ({ kind: "away", words: "no bar stands here" }) },
     instances: createPluginInstances({
       directory,
       halves: {

@@ -7,12 +7,12 @@ import { createRefusedCredentials } from "@holdfast/csi/refused-credentials";
 import type { Tri } from "@holdfast/model/tri";
 import { type Clock, systemClock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
+import type { CallGuide } from "../domain/plugin/call-guide.ts";
 import { defaultProfile } from "../domain/plugin/plugin-profile.ts";
 import type { Capabilities } from "../domain/plugin/plugin-record.ts";
 import type { VolumeRef } from "../domain/volume/volume.ts";
 import type {
   BackendListings,
-  CallGuide,
   ControllerPluginFacts,
   ControllerPlugins,
   PluginProfiles,
@@ -24,7 +24,7 @@ import { createCapacityCalls } from "./capacity-calls.ts";
 import { createChangeCalls } from "./change-calls.ts";
 import { createListingCalls } from "./listing-calls.ts";
 import { locateStorage } from "./locate-storage.ts";
-import { createPluginCalls, type InstanceChoice } from "./plugin-calls.ts";
+import { createPluginCalls, type InstanceChoice, seatOf } from "./plugin-calls.ts";
 import type { PluginInstances } from "./plugin-instances.ts";
 import { createRegisterCalls } from "./register-calls.ts";
 import { createSnapshotCalls } from "./snapshot-calls.ts";
@@ -32,6 +32,8 @@ import { createVolumeCalls } from "./volume-calls.ts";
 
 export interface ControllerPluginsOptions {
   readonly instances: Omit<PluginInstances, "reconsider">;
+  /** The holders of the sockets of all instances. */
+  readonly gates: Pick<ControllerPlugins, "quiesce">;
   readonly guide: Pick<CallGuide, "held">;
   readonly secrets: Secrets;
   readonly log: Logger;
@@ -51,7 +53,7 @@ export interface ControllerPluginsOptions {
 export const createControllerPlugins = (
   options: ControllerPluginsOptions,
 ): ControllerPlugins & SnapshotPlugins & { readonly listings: BackendListings } => {
-  const { instances, guide, secrets, log, ownerOf, announcedByNodes, clock = systemClock } = options;
+  const { instances, gates, guide, secrets, log, ownerOf, announcedByNodes, clock = systemClock } = options;
 
   const remembered: (plugin: string) => Capabilities = options.remembered ?? (() => ({}));
 
@@ -116,9 +118,12 @@ export const createControllerPlugins = (
   return {
     facts,
     // Where a volume is made is chosen, and stored, before its call is given to any instance.
-    instance: (target) =>
-      target.via === undefined && instances.homeFor(target) !== undefined ? undefined : current(target)?.id,
+    instance(target) {
+      const found = target.via === undefined && instances.homeFor(target) !== undefined ? undefined : current(target);
+      return found && seatOf(found);
+    },
     seek: calls.seek,
+    quiesce: gates.quiesce,
     names: instances.names,
     onChange: instances.onChange,
     homeFor: instances.homeFor,

@@ -9,7 +9,7 @@ import type { Code } from "@holdfast/csi/outcome";
 import type { RefusedCredentials } from "@holdfast/csi/refused-credentials";
 import type { CallOrder } from "@holdfast/model/call-order";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import type { CallSite } from "../domain/open-call.ts";
+import type { CallSite, Seat } from "../domain/open-call.ts";
 import type { Failure, Outcome } from "../domain/outcome.ts";
 import type { CallTarget } from "../domain/plugin/instance-reach.ts";
 import type { Segments, VolumeRef } from "../domain/volume/volume.ts";
@@ -22,6 +22,8 @@ export interface PluginInstance extends Pick<CsiCaller, "call" | "stream"> {
   readonly id: string;
   /** The node it runs on, or its socket beside the controller; the other one is empty. */
   readonly at: { readonly node: string; readonly socket: string };
+  /** The life of the agent that holds its socket; absent for one beside the controller. */
+  readonly gate?: string;
   readonly facts: PluginFacts;
   /** Its own place, when it reaches no other. */
   readonly own?: Segments;
@@ -57,7 +59,7 @@ export interface PluginCalls {
   /** The instances that together have everything, each asked in turn, or why one of them cannot be. */
   readonly every: InstanceChoice["every"];
   /** The instance that a call may be given to, or why there is none. */
-  seek(target: CallTarget): Promise<string | Failure>;
+  seek(target: CallTarget): Promise<Seat | Failure>;
   /** One call with its secrets, or why there is none; `wanted` is asked last, in the turn in which the call leaves. */
   run<T>(
     target: CallTarget,
@@ -93,6 +95,8 @@ export interface PluginCallsOptions {
 
 /** Questions that precede a call. */
 const locateMs = 30_000;
+
+export const seatOf = ({ id, gate }: PluginInstance): Seat => ({ via: id, ...(gate === undefined ? {} : { gate }) });
 
 export const done = <T>(value: T): Outcome<T> => ({ kind: "done", value });
 
@@ -194,7 +198,10 @@ export const createPluginCalls = (options: PluginCallsOptions): PluginCalls => {
     instance: instances.current,
     every: instances.every,
     find,
-    seek: async (target) => (await find(target, AbortSignal.timeout(locateMs)))?.id ?? notGiven(target).failure,
+    async seek(target) {
+      const found = await find(target, AbortSignal.timeout(locateMs));
+      return found === undefined ? notGiven(target).failure : seatOf(found);
+    },
     run,
     change: (record, secretRef, { wanted }, call) =>
       run({ ...record, via: record.intent?.via }, secretRef, call, wanted),

@@ -5,11 +5,11 @@ import { createManualClock } from "@holdfast/shared/async/manual-clock";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { createTracing } from "@holdfast/shared/tracing";
 import { beforeEach, describe, expect, test } from "vitest";
+import type { CallGuide } from "../domain/plugin/call-guide.ts";
 import type { InstancePlace } from "../domain/plugin/instance-reach.ts";
 import type { PluginProfile } from "../domain/plugin/plugin-profile.ts";
 import { attachmentRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
 import type { Segments, VolumeRecord } from "../domain/volume/volume.ts";
-import type { CallGuide } from "../ports.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { createControllerPlugins } from "./controller-plugins.ts";
 import type { HalfOnNode } from "./halves-on-nodes.ts";
@@ -96,6 +96,7 @@ const build = ({ local, besideOnly = () => false }: { local?: PluginConnection; 
     reach: () => reach,
   });
   const plugins = createControllerPlugins({
+    gates: { quiesce: async () => ({ kind: "away", words: "no bar stands here" }) },
     instances,
     guide: trusting,
     secrets: createSecrets({ env: {}, log: createMemoryLogger() }),

@@ -19,11 +19,12 @@ import type { Tri } from "@holdfast/model/tri";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createEmitter } from "@holdfast/shared/async/emitter";
 import type { Tracing } from "@holdfast/shared/tracing";
+import type { CallGuide } from "../domain/plugin/call-guide.ts";
+import { nameOnNode, nodeOfName } from "../domain/plugin/instance-name.ts";
 import type { CallTarget } from "../domain/plugin/instance-reach.ts";
 import { type InstancePlace, reaches, type Whereabouts, whereIs } from "../domain/plugin/instance-reach.ts";
 import type { PluginProfile } from "../domain/plugin/plugin-profile.ts";
 import type { Segments } from "../domain/volume/volume.ts";
-import type { CallGuide } from "../ports.ts";
 import { type Candidate, chooseInstance } from "./choose-instance.ts";
 import type { HalfOnNode, HalvesOnNodes } from "./halves-on-nodes.ts";
 import { createInstancePlaces } from "./instance-places.ts";
@@ -62,7 +63,7 @@ export interface PluginInstancesOptions {
   readonly reach: (plugin: string) => PluginProfile["reach"];
 }
 
-interface Found extends Candidate, Pick<PluginInstance, "at"> {
+interface Found extends Candidate, Pick<PluginInstance, "at" | "gate"> {
   readonly place: InstancePlace | undefined;
   readonly facts: PluginFacts;
   /** Made for the one that is chosen only. */
@@ -83,7 +84,6 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
   const placesOf = createInstancePlaces(directory, halves, options.reach);
   const relayed = createRelayedCallers({ halves, lines, clock, tracing, onCall });
 
-  const halfIdOf = (plugin: string, node: string): string => `node ${node}: ${plugin}`;
   const restOf = (id: string): number => resting.get(id)?.until ?? 0;
   const rested = (id: string): boolean => restOf(id) <= clock.monotonic();
 
@@ -99,19 +99,19 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
 
   const onNode = (plugin: string, half: HalfOnNode, rank: number): Found => {
     const { facts, node } = half;
-    const id = halfIdOf(plugin, node.name);
+    const id = nameOnNode(plugin, node.name);
     const [at, caller] = [{ node: node.name, socket: "" }, () => relayed.of(plugin, id, half)];
     const place = placesOf.on(plugin, node.name);
-    return { id, at, place, local: false, rank, restsUntil: restOf(id), facts, caller };
+    return { id, at, gate: node.instance, place, local: false, rank, restsUntil: restOf(id), facts, caller };
   };
 
   /** N3 */
   const named = (plugin: string, via: string): Found | undefined => {
     const local = localOnes(plugin).find(({ id }) => id === via);
     if (local !== undefined || besideControllerOnly(plugin)) return local;
-    const [, node = ""] = /^node (.*): /.exec(via) ?? [];
+    const node = nodeOfName(via) ?? "";
     const half = halves.at(plugin, node);
-    return half?.usable === true && halfIdOf(plugin, node) === via ? onNode(plugin, half, 0) : undefined;
+    return half?.usable === true && nameOnNode(plugin, node) === via ? onNode(plugin, half, 0) : undefined;
   };
 
   /** As many as it takes to choose: up to the first that does not rest, and the one that was called last; or all. */
@@ -146,7 +146,7 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
 
   const chosenOf = (plugin: string, candidates: readonly Found[]): Found | undefined => {
     const before = lastNode.get(plugin);
-    const last = before === undefined ? undefined : halfIdOf(plugin, before);
+    const last = before === undefined ? undefined : nameOnNode(plugin, before);
     return chooseInstance(candidates, last, clock.monotonic());
   };
   /** N6: by plugin, the instances that calls were given to, and whether each could be called when changes were last looked at. */
@@ -230,13 +230,14 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
 
   const instanceOf = (target: CallTarget, chosen: Found): PluginInstance => {
     const { plugin } = target;
-    const { id, at, facts } = chosen;
+    const { id, at, gate, facts } = chosen;
     const caller = chosen.caller();
     const own = reachOf(plugin, chosen) === "own" ? chosen.place?.segments : undefined;
     return {
       id,
       at,
       facts,
+      ...(gate === undefined ? {} : { gate }),
       ...(own === undefined ? {} : { own }),
       async call(method, request, call) {
         // A call that was given to this instance earlier chooses none for those that follow.

@@ -9,9 +9,10 @@ import type { Fault } from "@holdfast/sim-plugin/backend/faults";
 import type { SimPluginOptions } from "@holdfast/sim-plugin/sim-plugin";
 import { createSimPlugin, type SimPlugin } from "@holdfast/sim-plugin/sim-plugin";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { CallGuide } from "../domain/plugin/call-guide.ts";
 import { attachmentRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
 import type { VolumeCapability, VolumeRecord } from "../domain/volume/volume.ts";
-import type { CallGuide, ControllerPlugins } from "../ports.ts";
+import type { ControllerPlugins } from "../ports.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { createControllerPlugins } from "./controller-plugins.ts";
 import { createPluginInstances } from "./plugin-instances.ts";
@@ -44,6 +45,7 @@ beforeEach(async () => {
   const tracing = createTracing("test");
   directory = createPluginDirectory({ dir, role: "controller", log, tracing, clock: systemClock, signal: stop.signal });
   plugins = createControllerPlugins({
+    gates: { quiesce: async () => ({ kind: "away", words: "no bar stands here" }) },
     instances: createPluginInstances({
       directory,
       halves: {

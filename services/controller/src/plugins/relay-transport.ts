@@ -6,13 +6,15 @@
  * T2 What the agent itself says is not the plugin's word: a call that it turned away never reached the plugin. A bare status of a proxy or
  * a library is not the agent's word either: of such a call nothing is known.
  * T3 The plugin is told the time of the call; the agent has a little more, so that its own answer can still arrive.
- * T4 A call that changes something carries its order, and a stale one is told as such; an agent of an earlier release compares nothing.
+ * T4 A call that changes something carries its order and the life of the agent that it is for, and a stale one is told as such; an agent of
+ * an earlier release compares nothing.
  */
 
 import { callPolicy } from "@holdfast/csi/call-policy";
 import { type CsiMethod, pathOf } from "@holdfast/csi/methods";
 import { type Code, codeOf, codes } from "@holdfast/csi/outcome";
 import type { CsiTransport, WireFailure, WireReply } from "@holdfast/csi/transport";
+import type { CommitOrder } from "@holdfast/model/call-order";
 import { wireDuration } from "@holdfast/model/wire-duration";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createLimiter, type Limiter } from "@holdfast/shared/async/limiter";
@@ -24,10 +26,20 @@ import { createGrpcClient, type GrpcChannel, type GrpcClient } from "@holdfast/s
 import type { Identity } from "@holdfast/shared/grpc/identity";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Status } from "nice-grpc";
+import type { GateAnswer } from "../domain/bar.ts";
+
+interface Asked {
+  readonly gate: string;
+  readonly subject: string;
+  readonly order: CommitOrder;
+  readonly waitMs: number;
+}
 
 export interface RelayLines {
   /** The way to the plugin of that name on the node. */
   transportTo(node: string, plugin: string): CsiTransport;
+  /** Asks the agent there, in the life that is named, to let go of a subject of the plugin. */
+  quiesce(node: string, plugin: string, asked: Asked, signal: AbortSignal): Promise<GateAnswer>;
   /** The node has gone, or has no controller plugin any more. */
   forget(node: string): void;
 }
@@ -78,6 +90,20 @@ const ofTheAgent: ReadonlySet<string> = new Set([
   "PERMISSION_DENIED",
   "STREAM_FULL",
 ]);
+
+/** A subject that has seen a higher order proves nothing for the one that was asked about. */
+export const gateAnswer = ({
+  idle,
+  words = "",
+  superseded = false,
+  doubt = false,
+}: {
+  readonly idle: boolean;
+  readonly words?: string;
+  readonly superseded?: boolean;
+  readonly doubt?: boolean;
+}): GateAnswer =>
+  idle && !superseded ? { kind: "idle" } : { kind: doubt && !superseded ? "in-doubt" : "open", words };
 
 const unsent = (code: Code, message: string): { readonly failure: WireFailure } => ({
   failure: { code, message, sent: false },
@@ -155,6 +181,7 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
           ...callOf(node, plugin, method, request),
           deadline: wireDuration(Math.max(1, deadlineMs)),
           order: order && { gen: BigInt(order.gen), sequence: BigInt(order.sequence), opId: order.opId }, // T4
+          gate: order?.gate ?? "", // T4
         };
         const times = { signal, deadlineMs: deadlineMs + answerMs, retryCodes: again[method] ?? [] };
         return replyOf(await line.client.relay(wanted, times));
@@ -205,5 +232,24 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
     },
   });
 
-  return { transportTo, forget: (node) => void lines.delete(node) };
+  const quiesce: RelayLines["quiesce"] = async (node, plugin, { order, waitMs, ...asked }, signal) => {
+    const wanted = {
+      ...asked,
+      node,
+      plugin,
+      gen: BigInt(order.gen),
+      sequence: BigInt(order.sequence),
+      wait: wireDuration(waitMs),
+    };
+    try {
+      const { client } = lineTo(node);
+      const answer = await client.quiesce(wanted, { signal, deadlineMs: waitMs + answerMs, retryCodes: [] });
+      return gateAnswer({ ...answer, doubt: answer.inDoubt });
+    } catch (error) {
+      signal.throwIfAborted();
+      return { kind: "away", words: broken(node, error).failure.message };
+    }
+  };
+
+  return { transportTo, quiesce, forget: (node) => void lines.delete(node) };
 };

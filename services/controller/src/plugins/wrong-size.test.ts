@@ -63,6 +63,7 @@ const instance = {
 } as unknown as PluginInstance;
 
 const plugins = createControllerPlugins({
+  gates: { quiesce: async () => ({ kind: "away", words: "no bar stands here" }) },
   instances: {
     ...equalInstances(() => instance),
     absent: () => ({ facts: undefined, why: "" }),

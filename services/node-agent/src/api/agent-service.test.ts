@@ -1,4 +1,4 @@
-import { RelayRequest, RelayStreamRequest } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
+import { QuiesceRequest, RelayRequest, RelayStreamRequest } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import type { CallContext } from "@holdfast/shared/grpc/call-context";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type AgentServiceOptions, createAgentService } from "./agent-service.ts";
@@ -12,6 +12,8 @@ const context = {
 let starting: string | undefined;
 let passed: string[];
 let orders: unknown[];
+let gates: unknown[];
+let asked: unknown[];
 
 const service = () =>
   createAgentService({
@@ -19,14 +21,19 @@ const service = () =>
     startingBecause: () => starting,
     onDoubt: () => undefined,
     relay: {
-      async unary({ method, order }) {
+      async unary({ method, order, gate }) {
         passed.push(method);
         orders.push(order);
+        gates.push(gate);
         return { response: new Uint8Array() };
       },
       async *stream({ method }) {
         passed.push(method);
         yield { response: new Uint8Array() };
+      },
+      async quiesce(one) {
+        asked.push(one);
+        return { idle: false, words: "busy", inDoubt: false };
       },
     },
   } as Partial<AgentServiceOptions> as AgentServiceOptions);
@@ -41,6 +48,8 @@ beforeEach(() => {
   starting = undefined;
   passed = [];
   orders = [];
+  gates = [];
+  asked = [];
 });
 
 describe("calls to plugins of this host", () => {
@@ -68,10 +77,50 @@ describe("calls to plugins of this host", () => {
     expect(passed).toHaveLength(2);
   });
 
+  test("name the life that is meant, or none as those of an earlier version", async () => {
+    for (const gate of ["life-1", ""])
+      await service().relay(RelayRequest.fromPartial({ node: "n1", method: "call", gate }), context);
+    expect(gates).toEqual(["life-1", undefined]);
+  });
+
   test("reach none of them before the agent is registered, as that of a clone of this node never is", async () => {
     starting = "it is not registered with a controller";
     await expect(call("n1")).rejects.toMatchObject({ reason: "AGENT_STARTING" });
     await expect(stream("n1")).rejects.toMatchObject({ reason: "AGENT_STARTING" });
     expect(passed).toEqual([]);
+  });
+});
+
+describe("a subject that is asked to be quiet", () => {
+  const good = { node: "n1", plugin: "p", gate: "life-1", subject: "volume v", gen: 2n, sequence: 2n ** 53n - 1n };
+  const ask = async (change: Partial<QuiesceRequest> = {}) =>
+    service().quiesce(QuiesceRequest.fromPartial({ ...good, ...change }), context);
+
+  test("is asked with the order and the wait, which is no longer than the caller waits", async () => {
+    expect(await ask({ wait: { seconds: 0n, nanos: 5e8 } })).toEqual({ idle: false, words: "busy", inDoubt: false });
+    await ask({ wait: { seconds: 10n, nanos: 0 } });
+    await ask();
+    const order = { gen: 2, sequence: Number.MAX_SAFE_INTEGER };
+    const same = { plugin: "p", gate: "life-1", subject: "volume v", order };
+    expect(asked).toEqual([500, 1_000, 0].map((waitMs) => ({ ...same, waitMs })));
+  });
+
+  test("is not asked on another node, before the agent is registered, or without all that names it", async () => {
+    await expect(ask({ node: "n2" })).rejects.toMatchObject({ reason: "NODE_MISMATCH" });
+    for (const change of [
+      { node: "" },
+      { plugin: "" },
+      { gate: "" },
+      { subject: "" },
+      { subject: "x".repeat(1_025) },
+      { gen: 2n ** 53n },
+      { sequence: 2n ** 60n },
+      { wait: { seconds: 10n, nanos: 1 } },
+      { wait: { seconds: -1n, nanos: 0 } },
+    ])
+      await expect(ask(change)).rejects.toMatchObject({ reason: "INVALID_ARGUMENT" });
+    starting = "it is not registered with a controller";
+    await expect(ask()).rejects.toMatchObject({ reason: "AGENT_STARTING" });
+    expect(asked).toEqual([]);
   });
 });

@@ -6,6 +6,7 @@ import type {
   AgentServiceDefinition,
   CallOrder,
   InventoryResponse,
+  QuiesceRequest,
   RelayRequest,
   RelayStreamRequest,
 } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
@@ -48,6 +49,7 @@ export interface AgentServiceOptions {
   readonly relay: {
     unary(order: RelayOrder, signal: AbortSignal): Promise<RelayEnd>;
     stream(order: RelayOrder, signal: AbortSignal): AsyncIterable<RelayEnd>;
+    quiesce(asked: QuiesceOrder, signal: AbortSignal): Promise<QuiesceEnd>;
   };
   readonly now: () => Date;
 }
@@ -61,6 +63,23 @@ export interface RelayOrder {
   readonly gen: number;
   /** Of calls that change something, since controllers say it. */
   readonly order?: { readonly gen: number; readonly sequence: number; readonly opId: string } | undefined;
+  /** The life of this agent that is meant, since controllers say it. */
+  readonly gate?: string | undefined;
+}
+
+export interface QuiesceOrder {
+  readonly plugin: string;
+  readonly gate: string;
+  readonly subject: string;
+  readonly order: { readonly gen: number; readonly sequence: number };
+  readonly waitMs: number;
+}
+
+interface QuiesceEnd {
+  readonly idle: boolean;
+  readonly words?: string;
+  readonly superseded?: boolean;
+  readonly doubt?: boolean;
 }
 
 export type RelayEnd =
@@ -76,6 +95,8 @@ export type RelayEnd =
     };
 
 const maxOpId = 128;
+const maxSubject = 1_024;
+const maxQuiesceMs = 10_000;
 
 /** Without certificates a controller may be unnamed; what names itself as something else is not one. */
 const orderers: Readonly<Record<Identity["role"], boolean>> = {
@@ -120,7 +141,7 @@ export function createAgentService(options: AgentServiceOptions): Implementation
   };
 
   /** A pending clone of a node, or a host that has come to the address of another one, makes no call: its answer would end the call. */
-  const meantCall = (request: RelayRequest | RelayStreamRequest, context: CallContext): void => {
+  const meantCall = (request: RelayRequest | RelayStreamRequest | QuiesceRequest, context: CallContext): void => {
     ready(context);
     // Controllers of an earlier version name no node.
     if (request.node !== "") meant(request.node);
@@ -181,12 +202,19 @@ export function createAgentService(options: AgentServiceOptions): Implementation
     async relay(request, context) {
       meantCall(request, context);
       const order = callOrder(request.order);
-      return await relay.unary({ ...relayOrder(request, context), order }, context.signal);
+      const gate = request.gate === "" ? undefined : request.gate;
+      return await relay.unary({ ...relayOrder(request, context), order, gate }, context.signal);
     },
 
     async *relayStream(request, context) {
       meantCall(request, context);
       yield* relay.stream(relayOrder(request, context), context.signal);
+    },
+
+    async quiesce(request, context) {
+      meantCall(request, context);
+      const { doubt = false, ...end } = await relay.quiesce(quiesceOrder(request, context), context.signal);
+      return { ...end, inDoubt: doubt };
     },
 
     async expand(request, context) {
@@ -229,4 +257,24 @@ function relayOrder(request: RelayRequest | RelayStreamRequest, context: CallCon
   const left = context.remainingMs();
   const deadlineMs = asked > 0 ? Math.min(asked, left) : Number.isFinite(left) ? left : 0;
   return { plugin, method, request: request.request, deadlineMs, gen: Number(request.gen) };
+}
+
+function quiesceOrder(request: QuiesceRequest, context: CallContext): QuiesceOrder {
+  const { node, plugin, gate, subject, wait } = request;
+  const [gen, sequence] = [safeNumber(request.gen), safeNumber(request.sequence)];
+  const waitMs = wait === undefined ? 0 : msOfDuration(wait);
+  const violations = [
+    ...Object.entries({ node, plugin, gate, subject }).flatMap(([field, value]) =>
+      value === "" ? [{ field, description: "has to be named" }] : [],
+    ),
+    ...(subject.length > maxSubject ? [{ field: "subject", description: `has at most ${maxSubject} bytes` }] : []),
+    ...Object.entries({ gen, sequence }).flatMap(([field, value]) =>
+      value < 0 ? [{ field, description: "has to be from 0 to 2^53 - 1" }] : [],
+    ),
+    ...(waitMs === undefined || waitMs < 0 || waitMs > maxQuiesceMs
+      ? [{ field: "wait", description: `has to be from 0 to ${maxQuiesceMs} ms` }]
+      : []),
+  ];
+  if (violations.length > 0) throw invalidArgument(violations);
+  return { plugin, gate, subject, order: { gen, sequence }, waitMs: Math.min(waitMs ?? 0, context.remainingMs()) };
 }

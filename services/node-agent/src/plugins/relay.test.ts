@@ -36,8 +36,17 @@ function startRelay(
       yield* items;
     },
   } as unknown as PluginConnection;
+  const asked: unknown[] = [];
   const relay = createRelay({
-    directory: { get: (name) => (name === "sim" ? connection : undefined) },
+    node: "n1",
+    life: "life-2",
+    directory: {
+      get: (name) => (name === "sim" ? connection : undefined),
+      async quiesce(...one) {
+        asked.push(one);
+        return { idle: true };
+      },
+    },
     promisedGen: () => promised,
   });
   const order: Omit<RelayedCall, "method"> = { plugin: "sim", request: bytes, deadlineMs: 0, gen: 0 };
@@ -47,7 +56,9 @@ function startRelay(
     return ends;
   };
   const one = (changes: Partial<typeof order> & { method: string }) => relay.unary({ ...order, ...changes }, anyCaller);
-  return { calls, all, one };
+  const quiesce = (gate: string, gen: number) =>
+    relay.quiesce({ plugin: "sim", gate, subject: "volume v", order: { gen, sequence: 7 }, waitMs: 5 }, anyCaller);
+  return { calls, all, one, asked, quiesce };
 }
 
 const publish = pathOf("ControllerPublishVolume");
@@ -114,6 +125,28 @@ describe("the order of a call", () => {
     } as const;
     const { one } = startRelay(0, [{ outcome: "unknown", failure }]);
     expect(await one({ method: publish, order })).toMatchObject({ failure: { notSent: true, staleOrder: true } });
+  });
+});
+
+describe("the life of the agent that is meant", () => {
+  test("L1 is this one, or the call reaches no plugin and is told as stale; one of an earlier version names none", async () => {
+    const { calls, one } = startRelay();
+    const other = await one({ method: publish, gate: "life-1" });
+    const message = "the call is for life life-1 of the agent, and this is life life-2";
+    expect(other).toMatchObject({ failure: { message, notSent: true, answered: false, staleOrder: true } });
+    expect(calls).toEqual([]);
+    for (const gate of ["life-2", undefined]) await one({ method: publish, gate });
+    expect(calls).toHaveLength(2);
+  });
+
+  test("L2 is told to be quiet, with its own plugins and under the promised generation; another one changes nothing", async () => {
+    const { asked, quiesce } = startRelay(3);
+    const metadata = { node: "n1", life: "life-2", wanted: "life-1" };
+    await expect(quiesce("life-1", 3)).rejects.toMatchObject({ kind: "precondition", reason: "GATE_LIFE", metadata });
+    await expect(quiesce("life-2", 2)).rejects.toMatchObject({ reason: "GENERATION" });
+    expect(asked).toEqual([]);
+    expect(await quiesce("life-2", 3)).toEqual({ idle: true });
+    expect(asked).toEqual([["sim", "volume v", { gen: 3, sequence: 7 }, 5, anyCaller]]);
   });
 });
 

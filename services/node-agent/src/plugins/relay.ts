@@ -1,9 +1,15 @@
-/** Passes a controller's CSI call to a plugin of this host, bytes in and bytes out. */
+/**
+ * Passes a controller's CSI call to a plugin of this host, bytes in and bytes out.
+ *
+ * L1 A call that changes something and is meant for another life of this agent reaches no plugin: the call was held on its way.
+ * L2 A subject is told to be quiet by the life that was asked, and by no other.
+ */
 import type { CallOptions } from "@holdfast/csi/csi-caller";
 import { type CsiMethod, methodOf, methods, type UnaryMethod } from "@holdfast/csi/methods";
+import type { Quiesced } from "@holdfast/csi/open-calls";
 import { type CallOutcome, codes } from "@holdfast/csi/outcome";
 import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
-import type { CallOrder } from "@holdfast/model/call-order";
+import type { CallOrder, CommitOrder } from "@holdfast/model/call-order";
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import type { NodeMethod } from "../ports.ts";
 
@@ -17,6 +23,16 @@ export interface RelayedCall {
   readonly gen: number;
   /** undefined: a controller of an earlier version, or a call that changes nothing. */
   readonly order?: CallOrder | undefined;
+  /** The life of the agent that is meant; undefined: a controller of an earlier version. */
+  readonly gate?: string | undefined;
+}
+
+export interface QuiesceCall {
+  readonly plugin: string;
+  readonly gate: string;
+  readonly subject: string;
+  readonly order: CommitOrder;
+  readonly waitMs: number;
 }
 
 export type RelayedEnd =
@@ -35,16 +51,20 @@ export interface Relay {
   unary(call: RelayedCall, signal: AbortSignal): Promise<RelayedEnd>;
   /** A failure is the last item. Nothing is sent before the first item is asked for. */
   stream(call: RelayedCall, signal: AbortSignal): AsyncIterable<RelayedEnd>;
+  quiesce(call: QuiesceCall, signal: AbortSignal): Promise<Quiesced>;
 }
 
 export interface RelayOptions {
-  readonly directory: Pick<PluginDirectory, "get">;
+  readonly directory: Pick<PluginDirectory, "get" | "quiesce">;
+  readonly node: string;
+  /** This process, as it registers. */
+  readonly life: string;
   /** What this agent has promised: a controller with an older store must not change a backend through it either. */
   readonly promisedGen: () => number;
 }
 
-export function createRelay({ directory, promisedGen }: RelayOptions): Relay {
-  const checkGeneration = ({ plugin, gen }: RelayedCall): void => {
+export function createRelay({ directory, node, life, promisedGen }: RelayOptions): Relay {
+  const checkGeneration = ({ plugin, gen }: Pick<RelayedCall, "plugin" | "gen">): void => {
     const promised = promisedGen();
     if (gen >= promised) return;
     throw new HoldfastError({
@@ -75,7 +95,8 @@ export function createRelay({ directory, promisedGen }: RelayOptions): Relay {
       }
       const connection = halfFor(call.plugin, method);
       if (connection === undefined) return pluginAway(call.plugin);
-      const { order } = call;
+      const { order, gate } = call;
+      if (gate !== undefined && gate !== life) return otherLife(gate, life); // L1
       const options = { signal, order, ...within(call.deadlineMs, "deadlineMs") };
       return endOf(await connection.relay(method, call.request, options));
     },
@@ -91,6 +112,18 @@ export function createRelay({ directory, promisedGen }: RelayOptions): Relay {
       }
       const options = { signal, ...within(call.deadlineMs, "totalMs") };
       for await (const item of connection.relayStream(method, call.request, options)) yield endOf(item);
+    },
+
+    async quiesce({ plugin, gate, subject, order, waitMs }, signal) {
+      if (gate !== life)
+        throw new HoldfastError({
+          kind: "precondition",
+          reason: "GATE_LIFE",
+          message: `life ${gate} of the agent of node ${node} was asked to let go of ${subject}, and this is life ${life}: it knows nothing of the calls of the other one`,
+          metadata: { node, life, wanted: gate },
+        }); // L2
+      checkGeneration({ plugin, gen: order.gen });
+      return directory.quiesce(plugin, subject, order, waitMs, signal);
     },
   };
 }
@@ -112,6 +145,16 @@ const pluginAway = (plugin: string): RelayedEnd => ({
     notSent: true,
     answered: false,
     staleOrder: false,
+  },
+});
+
+const otherLife = (meant: string, life: string): RelayedEnd => ({
+  failure: {
+    code: codes.indexOf("ABORTED"),
+    message: `the call is for life ${meant} of the agent, and this is life ${life}`,
+    notSent: true,
+    answered: false,
+    staleOrder: true,
   },
 });
 

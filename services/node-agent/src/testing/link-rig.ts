@@ -83,6 +83,7 @@ export async function startLink(controllers: readonly string[], options: LinkRig
       stats: { volumeStats: async () => undefined, published: () => [] },
       relay: {
         unary: () => Promise.reject(new Error("no call is relayed")),
+        quiesce: () => Promise.reject(new Error("nothing is asked to be quiet")),
         stream: () => {
           throw new Error("no call is relayed");
         },

@@ -2,6 +2,7 @@ import {
   AbandonClaimResponse,
   AdoptVolumeResponse,
   AssertDetachedResponse,
+  ClearBarResponse,
   ForgetVolumeResponse,
   RemoveOrphanResponse,
   TakeOverResponse,
@@ -104,6 +105,32 @@ const takeOver: Command = {
       ...verbFields(input),
     });
     context.out.answer(shown("holdfast.v1.TakeOverResponse", TakeOverResponse, answer), () =>
+      outcomeText(context, answer.outcome),
+    );
+  },
+};
+
+const clearBar: Command = {
+  path: ["repair", "clear-bar"],
+  summary: "state that a call which was overtaken at another plugin instance has ended",
+  description:
+    "For a host or controller that never comes back; any other answers by itself. If the call is open after all, its effect comes behind whatever was done since.",
+  args: [volumeArg, { name: "bar", help: "its id, from `volume explain` or `repair stuck`" }],
+  options: [evidenceOption, reasonOption, confirmOption],
+  examples: [
+    {
+      line: 'holdfast repair clear-bar data 5d2a… --evidence "host of node-a is scrapped" --reason "host lost"',
+      says: "what would it mean?",
+    },
+  ],
+  async run(context, input) {
+    const answer = await context.clients.repair.clearBar({
+      namespace: context.settings.namespace,
+      volume: input.arg("volume"),
+      bar: input.arg("bar"),
+      ...verbFields(input),
+    });
+    context.out.answer(shown("holdfast.v1.ClearBarResponse", ClearBarResponse, answer), () =>
       outcomeText(context, answer.outcome),
     );
   },
@@ -248,6 +275,7 @@ export const overrideCommands: readonly Command[] = [
   abandonClaim,
   assertDetached,
   takeOver,
+  clearBar,
   forgetVolume,
   vetStore,
 ];

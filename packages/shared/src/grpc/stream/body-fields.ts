@@ -26,6 +26,7 @@ const ofAgent: Readonly<Record<keyof typeof AgentServiceDefinition.methods, numb
   raiseFloor: 15,
   relay: 16,
   relayStream: 17,
+  quiesce: 18,
 };
 
 const ofController: Readonly<Record<keyof typeof AgentLinkServiceDefinition.methods, number>> = {

@@ -41,6 +41,7 @@ const createVerbs = (
   | "admitNode"
   | "assertDetached"
   | "takeOver"
+  | "clearBar"
   | "forgetVolume"
   | "adoptVolume"
   | "removeOrphan"
@@ -76,6 +77,12 @@ const createVerbs = (
       const of = volume !== "" ? "volume" : snapshot !== "" ? "snapshot" : "group";
       const input = { ...askedFrom(request), namespace, of, id: request[of], evidence } as const;
       return { outcome: outcomeMessage(await commands.takeOver(input, callerOf(deps, context, "TakeOver"))) };
+    },
+
+    async clearBar(request, context) {
+      const { namespace, volume, bar, evidence } = request;
+      const input = { ...askedFrom(request), namespace, id: volume, bar, evidence };
+      return { outcome: outcomeMessage(await commands.clearBar(input, callerOf(deps, context, "ClearBar"))) };
     },
 
     async forgetVolume(request, context) {

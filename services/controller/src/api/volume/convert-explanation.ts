@@ -7,7 +7,7 @@ import type { AttachmentExplanation, ClaimExplanation, VolumeExplanation } from 
 import type { VolumeRecord } from "../../domain/volume/volume.ts";
 import { claimStateMessage } from "../claim/convert-claim.ts";
 import { blockedMessage, dateOf, lastErrorMessage, scopeMessage } from "../convert-message.ts";
-import { attachmentMessage, barMessage, intentMessage, volumeMessage, volumeStateMessage } from "./convert-volume.ts";
+import { attachmentMessage, barMessages, intentMessage, volumeMessage, volumeStateMessage } from "./convert-volume.ts";
 
 const claimMessage = (explained: ClaimExplanation): WireClaim => ({
   claimUid: explained.claim.uid,
@@ -46,7 +46,7 @@ export const explanationMessage = (explained: VolumeExplanation): ExplainVolumeR
     intent: intentMessage(volume.intent),
     claims: explained.claims.map(claimMessage),
     attachments: explained.attachments.map((one) => attachment(volume, one)),
-    bars: volume.bars.map(barMessage),
+    bars: barMessages(volume),
     blocked: blockedMessage(volume.blocked),
     findings: [...explained.findings],
     nextActions: [...explained.nextActions],

@@ -17,6 +17,7 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { accessModeMessage, epochMessage } from "@holdfast/shared/grpc/convert-model";
 import type { VolumeView } from "../../commands/model.ts";
+import { barBlock, barWords } from "../../domain/bar-block.ts";
 import { holds } from "../../domain/claim/claim-machine.ts";
 import type {
   Attachment,
@@ -87,12 +88,22 @@ export const intentMessage = (intent: Intent | undefined): WireIntent | undefine
         uncertainSince: dateOf(intent.uncertainSince),
       };
 
-export const barMessage = ({ node, issuer, since }: Bar): WireBar => ({
-  node,
-  issuer,
-  since: dateOf(since),
-  reason: `a call of controller ${issuer} may still arrive`,
-});
+const barMessage =
+  (volume: VolumeRecord) =>
+  (bar: Bar): WireBar => ({
+    node: bar.node,
+    issuer: bar.issuer,
+    since: dateOf(bar.since),
+    reason: barWords(volume, bar),
+    id: bar.opId,
+    operation: bar.op,
+    instance: bar.via,
+    gate: bar.gate ?? "",
+    attempts: bar.attempts.count,
+    clearWith: barBlock(volume, bar).clearWith,
+  });
+
+export const barMessages = (volume: VolumeRecord): WireBar[] => volume.bars.map(barMessage(volume));
 
 const holdersOf = (volume: VolumeRecord): readonly VolumeHolder[] =>
   Object.values(volume.claims)
@@ -148,7 +159,7 @@ export const volumeMessage = ({ volume, rev }: VolumeView): WireVolume => {
     holderCount: BigInt(holders.length),
     attachments: attachments.slice(0, shown).map((one) => attachmentMessage(volume, one)),
     attachmentCount: BigInt(attachments.length),
-    bars: volume.bars.map(barMessage),
+    bars: barMessages(volume),
     intent: intentMessage(volume.intent),
     expansion: expansionMessage(volume),
     modification: modificationMessage(volume),

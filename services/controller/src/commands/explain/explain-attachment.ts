@@ -7,6 +7,7 @@ import { attemptsFinding, blockedFinding } from "./blocked-finding.ts";
 /** Total: a call that is owed for the attachment's own sake says whose wish it is. */
 const owedBecause: Record<OwedCall["why"], string> = {
   orphan: "no record owned it, and its removal was approved: it is detached (ControllerUnpublishVolume)",
+  late: "an overtaken call may have made it behind its detach: it is detached once more (ControllerUnpublishVolume)",
   missing: "the backend does not show it any more: it is made again (ControllerPublishVolume)",
 };
 

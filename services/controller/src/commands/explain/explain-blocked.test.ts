@@ -173,6 +173,16 @@ const ways: Record<BlockedReason | "CREATE_UNCERTAIN", () => Promise<string>> = 
     await world.pass(3_000);
     return "data";
   },
+  async CALL_BARRED() {
+    world.backend.setSeats({ via: "node g1: p", gate: "1" }, { via: "node g2: p", gate: "1" });
+    await world.makeVolume("data");
+    world.backend.script("publish", { kind: "late", arrives: new Promise(() => undefined) });
+    await world.claim("job", "n1", ["data"]);
+    await world.idle();
+    world.backend.setSeats({ via: "node g2: p", gate: "1" });
+    await world.pass(10_000);
+    return "data";
+  },
   async MODIFY_UNCERTAIN() {
     await world.makeVolume("data");
     world.backend.script("modify", { kind: "lost" }, { kind: "refused", advice: "fail", code: "INVALID_ARGUMENT" });

@@ -1,4 +1,5 @@
 import { foreignBlock } from "../../domain/attachment/foreign-block.ts";
+import { barBlock } from "../../domain/bar-block.ts";
 import type { Claim, ClaimState } from "../../domain/claim/claim.ts";
 import { isUnbound } from "../../domain/claim/early-claims.ts";
 import { type GrantFacts, inTheWay, obstacleTo } from "../../domain/claim/grant.ts";
@@ -72,7 +73,7 @@ const volumeFindings = (volume: VolumeRecord, trouble: string): readonly string[
     ...changeFindings(volume),
     ...attachmentFindings(volume),
     ...(volume.foreign ?? []).flatMap((hold) => blockedFinding(`Node ${hold.node}`, foreignBlock(volume, hold))),
-    ...volume.bars.map((b) => `Node ${b.node} is barred: an old call of controller ${b.issuer} may still arrive.`),
+    ...volume.bars.flatMap((bar) => blockedFinding(`What ${bar.op} needs`, barBlock(volume, bar))),
   ];
 };
 
@@ -103,6 +104,7 @@ const actionsFor = (volume: VolumeRecord, claims: readonly ClaimExplanation[], t
   const all = [
     ...(volume.blocked === undefined ? [] : [volume.blocked.clearWith]),
     ...(volume.foreign ?? []).map((hold) => foreignBlock(volume, hold).clearWith),
+    ...volume.bars.map((bar) => barBlock(volume, bar).clearWith),
     ...claims.flatMap((c) => (c.blocked === undefined ? [] : [c.blocked.clearWith])),
     ...changeActions(volume),
     ...attachmentActions(volume),

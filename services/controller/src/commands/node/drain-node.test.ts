@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { caller, capability, createWorld, type World } from "../../../../../test/support/controller/world.ts";
+import { barRecord } from "../../domain/testing/record-fixtures.ts";
 
 let world: World;
 
@@ -264,7 +265,7 @@ describe("forgetting a node", () => {
 
   it("is refused while a bar stands there, or a claim waits for it", async () => {
     await world.records.change({ namespace: "default", id: "data" }, (volume, at) => ({
-      volume: { ...volume, bars: [{ node: "n1", issuer: "c9/1", since: at.now }], updatedAt: at.now },
+      volume: { ...volume, bars: [barRecord("n1", { since: at.now })], updatedAt: at.now },
       ended: [],
       notes: [],
     }));

@@ -85,7 +85,7 @@ export const abandonClaimCommand =
           throw claimNotFound(ref, workload, alias);
         const { node } = claim;
         const barred = volume.bars.find((b) => b.node === node);
-        if (barred !== undefined) throw nodeBarred(ref, node, barred.issuer);
+        if (barred !== undefined) throw nodeBarred(volume, barred);
         const cell = abandonable[claim.state];
         if (cell !== "apply")
           throw repairNotApplicable(what, claim.state, cell.instead, { namespace, volume: id, node });

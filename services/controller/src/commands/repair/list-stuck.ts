@@ -1,4 +1,5 @@
 import { foreignBlock } from "../../domain/attachment/foreign-block.ts";
+import { barBlock } from "../../domain/bar-block.ts";
 import type { ClaimState } from "../../domain/claim/claim.ts";
 import { pendingBlock } from "../../domain/node/pending-life.ts";
 import { type Attempts, type Blocked, noAttempts } from "../../domain/outcome.ts";
@@ -21,7 +22,15 @@ export interface Stuck {
   readonly alias: string;
   readonly claimUid: string;
   readonly node: string;
-  readonly state: VolumeState | ClaimState | CutState | Attachment["state"] | "DAMAGED" | "PENDING" | "FOREIGN";
+  readonly state:
+    | VolumeState
+    | ClaimState
+    | CutState
+    | Attachment["state"]
+    | "DAMAGED"
+    | "PENDING"
+    | "FOREIGN"
+    | "BARRED";
   readonly blocked: Blocked;
   readonly attempts: Attempts;
 }
@@ -48,6 +57,14 @@ export const stuckOf = (volume: VolumeRecord): readonly Stuck[] => [
     state: "FOREIGN" as const,
     blocked: foreignBlock(volume, hold),
     attempts: noAttempts,
+  })),
+  ...volume.bars.map((bar) => ({
+    ...nobody,
+    volume,
+    node: bar.node,
+    state: "BARRED" as const,
+    blocked: barBlock(volume, bar),
+    attempts: bar.attempts,
   })),
   ...Object.values(volume.claims).flatMap(({ blocked, workload, alias, uid, node, state, attempts }) =>
     blocked === undefined

@@ -10,6 +10,7 @@ import { abandonClaimCommand } from "./abandon-claim.ts";
 import { admitNodeCommand } from "./admit-node.ts";
 import { adoptVolumeCommand } from "./adopt-volume.ts";
 import { assertDetachedCommand } from "./assert-detached.ts";
+import { clearBarCommand } from "./clear-bar.ts";
 import { forgetVolumeCommand } from "./forget-volume.ts";
 import { listAuditQuery } from "./list-audit.ts";
 import { listStuckQuery, type Stuck, type StuckFilter } from "./list-stuck.ts";
@@ -20,6 +21,7 @@ import type {
   AdmitNodeInput,
   AdoptVolumeInput,
   AssertDetachedInput,
+  ClearBarInput,
   ForgetVolumeInput,
   TakeOverInput,
   Verb,
@@ -34,6 +36,7 @@ export interface RepairCommands {
   readonly assertDetached: Verb<AssertDetachedInput>;
   readonly forgetVolume: Verb<ForgetVolumeInput>;
   readonly takeOver: Verb<TakeOverInput>;
+  readonly clearBar: Verb<ClearBarInput>;
   readonly adoptVolume: Verb<AdoptVolumeInput>;
   readonly removeOrphan: RemoveOrphan;
   readonly scanOrphans: ScanOrphans;
@@ -65,6 +68,7 @@ export const createRepairCommands = (deps: RepairDeps): RepairCommands => {
     assertDetached: assertDetachedCommand(deps),
     forgetVolume: forgetVolumeCommand(deps),
     takeOver: takeOverCommand(deps),
+    clearBar: clearBarCommand(deps),
     adoptVolume: adoptVolumeCommand(deps),
     removeOrphan,
     scanOrphans: scanOrphansCommand({ ...deps, removeOrphan }),

@@ -1,5 +1,6 @@
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import { type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
+import { barBlock, barWords } from "../../domain/bar-block.ts";
+import type { Bar, VolumeRecord } from "../../domain/volume/volume.ts";
 
 /** The verb's precondition does not hold (any more); `state` is what was found. */
 export const repairNotApplicable = (
@@ -39,10 +40,10 @@ export const auditNotFound = (id: string): HoldfastError =>
     metadata: { audit_id: id },
   });
 
-export const nodeBarred = (ref: VolumeRef, node: string, issuer: string): HoldfastError =>
+export const nodeBarred = (volume: VolumeRecord, bar: Bar): HoldfastError =>
   new HoldfastError({
     kind: "precondition",
     reason: "NODE_BARRED",
-    message: `volume ${volumeKey(ref)} is barred on node ${node}: a call of controller ${issuer} may still arrive; it clears by itself when that controller is back (to say that the call cannot arrive any more is not built yet)`,
-    metadata: { namespace: ref.namespace, volume: ref.id, node, issuer },
+    message: `${barWords(volume, bar)}; ${barBlock(volume, bar).clearWith}`,
+    metadata: { namespace: volume.namespace, volume: volume.id, node: bar.node, issuer: bar.issuer },
   });

@@ -38,6 +38,11 @@ export interface TakeOverInput extends AskedWithEvidence, VolumeRef {
   readonly of: "volume" | CutKind;
 }
 
+export interface ClearBarInput extends AskedWithEvidence, VolumeRef {
+  /** Its name: the id of the overtaken intent. */
+  readonly bar: string;
+}
+
 export interface ForgetVolumeInput extends Asked, VolumeRef {
   readonly uid: string;
 }

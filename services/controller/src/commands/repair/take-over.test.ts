@@ -26,7 +26,7 @@ const confirmed = async (of: "volume" | "snapshot", id: string) => {
   return await takeOver({ ...dry, dryRun: false, confirm: confirmWith, requestId: "r1" }, of, id);
 };
 
-/** The attach was given by a controller that is over, and not by a life of this one. */
+/** The attach was given by a controller that is over, and not by a life of this one; no instance is there that it could go to. */
 const stranded = async (): Promise<void> => {
   await world.makeVolume("data");
   world.backend.script("publish", { kind: "lost" });
@@ -42,6 +42,8 @@ const stranded = async (): Promise<void> => {
     }),
     { settles },
   );
+  world.backend.setFacts({ ready: false, reason: "it is away" });
+  world.away.add("c9/1-x");
 };
 const attaches = () => world.backend.calls.filter((call) => call.startsWith("publish")).length;
 
@@ -73,6 +75,7 @@ describe("TakeOver", () => {
     await expect(wrong).rejects.toMatchObject({ kind: "invalid" });
 
     const outcome = await confirmed("volume", "data");
+    world.backend.setFacts({ ready: true, reason: "" });
     expect(await world.audit.get(outcome.auditId)).toMatchObject({ verb: "TakeOver", evidence: target.evidence });
     world.backend.script("publish", { kind: "refused", advice: "fail", code: "INVALID_ARGUMENT" });
     await world.pass(120_000);
@@ -101,7 +104,7 @@ describe("TakeOver", () => {
   test("of a snapshot: with its audit record in the same commit", async () => {
     const { store, clock } = world;
     const ids = { uuid: () => randomUUID(), random: () => 0.5 };
-    const route = () => "node n7: p";
+    const route = () => ({ via: "node n7: p" });
     const deps = { store, clock, ids, issuer: "c9/1-x", changes: createChanges(), route, signal: stop.signal };
     const cuts = createCutRecords(deps);
     const ref = { kind: "snapshot", namespace: "default", id: "monday" } as const;

@@ -61,7 +61,7 @@ export const orphanDetachWanted = (volume: VolumeRecord, attachment: Attachment,
 export const isOwnedSince = (volume: VolumeRecord, node: string): boolean => {
   const orphan = volume.attachments[node];
   return (
-    orphan?.owed?.why === "orphan" &&
+    (orphan?.owed?.why === "orphan" || orphan?.owed?.why === "late") &&
     Object.values(volume.attachments).some((other) => other.node !== node && other.nodeId === orphan.nodeId)
   );
 };

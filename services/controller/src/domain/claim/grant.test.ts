@@ -1,6 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { attachmentRecord, claimRecord, goodFacts, momentAt, volumeRecord } from "../testing/record-fixtures.ts";
+import {
+  attachmentRecord,
+  barRecord,
+  claimRecord,
+  goodFacts,
+  momentAt,
+  volumeRecord,
+} from "../testing/record-fixtures.ts";
 import type { VolumeRecord } from "../volume/volume.ts";
 import type { Claim } from "./claim.ts";
 import { type GrantFacts, grant, inTheWay, nodeReaches, obstacleTo, queueBefore, queueOf } from "./grant.ts";
@@ -40,18 +47,8 @@ describe("obstacleTo", () => {
       { topology: { zone: "a" } },
       "TOPOLOGY_MISMATCH",
     ],
-    [
-      "a bar on its node",
-      volumeRecord([me], [], { bars: [{ node: "n1", issuer: "c/0", since: 1 }] }),
-      {},
-      "NODE_BARRED",
-    ],
-    [
-      "a bar on another node",
-      volumeRecord([me], [], { bars: [{ node: "n2", issuer: "c/0", since: 1 }] }),
-      {},
-      undefined,
-    ],
+    ["a bar on its node", volumeRecord([me], [], { bars: [barRecord("n1")] }), {}, "NODE_BARRED"],
+    ["a bar on another node", volumeRecord([me], [], { bars: [barRecord("n2")] }), {}, undefined],
     ["a detach in progress", volumeRecord([me], [], busy("detach", "n2")), {}, "VOLUME_BUSY"],
     ["an attach elsewhere", volumeRecord([me], [], busy("attach", "n2")), {}, "VOLUME_BUSY"],
     [

@@ -5,6 +5,8 @@ import { nodeThatWaits, pausedFor } from "../attachment/attach-pause.ts";
 import { attachedFor, keepAnotherFromWriting } from "../attachment/attached-for.ts";
 import { foreignBlock, foreignWords } from "../attachment/foreign-block.ts";
 import { type SlotState, slotsFull, slotsLeft } from "../attachment/slots.ts";
+import { grantBar } from "../bar.ts";
+import { barBlock, barWords } from "../bar-block.ts";
 import type { Change } from "../change.ts";
 import { claimNote, noChange, withClaim } from "../change.ts";
 import type { Moment } from "../moment.ts";
@@ -158,8 +160,8 @@ export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts
     return obstacle("PLUGIN_NOT_READY", `plugin ${volume.plugin} is not ready for node ${claim.node}`);
   if (!nodeReaches(volume, facts.topology))
     return obstacle("TOPOLOGY_MISMATCH", `${name} cannot be reached from node ${claim.node}`);
-  if (volume.bars.some((b) => b.node === claim.node))
-    return obstacle("NODE_BARRED", `${name} is barred on node ${claim.node} until an old call is known to be over`);
+  const bar = grantBar(volume, { node: claim.node, nodeId: facts.nodeId });
+  if (bar !== undefined) return obstacle("NODE_BARRED", `${barWords(volume, bar)}; ${barBlock(volume, bar).clearWith}`);
   if (volume.intent !== undefined && !joins(volume, claim))
     return obstacle("VOLUME_BUSY", `${name} has a call in progress (${volume.intent.op} ${volume.intent.node ?? ""})`);
   if (expandsBeforeGrants(volume))

@@ -5,6 +5,8 @@
 
 import { accessConflict } from "@holdfast/model/access";
 import { nodeThatWaits } from "../attachment/attach-pause.ts";
+import { grantBar } from "../bar.ts";
+import { barWords } from "../bar-block.ts";
 import type { Claim } from "../claim/claim.ts";
 import { holds } from "../claim/claim-machine.ts";
 import { isUnbound } from "../claim/early-claims.ts";
@@ -113,8 +115,8 @@ const pairReasons = (volume: VolumeRecord, claim: Claim, node: string): readonly
   }
   const [foreign] = volume.foreign ?? [];
   if (foreign !== undefined) reasons.push(placementReason("CLAIM_CONFLICT", foreignBarred(volume, foreign), of));
-  if (volume.bars.some((b) => b.node === node))
-    reasons.push(placementReason("NODE_BARRED", `${name} is barred there until an old call is known to be over`, of));
+  const bar = grantBar(volume, { node, nodeId: "" });
+  if (bar !== undefined) reasons.push(placementReason("NODE_BARRED", barWords(volume, bar), of));
   const joins = volume.intent?.op === "attach" && volume.intent.node === node;
   if (volume.intent !== undefined && !joins)
     reasons.push(placementReason("VOLUME_BUSY", `${name} has a call in progress (${volume.intent.op})`, of));
@@ -131,7 +133,7 @@ const named = ({ claims, attachments, bars, intent }: VolumeRecord): ReadonlySet
   new Set([
     ...Object.values(claims).map((c) => c.node),
     ...Object.keys(attachments),
-    ...bars.map((b) => b.node),
+    ...bars.flatMap((b) => (b.node === "" ? [] : [b.node])),
     ...(intent?.node === undefined ? [] : [intent.node]),
   ]);
 

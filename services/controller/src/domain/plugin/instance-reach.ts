@@ -6,6 +6,7 @@
  * cannot be derived is never guessed. R3 An instance that is away takes nothing with it: its places are waited for.
  */
 
+import type { Seat } from "../open-call.ts";
 import type { SnapshotRecord } from "../snapshot/snapshot.ts";
 import type { Segments, VolumeRecord } from "../volume/volume.ts";
 import type { PluginProfile } from "./plugin-profile.ts";
@@ -248,4 +249,4 @@ export interface CallTarget extends CallSubject {
 }
 
 /** The plugin instance that the call of a new intent of the record `key` is given to; undefined = this controller gives it to none. */
-export type RouteOf = (target: CallTarget, key: string) => string | undefined;
+export type RouteOf = (target: CallTarget, key: string) => Seat | undefined;

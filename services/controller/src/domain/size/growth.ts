@@ -84,4 +84,4 @@ export const blocksOf = (volume: VolumeRecord): readonly Blocked[] =>
     ...(volume.foreign ?? []).map((hold) => foreignBlock(volume, hold)),
   ].filter((blocked) => blocked !== undefined);
 
-export const isBlocked = (volume: VolumeRecord): boolean => blocksOf(volume).length > 0;
+export const isBlocked = (volume: VolumeRecord): boolean => volume.bars.length > 0 || blocksOf(volume).length > 0;

@@ -4,7 +4,7 @@ import type { Moment } from "../moment.ts";
 import type { NodeRecord } from "../node/node.ts";
 import { type Advice, type Failure, noAttempts } from "../outcome.ts";
 import { defaultRetry } from "../retry.ts";
-import type { Attachment, VolumeRecord } from "../volume/volume.ts";
+import type { Attachment, Bar, VolumeRecord } from "../volume/volume.ts";
 
 /** Records as they are after nothing special happened; each test says what is different. */
 
@@ -61,6 +61,19 @@ export const attachmentRecord = (node: string, changes: Partial<Attachment> = {}
   publishContext: {},
   pluginVersion: "1",
   nodeEpoch: 1,
+  ...changes,
+});
+
+export const barRecord = (node: string, changes: Partial<Bar> = {}): Bar => ({
+  op: "detach",
+  node,
+  attachment: attachmentRecord(node, { state: "DETACHING" }),
+  issuer: "c9/1",
+  via: "node g1: model",
+  gate: "life-1",
+  opId: `late-${node}`,
+  since: 1,
+  attempts: noAttempts,
   ...changes,
 });
 

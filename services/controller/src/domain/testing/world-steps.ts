@@ -245,6 +245,7 @@ export const createWorldSteps = (deps: WorldStepsDeps) => {
           return detach(step, volume, luck);
         // The model's world gives no call to an instance: a call that may be open has worlds of its own.
         case "finish":
+        case "lift":
           return false;
         case "reattach":
           return false; // the model's backend loses no attachment

@@ -1,5 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { attachmentRecord, claimRecord, failureWith, momentAt, volumeRecord } from "../testing/record-fixtures.ts";
+import {
+  attachmentRecord,
+  barRecord,
+  claimRecord,
+  failureWith,
+  momentAt,
+  volumeRecord,
+} from "../testing/record-fixtures.ts";
 import type { Intent, VolumeRecord } from "./volume.ts";
 import {
   created,
@@ -157,7 +164,11 @@ describe("usersOf and deleteWanted", () => {
       volumeRecord([], [attachmentRecord("n2", { state: "DETACHING" })]),
       ["attachment to node n2, DETACHING"],
     ],
-    ["a bar", volumeRecord([], [], { bars: [{ node: "n3", issuer: "c/0", since: 1 }] }), ["bar on node n3"]],
+    [
+      "a bar",
+      volumeRecord([], [], { bars: [barRecord("n3")] }),
+      ['bar: a call "detach" may be open at "node g1: model"'],
+    ],
   ];
 
   it.each(used)("[I5] %s is named, and the volume stays", (_, volume, users) => {

@@ -117,7 +117,7 @@ export const usersOf = (volume: VolumeRecord): readonly string[] => [
   ...Object.values(volume.attachments)
     .filter((a) => !Object.values(volume.claims).some((c) => c.node === a.node))
     .map((a) => `attachment to node ${a.node}, ${a.state}`),
-  ...volume.bars.map((b) => `bar on node ${b.node}`),
+  ...volume.bars.map(({ op, via }) => `bar: a call "${op}" may be open at "${via}"`),
   ...(volume.foreign ?? []).map((hold) => foreignWords(volume, hold)),
 ];
 

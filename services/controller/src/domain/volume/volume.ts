@@ -112,10 +112,10 @@ export interface PausedAttach {
 
 /**
  * A call that an attachment is owed for its own sake, not for a claim's: it was found at the backend, is nobody's, and its removal
- * was approved; or the backend does not show it any more, and it is made again.
+ * was approved; the backend does not show it any more, and it is made again; or a call that was overtaken may have made it.
  */
 export interface OwedCall {
-  readonly why: "orphan" | "missing";
+  readonly why: "orphan" | "missing" | "late";
   readonly since: number;
   readonly attempts: Attempts;
   readonly blocked?: Blocked;
@@ -128,11 +128,23 @@ export interface Intent extends CallSite {
   readonly epoch: Epoch;
 }
 
-/** No grant for this pair until its old issuer is known to be silent (takeover, next step of the protocol). */
+/** A call that was given to a gate, and was overtaken by the same call at another gate: see domain/bar.ts. */
 export interface Bar {
+  readonly op: Exclude<Intent["op"], "validate">;
+  /** Of an attach or detach; empty for the others. */
   readonly node: string;
+  /** The pair as it was then, with all that the undo of an attach needs; absent for calls that concern no node. */
+  readonly attachment?: Attachment;
+  /** The life that gave the call away, the instance that it was given to, and the life of the agent there: as in its intent. */
   readonly issuer: string;
+  readonly via: string;
+  readonly gate?: string;
+  /** Of the overtaken intent: names the bar. */
+  readonly opId: string;
   readonly since: number;
+  /** The gate was asked to let go of the volume; who asked last, and under which commit. */
+  readonly asked?: Pick<CallSite, "issuer" | "opId">;
+  readonly attempts: Attempts;
 }
 
 /**

@@ -37,9 +37,11 @@ export interface ReconcilerDeps {
   /** Who of several controllers calls which plugin; without it this one calls them all. */
   readonly drivers?: PluginDrivers | undefined;
   /** This controller, in this life, and which lives of its own are proved to be over. */
-  readonly lives: Pick<CallRights, "issuer" | "isFormerLife">;
+  readonly lives: Parameters<typeof createCallRights>[0];
   /** What bounds the calls of each plugin. */
   readonly guard: SlotGuard;
+  /** The store's format has bars. */
+  readonly bars?: CallRights["bars"] | undefined;
 }
 
 export interface Reconciler {
@@ -75,7 +77,7 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
   const wakeLater = createWakeLater(clock, (key) => wake(key));
   const stepDeps = {
     ...deps,
-    rights: createCallRights(deps.lives, drivers, plugins),
+    rights: createCallRights(deps.lives, drivers, plugins, deps.bars ?? (() => true)),
     wakeLater: wakeLater.after,
     factsOf: createGrantFacts({ nodes, plugins, gate, records }),
     slots,

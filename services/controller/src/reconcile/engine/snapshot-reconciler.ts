@@ -57,7 +57,7 @@ export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): Snapshot
     ...deps,
     failpoint: deps.failpoint ?? (() => undefined),
     unstored: new Map<string, string>(),
-    rights: createCallRights(deps.lives, drivers, plugins),
+    rights: createCallRights(deps.lives, drivers, plugins, () => false),
     wakeLater: wakeLater.after,
   };
   const work = createKeyedWork<CutRecord, CutStep>({

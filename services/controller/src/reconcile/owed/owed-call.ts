@@ -1,7 +1,7 @@
 /** The words of the engine: a record that owes a call, where such records are kept, and one call as its step describes it. */
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Moment } from "../../domain/moment.ts";
-import type { CallNews, CallSite } from "../../domain/open-call.ts";
+import type { CallNews, CallSite, Seat } from "../../domain/open-call.ts";
 import type { Attempts, Failure, Outcome } from "../../domain/outcome.ts";
 import type { CallContext } from "../../ports.ts";
 import type { CallOrders } from "../../records/call-orders.ts";
@@ -45,6 +45,8 @@ export interface OwedRecords<R, C> {
   keep(record: R): C;
   /** The call may be open and nothing can be asked now: the intent stays, and the record says why. */
   waits(record: R, failure: Failure, at: Moment): C;
+  /** The same call at another gate, and a bar for the one before; absent for a kind that has no bars. */
+  overtaken?(record: R, opId: string, seat: Seat, at: Moment): R;
   /** An attempt of the intent may have done its work, and its answer is not stored. */
   doubted(record: R, at: Moment): R;
 }
@@ -52,7 +54,7 @@ export interface OwedRecords<R, C> {
 export interface Owed<R extends Owing, C> {
   readonly records: OwedRecords<R, C>;
   /** The instance to give the call to, looked for where none is known. */
-  readonly seek: (record: R) => Promise<string | Failure>;
+  readonly seek: (record: R) => Promise<Seat | Failure>;
   readonly rights: CallRights;
   readonly slots: Pick<CallSlots, "run" | "runIfWanted">;
   readonly clock: Pick<Clock, "now">;

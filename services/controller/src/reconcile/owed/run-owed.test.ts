@@ -26,6 +26,8 @@ let stores: number;
 let looks: number[];
 let unstored: Map<string, string>;
 let driven: boolean;
+/** Of the gate that holds the plugin's socket. */
+let gate: string | undefined;
 let crowdedOnce: boolean;
 let stillWanted: boolean | undefined;
 const orders = createCallOrders(issuer);
@@ -60,13 +62,14 @@ const owed = (): Owed<Thing, Thing> => ({
         ? record
         : { ...record, told: [...record.told, "doubted"], intent: { uncertainSince: now, ...record.intent } },
   },
-  seek: async () => via,
+  seek: async () => ({ via }),
   rights: {
     issuer,
     isFormerLife: (other) => other === "c1/0",
-    isAway: (other) => other === "c1/0",
+    isAway: (other) => other !== issuer,
     drives: () => driven,
-    instance: (target) => target.via ?? via,
+    instance: (target) => ({ via: target.via ?? via, ...(gate === undefined ? {} : { gate }) }),
+    bars: () => true,
   },
   slots: {
     run: (_request, _signal, fn) => fn(),
@@ -113,6 +116,7 @@ beforeEach(() => {
   looks = [];
   unstored = new Map();
   driven = true;
+  gate = undefined;
   crowdedOnce = false;
   put({ uid: "u1", plugin: "p", updatedAt: 0, intent, attempts: noAttempts, told: [] });
 });
@@ -145,6 +149,14 @@ describe("an owed call", () => {
     expect(await run(c)).toBe(true);
     expect({ left: c.left, told: thing.told }).toEqual({ left: 1, told: ["done"] });
     expect(orders.of("thing", "op 1")).toBeUndefined();
+  });
+
+  it("[U2] is stored anew for the life of its gate that is there now", async () => {
+    gate = "life 2";
+    const gates: (string | undefined)[] = [];
+    expect(await run(call(done, () => gates.push(thing.intent?.gate)))).toBe(true);
+    expect(gates).toEqual(["life 2"]);
+    expect(thing.told).toEqual(["done"]);
   });
 
   it("[U2] whose record is under another intent by now does not leave", async () => {

@@ -46,9 +46,11 @@ export const takeTurn = async <R extends Owing, C>(
     case "run":
       return record;
     case "take":
-      return await own((r, at) => assigned(r, opId, turn.via, at));
+      return await own((r, at) => assigned(r, opId, turn.seat, at));
     case "inherit":
-      return await own((r, at) => inherited(r, opId, at));
+      return await own((r, at) => inherited(r, opId, turn.seat, at));
+    case "overtake":
+      return await own((r, at) => records.overtaken?.(r, opId, turn.seat, at) ?? r);
     case "blocked":
       return (await store((r, at) => records.waits(r, turn.failure, at))).changed;
     case "wait":

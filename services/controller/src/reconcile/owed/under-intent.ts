@@ -3,7 +3,7 @@
  *
  * U1 The call leaves only when the record, as the store has it in the very turn in which the call leaves, has this intent of this life for
  * the instance that is called, and the step says that it is still right. U2 An intent has its instance, and its place among the commits,
- * before its call leaves; one without a place is stored anew.
+ * before its call leaves; one without a place is stored anew, and so is one that was meant for an earlier life of its gate.
  */
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import {
@@ -13,6 +13,7 @@ import {
   type CallSite,
   endOf,
   type Leave,
+  seatOfCall,
   storedAnew,
 } from "../../domain/open-call.ts";
 import { type Failure, isStale, type Outcome } from "../../domain/outcome.ts";
@@ -67,19 +68,21 @@ const settled = async <R extends Owing, C, T>(
 
 /** U2. A failure: no instance may be given the call. undefined = the record is under another intent by now. */
 const readied = async <R extends Owing, C>(owed: Owed<R, C>, record: R): Promise<R | Failure | undefined> => {
-  const { records, seek, unstored } = owed;
+  const { records, rights, seek, unstored } = owed;
   const { intent } = record;
   const key = records.keyOf(record);
   if (intent === undefined) return record;
   if (intent.via === undefined) {
-    const via = await seek(record);
-    if (typeof via !== "string") return via;
-    const given = await records.change(record, (r, at) => records.keep(assigned(r, intent.opId, via, at)), {});
+    const found = await seek(record);
+    if (!("via" in found)) return found;
+    const given = await records.change(record, (r, at) => records.keep(assigned(r, intent.opId, found, at)), {});
     return given.changed ? given.record : undefined;
   }
-  if (records.orders.of(key, intent.opId) !== undefined) return record;
+  const { via } = intent;
+  const seat = rights.instance({ ...record, via }) ?? seatOfCall(via, intent);
+  if (seat.gate === intent.gate && records.orders.of(key, intent.opId) !== undefined) return record;
   const settles = notCalled(owed, record);
-  const again = await records.change(record, (r, at) => records.keep(storedAnew(r, settles, at)), { settles });
+  const again = await records.change(record, (r, at) => records.keep(storedAnew(r, settles, seat, at)), { settles });
   if (!again.changed) return undefined;
   unstored.delete(key);
   return again.record;
@@ -111,7 +114,7 @@ export const underIntent = async <R extends Owing, C, T>(
       const ours = intent?.opId === opId && intent.issuer === rights.issuer && intent.via === instance;
       if (order !== undefined && stored?.uid === uid && ours && stillRight(stored)) {
         unstored.set(key, opId);
-        return { order };
+        return { order: { ...order, gate: intent.gate } };
       }
       stopped = {};
     } catch (error) {

@@ -55,7 +55,8 @@ const waiting = (meanwhile: () => Promise<unknown>) => ({
     isFormerLife: () => false,
     isAway: () => false,
     drives: () => true,
-    instance: () => instance,
+    instance: () => ({ via: instance }),
+    bars: () => false,
   },
   wakeLater: (ms: number) => void looks.push(ms),
   log: world.log,
@@ -148,7 +149,7 @@ describe("a call of a snapshot that waited for its turn", () => {
       clock,
       ids,
       issuer: "c1/1",
-      route: () => instance,
+      route: () => ({ via: instance }),
       changes: createChanges(),
       signal: never,
     });

@@ -1,10 +1,14 @@
 /**
  * Whose turn a call is, before its step runs: a call leaves only under an intent of this life that names the instance it is given to.
- * An intent without an instance is taken by the controller that drives the plugin; one of a former life of this controller is gone on
- * with; one of another controller is left alone, however long it takes.
+ * An intent without an instance is taken by the controller whose share the record is. One with an instance stays with its life for as
+ * long as that life is there. Afterwards it goes on at the same instance, if this controller reaches its gate: the gate of an agent
+ * compares the calls of both lives, and the sockets beside a controller pass to its next life. If not, it is given to another instance,
+ * behind a bar.
  */
-import type { CallSite } from "../../domain/open-call.ts";
+import { isSeatOf, mostBars } from "../../domain/bar.ts";
+import { type CallSite, type Seat, seatOfCall } from "../../domain/open-call.ts";
 import type { Failure } from "../../domain/outcome.ts";
+import { isOnNode } from "../../domain/plugin/instance-name.ts";
 
 /** Which calls are this controller's to make. */
 export interface CallRights {
@@ -12,19 +16,24 @@ export interface CallRights {
   readonly issuer: string;
   /** A life of this very controller that is proved to be over. */
   readonly isFormerLife: (issuer: string) => boolean;
-  /** That life of a controller is over, or was silent for so long that others go on with its work. */
-  readonly isAway: (issuer: string) => boolean;
-  /** Whether it takes the calls of the plugin about the record `key` that no controller has taken. */
+  /** Whether it takes the calls of the record that no controller has taken. */
   readonly drives: (plugin: string, key: string) => boolean;
+  /** That life of a controller has said nothing for a while: no proof of anything. */
+  readonly isAway: (issuer: string) => boolean;
   /** The instance that the record's call would go to, or the one named by `via`, if that can be called now. */
-  readonly instance: (target: { readonly plugin: string; readonly via?: string | undefined }) => string | undefined;
+  readonly instance: (target: { readonly plugin: string; readonly via?: string | undefined }) => Seat | undefined;
+  /** The store's format has bars. */
+  readonly bars: () => boolean;
 }
 
 export type Turn =
   /** The step may run. */
   | { readonly kind: "run" }
-  | { readonly kind: "take"; readonly via: string }
-  | { readonly kind: "inherit" }
+  | { readonly kind: "take"; readonly seat: Seat }
+  /** The same call at the same instance, under this life. */
+  | { readonly kind: "inherit"; readonly seat: Seat }
+  /** The same call at another instance, and a bar for the one before. */
+  | { readonly kind: "overtake"; readonly seat: Seat }
   | { readonly kind: "wait" }
   | { readonly kind: "blocked"; readonly failure: Failure };
 
@@ -32,48 +41,75 @@ interface Called {
   readonly plugin: string;
   readonly updatedAt: number;
   readonly intent?: CallSite & { readonly op: string };
+  /** Absent: the calls of such a record are not overtaken. */
+  readonly bars?: readonly unknown[];
 }
 
 /** Between two looks at a call that is another controller's to make. */
 export const relookMs = 2_000;
-/** So old is a call of another controller before who waits for it is told that it may never go on. */
-const patienceMs = 10_000;
+/** So long the gate of an own call is given to come back before another one gets the call. It decides nothing about safety. */
+export const patienceMs = 5_000;
 
 const run: Turn = { kind: "run" };
+const wait: Turn = { kind: "wait" };
 
 export const turnOf = (rights: CallRights, key: string, record: Called, now: number): Turn => {
   const { plugin, intent } = record;
-  const { issuer, isFormerLife, drives, instance } = rights;
+  const { issuer, isFormerLife, drives, isAway, instance } = rights;
   if (intent?.via === undefined) {
-    if (!drives(plugin, key)) return { kind: "wait" };
+    if (!drives(plugin, key)) return wait;
     if (intent === undefined || intent.op === "validate") return run;
-    const via = instance(record);
-    return via === undefined ? run : { kind: "take", via };
+    const seat = instance(record);
+    return seat === undefined ? run : { kind: "take", seat };
   }
   const { via, openSince } = intent;
+  if (isFormerLife(intent.issuer))
+    return { kind: "inherit", seat: instance({ ...record, via }) ?? seatOfCall(via, intent) };
   if (intent.issuer === issuer)
-    return openSince !== undefined && instance({ ...record, via }) === undefined
-      ? { kind: "blocked", failure: mayBeOpen(intent, `plugin instance "${via}" cannot be called now`) }
-      : run;
-  if (isFormerLife(intent.issuer)) return { kind: "inherit" };
-  return drives(plugin, key) && now - record.updatedAt >= patienceMs
-    ? { kind: "blocked", failure: mayBeOpen(intent, "that controller has said nothing of it for a while") }
-    : { kind: "wait" };
+    return openSince === undefined || instance({ ...record, via }) !== undefined
+      ? run
+      : elsewhere(rights, record, { ...intent, via }, `plugin instance "${via}" cannot be called now`, now);
+  if (!drives(plugin, key) || !isAway(intent.issuer)) return wait;
+  const seat = isOnNode(via) ? instance({ ...record, via }) : undefined;
+  return seat === undefined
+    ? elsewhere(rights, record, { ...intent, via }, "that controller has said nothing for a while", now)
+    : { kind: "inherit", seat };
 };
 
-const mayBeOpen = ({ op, via, issuer, openSince }: CallSite & { readonly op: string }, why: string): Failure => ({
+type Given = CallSite & Required<Pick<CallSite, "via">> & { readonly op: string };
+
+/** The gate does not answer: another one gets the call, or whoever waits for it is told. */
+const elsewhere = (
+  { issuer, instance, bars }: CallRights,
+  record: Called,
+  intent: Given,
+  why: string,
+  now: number,
+): Turn => {
+  const overtakes = bars() && record.bars !== undefined && record.bars.length < mostBars;
+  const other = overtakes ? instance(record) : undefined;
+  if (other === undefined || isSeatOf(intent, issuer, other))
+    return { kind: "blocked", failure: mayBeOpen(intent, why) };
+  const early = intent.issuer === issuer && now - (intent.openSince ?? now) < patienceMs;
+  return early ? wait : { kind: "overtake", seat: other };
+};
+
+const mayBeOpen = ({ op, via, issuer, openSince }: Given, why: string): Failure => ({
   reason: "CALL_MAY_BE_OPEN",
   message: `the call "${op}" was given to plugin instance "${via}" by controller ${issuer}${openSince === undefined ? "" : `, has no answer since ${new Date(openSince).toISOString()}`} and may be open there: ${why}`,
   advice: "block",
 });
 
 export const createCallRights = (
-  lives: Pick<CallRights, "issuer" | "isFormerLife">,
+  lives: Pick<CallRights, "issuer" | "isFormerLife"> & Partial<Pick<CallRights, "isAway">>,
   drivers: Pick<CallRights, "drives" | "isAway"> | undefined,
   { instance }: Pick<CallRights, "instance">,
+  bars: CallRights["bars"],
 ): CallRights => ({
+  isAway: lives.isFormerLife,
+  drives: () => true,
   ...lives,
   instance,
-  drives: drivers?.drives ?? (() => true),
-  isAway: drivers?.isAway ?? lives.isFormerLife,
+  bars,
+  ...(drivers && { drives: drivers.drives, isAway: drivers.isAway }),
 });

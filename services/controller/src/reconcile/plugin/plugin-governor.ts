@@ -6,8 +6,8 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createEmitter } from "@holdfast/shared/async/emitter";
 import type { Logger } from "@holdfast/shared/log/logger";
+import type { CallEnd, CallGuide } from "../../domain/plugin/call-guide.ts";
 import type { PluginLoad } from "../../domain/plugin/plugin-load.ts";
-import type { CallEnd, CallGuide } from "../../ports.ts";
 import { type Breaker, type BreakerEvent, breakerStep, closedBreaker, letsThrough } from "./breaker.ts";
 import type { SlotGuard } from "./call-slots.ts";
 import { type CallTimes, withTime } from "./call-times.ts";

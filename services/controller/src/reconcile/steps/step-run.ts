@@ -1,6 +1,7 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { KeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { Logger } from "@holdfast/shared/log/logger";
+import { overtaken } from "../../domain/bar.ts";
 import { callWaits } from "../../domain/call-waits.ts";
 import { type Change, noChange } from "../../domain/change.ts";
 import { doubted } from "../../domain/doubt.ts";
@@ -69,6 +70,7 @@ export const owedVolumes = (deps: StepDeps): Owed<VolumeRecord, Change> => {
       },
       keep: noChange,
       waits: callWaits,
+      overtaken,
       doubted,
     },
   };

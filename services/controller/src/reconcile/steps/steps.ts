@@ -3,6 +3,7 @@ import { takeTurn } from "../owed/run-owed.ts";
 import { owedVolumes, type StepDeps, type StepRun } from "./step-run.ts";
 import { offerStep, releaseStep } from "./steps-agent.ts";
 import { abandonStep, attachStep, detachStep, finishStep } from "./steps-attach.ts";
+import { liftStep } from "./steps-bar.ts";
 import { bindStep } from "./steps-bind.ts";
 import { endGrowthStep, expandStep, growStep } from "./steps-expand.ts";
 import { modifyStep } from "./steps-modify.ts";
@@ -52,6 +53,8 @@ const act = (deps: StepDeps, step: Step, run: StepRun): Promise<boolean> => {
       return expandStep(deps, step, run);
     case "modify":
       return modifyStep(deps, step, run);
+    case "lift":
+      return liftStep(deps, step, run);
     case "grow":
       return growStep(deps, step, run);
     case "end growth":

@@ -83,7 +83,19 @@ export const volumeShape: Shape = shaped({
   epoch,
   claims: mapOf(claim),
   attachments: mapOf(attachment),
-  bars: listOf(shaped({ node: text, issuer: text, since: amount })),
+  bars: listOf(
+    shaped({
+      op: filled,
+      node: text,
+      attachment: optional(attachment),
+      issuer: filled,
+      via: filled,
+      gate: optional(filled),
+      opId: filled,
+      since: amount,
+      attempts,
+    }),
+  ),
   foreign: optional(
     listOf(shaped({ node: filled, claimUid: filled, workload: text, alias: text, epoch, since: amount })),
   ),

@@ -94,9 +94,10 @@ export interface VolumeTombstone extends VolumeRef {
 }
 
 /** Every reference of a record, those of its attachments too: what was attached with a secret is detached with it. */
-const secretRefsOf = ({ secretRefs, attachments }: VolumeRecord): readonly (string | undefined)[] => [
+const secretRefsOf = ({ secretRefs, attachments, bars }: VolumeRecord): readonly (string | undefined)[] => [
   ...Object.values(secretRefs),
   ...Object.values(attachments).map(({ secretRef }) => secretRef),
+  ...bars.map(({ attachment }) => attachment?.secretRef),
 ];
 
 /** Carried by every volume that the plugin has attached to the node: their number is what of its slots is used. */
@@ -111,7 +112,7 @@ const indexesOf = (volume: VolumeRecord, unsettled: boolean): readonly IndexEntr
   const nodes = new Set([
     ...claims.map((c) => c.node),
     ...Object.keys(volume.attachments),
-    ...volume.bars.map((bar) => bar.node),
+    ...volume.bars.flatMap(({ node }) => (node === "" ? [] : [node])),
     ...(volume.foreign ?? []).map((hold) => hold.node),
   ]);
   const workloads = new Set(claims.map((c) => workloadValue(volume.namespace, c.workload)));

@@ -6,12 +6,13 @@
  * V4 Within this process decisions on one volume are made one after the other, so that only other controllers cause conflicts.
  * V5 No decision lets go of a call that may be open at the plugin, unless it says that this call has ended.
  */
+import type { CommitOrder } from "@holdfast/model/call-order";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import { type Change, unchanged } from "../../domain/change.ts";
 import type { ClaimTombstone } from "../../domain/claim/claim.ts";
 import type { Moment } from "../../domain/moment.ts";
-import { type CallNews, givenTo } from "../../domain/open-call.ts";
+import { type CallNews, givenTo, type Seat } from "../../domain/open-call.ts";
 import type { RouteOf } from "../../domain/plugin/instance-reach.ts";
 import type { RetryRule } from "../../domain/retry.ts";
 import type { Commit, CommitResult, ExpectedRecord, IndexEntry } from "../../domain/store-types.ts";
@@ -50,6 +51,8 @@ export interface ChangeResult {
   readonly ended: readonly ClaimTombstone[];
   /** False: the decision left everything as it was, and nothing was written. */
   readonly changed: boolean;
+  /** Of the commit that changed it. */
+  readonly order?: CommitOrder;
   /** Somebody carries an entry that the decision has to be alone with: nothing was written. */
   readonly crowded?: true;
 }
@@ -86,7 +89,7 @@ export type Stored = Extract<CommitResult, { readonly ok: true }>;
 export interface VolumeDecisions {
   moment(options?: ChangeOptions): Moment;
   readonly orders: CallOrders;
-  readonly route: (volume: VolumeRecord) => string | undefined;
+  readonly route: (volume: VolumeRecord) => Seat | undefined;
   /** Reads, and remembers what was read. */
   read(refs: readonly VolumeRef[]): Promise<readonly (VersionedVolume | undefined)[]>;
   /** What is remembered, and a read for the rest. */
@@ -112,7 +115,7 @@ export interface VolumeDecisions {
 
 export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions => {
   const { store, cache, signal, slots, attachLimit, damages, tell } = deps;
-  const route = (v: VolumeRecord): string | undefined =>
+  const route = (v: VolumeRecord): Seat | undefined =>
     v.intent?.op === "validate" ? undefined : deps.route?.(v, volumeKey(v));
   const lanes = createKeyedLanes();
   const rounds = createCommitRounds(deps);
@@ -198,7 +201,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
       if (!result.repeated) fresh.note(key);
       orders.note(key, change.volume?.intent, result.order);
       slots.stored(before.volume, change.volume);
-      return { volume: change.volume, rev, ended: change.ended, changed: true };
+      return { volume: change.volume, rev, ended: change.ended, changed: true, order: result.order };
     });
     tell({
       keys: refs.filter((_, i) => decision[i] !== undefined).map(volumeKey),

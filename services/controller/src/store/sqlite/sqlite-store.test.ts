@@ -145,7 +145,7 @@ describe("SQLite store", () => {
     expect(second.accepted).toBe(true);
     expect(await second.get(ref("k"))).toMatchObject({ body: "2", rev: 2 });
     const { runId, ...rest } = await second.identity();
-    expect(rest).toEqual({ clusterUid: before.clusterUid, format: 2, gen: 1, vettedRunId: runId });
+    expect(rest).toEqual({ clusterUid: before.clusterUid, format: 3, gen: 1, vettedRunId: runId });
     expect(runId).not.toBe(before.runId);
     expect((await take(second, token, 1)).map(({ body }) => body)).toEqual(["later"]);
     expect(await second.commit(grant("k", 2))).toMatchObject({ ok: true });

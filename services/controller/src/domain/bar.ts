@@ -1,0 +1,148 @@
+/**
+ * Bars: the call of a volume was given to a gate that does not answer, and the same call at another gate has overtaken it. The overtaken
+ * call may still do its work, behind all that came since.
+ *
+ * BR1 The bar is stored in the commit that gives the call to the other gate.
+ * BR2 While it stands, nothing begins that the overtaken call could harm (`barred`); everything else of the volume goes on.
+ * BR3 It is lifted when the overtaken call has ended, as its gate says, the next life of its gate finds, or a person says. In the same
+ *     commit an attachment that the call may have made, and that no record owns, is owed its detach.
+ * BR4 A volume has at most `mostBars`; with so many its call is not given to yet another gate.
+ */
+import { accessRules } from "@holdfast/model/access";
+import { type Change, noChange, volumeNote } from "./change.ts";
+import type { Moment } from "./moment.ts";
+import type { Seat } from "./open-call.ts";
+import { type Attempts, type Failure, noAttempts } from "./outcome.ts";
+import { retryDelay } from "./retry.ts";
+import type { Bar, VolumeRecord } from "./volume/volume.ts";
+
+export const mostBars = 8;
+
+/** What a gate says that was asked to let go of a volume. */
+export type GateAnswer =
+  | { readonly kind: "idle" }
+  /** `in-doubt`: none is open, and one is over without an answer of the plugin: a call that is made now may tell more. */
+  | { readonly kind: "open" | "in-doubt"; readonly words: string }
+  /** It does not answer, or is another life than the one that had the call. */
+  | { readonly kind: "away"; readonly words: string };
+
+/** What must not begin, by the call that may be open. */
+type Barred = "any grant" | "grants of the pair" | "create" | "delete" | "expand" | "modify";
+
+const barred: Record<Bar["op"], (bar: Bar) => Barred> = {
+  attach: ({ attachment }) =>
+    accessRules[attachment?.accessMode ?? "UNKNOWN"].manyNodes ? "grants of the pair" : "any grant",
+  detach: () => "grants of the pair",
+  // The same name may be given storage again.
+  delete: () => "create",
+  create: () => "delete",
+  expand: () => "expand",
+  modify: () => "modify",
+};
+
+interface Pair {
+  readonly node: string;
+  /** The plugin's name for the node: a node of another name may have it. */
+  readonly nodeId: string;
+}
+
+const isOfPair = ({ node, attachment }: Bar, pair: Pair): boolean =>
+  node === pair.node || (pair.nodeId !== "" && attachment?.nodeId === pair.nodeId);
+
+/** The bar that keeps the node from a grant. */
+export const grantBar = (volume: VolumeRecord, pair: Pair): Bar | undefined =>
+  volume.bars.find((bar) => {
+    const what = barred[bar.op](bar);
+    return what === "any grant" || (what === "grants of the pair" && isOfPair(bar, pair));
+  });
+
+/** The bar that keeps the call from its beginning. */
+export const callBar = (volume: VolumeRecord, op: "create" | "delete" | "expand" | "modify"): Bar | undefined =>
+  volume.bars.find((bar) => barred[bar.op](bar) === op);
+
+/** The instance that the bar's call was given to, apart from all others of that name. */
+export const isSeatOf = (bar: Pick<Bar, "via" | "gate" | "issuer">, issuer: string, { via, gate }: Seat): boolean =>
+  bar.via === via && bar.gate === gate && (gate !== undefined || bar.issuer === issuer);
+
+/** BR1: the same call at another gate, as one whose former attempt is in doubt. */
+export const overtaken = (volume: VolumeRecord, opId: string, seat: Seat, at: Moment): VolumeRecord => {
+  const { intent } = volume;
+  if (intent?.opId !== opId || intent.via === undefined || intent.op === "validate") return volume;
+  if (volume.bars.length >= mostBars || isSeatOf({ ...intent, via: intent.via }, at.issuer, seat)) return volume; // BR4
+  const { via, gate, openSince: _o, ...rest } = intent;
+  const node = intent.node ?? "";
+  const attachment = volume.attachments[node];
+  const bar: Bar = {
+    op: intent.op,
+    node,
+    ...(attachment === undefined ? {} : { attachment }),
+    issuer: intent.issuer,
+    via,
+    ...(gate === undefined ? {} : { gate }),
+    opId,
+    since: at.now,
+    attempts: noAttempts,
+  };
+  return {
+    ...volume,
+    intent: {
+      ...rest,
+      ...seat,
+      issuer: at.issuer,
+      opId: at.opId,
+      uncertainSince: intent.uncertainSince ?? at.now,
+    },
+    bars: [...volume.bars, bar],
+    updatedAt: at.now,
+  };
+};
+
+const told = (volume: VolumeRecord): Change => ({ volume, ended: [], notes: [volumeNote(volume)] });
+
+const nextAttempt = ({ attempts }: Bar, at: Moment): Pick<Attempts, "count" | "nextTry"> => ({
+  count: attempts.count + 1,
+  nextTry: at.now + retryDelay(attempts.count, at.retry, at.random),
+});
+
+/** The gate is about to be asked; the next time is later, if this one brings nothing. */
+export const barAsked = (volume: VolumeRecord, opId: string, at: Moment): Change => {
+  if (!volume.bars.some((bar) => bar.opId === opId)) return noChange(volume);
+  const bars = volume.bars.map((bar) =>
+    bar.opId === opId
+      ? {
+          ...bar,
+          asked: { issuer: at.issuer, opId: at.opId },
+          attempts: { ...bar.attempts, ...nextAttempt(bar, at) },
+        }
+      : bar,
+  );
+  return { volume: { ...volume, bars, updatedAt: at.now }, ended: [], notes: [] };
+};
+
+/** The gate has answered that it is not over. */
+export const barStands = (volume: VolumeRecord, opId: string, failure: Failure, at: Moment): Change => {
+  const bars = volume.bars.map((bar) => {
+    if (bar.opId !== opId) return bar;
+    const { reason, message } = failure;
+    return { ...bar, attempts: { ...bar.attempts, lastError: { reason, message, at: at.now } } };
+  });
+  return { volume: { ...volume, bars, updatedAt: at.now }, ended: [], notes: [] };
+};
+
+/** A pair that the record has anyway: what the overtaken call made there is what the record says. */
+export const isOwnedPair = ({ attachments }: VolumeRecord, { attachment }: Bar): boolean =>
+  attachment !== undefined && Object.values(attachments).some(({ nodeId }) => nodeId === attachment.nodeId);
+
+/** BR3: the overtaken call has ended. */
+export const barLifted = (volume: VolumeRecord, opId: string, at: Moment): Change => {
+  const bar = volume.bars.find((one) => one.opId === opId);
+  if (bar === undefined) return noChange(volume);
+  const lifted = { ...volume, bars: volume.bars.filter((one) => one !== bar), updatedAt: at.now };
+  const { op, node, attachment } = bar;
+  if (op !== "attach" || attachment === undefined || isOwnedPair(volume, bar)) return told(lifted);
+  // Another attachment has the name of the node: the undo has no place in the record before that one is gone.
+  if (volume.attachments[node] !== undefined) return noChange(volume);
+  const { paused: _p, ...pair } = attachment;
+  const late = { ...pair, state: "DETACHING", owed: { why: "late", since: at.now, attempts: noAttempts } } as const;
+  return told({ ...lifted, attachments: { ...volume.attachments, [node]: late } });
+};

@@ -1,0 +1,22 @@
+/** Asks the holders of plugins' sockets to let go of a volume: the agent of a node, or this process itself. */
+import { gateSubject } from "@holdfast/csi/gate-subject";
+import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
+import { nodeOfName } from "../domain/plugin/instance-name.ts";
+import type { ControllerPlugins } from "../ports.ts";
+import { gateAnswer, type RelayLines } from "./relay-transport.ts";
+
+/** An open call is waited for so long: the answer that it has ended comes at once then. */
+const quiesceMs = 10_000;
+
+export const createGates = (
+  directory: Pick<PluginDirectory, "quiesce">,
+  lines: Pick<RelayLines, "quiesce">,
+): Pick<ControllerPlugins, "quiesce"> => ({
+  async quiesce({ plugin, name, externalId }, { op, via, gate = "" }, order, signal) {
+    const subject = gateSubject("volume", op === "create" ? { name } : { id: externalId });
+    const node = nodeOfName(via);
+    return node === undefined
+      ? gateAnswer(await directory.quiesce(plugin, subject, order, quiesceMs, signal))
+      : await lines.quiesce(node, plugin, { gate, subject, order, waitMs: quiesceMs }, signal);
+  },
+});
