@@ -7,7 +7,7 @@ import type { Blocked, Failure } from "./outcome.ts";
 import { expandUnknown } from "./size/expand-answer.ts";
 import { modifyUnknown } from "./volume/modify-change.ts";
 import type { VolumeRecord } from "./volume/volume.ts";
-import { createUnknown, deleteUnknown } from "./volume/volume-change.ts";
+import { createAnswered, deleteAnswered } from "./volume/volume-change.ts";
 
 /** The call of the volume may be open and nothing can be asked now: its intent stays as it is, and who waits for it is told why. */
 export const callWaits = (volume: VolumeRecord, failure: Failure, at: Moment): Change => {
@@ -19,9 +19,9 @@ export const callWaits = (volume: VolumeRecord, failure: Failure, at: Moment): C
   const waiting = Object.values(volume.claims).find((c) => c.node === node && c.state === "DETACHING");
   switch (op) {
     case "create":
-      return createUnknown(volume, failure, blocked("create", volume.blocked), at);
+      return createAnswered(volume, { kind: "unknown", failure }, at);
     case "delete":
-      return deleteUnknown(volume, failure, blocked("delete", volume.blocked), at);
+      return deleteAnswered(volume, { kind: "unknown", failure }, at);
     case "expand":
       return expandUnknown(volume, failure, at);
     case "modify":

@@ -267,18 +267,20 @@ export const plantedFaults: readonly PlantedFault[] = [
     fault: "a cancelled create leaves what it made",
     breaks: ["I5"],
     rules: {
-      created: (volume, result, at) =>
-        volume.goal === "absent" ? { volume: null, ended: [], notes: [] } : domainRules.created(volume, result, at),
+      createAnswered: (volume, outcome, at) =>
+        outcome.kind === "done" && volume.goal === "absent"
+          ? { volume: null, ended: [], notes: [] }
+          : domainRules.createAnswered(volume, outcome, at),
     },
   },
   {
     fault: "a refused create is certain whatever came before",
     breaks: ["I5"],
     rules: {
-      createRefused: (volume, failure, at) =>
-        domainRules.createRefused(
-          certain(volume, (i) => ({ ...withoutDoubt(i), issuer: at.issuer })),
-          failure,
+      createAnswered: (volume, outcome, at) =>
+        domainRules.createAnswered(
+          outcome.kind === "refused" ? certain(volume, (i) => ({ ...withoutDoubt(i), issuer: at.issuer })) : volume,
+          outcome,
           at,
         ),
     },

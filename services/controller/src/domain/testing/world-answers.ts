@@ -22,13 +22,7 @@ const failureOf = (
 
 /** What each answer of the plugin and the agents decides, as the reconciler reads them. */
 export const createAnswers = (rules: Rules) => {
-  const blocked = (
-    step: "create" | "delete" | "detach",
-    volume: VolumeRecord,
-    failure: Failure,
-    at: Moment,
-    node?: string,
-  ) =>
+  const blocked = (step: "detach", volume: VolumeRecord, failure: Failure, at: Moment, node?: string) =>
     failure.advice === "block" || failure.advice === "check-absence"
       ? blockedBy(step, failure, { ...volume, ...(node === undefined ? {} : { node }) }, undefined, at.now)
       : undefined;
@@ -37,22 +31,17 @@ export const createAnswers = (rules: Rules) => {
     created:
       (outcome: Outcome<string>): Decision =>
       (volume, at) => {
-        if (outcome.kind === "done") {
-          const result = { externalId: outcome.value, capacity: 1, context: {}, accessible: [], pluginVersion: "1" };
-          return rules.created(volume, result, at);
-        }
-        const { failure } = outcome;
-        return outcome.kind === "refused" && (failure.advice !== "block" || volume.goal === "absent")
-          ? rules.createRefused(volume, failure, at)
-          : rules.createUnknown(volume, failure, blocked("create", volume, failure, at), at);
+        const result = { capacity: 1, context: {}, accessible: [], pluginVersion: "1" };
+        return rules.createAnswered(
+          volume,
+          outcome.kind === "done" ? { kind: "done", value: { ...result, externalId: outcome.value } } : outcome,
+          at,
+        );
       },
     deleted:
       (outcome: Outcome<string>): Decision =>
-      (volume, at) => {
-        if (outcome.kind === "done") return rules.deleted(volume, at);
-        const failure = outcome.kind === "refused" ? slowly(outcome.failure) : outcome.failure;
-        return rules.deleteUnknown(volume, failure, blocked("delete", volume, failure, at), at);
-      },
+      (volume, at) =>
+        rules.deleteAnswered(volume, outcome.kind === "done" ? { kind: "done", value: undefined } : outcome, at),
     attached:
       (node: string, outcome: Outcome<string>): Decision =>
       (volume, at) => {

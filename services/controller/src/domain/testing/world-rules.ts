@@ -24,14 +24,7 @@ import {
 import { expireSet, grantSet, spreadFailure } from "../claim/claim-set-change.ts";
 import { permitFor } from "../claim/permit.ts";
 import { planSteps } from "../steps.ts";
-import {
-  created,
-  createRefused,
-  createUnknown,
-  deleted,
-  deleteUnknown,
-  deleteWanted,
-} from "../volume/volume-change.ts";
+import { createAnswered, deleteAnswered, deleteWanted } from "../volume/volume-change.ts";
 
 /** The decisions under test, by name, so that a test can put a wrong one in the place of any of them. */
 export const domainRules = {
@@ -42,11 +35,8 @@ export const domainRules = {
   attachRefused,
   attachResumed,
   attachUnknown,
-  created,
-  createRefused,
-  createUnknown,
-  deleted,
-  deleteUnknown,
+  createAnswered,
+  deleteAnswered,
   deleteWanted,
   detached,
   detachStarted,

@@ -1,19 +1,12 @@
 /** Every state of a volume × every event that can meet it: what becomes of it, cell by cell. A new state or event does not compile until it has its cells. */
 import { describe, expect, it } from "vitest";
 import type { Change } from "../change.ts";
+import type { Advice } from "../outcome.ts";
 import { attachmentRecord, claimRecord, failureWith, momentAt, volumeRecord } from "../testing/record-fixtures.ts";
 import { deregistered } from "./deregistered.ts";
 import type { Intent, VolumeRecord } from "./volume.ts";
-import {
-  created,
-  createdTwice,
-  createRefused,
-  createUnknown,
-  deleted,
-  deleteUnknown,
-  deleteWanted,
-} from "./volume-change.ts";
-import { validated, validationRefused, validationUnknown } from "./volume-registration.ts";
+import { createAnswered, createdTwice, deleteAnswered, deleteWanted } from "./volume-change.ts";
+import { validateAnswered } from "./volume-registration.ts";
 
 const at = momentAt(5_000);
 const intent = (op: Intent["op"], change: Partial<Intent> = {}): Intent => ({
@@ -46,25 +39,29 @@ const states = {
   "failed, registered": volume({ state: "FAILED", name: "" }),
 } satisfies Record<string, VolumeRecord>;
 
-const blocked = { since: 1, reason: "PLUGIN_REFUSED", message: "m", missingProof: "p", clearWith: "c" };
+const failing = (kind: "refused" | "unknown", advice: Advice) => ({ kind, failure: failureWith(advice) });
 const made = { externalId: "ext-7", capacity: 1, context: {}, accessible: [], pluginVersion: "2" };
 const looked = { confirmed: true, pluginVersion: "2", capacity: 1, accessible: [], publishedNodes: [] };
 
 const events = {
-  created: (v) => created(v, made, at),
+  created: (v) => createAnswered(v, { kind: "done", value: made }, at),
   "created twice": (v) => createdTwice(v, "ext-7", "ns/other", at),
-  "create refused": (v) => createRefused(v, failureWith("fail"), at),
-  "create unknown": (v) => createUnknown(v, failureWith("again"), undefined, at),
-  "create blocked": (v) => createUnknown(v, failureWith("block"), blocked, at),
-  validated: (v) => validated(v, looked, at),
+  "create refused": (v) => createAnswered(v, failing("refused", "fail"), at),
+  "create unknown": (v) => createAnswered(v, failing("unknown", "again"), at),
+  "create blocked": (v) => createAnswered(v, failing("unknown", "block"), at),
+  validated: (v) => validateAnswered(v, { kind: "done", value: looked }, at),
   "validated at a foreign node": (v) =>
-    validated({ ...v, capabilities: [oneNode] }, { ...looked, publishedNodes: ["x"] }, at),
-  "validation refused": (v) => validationRefused(v, failureWith("fail"), at),
-  "validation unknown": (v) => validationUnknown(v, failureWith("again"), undefined, at),
+    validateAnswered(
+      { ...v, capabilities: [oneNode] },
+      { kind: "done", value: { ...looked, publishedNodes: ["x"] } },
+      at,
+    ),
+  "validation refused": (v) => validateAnswered(v, failing("refused", "fail"), at),
+  "validation unknown": (v) => validateAnswered(v, failing("unknown", "again"), at),
   "delete wanted": (v) => deleteWanted(v, undefined, at),
-  deleted: (v) => deleted(v, at),
-  "delete unknown": (v) => deleteUnknown(v, failureWith("again"), undefined, at),
-  "delete blocked": (v) => deleteUnknown(v, failureWith("block"), blocked, at),
+  deleted: (v) => deleteAnswered(v, { kind: "done", value: undefined }, at),
+  "delete unknown": (v) => deleteAnswered(v, failing("unknown", "again"), at),
+  "delete blocked": (v) => deleteAnswered(v, failing("unknown", "block"), at),
   deregistered: (v) => deregistered(v),
 } satisfies Record<string, (v: VolumeRecord) => Change>;
 

@@ -8,15 +8,7 @@ import {
   volumeRecord,
 } from "../testing/record-fixtures.ts";
 import type { Intent, VolumeRecord } from "./volume.ts";
-import {
-  created,
-  createRefused,
-  createUnknown,
-  deleted,
-  deleteUnknown,
-  deleteWanted,
-  usersOf,
-} from "./volume-change.ts";
+import { createAnswered, deleteAnswered, deleteWanted, usersOf } from "./volume-change.ts";
 
 const at = momentAt(5_000);
 const intentTo = (op: Intent["op"], changes: Partial<Intent> = {}): Intent => ({
@@ -40,14 +32,14 @@ const result = {
 };
 const keepIt = { reclaim: "retain", nodeLoss: "wait", requiresRepublish: false, identityTokens: [] } as const;
 
-describe("created", () => {
+describe("createAnswered, done", () => {
   it("keeps all that the backend told, and owes nothing", () => {
     const before = making({
       blocked,
       attempts: { count: 3, nextTry: 9 },
       capacity: { required: 1, limit: 9, actual: 0 },
     });
-    const { volume, notes } = created(before, result, at);
+    const { volume, notes } = createAnswered(before, { kind: "done", value: result }, at);
     expect(volume).toMatchObject({
       state: "AVAILABLE",
       stateSince: 5_000,
@@ -67,7 +59,11 @@ describe("created", () => {
     ["delete", undefined],
     ["retain", keepIt],
   ])("[I5] no longer wanted, policy %s: what was made is deleted, with its intent in the same record", (_, policy) => {
-    const { volume } = created(making({ goal: "absent", ...(policy === undefined ? {} : { policy }) }), result, at);
+    const { volume } = createAnswered(
+      making({ goal: "absent", ...(policy === undefined ? {} : { policy }) }),
+      { kind: "done", value: result },
+      at,
+    );
     expect(volume).toMatchObject({
       state: "DELETING",
       externalId: "ext-7",
@@ -77,22 +73,22 @@ describe("created", () => {
 
   it.each(["AVAILABLE", "DELETING", "FAILED"] as const)("says nothing over a volume that is %s", (state) => {
     const volume = volumeRecord([], [], { state });
-    expect(created(volume, result, at).volume).toBe(volume);
+    expect(createAnswered(volume, { kind: "done", value: result }, at).volume).toBe(volume);
   });
 });
 
-describe("createRefused", () => {
+describe("createAnswered, refused", () => {
   const failure = failureWith("fail", { reason: "PLUGIN_REFUSED", message: "too big" });
 
   it("certain: FAILED, and nothing is owed", () => {
-    const { volume } = createRefused(making(), failure, at);
+    const { volume } = createAnswered(making(), { kind: "refused", failure }, at);
     expect(volume).toMatchObject({ state: "FAILED", failure: { reason: "PLUGIN_REFUSED", message: "too big" } });
     expect(volume).not.toHaveProperty("intent");
     expect(volume).not.toHaveProperty("blocked");
   });
 
   it("certain and not wanted any more: gone", () => {
-    const change = createRefused(making({ goal: "absent" }), failure, at);
+    const change = createAnswered(making({ goal: "absent" }), { kind: "refused", failure }, at);
     expect(change.volume).toBeNull();
     expect(change.notes.map((n) => n.body["state"])).toEqual(["DELETED"]);
   });
@@ -104,7 +100,7 @@ describe("createRefused", () => {
 
   it.each(doubts)("[I5] after %s the name may stand at the backend: kept, blocked and in doubt", (_, intent, since) => {
     for (const goal of ["present", "absent"] as const) {
-      const { volume } = createRefused(making({ goal }, intent), failure, at);
+      const { volume } = createAnswered(making({ goal }, intent), { kind: "refused", failure }, at);
       expect(volume).toMatchObject({
         state: "FAILED",
         intent: { op: "create", uncertainSince: since },
@@ -120,11 +116,17 @@ describe("createRefused", () => {
   });
 });
 
-describe("createUnknown", () => {
+describe("createAnswered, unknown", () => {
   it("[I5] of a call that was answered, and left something, is in doubt although it is blocked: no refusal ends it", () => {
-    const { volume } = createUnknown(making(), { ...failureWith("block"), leaves: true }, blocked, at);
+    const { volume } = createAnswered(
+      making(),
+      { kind: "unknown", failure: { ...failureWith("block"), leaves: true } },
+      at,
+    );
     expect(volume?.intent?.uncertainSince).toBe(at.now);
-    expect(createRefused(volume ?? making(), failureWith("fail"), at).volume?.blocked?.reason).toBe("CREATE_UNCERTAIN");
+    expect(
+      createAnswered(volume ?? making(), { kind: "refused", failure: failureWith("fail") }, at).volume?.blocked?.reason,
+    ).toBe("CREATE_UNCERTAIN");
   });
 
   it.each([
@@ -132,7 +134,7 @@ describe("createUnknown", () => {
     ["wait", 5_000],
     ["block", undefined],
   ] as const)("advice %s: in doubt since %s, and the same call again", (advice, since) => {
-    const { volume } = createUnknown(making(), failureWith(advice), undefined, at);
+    const { volume } = createAnswered(making(), { kind: "unknown", failure: failureWith(advice) }, at);
     expect(volume).toMatchObject({ state: "CREATING", attempts: { count: 1 } });
     expect(volume?.intent?.uncertainSince).toBe(since);
     expect(volume?.attempts.nextTry).toBeGreaterThan(at.now);
@@ -140,10 +142,15 @@ describe("createUnknown", () => {
 
   it("keeps the first doubt, and the newest word about what blocks it", () => {
     const before = making({ blocked }, { uncertainSince: 1_000 });
-    const { volume } = createUnknown(before, failureWith("again"), undefined, at);
+    const { volume } = createAnswered(before, { kind: "unknown", failure: failureWith("again") }, at);
     expect(volume?.intent?.uncertainSince).toBe(1_000);
     expect(volume).not.toHaveProperty("blocked");
-    expect(createUnknown(before, failureWith("block"), blocked, at).volume?.blocked).toEqual(blocked);
+    const newest = { ...failureWith("block", { code: "ALREADY_EXISTS" }), message: "still there" };
+    expect(createAnswered(before, { kind: "unknown", failure: newest }, at).volume?.blocked).toMatchObject({
+      since: 1,
+      reason: "INCOMPATIBLE",
+      message: "still there",
+    });
   });
 });
 
@@ -204,19 +211,31 @@ describe("usersOf and deleteWanted", () => {
   });
 });
 
-describe("deleted and deleteUnknown", () => {
+describe("deleteAnswered", () => {
   it("[I5] only its own OK removes the record", () => {
-    expect(deleted(removing(), at)).toMatchObject({ volume: null, settled: true });
+    const done = { kind: "done", value: undefined } as const;
+    expect(deleteAnswered(removing(), done, at)).toMatchObject({ volume: null, settled: true });
     for (const volume of [volumeRecord(), making(), volumeRecord([], [], { state: "FAILED" })])
-      expect(deleted(volume, at).volume).toBe(volume);
+      expect(deleteAnswered(volume, done, at).volume).toBe(volume);
   });
 
   it("[I5] not known, or refused: the same call again, and why it waits", () => {
-    const { volume } = deleteUnknown(removing(), failureWith("block"), blocked, at);
-    expect(volume).toMatchObject({ state: "DELETING", intent: { op: "delete" }, blocked, attempts: { count: 1 } });
-    const freed = deleteUnknown(removing({ blocked }), failureWith("again"), undefined, at).volume;
-    expect(freed).not.toHaveProperty("blocked");
+    const again = { kind: "unknown", failure: failureWith("again") } as const;
+    for (const [kind, advice] of [
+      ["unknown", "block"],
+      ["refused", "block"],
+      ["refused", "fail"],
+    ] as const) {
+      const failure = failureWith(advice);
+      expect(deleteAnswered(removing(), { kind, failure }, at).volume).toMatchObject({
+        state: "DELETING",
+        intent: { op: "delete" },
+        blocked: { since: at.now, reason: "PLUGIN_REFUSED" },
+        attempts: { count: 1 },
+      });
+    }
+    expect(deleteAnswered(removing({ blocked }), again, at).volume).not.toHaveProperty("blocked");
     const other = volumeRecord();
-    expect(deleteUnknown(other, failureWith("again"), undefined, at).volume).toBe(other);
+    expect(deleteAnswered(other, again, at).volume).toBe(other);
   });
 });

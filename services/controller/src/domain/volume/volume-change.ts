@@ -1,11 +1,11 @@
 import { foreignWords } from "../attachment/foreign-block.ts";
-import { createUncertain, storageTaken } from "../blocked.ts";
+import { blockedBy, createUncertain, storageTaken } from "../blocked.ts";
 import { type Change, noChange, volumeNote } from "../change.ts";
-import { isUnbound, unboundAgain } from "../claim/early-claims.ts";
+import { earlyClaimsEnded, hasNoRoom, isUnbound, roomless, unboundAgain } from "../claim/early-claims.ts";
 import { isDoubtful } from "../doubt.ts";
 import type { Moment } from "../moment.ts";
-import type { Blocked, Failure } from "../outcome.ts";
-import { neverSent, noAttempts } from "../outcome.ts";
+import { followOf, obligationOf } from "../obligation/obligation.ts";
+import { type Blocked, type Failure, neverSent, noAttempts, type Outcome } from "../outcome.ts";
 import { failedAttempt } from "../retry.ts";
 import { expansionDropped } from "../size/expand-change.ts";
 import { modificationDropped } from "./modify-change.ts";
@@ -41,8 +41,7 @@ const deleteIntent = (volume: VolumeRecord, at: Moment): Intent => ({
 });
 
 /** The backend named the volume. When it is no longer wanted its removal follows: a cancelled create is create, then delete (I5). */
-export const created = (volume: VolumeRecord, result: CreatedVolume, at: Moment): Change => {
-  if (volume.state !== "CREATING" || isRegistered(volume)) return noChange(volume);
+const created = (volume: VolumeRecord, result: CreatedVolume, at: Moment): Change => {
   const named: VolumeRecord = {
     ...plain(volume),
     externalId: result.externalId,
@@ -60,53 +59,77 @@ export const created = (volume: VolumeRecord, result: CreatedVolume, at: Moment)
   );
 };
 
-/** Refused for certain: nothing was made, unless an attempt before is in doubt (then its name may stand at the backend). */
-export const createRefused = (volume: VolumeRecord, failure: Failure, at: Moment): Change => {
-  if (volume.state !== "CREATING" || isRegistered(volume)) return noChange(volume);
-  const { intent } = volume;
-  const doubtful = intent !== undefined && isDoubtful(intent, at);
-  if (volume.goal === "absent" && !doubtful) return gone(plain(volume));
-  const failed: VolumeRecord = {
-    ...plain(volume),
-    ...entering(volume, "FAILED", at.now),
-    failure: { reason: failure.reason, message: failure.message },
-    attempts: failedAttempt(volume.attempts, failure, at),
-    updatedAt: at.now,
-  };
-  if (!doubtful) return told(failed);
-  return told({
-    ...failed,
-    intent: { ...intent, uncertainSince: intent.uncertainSince ?? at.now },
-    blocked: createUncertain(volume, failure, at.now),
-  });
-};
+const createFailed = (volume: VolumeRecord, failure: Failure, at: Moment): VolumeRecord => ({
+  ...plain(volume),
+  ...entering(volume, "FAILED", at.now),
+  failure: { reason: failure.reason, message: failure.message },
+  attempts: failedAttempt(volume.attempts, failure, at),
+  updatedAt: at.now,
+});
+
+/** The name may stand at the backend. */
+const createInDoubt = (volume: VolumeRecord, failure: Failure, at: Moment): VolumeRecord => ({
+  ...createFailed(volume, failure, at),
+  ...withDoubt(volume, at),
+  blocked: createUncertain(volume, failure, at.now),
+});
 
 /** Before its first call: from now on it is asked for at the instance of this place, and found there. */
 export const homeChosen = (volume: VolumeRecord, home: Segments, at: Moment): Change =>
-  volume.state !== "CREATING" || isRegistered(volume) || volume.intent?.uncertainSince !== undefined
+  obligationOf(volume) !== "create" || volume.intent?.uncertainSince !== undefined
     ? noChange(volume)
     : { volume: { ...volume, home, updatedAt: at.now }, ended: [], notes: [] };
 
-export const createUnknown = (
+const withDoubt = ({ intent }: VolumeRecord, { now }: Moment): Pick<VolumeRecord, "intent"> =>
+  intent === undefined ? {} : { intent: { uncertainSince: now, ...intent } };
+
+const blockedOn = (step: "create" | "delete", volume: VolumeRecord, failure: Failure, at: Moment) =>
+  failure.advice === "block" ? blockedBy(step, failure, volume, volume.blocked, at.now) : undefined;
+
+/** The same call later. */
+const askedAgain = (
   volume: VolumeRecord,
   failure: Failure,
+  doubtful: boolean,
   blocked: Blocked | undefined,
   at: Moment,
 ): Change => {
-  if (volume.state !== "CREATING" || isRegistered(volume)) return noChange(volume);
-  const intent = volume.intent;
   const { blocked: _old, ...rest } = volume;
-  const doubtful =
-    (!neverSent(failure) && (failure.advice === "again" || failure.advice === "wait")) || failure.leaves === true;
   return told({
     ...rest,
-    ...(intent === undefined || !doubtful
-      ? {}
-      : { intent: { ...intent, uncertainSince: intent.uncertainSince ?? at.now } }),
+    ...(doubtful ? withDoubt(volume, at) : {}),
     ...(blocked === undefined ? {} : { blocked }),
     attempts: failedAttempt(volume.attempts, failure, at),
     updatedAt: at.now,
   });
+};
+
+/** No certain answer, or none that ends it. What was never sent, and what is only blocked, adds no doubt; what is left behind does. */
+const createAgain = (volume: VolumeRecord, failure: Failure, blocked: Blocked | undefined, at: Moment): Change => {
+  const lost = !neverSent(failure) && (failure.advice === "again" || failure.advice === "wait");
+  return askedAgain(volume, failure, lost || failure.leaves === true, blocked, at);
+};
+
+/** What CreateVolume was answered. Claims that were there early end with a volume that cannot be made. */
+export const createAnswered = (volume: VolumeRecord, outcome: Outcome<CreatedVolume>, at: Moment): Change => {
+  const full = outcome.kind !== "done" && hasNoRoom(volume, outcome.failure);
+  const follow = followOf("create", volume, outcome, at, full);
+  if (outcome.kind === "done") return follow === "done" ? created(volume, outcome.value, at) : noChange(volume);
+  const { failure } = outcome;
+  switch (follow) {
+    case "failed":
+      return earlyClaimsEnded(told(createFailed(volume, failure, at)), at);
+    case "uncertain":
+      return earlyClaimsEnded(told(createInDoubt(volume, failure, at)), at);
+    case "gone":
+      return gone(plain(volume));
+    case "elsewhere":
+      return roomless(volume, failure, at);
+    case "again":
+      return createAgain(volume, failure, blockedOn("create", volume, failure, at), at);
+    default:
+      return noChange(volume);
+  }
 };
 
 /** What stands against a delete; empty = it may go on. The guard of the volume machine. */
@@ -166,8 +189,7 @@ export const deleteWanted = (volume: VolumeRecord, trace: VolumeRecord["trace"],
 };
 
 /** Its own OK. After an attempt without answer that attempt may still arrive, and the removal is not settled. */
-export const deleted = (volume: VolumeRecord, at: Moment): Change => {
-  if (volume.state !== "DELETING") return noChange(volume);
+const deleted = (volume: VolumeRecord, at: Moment): Change => {
   const { intent } = volume;
   const doubtful = intent === undefined || isDoubtful(intent, at);
   if (volume.goal === "present" && volume.binding?.undo === true) return told(unboundAgain(volume, at));
@@ -176,30 +198,19 @@ export const deleted = (volume: VolumeRecord, at: Moment): Change => {
 
 /** CreateVolume was answered with storage that another record stands for: neither is touched, and nothing is deleted, ever. */
 export const createdTwice = (volume: VolumeRecord, externalId: string, owner: string, at: Moment): Change => {
-  if (volume.state !== "CREATING" || isRegistered(volume)) return noChange(volume);
+  if (obligationOf(volume) !== "create") return noChange(volume);
   const message = `plugin ${volume.plugin} answered CreateVolume of ${volume.name} with ${externalId}, which is the storage of volume ${owner}`;
   const failure: Failure = { reason: "STORAGE_TAKEN", message, advice: "block" };
   if (volume.goal === "absent") return gone(plain(volume));
-  return createUnknown(volume, failure, storageTaken(volume, message, volume.blocked, at.now), at);
+  return createAgain(volume, failure, storageTaken(volume, message, volume.blocked, at.now), at);
 };
 
-/** Still there, or not known: the same call again until it is OK. */
-export const deleteUnknown = (
-  volume: VolumeRecord,
-  failure: Failure,
-  blocked: Blocked | undefined,
-  at: Moment,
-): Change => {
-  if (volume.state !== "DELETING") return noChange(volume);
-  const { blocked: _old, intent, ...rest } = volume;
+/** What DeleteVolume was answered. Still there, or not known: the same call again until it is OK. */
+export const deleteAnswered = (volume: VolumeRecord, outcome: Outcome<void>, at: Moment): Change => {
+  const follow = followOf("delete", volume, outcome, at);
+  if (follow === "nothing") return noChange(volume);
+  if (outcome.kind === "done") return deleted(volume, at);
+  const failure: Failure = follow === "slowly" ? { ...outcome.failure, advice: "block" } : outcome.failure;
   const doubtful = failure.advice === "again" || failure.advice === "wait";
-  return told({
-    ...rest,
-    ...(intent === undefined
-      ? {}
-      : { intent: doubtful ? { ...intent, uncertainSince: intent.uncertainSince ?? at.now } : intent }),
-    ...(blocked === undefined ? {} : { blocked }),
-    attempts: failedAttempt(volume.attempts, failure, at),
-    updatedAt: at.now,
-  });
+  return askedAgain(volume, failure, doubtful, blockedOn("delete", volume, failure, at), at);
 };

@@ -1,10 +1,11 @@
 /** Storage that exists and gets a record: asked about, never made, never formatted, and never deleted for not being wanted. */
 
 import { accessRules } from "@holdfast/model/access";
-import { foreignAttachment } from "../blocked.ts";
+import { blockedBy, foreignAttachment } from "../blocked.ts";
 import { type Change, noChange, volumeNote } from "../change.ts";
 import type { Moment } from "../moment.ts";
-import { type Blocked, type Failure, noAttempts } from "../outcome.ts";
+import { followOf } from "../obligation/obligation.ts";
+import { type Blocked, type Failure, noAttempts, type Outcome } from "../outcome.ts";
 import { failedAttempt } from "../retry.ts";
 import type { Segments, VolumeRecord } from "./volume.ts";
 
@@ -42,13 +43,12 @@ const oneNodeOnly = (volume: VolumeRecord): boolean =>
  * is for a single node: whoever has it there may be writing (I1). Modes for many nodes allow for users that we do not know, and whoever
  * adopted it has said that there are none.
  */
-export const validated = (volume: VolumeRecord, result: ValidatedVolume, at: Moment): Change => {
-  if (volume.state !== "CREATING" || !isRegistered(volume)) return noChange(volume);
+const validated = (volume: VolumeRecord, result: ValidatedVolume, at: Moment): Change => {
   const nodes = result.publishedNodes ?? [];
   if (nodes.length > 0 && oneNodeOnly(volume) && volume.vouched === undefined) {
     const message = `the backend has ${volume.externalId} attached to ${nodes.join(", ")}, which no record explains`;
     const failure: Failure = { reason: "FOREIGN_ATTACHMENT", message, advice: "block" };
-    return validationUnknown(volume, failure, foreignAttachment(volume, message, volume.blocked, at.now), at);
+    return askedAgain(volume, failure, foreignAttachment(volume, message, volume.blocked, at.now), at);
   }
   return told(
     {
@@ -69,30 +69,32 @@ export const validated = (volume: VolumeRecord, result: ValidatedVolume, at: Mom
   );
 };
 
-/** Asking left nothing behind, so that a "no" is final whatever became of the attempts before. */
-export const validationRefused = (volume: VolumeRecord, failure: Failure, at: Moment): Change => {
-  if (volume.state !== "CREATING" || !isRegistered(volume)) return noChange(volume);
+const askedAgain = (volume: VolumeRecord, failure: Failure, blocked: Blocked | undefined, at: Moment): Change => {
+  const { blocked: _old, ...rest } = volume;
   return told({
-    ...without(volume),
-    state: "FAILED",
-    stateSince: at.now,
-    failure: { reason: failure.reason, message: failure.message },
+    ...rest,
+    ...(blocked === undefined ? {} : { blocked }),
     attempts: failedAttempt(volume.attempts, failure, at),
     updatedAt: at.now,
   });
 };
 
-export const validationUnknown = (
-  volume: VolumeRecord,
-  failure: Failure,
-  blocked: Blocked | undefined,
-  at: Moment,
-): Change => {
-  if (volume.state !== "CREATING" || !isRegistered(volume)) return noChange(volume);
-  const { blocked: _old, ...rest } = volume;
+/** What ValidateVolumeCapabilities, and a look at the volume, were answered. */
+export const validateAnswered = (volume: VolumeRecord, outcome: Outcome<ValidatedVolume>, at: Moment): Change => {
+  const follow = followOf("validate", volume, outcome, at);
+  if (follow === "nothing") return noChange(volume);
+  if (outcome.kind === "done") return validated(volume, outcome.value, at);
+  const { failure } = outcome;
+  if (follow === "again") {
+    const blocks = failure.advice === "block";
+    const blocked = blocks ? blockedBy("validate", failure, volume, volume.blocked, at.now) : undefined;
+    return askedAgain(volume, failure, blocked, at);
+  }
   return told({
-    ...rest,
-    ...(blocked === undefined ? {} : { blocked }),
+    ...without(volume),
+    state: "FAILED",
+    stateSince: at.now,
+    failure: { reason: failure.reason, message: failure.message },
     attempts: failedAttempt(volume.attempts, failure, at),
     updatedAt: at.now,
   });

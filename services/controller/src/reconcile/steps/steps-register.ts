@@ -1,14 +1,9 @@
-import { blockedBy } from "../../domain/blocked.ts";
-import { noChange } from "../../domain/change.ts";
+import { type Change, noChange } from "../../domain/change.ts";
+import type { Moment } from "../../domain/moment.ts";
 import type { Leave } from "../../domain/open-call.ts";
 import type { Outcome } from "../../domain/outcome.ts";
 import type { VolumeRecord } from "../../domain/volume/volume.ts";
-import {
-  type ValidatedVolume,
-  validated,
-  validationRefused,
-  validationUnknown,
-} from "../../domain/volume/volume-registration.ts";
+import { type ValidatedVolume, validateAnswered } from "../../domain/volume/volume-registration.ts";
 import { failureOf } from "../owed/under-intent.ts";
 import type { StepDeps, StepHandler } from "./step-run.ts";
 
@@ -49,18 +44,7 @@ export const validateStep: StepHandler<"validate"> = async (deps, _step, { volum
   // The record may be older than one that the store has lost, and that one may stand for the same storage.
   if (!gate.state().open || (!ready && controllerService !== "no")) return false;
   const outcome = controllerService === "no" ? unasked(deps, volume) : await asked(deps, volume);
-  const result = await records.change(
-    volume,
-    (v, at) => {
-      if (v.uid !== volume.uid) return noChange(v);
-      if (outcome.kind === "done") return validated(v, outcome.value, at);
-      const { failure } = outcome;
-      const blocks = failure.advice === "block";
-      if (outcome.kind === "refused" && !blocks) return validationRefused(v, failure, at);
-      const blocked = blocks ? blockedBy("validate", failure, v, v.blocked, at.now) : undefined;
-      return validationUnknown(v, failure, blocked, at);
-    },
-    { traceId },
-  );
-  return result.changed;
+  const decide = (v: VolumeRecord, at: Moment): Change =>
+    v.uid === volume.uid ? validateAnswered(v, outcome, at) : noChange(v);
+  return (await records.change(volume, decide, { traceId })).changed;
 };

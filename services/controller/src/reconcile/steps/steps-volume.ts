@@ -1,43 +1,15 @@
-import { blockedBy } from "../../domain/blocked.ts";
 import { type Change, noChange } from "../../domain/change.ts";
-import { earlyClaimsEnded, hasNoRoom, roomless } from "../../domain/claim/early-claims.ts";
-import { isDoubtful } from "../../domain/doubt.ts";
-import type { Moment } from "../../domain/moment.ts";
-import { mayBeOpen } from "../../domain/open-call.ts";
-import { type Failed, type Failure, neverSent } from "../../domain/outcome.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import {
   type CreatedVolume,
-  created,
+  createAnswered,
   createdTwice,
-  createRefused,
-  createUnknown,
-  deleted,
-  deleteUnknown,
+  deleteAnswered,
   homeChosen,
 } from "../../domain/volume/volume-change.ts";
 import { runOwed } from "../owed/run-owed.ts";
 import { changeWithSets } from "./set-failure.ts";
 import { owedVolumes, type StepHandler } from "./step-run.ts";
-
-const blocking = (step: "create" | "delete", volume: VolumeRecord, failure: Failure, at: Moment) =>
-  failure.advice === "block" || failure.advice === "check-absence"
-    ? blockedBy(step, failure, volume, volume.blocked, at.now)
-    : undefined;
-
-/** A refusal that only a change elsewhere can lift keeps a wanted volume waiting for it; an unwanted one needs no volume. */
-const createFailed = (volume: VolumeRecord, { kind, failure }: Failed, at: Moment): Change => {
-  const { goal, intent } = volume;
-  const unknown = () => createUnknown(volume, failure, blocking("create", volume, failure, at), at);
-  if (mayBeOpen(volume)) return unknown();
-  // Nobody wants it any more, and no call for it has ever left: nothing has to be made to be deleted.
-  if (kind === "unknown" && neverSent(failure) && goal === "absent" && intent !== undefined && !isDoubtful(intent, at))
-    return createRefused(volume, failure, at);
-  if (hasNoRoom(volume, failure)) return roomless(volume, failure, at);
-  return kind === "refused" && (failure.advice !== "block" || goal === "absent")
-    ? createRefused(volume, failure, at)
-    : unknown();
-};
 
 /** CreateVolume under the stored name: a repeat finds what an attempt without answer may have made. */
 export const createStep: StepHandler<"create"> = async (deps, _step, { volume, traceId }) => {
@@ -59,8 +31,7 @@ export const createStep: StepHandler<"create"> = async (deps, _step, { volume, t
     // Forgotten, or given other storage, while the call waited for its turn: what it would make is nobody's.
     stillRight: (now) => now.state === "CREATING" && now.intent?.op === "create",
     call: (now, context) => plugins.createVolume(now, context),
-    answered: (v, outcome, at) =>
-      outcome.kind === "done" ? created(v, outcome.value, at) : earlyClaimsEnded(createFailed(v, outcome, at), at),
+    answered: createAnswered,
     async store(outcome, decide, options) {
       if (outcome.kind !== "done") return await changeWithSets(records, volume, undefined, decide, options);
       const { externalId } = outcome.value;
@@ -96,10 +67,6 @@ export const deleteStep: StepHandler<"delete"> = async (deps, _step, { volume, t
     // Forgotten while the call waited for its turn: by now the storage may be somebody else's.
     stillRight: (now) => now.state === "DELETING" && now.intent?.op === "delete" && gate.state().open,
     call: (now, context) => plugins.deleteVolume(now, context),
-    answered(v, outcome, at) {
-      if (outcome.kind === "done") return deleted(v, at);
-      const refused: Failure = outcome.kind === "refused" ? { ...outcome.failure, advice: "block" } : outcome.failure;
-      return deleteUnknown(v, refused, blocking("delete", v, refused, at), at);
-    },
+    answered: deleteAnswered,
   });
 };

@@ -1,0 +1,64 @@
+import { describe, expect, it } from "vitest";
+import { answers, certainties, followTable, obligations, type Want } from "./obligation.ts";
+
+/**
+ * Written by hand, so that the table is checked against something that is not itself: by row of `answers`, what follows when nothing is
+ * in doubt, when an attempt is, and when a call may be open. One word stands for all three.
+ */
+const untilDone = {
+  done: "done",
+  refused: "slowly",
+  "held off": "slowly",
+  full: "again",
+  unsent: "again",
+  stuck: "again",
+  unknown: "again",
+};
+
+const expected: Record<string, Record<string, string>> = {
+  "create wanted": {
+    ...untilDone,
+    refused: "failed uncertain again",
+    "held off": "again",
+    full: "elsewhere elsewhere again",
+  },
+  "create unwanted": {
+    ...untilDone,
+    refused: "gone uncertain again",
+    "held off": "gone uncertain again",
+    unsent: "gone again again",
+  },
+  "validate wanted": { ...untilDone, refused: "failed", "held off": "again" },
+  "validate unwanted": { ...untilDone, refused: "failed", "held off": "again" },
+  "delete wanted": untilDone,
+  "delete unwanted": untilDone,
+};
+
+const wants: readonly Want[] = ["wanted", "unwanted"];
+const rows = obligations.flatMap((owed) => wants.flatMap((want) => answers.map((answer) => ({ owed, want, answer }))));
+
+describe("what follows an attempt", () => {
+  it("has a row for every obligation", () => {
+    expect(Object.keys(expected)).toEqual(obligations.flatMap((owed) => wants.map((want) => `${owed} ${want}`)));
+  });
+
+  it.each(rows)("[I5] $owed, $want, $answer", ({ owed, want, answer }) => {
+    const cells = (expected[`${owed} ${want}`]?.[answer] ?? "missing").split(" ");
+    const row = followTable[owed][want][answer];
+    expect(certainties.map((certainty) => row[certainty])).toEqual(
+      cells.length === 1 ? Array(3).fill(cells[0]) : cells,
+    );
+  });
+
+  it("[Y2] ends nothing while a call may be open, whatever the answer is", () => {
+    for (const { owed, want, answer } of rows)
+      if (answer !== "done" && owed !== "validate")
+        expect(["again", "slowly"], `${owed} ${want} ${answer}`).toContain(followTable[owed][want][answer].open);
+  });
+
+  it("[Y3] no answer but done ends a removal", () => {
+    for (const answer of answers)
+      for (const certainty of certainties)
+        expect(followTable.delete.unwanted[answer][certainty] === "done").toBe(answer === "done");
+  });
+});

@@ -1,0 +1,120 @@
+/**
+ * What follows an attempt of an owed call: one total table for every call of volumes and cuts.
+ *
+ * Y1 An answer decides nothing unless the record still owes the very call that was answered. Y2 A refusal ends an obligation only when no
+ * attempt of the call is in doubt, and nothing ends while a call may be open (I5). Y3 Nothing but an answer "done" proves that something
+ * is gone.
+ */
+import { isDoubtful } from "../doubt.ts";
+import type { Moment } from "../moment.ts";
+import { mayBeOpen } from "../open-call.ts";
+import { neverSent, type Outcome } from "../outcome.ts";
+import type { VolumeRecord } from "../volume/volume.ts";
+
+export const obligations = ["create", "validate", "delete"] as const;
+export type Obligation = (typeof obligations)[number];
+
+/** An outcome, as far as what follows depends on it. */
+export const answers = ["done", "refused", "held off", "full", "unsent", "stuck", "unknown"] as const;
+/**
+ * `held off`: refused for as long as something else is as it is. `full`: there is no room, and something may stand there all the same.
+ * `unsent`: no call left, and nothing was refused. `stuck`: no certain answer, and repeating alone does not help.
+ */
+export type Answer = (typeof answers)[number];
+
+/** What the attempts prove together: nothing is in doubt, one may have done its work, or one may still do it. */
+export const certainties = ["certain", "doubtful", "open"] as const;
+export type Certainty = (typeof certainties)[number];
+
+export type Want = "wanted" | "unwanted";
+
+/**
+ * `again`     the same call later; the record says why, where repeating alone does not help;
+ * `slowly`    the same, and the record says why in any case;
+ * `elsewhere` the same in another place, once this one is clean;
+ * `failed`    over, and nothing is left behind; `gone` the same, and the record ends;
+ * `uncertain` over, but something may stand at the backend: only a person's word ends the doubt.
+ */
+export type Follow = "done" | "again" | "slowly" | "elsewhere" | "failed" | "gone" | "uncertain";
+
+type Row = Record<Certainty, Follow>;
+type Rows = Record<Answer, Row>;
+
+const each = (follow: Follow): Row => ({ certain: follow, doubtful: follow, open: follow });
+const row = (certain: Follow, doubtful: Follow, open: Follow): Row => ({ certain, doubtful, open });
+const both = (rows: Rows): Record<Want, Rows> => ({ wanted: rows, unwanted: rows });
+
+/** Y3: until the answer is "done". */
+const untilDone: Rows = {
+  done: each("done"),
+  refused: each("slowly"),
+  "held off": each("slowly"),
+  full: each("again"),
+  unsent: each("again"),
+  stuck: each("again"),
+  unknown: each("again"),
+};
+
+/** Total: a new obligation or answer does not compile until every cell is placed. */
+export const followTable: Record<Obligation, Record<Want, Rows>> = {
+  create: {
+    wanted: {
+      ...untilDone,
+      refused: row("failed", "uncertain", "again"),
+      // Only a change elsewhere can lift it: a wanted volume waits for that.
+      "held off": each("again"),
+      full: row("elsewhere", "elsewhere", "again"),
+    },
+    unwanted: {
+      ...untilDone,
+      refused: row("gone", "uncertain", "again"),
+      "held off": row("gone", "uncertain", "again"),
+      // No call for it has ever left: nothing has to be made to be deleted.
+      unsent: row("gone", "again", "again"),
+    },
+  },
+  // Asking leaves nothing behind: a "no" is final whatever became of the attempts before.
+  validate: both({ ...untilDone, refused: each("failed"), "held off": each("again") }),
+  delete: both(untilDone),
+};
+
+/** The call that the record owes under its intent, read from the state that waits for the call. */
+export const obligationOf = ({ state, intent }: VolumeRecord): Obligation | undefined => {
+  switch (intent?.op) {
+    case "create":
+    case "validate":
+      return state === "CREATING" ? intent.op : undefined;
+    case "delete":
+      return state === "DELETING" ? "delete" : undefined;
+    default:
+      return undefined;
+  }
+};
+
+const answerOf = (outcome: Outcome<unknown>, full: boolean): Answer => {
+  if (outcome.kind === "done") return "done";
+  const { kind, failure } = outcome;
+  if (full) return "full";
+  if (kind === "refused") return failure.advice === "block" ? "held off" : "refused";
+  if (neverSent(failure)) return "unsent";
+  return failure.advice === "block" ? "stuck" : "unknown";
+};
+
+const certaintyOf = (volume: VolumeRecord, at: Moment): Certainty => {
+  const { intent } = volume;
+  if (mayBeOpen(volume)) return "open";
+  return intent !== undefined && isDoubtful(intent, at) ? "doubtful" : "certain";
+};
+
+/** Y1. */
+export const followOf = (
+  owed: Obligation,
+  volume: VolumeRecord,
+  outcome: Outcome<unknown>,
+  at: Moment,
+  full = outcome.kind !== "done" && outcome.failure.nodeFull === true,
+): Follow | "nothing" => {
+  if (obligationOf(volume) !== owed) return "nothing";
+  const want = volume.goal === "absent" ? "unwanted" : "wanted";
+  return followTable[owed][want][answerOf(outcome, full)][certaintyOf(volume, at)];
+};
