@@ -76,14 +76,21 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
   const identity = { role: "controller", name: controllerId } as const;
   const lines = createRelayLines({ streams: deps.streams, identity, log, clock, gen: () => gate().state().gen });
   const halves = createHalvesOnNodes(nodes);
-  const governor = createPluginGovernor({ allowed: profiles.of, clock, random: ids.random, log, signal });
+  const governor = createPluginGovernor({
+    allowed: profiles.of,
+    // Asked when a call is made: the instances are made after it.
+    current: (plugin) => instances.current({ plugin }),
+    clock,
+    random: ids.random,
+    log,
+    signal,
+  });
   const instances = createPluginInstances({
     directory,
     halves,
     lines,
     clock,
     tracing,
-    random: ids.random,
     onCall,
     guide: governor,
     reading: (plugin, method, code) => readCode(profiles.of(plugin), method, code),
@@ -110,17 +117,8 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
     guide: governor,
   });
 
-  /** Facts last as long as a connection: other ones are of another process. */
-  const facts = new Map<string, unknown>();
-  const look = (plugin: string): void => {
-    const now = instances.current({ plugin })?.facts;
-    if (now === undefined || now === facts.get(plugin)) return;
-    facts.set(plugin, now);
-    governor.renewed(plugin);
-  };
-  instances.onChange(look);
   profiles.onChange((plugin) => {
-    governor.renewed(plugin);
+    governor.changed(plugin);
     instances.reconsider(plugin);
   });
   const drivers = createPluginDrivers({
@@ -141,11 +139,10 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
     plugins,
     governor,
     catalogue,
-    callsOf: (waiting) => (plugin) => ({
-      ...governor.load(plugin),
-      waiting: waiting(plugin),
-      held: governor.held(plugin) ?? "",
-      at: instances.current({ plugin })?.at,
-    }),
+    callsOf: (waiting) => (plugin) => {
+      const now = instances.current({ plugin });
+      const held = now === undefined ? "" : (governor.held(plugin, now.id) ?? "");
+      return { ...governor.load(plugin), waiting: waiting(plugin), held, at: now?.at };
+    },
   };
 };

@@ -44,6 +44,7 @@ import { createStoredSecrets } from "@holdfast/controller/secrets/stored-secrets
 import { wireSnapshots } from "@holdfast/controller/snapshot-wiring";
 import { createSqliteStore } from "@holdfast/controller/store/sqlite/sqlite-store";
 import type { CsiMethod } from "@holdfast/csi/methods";
+import { createOpenCalls } from "@holdfast/csi/open-calls";
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
 import { isAbort } from "@holdfast/shared/async/signals";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
@@ -66,6 +67,8 @@ export interface ApiWorldOptions {
   readonly random?: () => number;
   readonly snapshotPolls?: number;
   readonly nodeExpansionRequired?: boolean;
+  /** A call stays open at the process that got it, whoever waits for it, as at the socket of a real one. */
+  readonly keepsCallsOpen?: boolean;
 }
 
 /** The next commits: let through so many, then the controller dies before or after one. */
@@ -109,10 +112,17 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       },
     };
   };
-  const processes = ["sim-1.sock", "sim-2.sock"].map((socket) => {
+  const sockets = ["sim-1.sock", "sim-2.sock"] as const;
+  /** Processes of the plugin that get calls and answer none, and how they end. */
+  const hanging = new Map<string, PromiseWithResolvers<void>>();
+  const processes = sockets.map((socket) => {
     const transport = createSimTransport(backend, { name: socket, clock });
-    transport.chance((method) => pick?.(method));
-    return { socket, transport, ready: true, facts: facts(), denied: new Set<CsiMethod>() };
+    transport.chance((method) => {
+      const hung = hanging.get(socket);
+      return hung === undefined ? pick?.(method) : { kind: "hung", until: hung.promise };
+    });
+    const way = options.keepsCallsOpen ? { ...transport, ...createOpenCalls({ clock }).over(transport) } : transport;
+    return { socket, transport: way, ready: true, facts: facts(), denied: new Set<CsiMethod>() };
   });
   const hosts = createSimHosts(backend, names, clock);
   const machines = new Map(names.map((node) => [node, { boot: 1, journal: 1, revision: 1, healthy: true, known: 0 }]));
@@ -194,7 +204,14 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
         );
       },
     });
-    const governor = createPluginGovernor({ allowed: pluginRecords.of, clock, random: ids.random, log, signal });
+    const governor = createPluginGovernor({
+      allowed: pluginRecords.of,
+      current: (plugin) => instances.current({ plugin }),
+      clock,
+      random: ids.random,
+      log,
+      signal,
+    });
     const directory = createSimDirectory({ processes, clock, tracing });
     const halves = createHalvesOnNodes(registry);
     const instances = createPluginInstances({
@@ -208,18 +225,10 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       },
       clock,
       tracing,
-      random: ids.random,
       guide: governor,
       reading: (_plugin, _method, code) => code,
       besideControllerOnly: () => false,
       reach: () => "auto",
-    });
-    let known: unknown;
-    instances.onChange((plugin) => {
-      const now = instances.current({ plugin })?.facts;
-      if (now === undefined || now === known) return;
-      known = now;
-      governor.renewed(plugin);
     });
     const plugins = createControllerPlugins({
       gates: { quiesce: async () => ({ kind: "away", words: "no bar stands here" }) },
@@ -451,6 +460,19 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
     },
     setProcess: (which: number, ready: boolean) =>
       controller.directory.set(processes[which % processes.length]?.socket ?? "", ready),
+    /** From now on the process answers no call that it gets. */
+    hang(which: 0 | 1) {
+      hanging.set(sockets[which], Promise.withResolvers<void>());
+    },
+    /** Another process takes its place; what the one before had in hand is over. */
+    replace(which: 0 | 1) {
+      const name = sockets[which];
+      controller.directory.set(name, false);
+      backend.attach({ name, role: "controller" });
+      hanging.get(name)?.resolve();
+      hanging.delete(name);
+      controller.directory.set(name, true);
+    },
     async setHealthy(node: string, healthy: boolean) {
       const machine = machines.get(node);
       if (machine === undefined || machine.healthy === healthy) return;

@@ -17,6 +17,8 @@ export type WayFault =
   | { readonly kind: "lost" }
   /** The call never arrives. */
   | { readonly kind: "dropped" }
+  /** The plugin gets it, and does not answer before its process is gone. */
+  | { readonly kind: "hung"; readonly until: Promise<void> }
   /** It has no answer, and the plugin does the work later. */
   | { readonly kind: "late"; readonly until: Promise<void> }
   /** The plugin works so long on it, also when its caller has given up by then; not `done`: in vain. For ways with a clock. */
@@ -143,6 +145,11 @@ export const createSimWay = (backend: Backend, instance: Instance, clock?: Clock
       }
       if (how?.kind === "code" && how.when === "before") return failure(how.code, "as told, before the work");
       const call = { instance: instance.name, method, request } as unknown as Call;
+      if (how?.kind === "hung") {
+        backend.begin({ ...call, handsOn: true });
+        await how.until;
+        return failure("UNAVAILABLE", "the connection was closed");
+      }
       if (how?.kind === "slow") return await slowly(call, how, options);
       const reply = begin(call);
       if (how?.kind === "lost") return failure("DEADLINE_EXCEEDED", "the answer was lost");

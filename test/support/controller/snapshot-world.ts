@@ -84,6 +84,7 @@ export const allYes = (): PluginFacts => ({
 });
 
 const unbounded: SlotGuard = {
+  aside: () => false,
   allows: () => true,
   repeatsAtOnce: () => 64,
   perNode: () => 1,
@@ -179,7 +180,8 @@ export const createSnapshotWorld = async (
     exchange,
     access: () => (ready ? { facts, transport } : { closed: "the plugin is away" }),
   });
-  const instance = () => ({ id: "sim", at: { node: "", socket: "sim" }, facts, call: csi.call, stream: csi.stream });
+  const at = { node: "", socket: "sim" };
+  const instance = () => ({ id: "sim", at, facts, rests: false, call: csi.call, stream: csi.stream });
 
   const start = async () => {
     lives += 1;

@@ -86,12 +86,12 @@ export const createControllerPlugins = (
   };
 
   const facts = (plugin: string): ControllerPluginFacts => {
-    const now = current({ plugin })?.facts;
-    const absent = now === undefined ? instances.absent(plugin) : { facts: now, why: "" };
+    const now = current({ plugin });
+    const absent = now === undefined ? instances.absent(plugin) : { facts: now.facts, why: "" };
     const known = absent.facts;
     // A plugin whose node half says that it has no controller half needs none.
     if (known === undefined && announcedByNodes(plugin) === "no") return headless(plugin);
-    const callsHeld = now === undefined ? undefined : guide.held(plugin);
+    const callsHeld = now === undefined ? undefined : guide.held(plugin, now.id);
     const reach = now === undefined ? choice.outOfReach({ plugin }) : undefined;
     const ambiguous = reach?.reason === "PLUGIN_AMBIGUOUS";
     const away = damage(plugin) ?? reach?.message ?? awayBecause(plugin, known === undefined ? undefined : absent.why);

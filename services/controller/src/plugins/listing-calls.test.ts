@@ -26,11 +26,12 @@ const start = async (options: Partial<SimPluginOptions> = {}): Promise<void> => 
   const common = { log: createMemoryLogger(), tracing: createTracing("test"), clock: systemClock };
   connection = createPluginConnection({ socketPath: socket, role: "controller", signal: stop.signal, ...common });
   const facts = await connection.whenReady(stop.signal);
-  const instance = { id: "only", at: { node: "", socket }, facts, call: connection.call, stream: connection.stream };
+  const { call, stream } = connection;
+  const instance = { id: "only", at: { node: "", socket }, facts, rests: false, call, stream };
   const calls: Pick<PluginCalls, "instance" | "run" | "every"> = {
     every: () => ({ here: [instance], missing: [] }),
     instance: ({ plugin }) => (plugin === "sim" ? instance : undefined),
-    run: (_plugin, _secretRef, call) => call(instance, {}, undefined),
+    run: (_plugin, _secretRef, send) => send(instance, {}, undefined),
   };
   listings = createListingCalls(calls as PluginCalls, () => "it is away");
 };

@@ -25,6 +25,8 @@ export interface PluginInstance extends Pick<CsiCaller, "call" | "stream"> {
   /** The life of the agent that holds its socket; absent for one beside the controller. */
   readonly gate?: string;
   readonly facts: PluginFacts;
+  /** It failed lately, or does not answer. */
+  readonly rests: boolean;
   /** Its own place, when it reaches no other. */
   readonly own?: Segments;
 }
@@ -203,7 +205,13 @@ export const createPluginCalls = (options: PluginCallsOptions): PluginCalls => {
       return found === undefined ? notGiven(target).failure : seatOf(found);
     },
     run,
-    change: (record, secretRef, { wanted }, call) =>
-      run({ ...record, via: record.intent?.via }, secretRef, call, wanted),
+    async change(record, secretRef, { wanted }, call) {
+      const { via, openSince } = record.intent ?? {};
+      const given = { ...record, via };
+      // Nothing of it has left: another instance is given it.
+      const free = via !== undefined && openSince === undefined && instances.current(given)?.rests === true;
+      if (free && instances.current({ ...record, via: undefined })?.rests === false) return notGiven(given);
+      return await run(given, secretRef, call, wanted);
+    },
   };
 };

@@ -5,21 +5,15 @@ import { createManualClock } from "@holdfast/shared/async/manual-clock";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { createTracing } from "@holdfast/shared/tracing";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { CallGuide } from "../domain/plugin/call-guide.ts";
 import type { InstancePlace } from "../domain/plugin/instance-reach.ts";
 import type { PluginProfile } from "../domain/plugin/plugin-profile.ts";
 import { attachmentRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
 import type { Segments, VolumeRecord } from "../domain/volume/volume.ts";
+import { createPluginGovernor } from "../reconcile/plugin/plugin-governor.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { createControllerPlugins } from "./controller-plugins.ts";
 import type { HalfOnNode } from "./halves-on-nodes.ts";
 import { createPluginInstances } from "./plugin-instances.ts";
-
-/** Holds nothing back, and learns nothing. */
-const trusting: CallGuide = {
-  begin: (_plugin, _method, _subject, deadlineMs) => ({ deadlineMs, end: () => undefined }),
-  held: () => undefined,
-};
 
 const facts = {
   name: "p",
@@ -62,6 +56,14 @@ const gone: WireReply = { failure: { code: "UNAVAILABLE", message: "gone", sent:
 
 const build = ({ local, besideOnly = () => false }: { local?: PluginConnection; besideOnly?: () => boolean } = {}) => {
   clock = createManualClock();
+  const guide = createPluginGovernor({
+    allowed: () => ({ maxConcurrentCalls: 64, maxConcurrentAttachesPerNode: 1, exclusiveMethods: [] }),
+    current: (plugin) => instances.current({ plugin }),
+    clock,
+    random: () => 0.5,
+    log: createMemoryLogger(),
+    signal: new AbortController().signal,
+  });
   const instances = createPluginInstances({
     directory: { list: () => (local === undefined ? [] : [local]), onChange: () => () => undefined },
     halves: {
@@ -89,8 +91,7 @@ const build = ({ local, besideOnly = () => false }: { local?: PluginConnection; 
     },
     clock,
     tracing: createTracing("test"),
-    random: () => 0.5,
-    guide: trusting,
+    guide,
     reading: (_plugin, method, code) => readings[`${method} ${code}`] ?? code,
     besideControllerOnly: besideOnly,
     reach: () => reach,
@@ -98,7 +99,7 @@ const build = ({ local, besideOnly = () => false }: { local?: PluginConnection; 
   const plugins = createControllerPlugins({
     gates: { quiesce: async () => ({ kind: "away", words: "no bar stands here" }) },
     instances,
-    guide: trusting,
+    guide,
     secrets: createSecrets({ env: {}, log: createMemoryLogger() }),
     log: createMemoryLogger(),
     ownerOf: async () => undefined,
@@ -149,6 +150,59 @@ describe("a controller half on nodes", () => {
     await detach();
     await detach();
     expect(calls.map((one) => one.split(" at ")[1])).toEqual(["a", "b", "a"]);
+  });
+
+  test("N2 when several volumes in a row have no answer of it, calls that have not left go to another; one that left stays", async () => {
+    const { plugins, instances } = build();
+    const late: WireReply = { failure: { code: "DEADLINE_EXCEEDED", message: "late", sent: true } };
+    const detachOf = (id: string, openSince?: number) =>
+      plugins.unpublish(
+        volumeRecord([], [], {
+          id,
+          plugin: "p",
+          externalId: id,
+          intent: {
+            op: "detach",
+            node: "n1",
+            epoch: { gen: 1, ctr: 1 },
+            opId: "o",
+            issuer: "c1/1",
+            via: "node a: p",
+            ...(openSince === undefined ? {} : { openSince }),
+          },
+        }),
+        attachmentRecord("n1", { nodeId: "id-1" }),
+        { signal: new AbortController().signal, attempt: 1, wanted: async () => ({}) },
+      );
+    answers = { a: late };
+    for (const id of ["x", "y", "z"])
+      expect(await detachOf(id)).toMatchObject({ failure: { code: late.failure.code } });
+    expect(instances.current({ plugin: "p" })?.id).toBe("node b: p");
+    const before = calls.length;
+    expect(await detachOf("v")).toMatchObject({
+      kind: "unknown",
+      failure: { reason: "PLUGIN_NOT_READY", call: "not-sent", advice: "again" },
+    });
+    expect(calls).toHaveLength(before);
+    await detachOf("x", 1);
+    expect(calls.slice(before)).toEqual(["ControllerUnpublishVolume at a"]);
+    // There is no other one: it is asked all the same.
+    halves = [half("a")];
+    changed();
+    await detachOf("v");
+    expect(calls.slice(before)).toEqual(["ControllerUnpublishVolume at a", "ControllerUnpublishVolume at a"]);
+  });
+
+  test("N6 another process of an instance is trusted at once, also when it is not the one that is called", async () => {
+    const { detach, instances } = build();
+    answers = { a: gone };
+    await detach();
+    expect(instances.current({ plugin: "p" })?.id).toBe("node b: p");
+    changed();
+    expect(instances.current({ plugin: "p", via: "node a: p" })?.rests).toBe(true);
+    halves = [{ ...half("a"), facts: { ...facts } }, half("b")];
+    changed();
+    expect(instances.current({ plugin: "p", via: "node a: p" })?.rests).toBe(false);
   });
 
   test("an answer of the plugin that is no UNAVAILABLE never moves calls to another instance", async () => {

@@ -2,7 +2,7 @@
  * Every instance of a controller plugin that can be called, however it is reached, and the one that calls go to now.
  *
  * N1 One instance of a plugin is called at a time; another one only when that one is gone or failed. N2 An instance that answered
- * UNAVAILABLE rests, longer each time in a row; any other answer ends that. N3 A call that was given to an instance (`via`) is made
+ * UNAVAILABLE, or does not answer, rests while another one can be called. N3 A call that was given to an instance (`via`) is made
  * at that one and at no other, rested or not. N4 Facts are those of the instance that is called.
  * N5 A call about storage goes only to an instance that reaches the storage (`domain/plugin/instance-reach.ts`).
  * N6 An instance that comes back and was given calls is told, also when new calls go to another one: its open calls wait for it.
@@ -12,9 +12,7 @@ import { callPolicy } from "@holdfast/csi/call-policy";
 import type { PluginFacts } from "@holdfast/csi/capabilities";
 import type { CallOptions, CsiCaller } from "@holdfast/csi/csi-caller";
 import type { CallReport } from "@holdfast/csi/csi-exchange";
-import type { CallOutcome } from "@holdfast/csi/outcome";
 import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
-import { backoffDelay } from "@holdfast/model/backoff";
 import type { Tri } from "@holdfast/model/tri";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createEmitter } from "@holdfast/shared/async/emitter";
@@ -52,9 +50,8 @@ export interface PluginInstancesOptions {
   readonly lines: Pick<RelayLines, "transportTo" | "forget">;
   readonly clock: Clock;
   readonly tracing: Tracing;
-  readonly random: () => number;
   readonly onCall?: ((report: CallReport) => void) | undefined;
-  readonly guide: Pick<CallGuide, "begin">;
+  readonly guide: Omit<CallGuide, "held">;
   /** What a code of a method means for this plugin. */
   readonly reading: (plugin: string, method: string, code: string) => string;
   /** The secrets of the plugin's controller calls stay with the controllers. */
@@ -72,20 +69,16 @@ interface Found extends Candidate, Pick<PluginInstance, "at" | "gate"> {
 
 /** Of nodes that cannot be called, in one sentence. */
 const mostReasons = 3;
-/** At least half of a pause, so that the call that has just failed does not come back at once. */
-const rests = { baseMs: 1_000, capMs: 30_000, least: 0.5 };
 
 export const createPluginInstances = (options: PluginInstancesOptions): PluginInstances => {
-  const { directory, halves, lines, clock, tracing, random, onCall, guide, reading, besideControllerOnly } = options;
-  const resting = new Map<string, { readonly until: number; readonly failures: number }>();
+  const { directory, halves, lines, clock, tracing, onCall, guide, reading, besideControllerOnly } = options;
   /** The node of the instance that was called last, if it is on one. */
   const lastNode = new Map<string, string>();
   const listeners = createEmitter<[plugin: string]>();
   const placesOf = createInstancePlaces(directory, halves, options.reach);
   const relayed = createRelayedCallers({ halves, lines, clock, tracing, onCall });
 
-  const restOf = (id: string): number => resting.get(id)?.until ?? 0;
-  const rested = (id: string): boolean => restOf(id) <= clock.monotonic();
+  const rests = ({ restsUntil }: Found): boolean => restsUntil > clock.monotonic(); // N2
 
   const localOnes = (plugin: string): readonly Found[] =>
     directory.list().flatMap((connection, rank) => {
@@ -94,7 +87,8 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
       const id = connection.socketPath;
       const at = { node: "", socket: id };
       const place = placesOf.beside(facts);
-      return [{ id, at, place, local: true, rank, restsUntil: restOf(id), facts, caller: () => connection }];
+      const restsUntil = guide.restsUntil(plugin, id);
+      return [{ id, at, place, local: true, rank, restsUntil, facts, caller: () => connection }];
     });
 
   const onNode = (plugin: string, half: HalfOnNode, rank: number): Found => {
@@ -102,7 +96,17 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
     const id = nameOnNode(plugin, node.name);
     const [at, caller] = [{ node: node.name, socket: "" }, () => relayed.of(plugin, id, half)];
     const place = placesOf.on(plugin, node.name);
-    return { id, at, gate: node.instance, place, local: false, rank, restsUntil: restOf(id), facts, caller };
+    return {
+      id,
+      at,
+      gate: node.instance,
+      place,
+      local: false,
+      rank,
+      restsUntil: guide.restsUntil(plugin, id),
+      facts,
+      caller,
+    };
   };
 
   /** N3 */
@@ -123,7 +127,7 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
       some.push(found);
       return found;
     };
-    for (const half of halves.of(plugin)) if (half.usable && rested(add(half).id) && !all) break;
+    for (const half of halves.of(plugin)) if (half.usable && !rests(add(half)) && !all) break;
     const before = halves.at(plugin, lastNode.get(plugin) ?? "");
     if (before?.usable === true && !some.some(({ at }) => at.node === before.node.name)) add(before);
     return some;
@@ -149,34 +153,26 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
     const last = before === undefined ? undefined : nameOnNode(plugin, before);
     return chooseInstance(candidates, last, clock.monotonic());
   };
-  /** N6: by plugin, the instances that calls were given to, and whether each could be called when changes were last looked at. */
-  const given = new Map<string, Map<string, boolean>>();
+  /** N6: by plugin, the instances that were called, and the facts that each had when changes were last looked at; none: it was away. */
+  const given = new Map<string, Map<string, PluginFacts | undefined>>();
   const choose = ({ via, ...target }: CallTarget): Found | undefined => {
     if (via === undefined) return chosenOf(target.plugin, within(target));
     const found = named(target.plugin, via); // N3
-    const known = given.get(target.plugin) ?? new Map<string, boolean>();
+    const known = given.get(target.plugin) ?? new Map<string, PluginFacts | undefined>();
     // That it is back is for `cameBack` to find: the others that wait for it have to be told.
-    if (found === undefined || !known.has(via)) given.set(target.plugin, known.set(via, found !== undefined));
+    if (found === undefined || !known.has(via)) given.set(target.plugin, known.set(via, found?.facts));
     return found;
   };
+  /** Facts last as long as a connection: other ones are of another process. */
   const cameBack = (plugin: string): boolean => {
-    const known = given.get(plugin) ?? new Map<string, boolean>();
-    const before = [...known];
-    for (const via of known.keys()) known.set(via, named(plugin, via) !== undefined);
-    return before.some(([via, there]) => !there && known.get(via) === true);
-  };
-
-  /** N2 */
-  const noted = <T>(id: string, outcome: CallOutcome<T>): CallOutcome<T> => {
-    if (outcome.outcome === "done" || outcome.failure.code !== "UNAVAILABLE") resting.delete(id);
-    else {
-      const failures = (resting.get(id)?.failures ?? 0) + 1;
-      const pause = backoffDelay(failures - 1, rests, random());
-      resting.set(id, { until: clock.monotonic() + pause, failures });
-      // Sockets that are gone for good.
-      for (const [other, { until }] of resting) if (until + rests.capMs < clock.monotonic()) resting.delete(other);
-    }
-    return outcome;
+    const known = given.get(plugin) ?? new Map<string, PluginFacts | undefined>();
+    const back = [...known].filter(([via, before]) => {
+      const now = named(plugin, via)?.facts;
+      known.set(via, now);
+      return now !== undefined && now !== before;
+    });
+    for (const [via] of back) guide.renewed(plugin, via);
+    return back.length > 0;
   };
 
   const used = (plugin: string, node: string): void => {
@@ -189,17 +185,21 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
   /** What was told last of each plugin: most changes of most instances change nothing for those who call. */
   const told = new Map<string, { readonly id: string | undefined; readonly facts: unknown; readonly said: Tri }>();
   const tell = (plugin: string): void => {
-    const { id, facts } = choose({ plugin }) ?? { id: undefined, facts: absent(plugin).facts };
+    const first = choose({ plugin });
+    const known = given.get(plugin) ?? new Map<string, PluginFacts | undefined>();
+    if (first !== undefined && !known.has(first.id)) given.set(plugin, known.set(first.id, undefined));
+    const back = cameBack(plugin);
+    const { id, facts } = (back ? choose({ plugin }) : first) ?? { id: undefined, facts: absent(plugin).facts };
     const [before, said] = [told.get(plugin), halves.announced(plugin)];
     const same = before?.id === id && before?.facts === facts && before?.said === said;
     // Of instances with places of their own each one counts: volumes there wait for it.
-    if (placesOf.of(plugin).equal && !cameBack(plugin) && same) return;
+    if (placesOf.of(plugin).equal && !back && same) return;
     told.set(plugin, { id, facts, said });
     listeners.tell(plugin);
   };
   halves.onChange((plugin) => {
     placesOf.changed(plugin);
-    for (const id of relayed.forget(plugin)) resting.delete(id);
+    relayed.forget(plugin);
     tell(plugin);
   });
   directory.onChange((connection) => {
@@ -238,14 +238,15 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
       at,
       facts,
       ...(gate === undefined ? {} : { gate }),
+      rests: rests(chosen),
       ...(own === undefined ? {} : { own }),
       async call(method, request, call) {
         // A call that was given to this instance earlier chooses none for those that follow.
         if (target.via === undefined || lastNode.get(plugin) === undefined) used(plugin, at.node);
-        const { deadlineMs, end } = guide.begin(plugin, method, subjectOf(call), callPolicy[method].deadlineMs);
-        const outcome = noted(id, await caller.call(method, request, { deadlineMs, ...call }));
-        const { code, sent } = outcome.outcome === "done" ? { code: "OK", sent: true } : outcome.failure;
-        end({ code, sent });
+        const { deadlineMs, end } = guide.begin(plugin, id, method, subjectOf(call), callPolicy[method].deadlineMs);
+        const outcome = await caller.call(method, request, { deadlineMs, ...call });
+        if (outcome.outcome === "done") end("OK", true);
+        else end(outcome.failure.code, outcome.failure.sent);
         return readOutcome(method, outcome, (of, answered) => reading(plugin, of, answered));
       },
       stream: caller.stream,

@@ -19,7 +19,9 @@ import { createPluginInstances } from "./plugin-instances.ts";
 
 /** Holds nothing back, and learns nothing. */
 const trusting: CallGuide = {
-  begin: (_plugin, _method, _subject, deadlineMs) => ({ deadlineMs, end: () => undefined }),
+  begin: (_plugin, _instance, _method, _subject, deadlineMs) => ({ deadlineMs, end: () => undefined }),
+  restsUntil: () => 0,
+  renewed: () => undefined,
   held: () => undefined,
 };
 
@@ -61,7 +63,6 @@ beforeEach(async () => {
       lines: { transportTo: () => expect.unreachable("no half is on a node"), forget: () => undefined },
       clock: systemClock,
       tracing,
-      random: Math.random,
       besideControllerOnly: () => false,
       reach: () => "auto",
       guide: trusting,

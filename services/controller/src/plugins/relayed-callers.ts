@@ -18,8 +18,8 @@ interface Relayed {
 
 export interface RelayedCallers {
   of(plugin: string, id: string, half: HalfOnNode): CsiCaller;
-  /** What nodes have no more is forgotten, with what is kept for a node that has nothing left to call; tells which. */
-  forget(plugin: string): readonly string[];
+  /** What nodes have no more is forgotten, with what is kept for a node that has nothing left to call. */
+  forget(plugin: string): void;
 }
 
 export interface RelayedCallersOptions {
@@ -58,14 +58,11 @@ export const createRelayedCallers = (options: RelayedCallersOptions): RelayedCal
   return {
     of,
     forget(plugin) {
-      const gone: string[] = [];
       for (const [id, one] of [...relayed]) {
         if (one.plugin !== plugin || halves.at(plugin, one.node) !== undefined) continue;
         relayed.delete(id);
-        gone.push(id);
         if (![...relayed.values()].some(({ node }) => node === one.node)) lines.forget(one.node);
       }
-      return gone;
     },
   };
 };

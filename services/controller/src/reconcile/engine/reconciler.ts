@@ -86,6 +86,10 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     validating: createKeyedLanes(),
   };
 
+  /** A step may give the call to an instance before it asks for a slot. */
+  const slotsOf = (volume: VolumeRecord): CallSlots =>
+    slots.at(async () => volume.intent?.via ?? (await records.recent(volume))?.volume.intent?.via);
+
   const work = createKeyedWork<VolumeRecord, Step>({
     what: "volume",
     read: async (key) => (await records.recent(refOfKey(key)))?.volume,
@@ -102,7 +106,7 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
         volume,
         step,
         clock.now(),
-        (traceId) => runStep(stepDeps, step, { volume, traceId }),
+        (traceId) => runStep({ ...stepDeps, slots: slotsOf(volume) }, step, { volume, traceId }),
         async () => (await records.recent(volume))?.volume,
       ),
   });

@@ -60,6 +60,9 @@ export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): Snapshot
     rights: createCallRights(deps.lives, drivers, plugins, () => false),
     wakeLater: wakeLater.after,
   };
+  /** A step may give the call to an instance before it asks for a slot. */
+  const slotsOf = (record: CutRecord): CallSlots =>
+    deps.slots.at(async () => record.intent?.via ?? (await cuts.get(record))?.record.intent?.via);
   const work = createKeyedWork<CutRecord, CutStep>({
     what: "snapshot",
     read: async (key) => (await cuts.get(refOfCutKey(key)))?.record,
@@ -80,7 +83,7 @@ export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): Snapshot
         record,
         step,
         clock.now(),
-        (traceId) => runCutStep(stepDeps, record, step, traceId),
+        (traceId) => runCutStep({ ...stepDeps, slots: slotsOf(record) }, record, step, traceId),
         async () => (await cuts.get(record))?.record,
       ),
   });

@@ -1,10 +1,10 @@
 /**
- * The circuit breaker of one plugin: when several volumes in a row got no answer, calls stop, and one at a time is tried until the
- * plugin answers. Pure; times are arguments. It only decides when a call is made, never what one has proved.
+ * The circuit breaker of one plugin instance: when several volumes in a row got no answer, calls stop, and one at a time is tried until
+ * the instance answers. Pure; times are arguments. It only decides when a call is made, never what one has proved.
  *
  * K1 One volume alone never opens it, however often its calls fail: `manySubjects` different ones have to, with no answer between.
  * K2 Half open, one call runs at a time. K3 An answer of any kind closes it, a process that is new too. K4 Open it stays for longer
- * each time in a row, up to `pauses.capMs`, and then always tries again: it never keeps a plugin out for good.
+ * each time in a row, up to `pauses.capMs`, and then always tries again: it never keeps an instance out for good.
  */
 import { type RetryRule, retryDelay } from "../../domain/retry.ts";
 
@@ -12,7 +12,7 @@ export const manySubjects = 3;
 export const pauses: RetryRule = { baseMs: 1_000, capMs: 30_000 };
 
 interface Opened {
-  /** Since when the plugin has not answered. */
+  /** Since when the instance has not answered. */
   readonly since: number;
   /** How often in a row. */
   readonly times: number;
@@ -33,7 +33,7 @@ export type BreakerEvent =
   | { readonly type: "started" }
   /** A call ended that told nothing. */
   | { readonly type: "ended" }
-  /** Another process of the plugin is there. */
+  /** Another process of the instance is there. */
   | { readonly type: "renewed" }
   | { readonly type: "time" };
 

@@ -20,14 +20,16 @@ const bounds = (limit = 64, change: Partial<SlotGuard> = {}) => {
   const running = new Map<string, number>();
   let shut = false;
   const guard: SlotGuard = {
-    allows: (plugin) => !shut && (running.get(plugin) ?? 0) < limit,
+    allows: (plugin, via) => !shut && (running.get(`${plugin} ${via}`) ?? 0) < limit,
+    aside: () => false,
     repeatsAtOnce: () => Math.max(1, Math.floor(limit / 2)),
     perNode: () => 1,
     exclusive: () => false,
     overdueMs: () => Number.POSITIVE_INFINITY,
-    started(plugin) {
-      running.set(plugin, (running.get(plugin) ?? 0) + 1);
-      return () => void running.set(plugin, (running.get(plugin) ?? 0) - 1);
+    started(plugin, via) {
+      const at = `${plugin} ${via}`;
+      running.set(at, (running.get(at) ?? 0) + 1);
+      return () => void running.set(at, (running.get(at) ?? 0) - 1);
     },
     onChange(listener) {
       listeners.add(listener);
@@ -238,6 +240,50 @@ describe("call slots", () => {
     expect(most).toBe(1);
     gate.open();
     await beside;
+    expect(slots.size()).toBe(0);
+  });
+
+  it("[S7] calls at one instance keep none of another waiting: neither for a slot, nor a node, a share or a method", async () => {
+    const slots = slotsWith(2, { exclusive: () => true });
+    const gate = held();
+    const at = (via: string, fn: () => Promise<void>) =>
+      slots.run({ ...make("n1"), via, method: "ControllerPublishVolume", repeat: true }, never, fn);
+    const hung = [at("a", () => gate.promise), at("a", () => gate.promise)];
+    await turn();
+    await at("b", turn);
+    expect([slots.size(), slots.waiting("p")]).toEqual([1, 1]);
+    gate.open();
+    await Promise.all(hung);
+    expect(slots.size()).toBe(0);
+  });
+
+  it("[S8] as soon as an instance is aside nothing waits for it any more, be it for a slot, for its node or for the guard", async () => {
+    let aside = false;
+    const { guard, valve } = bounds(1, { aside: (_plugin, via) => aside && via === "a" });
+    const slots = createCallSlots(guard, createManualClock());
+    const gate = held();
+    const started: string[] = [];
+    const start = (name: string, via: string, node: string): Promise<void> =>
+      slots
+        .at(async () => via)
+        .run(make(node), never, async () => {
+          started.push(name);
+          await gate.promise;
+        });
+    const all = [start("hung", "a", "n1"), start("same node", "a", "n1"), start("other node", "a", "n2")];
+    await turn();
+    expect(started).toEqual(["hung"]);
+    aside = true;
+    valve(false);
+    await turn();
+    expect(started).toEqual(["hung", "same node", "other node"]);
+    all.push(start("later", "a", "n1"));
+    const elsewhere = start("elsewhere", "b", "n1");
+    await turn();
+    expect([started.at(-1), slots.waiting("p")]).toEqual(["later", 1]);
+    valve(true);
+    gate.open();
+    await Promise.all([...all, elsewhere]);
     expect(slots.size()).toBe(0);
   });
 

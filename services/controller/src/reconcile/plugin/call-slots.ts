@@ -1,11 +1,13 @@
 /**
- * When a call of a plugin may start. Everything that waits is in memory; what is owed is in the record.
+ * When a call of a plugin instance may start. Everything that waits is in memory; what is owed is in the record.
  *
  * S1 No call starts that the guard does not allow: its limit, and a breaker that is open. S2 At most `perNode` attaches and
  * detaches of one (plugin, node) pair run; one that takes far longer than usual makes room for another, up to `mostOverdue`.
  * S3 Nothing that waits is starved: the turns are those of slot-queues.ts. S4 An aborted waiter rejects and leaves; one that is not
  * wanted any more leaves too; nothing is kept when nothing waits. S5 Calls that are made again hold at most their share of the
  * slots: what fails does not keep out what works. S6 Of a method that the profile names exclusive one call runs at a time.
+ * S7 Each instance has slots of its own: its calls keep none of another instance waiting. S8 Nothing waits for a slot of an instance that
+ * is aside: calls that are open there go on, and the others are given to another instance.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { onAbort, reasonOf } from "@holdfast/shared/async/signals";
@@ -13,6 +15,8 @@ import { createSlotQueues, type Place, type SlotClass, type SlotQueues } from ".
 
 export interface SlotRequest {
   readonly plugin: string;
+  /** The instance that the call is given to, if it is given to one. */
+  readonly via?: string | undefined;
   /** Absent for calls that concern no node. */
   readonly node?: string | undefined;
   /** Making something goes before taking something away, and both before looking. */
@@ -27,19 +31,23 @@ export interface SlotRequest {
 
 /** What bounds the calls of a plugin. */
 export interface SlotGuard {
-  allows(plugin: string): boolean;
+  allows(plugin: string, via: string | undefined): boolean;
+  /** S8 */
+  aside(plugin: string, via: string): boolean;
   repeatsAtOnce(plugin: string): number;
   perNode(plugin: string): number;
   exclusive(plugin: string, method: string): boolean;
   /** A call that has run so long holds its node no more. */
   overdueMs(plugin: string, method: string): number;
   /** A call starts; what comes back is to be told its end. */
-  started(plugin: string): () => void;
+  started(plugin: string, via: string | undefined): () => void;
   /** More may be allowed now than before. */
   onChange(listener: (plugin: string) => void): () => void;
 }
 
 export interface CallSlots {
+  /** The same, for calls that are given to the instance which `via` tells when they are about to wait. */
+  at(via: () => Promise<string | undefined>): CallSlots;
   /** Waits for a slot and holds it while `fn` runs. */
   run<T>(request: SlotRequest, signal: AbortSignal, fn: () => Promise<T>): Promise<T>;
   /** As `run`; undefined, and nothing run, when it turned out while it waited that it is not wanted any more. */
@@ -51,7 +59,7 @@ export interface CallSlots {
   ): Promise<T | undefined>;
   /** Something about it has changed: those that wait for it are asked whether they are still wanted. */
   recheck(subject: string): void;
-  /** Plugins with something running or waiting. */
+  /** Instances with something running or waiting. */
   size(): number;
   waiting(plugin: string): number;
 }
@@ -63,7 +71,9 @@ interface Waiter extends Place {
   readonly wanted: (() => Promise<boolean>) | undefined;
 }
 
-interface PluginSlots {
+interface InstanceSlots {
+  readonly plugin: string;
+  readonly via: string | undefined;
   running: number;
   repeats: number;
   /** Calls of each node that count (S2), and those that do not any more. */
@@ -94,13 +104,18 @@ const add = (counts: Map<string, number>, key: string, by: 1 | -1): void => {
 };
 
 export const createCallSlots = (guard: SlotGuard, clock: Clock): CallSlots => {
-  const plugins = new Map<string, PluginSlots>();
+  const instances = new Map<string, InstanceSlots>();
   const bySubject = new Map<string, Set<Waiter>>();
 
-  const slotsOf = (plugin: string): PluginSlots => {
-    const known = plugins.get(plugin);
+  const keyOf = ({ plugin, via = "" }: Pick<SlotRequest, "plugin" | "via">): string => `${plugin}\n${via}`;
+
+  const slotsOf = ({ plugin, via }: SlotRequest): InstanceSlots => {
+    const key = keyOf({ plugin, via });
+    const known = instances.get(key);
     if (known !== undefined) return known;
-    const fresh: PluginSlots = {
+    const fresh: InstanceSlots = {
+      plugin,
+      via,
       running: 0,
       repeats: 0,
       nodes: new Map(),
@@ -108,30 +123,33 @@ export const createCallSlots = (guard: SlotGuard, clock: Clock): CallSlots => {
       exclusive: new Set(),
       queues: createSlotQueues(),
     };
-    plugins.set(plugin, fresh);
+    instances.set(key, fresh);
     return fresh;
   };
 
+  const isAside = ({ plugin, via }: InstanceSlots): boolean => via !== undefined && guard.aside(plugin, via);
+
   /** Beside S1, which holds for all alike. */
-  const fits = (slots: PluginSlots, { plugin, node, method, repeat }: SlotRequest): boolean =>
+  const fits = (slots: InstanceSlots, { plugin, node, method, repeat }: SlotRequest): boolean =>
     (node === undefined || (slots.nodes.get(node) ?? 0) < guard.perNode(plugin)) && // S2
     (method === undefined || !slots.exclusive.has(method)) && // S6
     (repeat !== true || slots.repeats < guard.repeatsAtOnce(plugin)); // S5
 
   /** Whoever waits is told by its promise, a turn later: the slot is held from here on. */
-  const hold = (slots: PluginSlots, request: SlotRequest): Held => {
+  const hold = (slots: InstanceSlots, request: SlotRequest): Held => {
     const { plugin, node, method, repeat } = request;
     const exclusive = method !== undefined && guard.exclusive(plugin, method);
     slots.running += 1;
     if (repeat === true) slots.repeats += 1;
     if (node !== undefined) add(slots.nodes, node, 1);
     if (exclusive) slots.exclusive.add(method);
-    return { request, exclusive, ended: guard.started(plugin), overdue: false };
+    return { request, exclusive, ended: guard.started(plugin, slots.via), overdue: false };
   };
 
-  const admit = (plugin: string, slots: PluginSlots): void => {
-    while (slots.queues.size() > 0 && guard.allows(plugin)) {
-      const waiter = slots.queues.take(({ request }) => fits(slots, request));
+  const admit = (slots: InstanceSlots): void => {
+    const aside = isAside(slots); // S8
+    while (slots.queues.size() > 0 && (aside || guard.allows(slots.plugin, slots.via))) {
+      const waiter = slots.queues.take(({ request }) => aside || fits(slots, request));
       if (waiter === undefined) return;
       forget(waiter);
       waiter.admit(hold(slots, waiter.request));
@@ -146,12 +164,12 @@ export const createCallSlots = (guard: SlotGuard, clock: Clock): CallSlots => {
     if (same?.size === 0) bySubject.delete(subject);
   };
 
-  const tidy = (plugin: string, slots: PluginSlots): void => {
-    if (slots.running === 0 && slots.queues.size() === 0) plugins.delete(plugin); // S4
+  const tidy = (slots: InstanceSlots): void => {
+    if (slots.running === 0 && slots.queues.size() === 0) instances.delete(keyOf(slots)); // S4
   };
 
   /** S2: the node of a call that takes too long is free for another. */
-  const watchOverdue = (slots: PluginSlots, held: Held): (() => void) => {
+  const watchOverdue = (slots: InstanceSlots, held: Held): (() => void) => {
     const { plugin, node, method = "" } = held.request;
     const after = guard.overdueMs(plugin, method);
     if (node === undefined || held.exclusive || !Number.isFinite(after)) return () => undefined;
@@ -160,34 +178,34 @@ export const createCallSlots = (guard: SlotGuard, clock: Clock): CallSlots => {
       held.overdue = true;
       add(slots.overdue, node, 1);
       add(slots.nodes, node, -1);
-      admit(plugin, slots);
+      admit(slots);
     });
   };
 
-  const leave = (slots: PluginSlots, { request, exclusive, ended, overdue }: Held): void => {
-    const { plugin, node, method, repeat } = request;
+  const leave = (slots: InstanceSlots, { request, exclusive, ended, overdue }: Held): void => {
+    const { node, method, repeat } = request;
     slots.running -= 1;
     if (repeat === true) slots.repeats -= 1;
     if (node !== undefined) add(overdue ? slots.overdue : slots.nodes, node, -1);
     if (exclusive && method !== undefined) slots.exclusive.delete(method);
     ended();
-    admit(plugin, slots);
-    tidy(plugin, slots);
+    admit(slots);
+    tidy(slots);
   };
 
   /** The slot that is held from then on; undefined = it is not wanted any more. */
   const wait = (
-    slots: PluginSlots,
+    slots: InstanceSlots,
     request: SlotRequest,
     wanted: Waiter["wanted"],
     signal: AbortSignal,
   ): Promise<Held | undefined> =>
     new Promise((resolve, reject) => {
-      const { plugin, kind, subject } = request;
+      const { kind, subject } = request;
       const out = (): void => {
         stopListening();
         forget(waiter);
-        tidy(plugin, slots);
+        tidy(slots);
       };
       const stopListening = onAbort(signal, () => {
         if (!slots.queues.remove(waiter)) return;
@@ -212,7 +230,7 @@ export const createCallSlots = (guard: SlotGuard, clock: Clock): CallSlots => {
       slots.queues.add(waiter);
       if (subject !== undefined) bySubject.set(subject, (bySubject.get(subject) ?? new Set()).add(waiter));
       // Others may wait for a node that is busy, while this one could run.
-      admit(plugin, slots);
+      admit(slots);
     });
 
   const runIn = async <T>(
@@ -222,8 +240,8 @@ export const createCallSlots = (guard: SlotGuard, clock: Clock): CallSlots => {
     fn: () => Promise<T>,
   ): Promise<T | undefined> => {
     signal.throwIfAborted();
-    const slots = slotsOf(request.plugin);
-    const free = slots.queues.size() === 0 && guard.allows(request.plugin) && fits(slots, request);
+    const slots = slotsOf(request);
+    const free = slots.queues.size() === 0 && guard.allows(request.plugin, request.via) && fits(slots, request);
     const held = free ? hold(slots, request) : await wait(slots, request, wanted, signal);
     if (held === undefined) return undefined;
     const stopTimer = watchOverdue(slots, held);
@@ -236,12 +254,20 @@ export const createCallSlots = (guard: SlotGuard, clock: Clock): CallSlots => {
     }
   };
 
+  const ofPlugin = (plugin: string): readonly InstanceSlots[] =>
+    [...instances.values()].filter((slots) => slots.plugin === plugin);
+
   guard.onChange((plugin) => {
-    const slots = plugins.get(plugin);
-    if (slots !== undefined) admit(plugin, slots);
+    for (const slots of ofPlugin(plugin)) admit(slots);
   });
 
-  return {
+  const all: CallSlots = {
+    at: (via) => ({
+      ...all,
+      run: async (request, signal, fn) => all.run({ ...request, via: await via() }, signal, fn),
+      runIfWanted: async (request, wanted, signal, fn) =>
+        all.runIfWanted({ ...request, via: await via() }, wanted, signal, fn),
+    }),
     run: (request, signal, fn) => runIn(request, undefined, signal, fn) as ReturnType<typeof fn>,
     runIfWanted: (request, wanted, signal, fn) => runIn(request, wanted, signal, fn),
     recheck(subject) {
@@ -253,7 +279,8 @@ export const createCallSlots = (guard: SlotGuard, clock: Clock): CallSlots => {
           () => undefined,
         );
     },
-    size: () => plugins.size,
-    waiting: (plugin) => plugins.get(plugin)?.queues.size() ?? 0,
+    size: () => instances.size,
+    waiting: (plugin) => ofPlugin(plugin).reduce((sum, { queues }) => sum + queues.size(), 0),
   };
+  return all;
 };

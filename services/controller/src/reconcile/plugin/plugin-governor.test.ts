@@ -8,8 +8,10 @@ const build = () => {
   const clock = createManualClock();
   const stop = new AbortController();
   let most = 8;
+  let current: { readonly id: string; readonly own?: object } = { id: "a" };
   const governor = createPluginGovernor({
     allowed: () => ({ maxConcurrentCalls: most, maxConcurrentAttachesPerNode: 1, exclusiveMethods: [] }),
+    current: () => current,
     clock,
     random: () => 1,
     log: createMemoryLogger(),
@@ -17,11 +19,11 @@ const build = () => {
   });
   const slots = createCallSlots(governor, clock);
   /** A call that answers so. */
-  const call = (subject: string, code: string, { took = 10, sent = true } = {}) =>
-    slots.run({ plugin: "p", kind: "make", node: `node of ${subject}` }, stop.signal, async () => {
-      const { end } = governor.begin("p", "ControllerPublishVolume", subject, 60_000);
+  const call = (subject: string, code: string, { took = 10, sent = true, via = "a" } = {}) =>
+    slots.run({ plugin: "p", via, kind: "make", node: `node of ${subject}` }, stop.signal, async () => {
+      const { end } = governor.begin("p", via, "ControllerPublishVolume", subject, 60_000);
       if (took > 0) await clock.sleep(took, stop.signal);
-      end({ code, sent });
+      end(code, sent);
     });
   const all = async (code: string, subjects: readonly string[], options?: Parameters<typeof call>[2]) => {
     const calls = subjects.map((subject) => call(subject, code, options));
@@ -31,7 +33,10 @@ const build = () => {
   const setMost = (next: number): void => {
     most = next;
   };
-  return { clock, stop, governor, slots, call, all, setMost };
+  const setCurrent = (next: typeof current): void => {
+    current = next;
+  };
+  return { clock, stop, governor, slots, call, all, setMost, setCurrent };
 };
 
 describe("the governor of a plugin's calls", () => {
@@ -39,7 +44,7 @@ describe("the governor of a plugin's calls", () => {
     const { clock, governor, slots, call, all } = build();
     await all("UNAVAILABLE", ["a", "b", "c"]);
     expect(governor.load("p").breaker).toBe("open");
-    expect(governor.held("p")).toMatch(
+    expect(governor.held("p", "a")).toMatch(
       /plugin p has not answered for .*ControllerPublishVolume answered UNAVAILABLE.*one call is tried/,
     );
     const waiting = ["d", "e", "f"].map((subject) => call(subject, "OK"));
@@ -49,7 +54,7 @@ describe("the governor of a plugin's calls", () => {
     expect([slots.waiting("p"), governor.load("p").breaker]).toEqual([2, "half-open"]);
     await clock.advance(10);
     await Promise.all([...waiting, clock.advance(10)]);
-    expect([governor.load("p").breaker, governor.held("p")]).toEqual(["closed", undefined]);
+    expect([governor.load("p").breaker, governor.held("p", "a")]).toEqual(["closed", undefined]);
     expect(clock.pending()).toBe(0);
   });
 
@@ -72,7 +77,7 @@ describe("the governor of a plugin's calls", () => {
     expect(governor.load("p")).toMatchObject({ breaker: "closed", limit: 4 });
     await all("UNAVAILABLE", ["a", "b", "c"]);
     expect(governor.load("p").breaker).toBe("open");
-    governor.renewed("p");
+    governor.renewed("p", "a");
     expect(governor.load("p").breaker).toBe("closed");
   });
 
@@ -80,19 +85,19 @@ describe("the governor of a plugin's calls", () => {
     const { governor, all, setMost } = build();
     await all("OK", ["a"]);
     setMost(2);
-    governor.renewed("p");
+    governor.changed("p");
     expect(governor.load("p")).toMatchObject({ limit: 2, most: 2 });
     setMost(16);
-    governor.renewed("p");
+    governor.changed("p");
     expect(governor.load("p")).toMatchObject({ limit: 16, most: 16 });
   });
 
   it("gives a method more time after a missed deadline, and the others none", async () => {
     const { governor, all } = build();
     await all("DEADLINE_EXCEEDED", ["a"]);
-    expect(governor.begin("p", "ControllerPublishVolume", "a", 60_000).deadlineMs).toBe(120_000);
-    expect(governor.begin("p", "DeleteVolume", "a", 60_000).deadlineMs).toBe(60_000);
-    expect(governor.begin("q", "ControllerPublishVolume", "a", 60_000).deadlineMs).toBe(60_000);
+    expect(governor.begin("p", "a", "ControllerPublishVolume", "a", 60_000).deadlineMs).toBe(120_000);
+    expect(governor.begin("p", "a", "DeleteVolume", "a", 60_000).deadlineMs).toBe(60_000);
+    expect(governor.begin("q", "a", "ControllerPublishVolume", "a", 60_000).deadlineMs).toBe(60_000);
   });
 
   it("[K2] a call of before that ends without a word does not let a second one through beside the trial", async () => {
@@ -119,6 +124,79 @@ describe("the governor of a plugin's calls", () => {
     expect(governor.load("p").breaker).toBe("open");
     await clock.advance(2_000);
     expect(governor.load("p").breaker).toBe("half-open");
+  });
+
+  it("[G1 G3] an instance that answers UNAVAILABLE rests, longer each time in a row, until it answers or is another process", async () => {
+    const { clock, governor, call, all } = build();
+    const rest = () => Math.max(0, governor.restsUntil("p", "a") - clock.monotonic());
+    const after = async (code: string, sent = true) => {
+      await all(code, ["v"], { sent });
+      return rest();
+    };
+    expect([await after("UNAVAILABLE"), await after("UNAVAILABLE"), governor.restsUntil("p", "b")]).toEqual([
+      1_000, 2_000, 0,
+    ]);
+    // Neither says that it is well.
+    expect(await after("INTERNAL")).toBeGreaterThan(0);
+    expect(await after("OK", false)).toBeGreaterThan(0);
+    expect(await after("NOT_FOUND")).toBe(0);
+    expect(await after("UNAVAILABLE")).toBe(1_000);
+    governor.renewed("p", "a");
+    expect(rest()).toBe(0);
+    // A single missed deadline is of its volume.
+    await Promise.all([call("v", "DEADLINE_EXCEEDED", { took: 0 })]);
+    expect(rest()).toBe(0);
+  });
+
+  it("[G2] an instance that does not answer rests as long as a call is open there, and holds no other instance back", async () => {
+    const { clock, governor, all, setCurrent } = build();
+    const rest = () => Math.max(0, governor.restsUntil("p", "a") - clock.monotonic());
+    await all("DEADLINE_EXCEEDED", ["x", "y", "z"]);
+    expect(rest()).toBe(60_000);
+    setCurrent({ id: "b" });
+    expect([governor.allows("p", "a"), governor.allows("p", "b"), governor.allows("p", undefined)]).toEqual([
+      false,
+      true,
+      true,
+    ]);
+    expect([governor.load("p").breaker, governor.held("p", "b")]).toEqual(["closed", undefined]);
+    expect(governor.held("p", "a")).toContain("ControllerPublishVolume answered DEADLINE_EXCEEDED");
+    // The same call again, with more time, and what comes after it.
+    const { deadlineMs, end } = governor.begin("p", "a", "ControllerPublishVolume", "x", 60_000);
+    expect([deadlineMs, rest()]).toEqual([120_000, 120_000]);
+    await clock.advance(120_000);
+    end("DEADLINE_EXCEEDED", true);
+    expect(rest()).toBe(120_000);
+    governor.begin("p", "a", "ControllerPublishVolume", "x", 60_000).end("OK", true);
+    expect([rest(), governor.allows("p", "a"), clock.pending()]).toEqual([0, true, 0]);
+  });
+
+  it("[G2] a deadline that was missed at one instance gives the calls of another no more time", async () => {
+    const { governor, all } = build();
+    await all("DEADLINE_EXCEEDED", ["x"]);
+    expect(governor.begin("p", "b", "ControllerPublishVolume", "v", 60_000).deadlineMs).toBe(60_000);
+  });
+
+  it("[G4] an instance that does not answer is aside only for another one that reaches everything", async () => {
+    const { governor, all, setCurrent } = build();
+    setCurrent({ id: "b" });
+    expect(governor.aside("p", "a")).toBe(false);
+    await all("UNAVAILABLE", ["x", "y", "z"]);
+    expect(governor.aside("p", "a")).toBe(true);
+    setCurrent({ id: "b", own: { host: "b" } });
+    expect(governor.aside("p", "a")).toBe(false);
+    setCurrent({ id: "a" });
+    expect(governor.aside("p", "a")).toBe(false);
+  });
+
+  it("[K2] each instance has a trial of its own", async () => {
+    const { clock, governor, call, all } = build();
+    await all("UNAVAILABLE", ["a", "b", "c"]);
+    await clock.advance(1_000);
+    const trials = [call("d", "OK"), call("e", "OK", { via: "b" }), call("f", "OK", { via: "b" })];
+    expect([governor.allows("p", "a"), governor.load("p").running]).toEqual([false, 3]);
+    await clock.advance(10);
+    await Promise.all(trials);
   });
 
   it("ends with the controller: no timer stays", async () => {

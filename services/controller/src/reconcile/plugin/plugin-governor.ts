@@ -1,14 +1,21 @@
 /**
- * What is learned from the calls of each controller plugin, and what follows for the next ones: whether one may start, how many at
- * once, and how long it may take. Nothing of it is stored: a controller that starts trusts every plugin again. Nothing of it decides
- * what a call proved.
+ * What is learned from the calls of each controller plugin and of each of its instances, and what follows for the next ones: which
+ * instance is left alone, whether a call may start, how many at once, and how long it may take. Nothing of it is stored: a controller
+ * that starts trusts every plugin again. Nothing of it decides what a call proved.
+ *
+ * G1 An instance that answers UNAVAILABLE rests, longer each time in a row. G2 An instance whose breaker is not closed rests as well, while
+ * a call is open there and as long again after its missed deadline: those calls try the instance, and no new one has to. G3 An answer ends
+ * the rest, and so does another process. G4 An instance whose breaker is not closed is aside while new calls go to another one that reaches
+ * everything.
  */
+import { backoffDelay } from "@holdfast/model/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createEmitter } from "@holdfast/shared/async/emitter";
+import { onAbort } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
-import type { CallEnd, CallGuide } from "../../domain/plugin/call-guide.ts";
+import type { CallGuide } from "../../domain/plugin/call-guide.ts";
 import type { PluginLoad } from "../../domain/plugin/plugin-load.ts";
-import { type Breaker, type BreakerEvent, breakerStep, closedBreaker, letsThrough } from "./breaker.ts";
+import { type Breaker, type BreakerEvent, breakerStep, closedBreaker, letsThrough, pauses } from "./breaker.ts";
 import type { SlotGuard } from "./call-slots.ts";
 import { type CallTimes, withTime } from "./call-times.ts";
 import { type Concurrency, callsAtOnce, concurrencyStep, firstConcurrency } from "./concurrency.ts";
@@ -23,6 +30,8 @@ export interface Allowed {
 
 export interface PluginGovernorDeps {
   readonly allowed: (plugin: string) => Allowed;
+  /** The instance that new calls of the plugin go to now; `own`: the only place that it reaches. */
+  readonly current: (plugin: string) => { readonly id: string; readonly own?: object } | undefined;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Logger;
@@ -31,12 +40,12 @@ export interface PluginGovernorDeps {
 }
 
 export interface PluginGovernor extends CallGuide, SlotGuard {
-  /** Another process of the plugin is there, or its profile changed: what was learned of the one before does not hold it back. */
-  renewed(plugin: string): void;
+  /** Its profile changed. */
+  changed(plugin: string): void;
   load(plugin: string): PluginLoad;
 }
 
-/** What an answer says of the plugin as a whole; what it says of the call is decided elsewhere. Codes not named: it answers. */
+/** What an answer says of the instance as a whole; what it says of the call is decided elsewhere. Codes not named: it answers. */
 const meaning: Readonly<Record<string, "silent" | "pushback" | "nothing">> = {
   UNAVAILABLE: "silent",
   DEADLINE_EXCEEDED: "silent",
@@ -49,61 +58,83 @@ const meaning: Readonly<Record<string, "silent" | "pushback" | "nothing">> = {
 };
 
 interface Learned {
-  breaker: Breaker;
   concurrency: Concurrency;
   readonly times: Map<string, CallTimes>;
+  readonly instances: Map<string, Instance>;
+}
+
+interface Instance {
+  readonly id: string;
+  breaker: Breaker;
   readonly deadlines: Map<string, Deadline>;
   running: number;
+  rest: { readonly until: number; readonly times: number };
   stopTimer: () => void;
 }
+
+const rested: Instance["rest"] = { until: 0, times: 0 };
+/** At least half of a pause, so that the call that has just failed does not come back at once. */
+const rests = { ...pauses, least: 0.5 };
 
 /** No call is overdue before. */
 const leastOverdueMs = 250;
 const overdueAfter = 4;
 
-export const createPluginGovernor = ({ allowed, clock, random, log, signal }: PluginGovernorDeps): PluginGovernor => {
+export const createPluginGovernor = (deps: PluginGovernorDeps): PluginGovernor => {
+  const { allowed, current, clock, random, log, signal } = deps;
   const plugins = new Map<string, Learned>();
-  const listeners = createEmitter<[plugin: string]>();
+  const { on: onChange, tell } = createEmitter<[plugin: string]>();
 
   const of = (plugin: string): Learned => {
     const known = plugins.get(plugin);
     if (known !== undefined) return known;
     const fresh: Learned = {
-      breaker: closedBreaker,
       concurrency: firstConcurrency(allowed(plugin).maxConcurrentCalls),
       times: new Map(),
-      deadlines: new Map(),
-      running: 0,
-      stopTimer: () => undefined,
+      instances: new Map(),
     };
     plugins.set(plugin, fresh);
     return fresh;
   };
 
-  const tell = (plugin: string): void => {
-    listeners.tell(plugin);
+  const instanceOf = (plugin: string, id: string): Instance => {
+    const { instances } = of(plugin);
+    const known = instances.get(id);
+    if (known !== undefined) return known;
+    const fresh: Instance = {
+      id,
+      breaker: closedBreaker,
+      deadlines: new Map(),
+      running: 0,
+      rest: rested,
+      stopTimer: () => undefined,
+    };
+    instances.set(id, fresh);
+    return fresh;
   };
+  /** Where a call is made, or would be: a call that is given to no instance yet goes to the current one. */
+  const placeOf = (plugin: string, via: string | undefined): Instance =>
+    instanceOf(plugin, via ?? current(plugin)?.id ?? "");
 
-  const turn = (plugin: string, event: BreakerEvent): void => {
-    const learned = of(plugin);
-    const before = learned.breaker;
-    const now = clock.monotonic();
-    const next = breakerStep(before, event, now);
+  const turn = (plugin: string, instance: Instance, event: BreakerEvent): void => {
+    const before = instance.breaker;
+    const next = breakerStep(before, event, clock.monotonic());
     if (next === before) return;
-    learned.breaker = next;
-    learned.stopTimer();
+    instance.breaker = next;
+    instance.stopTimer();
+    const said = { plugin, instance: instance.id };
     if (next.state === "open") {
-      arm(plugin, learned, next.until);
-      log.warn("a plugin does not answer; its calls wait", { plugin, because: next.because, times: next.times });
-    } else if (before.state !== "closed" && next.state === "closed") log.info("a plugin answers again", { plugin });
+      arm(plugin, instance, next.until);
+      log.warn("a plugin instance does not answer", { ...said, because: next.because, times: next.times });
+    } else if (before.state !== "closed" && next.state === "closed") log.info("a plugin instance answers again", said);
     if (next.state !== before.state || letsThrough(next)) tell(plugin);
   };
 
   /** A timer may be a moment early by the clock that it is compared with: then it is set again, or nobody ever tried again. */
-  const arm = (plugin: string, learned: Learned, until: number): void => {
-    learned.stopTimer = clock.timer(Math.max(1, until - clock.monotonic()), () => {
-      turn(plugin, { type: "time" });
-      if (learned.breaker.state === "open" && learned.breaker.until === until) arm(plugin, learned, until);
+  const arm = (plugin: string, instance: Instance, until: number): void => {
+    instance.stopTimer = clock.timer(Math.max(1, until - clock.monotonic()), () => {
+      turn(plugin, instance, { type: "time" });
+      if (instance.breaker.state === "open" && instance.breaker.until === until) arm(plugin, instance, until);
     });
   };
 
@@ -117,49 +148,74 @@ export const createPluginGovernor = ({ allowed, clock, random, log, signal }: Pl
       log.info("a plugin gets fewer calls at once", { plugin, calls: after, before, because: event.type });
   };
 
-  /** A call that got no answer. */
-  const silent = (plugin: string, learned: Learned, call: Running, { code }: CallEnd): void => {
-    const { method, subject, startedAt, policyMs, hadMs } = call;
-    if (code === "DEADLINE_EXCEEDED") learned.deadlines.set(method, afterMiss(hadMs, policyMs));
-    if (code === "UNAVAILABLE") adapt(plugin, learned, { type: "pushback", startedAt });
-    turn(plugin, { type: "silent", subject, because: `${method} answered ${code}`, random: random() });
+  const restFor = (instance: Instance, ms: number): void => {
+    const { until, times } = instance.rest;
+    instance.rest = { until: Math.max(until, clock.monotonic() + ms), times };
+  };
+  /** G1 */
+  const rest = (instance: Instance): void => {
+    const { times } = instance.rest;
+    instance.rest = { until: clock.monotonic() + backoffDelay(times, rests, random()), times: times + 1 };
   };
 
-  const answered = (plugin: string, learned: Learned, { method, startedAt, policyMs }: Running): void => {
+  /** A call that got no answer. */
+  const silent = (plugin: string, instance: Instance, call: Running, code: string): void => {
+    const { method, subject, startedAt, policyMs, hadMs } = call;
+    const missed = code === "DEADLINE_EXCEEDED";
+    if (missed) instance.deadlines.set(method, afterMiss(hadMs, policyMs));
+    else {
+      adapt(plugin, of(plugin), { type: "pushback", startedAt });
+      rest(instance);
+    }
+    const event = { type: "silent", subject, because: `${method} answered ${code}`, random: random() } as const;
+    // Before the turn: who is told that it opened asks at once which instance is the current one.
+    if (missed && breakerStep(instance.breaker, event, clock.monotonic()).state !== "closed") restFor(instance, hadMs); // G2
+    turn(plugin, instance, event);
+  };
+
+  const answered = (plugin: string, instance: Instance, { method, startedAt, policyMs }: Running): void => {
+    const learned = of(plugin);
     const times = withTime(learned.times.get(method), clock.monotonic() - startedAt);
     learned.times.set(method, times);
-    const deadline = learned.deadlines.get(method);
-    if (deadline !== undefined) learned.deadlines.set(method, afterAnswer(deadline, policyMs));
-    adapt(plugin, learned, { type: "answered", startedAt, running: learned.running, times });
+    const deadline = instance.deadlines.get(method);
+    if (deadline !== undefined) instance.deadlines.set(method, afterAnswer(deadline, policyMs));
+    adapt(plugin, learned, { type: "answered", startedAt, running: instance.running, times });
   };
 
-  const ended = (plugin: string, call: Running, end: CallEnd): void => {
-    const learned = of(plugin);
-    const says = end.sent ? (meaning[end.code] ?? "answer") : "nothing";
-    if (says === "silent") silent(plugin, learned, call, end);
+  const ended = (plugin: string, instance: Instance, call: Running, code: string, sent: boolean): void => {
+    const says = sent ? (meaning[code] ?? "answer") : "nothing";
+    if (says === "silent") silent(plugin, instance, call, code);
     if (says === "silent" || says === "nothing") return;
-    turn(plugin, { type: "answered" });
-    if (says === "answer") answered(plugin, learned, call);
-    else adapt(plugin, learned, { type: "pushback", startedAt: call.startedAt });
+    instance.rest = rested; // G3
+    turn(plugin, instance, { type: "answered" });
+    if (says === "answer") answered(plugin, instance, call);
+    else adapt(plugin, of(plugin), { type: "pushback", startedAt: call.startedAt });
   };
 
-  signal.addEventListener(
-    "abort",
-    () => {
-      for (const { stopTimer } of plugins.values()) stopTimer();
-    },
-    { once: true },
-  );
+  const renew = (plugin: string, instance: Instance): void => {
+    instance.rest = rested;
+    turn(plugin, instance, { type: "renewed" });
+  };
+
+  onAbort(signal, () => {
+    for (const { instances } of plugins.values()) for (const { stopTimer } of instances.values()) stopTimer();
+  });
 
   return {
-    begin(plugin, method, subject, policyMs) {
-      const learned = of(plugin);
-      const hadMs = deadlineMs(learned.deadlines.get(method) ?? firstDeadline, learned.times.get(method), policyMs);
+    begin(plugin, id, method, subject, policyMs) {
+      const [learned, instance] = [of(plugin), instanceOf(plugin, id)];
+      const hadMs = deadlineMs(instance.deadlines.get(method) ?? firstDeadline, learned.times.get(method), policyMs);
+      if (instance.breaker.state !== "closed") restFor(instance, hadMs); // G2
       const call = { method, subject, startedAt: clock.monotonic(), policyMs, hadMs };
-      return { deadlineMs: hadMs, end: (end) => ended(plugin, call, end) };
+      return { deadlineMs: hadMs, end: (code, sent) => ended(plugin, instance, call, code, sent) };
     },
-    held(plugin) {
-      const breaker = plugins.get(plugin)?.breaker ?? closedBreaker;
+    restsUntil: (plugin, id) => plugins.get(plugin)?.instances.get(id)?.rest.until ?? 0,
+    renewed(plugin, id) {
+      renew(plugin, instanceOf(plugin, id));
+      tell(plugin);
+    },
+    held(plugin, id) {
+      const { breaker } = instanceOf(plugin, id);
       if (breaker.state === "closed") return undefined;
       const silence = `plugin ${plugin} has not answered for ${seconds(clock.monotonic() - breaker.since)} (${breaker.because})`;
       const next =
@@ -169,25 +225,30 @@ export const createPluginGovernor = ({ allowed, clock, random, log, signal }: Pl
       return `${silence}; its calls wait, ${next}`;
     },
     load(plugin) {
-      const learned = plugins.get(plugin);
-      const most = allowed(plugin).maxConcurrentCalls;
+      const learned = of(plugin);
       return {
-        breaker: learned?.breaker.state ?? "closed",
-        running: learned?.running ?? 0,
-        limit: learned === undefined ? most : callsAtOnce(learned.concurrency),
-        most,
+        breaker: placeOf(plugin, undefined).breaker.state,
+        running: [...learned.instances.values()].reduce((sum, { running }) => sum + running, 0),
+        limit: callsAtOnce(learned.concurrency),
+        most: allowed(plugin).maxConcurrentCalls,
       };
     },
-    renewed(plugin) {
+    changed(plugin) {
       const learned = plugins.get(plugin);
       if (learned === undefined) return;
       adapt(plugin, learned, { type: "most" });
-      turn(plugin, { type: "renewed" });
+      for (const instance of learned.instances.values()) renew(plugin, instance);
     },
 
-    allows(plugin) {
-      const { breaker, concurrency, running } = of(plugin);
-      return letsThrough(breaker) && running < callsAtOnce(concurrency);
+    allows(plugin, via) {
+      const { breaker, running } = placeOf(plugin, via);
+      return letsThrough(breaker) && running < callsAtOnce(of(plugin).concurrency);
+    },
+    // G4
+    aside(plugin, via) {
+      if (instanceOf(plugin, via).breaker.state === "closed") return false;
+      const now = current(plugin);
+      return now !== undefined && now.id !== via && now.own === undefined;
     },
     repeatsAtOnce: (plugin) => Math.max(1, Math.floor(callsAtOnce(of(plugin).concurrency) / 2)),
     perNode: (plugin) => allowed(plugin).maxConcurrentAttachesPerNode,
@@ -196,18 +257,18 @@ export const createPluginGovernor = ({ allowed, clock, random, log, signal }: Pl
       const { medianMs = Number.POSITIVE_INFINITY } = of(plugin).times.get(method) ?? {};
       return Math.max(leastOverdueMs, medianMs * overdueAfter);
     },
-    started(plugin) {
-      const learned = of(plugin);
-      learned.running += 1;
-      turn(plugin, { type: "started" });
+    started(plugin, via) {
+      const instance = placeOf(plugin, via);
+      instance.running += 1;
+      turn(plugin, instance, { type: "started" });
       // Of the calls that run beside it, none ends the trial but the one that is it.
-      const trial = learned.breaker;
+      const trial = instance.breaker;
       return () => {
-        learned.running -= 1;
-        if (trial.state === "half-open" && learned.breaker === trial) turn(plugin, { type: "ended" });
+        instance.running -= 1;
+        if (trial.state === "half-open" && instance.breaker === trial) turn(plugin, instance, { type: "ended" });
       };
     },
-    onChange: listeners.on,
+    onChange,
   };
 };
 
