@@ -150,12 +150,16 @@ describe("a call through an agent", () => {
     expect(await call()).toMatchObject({ bytes: expect.anything() });
   });
 
-  test("T1 above what may wait for one node is refused, and was not sent; so is what was given up as it waited", async () => {
+  test("T1 above what may wait for one plugin of a node is refused, and was not sent; so is what was given up as it waited", async () => {
     relay = () => new Promise(() => undefined);
     const given = new AbortController();
     const waiting = Array.from({ length: 64 + 4096 }, () => call(bytes("x"), { signal: given.signal }));
     expect(await call()).toMatchObject({ failure: { code: "UNAVAILABLE", sent: false } });
     await expect.poll(() => asked.length).toBe(64);
+    // Another plugin of the host is not kept out.
+    relay = async ({ request }) => ({ response: request });
+    expect(await lines.transportTo("n1", "other").unary("ListVolumes", bytes("q"), wire())).toHaveProperty("bytes");
+    expect(asked.splice(64).map(({ plugin }) => plugin)).toEqual(["other"]);
     given.abort(new Error("enough"));
     const ends = await Promise.all(waiting);
     const sent = ends.filter((end) => "failure" in end && end.failure.sent);

@@ -1,6 +1,6 @@
 /**
- * CSI calls to a plugin on another host, as bytes through the agent there. They wait among themselves: a plugin that hangs never stands
- * in the way of permits and releases.
+ * CSI calls to a plugin on another host, as bytes through the agent there. Those of one plugin wait among themselves: a plugin that hangs
+ * never stands in the way of permits and releases, nor of another plugin of its host.
  *
  * T1 Nothing is sent where the agent has no stream, and of what was not sent it is known: the plugin got nothing.
  * T2 What the agent itself says is not the plugin's word: a call that it turned away never reached the plugin. A bare status of a proxy or
@@ -60,12 +60,13 @@ export interface RelayLinesOptions {
 
 interface Line {
   readonly client: GrpcClient<typeof AgentServiceDefinition>;
-  readonly limiter: Limiter;
+  /** By plugin. */
+  readonly limiters: Map<string, Limiter>;
 }
 
 /** T3 */
 const answerMs = 2_000;
-/** Of one host, whatever its plugins allow. */
+/** Of one plugin at one host, whatever its profile allows. */
 const callsInFlight = 64;
 const callsWaiting = 4096;
 
@@ -118,10 +119,17 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
     if (known !== undefined) return known;
     const line = {
       client: createGrpcClient(AgentServiceDefinition, streams.channelTo(node), { log, identity }),
-      limiter: createLimiter({ name: `plugins of node ${node}`, limit: callsInFlight, maxQueued: callsWaiting }),
+      limiters: new Map<string, Limiter>(),
     };
     lines.set(node, line);
     return line;
+  };
+
+  const limiterOf = ({ limiters }: Line, node: string, plugin: string): Limiter => {
+    const name = `calls of plugin ${plugin} at node ${node}`;
+    const limiter = limiters.get(plugin) ?? createLimiter({ name, limit: callsInFlight, maxQueued: callsWaiting });
+    limiters.set(plugin, limiter);
+    return limiter;
   };
 
   const replyOf = ({ response, failure }: Pick<RelayResponse, "response" | "failure">): WireReply => {
@@ -152,7 +160,7 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
 
   /** Resolves with how to leave when it is the call's turn; otherwise with what became of a call that was not sent. */
   const enter = (
-    { limiter }: Line,
+    limiter: Limiter,
     signal: AbortSignal,
   ): Promise<{ readonly leave: () => void } | { readonly failure: WireFailure }> =>
     new Promise((resolve) => {
@@ -174,7 +182,7 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
   const transportTo = (node: string, plugin: string): CsiTransport => ({
     async unary(method, request, { signal, order, deadlineMs = callPolicy[method].deadlineMs }) {
       const line = lineTo(node);
-      const turn = await enter(line, signal);
+      const turn = await enter(limiterOf(line, node, plugin), signal);
       if ("failure" in turn) return turn;
       try {
         const wanted = {
@@ -198,7 +206,7 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
 
     async *stream(method, request, { signal, deadlineMs = callPolicy[method].deadlineMs, totalMs }) {
       const line = lineTo(node);
-      const turn = await enter(line, signal);
+      const turn = await enter(limiterOf(line, node, plugin), signal);
       if ("failure" in turn) {
         yield turn;
         return;
