@@ -115,13 +115,16 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
   const sockets = ["sim-1.sock", "sim-2.sock"] as const;
   /** Processes of the plugin that get calls and answer none, and how they end. */
   const hanging = new Map<string, PromiseWithResolvers<void>>();
+  // One for the process, as a controller has it.
+  const openCalls = options.keepsCallsOpen ? createOpenCalls({ clock }) : undefined;
   const processes = sockets.map((socket) => {
     const transport = createSimTransport(backend, { name: socket, clock });
     transport.chance((method) => {
       const hung = hanging.get(socket);
       return hung === undefined ? pick?.(method) : { kind: "hung", until: hung.promise };
     });
-    const way = options.keepsCallsOpen ? { ...transport, ...createOpenCalls({ clock }).over(transport) } : transport;
+    const listener = { socketPath: socket, incarnation: "1", gone: () => false };
+    const way = openCalls === undefined ? transport : { ...transport, ...openCalls.over(transport, listener) };
     return { socket, transport: way, ready: true, facts: facts(), denied: new Set<CsiMethod>() };
   });
   const hosts = createSimHosts(backend, names, clock);
