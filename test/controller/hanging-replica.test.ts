@@ -20,7 +20,7 @@ const [other, hanging] = ["sim-1.sock", "sim-2.sock"];
 
 let world: ApiWorld;
 beforeEach(async () => {
-  world = await createApiWorld({ nodes: Object.fromEntries(nodes.map((node) => [node, {}])), keepsCallsOpen: true });
+  world = await createApiWorld({ nodes: Object.fromEntries(nodes.map((node) => [node, {}])) });
   for (const id of volumes)
     await world.api.volumes.createVolume(
       CreateVolumeRequest.fromPartial({

@@ -23,6 +23,7 @@ import { readableFormats } from "@holdfast/controller/domain/store-format";
 import { createNodeFigures } from "@holdfast/controller/figures/node-figures";
 import { wirePlacement } from "@holdfast/controller/placement-wiring";
 import { createControllerPlugins } from "@holdfast/controller/plugins/controller-plugins";
+import { createGates } from "@holdfast/controller/plugins/gates";
 import { createHalvesOnNodes } from "@holdfast/controller/plugins/halves-on-nodes";
 import { createPluginInstances } from "@holdfast/controller/plugins/plugin-instances";
 import type { Store } from "@holdfast/controller/ports";
@@ -45,6 +46,7 @@ import { wireSnapshots } from "@holdfast/controller/snapshot-wiring";
 import { createSqliteStore } from "@holdfast/controller/store/sqlite/sqlite-store";
 import type { CsiMethod } from "@holdfast/csi/methods";
 import { createOpenCalls } from "@holdfast/csi/open-calls";
+import type { CsiTransport } from "@holdfast/csi/transport";
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
 import { isAbort } from "@holdfast/shared/async/signals";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
@@ -67,9 +69,9 @@ export interface ApiWorldOptions {
   readonly random?: () => number;
   readonly snapshotPolls?: number;
   readonly nodeExpansionRequired?: boolean;
-  /** A call stays open at the process that got it, whoever waits for it, as at the socket of a real one. */
-  readonly keepsCallsOpen?: boolean;
 }
+
+const unlistened = { socketPath: "", incarnation: "", gone: () => true };
 
 /** The next commits: let through so many, then the controller dies before or after one. */
 interface Doom {
@@ -115,17 +117,40 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
   const sockets = ["sim-1.sock", "sim-2.sock"] as const;
   /** Processes of the plugin that get calls and answer none, and how they end. */
   const hanging = new Map<string, PromiseWithResolvers<void>>();
-  // One for the process, as a controller has it.
-  const openCalls = options.keepsCallsOpen ? createOpenCalls({ clock }) : undefined;
+  /** Of the life of the controller that runs: the gate of all its sockets. */
+  let openCalls = createOpenCalls({ clock });
+  let connected = new AbortController().signal;
   const processes = sockets.map((socket) => {
     const transport = createSimTransport(backend, { name: socket, clock });
     transport.chance((method) => {
       const hung = hanging.get(socket);
       return hung === undefined ? pick?.(method) : { kind: "hung", until: hung.promise };
     });
-    const listener = { socketPath: socket, incarnation: "1", gone: () => false };
-    const way = openCalls === undefined ? transport : { ...transport, ...openCalls.over(transport, listener) };
-    return { socket, transport: way, ready: true, facts: facts(), denied: new Set<CsiMethod>() };
+    /** Each process on the socket, the one that listens now last. */
+    const processesOf = [{ socketPath: socket, incarnation: "1", gone: () => false }];
+    /** Its connections end with the controller. */
+    const tied: CsiTransport = {
+      unary: (method, request, { signal, ...more }) =>
+        transport.unary(method, request, { ...more, signal: AbortSignal.any([signal, connected]) }),
+      stream: (...call) => transport.stream(...call),
+    };
+    const way: CsiTransport = {
+      unary: (...call) => openCalls.over(tied, processesOf.at(-1) ?? unlistened).unary(...call),
+      stream: (...call) => transport.stream(...call),
+    };
+    return {
+      socket,
+      transport: { ...transport, ...way },
+      ready: true,
+      facts: facts(),
+      denied: new Set<CsiMethod>(),
+      /** Another process takes the place of the one that listens. */
+      succeed() {
+        const last = processesOf.at(-1);
+        if (last !== undefined) last.gone = () => true;
+        processesOf.push({ socketPath: socket, incarnation: String(processesOf.length + 1), gone: () => false });
+      },
+    };
   });
   const hosts = createSimHosts(backend, names, clock);
   const machines = new Map(names.map((node) => [node, { boot: 1, journal: 1, revision: 1, healthy: true, known: 0 }]));
@@ -174,6 +199,9 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
     const life = new AbortController();
     const { signal } = life;
     const store = storeOf(life);
+    openCalls = createOpenCalls({ clock });
+    connected = signal;
+    const calls = openCalls;
     const inBackground = (what: string, task: Promise<unknown>): void => {
       task.catch((error: unknown) => {
         if (!signal.aborted && !isAbort(error)) broken.push({ what, error });
@@ -234,7 +262,14 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       reach: () => "auto",
     });
     const plugins = createControllerPlugins({
-      gates: { quiesce: async () => ({ kind: "away", words: "no bar stands here" }) },
+      gates: createGates(
+        { quiesce: (_plugin, ...asked) => calls.quiesce(...asked) },
+        {
+          quiesce: async () => {
+            throw new Error("no controller half runs on a node here");
+          },
+        },
+      ),
       instances,
       announcedByNodes: halves.announced,
       guide: governor,
@@ -461,8 +496,11 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       gate.open = open;
       for (const listener of [...gate.listeners]) listener();
     },
-    setProcess: (which: number, ready: boolean) =>
-      controller.directory.set(processes[which % processes.length]?.socket ?? "", ready),
+    setProcess(which: number, ready: boolean) {
+      const process = processes[which % processes.length];
+      if (process?.ready === false && ready) process.succeed();
+      controller.directory.set(process?.socket ?? "", ready);
+    },
     /** From now on the process answers no call that it gets. */
     hang(which: 0 | 1) {
       hanging.set(sockets[which], Promise.withResolvers<void>());
@@ -474,6 +512,7 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       backend.attach({ name, role: "controller" });
       hanging.get(name)?.resolve();
       hanging.delete(name);
+      processes[which]?.succeed();
       controller.directory.set(name, true);
     },
     async setHealthy(node: string, healthy: boolean) {
