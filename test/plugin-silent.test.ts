@@ -11,6 +11,7 @@ import { createGrpcChannel, createGrpcClient } from "@holdfast/shared/grpc/clien
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { createSimPlugin } from "@holdfast/sim-plugin/sim-plugin";
 import { expect, onTestFinished, test } from "vitest";
+import { cliRun } from "./cli/cli-run.ts";
 
 const plugin = "sim.holdfast.dev";
 
@@ -58,6 +59,9 @@ test("several volumes without an answer hold its calls back, Explain says so, an
   const held = await calls();
   expect(held?.heldBecause).toMatch(/has not answered for .* s \(CreateVolume answered UNAVAILABLE\); its calls wait/);
   expect(held?.socket).toBe(path.join(pluginDir, "s.sock"));
+  expect(held?.silentInstances).toEqual([expect.stringMatching(/s\.sock has not answered for .* UNAVAILABLE/)]);
+  const shown = await cliRun(["plugin", "status", plugin], { address: app.address() });
+  expect(shown.out).toMatch(/Calls wait: +plugin sim.*\nDoes not answer: .*s\.sock has not answered for/);
   // It may be trying just now: held or tried, it says why.
   const explained = await volumes.explainVolume({ namespace: "default", id: "e" });
   expect(explained.findings.join(" ")).toContain("waits for its plugin");
@@ -70,6 +74,7 @@ test("several volumes without an answer hold its calls back, Explain says so, an
     .poll(states, { timeout: 60_000, interval: 200 })
     .toEqual(ids.map(() => VolumeState.VOLUME_STATE_AVAILABLE));
   await expect.poll(async () => (await calls())?.flow, { timeout: 30_000 }).toBe(CallFlow.CALL_FLOW_OPEN);
+  expect((await calls())?.silentInstances).toEqual([]);
   expect(sim.backend.state().volumes.size).toBe(ids.length);
   expect(sim.backend.violations()).toEqual([]);
 }, 150_000);

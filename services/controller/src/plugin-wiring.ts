@@ -142,7 +142,10 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
     callsOf: (waiting) => (plugin) => {
       const now = instances.current({ plugin });
       const held = now === undefined ? "" : (governor.held(plugin, now.id) ?? "");
-      return { ...governor.load(plugin), waiting: waiting(plugin), held, at: now?.at };
+      const load = governor.load(plugin);
+      // One that is gone is told of with the nodes and the sockets.
+      const silent = load.silent.filter(({ id }) => instances.current({ plugin, via: id }) !== undefined);
+      return { ...load, silent, waiting: waiting(plugin), held, at: now?.at };
     },
   };
 };

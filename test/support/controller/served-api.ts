@@ -76,7 +76,16 @@ export const serveApi = async (world: World) => {
   server.add(
     PluginServiceDefinition,
     createPluginService({
-      callsOf: () => ({ breaker: "closed", running: 0, waiting: 0, limit: 64, most: 64, held: "", at: undefined }),
+      callsOf: () => ({
+        breaker: "closed",
+        running: 0,
+        waiting: 0,
+        limit: 64,
+        most: 64,
+        held: "",
+        at: undefined,
+        silent: [],
+      }),
       get commands() {
         return createPluginCommands({
           ambiguous: () => "",

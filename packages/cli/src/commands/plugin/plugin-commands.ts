@@ -74,6 +74,8 @@ export const statusPlugin: Command = {
               ["Can", supportWords(plugin.capabilities?.plugin)],
               ["As a controller", supportWords(plugin.capabilities?.controller)],
               ["On nodes", supportWords(plugin.capabilities?.node)],
+              ["Calls wait", plugin.calls?.heldBecause ?? ""],
+              ["Does not answer", plugin.calls?.silentInstances.join("; ") ?? ""],
               ["Calls at a time", String(plugin.profile?.maxConcurrentCalls ?? "")],
               ["Attaches a node", String(plugin.profile?.maxConcurrentAttachesPerNode ?? "")],
             ]),

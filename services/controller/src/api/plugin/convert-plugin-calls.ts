@@ -16,12 +16,16 @@ const flows: Readonly<Record<PluginLoad["breaker"], CallFlow>> = {
   "half-open": CallFlow.CALL_FLOW_TRIED,
 };
 
-export const pluginCallsMessage = ({ breaker, held, running, waiting, limit, at }: PluginCallsView): PluginCalls => ({
-  flow: flows[breaker],
-  heldBecause: held,
-  running,
-  waiting,
-  limit,
-  node: at?.node ?? "",
-  socket: at?.socket ?? "",
-});
+export const pluginCallsMessage = (view: PluginCallsView): PluginCalls => {
+  const { breaker, held, running, waiting, limit, at, silent } = view;
+  return {
+    flow: flows[breaker],
+    heldBecause: held,
+    running,
+    waiting,
+    limit,
+    node: at?.node ?? "",
+    socket: at?.socket ?? "",
+    silentInstances: silent.map(({ id, why }) => `${id} ${why}`),
+  };
+};

@@ -6,4 +6,6 @@ export interface PluginLoad {
   /** Calls at once now, and by the profile. */
   readonly limit: number;
   readonly most: number;
+  /** Instances that do not answer, and why they are taken for silent. */
+  readonly silent: readonly { readonly id: string; readonly why: string }[];
 }

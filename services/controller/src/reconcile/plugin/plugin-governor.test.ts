@@ -161,6 +161,8 @@ describe("the governor of a plugin's calls", () => {
     ]);
     expect([governor.load("p").breaker, governor.held("p", "b")]).toEqual(["closed", undefined]);
     expect(governor.held("p", "a")).toContain("ControllerPublishVolume answered DEADLINE_EXCEEDED");
+    const why = "has not answered for 0 s (ControllerPublishVolume answered DEADLINE_EXCEEDED)";
+    expect(governor.load("p").silent).toEqual([{ id: "a", why }]);
     // The same call again, with more time, and what comes after it.
     const { deadlineMs, end } = governor.begin("p", "a", "ControllerPublishVolume", "x", 60_000);
     expect([deadlineMs, rest()]).toEqual([120_000, 120_000]);
@@ -169,6 +171,7 @@ describe("the governor of a plugin's calls", () => {
     expect(rest()).toBe(120_000);
     governor.begin("p", "a", "ControllerPublishVolume", "x", 60_000).end("OK", true);
     expect([rest(), governor.allows("p", "a"), clock.pending()]).toEqual([0, true, 0]);
+    expect(governor.load("p").silent).toEqual([]);
   });
 
   it("[G2] a deadline that was missed at one instance gives the calls of another no more time", async () => {

@@ -197,6 +197,9 @@ export const createPluginGovernor = (deps: PluginGovernorDeps): PluginGovernor =
     turn(plugin, instance, { type: "renewed" });
   };
 
+  const silenceOf = ({ since, because }: Exclude<Breaker, { readonly state: "closed" }>): string =>
+    `has not answered for ${seconds(clock.monotonic() - since)} (${because})`;
+
   onAbort(signal, () => {
     for (const { instances } of plugins.values()) for (const { stopTimer } of instances.values()) stopTimer();
   });
@@ -217,7 +220,7 @@ export const createPluginGovernor = (deps: PluginGovernorDeps): PluginGovernor =
     held(plugin, id) {
       const { breaker } = instanceOf(plugin, id);
       if (breaker.state === "closed") return undefined;
-      const silence = `plugin ${plugin} has not answered for ${seconds(clock.monotonic() - breaker.since)} (${breaker.because})`;
+      const silence = `plugin ${plugin} ${silenceOf(breaker)}`;
       const next =
         breaker.state === "open"
           ? `in ${seconds(Math.max(0, breaker.until - clock.monotonic()))} one call is tried`
@@ -231,6 +234,9 @@ export const createPluginGovernor = (deps: PluginGovernorDeps): PluginGovernor =
         running: [...learned.instances.values()].reduce((sum, { running }) => sum + running, 0),
         limit: callsAtOnce(learned.concurrency),
         most: allowed(plugin).maxConcurrentCalls,
+        silent: [...learned.instances.values()].flatMap(({ id, breaker }) =>
+          breaker.state === "closed" ? [] : [{ id, why: silenceOf(breaker) }],
+        ),
       };
     },
     changed(plugin) {
