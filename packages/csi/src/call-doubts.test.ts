@@ -48,6 +48,18 @@ describe("the call that ends a doubt", () => {
     expect(doubts.of("a") === undefined).toBe(ends);
   });
 
+  it.each([
+    ["cut off the call alone, and is gone later", false, false],
+    ["said ABORTED, and is gone later", true, true],
+  ] as const)("U1 answered by the next process on the socket of one that %s", (_how, told, ends) => {
+    const doubts = start();
+    let gone = false;
+    doubts.add(doubtOf("a", { ...listener("1"), gone: () => gone }, "t", told));
+    gone = true;
+    doubts.ended({ subject: "a", listener: listener("2"), text: () => "t" });
+    expect(doubts.of("a") === undefined).toBe(ends);
+  });
+
   it("U1 ends no other doubt of the subject", () => {
     const doubts = start();
     doubts.add(doubtOf("a", listener("1", true), "u"));

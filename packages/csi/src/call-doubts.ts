@@ -2,7 +2,8 @@
  * Calls of one plugin that are over without the plugin's own status, by subject: the plugin may be working on them.
  *
  * U1 Such a call has ended when the same call was answered by the process that told ABORTED, or any call of its subject by the next process
- * on the socket of one that is gone; no answer of another socket, and none over another connection to the same process, ends it. U2 At most `most` are
+ * on the socket of one that is gone; no answer of another socket, and none over another connection to the same process, ends it. A process
+ * that cut off a call alone, and kept its connection then, is not taken for gone. U2 At most `most` are
  * remembered; once there was one more, every subject is in doubt of which none is remembered.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
@@ -12,7 +13,7 @@ export interface SocketListener {
   readonly socketPath: string;
   /** Of the socket; another process has another one. */
   readonly incarnation: string;
-  /** It has ended its connection. */
+  /** The connection has broken, and was not closed here. */
   gone(): boolean;
 }
 
@@ -35,13 +36,17 @@ interface Doubt {
   readonly text: string;
   readonly listener: SocketListener;
   readonly told: boolean;
+  /** The connection broke with the call in it. */
+  readonly broke: boolean;
   readonly words: string;
 }
 
 /** U1 */
-const isEndedBy = ({ listener, told, text }: Doubt, by: SocketListener, answered: string): boolean =>
-  listener.socketPath === by.socketPath &&
-  (listener.incarnation === by.incarnation ? told && text === answered : listener.gone());
+const isEndedBy = ({ listener, told, broke, text }: Doubt, by: SocketListener, answered: string): boolean => {
+  if (listener.socketPath !== by.socketPath) return false;
+  if (listener.incarnation === by.incarnation) return told && text === answered;
+  return told ? listener.gone() : broke;
+};
 
 export function createCallDoubts({
   clock,
@@ -68,6 +73,7 @@ export function createCallDoubts({
         text: text(),
         listener,
         told,
+        broke: listener.gone(),
         words: `${words}, sent to ${listener.socketPath}, had no final answer of the plugin at ${new Date(clock.now()).toISOString()}`,
       };
       const isRepeat = (one: Doubt): boolean =>

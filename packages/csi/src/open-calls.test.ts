@@ -363,23 +363,30 @@ describe("H8 a subject that is asked to be quiet", () => {
     expect(await quiesce(7)).toEqual({ idle: true });
   });
 
+  const answerOver = async (sequence: number, listener: SocketListener, reply: WireReply): Promise<void> => {
+    void ordered(open.over(connection(), listener), sequence);
+    await answer(sent.length - 1, reply);
+  };
+
   it("H9 is in doubt after a connection that broke until the next process on the socket has answered", async () => {
-    const life = { gone: false };
-    const first = { ...here, gone: () => life.gone };
-    const answerOver = async (sequence: number, listener: SocketListener, reply: WireReply): Promise<void> => {
-      void ordered(open.over(connection(), listener), sequence);
-      await answer(sent.length - 1, reply);
-    };
+    const first = { ...here, gone: () => true };
     await answerOver(1, first, lost);
     await answerOver(2, first, done);
     expect(await quiesce(2)).toEqual(doubt);
-    await answerOver(3, { ...here, incarnation: "2" }, done);
-    expect(await quiesce(3)).toEqual(doubt);
-    life.gone = true;
     await answerOver(4, { ...here, socketPath: "/q.sock", incarnation: "2" }, done);
     expect(await quiesce(4)).toEqual(doubt);
     await answerOver(5, { ...here, incarnation: "2" }, done);
     expect(await quiesce(5)).toEqual({ idle: true });
+  });
+
+  it("H9 stays in doubt after a process that cut off the call alone, also when that process has gone", async () => {
+    const life = { gone: false };
+    await answerOver(1, { ...here, gone: () => life.gone }, lost);
+    await answerOver(3, { ...here, incarnation: "2" }, done);
+    expect(await quiesce(3)).toEqual(doubt);
+    life.gone = true;
+    await answerOver(4, { ...here, incarnation: "2" }, done);
+    expect(await quiesce(4)).toEqual(doubt);
   });
 
   it("H9 is in no doubt of a create that was answered, also where a delete of what it made is open", async () => {

@@ -162,6 +162,33 @@ describe("whatever arrives, in whatever order and however often", () => {
   );
 });
 
+describe("whatever arrives after a subject was raised", () => {
+  it.each([undefined, 1, 2])("G6 runs only with an order above that one (%s remembered)", (most) => {
+    const raises = fc.record({
+      subject: fc.constantFrom("a", "b"),
+      at: fc.nat(39),
+      sequence: fc.integer({ min: 1, max: 8 }),
+    });
+    fc.assert(
+      fc.property(arrivals, fc.array(raises, { maxLength: 5 }), (all, wanted) => {
+        const gate = createOrderGate<string>(most === undefined ? {} : { maxSubjects: most });
+        const raised = new Map<string, CallOrder>();
+        for (const [at, { subject, order: asked }] of all.entries()) {
+          for (const one of wanted.filter((raise) => raise.at === at))
+            if (gate.raise(one.subject, order(one.sequence)) === undefined)
+              raised.set(one.subject, order(one.sequence));
+          if (gate.judge(subject, "A", asked).kind !== "may-run") continue;
+          const least = raised.get(subject);
+          if (least !== undefined) expect(isAbove(asked, least)).toBe(true);
+          gate.passed(subject, "A", asked);
+          gate.ended(subject, { answer: "done" });
+        }
+      }),
+      { numRuns },
+    );
+  });
+});
+
 describe("subjects that are forgotten", () => {
   it("G5 share a floor, and one with an open call is not forgotten", () => {
     const gate = createOrderGate<string>({ maxSubjects: 2 });
