@@ -35,10 +35,11 @@ const build = () => {
     plugins: readonly NodePlugin[] | undefined,
     live: NodeView["live"] = "alive",
     state: NodeRecord["state"] = "READY",
+    instance = "life-1",
   ): readonly string[] => {
     heard.length = 0;
     if (plugins === undefined) views.delete(name);
-    else views.set(name, { record: { name, address: `${name}:1`, state, plugins } as unknown as NodeRecord, live });
+    else views.set(name, { record: { name, instance, state, plugins } as unknown as NodeRecord, live });
     for (const listener of listeners) listener(name);
     return [...heard];
   };
@@ -66,6 +67,14 @@ describe("controller halves on nodes", () => {
     expect(halves.names()).toEqual(["p"]);
     set("n3", undefined);
     expect(halves.names()).toEqual([]);
+  });
+
+  test("are those of the life of the agent that is registered, also where it has the same plugins as the one before", () => {
+    const { halves, set } = build();
+    set("n1", [pluginOn()]);
+    expect(set("n1", [pluginOn()], "alive", "READY", "life-2")).toEqual(["p"]);
+    expect(halves.at("p", "n1")?.node.instance).toBe("life-2");
+    expect(set("n1", [pluginOn()], "alive", "READY", "life-2")).toEqual([]);
   });
 
   test.each([

@@ -105,6 +105,8 @@ const sameHalf = (a: HalfOnNode | undefined, b: HalfOnNode | undefined): boolean
   a === b ||
   (a !== undefined &&
     b !== undefined &&
+    // Calls name the life of the agent.
+    a.node.instance === b.node.instance &&
     a.usable === b.usable &&
     a.why === b.why &&
     JSON.stringify(a.facts) === JSON.stringify(b.facts));
