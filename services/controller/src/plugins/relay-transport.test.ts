@@ -3,6 +3,8 @@ import { systemClock } from "@holdfast/shared/async/clock";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type {
   DeepPartial,
+  QuiesceRequest,
+  QuiesceResponse,
   RelayRequest,
   RelayResponse,
   RelayStreamResponse,
@@ -22,6 +24,8 @@ let hub: LinkHub;
 let agent: DialledAgent;
 let lines: RelayLines;
 let asked: RelayRequest[];
+let quiesced: QuiesceRequest[];
+let quiesce: () => Promise<DeepPartial<QuiesceResponse>>;
 let relay: (request: RelayRequest, context: CallContext) => Promise<DeepPartial<RelayResponse>>;
 let items: () => AsyncIterable<DeepPartial<RelayStreamResponse>>;
 
@@ -35,11 +39,17 @@ const linked = (): Promise<DialledAgent> =>
       async *relayStream() {
         yield* items();
       },
+      quiesce(request) {
+        quiesced.push(request);
+        return quiesce();
+      },
     },
   });
 
 beforeEach(async () => {
   asked = [];
+  quiesced = [];
+  quiesce = async () => ({ idle: true });
   relay = async ({ request }) => ({ response: request });
   items = async function* none() {};
   hub = await createLinkHub();
@@ -97,6 +107,13 @@ describe("a call through an agent", () => {
     expect(await call()).toEqual({ failure: { code: "ABORTED", message: "late", sent: false, stale: true } });
     relay = async () => ({ failure: { code: 10, message: "late", notSent: false, staleOrder: true } });
     expect(await call()).toEqual({ failure: { code: "ABORTED", message: "late", sent: true } });
+  });
+
+  test("T4 names the life of the agent that it is for, or none", async () => {
+    const order = { gen: 1, sequence: 1, opId: "op" };
+    for (const gate of ["life-1", undefined]) await call(bytes("hello"), { order: { ...order, gate } });
+    await call();
+    expect(asked.map(({ gate }) => gate)).toEqual(["life-1", "", ""]);
   });
 
   test("tells what the plugin answered, and whether it saw the call", async () => {
@@ -220,5 +237,60 @@ describe("a stream through an agent", () => {
       await new Promise((resolve) => setTimeout(resolve, 20_000).unref());
     };
     expect((await streamed({ deadlineMs: 500 })).at(-1)).toMatchObject({ failure: { code: "DEADLINE_EXCEEDED" } });
+  });
+});
+
+describe("an agent that is asked to let go of a subject", () => {
+  const question = { gate: "life-1", subject: "volume v", order: { gen: 3, sequence: 2 ** 52 }, waitMs: 5_000 };
+  const ask = (signal = never) => lines.quiesce("n1", "p", question, signal);
+
+  test("gets the question with its order, and is idle only for an order that was not superseded", async () => {
+    expect(await ask()).toEqual({ kind: "idle" });
+    const order = { gen: 3n, sequence: 2n ** 52n };
+    const wait = { seconds: 5n, nanos: 0 };
+    expect(quiesced).toEqual([{ node: "n1", plugin: "p", gate: "life-1", subject: "volume v", ...order, wait }]);
+    const words = "because";
+    quiesce = async () => ({ idle: true, superseded: true, words });
+    expect(await ask()).toEqual({ kind: "open", words });
+    quiesce = async () => ({ words });
+    expect(await ask()).toEqual({ kind: "open", words });
+    quiesce = async () => ({ inDoubt: true, words });
+    expect(await ask()).toEqual({ kind: "in-doubt", words });
+    quiesce = async () => ({ inDoubt: true, superseded: true, words });
+    expect(await ask()).toEqual({ kind: "open", words });
+  });
+
+  test.each([
+    ["is of a release that does not know the question", "unimplemented", "METHOD_UNKNOWN"],
+    ["runs in another life", "precondition", "GATE_LIFE"],
+    ["has promised a later generation", "precondition", "GENERATION"],
+    ["fails", "internal", "INTERNAL"],
+  ] as const)("is away when it %s", async (_why, kind, reason) => {
+    quiesce = async () => {
+      throw new HoldfastError({ kind, reason, message: "no" });
+    };
+    expect(await ask()).toEqual({ kind: "away", words: expect.stringContaining("through the agent of node n1") });
+  });
+
+  test("is away without a stream, and is not answered for when the one who asks has gone", async () => {
+    const gone = new AbortController();
+    quiesce = () => {
+      gone.abort();
+      return new Promise(() => undefined);
+    };
+    await expect(ask(gone.signal)).rejects.toThrow();
+    agent.cut();
+    await expect.poll(() => hub.service.load().streams).toBe(0);
+    expect(await ask()).toEqual({ kind: "away", words: expect.stringContaining("has no stream") });
+  });
+
+  test("is asked past the calls that wait for their turn: they may be what is asked about", async () => {
+    relay = () => new Promise(() => undefined);
+    const gone = new AbortController();
+    const hung = Array.from({ length: 65 }, () => call(bytes("hello"), { signal: gone.signal }));
+    await expect.poll(() => asked).toHaveLength(64);
+    expect(await ask()).toEqual({ kind: "idle" });
+    gone.abort();
+    await Promise.all(hung);
   });
 });
