@@ -69,6 +69,9 @@ const startPatienceMs = 2_000;
 
 const ids: Ids = { uuid: randomUUID, random: Math.random };
 
+/** Of a stop: the time for calls to end that are under way. Longer ones are left to the next life, or to another controller. */
+const endOfCallsMs = 5_000;
+
 export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}): App => {
   const { insecure, stateDir } = config;
   const log = overrides.log ?? createLogger({ level: config.logLevel, fields: { service: "controller" } });
@@ -179,7 +182,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const commands = createCommands(command);
     const basics = { records, plugins, agents, nodes: registry, clock, ids, log, signal: work.signal };
     const bars = (): boolean => store.format() >= formatWithBars;
-    const acting = { ...basics, drivers, lives: own, bars };
+    const taking = new AbortController();
+    const acting = { ...basics, drivers, lives: own, bars, taking: taking.signal };
     const reconciler = createReconciler({
       ...acting,
       learned: learnedLimits,
@@ -278,7 +282,14 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       await Promise.all([reconciler.start(), snapshots.reconciler.start()]);
       inBackground("telling that this controller is there", repair.onRecord());
       if (config.sweepInterval > 0) inBackground("comparing backends with the records", repair.sweep.run());
-      return () => work.abort(new DOMException("the controller is stopping", "AbortError"));
+      return async () => {
+        const why = new DOMException("the controller is stopping", "AbortError");
+        taking.abort(why);
+        // What is under way is brought to its end: another controller need not wait for it, nor leave a bar.
+        const ends = Promise.all([reconciler.idle(), snapshots.reconciler.idle()]);
+        await Promise.race([ends, clock.sleep(endOfCallsMs, work.signal)]);
+        work.abort(why);
+      };
     });
     const { link } = nodeParts;
     const { surround } = servers;

@@ -1,4 +1,5 @@
 import { foreignBlock } from "../attachment/foreign-block.ts";
+import { barBlock } from "../bar-block.ts";
 import type { Claim } from "../claim/claim.ts";
 import { type Blocked, noAttempts } from "../outcome.ts";
 import type { VolumeRecord } from "../volume/volume.ts";
@@ -82,6 +83,7 @@ export const blocksOf = (volume: VolumeRecord): readonly Blocked[] =>
     ...changeBlocks(volume),
     ...Object.values(volume.attachments).map(({ owed }) => owed?.blocked),
     ...(volume.foreign ?? []).map((hold) => foreignBlock(volume, hold)),
+    ...volume.bars.map((bar) => barBlock(volume, bar)),
   ].filter((blocked) => blocked !== undefined);
 
-export const isBlocked = (volume: VolumeRecord): boolean => volume.bars.length > 0 || blocksOf(volume).length > 0;
+export const isBlocked = (volume: VolumeRecord): boolean => blocksOf(volume).length > 0;

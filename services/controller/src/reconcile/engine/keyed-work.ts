@@ -4,10 +4,12 @@
  * W1 Two steps of one lane of a record never run at once, however long a step takes. W2 A step that stored nothing is not tried again
  * until the record is woken, so that waiting costs nothing. W3 A wake-up during a step is never lost. W4 A record with nothing to do
  * takes no memory. W5 A step that failed by our own fault (the store is away) is tried again after a pause.
- * W6 A hurry is for every step that had to pause, each once: also for those whose lane is busy when it comes.
+ * W6 A hurry is for every step that had to pause, each once: also for those whose lane is busy when it comes. W7 Once the work is to end
+ * (`taking` is aborted) no step begins; those that run are waited for by whoever asks when it is idle.
  */
 import { backoffDelay } from "@holdfast/model/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
+import { onAbort } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { context, ROOT_CONTEXT } from "@opentelemetry/api";
 
@@ -26,7 +28,8 @@ export interface KeyedWorkDeps<Subject, Step> {
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Logger;
-  readonly signal: AbortSignal;
+  /** W7 */
+  readonly taking: AbortSignal;
 }
 
 export interface KeyedWork {
@@ -56,7 +59,7 @@ interface Work {
 const retryLimits = { baseMs: 250, capMs: 15_000 };
 
 export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step>): KeyedWork => {
-  const { what, read, ready, laneOf, idOf, run, clock, random, log, signal } = deps;
+  const { what, read, ready, laneOf, idOf, run, clock, random, log, taking } = deps;
   const active = new Map<string, Work>();
   const idlers = new Set<() => void>();
 
@@ -71,7 +74,7 @@ export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step
   };
 
   const failed = (key: string, work: Work, error: unknown): void => {
-    if (signal.aborted) return;
+    if (taking.aborted) return;
     work.failures += 1;
     const delay = Math.max(50, backoffDelay(work.failures, retryLimits, random()));
     log.warn(`work on a ${what} failed and is tried again`, { [what]: key, error, retry_in_ms: delay });
@@ -125,7 +128,7 @@ export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step
   };
 
   const loop = async (key: string, work: Work): Promise<void> => {
-    while (work.dirty && !signal.aborted) {
+    while (work.dirty && !taking.aborted) {
       work.dirty = false;
       try {
         await plan(key, work);
@@ -145,7 +148,7 @@ export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step
   };
 
   const wake = (key: string, hurry = false): void => {
-    if (signal.aborted) return;
+    if (taking.aborted) return;
     const work = active.get(key) ?? {
       lanes: new Set<string>(),
       waiting: new Set<string>(),
@@ -165,13 +168,9 @@ export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step
     pump(key, work);
   };
 
-  signal.addEventListener(
-    "abort",
-    () => {
-      for (const work of active.values()) work.retry?.();
-    },
-    { once: true },
-  );
+  onAbort(taking, () => {
+    for (const work of active.values()) work.retry?.();
+  });
 
   return {
     wake,

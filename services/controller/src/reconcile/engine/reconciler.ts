@@ -32,6 +32,8 @@ export interface ReconcilerDeps {
   readonly ids: Ids;
   readonly log: Logger;
   readonly signal: AbortSignal;
+  /** Aborted before `signal`: from then on nothing is begun, and what runs is brought to its end. */
+  readonly taking?: AbortSignal;
   readonly tracing?: Tracing;
   readonly failpoint?: Failpoint;
   /** Who of several controllers calls which plugin; without it this one calls them all. */
@@ -71,12 +73,13 @@ const claimGivenUp = "CLAIM_ABANDONED";
  * the effect and the outcome after it. Events only wake it; starting is taking up everything that is not settled.
  */
 export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
-  const { records, plugins, nodes, gate, guard, drivers, clock, ids, log, signal } = deps;
+  const { records, plugins, nodes, gate, guard, drivers, clock, ids, log, signal, taking = signal } = deps;
   const slots = createCallSlots(guard, clock);
   const tracing = deps.tracing ?? createTracing("@holdfast/controller");
   const wakeLater = createWakeLater(clock, (key) => wake(key));
   const stepDeps = {
     ...deps,
+    taking,
     rights: createCallRights(deps.lives, drivers, plugins, deps.bars ?? (() => true)),
     wakeLater: wakeLater.after,
     factsOf: createGrantFacts({ nodes, plugins, gate, records }),
@@ -99,7 +102,7 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     clock,
     random: ids.random,
     log,
-    signal,
+    taking,
     run: (volume, step) =>
       tracedStep(
         tracing,

@@ -24,6 +24,8 @@ export interface SnapshotReconcilerDeps {
   readonly ids: Ids;
   readonly log: Logger;
   readonly signal: AbortSignal;
+  /** Aborted before `signal`: from then on nothing is begun, and what runs is brought to its end. */
+  readonly taking?: AbortSignal;
   /** Shared with the volumes' own work: a plugin has one bound for all its calls. */
   readonly slots: CallSlots;
   /** Who of several controllers calls which plugin; without it this one calls them all. */
@@ -50,11 +52,12 @@ const unsettled = ["snapshot-unsettled", "group-unsettled"] as const;
 
 /** Acts for snapshots and groups, as the reconciler does for volumes: stores before it calls, and again what was answered. */
 export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): SnapshotReconciler => {
-  const { cuts, plugins, gate, drivers, clock, ids, log, signal } = deps;
+  const { cuts, plugins, gate, drivers, clock, ids, log, signal, taking = signal } = deps;
   const tracing = deps.tracing ?? createTracing("@holdfast/controller");
   const wakeLater = createWakeLater(clock, (key) => work.wake(key));
   const stepDeps = {
     ...deps,
+    taking,
     failpoint: deps.failpoint ?? (() => undefined),
     unstored: new Map<string, string>(),
     rights: createCallRights(deps.lives, drivers, plugins, () => false),
@@ -76,7 +79,7 @@ export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): Snapshot
     clock,
     random: ids.random,
     log,
-    signal,
+    taking,
     run: (record, step) =>
       tracedCutStep(
         tracing,

@@ -63,6 +63,8 @@ export interface Owed<R extends Owing, C> {
   readonly unstored: Map<string, string>;
   /** The record is to be read, and its step planned, anew. */
   readonly wakeLater: (ms: number, key: string) => void;
+  /** Ends the wait for a slot; a call that runs goes on until `signal`. */
+  readonly taking: AbortSignal;
   readonly signal: AbortSignal;
 }
 

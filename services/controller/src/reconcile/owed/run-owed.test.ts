@@ -26,6 +26,7 @@ let stores: number;
 let looks: number[];
 let unstored: Map<string, string>;
 let driven: boolean;
+let taking: AbortController;
 /** Of the gate that holds the plugin's socket. */
 let gate: string | undefined;
 let crowdedOnce: boolean;
@@ -82,6 +83,7 @@ const owed = (): Owed<Thing, Thing> => ({
   failpoint: () => undefined,
   unstored,
   wakeLater: (ms) => void looks.push(ms),
+  taking: taking.signal,
   signal: new AbortController().signal,
 });
 
@@ -116,6 +118,7 @@ beforeEach(() => {
   looks = [];
   unstored = new Map();
   driven = true;
+  taking = new AbortController();
   gate = undefined;
   crowdedOnce = false;
   put({ uid: "u1", plugin: "p", updatedAt: 0, intent, attempts: noAttempts, told: [] });

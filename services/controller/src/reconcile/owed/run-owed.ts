@@ -77,7 +77,7 @@ export const runOwed = async <R extends Owing, C, T>(
   traceId: string | undefined,
   call: OwedCall<R, C, T>,
 ): Promise<boolean> => {
-  const { records, slots, signal, unstored } = owed;
+  const { records, slots, taking, unstored } = owed;
   const { plugin, uid } = record;
   const request = { plugin, repeat: (call.attemptsOf(record)?.count ?? 0) > 0, ...call.request };
   const stillWanted = async (): Promise<boolean> => {
@@ -86,8 +86,8 @@ export const runOwed = async <R extends Owing, C, T>(
   };
   const make = () => underIntent(owed, call, record);
   const attempt = await (request.subject === undefined
-    ? slots.run(request, signal, make)
-    : slots.runIfWanted(request, stillWanted, signal, make));
+    ? slots.run(request, taking, make)
+    : slots.runIfWanted(request, stillWanted, taking, make));
   if (attempt === undefined) return false;
   const { outcome } = attempt;
   const options = { traceId, settles: attempt };

@@ -80,6 +80,11 @@ it.each<[string, Situation, readonly unknown[]]>([
     ["inherit", here],
   ],
   [
+    "the same, that names no life of its agent, as of an earlier release",
+    { intent: { via: here.via, openSince: 1 }, callable: [elsewhere] },
+    ["blocked", "CALL_MAY_BE_OPEN"],
+  ],
+  [
     "of a former life, at one that does not",
     { intent: { ...open, issuer: "me/1" }, callable: [elsewhere] },
     ["inherit", { via: here.via, gate: "life-1" }],

@@ -86,7 +86,9 @@ const elsewhere = (
   why: string,
   now: number,
 ): Turn => {
-  const overtakes = bars() && record.bars !== undefined && record.bars.length < mostBars;
+  // Of a call that names no life of its agent nobody can ask that life.
+  const askable = intent.gate !== undefined || !isOnNode(intent.via);
+  const overtakes = bars() && askable && record.bars !== undefined && record.bars.length < mostBars;
   const other = overtakes ? instance(record) : undefined;
   if (other === undefined || isSeatOf(intent, issuer, other))
     return { kind: "blocked", failure: mayBeOpen(intent, why) };

@@ -38,6 +38,7 @@ export interface StepDeps {
   /** By storage: a record that was given up while its storage was asked about may be followed by another one of the same storage. */
   readonly validating: KeyedLanes;
   readonly log: Logger;
+  readonly taking: AbortSignal;
   readonly signal: AbortSignal;
 }
 

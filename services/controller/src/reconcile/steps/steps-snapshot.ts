@@ -37,6 +37,7 @@ export interface CutStepDeps {
   readonly wakeLater: (ms: number, key: string) => void;
   /** Calls that left and whose answers are not stored yet: by record, the id of the intent that they were made for. */
   readonly unstored: Map<string, string>;
+  readonly taking: AbortSignal;
   readonly signal: AbortSignal;
 }
 
