@@ -122,10 +122,10 @@ describe.skipIf(!isRoot)("calls that two controllers relay through one agent", (
   });
 
   test("[I5] an agent that is asked to let go of a volume waits for the answer of its plugin, and says when there is none", async () => {
-    rig.plugin.backend.setFaults([{ method: "ControllerPublishVolume", hangMs: 1_500, when: "before" }]);
+    rig.plugin.backend.setFaults([{ method: "ControllerPublishVolume", hangMs: 4_000, when: "before" }]);
     const open = call(held, "ControllerPublishVolume", 7);
     await expect
-      .poll(() => rig.plugin.backend.record().map(({ method }) => method))
+      .poll(() => rig.plugin.backend.record().map(({ method }) => method), { timeout: 4_000 })
       .toContain("ControllerPublishVolume");
     const words = expect.stringContaining("ControllerPublishVolume for volume vol-1");
     expect(await quiesce(other, 8, 0)).toMatchObject({ idle: false, superseded: false, words });
