@@ -2,9 +2,8 @@
  * Calls of one plugin that are over without the plugin's own status, by subject: the plugin may be working on them.
  *
  * U1 Such a call has ended when the same call was answered by the process that told ABORTED, or any call of its subject by the next process
- * on the socket of one that is gone; no answer of another socket, and none over another connection to the same process, ends it. A process
- * that cut off a call alone, and kept its connection then, is not taken for gone. U2 At most `most` are
- * remembered; once there was one more, every subject is in doubt of which none is remembered.
+ * on the socket of one that is gone; no answer of another socket, and none over another connection to the same process, ends it. U2 At most
+ * `most` are remembered; once there was one more, every subject is in doubt of which none is remembered.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 
@@ -28,24 +27,22 @@ export interface CallDoubts {
   /** `told`: the process itself said ABORTED. */
   add(call: Call & { readonly words: string; readonly told: boolean }): void;
   ended(call: Call): void;
-  /** Why the subject is in doubt, in one sentence. */
-  of(subject: string): string | undefined;
+  /** Why the subject is in doubt, in one sentence; with a path only of calls that were sent to that socket. */
+  of(subject: string, socketPath?: string): string | undefined;
 }
 
 interface Doubt {
   readonly text: string;
   readonly listener: SocketListener;
   readonly told: boolean;
-  /** The connection broke with the call in it. */
-  readonly broke: boolean;
   readonly words: string;
 }
 
 /** U1 */
-const isEndedBy = ({ listener, told, broke, text }: Doubt, by: SocketListener, answered: string): boolean => {
+const isEndedBy = ({ listener, told, text }: Doubt, by: SocketListener, answered: string): boolean => {
   if (listener.socketPath !== by.socketPath) return false;
   if (listener.incarnation === by.incarnation) return told && text === answered;
-  return told ? listener.gone() : broke;
+  return listener.gone();
 };
 
 export function createCallDoubts({
@@ -73,7 +70,6 @@ export function createCallDoubts({
         text: text(),
         listener,
         told,
-        broke: listener.gone(),
         words: `${words}, sent to ${listener.socketPath}, had no final answer of the plugin at ${new Date(clock.now()).toISOString()}`,
       };
       const isRepeat = (one: Doubt): boolean =>
@@ -92,8 +88,10 @@ export function createCallDoubts({
         before.filter((one) => !isEndedBy(one, listener, answered)),
       );
     },
-    of(subject) {
-      const [first] = doubts.get(subject) ?? [];
+    of(subject, socketPath) {
+      const first = doubts
+        .get(subject)
+        ?.find(({ listener }) => listener.socketPath === (socketPath ?? listener.socketPath));
       if (first !== undefined) return first.words;
       return forgotten
         ? `more than ${most} calls had no final answer of the plugin, and not all are remembered`

@@ -379,14 +379,28 @@ describe("H8 a subject that is asked to be quiet", () => {
     expect(await quiesce(5)).toEqual({ idle: true });
   });
 
-  it("H9 stays in doubt after a process that cut off the call alone, also when that process has gone", async () => {
+  it("H9 stays in doubt after a process that cut off the call alone, until that process has gone", async () => {
     const life = { gone: false };
     await answerOver(1, { ...here, gone: () => life.gone }, lost);
     await answerOver(3, { ...here, incarnation: "2" }, done);
     expect(await quiesce(3)).toEqual(doubt);
     life.gone = true;
     await answerOver(4, { ...here, incarnation: "2" }, done);
-    expect(await quiesce(4)).toEqual(doubt);
+    expect(await quiesce(4)).toEqual({ idle: true });
+  });
+
+  it("H8 H9 of one socket is quiet whatever is open or in doubt at another", async () => {
+    const at7 = (socketPath: string) => open.quiesce(subject, at(7), 0, stop.signal, socketPath);
+    await answerOver(1, here, lost);
+    const elsewhere = { ...here, socketPath: "/q.sock" };
+    expect(await at7(here.socketPath)).toEqual(doubt);
+    expect(await at7(elsewhere.socketPath)).toEqual({ idle: true });
+    void ordered(open.over(connection(), elsewhere), 8);
+    const later = (socketPath: string) => open.quiesce(subject, at(9), 0, stop.signal, socketPath);
+    expect(await later(here.socketPath)).toEqual(doubt);
+    const asked = later(elsewhere.socketPath);
+    await clock.advance(1);
+    expect(await asked).toEqual(busy);
   });
 
   it("H9 is in no doubt of a create that was answered, also where a delete of what it made is open", async () => {

@@ -28,8 +28,14 @@ export interface OpenCalls {
    * when the last caller of an open call of this transport goes away, and the function that it answers when that call has ended.
    */
   over(transport: CsiTransport, listener: SocketListener, left?: (words: string) => () => void): CsiTransport;
-  /** Raises the subject to the order, and then waits at most `waitMs` for the end of its open call (H8). */
-  quiesce(subject: string, order: CommitOrder, waitMs: number, signal: AbortSignal): Promise<Quiesced>;
+  /** Raises the subject to the order, and then waits at most `waitMs` for the end of its open call (H8); with a path only of one at that socket. */
+  quiesce(
+    subject: string,
+    order: CommitOrder,
+    waitMs: number,
+    signal: AbortSignal,
+    socketPath?: string,
+  ): Promise<Quiesced>;
 }
 
 export type Quiesced =
@@ -49,6 +55,7 @@ interface OpenCall {
   readonly request: object;
   readonly words: string;
   readonly reply: Promise<WireReply>;
+  readonly socketPath: string;
   readonly left: () => void;
   /** It passed the gate, be it as one that joined it. */
   ordered: boolean;
@@ -106,7 +113,15 @@ export function createOpenCalls({ clock, maxOpen = 1_024 }: OpenCallsOptions): O
       ended ??= onLeft(words);
       alone.abort(); // H6
     };
-    const call: OpenCall = { method, request: decoded, words, reply, left, ordered: false };
+    const call: OpenCall = {
+      method,
+      request: decoded,
+      words,
+      reply,
+      socketPath: listener.socketPath,
+      left,
+      ordered: false,
+    };
     open.set(subject, call);
     const over = (answer?: WireReply): void => {
       open.delete(subject); // H4
@@ -130,23 +145,28 @@ export function createOpenCalls({ clock, maxOpen = 1_024 }: OpenCallsOptions): O
     return lost("ABORTED", `CreateVolume was answered with volume ${id}, of which a delete had no answer yet`);
   };
 
+  const openAt = (subject: string, socketPath: string | undefined): OpenCall | undefined => {
+    const standing = open.get(subject);
+    return standing?.socketPath === (socketPath ?? standing?.socketPath) ? standing : undefined;
+  };
+
   /** H8 */
-  const standingOf = (subject: string, order: CommitOrder): Quiesced => {
+  const standingOf = (subject: string, order: CommitOrder, at: string | undefined): Quiesced => {
     const higher = gate.raise(subject, order);
     if (higher !== undefined) return { idle: false, words: `${subject}: ${higher}`, superseded: true };
-    const standing = open.get(subject);
+    const standing = openAt(subject, at);
     if (standing !== undefined) return { idle: false, words: `${standing.words} has no answer of the plugin yet` };
-    const words = doubts.of(subject);
+    const words = doubts.of(subject, at);
     return words === undefined ? { idle: true } : { idle: false, words, doubt: true };
   };
 
   return {
-    async quiesce(subject, order, waitMs, signal) {
-      const before = standingOf(subject, order);
-      const standing = open.get(subject);
+    async quiesce(subject, order, waitMs, signal, at) {
+      const before = standingOf(subject, order, at);
+      const standing = openAt(subject, at);
       if (standing === undefined || "superseded" in before || signal.aborted) return before;
       await answerWithin(standing.reply, clock, waitMs, signal).catch(() => undefined);
-      return standingOf(subject, order);
+      return standingOf(subject, order, at);
     },
     over: (transport, listener, onLeft = () => () => undefined) => ({
       async unary(method, request, options) {

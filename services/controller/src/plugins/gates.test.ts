@@ -46,7 +46,9 @@ describe("the gate of a bar", () => {
 
   test("is asked about the name of a volume that is made, and about the id of any other", async () => {
     for (const op of ["create", "delete"] as const) await ask({ op, via: "/run/p.sock" });
-    expect(asked).toEqual(["volume named pvc-1", "volume v"].map((subject) => ["p", subject, order, 10_000, signal]));
+    expect(asked).toEqual(
+      ["volume named pvc-1", "volume v"].map((subject) => ["p", subject, order, 10_000, signal, "/run/p.sock"]),
+    );
   });
 
   test.each([

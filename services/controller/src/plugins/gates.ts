@@ -16,7 +16,7 @@ export const createGates = (
     const subject = gateSubject("volume", op === "create" ? { name } : { id: externalId });
     const node = nodeOfName(via);
     return node === undefined
-      ? gateAnswer(await directory.quiesce(plugin, subject, order, quiesceMs, signal))
+      ? gateAnswer(await directory.quiesce(plugin, subject, order, quiesceMs, signal, via))
       : await lines.quiesce(node, plugin, { gate, subject, order, waitMs: quiesceMs }, signal);
   },
 });
