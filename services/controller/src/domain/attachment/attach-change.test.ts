@@ -3,15 +3,7 @@ import type { Change } from "../change.ts";
 import type { Claim } from "../claim/claim.ts";
 import { attachmentRecord, claimRecord, failureWith, momentAt, volumeRecord } from "../testing/record-fixtures.ts";
 import type { Intent, VolumeRecord } from "../volume/volume.ts";
-import {
-  attachAbandoned,
-  attached,
-  attachRefused,
-  attachUnknown,
-  detached,
-  detachStarted,
-  detachUnknown,
-} from "./attach-change.ts";
+import { attachAbandoned, attachAnswered, detachAnswered, detached, detachStarted } from "./attach-change.ts";
 
 const epoch = { gen: 1, ctr: 9 };
 const at = momentAt(5_000);
@@ -46,9 +38,11 @@ const allDetaching = (...uids: string[]) => ({
   ended: [],
 });
 
+const done = (value = {}) => ({ kind: "done", value }) as const;
+
 describe("attached", () => {
   it("offers every claim that waited for the one call, with what the call gave", () => {
-    const change = attached(attaching([waiting("a"), waiting("b")]), "n1", { lun: "4" }, at);
+    const change = attachAnswered(attaching([waiting("a"), waiting("b")]), "n1", done({ lun: "4" }), at);
     expect(told(change)).toEqual({
       claims: ["a OFFERED", "b OFFERED"],
       attachments: ["n1 ATTACHED"],
@@ -59,12 +53,12 @@ describe("attached", () => {
   });
 
   it("[I5] nobody wants it any more: its undo is owed at once", () => {
-    const change = attached(attaching([waiting("a", { goal: "released" })]), "n1", {}, at);
+    const change = attachAnswered(attaching([waiting("a", { goal: "released" })]), "n1", done(), at);
     expect(told(change)).toEqual(allDetaching("a"));
   });
 
   it("one of two wants it: the other just ends", () => {
-    const change = attached(attaching([waiting("a", { goal: "released" }), waiting("b")]), "n1", {}, at);
+    const change = attachAnswered(attaching([waiting("a", { goal: "released" }), waiting("b")]), "n1", done(), at);
     expect(told(change)).toEqual({
       claims: ["b OFFERED"],
       attachments: ["n1 ATTACHED"],
@@ -81,7 +75,7 @@ describe("attached", () => {
     ["no intent", volumeRecord([waiting("a")], [attachmentRecord("n1", { state: "ATTACHING" })])],
     ["a detach under way", detaching([leaving("a")])],
   ])("says nothing over %s", (_, volume) => {
-    expect(attached(volume, "n1", {}, at).volume).toBe(volume);
+    expect(attachAnswered(volume, "n1", done(), at).volume).toBe(volume);
   });
 });
 
@@ -89,7 +83,9 @@ describe("attachRefused", () => {
   const failure = failureWith("fail", { reason: "PLUGIN_REFUSED" });
 
   it("certain: the claims end with the reason, no call is owed", () => {
-    expect(told(attachRefused(attaching([waiting("a"), waiting("b")]), "n1", failure, at))).toEqual({
+    expect(
+      told(attachAnswered(attaching([waiting("a"), waiting("b")]), "n1", { kind: "refused", failure }, at)),
+    ).toEqual({
       claims: [],
       attachments: [],
       intent: "none",
@@ -101,7 +97,12 @@ describe("attachRefused", () => {
     ["an attempt without certain answer", { uncertainSince: 1_000 }],
     ["an attempt of a controller that died before it could tell", { issuer: "controller/0" }],
   ])("[I5] after %s it proves nothing: the undo is owed, for all of them", (_, intent) => {
-    const change = attachRefused(attaching([waiting("a"), waiting("b")], intent), "n1", failure, at);
+    const change = attachAnswered(
+      attaching([waiting("a"), waiting("b")], intent),
+      "n1",
+      { kind: "refused", failure },
+      at,
+    );
     expect(told(change)).toEqual(allDetaching("a", "b"));
     expect(Object.values(change.volume?.claims ?? {}).map((c) => c.failure?.reason)).toEqual([
       "PLUGIN_REFUSED",
@@ -116,7 +117,12 @@ describe("attachUnknown", () => {
     ["wait", 5_000],
     ["check-absence", 5_000],
   ] as const)("advice %s: in doubt since %s, and the same call again", (advice, since) => {
-    const change = attachUnknown(attaching([waiting("a")]), "n1", failureWith(advice), at);
+    const change = attachAnswered(
+      attaching([waiting("a")]),
+      "n1",
+      { kind: "unknown", failure: failureWith(advice) },
+      at,
+    );
     expect(told(change)).toMatchObject({ claims: ["a ATTACHING"], intent: "attach n1", ended: [] });
     expect(change.volume?.intent?.uncertainSince).toBe(since);
     expect(change.volume?.claims["a"]?.attempts).toMatchObject({ count: 1 });
@@ -125,24 +131,34 @@ describe("attachUnknown", () => {
 
   it("[I6] says what has to be put right first, where repeating alone does not help", () => {
     const lacking = { reason: "SECRET_NOT_FOUND", message: "secret file:/s is gone", advice: "block" } as const;
-    const change = attachUnknown(attaching([waiting("a")]), "n1", lacking, at);
+    const change = attachAnswered(attaching([waiting("a")]), "n1", { kind: "unknown", failure: lacking }, at);
     expect(change.volume?.claims["a"]).toMatchObject({
       state: "ATTACHING",
       blocked: { since: at.now, reason: "CREDENTIALS_REFUSED", message: "secret file:/s is gone" },
     });
-    const again = attachUnknown(change.volume as VolumeRecord, "n1", failureWith("again"), at);
+    const again = attachAnswered(
+      change.volume as VolumeRecord,
+      "n1",
+      { kind: "unknown", failure: failureWith("again") },
+      at,
+    );
     expect(again.volume?.claims["a"]?.blocked).toBeUndefined();
   });
 
   it("keeps the first doubt, also when a later attempt is refused for now", () => {
     const before = attaching([waiting("a")], { uncertainSince: 1_000 });
     for (const advice of ["again", "check-absence"] as const)
-      expect(attachUnknown(before, "n1", failureWith(advice), at).volume?.intent?.uncertainSince).toBe(1_000);
+      expect(
+        attachAnswered(before, "n1", { kind: "unknown", failure: failureWith(advice) }, at).volume?.intent
+          ?.uncertainSince,
+      ).toBe(1_000);
   });
 
   it("[I5] nobody wants it: the undo is owed", () => {
     const volume = attaching([waiting("a", { goal: "released" })]);
-    expect(told(attachUnknown(volume, "n1", failureWith("again"), at))).toEqual(allDetaching("a"));
+    expect(told(attachAnswered(volume, "n1", { kind: "unknown", failure: failureWith("again") }, at))).toEqual(
+      allDetaching("a"),
+    );
   });
 });
 
@@ -179,7 +195,7 @@ describe("attachAbandoned", () => {
 });
 
 describe("detach", () => {
-  const failed = failureWith("block", { reason: "DETACH_UNPROVEN" });
+  const failed = failureWith("block", { reason: "DETACH_UNPROVEN", code: "NOT_FOUND" });
 
   it("[I4] waits for another call of the volume, then gets its intent by itself", () => {
     const busy = detaching([leaving("a")], { intent: intentTo("attach", { node: "n2" }) });
@@ -209,13 +225,15 @@ describe("detach", () => {
   it("[I2] said of a node that is not being detached, it means nothing", () => {
     const volume = volumeRecord([waiting("a", { state: "ACTIVE" })], [attachmentRecord("n1")]);
     expect(detached(volume, "n1", at).volume).toBe(volume);
-    expect(detachUnknown(volume, "n1", failed, undefined, at).volume).toBe(volume);
+    expect(detachAnswered(volume, "n1", { kind: "unknown", failure: failed }, at).volume).toBe(volume);
   });
 
   it("[I5] not known: everything stays, and says why", () => {
-    const blocked = { since: 1, reason: "DETACH_UNPROVEN", message: "m", missingProof: "p", clearWith: "c" };
-    const change = detachUnknown(detaching([leaving("a")]), "n1", failed, blocked, at);
+    const change = detachAnswered(detaching([leaving("a")]), "n1", { kind: "unknown", failure: failed }, at);
     expect(told(change)).toEqual(allDetaching("a"));
-    expect(change.volume?.claims["a"]).toMatchObject({ blocked, attempts: { count: 1 } });
+    expect(change.volume?.claims["a"]).toMatchObject({
+      blocked: { since: at.now, reason: "DETACH_UNPROVEN" },
+      attempts: { count: 1 },
+    });
   });
 });

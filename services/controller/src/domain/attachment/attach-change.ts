@@ -12,9 +12,11 @@ import {
   step,
   withoutIntent,
 } from "../claim/claim-step.ts";
-import { isDoubtful } from "../doubt.ts";
+import { doubted } from "../doubt.ts";
 import type { Moment } from "../moment.ts";
-import type { Blocked, Failure } from "../outcome.ts";
+import { followOf, owes } from "../obligation/obligation.ts";
+import { mayBeOpen } from "../open-call.ts";
+import type { Failure, Outcome } from "../outcome.ts";
 import type { Attachment, VolumeRecord } from "../volume/volume.ts";
 import { attachTrouble, pauseAttach } from "./attach-pause.ts";
 import { owedAgain } from "./owed-change.ts";
@@ -22,42 +24,27 @@ import { owedAgain } from "./owed-change.ts";
 /** What the answers of ControllerPublish and ControllerUnpublish do to a volume and the claims that wait for them. */
 
 /** ControllerPublish answered OK for a node: the claims that waited for it are offered, or undone when no longer wanted. */
-export const attached = (
+const attached = (
   volume: VolumeRecord,
-  node: string,
-  context: Readonly<Record<string, string>>,
+  attachment: Attachment,
+  publishContext: Readonly<Record<string, string>>,
   at: Moment,
-  /** The version of the secret that did it: its undo uses the same. */
-  secretRef?: string,
+  secretRef: string | undefined,
 ): Change => {
-  const attachment = volume.attachments[node];
-  if (attachment?.state !== "ATTACHING" || volume.intent?.op !== "attach" || volume.intent.node !== node)
-    return noChange(volume);
+  const { node } = attachment;
   const held: Attachment = {
     ...attachment,
     state: "ATTACHED",
-    publishContext: context,
+    publishContext,
     ...(secretRef === undefined ? {} : { secretRef }),
   };
-  const holding = withoutIntent(
-    {
-      ...volume,
-      attachments: { ...volume.attachments, [node]: held },
-    },
-    node,
-  );
+  const holding = withoutIntent({ ...volume, attachments: { ...volume.attachments, [node]: held } }, node);
   return foldClaims(holding, claimsIn(holding, node, "ATTACHING"), (v, claim) =>
     claim.goal === "released" ? giveUpAttach(v, claim.uid, at) : step(v, claim.uid, "attached", at, (c) => c),
   );
 };
 
-/** ControllerPublish refused. Only when no attempt before is in doubt does that prove that nothing is attached. */
-export const attachRefused = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
-  const attachment = volume.attachments[node];
-  if (attachment?.state !== "ATTACHING" || volume.intent?.op !== "attach" || volume.intent.node !== node)
-    return noChange(volume);
-  if (isDoubtful(volume.intent, at))
-    return foldClaims(volume, claimsIn(volume, node, "ATTACHING"), (v, claim) => attachOwed(v, claim.uid, failure, at));
+const attachFailed = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
   const freed = withoutIntent({ ...volume, attachments: withoutKey(volume.attachments, node) }, node);
   return foldClaims(freed, claimsIn(freed, node, "ATTACHING"), (v, claim) =>
     step(v, claim.uid, "attach_refused", at, failing(failure)),
@@ -65,10 +52,8 @@ export const attachRefused = (volume: VolumeRecord, node: string, failure: Failu
 };
 
 /** Refused for as long as the backend is as it is: the same call later, or its undo when nobody wants it any more. */
-export const attachPaused = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
-  const attachment = volume.attachments[node];
-  if (attachment?.state !== "ATTACHING" || volume.intent?.op !== "attach" || volume.intent.node !== node)
-    return noChange(volume);
+const attachPaused = (volume: VolumeRecord, attachment: Attachment, failure: Failure, at: Moment): Change => {
+  const { node } = attachment;
   const free = pauseAttach(volume, attachment, failure, at);
   return foldClaims(free, claimsIn(free, node, "ATTACHING"), (v, claim) => {
     if (claim.goal === "released") return giveUpAttach(v, claim.uid, at);
@@ -77,24 +62,34 @@ export const attachPaused = (volume: VolumeRecord, node: string, failure: Failur
   });
 };
 
-/**
- * RESOURCE_EXHAUSTED: the node takes no more for now, or the plugin was asked too much. It may have attached it all the same, and it was
- * answered: other nodes of the volume do not wait for its next try, and the doubt stays with the attachment (I5).
- */
-export const attachExhausted = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
+/** What ControllerPublish was answered. `secretRef`: the version of the secret that did it; its undo uses the same. */
+export const attachAnswered = (
+  volume: VolumeRecord,
+  node: string,
+  outcome: Outcome<Readonly<Record<string, string>>>,
+  at: Moment,
+  secretRef?: string,
+): Change => {
+  const follow = followOf("attach", volume, outcome, at, { node });
   const attachment = volume.attachments[node];
-  if (attachment?.state !== "ATTACHING" || volume.intent?.op !== "attach" || volume.intent.node !== node)
-    return noChange(volume);
-  return triedAgain(pauseAttach(volume, attachment, failure, at, "in doubt"), node, failure, at);
-};
-
-/** No certain answer: the same call again, or its undo when nobody wants it any more. What repeating alone does not help is blocked. */
-export const attachUnknown = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
-  const intent = volume.intent;
-  if (intent?.op !== "attach" || intent.node !== node) return noChange(volume);
-  const marked: VolumeRecord =
-    intent.uncertainSince === undefined ? { ...volume, intent: { ...intent, uncertainSince: at.now } } : volume;
-  return triedAgain(marked, node, failure, at);
+  if (follow === "nothing" || attachment === undefined) return noChange(volume);
+  if (outcome.kind === "done") return attached(volume, attachment, outcome.value, at, secretRef);
+  const { failure } = outcome;
+  switch (follow) {
+    case "failed":
+      return attachFailed(volume, node, failure, at);
+    case "undo":
+      return foldClaims(volume, claimsIn(volume, node, "ATTACHING"), (v, claim) =>
+        attachOwed(v, claim.uid, failure, at),
+      );
+    case "paused":
+      return attachPaused(volume, attachment, failure, at);
+    // RESOURCE_EXHAUSTED was answered: other nodes of the volume do not wait, and the doubt stays with the attachment (I5).
+    case "shaken":
+      return triedAgain(pauseAttach(volume, attachment, failure, at, "in doubt"), node, failure, at);
+    default:
+      return triedAgain(doubted(volume, at), node, failure, at);
+  }
 };
 
 /** The same call again for every claim that still waits for it, and the undo of those that nobody wants any more. */
@@ -148,9 +143,7 @@ const claimsIn = (volume: VolumeRecord, node: string, state: Claim["state"]): re
 
 /** The attach of a pair that is given up has ended, however: its undo starts now, with an intent of its own (I4). */
 export const attachFinished = (volume: VolumeRecord, node: string, at: Moment): Change => {
-  const attachment = volume.attachments[node];
-  if (attachment?.state !== "DETACHING" || volume.intent?.op !== "attach" || volume.intent.node !== node)
-    return noChange(volume);
+  if (!owes(volume, "finish", node) || mayBeOpen(volume)) return noChange(volume);
   const fresh = Object.fromEntries(claimsIn(volume, node, "DETACHING").map((c) => [c.uid, clean(c)]));
   const next: VolumeRecord = {
     ...volume,
@@ -160,6 +153,12 @@ export const attachFinished = (volume: VolumeRecord, node: string, at: Moment): 
   };
   return { volume: next, ended: [], notes: [] };
 };
+
+/** What the attach of a pair that is given up was answered. */
+export const finishAnswered = (volume: VolumeRecord, node: string, outcome: Outcome<unknown>, at: Moment): Change =>
+  outcome.kind !== "done" && followOf("finish", volume, outcome, at, { node }) === "again"
+    ? undoAgain(volume, node, outcome.failure, "attach", at)
+    : attachFinished(volume, node, at);
 
 /** A detach that waited for another call of the volume gets its intent now (I4). */
 export const detachStarted = (volume: VolumeRecord, node: string, at: Moment): Change =>
@@ -179,18 +178,30 @@ export const detached = (volume: VolumeRecord, node: string, at: Moment): Change
   return foldClaims(freed, waiting, (v, claim) => step(v, claim.uid, "detached", at, (c) => c));
 };
 
-export const detachUnknown = (
+/** What ControllerUnpublish was answered. No refusal proves that anything is gone: the same call again, slowly, until it is OK. */
+export const detachAnswered = (volume: VolumeRecord, node: string, outcome: Outcome<void>, at: Moment): Change => {
+  const follow = followOf("detach", volume, outcome, at, { node });
+  if (follow === "nothing") return noChange(volume);
+  if (outcome.kind === "done") return detached(volume, node, at);
+  const failure: Failure = follow === "slowly" ? { ...outcome.failure, advice: "block" } : outcome.failure;
+  return undoAgain(volume, node, failure, failure.advice === "block" ? "detach" : undefined, at);
+};
+
+/** `blocked`: the call that waits for something, which the record says. */
+const undoAgain = (
   volume: VolumeRecord,
   node: string,
   failure: Failure,
-  blocked: Blocked | undefined,
+  blocked: "attach" | "detach" | undefined,
   at: Moment,
 ): Change => {
   const attachment = volume.attachments[node];
-  if (attachment?.state !== "DETACHING") return noChange(volume);
+  if (attachment === undefined) return noChange(volume);
   const waiting = claimsIn(volume, node, "DETACHING");
-  if (waiting.length === 0) return owedAgain(volume, attachment, failure, blocked, at);
+  const known = (waiting[0] ?? attachment.owed)?.blocked;
+  const why = blocked && blockedBy(blocked, failure, { ...volume, node }, known, at.now);
+  if (waiting.length === 0) return owedAgain(volume, attachment, failure, why, at);
   return foldClaims(volume, waiting, (v, claim) =>
-    step(v, claim.uid, "detach_unknown", at, retrying(failure, at, blocked)),
+    step(v, claim.uid, "detach_unknown", at, retrying(failure, at, why)),
   );
 };

@@ -3,7 +3,7 @@ import type { Claim } from "../claim/claim.ts";
 import { startDetach } from "../claim/claim-step.ts";
 import { attachmentRecord, claimRecord, failureWith, momentAt, volumeRecord } from "../testing/record-fixtures.ts";
 import type { Attachment, Intent, VolumeRecord } from "../volume/volume.ts";
-import { attachPaused } from "./attach-change.ts";
+import { attachAnswered } from "./attach-change.ts";
 import { attachResumed, attachTriesAt, nodeThatWaits, pausedFor } from "./attach-pause.ts";
 
 const epoch = { gen: 1, ctr: 9 };
@@ -24,7 +24,7 @@ const attaching = attachmentRecord("n2", { state: "ATTACHING" });
 const beside = (claims: readonly Claim[], others: readonly Attachment[], of: Partial<Intent> = {}): VolumeRecord =>
   volumeRecord([...claims, b], [...others, attaching], { intent: intent(of) });
 const after = (volume: VolumeRecord, failure = refused): VolumeRecord => {
-  const change = attachPaused(volume, "n2", failure, at);
+  const change = attachAnswered(volume, "n2", { kind: "refused", failure }, at);
   if (change.volume === null) throw new Error("the record is gone");
   return change.volume;
 };
@@ -118,7 +118,7 @@ describe("attachPaused", () => {
   it("an answer about another call says nothing", () => {
     for (const of of [{ op: "detach" }, { node: "n1" }] as const) {
       const volume = beside([], [], of);
-      expect(attachPaused(volume, "n2", refused, at).volume).toBe(volume);
+      expect(attachAnswered(volume, "n2", { kind: "refused", failure: refused }, at).volume).toBe(volume);
     }
   });
 });

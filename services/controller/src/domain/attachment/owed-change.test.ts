@@ -3,13 +3,12 @@ import { noAttempts } from "../outcome.ts";
 import { planSteps } from "../steps.ts";
 import { attachmentRecord, claimRecord, failureWith, momentAt, volumeRecord } from "../testing/record-fixtures.ts";
 import type { Attachment, VolumeRecord } from "../volume/volume.ts";
-import { detached, detachUnknown } from "./attach-change.ts";
+import { detachAnswered, detached } from "./attach-change.ts";
 import {
   isOwnedSince,
   orphanDetachWanted,
   orphanOwned,
-  reattached,
-  reattachFailed,
+  reattachAnswered,
   reattachNotWanted,
   reattachStarted,
   reattachWanted,
@@ -55,9 +54,13 @@ describe("an orphan attachment whose removal was approved", () => {
   it("is gone with the answer, and asked for again, slowly and told why, without one", () => {
     const before = volumeRecord([], [{ ...orphan, state: "DETACHING", owed: owed("orphan") }]);
     expect(detached(before, "n2", at).volume?.attachments).toEqual({});
-    const blocked = { since: 1, reason: "DETACH_UNPROVEN", message: "m", missingProof: "p", clearWith: "c" };
-    const again = detachUnknown(before, "n2", failureWith("block"), blocked, at).volume;
-    expect(again?.attachments["n2"]?.owed).toMatchObject({ blocked, attempts: { count: 1 } });
+    const failure = failureWith("block", { reason: "DETACH_UNPROVEN", code: "NOT_FOUND" });
+    const detach = { op: "detach", node: "n2", epoch, issuer: "c/1", opId: "op-1" } as const;
+    const again = detachAnswered({ ...before, intent: detach }, "n2", { kind: "unknown", failure }, at).volume;
+    expect(again?.attachments["n2"]?.owed).toMatchObject({
+      blocked: { since: at.now, reason: "DETACH_UNPROVEN" },
+      attempts: { count: 1 },
+    });
     expect(planSteps(again ?? before, 1_000).ready).toEqual([]);
   });
 });
@@ -71,7 +74,7 @@ describe("an attachment that the backend has lost", () => {
     expect(steps(wanted)).toEqual(["reattach"]);
     const started = reattachStarted(wanted, "n1", at).volume ?? volumeRecord();
     expect(started).toMatchObject({ intent: { op: "attach", node: "n1" }, claims: { a: { state: "ACTIVE" } } });
-    const done = reattached(started, "n1", { device: "/dev/x" }, at).volume;
+    const done = reattachAnswered(started, "n1", { kind: "done", value: { device: "/dev/x" } }, at).volume;
     expect(done?.attachments["n1"]).toEqual(attachmentRecord("n1", { publishContext: { device: "/dev/x" } }));
     expect(done?.intent).toBeUndefined();
   });
@@ -94,12 +97,12 @@ describe("an attachment that the backend has lost", () => {
 
   it("keeps its intent while nobody knows, ends it with a refusal, and keeps the attachment either way", () => {
     const before = held(missing, { intent });
-    const unknown = reattachFailed(before, "n1", failureWith("again"), undefined, false, at).volume;
+    const unknown = reattachAnswered(before, "n1", { kind: "unknown", failure: failureWith("again") }, at).volume;
     expect(unknown).toMatchObject({
       intent,
       attachments: { n1: { state: "ATTACHED", owed: { attempts: { count: 1 } } } },
     });
-    const refused = reattachFailed(before, "n1", failureWith("block"), undefined, true, at).volume;
+    const refused = reattachAnswered(before, "n1", { kind: "refused", failure: failureWith("block") }, at).volume;
     expect(refused?.intent).toBeUndefined();
     expect(refused?.attachments["n1"]?.state).toBe("ATTACHED");
   });

@@ -1,10 +1,13 @@
+import { blockedBy } from "../blocked.ts";
 import { type Change, noChange, volumeNote, withoutKey } from "../change.ts";
 import { holds } from "../claim/claim-machine.ts";
 import type { Moment } from "../moment.ts";
+import { followOf } from "../obligation/obligation.ts";
 import { mayBeOpen } from "../open-call.ts";
-import { type Blocked, type Failure, noAttempts } from "../outcome.ts";
+import { type Blocked, type Failure, noAttempts, type Outcome } from "../outcome.ts";
 import { failedAttempt } from "../retry.ts";
 import type { Attachment, OwedCall, VolumeRecord } from "../volume/volume.ts";
+import { attachTrouble } from "./attach-pause.ts";
 
 /** What attachments are owed for their own sake: orphans that are removed, and those that the backend has lost. */
 
@@ -110,33 +113,32 @@ export const reattachStarted = (volume: VolumeRecord, node: string, at: Moment):
   return { volume: { ...volume, intent, updatedAt: at.now }, ended: [], notes: [] };
 };
 
-/** ControllerPublish answered OK: what is mounted from now on is mounted with its new context. */
-export const reattached = (
-  volume: VolumeRecord,
-  node: string,
-  context: Readonly<Record<string, string>>,
-  at: Moment,
-): Change => {
-  const attachment = volume.attachments[node];
-  if (attachment?.state !== "ATTACHED" || attachment.owed?.why !== "missing") return noChange(volume);
-  const again = { ...settledCall(attachment), publishContext: context };
-  return told(withoutAttachIntent(withAttachment(volume, again, at.now), node));
-};
-
 /**
- * It could not be made again. A refusal ends the call; an answer that is not known keeps its intent. Either way the record keeps
- * the attachment, so that its detach stays owed for the day on which its last claim goes.
+ * What the ControllerPublish of an attachment that the backend has lost was answered. OK: what is mounted from now on is mounted with its
+ * new context. Otherwise the record keeps the attachment, so that its detach stays owed for the day on which its last claim goes.
  */
-export const reattachFailed = (
+export const reattachAnswered = (
   volume: VolumeRecord,
   node: string,
-  failure: Failure,
-  blocked: Blocked | undefined,
-  certain: boolean,
+  outcome: Outcome<Readonly<Record<string, string>>>,
   at: Moment,
 ): Change => {
+  const follow = followOf("reattach", volume, outcome, at, { node });
   const attachment = volume.attachments[node];
-  if (attachment?.state !== "ATTACHED" || attachment.owed?.why !== "missing") return noChange(volume);
-  const before = certain ? withoutAttachIntent(volume, node) : volume;
-  return owedAgain(before, attachment, failure, blocked, at);
+  if (follow === "nothing" || attachment === undefined) return noChange(volume);
+  if (outcome.kind === "done") {
+    const again = { ...settledCall(attachment), publishContext: outcome.value };
+    return told(withoutAttachIntent(withAttachment(volume, again, at.now), node));
+  }
+  const { failure } = outcome;
+  const known = attachment.owed?.blocked;
+  // A refusal ends the call, and what never left holds nothing: the volume's other calls need not wait for it.
+  const free = follow === "again" ? volume : withoutAttachIntent(volume, node);
+  if (follow === "paused") {
+    const trouble = attachTrouble(volume, node, { ...failure, advice: "block" }, known, at.now);
+    return owedAgain(free, attachment, trouble.failure, trouble.blocked, at);
+  }
+  const blocked =
+    failure.advice === "block" ? blockedBy("attach", failure, { ...volume, node }, known, at.now) : undefined;
+  return owedAgain(free, attachment, failure, blocked, at);
 };

@@ -15,6 +15,11 @@ const untilDone = {
   unknown: "again",
 };
 
+const either = (owed: string, rows: Record<string, string>) => ({
+  [`${owed} wanted`]: rows,
+  [`${owed} unwanted`]: rows,
+});
+
 const expected: Record<string, Record<string, string>> = {
   "create wanted": {
     ...untilDone,
@@ -28,10 +33,25 @@ const expected: Record<string, Record<string, string>> = {
     "held off": "gone uncertain again",
     unsent: "gone again again",
   },
-  "validate wanted": { ...untilDone, refused: "failed", "held off": "again" },
-  "validate unwanted": { ...untilDone, refused: "failed", "held off": "again" },
-  "delete wanted": untilDone,
-  "delete unwanted": untilDone,
+  ...either("validate", { ...untilDone, refused: "failed", "held off": "again" }),
+  ...either("delete", untilDone),
+  ...either("attach", {
+    ...untilDone,
+    refused: "failed undo again",
+    "held off": "paused paused again",
+    full: "shaken shaken again",
+  }),
+  ...either("finish", {
+    done: "done",
+    refused: "done done again",
+    "held off": "done done again",
+    full: "done done again",
+    unsent: "done done again",
+    stuck: "done done again",
+    unknown: "done done again",
+  }),
+  ...either("detach", untilDone),
+  ...either("reattach", { ...untilDone, refused: "paused", "held off": "paused", unsent: "returned" }),
 };
 
 const wants: readonly Want[] = ["wanted", "unwanted"];
@@ -53,12 +73,15 @@ describe("what follows an attempt", () => {
   it("[Y2] ends nothing while a call may be open, whatever the answer is", () => {
     for (const { owed, want, answer } of rows)
       if (answer !== "done" && owed !== "validate")
-        expect(["again", "slowly"], `${owed} ${want} ${answer}`).toContain(followTable[owed][want][answer].open);
+        expect(["again", "slowly", "paused", "returned"], `${owed} ${want} ${answer}`).toContain(
+          followTable[owed][want][answer].open,
+        );
   });
 
   it("[Y3] no answer but done ends a removal", () => {
-    for (const answer of answers)
-      for (const certainty of certainties)
-        expect(followTable.delete.unwanted[answer][certainty] === "done").toBe(answer === "done");
+    for (const owed of ["delete", "detach"] as const)
+      for (const answer of answers)
+        for (const certainty of certainties)
+          expect(followTable[owed].unwanted[answer][certainty] === "done").toBe(answer === "done");
   });
 });

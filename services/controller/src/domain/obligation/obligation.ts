@@ -9,9 +9,10 @@ import { isDoubtful } from "../doubt.ts";
 import type { Moment } from "../moment.ts";
 import { mayBeOpen } from "../open-call.ts";
 import { neverSent, type Outcome } from "../outcome.ts";
-import type { VolumeRecord } from "../volume/volume.ts";
+import type { Attachment, VolumeRecord } from "../volume/volume.ts";
 
-export const obligations = ["create", "validate", "delete"] as const;
+/** `finish`: the attach of a pair whose undo is owed already; `reattach`: of one that the backend has lost under its users. */
+export const obligations = ["create", "validate", "delete", "attach", "finish", "detach", "reattach"] as const;
 export type Obligation = (typeof obligations)[number];
 
 /** An outcome, as far as what follows depends on it. */
@@ -33,9 +34,24 @@ export type Want = "wanted" | "unwanted";
  * `slowly`    the same, and the record says why in any case;
  * `elsewhere` the same in another place, once this one is clean;
  * `failed`    over, and nothing is left behind; `gone` the same, and the record ends;
- * `uncertain` over, but something may stand at the backend: only a person's word ends the doubt.
+ * `uncertain` over, but something may stand at the backend: only a person's word ends the doubt;
+ * `undo`      over, and the opposite call is owed;
+ * `paused`    refused for now: the volume's one call is given back, and taken again later;
+ * `shaken`    the same, and what the attempt did is in doubt;
+ * `returned`  the volume's one call is given back, since nothing was sent under it.
  */
-export type Follow = "done" | "again" | "slowly" | "elsewhere" | "failed" | "gone" | "uncertain";
+export type Follow =
+  | "done"
+  | "again"
+  | "slowly"
+  | "elsewhere"
+  | "failed"
+  | "gone"
+  | "uncertain"
+  | "undo"
+  | "paused"
+  | "shaken"
+  | "returned";
 
 type Row = Record<Certainty, Follow>;
 type Rows = Record<Answer, Row>;
@@ -76,20 +92,55 @@ export const followTable: Record<Obligation, Record<Want, Rows>> = {
   // Asking leaves nothing behind: a "no" is final whatever became of the attempts before.
   validate: both({ ...untilDone, refused: each("failed"), "held off": each("again") }),
   delete: both(untilDone),
+  // Whether somebody wants the attachment is asked of each claim.
+  attach: both({
+    ...untilDone,
+    refused: row("failed", "undo", "again"),
+    "held off": row("paused", "paused", "again"),
+    full: row("shaken", "shaken", "again"),
+  }),
+  // Whatever the answer is, the detach follows.
+  finish: both({
+    done: each("done"),
+    refused: row("done", "done", "again"),
+    "held off": row("done", "done", "again"),
+    full: row("done", "done", "again"),
+    unsent: row("done", "done", "again"),
+    stuck: row("done", "done", "again"),
+    unknown: row("done", "done", "again"),
+  }),
+  detach: both(untilDone),
+  // Its users keep the attachment, whatever the answer is.
+  reattach: both({ ...untilDone, refused: each("paused"), "held off": each("paused"), unsent: each("returned") }),
 };
 
+/** Of an attach, by the state of its pair. */
+const attachOf = ({ state, owed }: Attachment): Obligation | undefined =>
+  (({ ATTACHING: "attach", DETACHING: "finish", ATTACHED: owed?.why === "missing" ? "reattach" : undefined }) as const)[
+    state
+  ];
+
 /** The call that the record owes under its intent, read from the state that waits for the call. */
-export const obligationOf = ({ state, intent }: VolumeRecord): Obligation | undefined => {
+export const obligationOf = ({ state, intent, attachments }: VolumeRecord): Obligation | undefined => {
+  const attachment = attachments[intent?.node ?? ""];
   switch (intent?.op) {
     case "create":
     case "validate":
       return state === "CREATING" ? intent.op : undefined;
     case "delete":
       return state === "DELETING" ? "delete" : undefined;
+    case "attach":
+      return attachment && attachOf(attachment);
+    case "detach":
+      return attachment?.state === "DETACHING" ? "detach" : undefined;
     default:
       return undefined;
   }
 };
+
+/** Y1. */
+export const owes = (volume: VolumeRecord, owed: Obligation, node?: string): boolean =>
+  obligationOf(volume) === owed && volume.intent?.node === node;
 
 const answerOf = (outcome: Outcome<unknown>, full: boolean): Answer => {
   if (outcome.kind === "done") return "done";
@@ -106,15 +157,17 @@ const certaintyOf = (volume: VolumeRecord, at: Moment): Certainty => {
   return intent !== undefined && isDoubtful(intent, at) ? "doubtful" : "certain";
 };
 
-/** Y1. */
 export const followOf = (
   owed: Obligation,
   volume: VolumeRecord,
   outcome: Outcome<unknown>,
   at: Moment,
-  full = outcome.kind !== "done" && outcome.failure.nodeFull === true,
+  {
+    node,
+    full = outcome.kind !== "done" && outcome.failure.nodeFull === true,
+  }: { readonly node?: string; readonly full?: boolean } = {},
 ): Follow | "nothing" => {
-  if (obligationOf(volume) !== owed) return "nothing";
+  if (!owes(volume, owed, node)) return "nothing";
   const want = volume.goal === "absent" ? "unwanted" : "wanted";
   return followTable[owed][want][answerOf(outcome, full)][certaintyOf(volume, at)];
 };

@@ -3,6 +3,7 @@ import type { Claim } from "../claim/claim.ts";
 import type { VolumesByKey } from "../claim/claim-set-change.ts";
 import { startDetach } from "../claim/claim-step.ts";
 import type { Moment } from "../moment.ts";
+import type { Failed, Outcome } from "../outcome.ts";
 import type { Step } from "../steps.ts";
 import type { Intent, VolumeRecord } from "../volume/volume.ts";
 import { domainRules, type Rules } from "./world-rules.ts";
@@ -38,6 +39,18 @@ const certain = (volume: VolumeRecord, intent: (intent: Intent) => Intent): Volu
   volume.intent === undefined ? volume : { ...volume, intent: intent(volume.intent) };
 
 const withoutDoubt = ({ uncertainSince: _forgotten, ...intent }: Intent): Intent => intent;
+
+const done = { kind: "done", value: undefined } as const;
+const isForNow = (outcome: Outcome<unknown>): outcome is Failed =>
+  outcome.kind === "refused" && outcome.failure.advice === "block";
+
+/** A final refusal of an attach, over an intent that was changed first. */
+const refusedOver =
+  (change: (intent: Intent, at: Moment) => Intent): Rules["attachAnswered"] =>
+  (volume, node, outcome, at) => {
+    const final = outcome.kind === "refused" && !isForNow(outcome);
+    return domainRules.attachAnswered(final ? certain(volume, (i) => change(i, at)) : volume, node, outcome, at);
+  };
 
 const idle = ({ intent: _ignored, ...volume }: VolumeRecord): VolumeRecord => volume;
 
@@ -165,43 +178,32 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     fault: "a refused attach is certain whatever came before",
     breaks: ["I5"],
-    rules: {
-      attachRefused: (volume, node, failure, at) =>
-        domainRules.attachRefused(
-          certain(volume, (i) => ({ ...withoutDoubt(i), issuer: at.issuer })),
-          node,
-          failure,
-          at,
-        ),
-    },
+    rules: { attachAnswered: refusedOver((i, at) => ({ ...withoutDoubt(i), issuer: at.issuer })) },
   },
   {
     fault: "what a dead controller may have attached is forgotten",
     breaks: ["I5"],
-    rules: {
-      attachRefused: (volume, node, failure, at) =>
-        domainRules.attachRefused(
-          certain(volume, (i) => ({ ...i, issuer: at.issuer })),
-          node,
-          failure,
-          at,
-        ),
-    },
+    rules: { attachAnswered: refusedOver((i, at) => ({ ...i, issuer: at.issuer })) },
   },
   {
     fault: "an attach without certain answer leaves no doubt",
     breaks: ["I5"],
     rules: {
-      attachUnknown: (volume, node, failure, at) => {
-        const change = domainRules.attachUnknown(volume, node, failure, at);
-        return change.volume === null ? change : { ...change, volume: certain(change.volume, withoutDoubt) };
+      attachAnswered: (volume, node, outcome, at) => {
+        const change = domainRules.attachAnswered(volume, node, outcome, at);
+        return outcome.kind !== "unknown" || change.volume === null
+          ? change
+          : { ...change, volume: certain(change.volume, withoutDoubt) };
       },
     },
   },
   {
     fault: "an attach that is refused for now keeps the volume's one call",
     breaks: ["I6"],
-    rules: { attachPaused: domainRules.attachUnknown },
+    rules: {
+      attachAnswered: (volume, node, outcome, at) =>
+        domainRules.attachAnswered(volume, node, isForNow(outcome) ? { ...outcome, kind: "unknown" } : outcome, at),
+    },
   },
   {
     fault: "an attach that waits for a detach is not tried again",
@@ -212,10 +214,10 @@ export const plantedFaults: readonly PlantedFault[] = [
     fault: "a refused attach detaches the node that is in its way",
     breaks: ["I2", "I6"],
     rules: {
-      attachPaused: (volume, node, failure, at) => {
-        const change = domainRules.attachPaused(volume, node, failure, at);
+      attachAnswered: (volume, node, outcome, at) => {
+        const change = domainRules.attachAnswered(volume, node, outcome, at);
         const other = Object.values(volume.attachments).find((a) => a.node !== node && a.state === "ATTACHED");
-        return change.volume === null || other === undefined
+        return !isForNow(outcome) || change.volume === null || other === undefined
           ? change
           : { ...change, volume: startDetach(change.volume, other, at) };
       },
@@ -248,7 +250,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     fault: "a detach without certain answer is taken for done",
     breaks: ["I5"],
-    rules: { detachUnknown: (volume, node, _failure, _blocked, at) => domainRules.detached(volume, node, at) },
+    rules: { detachAnswered: (volume, node, _outcome, at) => domainRules.detachAnswered(volume, node, done, at) },
   },
   {
     fault: "a detach does not wait for its intent",
@@ -277,12 +279,10 @@ export const plantedFaults: readonly PlantedFault[] = [
     fault: "a refused create is certain whatever came before",
     breaks: ["I5"],
     rules: {
-      createAnswered: (volume, outcome, at) =>
-        domainRules.createAnswered(
-          outcome.kind === "refused" ? certain(volume, (i) => ({ ...withoutDoubt(i), issuer: at.issuer })) : volume,
-          outcome,
-          at,
-        ),
+      createAnswered(volume, outcome, at) {
+        const sure = certain(volume, (i) => ({ ...withoutDoubt(i), issuer: at.issuer }));
+        return domainRules.createAnswered(outcome.kind === "refused" ? sure : volume, outcome, at);
+      },
     },
   },
   {

@@ -22,11 +22,6 @@ const failureOf = (
 
 /** What each answer of the plugin and the agents decides, as the reconciler reads them. */
 export const createAnswers = (rules: Rules) => {
-  const blocked = (step: "detach", volume: VolumeRecord, failure: Failure, at: Moment, node?: string) =>
-    failure.advice === "block" || failure.advice === "check-absence"
-      ? blockedBy(step, failure, { ...volume, ...(node === undefined ? {} : { node }) }, undefined, at.now)
-      : undefined;
-
   return {
     created:
       (outcome: Outcome<string>): Decision =>
@@ -44,24 +39,22 @@ export const createAnswers = (rules: Rules) => {
         rules.deleteAnswered(volume, outcome.kind === "done" ? { kind: "done", value: undefined } : outcome, at),
     attached:
       (node: string, outcome: Outcome<string>): Decision =>
-      (volume, at) => {
-        if (outcome.kind === "done") return rules.attached(volume, node, { lun: "1" }, at);
-        const { failure } = outcome;
-        if (failure.nodeFull === true) return rules.attachExhausted(volume, node, failure, at);
-        if (outcome.kind === "unknown") return rules.attachUnknown(volume, node, failure, at);
-        return failure.advice === "block"
-          ? rules.attachPaused(volume, node, failure, at)
-          : rules.attachRefused(volume, node, failure, at);
-      },
+      (volume, at) =>
+        rules.attachAnswered(
+          volume,
+          node,
+          outcome.kind === "done" ? { kind: "done", value: { lun: "1" } } : outcome,
+          at,
+        ),
     /** `absent` = the backend's own listing does not show the attachment. */
     detached:
       (node: string, outcome: Outcome<string>, absent: boolean): Decision =>
       (volume, at) => {
-        if (outcome.kind === "done") return rules.detached(volume, node, at);
-        const asked = outcome.failure.advice === "check-absence";
-        if (asked && absent) return rules.detached(volume, node, at);
-        const failure = asked || outcome.kind === "refused" ? slowly(outcome.failure) : outcome.failure;
-        return rules.detachUnknown(volume, node, failure, blocked("detach", volume, failure, at, node), at);
+        const asked = outcome.kind !== "done" && outcome.failure.advice === "check-absence";
+        if (outcome.kind === "done" || (asked && absent))
+          return rules.detachAnswered(volume, node, { kind: "done", value: undefined }, at);
+        const failure = asked ? slowly(outcome.failure) : outcome.failure;
+        return rules.detachAnswered(volume, node, { ...outcome, failure }, at);
       },
     published:
       (uid: string, node: { readonly bootId: string; readonly journalUid: string }, answer: PublishAnswer): Decision =>

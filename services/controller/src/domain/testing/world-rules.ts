@@ -1,14 +1,4 @@
-import {
-  attachAbandoned,
-  attachExhausted,
-  attached,
-  attachPaused,
-  attachRefused,
-  attachUnknown,
-  detached,
-  detachStarted,
-  detachUnknown,
-} from "../attachment/attach-change.ts";
+import { attachAbandoned, attachAnswered, detachAnswered, detachStarted } from "../attachment/attach-change.ts";
 import { attachResumed } from "../attachment/attach-pause.ts";
 import {
   notMounted,
@@ -29,18 +19,13 @@ import { createAnswered, deleteAnswered, deleteWanted } from "../volume/volume-c
 /** The decisions under test, by name, so that a test can put a wrong one in the place of any of them. */
 export const domainRules = {
   attachAbandoned,
-  attached,
-  attachExhausted,
-  attachPaused,
-  attachRefused,
+  attachAnswered,
   attachResumed,
-  attachUnknown,
   createAnswered,
   deleteAnswered,
   deleteWanted,
-  detached,
+  detachAnswered,
   detachStarted,
-  detachUnknown,
   expireSet,
   grantSet,
   notMounted,

@@ -2,7 +2,7 @@ import { foreignWords } from "../attachment/foreign-block.ts";
 import { blockedBy, createUncertain, storageTaken } from "../blocked.ts";
 import { type Change, noChange, volumeNote } from "../change.ts";
 import { earlyClaimsEnded, hasNoRoom, isUnbound, roomless, unboundAgain } from "../claim/early-claims.ts";
-import { isDoubtful } from "../doubt.ts";
+import { doubted, isDoubtful } from "../doubt.ts";
 import type { Moment } from "../moment.ts";
 import { followOf, obligationOf } from "../obligation/obligation.ts";
 import { type Blocked, type Failure, neverSent, noAttempts, type Outcome } from "../outcome.ts";
@@ -67,21 +67,11 @@ const createFailed = (volume: VolumeRecord, failure: Failure, at: Moment): Volum
   updatedAt: at.now,
 });
 
-/** The name may stand at the backend. */
-const createInDoubt = (volume: VolumeRecord, failure: Failure, at: Moment): VolumeRecord => ({
-  ...createFailed(volume, failure, at),
-  ...withDoubt(volume, at),
-  blocked: createUncertain(volume, failure, at.now),
-});
-
 /** Before its first call: from now on it is asked for at the instance of this place, and found there. */
 export const homeChosen = (volume: VolumeRecord, home: Segments, at: Moment): Change =>
   obligationOf(volume) !== "create" || volume.intent?.uncertainSince !== undefined
     ? noChange(volume)
     : { volume: { ...volume, home, updatedAt: at.now }, ended: [], notes: [] };
-
-const withDoubt = ({ intent }: VolumeRecord, { now }: Moment): Pick<VolumeRecord, "intent"> =>
-  intent === undefined ? {} : { intent: { uncertainSince: now, ...intent } };
 
 const blockedOn = (step: "create" | "delete", volume: VolumeRecord, failure: Failure, at: Moment) =>
   failure.advice === "block" ? blockedBy(step, failure, volume, volume.blocked, at.now) : undefined;
@@ -94,10 +84,9 @@ const askedAgain = (
   blocked: Blocked | undefined,
   at: Moment,
 ): Change => {
-  const { blocked: _old, ...rest } = volume;
+  const { blocked: _old, ...rest } = doubtful ? doubted(volume, at) : volume;
   return told({
     ...rest,
-    ...(doubtful ? withDoubt(volume, at) : {}),
     ...(blocked === undefined ? {} : { blocked }),
     attempts: failedAttempt(volume.attempts, failure, at),
     updatedAt: at.now,
@@ -113,14 +102,19 @@ const createAgain = (volume: VolumeRecord, failure: Failure, blocked: Blocked | 
 /** What CreateVolume was answered. Claims that were there early end with a volume that cannot be made. */
 export const createAnswered = (volume: VolumeRecord, outcome: Outcome<CreatedVolume>, at: Moment): Change => {
   const full = outcome.kind !== "done" && hasNoRoom(volume, outcome.failure);
-  const follow = followOf("create", volume, outcome, at, full);
+  const follow = followOf("create", volume, outcome, at, { full });
   if (outcome.kind === "done") return follow === "done" ? created(volume, outcome.value, at) : noChange(volume);
   const { failure } = outcome;
   switch (follow) {
     case "failed":
       return earlyClaimsEnded(told(createFailed(volume, failure, at)), at);
-    case "uncertain":
-      return earlyClaimsEnded(told(createInDoubt(volume, failure, at)), at);
+    // The name may stand at the backend.
+    case "uncertain": {
+      const { intent } = doubted(volume, at);
+      const blocked = createUncertain(volume, failure, at.now);
+      const failed = { ...createFailed(volume, failure, at), blocked };
+      return earlyClaimsEnded(told(intent === undefined ? failed : { ...failed, intent }), at);
+    }
     case "gone":
       return gone(plain(volume));
     case "elsewhere":

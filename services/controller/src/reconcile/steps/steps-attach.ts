@@ -1,24 +1,16 @@
 import {
   attachAbandoned,
-  attachExhausted,
-  attached,
+  attachAnswered,
   attachFinished,
-  attachPaused,
-  attachRefused,
-  attachUnknown,
-  detached,
+  detachAnswered,
   detachStarted,
-  detachUnknown,
+  finishAnswered,
 } from "../../domain/attachment/attach-change.ts";
 import { attachResumed } from "../../domain/attachment/attach-pause.ts";
 import { isOwnedSince, orphanOwned } from "../../domain/attachment/owed-change.ts";
-import { blockedBy } from "../../domain/blocked.ts";
-import { callWaits } from "../../domain/call-waits.ts";
-import { type Change, noChange } from "../../domain/change.ts";
 import { isOfOtherMachine } from "../../domain/claim/grant.ts";
-import type { Moment } from "../../domain/moment.ts";
-import { afterCall, mayBeOpen } from "../../domain/open-call.ts";
-import type { Attempts, Failed, Failure, Outcome } from "../../domain/outcome.ts";
+import { afterCall } from "../../domain/open-call.ts";
+import type { Attempts, Outcome } from "../../domain/outcome.ts";
 import { type Attachment, type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import type { Decide } from "../../records/volume/volume-decisions.ts";
 import { runOwed, withoutCall } from "../owed/run-owed.ts";
@@ -26,16 +18,6 @@ import { notCalled } from "../owed/under-intent.ts";
 import { learnFromAttach } from "./learn-from-attach.ts";
 import { changeWithSets } from "./set-failure.ts";
 import { attachmentOf, owedVolumes, type StepDeps, type StepHandler } from "./step-run.ts";
-
-const attachFailed = (volume: VolumeRecord, node: string, outcome: Failed, at: Moment): Change => {
-  const { failure } = outcome;
-  if (mayBeOpen(volume)) return attachUnknown(volume, node, failure, at);
-  if (failure.nodeFull === true) return attachExhausted(volume, node, failure, at);
-  if (outcome.kind === "unknown") return attachUnknown(volume, node, failure, at);
-  return failure.advice === "block"
-    ? attachPaused(volume, node, failure, at)
-    : attachRefused(volume, node, failure, at);
-};
 
 /**
  * ControllerPublishVolume for a grant that is durable (I4). Not while the store is unvetted: the grant may be of a past that
@@ -60,8 +42,7 @@ export const attachStep: StepHandler<"attach"> = async (deps, { node, uid }, { v
       return attachments[node]?.state === "ATTACHING" && intent?.op === "attach" && intent.node === node;
     },
     call: (now, context) => plugins.publish(now, attachmentOf(now, node), { ...context, claim: uid, usedSecret }),
-    answered: (v, outcome, at) =>
-      outcome.kind === "done" ? attached(v, node, outcome.value, at, secretRef) : attachFailed(v, node, outcome, at),
+    answered: (v, outcome, at) => attachAnswered(v, node, outcome, at, secretRef),
     async store(outcome, decide, options) {
       const result =
         outcome.kind === "done"
@@ -100,9 +81,8 @@ export const finishStep: StepHandler<"finish"> = async (deps, { node, uid }, { v
   const { plugins, gate } = deps;
   const owed = owedVolumes(deps);
   const { intent } = volume;
-  const finished = (v: VolumeRecord, at: Moment): Change => (mayBeOpen(v) ? noChange(v) : attachFinished(v, node, at));
   if (intent?.via === undefined || (intent.openSince === undefined && notCalled(owed, volume).end === "not-sent"))
-    return await withoutCall(owed, volume, traceId, finished);
+    return await withoutCall(owed, volume, traceId, (v, at) => attachFinished(v, node, at));
   if (!gate.state().open || !plugins.facts(volume.plugin).ready) return false;
   return await runOwed(owed, volume, traceId, {
     point: "attach",
@@ -111,8 +91,7 @@ export const finishStep: StepHandler<"finish"> = async (deps, { node, uid }, { v
     stillRight: ({ intent: its, attachments }) =>
       its?.op === "attach" && its.node === node && attachments[node]?.state === "DETACHING",
     call: (now, context) => plugins.publish(now, attachmentOf(now, node), { ...context, claim: uid }),
-    answered: (v, outcome, at) =>
-      outcome.kind === "done" || !mayBeOpen(v) ? finished(v, at) : callWaits(v, outcome.failure, at),
+    answered: (v, outcome, at) => finishAnswered(v, node, outcome, at),
   });
 };
 
@@ -150,10 +129,7 @@ const confirmed = async (
   outcome: Outcome<void>,
   attempt: number,
 ): Promise<Outcome<void>> => {
-  if (outcome.kind === "done") return outcome;
-  if (outcome.failure.advice !== "check-absence")
-    // No refusal of an unpublish proves that anything is gone: the same call again, slowly, until it is OK.
-    return outcome.kind === "refused" ? { kind: "unknown", failure: { ...outcome.failure, advice: "block" } } : outcome;
+  if (outcome.kind === "done" || outcome.failure.advice !== "check-absence") return outcome;
   // Nor does the backend's word beside a call that may be open: the plugin itself did not send this one.
   if (outcome.failure.call !== "ended") return outcome;
   const unproved: Outcome<void> = { kind: "unknown", failure: { ...outcome.failure, advice: "block" } };
@@ -161,14 +137,6 @@ const confirmed = async (
   if (deps.clock.now() < (attachment.lateAttachUntil ?? 0)) return unproved;
   const absent = await deps.plugins.attachmentAbsent(volume, attachment, { signal: deps.signal, attempt });
   return absent === "yes" ? { kind: "done", value: undefined } : unproved;
-};
-
-const detachFailed = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
-  const waiting = Object.values(volume.claims).find((c) => c.node === node && c.state === "DETACHING");
-  const known = (waiting ?? volume.attachments[node]?.owed)?.blocked;
-  const blocked =
-    failure.advice === "block" ? blockedBy("detach", failure, { ...volume, node }, known, at.now) : undefined;
-  return detachUnknown(volume, node, failure, blocked, at);
 };
 
 /** ControllerUnpublishVolume until it is known to be done. Only ever after a proof of release, which the state carries (I2). */
@@ -193,7 +161,6 @@ export const detachStep: StepHandler<"detach"> = async (deps, { node, uid }, { v
       const answer = await plugins.unpublish(now, attachment, { ...context, claim: uid });
       return await confirmed(deps, now, attachment, answer, context.attempt);
     },
-    answered: (v, outcome, at) =>
-      outcome.kind === "done" ? detached(v, node, at) : detachFailed(v, node, outcome.failure, at),
+    answered: (v, outcome, at) => detachAnswered(v, node, outcome, at),
   });
 };

@@ -1,7 +1,4 @@
-import { attachTrouble } from "../../domain/attachment/attach-pause.ts";
-import { reattached, reattachFailed, reattachStarted } from "../../domain/attachment/owed-change.ts";
-import { blockedBy } from "../../domain/blocked.ts";
-import { neverSent } from "../../domain/outcome.ts";
+import { reattachAnswered, reattachStarted } from "../../domain/attachment/owed-change.ts";
 import { runOwed } from "../owed/run-owed.ts";
 import { attachmentOf, owedVolumes, type StepHandler } from "./step-run.ts";
 
@@ -24,18 +21,6 @@ export const reattachStep: StepHandler<"reattach"> = async (deps, { node }, { vo
       return intent?.op === "attach" && intent.node === node;
     },
     call: (now, context) => plugins.publish(now, attachmentOf(now, node), context),
-    answered(v, outcome, at) {
-      if (outcome.kind === "done") return reattached(v, node, outcome.value, at);
-      const { failure } = outcome;
-      const known = v.attachments[node]?.owed?.blocked;
-      if (outcome.kind === "unknown") {
-        const blocked =
-          failure.advice === "block" ? blockedBy("attach", failure, { ...v, node }, known, at.now) : undefined;
-        // What never left holds nothing: the volume's other calls need not wait for it.
-        return reattachFailed(v, node, failure, blocked, neverSent(failure), at);
-      }
-      const trouble = attachTrouble(v, node, { ...failure, advice: "block" }, known, at.now);
-      return reattachFailed(v, node, trouble.failure, trouble.blocked, true, at);
-    },
+    answered: (v, outcome, at) => reattachAnswered(v, node, outcome, at),
   });
 };
