@@ -13,6 +13,7 @@ describe.skipIf(!root)("late answers, killed and stopped processes, two controll
       claims: 12,
       volumes: 4,
       nodes: 1,
+      controllers: 2,
       kills: 2,
       stops: 2,
       longestStopMs: 2_000,

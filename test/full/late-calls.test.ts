@@ -9,7 +9,7 @@ if (full && !root) console.warn("SKIPPED: real mounts need root");
 const total = (counts: LateFigures["kills"]): number => Object.values(counts).reduce((a, b) => a + b, 0);
 
 describe.runIf(full && root)(
-  "2,000 claims of 50 volumes on 3 nodes by 2 controllers; 5 % of the calls take 5 to 10 s",
+  "5,000 claims of 50 volumes on 3 nodes by 3 controllers; 5 % of the calls take 5 to 10 s",
   () => {
     it.each([
       { where: "beside the controllers", relayed: false },
@@ -20,11 +20,12 @@ describe.runIf(full && root)(
       const figures = await runLateCalls({
         seed,
         relayed,
-        claims: 2_000,
+        claims: 5_000,
         volumes: 50,
         nodes: 3,
-        kills: 40,
-        stops: 40,
+        controllers: 3,
+        kills: 60,
+        stops: 60,
         longestStopMs: 20_000,
         slowMs: [5_000, 10_000],
         disturbances: 3,
@@ -36,9 +37,9 @@ describe.runIf(full && root)(
       expect(figures.silent).toEqual([]);
       expect(figures.unexplained).toEqual([]);
       expect(figures.unfinished).toEqual([]);
-      expect(figures.claims).toBeGreaterThanOrEqual(2_000);
-      expect(total(figures.kills)).toBeGreaterThanOrEqual(40);
-      expect(total(figures.stops)).toBeGreaterThanOrEqual(40);
+      expect(figures.claims).toBeGreaterThanOrEqual(5_000);
+      expect(total(figures.kills)).toBeGreaterThanOrEqual(60);
+      expect(total(figures.stops)).toBeGreaterThanOrEqual(60);
       expect(figures.slowCalls / figures.calls).toBeGreaterThan(0.03);
     });
   },

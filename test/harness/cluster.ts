@@ -23,7 +23,7 @@ import {
 import { startLocalDriver } from "./local-driver.ts";
 import { detachLoopsUnder } from "./loop-files.ts";
 import { type ManagedProcess, startProcess } from "./managed-process.ts";
-import { type SecondController, startSecondController } from "./second-controller.ts";
+import { type OtherController, type SecondController, startSecondController } from "./second-controller.ts";
 import { until } from "./until.ts";
 
 const repo = path.resolve(import.meta.dirname, "../..");
@@ -36,6 +36,8 @@ export interface ClusterOptions {
   readonly backend?: BackendSettings;
   /** A second controller on the same store, by this way if told; agents know both. */
   readonly second?: { readonly store?: string };
+  /** And a third one. */
+  readonly third?: true;
   /**
    * The local driver in place of the simulated plugin, with this in its environment: one process on the controller's socket and on the
    * node's, so there is one node. Everything about the simulated backend and its plugins then throws.
@@ -106,6 +108,7 @@ export interface Cluster extends ClusterClients {
   startController(env?: Readonly<Record<string, string>>): Promise<ManagedProcess>;
   /** Only with the option of that name. */
   readonly second: SecondController;
+  readonly third: SecondController;
   controllerPlugin(): SimPluginProcess;
   startControllerPlugin(): Promise<SimPluginProcess>;
   driver(): ManagedProcess;
@@ -247,23 +250,25 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
   };
   stops.push(async () => controller?.kill("SIGTERM"));
   await startController();
-  const second =
-    options.second === undefined
-      ? undefined
-      : await startSecondController({
-          dir,
-          command: controllerCommand,
-          backend: there(backend, "simulated backend"),
-          env: {
-            ...common,
-            HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
-            HOLDFAST_STORE: options.second.store ?? store,
-            ...options.controllerEnv,
-          },
-          ...(options.controllerHalvesOn === undefined ? { instance: "second" } : {}),
-          started: (process) => every.push(process),
-        });
+  const startOther = (name: OtherController, url = store): Promise<SecondController> =>
+    startSecondController({
+      dir,
+      name,
+      command: controllerCommand,
+      backend: there(backend, "simulated backend"),
+      env: {
+        ...common,
+        HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
+        HOLDFAST_STORE: url,
+        ...options.controllerEnv,
+      },
+      withPlugin: options.controllerHalvesOn === undefined,
+      started: (process) => every.push(process),
+    });
+  const second = options.second && (await startOther("second", options.second.store));
   stops.push(async () => second?.stop());
+  const third = options.third && (await startOther("third"));
+  stops.push(async () => third?.stop());
 
   const makeNode = async (name: string): Promise<ClusterNode> => {
     const rootDir = path.join(options.mountsDir ?? dir, name);
@@ -322,7 +327,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
           HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
           HOLDFAST_CONTROLLERS: [
             `${net?.controllerHost ?? "127.0.0.1"}:${agentPort}`,
-            ...(second === undefined ? [] : [second.agentAddress]),
+            ...[second, third].flatMap((one) => one?.agentAddress ?? []),
           ].join(),
           HOLDFAST_STATE_DIR: stateDir,
           HOLDFAST_MACHINE_ID_FILE: machineIdFile(),
@@ -401,6 +406,9 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
     startController,
     get second() {
       return there(second, "second controller");
+    },
+    get third() {
+      return there(third, "third controller");
     },
     controllerPlugin: () => there(controllerPlugin, "simulated plugin"),
     startControllerPlugin,

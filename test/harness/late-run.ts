@@ -17,6 +17,7 @@ export interface LateRunOptions {
   readonly claims: number;
   readonly volumes: number;
   readonly nodes: number;
+  readonly controllers: 2 | 3;
   readonly kills: number;
   readonly stops: number;
   readonly longestStopMs: number;
@@ -38,6 +39,10 @@ export interface LateFigures {
   readonly slowCalls: number;
   readonly kills: Readonly<Record<string, number>>;
   readonly stops: Readonly<Record<string, number>>;
+  /** Calls that were overtaken at another gate; bars that went, by how their end was found; calls that were refused as overtaken. */
+  readonly bars: number;
+  readonly lifted: Readonly<Record<string, number>>;
+  readonly stale: number;
   readonly violations: readonly string[];
   /** Questions that came beside the call of another controller: they change nothing, and may go anywhere. */
   readonly questionsBeside: number;
@@ -172,6 +177,19 @@ const createDisturber = (
   };
 };
 
+/** As the logs of all controllers tell it. */
+const overtakings = (output: string): Pick<LateFigures, "bars" | "lifted" | "stale"> => {
+  const lifted: Record<string, number> = {};
+  for (const line of output.split("\n"))
+    if (line.includes('"a bar is lifted"')) count(lifted, /"how":"([a-z]+)"/.exec(line)?.[1] ?? "");
+  const times = (words: string): number => output.split(words).length - 1;
+  return {
+    bars: times("its call goes to another one, behind a bar"),
+    lifted,
+    stale: times("refused as overtaken on its way"),
+  };
+};
+
 export const runLateCalls = async (options: LateRunOptions): Promise<LateFigures> => {
   const redis = await startRedisServer();
   const nodes = Array.from({ length: options.nodes }, (_, i) => `node-${String.fromCharCode(97 + i)}`);
@@ -182,6 +200,7 @@ export const runLateCalls = async (options: LateRunOptions): Promise<LateFigures
       nodes,
       store: redis.url,
       second: {},
+      ...(options.controllers === 3 ? { third: true } : {}),
       realMounts: true,
       ...(options.relayed ? { controllerHalvesOn } : {}),
       backend: {
@@ -206,7 +225,8 @@ const runOn = async (
   for (const node of halvesOn) halves.set(node, await cluster.node(node).startControllerHalf());
   const random = createSeededRandom(options.seed);
   const began = performance.now();
-  const sides = [seenFrom(cluster, "first"), seenFrom(cluster, "second")];
+  const all = ["first", "second", "third"] as const;
+  const sides = all.slice(0, options.controllers).map((which) => seenFrom(cluster, which));
   const volumes = Array.from({ length: options.volumes }, (_, i) => `v${i}`);
   await Promise.all(volumes.map((id) => persistently(id, () => makeVolume(cluster, id))));
 
@@ -302,7 +322,7 @@ const runOn = async (
     }
   };
 
-  const victims = victimsOf(cluster, { nodes, halves });
+  const victims = victimsOf(cluster, { nodes, halves, controllers: options.controllers });
   const disturber = createDisturber(cluster, victims, random, options, () => taken / options.claims);
   await Promise.all([...volumes.map(work), disturber.run(), listen()]);
 
@@ -343,6 +363,7 @@ const runOn = async (
     slowCalls: slow.length,
     kills: disturber.kills,
     stops: disturber.stops,
+    ...overtakings(cluster.output()),
     questionsBeside: violations.filter(isQuestion).length,
     violations: violations
       .filter((one) => !isQuestion(one))

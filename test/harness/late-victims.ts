@@ -5,6 +5,7 @@ import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import type { SimPluginProcess } from "@holdfast/sim-plugin/processes";
 import type { Cluster } from "./cluster.ts";
 import type { ManagedProcess } from "./managed-process.ts";
+import type { Which } from "./plugin-driver.ts";
 import { plugin } from "./scenario.ts";
 
 export interface Victim {
@@ -49,11 +50,12 @@ const waitsFor = (address: string) => async (): Promise<boolean> => {
 
 export interface VictimsOptions {
   readonly nodes: readonly string[];
+  readonly controllers: 2 | 3;
   /** The nodes on which controller halves run; beside the controllers when there is none. */
   readonly halves: ReadonlyMap<string, SimPluginProcess>;
 }
 
-export const victimsOf = (cluster: Cluster, { nodes, halves }: VictimsOptions): readonly Victim[] => {
+export const victimsOf = (cluster: Cluster, { nodes, controllers, halves }: VictimsOptions): readonly Victim[] => {
   const running = new Map(halves);
   const relayed = [...running.keys()];
   const half = (node: string): SimPluginProcess => {
@@ -62,7 +64,7 @@ export const victimsOf = (cluster: Cluster, { nodes, halves }: VictimsOptions): 
     return found;
   };
   const controller = (
-    name: "first" | "second",
+    name: Which,
     process: () => ManagedProcess,
     start: () => Promise<unknown>,
     address: string,
@@ -74,15 +76,21 @@ export const victimsOf = (cluster: Cluster, { nodes, halves }: VictimsOptions): 
     ...(relayed.length > 0 ? { waits: waitsFor(address) } : {}),
     start,
   });
-  const beside = (
-    name: "first" | "second",
-    process: () => SimPluginProcess,
-    start: () => Promise<unknown>,
-  ): Victim => ({ name: `${name} controller's plugin`, ...ofPlugin(process), partIn: [name], sendsTo: [], start });
+  const beside = (name: Which, process: () => SimPluginProcess, start: () => Promise<unknown>): Victim => ({
+    name: `${name} controller's plugin`,
+    ...ofPlugin(process),
+    partIn: [name],
+    sendsTo: [],
+    start,
+  });
 
+  const others = [
+    ["second", cluster.second] as const,
+    ...(controllers === 3 ? [["third", cluster.third] as const] : []),
+  ];
   return [
     controller("first", cluster.controller, () => cluster.startController(), cluster.address),
-    controller("second", cluster.second.process, cluster.second.start, cluster.second.address),
+    ...others.map(([name, other]) => controller(name, other.process, other.start, other.address)),
     ...nodes.map((node): Victim => {
       const sendsTo = [nodeHalf(cluster, node), ...(running.has(node) ? [node] : [])];
       const { agent, startAgent } = cluster.node(node);
@@ -104,7 +112,7 @@ export const victimsOf = (cluster: Cluster, { nodes, halves }: VictimsOptions): 
         )
       : [
           beside("first", cluster.controllerPlugin, cluster.startControllerPlugin),
-          beside("second", cluster.second.plugin, cluster.second.startPlugin),
+          ...others.map(([name, other]) => beside(name, other.plugin, other.startPlugin)),
         ]),
   ];
 };

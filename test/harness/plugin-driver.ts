@@ -1,12 +1,13 @@
 import type { Cluster } from "./cluster.ts";
 import { makeVolume, removeVolume } from "./scenario.ts";
+import type { OtherController } from "./second-controller.ts";
 import { until } from "./until.ts";
 
-export type Which = "first" | "second";
+export type Which = "first" | OtherController;
 
 /** The cluster as the callers of that controller see it. */
 export const seenFrom = (cluster: Cluster, which: Which): Cluster =>
-  which === "first" ? cluster : Object.assign(Object.create(cluster) as Cluster, cluster.second.clients);
+  which === "first" ? cluster : Object.assign(Object.create(cluster) as Cluster, cluster[which].clients);
 
 /**
  * Both controllers at work, until one of them makes the calls of the plugin also for the other. Tells which one does. What was made for

@@ -8,6 +8,8 @@ import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { type SimBackendProcess, type SimPluginProcess, startSimPlugin } from "@holdfast/sim-plugin/processes";
 import { type ManagedProcess, startProcess } from "./managed-process.ts";
 
+export type OtherController = "second" | "third";
+
 /** Another controller of a cluster, on the same store, with directories and a plugin of its own beside it. */
 export interface SecondController {
   /** For schedulers, and for agents. */
@@ -28,47 +30,49 @@ export interface SecondController {
 
 export interface SecondControllerOptions {
   readonly dir: string;
+  /** Its id, and its plugin's name in the record. */
+  readonly name: OtherController;
   readonly command: readonly [string, ...string[]];
   /** All of its environment but what differs between two controllers. */
   readonly env: Readonly<Record<string, string>>;
   readonly backend: SimBackendProcess;
-  /** Its plugin's name in the record; no plugin beside it when absent. */
-  readonly instance?: string;
+  /** Its own replica of the plugin runs beside it. */
+  readonly withPlugin: boolean;
   readonly started: (process: ManagedProcess) => void;
 }
 
 export const startSecondController = async (options: SecondControllerOptions): Promise<SecondController> => {
-  const { dir, command, env, backend, instance, started } = options;
-  const pluginDir = path.join(dir, "cp2");
+  const { dir, name, command, env, backend, withPlugin, started } = options;
+  const pluginDir = path.join(dir, `cp-${name}`);
   await mkdir(pluginDir, { recursive: true, mode: 0o700 });
   let plugin: SimPluginProcess | undefined;
   const startPlugin = async (): Promise<SimPluginProcess> => {
-    if (instance === undefined) throw new Error("the plugin of this cluster runs on its nodes");
+    if (!withPlugin) throw new Error("the plugin of this cluster runs on its nodes");
     const socket = path.join(pluginDir, "sim.sock");
     plugin = await startSimPlugin({
       dir: pluginDir,
       socket,
       backend: backend.socketPath,
       role: "controller",
-      instance,
+      instance: name,
     });
     return plugin;
   };
-  if (instance !== undefined) await startPlugin();
+  if (withPlugin) await startPlugin();
 
   let process: ManagedProcess;
   const at = { address: "127.0.0.1:0", agents: "127.0.0.1:0" };
   const start = async (): Promise<ManagedProcess> => {
     process = startProcess({
-      name: "second controller",
+      name: `${name} controller`,
       command,
       env: {
         ...env,
         HOLDFAST_LISTEN: at.address,
         HOLDFAST_AGENT_LISTEN: at.agents,
-        HOLDFAST_STATE_DIR: path.join(dir, "controller-2"),
+        HOLDFAST_STATE_DIR: path.join(dir, `controller-${name}`),
         HOLDFAST_PLUGIN_DIR: pluginDir,
-        HOLDFAST_ID: "second",
+        HOLDFAST_ID: name,
       },
     });
     started(process);

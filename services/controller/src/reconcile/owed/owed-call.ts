@@ -1,5 +1,6 @@
 /** The words of the engine: a record that owes a call, where such records are kept, and one call as its step describes it. */
 import type { Clock } from "@holdfast/shared/async/clock";
+import type { Logger } from "@holdfast/shared/log/logger";
 import type { Moment } from "../../domain/moment.ts";
 import type { CallNews, CallSite, Seat } from "../../domain/open-call.ts";
 import type { Attempts, Failure, Outcome } from "../../domain/outcome.ts";
@@ -63,6 +64,7 @@ export interface Owed<R extends Owing, C> {
   readonly unstored: Map<string, string>;
   /** The record is to be read, and its step planned, anew. */
   readonly wakeLater: (ms: number, key: string) => void;
+  readonly log: Pick<Logger, "info" | "warn">;
   /** Ends the wait for a slot; a call that runs goes on until `signal`. */
   readonly taking: AbortSignal;
   readonly signal: AbortSignal;

@@ -1,5 +1,6 @@
 /** The engine over one record in memory: what it stores before a call, which call leaves, and what it stores of the answer. */
 
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { Moment } from "../../domain/moment.ts";
 import { type Attempts, noAttempts, type Outcome } from "../../domain/outcome.ts";
@@ -83,6 +84,7 @@ const owed = (): Owed<Thing, Thing> => ({
   failpoint: () => undefined,
   unstored,
   wakeLater: (ms) => void looks.push(ms),
+  log: createMemoryLogger(),
   taking: taking.signal,
   signal: new AbortController().signal,
 });

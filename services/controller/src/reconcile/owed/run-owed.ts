@@ -24,7 +24,7 @@ const answered =
 
 /** W1. The record under which the call is this controller's to make; otherwise whether anything was stored instead of it. */
 export const takeTurn = async <R extends Owing, C>(
-  { records, rights, clock, wakeLater }: Owed<R, C>,
+  { records, rights, clock, log, wakeLater }: Owed<R, C>,
   record: R,
   traceId: string | undefined,
 ): Promise<R | boolean> => {
@@ -50,6 +50,12 @@ export const takeTurn = async <R extends Owing, C>(
     case "inherit":
       return await own((r, at) => inherited(r, opId, turn.seat, at));
     case "overtake":
+      log.warn("a gate does not answer: its call goes to another one, behind a bar", {
+        record: records.keyOf(record),
+        operation: record.intent?.op,
+        instance: record.intent?.via,
+        to: turn.seat.via,
+      });
       return await own((r, at) => records.overtaken?.(r, opId, turn.seat, at) ?? r);
     case "blocked":
       return (await store((r, at) => records.waits(r, turn.failure, at))).changed;

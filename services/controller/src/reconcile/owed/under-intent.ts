@@ -94,7 +94,7 @@ export const underIntent = async <R extends Owing, C, T>(
   { point, attemptsOf, stillRight, call }: OwedCall<R, C, T>,
   planned: R,
 ): Promise<Attempt<T> | undefined> => {
-  const { records, rights, signal, unstored, wakeLater } = owed;
+  const { records, rights, log, signal, unstored, wakeLater } = owed;
   const { uid, intent: its } = planned;
   const key = records.keyOf(planned);
   const given = await readied(owed, planned);
@@ -132,6 +132,10 @@ export const underIntent = async <R extends Owing, C, T>(
   if (outcome.kind !== "done" && isStale(outcome.failure)) {
     if (!before) unstored.delete(key);
     records.orders.forget(key);
+    log.info("a call was refused as overtaken on its way, and is stored anew", {
+      record: key,
+      instance: now.intent.via,
+    });
     wakeLater(staleMs, key);
     return undefined;
   }

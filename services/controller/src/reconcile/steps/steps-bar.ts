@@ -102,7 +102,7 @@ const repeated = (deps: StepDeps, { volume, bar, order }: Asked, call: Repeat): 
 
 /** Finds out whether the overtaken call of a bar has ended. */
 export const liftStep: StepHandler<"lift"> = async (deps, { bar: id }, { volume: planned, traceId }) => {
-  const { records, plugins, rights, gate, signal, wakeLater } = deps;
+  const { records, plugins, rights, gate, log, signal, wakeLater } = deps;
   const key = volumeKey(planned);
   const barOf = (volume: VolumeRecord | null) => volume?.bars.find(({ opId }) => opId === id);
   const known = barOf(planned);
@@ -118,6 +118,8 @@ export const liftStep: StepHandler<"lift"> = async (deps, { bar: id }, { volume:
     return { volume, bar, order: { ...order, opId: bar.asked.opId } };
   };
   const settle = async (failure: Failure | undefined): Promise<boolean> => {
+    if (failure === undefined)
+      log.info("a bar is lifted", { volume: key, bar: id, operation: known.op, instance: known.via, how: inquiry });
     const decide = (v: VolumeRecord, at: Moment): Change =>
       failure === undefined ? barLifted(v, id, at) : barStands(v, id, failure, at);
     return (await records.change(planned, decide, { traceId })).changed;

@@ -1,4 +1,5 @@
 import type { Clock } from "@holdfast/shared/async/clock";
+import type { Logger } from "@holdfast/shared/log/logger";
 import type { Failed, Outcome } from "../../domain/outcome.ts";
 import { type CutRecord, cutKey } from "../../domain/snapshot/snapshot.ts";
 import type { CutAnswer } from "../../domain/snapshot/snapshot-answer.ts";
@@ -37,6 +38,7 @@ export interface CutStepDeps {
   readonly wakeLater: (ms: number, key: string) => void;
   /** Calls that left and whose answers are not stored yet: by record, the id of the intent that they were made for. */
   readonly unstored: Map<string, string>;
+  readonly log: Logger;
   readonly taking: AbortSignal;
   readonly signal: AbortSignal;
 }
