@@ -2,31 +2,26 @@
  * The step from calls of agents and controllers to one stream, as docs/operations.md says it, and the way back: the release before comes
  * from the history, with its own harness.
  */
-import { execFileSync } from "node:child_process";
-import { mkdtemp, readFile, rm, symlink } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import path from "node:path";
 import { ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Cluster } from "../harness/cluster.ts";
-import { type ManagedProcess, startProcess } from "../harness/managed-process.ts";
+import type { ManagedProcess } from "../harness/managed-process.ts";
+import {
+  environmentOf,
+  harnessOf,
+  isInHistory,
+  mountsBelow,
+  ready,
+  repo,
+  startService as startIn,
+  treeOf,
+} from "../harness/release-before.ts";
 import { full } from "../support/full.ts";
 
-const repo = path.resolve(import.meta.dirname, "../..");
 /** The last one whose agents are dialled. */
 const before = "93557ca";
 
-const has = (commit: string): boolean => {
-  try {
-    execFileSync("git", ["cat-file", "-e", `${commit}^{commit}`], { cwd: repo, stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-};
-
 const root = process.getuid?.() === 0;
-const there = has(before);
+const there = isInHistory(before);
 if (full && !root) console.warn("SKIPPED: real mounts need root");
 if (full && !there) console.warn(`SKIPPED: the history here does not hold ${before}`);
 
@@ -41,60 +36,22 @@ const waitFor = { seconds: 60n, nanos: 0 };
 const nodes = ["node-a", "node-b"];
 const nodeOf = (index: number): string => nodes[index % nodes.length] ?? "";
 
-const worktree = async (): Promise<string> => {
-  const dir = await mkdtemp(path.join(tmpdir(), "hf-before-"));
-  const at = path.join(dir, "tree");
-  execFileSync("git", ["worktree", "add", "--detach", at, before], { cwd: repo, stdio: "ignore" });
-  cleanups.push(async () => {
-    execFileSync("git", ["worktree", "remove", "--force", at], { cwd: repo, stdio: "ignore" });
-    await rm(dir, { recursive: true, force: true });
-  });
-  await symlink(path.join(repo, ".cache"), path.join(at, ".cache"));
-  execFileSync("npm", ["run", "-s", "generate"], { cwd: at, stdio: "inherit" });
-  return at;
+const cleanup = (end: () => Promise<unknown> | unknown): void => void cleanups.push(end);
+
+const startService = async (
+  ...started: [string, "controller" | "node-agent", Record<string, string>]
+): Promise<ManagedProcess> => {
+  const service = await startIn(...started, cleanup);
+  await ready(service);
+  return service;
 };
-
-const environmentOf = async ({ pid }: ManagedProcess): Promise<Record<string, string>> =>
-  Object.fromEntries(
-    (await readFile(`/proc/${pid}/environ`, "utf8"))
-      .split("\0")
-      .filter((line) => line.includes("="))
-      .map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
-  );
-
-const ready = (started: ManagedProcess): Promise<Record<string, unknown>> =>
-  started.line((line) => line["message"] === "ready", "its line `ready`");
-
-/** Of either release, in that environment. */
-const startService = async (tree: string, service: string, env: Record<string, string>): Promise<ManagedProcess> => {
-  const started = startProcess({
-    name: service,
-    command: [process.execPath, "--disable-sigusr1", path.join(tree, `services/${service}/src/main.ts`)],
-    env,
-  });
-  cleanups.push(() => started.kill("SIGKILL"));
-  await ready(started);
-  return started;
-};
-
-/** The kernel gives a mount another number whenever it is made anew. */
-const mountsBelow = async (dirs: readonly string[]): Promise<readonly string[]> =>
-  (await readFile("/proc/self/mountinfo", "utf8"))
-    .split("\n")
-    .map((line) => line.split(" "))
-    .filter(([, , , , point]) => dirs.some((dir) => point?.startsWith(`${dir}/`)))
-    .map(([id, , , , point]) => `${id} ${point}`)
-    .sort();
 
 describe.runIf(full && root && there)("the step from unary calls to the stream", () => {
   it("leaves 20 mounted claims as they are, lets new ones wait for less than 60 s, and can be taken back", {
     timeout: 600_000,
   }, async () => {
-    const old = await worktree();
-    const harness = (await import(path.join(old, "test/harness/cluster.ts"))) as {
-      readonly startCluster: (options: object) => Promise<Cluster>;
-    };
-    const cluster = await harness.startCluster({ nodes, realMounts: true });
+    const old = await treeOf(before, cleanup);
+    const cluster = await (await harnessOf(old)).startCluster({ nodes, realMounts: true });
     cleanups.push(() => cluster.stop());
     const make = async (id: string): Promise<void> => {
       await cluster.volumes.createVolume({
