@@ -1,5 +1,5 @@
 import type { Clock } from "@holdfast/shared/async/clock";
-import { reasonOf } from "@holdfast/shared/async/signals";
+import { waitFor } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { isDamage } from "../../records/damaged-records.ts";
 
@@ -44,30 +44,23 @@ export const runDueLoop = async (deps: DueLoopDeps): Promise<never> => {
     if (due < target) rearm?.(due);
   });
 
-  const sleepUntil = (at: number): Promise<void> =>
-    new Promise((resolve, reject) => {
-      let cancel: () => void = () => undefined;
-      const end = () => {
-        cancel();
-        rearm = undefined;
-        signal.removeEventListener("abort", onAbort);
-      };
-      const onAbort = () => {
-        end();
-        reject(reasonOf(signal));
-      };
+  const sleepUntil = async (at: number): Promise<void> => {
+    let cancel: () => void = () => undefined;
+    const over = new Promise<void>((resolve) => {
       rearm = (when) => {
         cancel();
         target = when;
-        cancel = clock.timer(Math.max(0, when - clock.now()), () => {
-          end();
-          resolve();
-        });
+        cancel = clock.timer(Math.max(0, when - clock.now()), resolve);
       };
-      signal.addEventListener("abort", onAbort, { once: true });
-      if (signal.aborted) onAbort();
-      else rearm(at);
+      rearm(at);
     });
+    try {
+      await waitFor(over, signal);
+    } finally {
+      cancel();
+      rearm = undefined;
+    }
+  };
 
   let ahead = clock.now() - clock.monotonic();
   const lookAtClock = (): void => {
