@@ -5,6 +5,7 @@
  * CR2 Rounds are bounded. After the last one the caller gets its own error, and nothing is written any more.
  * CR3 The second round begins at once, each later one after a random pause that doubles. An abort ends the pauses and the rounds.
  */
+import { backoffDelay } from "@holdfast/model/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Commit, CommitResult } from "../domain/store-types.ts";
@@ -25,13 +26,13 @@ export interface CommitRoundsDeps {
 }
 
 export const maxRounds = 12;
-const longestDoubling = 7;
+const pauses = { baseMs: 2, capMs: 128 };
 
 export const createCommitRounds = ({ store, clock, ids, signal }: CommitRoundsDeps): CommitRounds => {
   /** CR3 */
   const pause = async (n: number): Promise<void> => {
     signal.throwIfAborted();
-    if (n > 1) await clock.sleep(Math.ceil(ids.random() * 2 ** Math.min(n - 1, longestDoubling)), signal);
+    if (n > 1) await clock.sleep(backoffDelay(n - 2, pauses, ids.random()), signal);
   };
 
   return {
