@@ -249,6 +249,23 @@ describe("calls that change something", () => {
       expect(await again).toEqual(made);
     });
 
+    it("is not asked for beside a delete of what its name was given", async () => {
+      const plugin = open.over(connection(), here);
+      const create = call(plugin, "CreateVolume", { name: "n" });
+      sent[0]?.answer(made);
+      await create;
+      void call(plugin, "DeleteVolume", { volumeId: "v" });
+      expect(await call(plugin, "CreateVolume", { name: "n" })).toMatchObject({
+        failure: { code: "ABORTED", sent: false, message: expect.stringContaining("DeleteVolume for volume v") },
+      });
+      void call(plugin, "CreateVolume", { name: "other" });
+      expect(methodsSent()).toEqual(["CreateVolume", "DeleteVolume", "CreateVolume"]);
+      sent[1]?.answer({ bytes: new Uint8Array() });
+      await clock.advance(0);
+      void call(plugin, "CreateVolume", { name: "n" });
+      expect(methodsSent()).toHaveLength(4);
+    });
+
     it("is not there for good either when the delete left behind the create", async () => {
       const plugin = open.over(connection(), here);
       const create = call(plugin, "CreateVolume", { name: "n" });

@@ -4,7 +4,7 @@
  * H1 One call of a subject at a time: beside one that is open none is sent. H2 The same call again joins the one that is open. H3 A deadline
  * or a caller that goes away ends the wait and not the call; the plugin is told no deadline, because a server library would end the
  * stream at that time while the handler goes on. H4 A call is over with its answer, or with its connection. H5 A volume that CreateVolume
- * names is not there for good while a DeleteVolume of it is open. H6 At most `maxOpen` are open; one more is not sent. Calls whose callers
+ * names is not there for good while a DeleteVolume of it is open, and beside a DeleteVolume of what this name was given last none is sent. H6 At most `maxOpen` are open; one more is not sent. Calls whose callers
  * have gone take no place of those that a caller waits for. H7 A call with an order leaves only as order-gate.ts lets it, in the turn in
  * which it is asked: no lane lies between the gate and the socket. One without an order leaves as if there were no gate, and moves nothing in it.
  * H8 A subject is quiet when it was raised to an order, has seen no higher one, has no open call and is in no doubt (call-doubts.ts), all in
@@ -15,7 +15,7 @@ import { hash } from "node:crypto";
 import type { CommitOrder } from "@holdfast/model/call-order";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createCallDoubts, type SocketListener } from "./call-doubts.ts";
-import { gateSubjects } from "./gate-subject.ts";
+import { gateSubject, gateSubjects } from "./gate-subject.ts";
 import { codecOf, type RequestOf } from "./messages.ts";
 import { methods, type UnaryMethod } from "./methods.ts";
 import { createOrderGate } from "./order-gate.ts";
@@ -86,6 +86,8 @@ const keptBytes = 16_384;
 export function createOpenCalls({ clock, maxOpen = 1_024 }: OpenCallsOptions): OpenCalls {
   const open = new Map<string, OpenCall>();
   const gate = createOrderGate<WireReply>();
+  /** H5: by the subject of a create, the subject of what it was answered last. */
+  const made = new Map<string, string>();
   const doubts = createCallDoubts({ clock });
 
   const begin = (
@@ -104,6 +106,7 @@ export function createOpenCalls({ clock, maxOpen = 1_024 }: OpenCallsOptions): O
       .unary(method, request, { signal, deadlineMs: undefined, metadata, left: alone.signal }) // H3
       .then((answer) => {
         end = endOf(answer);
+        if (method === "CreateVolume") noteMade(subject, answer);
         return beside === undefined ? answer : unlessDeleted(answer, beside);
       });
     const words = `${method} for ${subject}`;
@@ -133,6 +136,15 @@ export function createOpenCalls({ clock, maxOpen = 1_024 }: OpenCallsOptions): O
     };
     reply.then(over, () => over());
     return call;
+  };
+
+  const noteMade = (subject: string, answer: WireReply): void => {
+    const id = "bytes" in answer ? createdId(answer.bytes) : undefined;
+    if (id === undefined) return;
+    made.delete(subject);
+    made.set(subject, gateSubject("volume", { id }));
+    const oldest = made.size > maxOpen ? made.keys().next().value : undefined;
+    if (oldest !== undefined) made.delete(oldest);
   };
 
   const deletions = (): readonly string[] =>
@@ -180,7 +192,7 @@ export function createOpenCalls({ clock, maxOpen = 1_024 }: OpenCallsOptions): O
         if (judged?.kind === "stale")
           return { failure: { code: "ABORTED", message: judged.why, sent: false, stale: true } };
         if (judged?.kind === "answered") return judged.answer;
-        const standing = open.get(subject);
+        const standing = open.get(subject) ?? open.get(made.get(subject) ?? "");
         if (standing !== undefined && textOf(standing.method, standing.request) !== textOf(method, decoded))
           return unsent(
             "ABORTED",

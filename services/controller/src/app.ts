@@ -27,6 +27,7 @@ import { wireNodes } from "./node-wiring.ts";
 import { createAgentGateway } from "./nodes/agent-gateway.ts";
 import { createAgentStreams } from "./nodes/agent-streams.ts";
 import { createLinkService } from "./nodes/link-service.ts";
+import { createOrderlyStop } from "./orderly-stop.ts";
 import { wirePlacement } from "./placement-wiring.ts";
 import { wirePlugins } from "./plugin-wiring.ts";
 import type { Ids } from "./ports.ts";
@@ -68,9 +69,6 @@ export interface App {
 const startPatienceMs = 2_000;
 
 const ids: Ids = { uuid: randomUUID, random: Math.random };
-
-/** Of a stop: the time for calls to end that are under way. Longer ones are left to the next life, or to another controller. */
-const endOfCallsMs = 5_000;
 
 export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}): App => {
   const { insecure, stateDir } = config;
@@ -182,8 +180,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const commands = createCommands(command);
     const basics = { records, plugins, agents, nodes: registry, clock, ids, log, signal: work.signal };
     const bars = (): boolean => store.format() >= formatWithBars;
-    const taking = new AbortController();
-    const acting = { ...basics, drivers, lives: own, bars, taking: taking.signal };
+    const { taking, stop } = createOrderlyStop(work, clock);
+    const acting = { ...basics, drivers, lives: own, bars, taking };
     const reconciler = createReconciler({
       ...acting,
       learned: learnedLimits,
@@ -282,14 +280,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       await Promise.all([reconciler.start(), snapshots.reconciler.start()]);
       inBackground("telling that this controller is there", repair.onRecord());
       if (config.sweepInterval > 0) inBackground("comparing backends with the records", repair.sweep.run());
-      return async () => {
-        const why = new DOMException("the controller is stopping", "AbortError");
-        taking.abort(why);
-        // What is under way is brought to its end: another controller need not wait for it, nor leave a bar.
-        const ends = Promise.all([reconciler.idle(), snapshots.reconciler.idle()]);
-        await Promise.race([ends, clock.sleep(endOfCallsMs, work.signal)]);
-        work.abort(why);
-      };
+      return () => stop(reconciler.idle, snapshots.reconciler.idle);
     });
     const { link } = nodeParts;
     const { surround } = servers;
