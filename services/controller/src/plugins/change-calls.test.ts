@@ -4,15 +4,10 @@ import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { beforeEach, describe, expect, test } from "vitest";
 import { equalInstances } from "../../../../test/support/controller/equal-instances.ts";
 import type { Outcome } from "../domain/outcome.ts";
-import { expandRefused, expandUnknown } from "../domain/size/expand-answer.ts";
+import { expandAnswered } from "../domain/size/expand-answer.ts";
 import { expansionStarted, expansionWanted } from "../domain/size/expand-change.ts";
 import { attachmentRecord, momentAt, volumeRecord } from "../domain/testing/record-fixtures.ts";
-import {
-  modificationStarted,
-  modificationWanted,
-  modifyRefused,
-  modifyUnknown,
-} from "../domain/volume/modify-change.ts";
+import { modificationStarted, modificationWanted, modifyAnswered } from "../domain/volume/modify-change.ts";
 import type { VolumeRecord } from "../domain/volume/volume.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { createChangeCalls } from "./change-calls.ts";
@@ -195,10 +190,7 @@ const started = (part: "expansion" | "modification", inDoubt: boolean): VolumeRe
 
 const answered = (record: VolumeRecord, part: "expansion" | "modification", outcome: Outcome<unknown>) => {
   if (outcome.kind === "done") throw new Error("no failure");
-  const { kind, failure } = outcome;
-  if (part === "expansion")
-    return kind === "refused" ? expandRefused(record, failure, undefined, at) : expandUnknown(record, failure, at);
-  return kind === "refused" ? modifyRefused(record, failure, at) : modifyUnknown(record, failure, at);
+  return part === "expansion" ? expandAnswered(record, outcome, undefined, at) : modifyAnswered(record, outcome, at);
 };
 
 const failures = codes.filter((code) => code !== "OK");

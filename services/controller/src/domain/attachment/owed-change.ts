@@ -3,6 +3,7 @@ import { type Change, noChange, volumeNote, withoutKey } from "../change.ts";
 import { holds } from "../claim/claim-machine.ts";
 import type { Moment } from "../moment.ts";
 import { followOf } from "../obligation/obligation.ts";
+import { callReturned } from "../obligation/wish.ts";
 import { mayBeOpen } from "../open-call.ts";
 import { type Blocked, type Failure, noAttempts, type Outcome } from "../outcome.ts";
 import { failedAttempt } from "../retry.ts";
@@ -21,12 +22,6 @@ const withAttachment = (volume: VolumeRecord, attachment: Attachment, now: numbe
 
 const settledCall = (attachment: Attachment): Attachment => {
   const { owed: _done, ...rest } = attachment;
-  return rest;
-};
-
-const withoutAttachIntent = (volume: VolumeRecord, node: string): VolumeRecord => {
-  if (volume.intent?.op !== "attach" || volume.intent.node !== node || mayBeOpen(volume)) return volume;
-  const { intent: _done, ...rest } = volume;
   return rest;
 };
 
@@ -128,12 +123,12 @@ export const reattachAnswered = (
   if (follow === "nothing" || attachment === undefined) return noChange(volume);
   if (outcome.kind === "done") {
     const again = { ...settledCall(attachment), publishContext: outcome.value };
-    return told(withoutAttachIntent(withAttachment(volume, again, at.now), node));
+    return told(callReturned(withAttachment(volume, again, at.now)));
   }
   const { failure } = outcome;
   const known = attachment.owed?.blocked;
   // A refusal ends the call, and what never left holds nothing: the volume's other calls need not wait for it.
-  const free = follow === "again" ? volume : withoutAttachIntent(volume, node);
+  const free = follow === "again" ? volume : callReturned(volume);
   if (follow === "paused") {
     const trouble = attachTrouble(volume, node, { ...failure, advice: "block" }, known, at.now);
     return owedAgain(free, attachment, trouble.failure, trouble.blocked, at);

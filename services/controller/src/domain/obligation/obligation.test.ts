@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { answers, certainties, followTable, obligations, type Want } from "./obligation.ts";
+import { attachmentRecord, momentAt, volumeRecord } from "../testing/record-fixtures.ts";
+import { answers, certainties, followOf, followTable, obligations, type Want } from "./obligation.ts";
 
 /**
  * Written by hand, so that the table is checked against something that is not itself: by row of `answers`, what follows when nothing is
@@ -13,6 +14,14 @@ const untilDone = {
   unsent: "again",
   stuck: "again",
   unknown: "again",
+};
+
+const untilSettled = {
+  ...untilDone,
+  refused: "failed paused paused",
+  "held off": "paused",
+  unsent: "returned",
+  stuck: "paused",
 };
 
 const either = (owed: string, rows: Record<string, string>) => ({
@@ -52,6 +61,8 @@ const expected: Record<string, Record<string, string>> = {
   }),
   ...either("detach", untilDone),
   ...either("reattach", { ...untilDone, refused: "paused", "held off": "paused", unsent: "returned" }),
+  ...either("expand", untilSettled),
+  ...either("modify", untilSettled),
 };
 
 const wants: readonly Want[] = ["wanted", "unwanted"];
@@ -68,6 +79,18 @@ describe("what follows an attempt", () => {
     expect(certainties.map((certainty) => row[certainty])).toEqual(
       cells.length === 1 ? Array(3).fill(cells[0]) : cells,
     );
+  });
+
+  it("[Y1] is nothing when the record does not owe the call that was answered", () => {
+    const at = momentAt(5_000);
+    const done = { kind: "done", value: undefined } as const;
+    const intent = { op: "detach", node: "n1", epoch: { gen: 1, ctr: 1 }, issuer: at.issuer, opId: "op-1" } as const;
+    const leaving = volumeRecord([], [attachmentRecord("n1", { state: "DETACHING" })], { intent });
+    for (const owed of obligations) {
+      expect(followOf(owed, volumeRecord(), done, at)).toBe("nothing");
+      expect(followOf(owed, leaving, done, at, { node: "n1" })).toBe(owed === "detach" ? "done" : "nothing");
+      expect(followOf(owed, leaving, done, at, { node: "n2" })).toBe("nothing");
+    }
   });
 
   it("[Y2] ends nothing while a call may be open, whatever the answer is", () => {

@@ -9,10 +9,21 @@ import { isDoubtful } from "../doubt.ts";
 import type { Moment } from "../moment.ts";
 import { mayBeOpen } from "../open-call.ts";
 import { neverSent, type Outcome } from "../outcome.ts";
+import type { ExpansionState } from "../size/expansion.ts";
 import type { Attachment, VolumeRecord } from "../volume/volume.ts";
 
 /** `finish`: the attach of a pair whose undo is owed already; `reattach`: of one that the backend has lost under its users. */
-export const obligations = ["create", "validate", "delete", "attach", "finish", "detach", "reattach"] as const;
+export const obligations = [
+  "create",
+  "validate",
+  "delete",
+  "attach",
+  "finish",
+  "detach",
+  "reattach",
+  "expand",
+  "modify",
+] as const;
 export type Obligation = (typeof obligations)[number];
 
 /** An outcome, as far as what follows depends on it. */
@@ -71,6 +82,15 @@ const untilDone: Rows = {
   unknown: each("again"),
 };
 
+/** A wish that is refused while an attempt is in doubt stands: the backend may have fulfilled it. */
+const untilSettled: Rows = {
+  ...untilDone,
+  refused: row("failed", "paused", "paused"),
+  "held off": each("paused"),
+  unsent: each("returned"),
+  stuck: each("paused"),
+};
+
 /** Total: a new obligation or answer does not compile until every cell is placed. */
 export const followTable: Record<Obligation, Record<Want, Rows>> = {
   create: {
@@ -112,6 +132,8 @@ export const followTable: Record<Obligation, Record<Want, Rows>> = {
   detach: both(untilDone),
   // Its users keep the attachment, whatever the answer is.
   reattach: both({ ...untilDone, refused: each("paused"), "held off": each("paused"), unsent: each("returned") }),
+  expand: both(untilSettled),
+  modify: both(untilSettled),
 };
 
 /** Of an attach, by the state of its pair. */
@@ -120,8 +142,12 @@ const attachOf = ({ state, owed }: Attachment): Obligation | undefined =>
     state
   ];
 
+/** A wish that is in doubt may keep its call. */
+const isCalling = (state: ExpansionState | undefined): boolean => state === "CALLING" || state === "UNCERTAIN";
+
 /** The call that the record owes under its intent, read from the state that waits for the call. */
-export const obligationOf = ({ state, intent, attachments }: VolumeRecord): Obligation | undefined => {
+export const obligationOf = (volume: VolumeRecord): Obligation | undefined => {
+  const { state, intent, attachments } = volume;
   const attachment = attachments[intent?.node ?? ""];
   switch (intent?.op) {
     case "create":
@@ -133,7 +159,11 @@ export const obligationOf = ({ state, intent, attachments }: VolumeRecord): Obli
       return attachment && attachOf(attachment);
     case "detach":
       return attachment?.state === "DETACHING" ? "detach" : undefined;
-    default:
+    case "expand":
+      return isCalling(volume.expansion?.state) ? "expand" : undefined;
+    case "modify":
+      return isCalling(volume.modification?.state) ? "modify" : undefined;
+    case undefined:
       return undefined;
   }
 };
@@ -151,11 +181,15 @@ const answerOf = (outcome: Outcome<unknown>, full: boolean): Answer => {
   return failure.advice === "block" ? "stuck" : "unknown";
 };
 
-const certaintyOf = (volume: VolumeRecord, at: Moment): Certainty => {
-  const { intent } = volume;
-  if (mayBeOpen(volume)) return "open";
-  return intent !== undefined && isDoubtful(intent, at) ? "doubtful" : "certain";
-};
+const isInDoubt = ({ intent }: VolumeRecord, at: Moment): boolean => intent !== undefined && isDoubtful(intent, at);
+
+interface Known {
+  readonly node?: string;
+  /** There is no room for what was asked. */
+  readonly full?: boolean;
+  /** An attempt before may have done its work; the intent tells, where nothing else does. */
+  readonly doubtful?: boolean;
+}
 
 export const followOf = (
   owed: Obligation,
@@ -165,9 +199,11 @@ export const followOf = (
   {
     node,
     full = outcome.kind !== "done" && outcome.failure.nodeFull === true,
-  }: { readonly node?: string; readonly full?: boolean } = {},
+    doubtful = isInDoubt(volume, at),
+  }: Known = {},
 ): Follow | "nothing" => {
   if (!owes(volume, owed, node)) return "nothing";
   const want = volume.goal === "absent" ? "unwanted" : "wanted";
-  return followTable[owed][want][answerOf(outcome, full)][certaintyOf(volume, at)];
+  const certainty: Certainty = mayBeOpen(volume) ? "open" : doubtful ? "doubtful" : "certain";
+  return followTable[owed][want][answerOf(outcome, full)][certainty];
 };

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { noAttempts } from "../outcome.ts";
 import { momentAt, volumeRecord } from "../testing/record-fixtures.ts";
-import { expandRefused } from "./expand-answer.ts";
+import { expandAnswered } from "./expand-answer.ts";
 
 it("E2 a refusal that never left ends no call that is open, whatever the size at the backend is by now", () => {
   const at = momentAt(7_000);
@@ -27,7 +27,7 @@ it("E2 a refusal that never left ends no call that is open, whatever the size at
   });
   const failure = { reason: "CREDENTIALS_REFUSED", message: "no", advice: "fail", call: "not-sent" } as const;
   for (const known of [undefined, { capacity: 100, nodesFollow: false }, { capacity: 200, nodesFollow: false }])
-    expect(expandRefused(volume, failure, known, at).volume).toMatchObject({
+    expect(expandAnswered(volume, { kind: "refused", failure }, known, at).volume).toMatchObject({
       intent,
       capacity: { actual: 100 },
       expansion: { state: "UNCERTAIN", blocked: { reason: "PLUGIN_REFUSED" } },

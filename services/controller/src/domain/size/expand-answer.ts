@@ -6,23 +6,14 @@
  * E3 After an attempt without a certain answer no refusal ends the expansion, unless the backend itself tells the size.
  */
 import { type Change, noChange } from "../change.ts";
-import { isDoubtful } from "../doubt.ts";
 import type { Moment } from "../moment.ts";
+import { followOf } from "../obligation/obligation.ts";
+import { callReturned, wishAgain, wishInDoubt } from "../obligation/wish.ts";
 import { mayBeOpen } from "../open-call.ts";
-import { type Failure, neverSent, noAttempts } from "../outcome.ts";
+import { type Failure, noAttempts, type Outcome } from "../outcome.ts";
 import { failedAttempt } from "../retry.ts";
 import type { VolumeRecord } from "../volume/volume.ts";
-import {
-  cellOf,
-  heldOff,
-  refusedWith,
-  told,
-  waiting,
-  withNext,
-  without,
-  withoutBlock,
-  withoutExpandIntent,
-} from "./expand-parts.ts";
+import { heldOff, refusedWith, told, waiting, withNext, without, withoutBlock } from "./expand-parts.ts";
 import type { Expansion } from "./expansion.ts";
 import { growthTo, sizeOf } from "./growth.ts";
 
@@ -45,12 +36,10 @@ const settled = (volume: VolumeRecord, expansion: Expansion, at: Moment): Volume
 };
 
 /** The backend has grown it (E1). Nodes that have to follow are owed in the same record. */
-export const expanded = (volume: VolumeRecord, result: ExpandedVolume, at: Moment): Change => {
-  const { expansion } = volume;
-  if (expansion === undefined || cellOf(volume, "done") !== "settle") return noChange(volume);
+const expanded = (volume: VolumeRecord, expansion: Expansion, result: ExpandedVolume, at: Moment): Change => {
   const { required, limit } = expansion.target;
   const actual = Math.max(result.capacity, volume.capacity.actual);
-  const freed = withoutExpandIntent(volume);
+  const freed = callReturned(volume);
   const grown: VolumeRecord = {
     ...freed,
     capacity: {
@@ -63,61 +52,40 @@ export const expanded = (volume: VolumeRecord, result: ExpandedVolume, at: Momen
   return told(settled(grown, expansion, at), at);
 };
 
-const isInDoubt = (volume: VolumeRecord, expansion: Expansion, at: Moment): boolean =>
-  expansion.uncertainSince !== undefined || (volume.intent !== undefined && isDoubtful(volume.intent, at));
-
-/**
- * The plugin said no for certain, about this call. With `known` the backend has told the size besides, so that no earlier attempt is
- * in doubt any more.
- */
-export const expandRefused = (
-  volume: VolumeRecord,
-  failure: Failure,
-  known: ExpandedVolume | undefined,
-  at: Moment,
-): Change => {
-  const { expansion } = volume;
-  if (expansion === undefined || volume.intent?.op !== "expand") return noChange(volume);
+/** Refused for certain. A wish for less that came meanwhile takes its place. */
+const refused = (volume: VolumeRecord, expansion: Expansion, failure: Failure, at: Moment): Change => {
   const { target, next } = expansion;
-  // This attempt never left, and the size at the backend tells nothing of a call that is open there.
-  if (mayBeOpen(volume)) return heldOff(volume, expansion, failure, true, at);
-  if (known !== undefined && known.capacity >= target.required) return expanded(volume, known, at);
-  const doubt = known === undefined && isInDoubt(volume, expansion, at);
-  if (failure.advice === "block" || doubt) return heldOff(volume, expansion, failure, doubt, at);
-  if (cellOf(volume, "refused") !== "refuse") return noChange(volume);
-  const freed = withoutExpandIntent(volume);
+  const freed = callReturned(volume);
   if (next !== undefined && next.required < target.required) return told(settled(freed, expansion, at), at);
   return refusedWith(freed, { ...expansion, attempts: failedAttempt(expansion.attempts, failure, at) }, failure, at);
 };
 
-/** The plugin could not be called: as it was before the attempt. */
-const unsent = (volume: VolumeRecord, expansion: Expansion, failure: Failure, at: Moment): Change => {
-  const doubt = isInDoubt(volume, expansion, at);
-  const state = cellOf(volume, doubt ? "refused_in_doubt" : "held_off");
-  if (state !== "WANTED" && state !== "UNCERTAIN") return noChange(volume);
-  const next: Expansion = {
-    ...expansion,
-    state,
-    ...(doubt ? { uncertainSince: expansion.uncertainSince ?? at.now } : {}),
-    attempts: failedAttempt(expansion.attempts, failure, at),
-  };
-  const after = { ...volume, expansion: withNext(volume, next) };
-  return told(doubt && expansion.onlyUnused ? after : withoutExpandIntent(after), at);
-};
-
-/** No certain answer: the same call again. A call that may still run keeps the volume unused where it has to be (E2). */
-export const expandUnknown = (volume: VolumeRecord, failure: Failure, at: Moment): Change => {
+/** What ControllerExpandVolume was answered. `known`: the size that the backend has told besides. */
+export const expandAnswered = (
+  volume: VolumeRecord,
+  answer: Outcome<ExpandedVolume>,
+  known: ExpandedVolume | undefined,
+  at: Moment,
+): Change => {
   const { expansion } = volume;
-  if (expansion === undefined || volume.intent?.op !== "expand") return noChange(volume);
-  if (failure.advice === "block") return heldOff(volume, expansion, failure, isInDoubt(volume, expansion, at), at);
-  if (neverSent(failure)) return unsent(volume, expansion, failure, at);
-  if (cellOf(volume, "unknown") !== "UNCERTAIN") return noChange(volume);
-  const uncertain: Expansion = {
-    ...withoutBlock(expansion),
-    state: "UNCERTAIN",
-    uncertainSince: expansion.uncertainSince ?? at.now,
-    attempts: failedAttempt(expansion.attempts, failure, at),
-  };
-  const after = { ...volume, expansion: withNext(volume, uncertain) };
-  return told(expansion.onlyUnused || failure.advice === "wait" ? after : withoutExpandIntent(after), at);
+  if (expansion === undefined) return noChange(volume);
+  // The size at the backend ends the doubt (E3), but tells nothing of a call that is open there.
+  const size = answer.kind !== "refused" || mayBeOpen(volume) ? undefined : known;
+  const fits = size !== undefined && size.capacity >= expansion.target.required;
+  const outcome: Outcome<ExpandedVolume> = fits ? { kind: "done", value: size } : answer;
+  const doubtful = size === undefined && wishInDoubt(volume, expansion, at);
+  const follow = followOf("expand", volume, outcome, at, { doubtful });
+  if (follow === "nothing") return noChange(volume);
+  if (outcome.kind === "done") return expanded(volume, expansion, outcome.value, at);
+  const { failure } = outcome;
+  if (follow === "failed") return refused(volume, expansion, failure, at);
+  const again = follow === "again";
+  const doubt = again || doubtful || mayBeOpen(volume);
+  if (!again && (follow === "paused" || failure.advice === "block"))
+    return heldOff(volume, expansion, failure, doubt, at);
+  const next = wishAgain(again ? withoutBlock(expansion) : expansion, failure, doubt, at);
+  const after = { ...volume, expansion: withNext(volume, next) };
+  // A call that may still run keeps the volume unused where it has to be (E2).
+  const keeps = (doubt && expansion.onlyUnused) || (again && failure.advice === "wait");
+  return told(keeps ? after : callReturned(after), at);
 };

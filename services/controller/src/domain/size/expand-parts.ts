@@ -1,11 +1,11 @@
-/** What all changes of an expansion are made of. Where it goes is read from `expandMachine` alone. */
+/** What all changes of an expansion are made of. Where requests lead is read from `expandMachine`, where answers do from the table of obligations. */
 import { blockedBy, blockedFor } from "../blocked.ts";
-import { type Change, noChange, volumeNote } from "../change.ts";
+import { type Change, volumeNote } from "../change.ts";
 import type { Moment } from "../moment.ts";
+import { callReturned, wishAgain } from "../obligation/wish.ts";
 import { mayBeOpen } from "../open-call.ts";
 import { type Blocked, type Failure, noAttempts } from "../outcome.ts";
 import type { OwedEvent } from "../owed-events.ts";
-import { failedAttempt } from "../retry.ts";
 import type { VolumeRecord } from "../volume/volume.ts";
 import { type ExpandPlace, expandMachine } from "./expand-machine.ts";
 import type { Expansion } from "./expansion.ts";
@@ -27,12 +27,6 @@ export const without = (volume: VolumeRecord): VolumeRecord => {
 
 export const withoutBlock = (expansion: Expansion): Expansion => {
   const { blocked: _b, ...rest } = expansion;
-  return rest;
-};
-
-export const withoutExpandIntent = (volume: VolumeRecord): VolumeRecord => {
-  if (volume.intent?.op !== "expand" || mayBeOpen(volume)) return volume;
-  const { intent: _i, ...rest } = volume;
   return rest;
 };
 
@@ -71,25 +65,16 @@ export const heldOff = (
   doubt: boolean,
   at: Moment,
 ): Change => {
-  const state = cellOf(volume, doubt ? "refused_in_doubt" : "held_off");
-  if (state !== "WANTED" && state !== "UNCERTAIN") return noChange(volume);
-  const { blocked: before, uncertainSince, ...rest } = expansion;
+  const { blocked: before } = expansion;
   const unused = wantsUnused(volume, failure);
-  const slow: Failure = { ...failure, advice: "block" };
   const blocked = unused
     ? inUse(volume, before, at.now)
     : doubt && !mayBeOpen(volume)
       ? blockedFor("EXPAND_UNCERTAIN", volume, failure.message, before, at.now)
       : blockedBy("expand", failure, volume, before, at.now);
-  const next: Expansion = {
-    ...rest,
-    state,
-    onlyUnused: expansion.onlyUnused || unused,
-    ...(doubt ? { uncertainSince: uncertainSince ?? at.now } : {}),
-    attempts: failedAttempt(expansion.attempts, slow, at),
-    blocked,
-  };
-  return told(withoutExpandIntent({ ...volume, expansion: withNext(volume, next) }), at);
+  const next = wishAgain({ ...expansion, blocked }, { ...failure, advice: "block" }, doubt, at);
+  const held = { ...next, onlyUnused: expansion.onlyUnused || unused };
+  return told(callReturned({ ...volume, expansion: withNext(volume, held) }), at);
 };
 
 /** After an answer, whatever it was, the wish that came meanwhile takes the place of the one before. */

@@ -1,14 +1,16 @@
 /**
- * What requests and answers do to a modification. Where it goes is read from `modifyMachine` alone. The volume's parameters change
+ * What requests and answers do to a modification. What requests and facts do is read from `modifyMachine`, what
+ * answers do from the table of obligations. The volume's parameters change
  * only by an answer; the intent is in the record before the call (I4).
  */
 import type { Tri } from "@holdfast/model/tri";
 import { blockedBy, blockedFor } from "../blocked.ts";
 import { type Change, noChange, volumeNote } from "../change.ts";
-import { isDoubtful } from "../doubt.ts";
 import type { Moment } from "../moment.ts";
+import { followOf } from "../obligation/obligation.ts";
+import { callReturned, wishAgain, wishInDoubt } from "../obligation/wish.ts";
 import { mayBeOpen } from "../open-call.ts";
-import { type Failure, neverSent, noAttempts } from "../outcome.ts";
+import { type Failure, noAttempts, type Outcome } from "../outcome.ts";
 import type { OwedEvent } from "../owed-events.ts";
 import { failedAttempt } from "../retry.ts";
 import type { Modification } from "./modification.ts";
@@ -26,12 +28,6 @@ const told = (volume: VolumeRecord, at: Moment): Change => {
 
 const without = (volume: VolumeRecord): VolumeRecord => {
   const { modification: _m, ...rest } = volume;
-  return rest;
-};
-
-const withoutModifyIntent = (volume: VolumeRecord): VolumeRecord => {
-  if (volume.intent?.op !== "modify" || mayBeOpen(volume)) return volume;
-  const { intent: _i, ...rest } = volume;
   return rest;
 };
 
@@ -94,37 +90,11 @@ export const modificationStarted = (volume: VolumeRecord, can: Tri, at: Moment):
   return told({ ...volume, modification: { ...calling, state: "CALLING" }, intent }, at);
 };
 
-/** The backend has set it. */
-export const modified = (volume: VolumeRecord, at: Moment): Change => {
-  const { modification } = volume;
-  if (modification === undefined || volume.intent?.op !== "modify" || cellOf(volume, "done") !== "NONE")
-    return noChange(volume);
-  const mutableParameters = { ...volume.mutableParameters, ...modification.target };
-  return told({ ...withoutModifyIntent(without(volume)), mutableParameters }, at);
-};
-
 const over = (volume: VolumeRecord, modification: Modification, failure: Failure, at: Moment): Change => {
   const { reason, message } = failure;
   const attempts = failedAttempt(modification.attempts, failure, at);
-  return told(
-    withoutModifyIntent({
-      ...volume,
-      modification: { ...withoutBlock(modification), state: "REFUSED", attempts, failure: { reason, message } },
-    }),
-    at,
-  );
-};
-
-const isInDoubt = (volume: VolumeRecord, { uncertainSince }: Modification, at: Moment): boolean =>
-  uncertainSince !== undefined || (volume.intent !== undefined && isDoubtful(volume.intent, at));
-
-/** CSI: INVALID_ARGUMENT says that this call changed nothing. It says nothing about one before it that was not answered. */
-export const modifyRefused = (volume: VolumeRecord, failure: Failure, at: Moment): Change => {
-  const { modification } = volume;
-  if (modification === undefined || volume.intent?.op !== "modify") return noChange(volume);
-  const doubt = isInDoubt(volume, modification, at);
-  if (doubt || failure.advice === "block") return heldOff(volume, modification, failure, doubt, at);
-  return cellOf(volume, "refused") === "REFUSED" ? over(volume, modification, failure, at) : noChange(volume);
+  const refused = { ...withoutBlock(modification), state: "REFUSED", attempts, failure: { reason, message } } as const;
+  return told(callReturned({ ...volume, modification: refused }), at);
 };
 
 const heldOff = (
@@ -134,54 +104,39 @@ const heldOff = (
   doubt: boolean,
   at: Moment,
 ): Change => {
-  const state = cellOf(volume, doubt ? "refused_in_doubt" : "held_off");
-  if (state !== "WANTED" && state !== "UNCERTAIN") return noChange(volume);
   const { blocked: before } = modification;
   const next: Modification = {
-    ...withoutBlock(modification),
-    state,
+    ...wishAgain(withoutBlock(modification), { ...failure, advice: "block" }, doubt, at),
     // What was never sent, or may be open, proves nothing of the call before it.
     ...(failure.code === undefined || mayBeOpen(volume) ? {} : { answered: true }),
-    ...(doubt ? { uncertainSince: modification.uncertainSince ?? at.now } : {}),
-    attempts: failedAttempt(modification.attempts, { ...failure, advice: "block" }, at),
     blocked:
       doubt && !mayBeOpen(volume)
         ? blockedFor("MODIFY_UNCERTAIN", volume, failure.message, before, at.now)
         : blockedBy("modify", failure, volume, before, at.now),
   };
-  return told(withoutModifyIntent({ ...volume, modification: next }), at);
+  return told(callReturned({ ...volume, modification: next }), at);
 };
 
-/** The plugin could not be called: as it was before the attempt. */
-const unsent = (volume: VolumeRecord, modification: Modification, failure: Failure, at: Moment): Change => {
-  const doubt = isInDoubt(volume, modification, at);
-  const state = cellOf(volume, doubt ? "refused_in_doubt" : "held_off");
-  if (state !== "WANTED" && state !== "UNCERTAIN") return noChange(volume);
-  const next: Modification = {
-    ...modification,
-    state,
-    ...(doubt ? { uncertainSince: modification.uncertainSince ?? at.now } : {}),
-    attempts: failedAttempt(modification.attempts, failure, at),
-  };
-  return told(withoutModifyIntent({ ...volume, modification: next }), at);
-};
-
-/** No certain answer: the same call again. One that is known to run keeps others off the volume. */
-export const modifyUnknown = (volume: VolumeRecord, failure: Failure, at: Moment): Change => {
+/** What ControllerModifyVolume was answered. One that is known to run keeps others off the volume. */
+export const modifyAnswered = (volume: VolumeRecord, outcome: Outcome<unknown>, at: Moment): Change => {
   const { modification } = volume;
-  if (modification === undefined || volume.intent?.op !== "modify") return noChange(volume);
-  if (failure.advice === "block")
-    return heldOff(volume, modification, failure, isInDoubt(volume, modification, at), at);
-  if (neverSent(failure)) return unsent(volume, modification, failure, at);
-  if (cellOf(volume, "unknown") !== "UNCERTAIN") return noChange(volume);
-  const next: Modification = {
-    ...withoutBlock(modification),
-    state: "UNCERTAIN",
-    uncertainSince: modification.uncertainSince ?? at.now,
-    attempts: failedAttempt(modification.attempts, failure, at),
-  };
+  if (modification === undefined) return noChange(volume);
+  const doubtful = wishInDoubt(volume, modification, at);
+  const follow = followOf("modify", volume, outcome, at, { doubtful });
+  if (follow === "nothing") return noChange(volume);
+  if (outcome.kind === "done") {
+    const mutableParameters = { ...volume.mutableParameters, ...modification.target };
+    return told({ ...callReturned(without(volume)), mutableParameters }, at);
+  }
+  const { failure } = outcome;
+  if (follow === "failed") return over(volume, modification, failure, at);
+  const again = follow === "again";
+  const doubt = again || doubtful || mayBeOpen(volume);
+  if (!again && (follow === "paused" || failure.advice === "block"))
+    return heldOff(volume, modification, failure, doubt, at);
+  const next = wishAgain(again ? withoutBlock(modification) : modification, failure, doubt, at);
   const after = { ...volume, modification: next };
-  return told(failure.advice === "wait" ? after : withoutModifyIntent(after), at);
+  return told(again && failure.advice === "wait" ? after : callReturned(after), at);
 };
 
 /** Somebody asks again for what is blocked: it is tried now. */

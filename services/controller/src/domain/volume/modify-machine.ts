@@ -14,23 +14,7 @@ export const modifyMachine: Record<ModifyPlace, Row> = {
   NONE: { ...stillRow, wanted: "WANTED" },
   WANTED: { ...stillRow, wanted: "retarget", not_possible: "REFUSED", started: "CALLING", dropped: "NONE" },
   // Frozen: while a call is out nobody can say which of two targets is set in the end.
-  CALLING: {
-    ...stillRow,
-    done: "NONE",
-    refused: "REFUSED",
-    held_off: "WANTED",
-    refused_in_doubt: "UNCERTAIN",
-    unknown: "UNCERTAIN",
-  },
-  UNCERTAIN: {
-    ...stillRow,
-    wanted: "retarget",
-    not_possible: "UNCERTAIN",
-    started: "CALLING",
-    done: "NONE",
-    refused_in_doubt: "UNCERTAIN",
-    unknown: "UNCERTAIN",
-    dropped: "NONE",
-  },
+  CALLING: stillRow,
+  UNCERTAIN: { ...stillRow, wanted: "retarget", not_possible: "UNCERTAIN", started: "CALLING", dropped: "NONE" },
   REFUSED: { ...stillRow, wanted: "WANTED", dropped: "NONE" },
 };

@@ -5,7 +5,7 @@ import { overtaken } from "../../domain/bar.ts";
 import { callWaits } from "../../domain/call-waits.ts";
 import { type Change, noChange } from "../../domain/change.ts";
 import { doubted } from "../../domain/doubt.ts";
-import type { Failure } from "../../domain/outcome.ts";
+import type { Failed } from "../../domain/outcome.ts";
 import type { Step } from "../../domain/steps.ts";
 import { type Attachment, type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import type { AgentGateway, ControllerPlugins, Nodes, StoreGate } from "../../ports.ts";
@@ -85,9 +85,7 @@ export const attachmentOf = ({ attachments }: VolumeRecord, node: string): Attac
 };
 
 /** A plugin that cannot be called: nothing was sent, and the volume's one call is not held for it. */
-export const awayFailure = (reason: string): Failure => ({
-  reason: "PLUGIN_NOT_READY",
-  message: reason,
-  advice: "again",
-  call: "not-sent",
+export const away = (message: string): Failed => ({
+  kind: "unknown",
+  failure: { reason: "PLUGIN_NOT_READY", message, advice: "again", call: "not-sent" },
 });

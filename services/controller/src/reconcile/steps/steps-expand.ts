@@ -1,7 +1,7 @@
 import { type Change, noChange } from "../../domain/change.ts";
 import { isOfOtherMachine } from "../../domain/claim/grant.ts";
 import { limitOf } from "../../domain/claim/permit.ts";
-import { type ExpandedVolume, expanded, expandRefused, expandUnknown } from "../../domain/size/expand-answer.ts";
+import { type ExpandedVolume, expandAnswered } from "../../domain/size/expand-answer.ts";
 import { expansionStarted } from "../../domain/size/expand-change.ts";
 import { isUnused } from "../../domain/size/growth.ts";
 import { type GrowAnswer, growthAnswered, growthSettled } from "../../domain/size/growth-change.ts";
@@ -10,7 +10,7 @@ import { takesWork } from "../../records/grant-facts.ts";
 import { expandPlanFor } from "../../records/volume/expand-facts.ts";
 import { runOwed, withoutCall } from "../owed/run-owed.ts";
 import { failureOf } from "../owed/under-intent.ts";
-import { awayFailure, owedVolumes, type StepDeps, type StepHandler } from "./step-run.ts";
+import { away, owedVolumes, type StepDeps, type StepHandler } from "./step-run.ts";
 
 const growMethod = "NodeExpandVolume";
 
@@ -43,7 +43,7 @@ export const expandStep: StepHandler<"expand"> = async (deps, _step, { volume, t
   if (!ready)
     return (
       volume.expansion?.state === "CALLING" &&
-      (await withoutCall(owed, volume, traceId, (v, at) => expandUnknown(v, awayFailure(reason), at)))
+      (await withoutCall(owed, volume, traceId, (v, at) => expandAnswered(v, away(reason), undefined, at)))
     );
   let known: ExpandedVolume | undefined;
   return await runOwed<VolumeRecord, Change, ExpandedVolume>(owed, volume, traceId, {
@@ -61,12 +61,7 @@ export const expandStep: StepHandler<"expand"> = async (deps, _step, { volume, t
       if (outcome.kind === "refused") known = await sizeAtBackend(deps, now, context.attempt);
       return outcome;
     },
-    answered(v, outcome, at) {
-      if (outcome.kind === "done") return expanded(v, outcome.value, at);
-      return outcome.kind === "refused"
-        ? expandRefused(v, outcome.failure, known, at)
-        : expandUnknown(v, outcome.failure, at);
-    },
+    answered: (v, outcome, at) => expandAnswered(v, outcome, known, at),
   });
 };
 

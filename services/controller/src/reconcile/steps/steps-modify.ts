@@ -1,6 +1,6 @@
-import { modificationStarted, modified, modifyRefused, modifyUnknown } from "../../domain/volume/modify-change.ts";
+import { modificationStarted, modifyAnswered } from "../../domain/volume/modify-change.ts";
 import { runOwed, withoutCall } from "../owed/run-owed.ts";
-import { awayFailure, owedVolumes, type StepHandler } from "./step-run.ts";
+import { away, owedVolumes, type StepHandler } from "./step-run.ts";
 
 /** ControllerModifyVolume with the keys that change, the same call until its answer is certain. */
 export const modifyStep: StepHandler<"modify"> = async (deps, _step, { volume, traceId }) => {
@@ -15,7 +15,7 @@ export const modifyStep: StepHandler<"modify"> = async (deps, _step, { volume, t
   if (!ready)
     return (
       volume.modification?.state === "CALLING" &&
-      (await withoutCall(owed, volume, traceId, (v, at) => modifyUnknown(v, awayFailure(reason), at)))
+      (await withoutCall(owed, volume, traceId, (v, at) => modifyAnswered(v, away(reason), at)))
     );
   return await runOwed(owed, volume, traceId, {
     point: "modify",
@@ -24,9 +24,6 @@ export const modifyStep: StepHandler<"modify"> = async (deps, _step, { volume, t
     stillRight: ({ intent, modification }) =>
       intent?.op === "modify" && modification !== undefined && gate.state().open,
     call: (now, context) => plugins.modifyVolume(now, now.modification?.target ?? {}, context),
-    answered(v, outcome, at) {
-      if (outcome.kind === "done") return modified(v, at);
-      return outcome.kind === "refused" ? modifyRefused(v, outcome.failure, at) : modifyUnknown(v, outcome.failure, at);
-    },
+    answered: modifyAnswered,
   });
 };
