@@ -1,4 +1,4 @@
-/** Two controllers on one store: each answers for what the other does, and one volume is never driven by both. */
+/** Several controllers on one store: each answers for what the others do, they share the calls, and one volume is never driven by two. */
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -16,7 +16,7 @@ import { createGrpcChannel, createGrpcClient, type GrpcChannel } from "@holdfast
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { type Backend, createBackend } from "@holdfast/sim-plugin/backend/backend";
 import { createSimPlugin, type SimPlugin } from "@holdfast/sim-plugin/sim-plugin";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type RedisServer, startRedisServer } from "./support/redis-server.ts";
 
 let dir: string;
@@ -40,6 +40,8 @@ const start = async (name: string) => {
       HOLDFAST_STATE_DIR: path.join(dir, name),
       HOLDFAST_PLUGIN_DIR: pluginDir,
       HOLDFAST_STORE: redis.url,
+      // Shares depend on it.
+      HOLDFAST_ID: name,
     }),
     { log: createMemoryLogger() },
   );
@@ -133,30 +135,65 @@ test("storage that both are asked to register at once, under several names, gets
   expect(backend.violations()).toEqual([]);
 });
 
-test("while both are at work one of them makes the calls of a plugin, also for what the other was asked for", async () => {
-  const [one, two] = [await start("one"), await start("two")];
+describe("the calls of one plugin", () => {
+  const creates = () => backend.record().filter(({ method }) => method === "CreateVolume");
   let made = 0;
-  const make = async (at: typeof one): Promise<string> => {
+  type Controller = Awaited<ReturnType<typeof start>>;
+  const make = async (at: Controller): Promise<void> => {
     made += 1;
-    const id = `shared-${made}`;
-    expect((await at.createVolume(wanted(id))).volume?.state).toBe(VolumeState.VOLUME_STATE_AVAILABLE);
-    return id;
+    const { volume } = await at.createVolume(wanted(`shared-${made}`));
+    expect(volume?.state).toBe(VolumeState.VOLUME_STATE_AVAILABLE);
   };
-  const creator = (nth: number): string | undefined =>
-    backend.record().filter(({ method }) => method === "CreateVolume")[nth]?.instance;
-  // Both have to have seen each other's work before they settle who of them it is.
-  const settled = async (): Promise<boolean> => {
-    const before = backend.record().filter(({ method }) => method === "CreateVolume").length;
-    await make(one);
-    await make(two);
-    const [first, second] = [creator(before), creator(before + 1)];
-    return first !== undefined && first === second;
+  /** Until each of them has made a call that the first was asked for: all have seen each other then. */
+  const settled = async ([first]: readonly Controller[], names: readonly string[]): Promise<void> => {
+    const seen = async (): Promise<boolean> => {
+      if (first !== undefined) await make(first);
+      return names.every((name) => creates().some(({ instance }) => instance === name));
+    };
+    await expect.poll(seen, { timeout: 60_000, interval: 100 }).toBe(true);
+    backend.clear();
   };
-  await expect.poll(settled, { timeout: 60_000, interval: 200 }).toBe(true);
-  // And when that one ends, the other does it all by itself.
-  const leader = creator(backend.record().filter(({ method }) => method === "CreateVolume").length - 1);
-  const rest = leader === "one" ? two : one;
-  await apps[leader === "one" ? 0 : 1]?.stop();
-  await make(rest);
-  expect(backend.violations()).toEqual([]);
-}, 120_000);
+  const expectShares = (names: readonly string[]): void => {
+    const all = creates();
+    for (const name of names) {
+      const part = all.filter(({ instance }) => instance === name).length / all.length;
+      expect([name, part >= 0.6 / names.length, part <= 1.4 / names.length]).toEqual([name, true, true]);
+    }
+  };
+
+  test.each(
+    [
+      ["one", "two"],
+      ["one", "two", "three"],
+    ].map((names) => ({ names })),
+  )(
+    "is shared by $names, whether one of them is asked or all, and goes on at the others when one stops",
+    async ({ names }) => {
+      const all: Controller[] = [];
+      for (const name of names) all.push(await start(name));
+      await settled(all, names);
+      const ask = async (some: readonly Controller[], count: number): Promise<void> => {
+        const each = async (at: Controller): Promise<void> => {
+          for (let n = 0; n < count / some.length; n += 1) await make(at);
+        };
+        await Promise.all(some.map(each));
+      };
+      await ask(all.slice(0, 1), 90);
+      expect(creates()).toHaveLength(90);
+      expectShares(names);
+      backend.clear();
+      await ask(all, 90);
+      expect(creates()).toHaveLength(90);
+      expectShares(names);
+
+      const before = backend.state().volumes.size;
+      backend.clear();
+      await apps[1]?.stop();
+      await ask([...all.slice(0, 1), ...all.slice(2)], 60);
+      expect(backend.state().volumes.size).toBe(before + 60);
+      expect(creates().filter(({ instance }) => instance === names[1])).toEqual([]);
+      expect(backend.violations()).toEqual([]);
+    },
+    120_000,
+  );
+});

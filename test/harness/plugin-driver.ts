@@ -1,3 +1,6 @@
+import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { createGrpcChannel, createGrpcClient } from "@holdfast/shared/grpc/client";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import type { Cluster } from "./cluster.ts";
 import { makeVolume, removeVolume } from "./scenario.ts";
 import type { OtherController } from "./second-controller.ts";
@@ -9,11 +12,24 @@ export type Which = "first" | OtherController;
 export const seenFrom = (cluster: Cluster, which: Which): Cluster =>
   which === "first" ? cluster : Object.assign(Object.create(cluster) as Cluster, cluster[which].clients);
 
+/** A limit that cannot be divided: one controller makes all calls. */
+const keepUndivided = async ({ address }: Cluster): Promise<void> => {
+  const channel = createGrpcChannel(address);
+  try {
+    const identity = { role: "operator", name: "test" } as const;
+    const plugins = createGrpcClient(PluginServiceDefinition, channel, { log: createMemoryLogger(), identity });
+    await plugins.setPluginProfile({ name: "sim.holdfast.dev", profile: { exclusiveMethods: ["GetCapacity"] } });
+  } finally {
+    channel.close();
+  }
+};
+
 /**
- * Both controllers at work, until one of them makes the calls of the plugin also for the other. Tells which one does. What was made for
+ * Two controllers at work, until one of them makes the calls of the plugin also for the other. Tells which one does. What was made for
  * it is removed again.
  */
 export const settleDriver = async (cluster: Cluster): Promise<Record<"driver" | "other", Which>> => {
+  await keepUndivided(cluster);
   const made: string[] = [];
   /** By whom a volume is made that is asked for there; by both, as long as neither knows of the other. */
   const makersAt = async (at: Which): Promise<readonly string[]> => {

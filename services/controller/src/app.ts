@@ -19,6 +19,7 @@ import type { ControllerConfig } from "./config.ts";
 import { createCallMetrics, measureParts } from "./controller-metrics.ts";
 import type { RouteOf } from "./domain/plugin/instance-reach.ts";
 import { formatWithBars } from "./domain/store-format.ts";
+import { endOfCalls } from "./end-of-calls.ts";
 import type { FailpointName } from "./failpoints.ts";
 import { wireFeed } from "./feed-wiring.ts";
 import { wireFigures } from "./figures-wiring.ts";
@@ -27,13 +28,12 @@ import { wireNodes } from "./node-wiring.ts";
 import { createAgentGateway } from "./nodes/agent-gateway.ts";
 import { createAgentStreams } from "./nodes/agent-streams.ts";
 import { createLinkService } from "./nodes/link-service.ts";
-import { createOrderlyStop } from "./orderly-stop.ts";
 import { wirePlacement } from "./placement-wiring.ts";
 import { wirePlugins } from "./plugin-wiring.ts";
 import type { Ids } from "./ports.ts";
 import { createReconciler } from "./reconcile/engine/reconciler.ts";
 import { wireRecords } from "./record-wiring.ts";
-import { runChangeFeed } from "./records/change-feed.ts";
+import { type ChangeFeedDeps, runChangeFeed } from "./records/change-feed.ts";
 import { createChanges } from "./records/changes.ts";
 import { createStanding } from "./records/standing.ts";
 import { wireRepair } from "./repair-wiring.ts";
@@ -121,7 +121,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const changes = createChanges();
     let wakeVolume = (_key: string): void => undefined;
     let route: RouteOf = () => undefined;
-    let learnOfCut = async (_key: string): Promise<void> => undefined;
+    let learnOfCut: ChangeFeedDeps["learnOfCut"] = () => undefined;
     const { damages, cuts, nodeStore, registry, pluginRecords, learnedLimits, records } = await wireRecords({
       store,
       clock,
@@ -172,7 +172,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       ownerOf: async (storage) => (await records.owner(storage))?.volume,
     });
     const { plugins, drivers } = pluginParts;
-    route = (target, key) => (drivers.drives(target.plugin, key) ? plugins.instance(target) : undefined);
+    route = (target, key) => (drivers.keeps(target.plugin, key) ? plugins.instance(target) : undefined);
     const gate = wireGate({ store, nodes: registry, agents, records, lineage, clock, log });
     inBackground("the gate of the store", gate.run(work.signal));
     await Promise.all([gate.firstLook(startPatienceMs, signal), pluginParts.settled(signal)]);
@@ -180,8 +180,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const commands = createCommands(command);
     const basics = { records, plugins, agents, nodes: registry, clock, ids, log, signal: work.signal };
     const bars = (): boolean => store.format() >= formatWithBars;
-    const { taking, stop } = createOrderlyStop(work, clock);
-    const acting = { ...basics, drivers, lives: own, bars, taking };
+    const taking = new AbortController();
+    const acting = { ...basics, drivers, lives: own, bars, taking: taking.signal };
     const reconciler = createReconciler({
       ...acting,
       learned: learnedLimits,
@@ -200,10 +200,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       secrets: kept,
       changes,
       inBackground,
-      controllerId: id,
-      otherAtWork: () => pluginParts.drivers.note("other"),
       learned,
-      learnOfCut: (key) => learnOfCut(key),
+      learnOfCut: (...told) => learnOfCut(...told),
     });
     const callsOf = pluginParts.callsOf(reconciler.callsWaiting);
     const { commits } = records;
@@ -280,7 +278,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       await Promise.all([reconciler.start(), snapshots.reconciler.start()]);
       inBackground("telling that this controller is there", repair.onRecord());
       if (config.sweepInterval > 0) inBackground("comparing backends with the records", repair.sweep.run());
-      return () => stop(reconciler.idle, snapshots.reconciler.idle);
+      return endOfCalls({ taking, work, drivers, reconcilers: [reconciler, snapshots.reconciler], clock });
     });
     const { link } = nodeParts;
     const { surround } = servers;

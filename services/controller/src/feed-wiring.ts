@@ -1,7 +1,7 @@
 /** Part of the composition root: who learns of what other controllers write. */
 import type { NodeRegistry } from "./nodes/node-registry-model.ts";
 import type { LearnedLimits } from "./records/attachment/learned-limits.ts";
-import type { ChangeFeedDeps } from "./records/change-feed.ts";
+import type { ChangeFeedDeps, Told } from "./records/change-feed.ts";
 import { type Changes, nodeChangeKey } from "./records/changes.ts";
 import type { PluginRecords } from "./records/plugin-records.ts";
 import type { VolumeRecords } from "./records/volume/volume-records.ts";
@@ -13,14 +13,10 @@ export interface FeedParts {
   readonly secrets: { readonly changed: ChangeFeedDeps["secretChanged"]; readonly forgetAll: () => void };
   readonly learnedLimits: LearnedLimits;
   readonly changes: Changes;
-  /** Of this controller, the same in all of its lives. */
-  readonly controllerId: string;
   /** Something of the volume was committed elsewhere: by another controller, or by a former life of this one. */
-  readonly learned: (key: string) => void;
+  readonly learned: (key: string, told: Told) => void;
   /** The same of a snapshot or a group of them. */
   readonly learnOfCut: ChangeFeedDeps["learnOfCut"];
-  /** Another controller is at work. A former life of this one is not. */
-  readonly otherAtWork: () => void;
   readonly inBackground: (what: string, task: Promise<unknown>) => void;
 }
 
@@ -33,10 +29,9 @@ export const wireFeed = (
   const { records, registry, pluginRecords, learnedLimits, secrets, changes, inBackground } = deps;
   return {
     records: {
-      async learnOf(key, rev, node, by) {
-        await records.learnOf(key, rev, node);
-        if (by !== deps.controllerId) deps.otherAtWork();
-        deps.learned(key);
+      async learnOf(key, told) {
+        await records.learnOf(key, told.rev, told.node);
+        deps.learned(key, told);
       },
       forgetAll() {
         records.forgetAll();

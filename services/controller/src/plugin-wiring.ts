@@ -25,6 +25,7 @@ import type { Ids, Nodes, PluginCatalogue, PluginProfiles, Store, StoreGate } fr
 import type { CallRights } from "./reconcile/plugin/call-turn.ts";
 import { createPluginDrivers, type PluginDrivers } from "./reconcile/plugin/plugin-drivers.ts";
 import { createPluginGovernor, type PluginGovernor } from "./reconcile/plugin/plugin-governor.ts";
+import { createSharerRecords } from "./records/sharer-records.ts";
 
 export interface PluginParts {
   readonly directory: PluginDirectory;
@@ -45,7 +46,7 @@ export interface PluginPartsDeps
   readonly controllerId: string;
   /** This controller, in this life, and which of its own lives are proved to be over. */
   readonly lives: Pick<CallRights, "issuer" | "isFormerLife">;
-  readonly store: Pick<Store, "get" | "commit">;
+  readonly store: Pick<Store, "kind" | "get" | "list" | "commit">;
   readonly config: Pick<ControllerConfig, "pluginDir" | "stateDir">;
   readonly metrics: Metrics;
   readonly nodes: Nodes;
@@ -77,7 +78,7 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
   const lines = createRelayLines({ streams: deps.streams, identity, log, clock, gen: () => gate().state().gen });
   const halves = createHalvesOnNodes(nodes);
   const governor = createPluginGovernor({
-    allowed: profiles.of,
+    allowed: (plugin) => drivers.shareOf(plugin, profiles.of(plugin)),
     // Asked when a call is made: the instances are made after it.
     current: (plugin) => instances.current({ plugin }),
     clock,
@@ -122,10 +123,9 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
     instances.reconsider(plugin);
   });
   const drivers = createPluginDrivers({
-    store: deps.store,
-    ids,
-    holder: deps.lives.issuer,
-    isFormerLife: deps.lives.isFormerLife,
+    sharers: deps.store.kind === "sqlite" ? undefined : createSharerRecords({ ...deps, signal: AbortSignal.any([]) }),
+    ...deps.lives,
+    allowed: profiles.of,
     reachable: () => instances.names().filter((plugin) => instances.current({ plugin }) !== undefined),
     clock,
     log,

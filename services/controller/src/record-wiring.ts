@@ -38,7 +38,8 @@ export const wireRecords = async (wiring: RecordWiring): Promise<WiredRecords> =
   const learnedLimits = createLearnedLimits(deps);
   await learnedLimits.load();
   const attachLimit = createAttachLimits({ nodes: registry, profileOf: pluginRecords.of, learned: learnedLimits.of });
+  const linked = (node: string): boolean => registry.get(node)?.linked !== false;
   const cuts = createCutRecords(deps);
-  const records = createVolumeRecords({ ...deps, attachLimit });
+  const records = createVolumeRecords({ ...deps, attachLimit, linked });
   return { damages, cuts, nodeStore, registry, pluginRecords, learnedLimits, records };
 };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Claim, ClaimState } from "./claim/claim.ts";
-import { planSteps, settled } from "./steps.ts";
+import { asksOf, planSteps, settled } from "./steps.ts";
 import { attachmentRecord, claimRecord, volumeRecord } from "./testing/record-fixtures.ts";
 import type { Intent, VolumeRecord } from "./volume/volume.ts";
 
@@ -110,5 +110,27 @@ describe("settled", () => {
     ["a volume that failed", volumeRecord([], [], { state: "FAILED" }), true],
   ] as const)("[I6] %s: %s", (_, volume, is) => {
     expect(settled(volume)).toBe(is);
+  });
+});
+
+describe("what a volume asks of controllers that did not write it", () => {
+  const attaching = (intent: Partial<Intent>): VolumeRecord =>
+    volumeRecord([inState("a", "ATTACHING")], [], {
+      intent: { op: "attach", node: "n1", epoch, issuer: "controller/1", opId: "op-1", ...intent },
+    });
+  it.each([
+    ["at rest", volumeRecord(), false],
+    ["under an intent without an instance", attaching({}), true],
+    ["under one with an instance", attaching({ via: "node n7: p" }), false],
+    ["before the intent of its call", volumeRecord([inState("a", "DETACHING")]), true],
+    ["with work for its node alone", volumeRecord([inState("a", "RELEASING")]), false],
+  ])("%s: an untaken call is %s", (_, volume, untaken) => {
+    expect(asksOf(volume, 1_000, () => true)).toEqual({ untaken, anyone: false });
+  });
+
+  it("asks any controller for work at a node that its writer has no link to", () => {
+    const releasing = volumeRecord([inState("a", "RELEASING")]);
+    const asked = (linked: readonly string[]) => asksOf(releasing, 1_000, (node) => linked.includes(node)).anyone;
+    expect([asked(["n1"]), asked(["n2"])]).toEqual([false, true]);
   });
 });

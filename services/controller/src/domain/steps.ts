@@ -180,6 +180,26 @@ export const planSteps = (volume: VolumeRecord, now: number, hurry = false): Ste
   return { ready, next };
 };
 
+/** What the record asks of controllers that did not write it. */
+export interface Asks {
+  /** It owes a call that no controller has taken: under an intent without an instance, or before there is an intent. */
+  readonly untaken: boolean;
+  /** It owes work at a node that its writer has no link to, or another controller may know how an overtaken call ended. */
+  readonly anyone: boolean;
+}
+
+/** `linked`: the nodes that the writer can ask. */
+export const asksOf = (volume: VolumeRecord, now: number, linked: (node: string) => boolean): Asks => {
+  const { ready } = planSteps(volume, now);
+  const atController = ({ lane }: Step): boolean => lane === "controller";
+  return {
+    untaken: volume.intent === undefined ? ready.some(atController) : volume.intent.via === undefined,
+    anyone:
+      volume.bars.length > 0 ||
+      ready.some((step) => step.lane.startsWith("node ") && "node" in step && !linked(step.node)),
+  };
+};
+
 /** Nothing is owed: the record needs no attention until somebody asks for something. */
 export const settled = (volume: VolumeRecord): boolean => {
   const plan = planSteps(volume, Number.POSITIVE_INFINITY);

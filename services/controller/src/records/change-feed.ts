@@ -3,17 +3,16 @@ import { isAbort } from "@holdfast/shared/async/signals";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { SecretName } from "../domain/secret/secret.ts";
+import type { Asks } from "../domain/steps.ts";
 import type { StoredEvent } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
 import { type Changes, nodeChangeKey } from "./changes.ts";
-import { controllerOf } from "./event-body.ts";
 import { refOfKey } from "./volume/volume-codec.ts";
 
 export interface ChangeFeedDeps {
   readonly store: Store;
   readonly records: {
-    /** `by`: the controller that wrote it, whichever of its lives; undefined = the event does not tell. */
-    learnOf(key: string, rev: number | undefined, node: string | undefined, by: string | undefined): Promise<void>;
+    learnOf(key: string, told: Told): Promise<void>;
     forgetAll(): void;
   };
   /** Another controller wrote the record of a plugin. */
@@ -21,7 +20,7 @@ export interface ChangeFeedDeps {
   /** Another controller learned how many volumes of a plugin a node takes, or forgot it; by slot key. */
   readonly learnOfLimit: (slots: string) => Promise<void>;
   /** Another controller wrote a snapshot or a group of them. */
-  readonly learnOfCut: (key: string) => Promise<void>;
+  readonly learnOfCut: (key: string, told: Told) => void;
   readonly changes: Changes;
   readonly secretChanged: (name: SecretName) => void;
   readonly clock: Clock;
@@ -33,23 +32,34 @@ const pauseMs = 1_000;
 
 const keyOfCut = ({ kind, key }: StoredEvent["ref"]): string => `${kind}:${key}`;
 
-interface Told {
-  readonly rev?: number;
+/** What an event says of the record that a controller wrote; what it does not say is undefined. */
+export interface Told extends Asks {
+  readonly rev: number | undefined;
+  readonly plugin: string | undefined;
   /** Of a claim. */
-  readonly node?: string;
-  readonly by?: string | undefined;
+  readonly node: string | undefined;
 }
 
-/** What the events of controllers say of a record. */
-const readBody = (event: StoredEvent): Told => {
+const readBody = ({ body }: StoredEvent): Told => {
+  const said = fieldsOf(body);
+  const word = (name: string): string | undefined => {
+    const value = said[name];
+    return typeof value === "string" ? value : undefined;
+  };
+  const { rev } = said;
+  return {
+    rev: typeof rev === "number" ? rev : undefined,
+    plugin: word("plugin"),
+    node: word("node"),
+    untaken: said["untaken"] === true,
+    anyone: said["anyone"] === true,
+  };
+};
+
+const fieldsOf = (body: string): Readonly<Record<string, unknown>> => {
   try {
-    const body: unknown = JSON.parse(event.body);
-    if (typeof body !== "object" || body === null) return {};
-    return {
-      ...("rev" in body && typeof body.rev === "number" ? { rev: body.rev } : {}),
-      ...("node" in body && typeof body.node === "string" ? { node: body.node } : {}),
-      by: controllerOf(body),
-    };
+    const said: unknown = JSON.parse(body);
+    return typeof said === "object" && said !== null ? (said as Readonly<Record<string, unknown>>) : {};
   } catch {
     return {};
   }
@@ -64,12 +74,10 @@ export const runChangeFeed = async (deps: ChangeFeedDeps): Promise<never> => {
   let position: string | undefined;
 
   const learn = (event: StoredEvent): Promise<void> | undefined => {
-    if (event.ref.kind === "volume") {
-      const { rev, node, by } = readBody(event);
-      return records.learnOf(event.ref.key, rev, node, by);
-    }
+    if (event.ref.kind === "volume") return records.learnOf(event.ref.key, readBody(event));
     if (event.ref.kind === "attach-limit") return learnOfLimit(event.ref.key);
-    if (event.ref.kind === "snapshot" || event.ref.kind === "group") return learnOfCut(keyOfCut(event.ref));
+    if (event.ref.kind === "snapshot" || event.ref.kind === "group")
+      return void learnOfCut(keyOfCut(event.ref), readBody(event));
     return event.ref.kind === "plugin" ? learnOfPlugin(event.ref.key) : undefined;
   };
 

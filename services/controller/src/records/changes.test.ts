@@ -4,7 +4,7 @@ import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { describe, expect, it } from "vitest";
 import type { StoredEvent } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
-import { runChangeFeed } from "./change-feed.ts";
+import { runChangeFeed, type Told } from "./change-feed.ts";
 import { createChanges, nodeChangeKey } from "./changes.ts";
 
 const never = new AbortController().signal;
@@ -111,7 +111,7 @@ describe("the feed of other controllers' changes", () => {
       },
     } as unknown as Store;
     const records = {
-      learnOf: async (key: string, rev: number | undefined) => {
+      learnOf: async (key: string, { rev }: Told) => {
         learned.push(`${key}@${rev ?? "?"}`);
       },
       forgetAll: () => {
@@ -125,7 +125,7 @@ describe("the feed of other controllers' changes", () => {
       learnOfPlugin: async (plugin) => void learned.push(plugin),
       secretChanged: ({ namespace, name }) => void learned.push(`${namespace}/${name}`),
       learnOfLimit: async (slots) => void learned.push(slots),
-      learnOfCut: async (cut) => void learned.push(cut),
+      learnOfCut: (cut) => void learned.push(cut),
       changes,
       clock,
       log: createMemoryLogger(),

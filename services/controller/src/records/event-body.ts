@@ -2,15 +2,26 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import type { Note } from "../domain/change.ts";
 import type { Moment } from "../domain/moment.ts";
 import { defaultRetry, type RetryRule } from "../domain/retry.ts";
+import type { Asks } from "../domain/steps.ts";
 import type { Ids } from "../ports.ts";
 
 const writer = (issuer: string): string => `controller ${issuer}`;
 
-/** What every event of a change carries besides its own: when, by whom and why, in which trace, and which life of a controller wrote it. */
-export const eventBody = (note: Pick<Note, "body">, rev: number, { now, issuer, by, traceId }: Moment): string =>
+/**
+ * What every event of a change carries besides its own: when, by whom and why, in which trace, which life of a controller wrote it, and
+ * what the record asks of other controllers then.
+ */
+export const eventBody = (
+  note: Pick<Note, "body">,
+  rev: number,
+  { now, issuer, by, traceId }: Moment,
+  { untaken, anyone }: Asks,
+): string =>
   JSON.stringify({
     ...note.body,
     rev,
+    ...(untaken ? { untaken } : {}),
+    ...(anyone ? { anyone } : {}),
     at: now,
     who: by?.who ?? writer(issuer),
     why: by?.why ?? "reconcile",
@@ -18,19 +29,6 @@ export const eventBody = (note: Pick<Note, "body">, rev: number, { now, issuer, 
     ...(by === undefined ? {} : { issuer }),
     ...(traceId === undefined ? {} : { trace: traceId }),
   });
-
-/** The controller that wrote an event, whichever of its lives; undefined = the event does not tell. */
-export const controllerOf = ({
-  issuer,
-  who,
-}: {
-  readonly issuer?: unknown;
-  readonly who?: unknown;
-}): string | undefined => {
-  const wrote = typeof who === "string" && who.startsWith(writer("")) ? who.slice(writer("").length) : undefined;
-  const life = typeof issuer === "string" ? issuer : wrote;
-  return life === undefined || !life.includes("/") ? undefined : life.slice(0, life.lastIndexOf("/"));
-};
 
 /** Of a W3C traceparent. */
 export const traceIdOf = (traceparent: string | undefined): string | undefined =>

@@ -110,6 +110,7 @@ const noteOf = (record: CutRecord, rev: number, at: Moment, state: string = reco
     },
     rev,
     at,
+    { untaken: record.intent !== undefined && record.intent.via === undefined, anyone: false },
   );
 
 const partsOf = (record: CutRecord): readonly CutRecord[] =>

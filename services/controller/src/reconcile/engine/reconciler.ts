@@ -6,6 +6,7 @@ import { planSteps, type Step } from "../../domain/steps.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import type { AgentGateway, ControllerPlugins, Ids, Nodes, StoreGate } from "../../ports.ts";
 import type { LearnedLimits } from "../../records/attachment/learned-limits.ts";
+import type { Told } from "../../records/change-feed.ts";
 import { createGrantFacts } from "../../records/grant-facts.ts";
 import { pagesOf } from "../../records/pages-of.ts";
 import { refOfKey } from "../../records/volume/volume-codec.ts";
@@ -50,7 +51,7 @@ export interface Reconciler {
   /** Something may have to be done for the volume. Commits of this process wake by themselves. */
   wake(key: string, hurry?: boolean): void;
   /** Something of the volume was committed by another controller, or by a former life of this one. */
-  learned(key: string): void;
+  learned(key: string, told: Pick<Told, "plugin" | "untaken" | "anyone">): void;
   /** The node's agent can be asked from here. */
   linked(node: string): void;
   /** Resolves when everything that is owed has been taken up; runs until the signal. */
@@ -141,22 +142,16 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     watch.all();
   };
 
-  const learned = async (key: string): Promise<void> => {
-    const found = await records.recent(refOfKey(key));
-    if (found !== undefined && drivers?.holds(found.volume.plugin) === true) wake(key);
-  };
-
   return {
     wake,
-    learned(key) {
-      if (drivers?.holdsAny() === true) inBackground("taking up what another controller owes", learned(key));
+    learned(key, { plugin, untaken, anyone }) {
+      if (anyone || (untaken && plugin !== undefined && drivers?.drives(plugin, key) === true)) wake(key);
     },
     linked: watch.linked,
     async start() {
       signal.throwIfAborted();
       const releases = [
         records.onCommit(({ keys, related, ended, reminded }) => {
-          if (reminded !== true) drivers?.note("own");
           // Without its proof: the node may still have it mounted, and nothing but its inventory tells.
           for (const { node, failure } of ended) if (failure?.reason === claimGivenUp) watch.doubt(node);
           for (const key of keys) {
@@ -169,7 +164,7 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
           for (const key of keys) wake(key, refusedBefore);
         }),
         nodes.onChange(watch.changed),
-        drivers?.onTaken((plugin) => inBackground("taking up the calls of a plugin", wakeUnsettled(plugin))) ??
+        drivers?.onGrown((plugin) => inBackground("taking up the calls of a plugin", wakeUnsettled(plugin))) ??
           (() => undefined),
         plugins.onChange((plugin) => inBackground("taking up what waited for a plugin", wakeUnsettled(plugin))),
         gate.onChange(gateChanged),

@@ -4,6 +4,7 @@ import { createTracing, type Tracing } from "@holdfast/shared/tracing";
 import { type CutRecord, cutKey, refOfCutKey } from "../../domain/snapshot/snapshot.ts";
 import { type CutStep, planCut } from "../../domain/snapshot/snapshot-steps.ts";
 import type { ControllerPlugins, Ids, SnapshotPlugins, StoreGate } from "../../ports.ts";
+import type { Told } from "../../records/change-feed.ts";
 import { pagesOf } from "../../records/pages-of.ts";
 import type { CutRecords } from "../../records/snapshot-records.ts";
 import type { Failpoint } from "../failpoints.ts";
@@ -37,8 +38,8 @@ export interface SnapshotReconcilerDeps {
 }
 
 export interface SnapshotReconciler {
-  /** Another controller committed something of it: its calls are made here while this one makes the calls of the plugin. */
-  learnOf(key: string): Promise<void>;
+  /** Another controller committed something of it. */
+  learnOf(key: string, told: Pick<Told, "plugin" | "untaken">): void;
   /** Resolves when everything that is owed has been taken up; runs until the signal. */
   start(): Promise<void>;
   /** Resolves when nothing runs and nothing is ready. */
@@ -112,10 +113,8 @@ export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): Snapshot
   };
 
   return {
-    async learnOf(key) {
-      if (drivers?.holdsAny() !== true) return;
-      const found = await cuts.get(refOfCutKey(key));
-      if (found !== undefined && drivers.holds(found.record.plugin)) work.wake(key);
+    learnOf(key, { plugin, untaken }) {
+      if (untaken && plugin !== undefined && drivers?.drives(plugin, key) === true) work.wake(key);
     },
     async start() {
       signal.throwIfAborted();
@@ -123,7 +122,7 @@ export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): Snapshot
         cuts.onCommit(({ key }) => work.wake(key)),
         plugins.onChange((plugin) => inBackground("taking up snapshots of a plugin", wakeUnsettled(plugin))),
         gate.onChange(gateChanged),
-        drivers?.onTaken((plugin) => inBackground("taking up snapshots of a plugin", wakeUnsettled(plugin))) ??
+        drivers?.onGrown((plugin) => inBackground("taking up snapshots of a plugin", wakeUnsettled(plugin))) ??
           (() => undefined),
       ];
       signal.addEventListener(

@@ -16,7 +16,7 @@ export interface CallRights {
   readonly issuer: string;
   /** A life of this very controller that is proved to be over. */
   readonly isFormerLife: (issuer: string) => boolean;
-  /** Whether it takes the calls of the record that no controller has taken. */
+  /** Whether it takes a call of the plugin about the record `key` that no controller has taken. */
   readonly drives: (plugin: string, key: string) => boolean;
   /** That life of a controller has said nothing for a while: no proof of anything. */
   readonly isAway: (issuer: string) => boolean;

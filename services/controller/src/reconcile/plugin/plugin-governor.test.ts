@@ -40,6 +40,17 @@ const build = () => {
 };
 
 describe("the governor of a plugin's calls", () => {
+  it("[S1] what is allowed to it holds from then on: others may have come to share it", async () => {
+    const { clock, governor, slots, call, setMost } = build();
+    expect(governor.repeatsAtOnce("p")).toBe(4);
+    setMost(2);
+    const more = ["a", "b", "c", "d"].map((subject) => call(subject, "OK"));
+    expect([slots.waiting("p"), governor.load("p").limit, governor.repeatsAtOnce("p")]).toEqual([2, 2, 1]);
+    await clock.advance(10);
+    await clock.advance(10);
+    await Promise.all(more);
+  });
+
   it("stops calls when several volumes get no answer, says so, tries one, and lets all go when it answers", async () => {
     const { clock, governor, slots, call, all } = build();
     await all("UNAVAILABLE", ["a", "b", "c"]);

@@ -81,6 +81,10 @@ export const createPluginGovernor = (deps: PluginGovernorDeps): PluginGovernor =
     return fresh;
   };
 
+  /** What the profile allows may have become less since. */
+  const atOnce = (plugin: string): number =>
+    Math.min(callsAtOnce(of(plugin).concurrency), allowed(plugin).maxConcurrentCalls);
+
   const instanceOf = (plugin: string, id: string): InstanceHealth => {
     const { instances } = of(plugin);
     const known = instances.get(id);
@@ -145,12 +149,12 @@ export const createPluginGovernor = (deps: PluginGovernorDeps): PluginGovernor =
       return `plugin ${plugin} ${silence}; its calls wait, ${next}`;
     },
     load(plugin) {
-      const { concurrency, instances } = of(plugin);
+      const { instances } = of(plugin);
       const all = [...instances.values()];
       return {
         breaker: placeOf(plugin, undefined).breaker().state,
         running: all.reduce((sum, one) => sum + one.running(), 0),
-        limit: callsAtOnce(concurrency),
+        limit: atOnce(plugin),
         most: allowed(plugin).maxConcurrentCalls,
         silent: all.flatMap(({ id, silence }) => {
           const why = silence();
@@ -167,7 +171,7 @@ export const createPluginGovernor = (deps: PluginGovernorDeps): PluginGovernor =
 
     allows(plugin, via) {
       const instance = placeOf(plugin, via);
-      return letsThrough(instance.breaker()) && instance.running() < callsAtOnce(of(plugin).concurrency);
+      return letsThrough(instance.breaker()) && instance.running() < atOnce(plugin);
     },
     // G4
     aside(plugin, via) {
@@ -175,7 +179,7 @@ export const createPluginGovernor = (deps: PluginGovernorDeps): PluginGovernor =
       const now = current(plugin);
       return now !== undefined && now.id !== via && now.own === undefined;
     },
-    repeatsAtOnce: (plugin) => Math.max(1, Math.floor(callsAtOnce(of(plugin).concurrency) / 2)),
+    repeatsAtOnce: (plugin) => Math.max(1, Math.floor(atOnce(plugin) / 2)),
     perNode: (plugin) => allowed(plugin).maxConcurrentAttachesPerNode,
     exclusive: (plugin, method) => allowed(plugin).exclusiveMethods.includes(method),
     overdueMs(plugin, method) {

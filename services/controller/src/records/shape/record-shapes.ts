@@ -276,6 +276,10 @@ export const rosterShape: Shape = shaped({
   ),
 });
 
+export const sharersShape: Shape = shaped({
+  sharers: listOf(shaped({ issuer: filled, beat: count, plugins: mapOf(count) })),
+});
+
 export const learnedLimitShape: Shape = shaped({
   slots: filled,
   limit: count,

@@ -2,6 +2,7 @@ import { type AttachLimit, slotKey } from "../../domain/attachment/slots.ts";
 import type { Change } from "../../domain/change.ts";
 import { memberKey } from "../../domain/claim/claim-set-change.ts";
 import type { Moment } from "../../domain/moment.ts";
+import { asksOf } from "../../domain/steps.ts";
 import type { Commit, EventWrite, RecordWrite, StoredRecord } from "../../domain/store-types.ts";
 import type { VolumeRecord } from "../../domain/volume/volume.ts";
 import { auditOf } from "../audit-records.ts";
@@ -50,6 +51,8 @@ export const relatedOf = (before: VolumeRecord | undefined, change: Change | und
     (before?.claims[uid]?.set ?? []).filter((member) => member.uid !== uid).map(memberKey),
   );
 
+const asksNothing = { untaken: false, anyone: false } as const;
+
 /** One commit of everything that was decided; `undefined` changes are left out. */
 export const buildCommit = (
   found: readonly (VersionedVolume | undefined)[],
@@ -57,6 +60,7 @@ export const buildCommit = (
   remains: readonly (Remains | undefined)[],
   at: Moment,
   limitOf: AttachLimitOf,
+  linked: (node: string) => boolean,
 ): { readonly commit: Commit; readonly due: number | undefined } => {
   const writes: RecordWrite[] = [];
   const events: EventWrite[] = [];
@@ -83,7 +87,9 @@ export const buildCommit = (
     const audited = auditOf(change.audit, { now: at.now, revisionBefore: before.rev }, ref, before.rev + 1);
     writes.push(...audited.writes);
     events.push(...audited.events);
-    for (const note of change.notes) events.push({ type: note.type, ref, body: eventBody(note, before.rev + 1, at) });
+    const asks = change.volume === null ? asksNothing : asksOf(change.volume, at.now, linked);
+    for (const note of change.notes)
+      events.push({ type: note.type, ref, body: eventBody(note, before.rev + 1, at, asks) });
     if (change.volume === null || !grantsOrOffers(before.volume, change.volume)) continue;
     requiresVetted = true;
     for (const bound of boundsOf(before.volume, change.volume, limitOf)) bounds.set(bound.entry.value, bound);

@@ -75,6 +75,8 @@ export interface VolumeDecisionDeps {
   readonly slots: AttachSlots;
   /** How many volumes of a plugin a node takes. */
   readonly attachLimit: AttachLimitOf;
+  /** Whether this controller has the link of the node's agent; all of them when absent. */
+  readonly linked?: ((node: string) => boolean) | undefined;
   readonly damages: DamagedRecords;
   /** Which instance the call of a new intent is given to; without it the controller that drives the plugin decides. */
   readonly route?: RouteOf | undefined;
@@ -114,7 +116,7 @@ export interface VolumeDecisions {
 }
 
 export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions => {
-  const { store, cache, signal, slots, attachLimit, damages, tell } = deps;
+  const { store, cache, signal, slots, attachLimit, damages, tell, linked = () => true } = deps;
   const route = (v: VolumeRecord): Seat | undefined =>
     v.intent?.op === "validate" ? undefined : deps.route?.(v, volumeKey(v));
   const lanes = createKeyedLanes();
@@ -184,7 +186,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     const remains = removes
       ? await Promise.all(decision.map((change, i) => remainsOf(store, found[i]?.volume, change)))
       : [];
-    const built = buildCommit(found, decision, remains, at, attachLimit);
+    const built = buildCommit(found, decision, remains, at, attachLimit, linked);
     const alone = options.alone?.(found.flatMap((f) => f?.volume ?? []));
     const expects = options.expects === undefined ? undefined : await options.expects();
     const terms = { ...(alone === undefined ? {} : { alone }), ...(expects === undefined ? {} : { expects }) };

@@ -3,6 +3,7 @@ import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Change } from "../../domain/change.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { givenTo } from "../../domain/open-call.ts";
+import { asksOf } from "../../domain/steps.ts";
 import type { Commit, RecordWrite } from "../../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
 import type { Ids, Store } from "../../ports.ts";
@@ -90,7 +91,16 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
     const { write, due } = encodeVolume(volume, 0, at.now);
     const audited = auditOf(audit, { now: at.now, revisionBefore: 0 }, volumeRef(volume), 1);
     const asked = { ...at, by: volume.changedBy, ...traceOf(volume) };
-    const events = notes.map((note) => ({ type: note.type, ref: volumeRef(volume), body: eventBody(note, 1, asked) }));
+    const events = notes.map((note) => ({
+      type: note.type,
+      ref: volumeRef(volume),
+      body: eventBody(
+        note,
+        1,
+        asked,
+        asksOf(volume, at.now, () => true),
+      ),
+    }));
     const writes = [write, ...audited.writes];
     return {
       commit: { opId: at.opId, writes, events: [...events, ...audited.events], requiresVetted: false } satisfies Commit,

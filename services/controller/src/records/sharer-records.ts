@@ -1,0 +1,54 @@
+/** The controllers that share the calls of plugins: one record, so that one read shows all of them. */
+import type { AggregateRef } from "../domain/store-types.ts";
+import { changedAllTheTime } from "./commit-rounds.ts";
+import { createRecordTable, type RecordTableDeps } from "./record-table.ts";
+import { recordReader } from "./shape/record-reader.ts";
+import { sharersShape } from "./shape/record-shapes.ts";
+
+export interface StoredSharer {
+  /** Controller and life. */
+  readonly issuer: string;
+  /** Another one whenever it tells. */
+  readonly beat: number;
+  /** The plugins that it can call, with the calls that it was asked for of late. */
+  readonly plugins: Readonly<Record<string, number>>;
+}
+
+export interface SharerRecords {
+  /** Puts the life in the place of every other life of its controller; answers all that stand there then. */
+  tell(sharer: StoredSharer, forgotten: (other: StoredSharer) => boolean): Promise<readonly StoredSharer[]>;
+  /** Also when the signal of everything else is aborted. */
+  remove(issuer: string): Promise<void>;
+}
+
+interface StoredSharers {
+  readonly sharers: readonly StoredSharer[];
+}
+
+const ref: AggregateRef = { kind: "meta", key: "sharers" };
+
+const readSharers = recordReader<StoredSharers>({ shape: sharersShape });
+
+/** Of a controller and its life. */
+export const controllerOf = (issuer: string): string => issuer.slice(0, issuer.lastIndexOf("/"));
+
+export const createSharerRecords = (deps: RecordTableDeps): SharerRecords => {
+  const table = createRecordTable<AggregateRef, StoredSharers>(deps, {
+    refOf: () => ref,
+    read: readSharers,
+    encode: (record) => ({ body: JSON.stringify(record), indexes: [], due: [] }),
+    busy: () => changedAllTheTime("the record of the controllers that share calls"),
+  });
+  const change = async (next: (before: readonly StoredSharer[]) => readonly StoredSharer[]) => {
+    const { now } = await table.change(ref, (found) => ({ record: { sharers: next(found?.record.sharers ?? []) } }));
+    return now?.record.sharers ?? [];
+  };
+  return {
+    tell: (sharer, forgotten) =>
+      change((before) => [
+        ...before.filter((other) => controllerOf(other.issuer) !== controllerOf(sharer.issuer) && !forgotten(other)),
+        sharer,
+      ]),
+    remove: async (issuer) => void (await change((before) => before.filter((other) => other.issuer !== issuer))),
+  };
+};
