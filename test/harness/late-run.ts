@@ -5,6 +5,7 @@
 import { type Claim, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { createSeededRandom, type SeededRandom } from "../local-driver/seeded-random.ts";
 import { startRedisServer } from "../support/redis-server.ts";
+import { barTimes } from "./bar-times.ts";
 import { type Cluster, startCluster } from "./cluster.ts";
 import { type Victim, victimsOf } from "./late-victims.ts";
 import { seenFrom } from "./plugin-driver.ts";
@@ -43,6 +44,8 @@ export interface LateFigures {
   readonly bars: number;
   readonly lifted: Readonly<Record<string, number>>;
   readonly stale: number;
+  /** Calls at one gate beside the call that was overtaken at another one: a bar stood for it. */
+  readonly besideBars: number;
   readonly violations: readonly string[];
   /** Questions that came beside the call of another controller: they change nothing, and may go anywhere. */
   readonly questionsBeside: number;
@@ -177,19 +180,6 @@ const createDisturber = (
   };
 };
 
-/** As the logs of all controllers tell it. */
-const overtakings = (output: string): Pick<LateFigures, "bars" | "lifted" | "stale"> => {
-  const lifted: Record<string, number> = {};
-  for (const line of output.split("\n"))
-    if (line.includes('"a bar is lifted"')) count(lifted, /"how":"([a-z]+)"/.exec(line)?.[1] ?? "");
-  const times = (words: string): number => output.split(words).length - 1;
-  return {
-    bars: times("its call goes to another one, behind a bar"),
-    lifted,
-    stale: times("refused as overtaken on its way"),
-  };
-};
-
 export const runLateCalls = async (options: LateRunOptions): Promise<LateFigures> => {
   const redis = await startRedisServer();
   const nodes = Array.from({ length: options.nodes }, (_, i) => `node-${String.fromCharCode(97 + i)}`);
@@ -228,7 +218,10 @@ const runOn = async (
   const all = ["first", "second", "third"] as const;
   const sides = all.slice(0, options.controllers).map((which) => seenFrom(cluster, which));
   const volumes = Array.from({ length: options.volumes }, (_, i) => `v${i}`);
-  await Promise.all(volumes.map((id) => persistently(id, () => makeVolume(cluster, id))));
+  /** By the plugin's id. */
+  const ids = new Map<string, string>();
+  for (const made of await Promise.all(volumes.map((id) => persistently(id, () => makeVolume(cluster, id)))))
+    ids.set(made.externalId, `${namespace}/${made.id}`);
 
   const failed: Record<string, number> = {};
   /** Workloads that were let go of. A CreateClaims that lay in a stopped controller until then makes their claim anew. */
@@ -349,6 +342,15 @@ const runOn = async (
         ];
   const isQuestion = ({ rule, method }: (typeof violations)[number]): boolean =>
     rule === "second-call-in-flight" && /^(ControllerGetVolume|ValidateVolumeCapabilities)$/.test(method);
+  const bars = barTimes(cluster.output());
+  const isBesideBar = ({ rule, message, seq, volume = "" }: (typeof violations)[number]): boolean => {
+    if (!/^(second-call-in-flight|arrived-beside-open-call)$/.test(rule)) return false;
+    const calls = new Map(record.map((call) => [call.seq, call]));
+    const [own, other] = [calls.get(seq), calls.get(Number(/\(call (\d+)/.exec(message)?.[1] ?? Number.NaN))];
+    if (own === undefined || other === undefined || own.instance === other.instance) return false;
+    const [at, key] = [Date.parse(own.at), ids.get(volume) ?? ""];
+    return bars.stood(key, other.instance, at) || bars.stood(key, own.instance, at);
+  };
   const changing = record.filter(({ volume, name }) => volume !== undefined || name !== undefined);
   const slow = changing.filter(
     ({ at, endedAt }) => endedAt !== undefined && Date.parse(endedAt) - Date.parse(at) >= options.slowMs[0],
@@ -363,10 +365,13 @@ const runOn = async (
     slowCalls: slow.length,
     kills: disturber.kills,
     stops: disturber.stops,
-    ...overtakings(cluster.output()),
+    bars: bars.written,
+    lifted: bars.lifted,
+    stale: bars.stale,
+    besideBars: violations.filter(isBesideBar).length,
     questionsBeside: violations.filter(isQuestion).length,
     violations: violations
-      .filter((one) => !isQuestion(one))
+      .filter((one) => !isQuestion(one) && !isBesideBar(one))
       .map(({ rule, message, seq }) => `${seq} ${rule}: ${message}`),
     leaks,
     silent: [...silent.values()],
