@@ -9,6 +9,7 @@ import {
 import { attachResumed } from "../../domain/attachment/attach-pause.ts";
 import { isOwnedSince, orphanOwned } from "../../domain/attachment/owed-change.ts";
 import { isOfOtherMachine } from "../../domain/claim/grant.ts";
+import { owes } from "../../domain/obligation/obligation.ts";
 import { afterCall } from "../../domain/open-call.ts";
 import type { Attempts, Outcome } from "../../domain/outcome.ts";
 import { type Attachment, type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
@@ -36,10 +37,10 @@ export const attachStep: StepHandler<"attach"> = async (deps, { node, uid }, { v
     point: "attach",
     request: { node, kind: "make", method: "ControllerPublishVolume", subject: volumeKey(volume) },
     attemptsOf: ({ claims }) => claims[uid]?.attempts,
-    stillRight({ claims, attachments, intent }) {
-      const claim = claims[uid];
-      if (claim?.state !== "ATTACHING" || claim.goal !== "active" || !gate.state().open) return false;
-      return attachments[node]?.state === "ATTACHING" && intent?.op === "attach" && intent.node === node;
+    stillRight(now) {
+      const claim = now.claims[uid];
+      const wanted = claim?.state === "ATTACHING" && claim.goal === "active";
+      return wanted && owes(now, "attach", node) && gate.state().open;
     },
     call: (now, context) => plugins.publish(now, attachmentOf(now, node), { ...context, claim: uid, usedSecret }),
     answered: (v, outcome, at) => attachAnswered(v, node, outcome, at, secretRef),
@@ -88,8 +89,7 @@ export const finishStep: StepHandler<"finish"> = async (deps, { node, uid }, { v
     point: "attach",
     request: { node, kind: "make", method: "ControllerPublishVolume", repeat: true },
     attemptsOf: undoAttempts(node, uid),
-    stillRight: ({ intent: its, attachments }) =>
-      its?.op === "attach" && its.node === node && attachments[node]?.state === "DETACHING",
+    stillRight: (now) => owes(now, "finish", node),
     call: (now, context) => plugins.publish(now, attachmentOf(now, node), { ...context, claim: uid }),
     answered: (v, outcome, at) => finishAnswered(v, node, outcome, at),
   });
@@ -151,11 +151,7 @@ export const detachStep: StepHandler<"detach"> = async (deps, { node, uid }, { v
     point: "detach",
     request: { node, kind: "remove", method: "ControllerUnpublishVolume" },
     attemptsOf: undoAttempts(node, uid),
-    stillRight: (now) =>
-      now.intent?.op === "detach" &&
-      now.intent.node === node &&
-      now.attachments[node]?.state === "DETACHING" &&
-      !isOwnedSince(now, node),
+    stillRight: (now) => owes(now, "detach", node) && !isOwnedSince(now, node),
     async call(now, context) {
       const attachment = attachmentOf(now, node);
       const answer = await plugins.unpublish(now, attachment, { ...context, claim: uid });

@@ -1,6 +1,7 @@
 import { type Change, noChange } from "../../domain/change.ts";
 import { isOfOtherMachine } from "../../domain/claim/grant.ts";
 import { limitOf } from "../../domain/claim/permit.ts";
+import { owes } from "../../domain/obligation/obligation.ts";
 import { type ExpandedVolume, expandAnswered } from "../../domain/size/expand-answer.ts";
 import { expansionStarted } from "../../domain/size/expand-change.ts";
 import { isUnused } from "../../domain/size/growth.ts";
@@ -50,11 +51,8 @@ export const expandStep: StepHandler<"expand"> = async (deps, _step, { volume, t
     point: "expand",
     request: { kind: "make", method: "ControllerExpandVolume" },
     attemptsOf: ({ expansion }) => expansion?.attempts,
-    stillRight: ({ intent, expansion, ...now }) =>
-      intent?.op === "expand" &&
-      expansion !== undefined &&
-      (!expansion.onlyUnused || isUnused(now)) &&
-      gate.state().open,
+    stillRight: (now) =>
+      owes(now, "expand") && (now.expansion?.onlyUnused !== true || isUnused(now)) && gate.state().open,
     async call(now, context) {
       const outcome = await plugins.expandVolume(now, now.expansion?.target ?? { required: 0, limit: 0 }, context);
       // Whether it is in doubt is judged where the answer is stored; asking once too often costs a question.

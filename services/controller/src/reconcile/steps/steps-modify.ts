@@ -1,3 +1,4 @@
+import { owes } from "../../domain/obligation/obligation.ts";
 import { modificationStarted, modifyAnswered } from "../../domain/volume/modify-change.ts";
 import { runOwed, withoutCall } from "../owed/run-owed.ts";
 import { away, owedVolumes, type StepHandler } from "./step-run.ts";
@@ -21,8 +22,7 @@ export const modifyStep: StepHandler<"modify"> = async (deps, _step, { volume, t
     point: "modify",
     request: { kind: "make", method: "ControllerModifyVolume" },
     attemptsOf: ({ modification }) => modification?.attempts,
-    stillRight: ({ intent, modification }) =>
-      intent?.op === "modify" && modification !== undefined && gate.state().open,
+    stillRight: (now) => owes(now, "modify") && gate.state().open,
     call: (now, context) => plugins.modifyVolume(now, now.modification?.target ?? {}, context),
     answered: modifyAnswered,
   });

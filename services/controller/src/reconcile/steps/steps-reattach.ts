@@ -1,4 +1,5 @@
 import { reattachAnswered, reattachStarted } from "../../domain/attachment/owed-change.ts";
+import { owes } from "../../domain/obligation/obligation.ts";
 import { runOwed } from "../owed/run-owed.ts";
 import { attachmentOf, owedVolumes, type StepHandler } from "./step-run.ts";
 
@@ -15,11 +16,7 @@ export const reattachStep: StepHandler<"reattach"> = async (deps, { node }, { vo
     point: "attach",
     request: { node, kind: "make", method: "ControllerPublishVolume" },
     attemptsOf: ({ attachments }) => attachments[node]?.owed?.attempts,
-    stillRight({ attachments, intent }) {
-      const attachment = attachments[node];
-      if (attachment?.state !== "ATTACHED" || attachment.owed?.why !== "missing" || !gate.state().open) return false;
-      return intent?.op === "attach" && intent.node === node;
-    },
+    stillRight: (now) => owes(now, "reattach", node) && gate.state().open,
     call: (now, context) => plugins.publish(now, attachmentOf(now, node), context),
     answered: (v, outcome, at) => reattachAnswered(v, node, outcome, at),
   });

@@ -1,4 +1,5 @@
 import { type Change, noChange } from "../../domain/change.ts";
+import { owes } from "../../domain/obligation/obligation.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import {
   type CreatedVolume,
@@ -29,7 +30,7 @@ export const createStep: StepHandler<"create"> = async (deps, _step, { volume, t
     request: { kind: "make", method: "CreateVolume" },
     attemptsOf: ({ attempts }) => attempts,
     // Forgotten, or given other storage, while the call waited for its turn: what it would make is nobody's.
-    stillRight: (now) => now.state === "CREATING" && now.intent?.op === "create",
+    stillRight: (now) => owes(now, "create"),
     call: (now, context) => plugins.createVolume(now, context),
     answered: createAnswered,
     async store(outcome, decide, options) {
@@ -65,7 +66,7 @@ export const deleteStep: StepHandler<"delete"> = async (deps, _step, { volume, t
     request: { kind: "remove", method: "DeleteVolume" },
     attemptsOf: ({ attempts }) => attempts,
     // Forgotten while the call waited for its turn: by now the storage may be somebody else's.
-    stillRight: (now) => now.state === "DELETING" && now.intent?.op === "delete" && gate.state().open,
+    stillRight: (now) => owes(now, "delete") && gate.state().open,
     call: (now, context) => plugins.deleteVolume(now, context),
     answered: deleteAnswered,
   });
