@@ -135,6 +135,17 @@ describe("a call of a volume that waited for its turn", () => {
     expect(await createStep(stepDeps(forget), { do: "create", lane: "controller" }, run)).toBe(false);
     expect(calls).toEqual([]);
   });
+
+  test("does not leave under the intent of another call that the record owes by now", async () => {
+    const volume = await made();
+    const run = { volume, traceId: undefined };
+    const unwanted = async () => {
+      await leaving();
+      calls = [];
+    };
+    expect(await createStep(stepDeps(unwanted), { do: "create", lane: "controller" }, run)).toBe(false);
+    expect(calls).not.toContain("create");
+  });
 });
 
 describe("a call of a snapshot that waited for its turn", () => {
