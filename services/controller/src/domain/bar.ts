@@ -76,6 +76,8 @@ export const overtaken = (volume: VolumeRecord, opId: string, seat: Seat, at: Mo
     op: intent.op,
     node,
     ...(attachment === undefined ? {} : { attachment }),
+    ...(intent.op === "expand" && volume.expansion !== undefined ? { size: volume.expansion.target } : {}),
+    ...(intent.op === "modify" && volume.modification !== undefined ? { parameters: volume.modification.target } : {}),
     issuer: intent.issuer,
     via,
     ...(gate === undefined ? {} : { gate }),

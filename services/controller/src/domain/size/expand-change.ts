@@ -1,4 +1,5 @@
 /** What requests do to an expansion, and how it begins. */
+import { callBar } from "../bar.ts";
 import { type Change, noChange } from "../change.ts";
 import type { Moment } from "../moment.ts";
 import { type Blocked, type Failure, noAttempts } from "../outcome.ts";
@@ -65,7 +66,7 @@ export const expansionStarted = (volume: VolumeRecord, plan: ExpandPlan, at: Mom
     return told({ ...without(volume), growth: growthTo(volume, required, limit, true, at.now) }, at);
   }
   if (plan === "cannot" || plan === "by-nodes") return notPossible(volume, expansion, at);
-  if (cellOf(volume, "started") !== "CALLING") return noChange(volume);
+  if (callBar(volume, "expand") !== undefined || cellOf(volume, "started") !== "CALLING") return noChange(volume);
   const planned = { ...expansion, onlyUnused: expansion.onlyUnused || plan === "only-unused" };
   if (planned.onlyUnused && !isUnused(volume)) {
     const next = waiting(volume, planned, at.now);

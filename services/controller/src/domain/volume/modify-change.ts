@@ -4,6 +4,7 @@
  * only by an answer; the intent is in the record before the call (I4).
  */
 import type { Tri } from "@holdfast/model/tri";
+import { callBar } from "../bar.ts";
 import { blockedBy, blockedFor } from "../blocked.ts";
 import { type Change, noChange, volumeNote } from "../change.ts";
 import type { Moment } from "../moment.ts";
@@ -84,7 +85,7 @@ export const modificationStarted = (volume: VolumeRecord, can: Tri, at: Moment):
         return noChange(volume);
     }
   }
-  if (cellOf(volume, "started") !== "CALLING") return noChange(volume);
+  if (callBar(volume, "modify") !== undefined || cellOf(volume, "started") !== "CALLING") return noChange(volume);
   const { answered: _a, ...calling } = modification;
   const intent = { op: "modify", epoch: volume.epoch, issuer: at.issuer, opId: at.opId } as const;
   return told({ ...volume, modification: { ...calling, state: "CALLING" }, intent }, at);

@@ -193,6 +193,82 @@ test("a create at a gate that does not answer: the volume is there, and is not d
   expect(world.backend.volumes()).toEqual([]);
 });
 
+describe("a modify at a gate that does not answer", () => {
+  const frozenModify = async () => {
+    await world.makeVolume("data");
+    const late = lying();
+    world.backend.script("modify", late.fault);
+    const mutableParameters = { tier: "gold" };
+    await world.commands.modifyVolume({ namespace: "default", id: "data", mutableParameters, requestId: "" }, caller);
+    await world.idle();
+    world.backend.setSeats(g2);
+    await world.pass(10_000);
+    expect(await bars()).toMatchObject([{ op: "modify", node: "", parameters: { tier: "gold" } }]);
+    late.arrive();
+  };
+  const repeats = (from: number) => callsSince(from).filter((call) => call.startsWith("modify"));
+
+  test("BR2 BR3 keeps the next one back, and is repeated word for word at the next life of its gate", async () => {
+    await frozenModify();
+    const from = world.backend.calls.length;
+    const mutableParameters = { tier: "iron" };
+    await world.commands.modifyVolume({ namespace: "default", id: "data", mutableParameters, requestId: "" }, caller);
+    await world.pass(10_000);
+    expect(repeats(from)).toEqual([]);
+    world.backend.setSeats(seat("g1", "life-2"), g2);
+    await world.pass(10_000);
+    expect(await bars()).toEqual([]);
+    expect(repeats(from)[0]).toMatch(/\{"tier":"gold"\} via node g1/);
+    expect(Object.values(world.backend.parameters((await world.volume("data")).externalId))).toEqual(["iron"]);
+  });
+
+  test.each(["INTERNAL", "UNIMPLEMENTED"])("BR3 is over with whatever the next life answers: %s", async (code) => {
+    await frozenModify();
+    world.backend.script("modify", { kind: "refused", advice: "fail", code });
+    world.backend.setSeats(seat("g1", "life-2"), g2);
+    await world.pass(10_000);
+    expect(await bars()).toEqual([]);
+  });
+
+  test("BR3 is not over with an answer that only its way gave", async () => {
+    await frozenModify();
+    world.backend.script("modify", { kind: "unknown", advice: "again", code: "UNAVAILABLE" });
+    world.backend.setSeats(seat("g1", "life-2"), g2);
+    await world.idle();
+    expect(await bars()).toHaveLength(1);
+    await world.pass(60_000);
+    expect(await bars()).toEqual([]);
+  });
+});
+
+test("an expand at a gate that does not answer: BR2 keeps the next one back, and is repeated for the same size", async () => {
+  await world.makeVolume("data");
+  const late = lying();
+  world.backend.script("expand", late.fault);
+  const grow = (required: number) =>
+    world.commands.expandVolume(
+      { namespace: "default", id: "data", capacity: { required, limit: 0 }, requestId: "" },
+      caller,
+    );
+  await grow(2_000_000);
+  await world.idle();
+  world.backend.setSeats(g2);
+  await world.pass(10_000);
+  expect(await bars()).toMatchObject([{ op: "expand", node: "", size: { required: 2_000_000, limit: 0 } }]);
+  late.arrive();
+  const from = world.backend.calls.length;
+  await grow(3_000_000);
+  await world.pass(10_000);
+  expect(callsSince(from).filter((call) => call.startsWith("expand"))).toEqual([]);
+  world.backend.setSeats(seat("g1", "life-2"), g2);
+  await world.pass(10_000);
+  expect(await bars()).toEqual([]);
+  expect(callsSince(from).filter((call) => call.startsWith("expand"))).toEqual([
+    expect.stringMatching(/ 2000000 via node g1/),
+    expect.stringMatching(/ 3000000 /),
+  ]);
+});
+
 describe("ClearBar", () => {
   const dry = { reason: "ticket 4711", dryRun: true, confirm: "", requestId: "", evidence: "host g1 is scrapped" };
   const clear = (bar: string, asked: Partial<typeof dry> = {}) =>

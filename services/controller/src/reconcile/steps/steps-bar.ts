@@ -4,7 +4,7 @@ import { barAsked, barLifted, barStands, isOwnedPair } from "../../domain/bar.ts
 import type { Change } from "../../domain/change.ts";
 import type { Moment } from "../../domain/moment.ts";
 import type { Leave } from "../../domain/open-call.ts";
-import type { Failure, Outcome } from "../../domain/outcome.ts";
+import type { Failed, Failure, Outcome } from "../../domain/outcome.ts";
 import { isOnNode } from "../../domain/plugin/instance-name.ts";
 import { type Bar, type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import type { CallContext } from "../../ports.ts";
@@ -37,9 +37,9 @@ const isBusyWith = ({ intent }: VolumeRecord, { op, node }: Bar): boolean =>
 
 type Repeat = (context: CallContext) => Promise<Outcome<unknown>>;
 
-/** The call of the bar once more at its instance, as the record wants it now; undefined = the record has to move on first. */
+/** The call of the bar once more at its instance, or its undo; undefined = the record has to move on first. */
 const repeatOf = ({ plugins }: StepDeps, volume: VolumeRecord, bar: Bar): Repeat | undefined => {
-  const { op, via, attachment } = bar;
+  const { op, via, attachment, size = { required: volume.capacity.actual, limit: 0 }, parameters = {} } = bar;
   if (isBusyWith(volume, bar)) return undefined;
   const there: VolumeRecord = { ...volume, intent: { ...bar, via, epoch: volume.epoch } };
   switch (op) {
@@ -59,9 +59,9 @@ const repeatOf = ({ plugins }: StepDeps, volume: VolumeRecord, bar: Bar): Repeat
     case "delete":
       return volume.externalId === "" ? undefined : (context) => plugins.deleteVolume(there, context);
     case "expand":
-      return (context) => plugins.expandVolume(there, { required: volume.capacity.actual, limit: 0 }, context);
+      return (context) => plugins.expandVolume(there, size, context);
     case "modify":
-      return (context) => plugins.modifyVolume(there, volume.mutableParameters, context);
+      return (context) => plugins.modifyVolume(there, parameters, context);
   }
 };
 
@@ -74,6 +74,15 @@ const otherId = (externalId: string): Outcome<never> => ({
     call: "ended",
   },
 });
+
+/** The call has to be undone, or its volume to be known: an answer alone does not do. */
+const needsDone: ReadonlySet<Bar["op"]> = new Set<Bar["op"]>(["attach", "detach", "create"]);
+
+/** The repeat was answered, and so the call before is over. A plugin that does not know the call is not at work on it either. */
+const isOver = ({ op }: Bar, outcome: Failed): boolean => {
+  const { call, code } = outcome.failure;
+  return !needsDone.has(op) && (call === "ended" || code === "UNIMPLEMENTED");
+};
 
 const notOver = (message: string): Failure => ({ reason: "BAR_STANDS", message, advice: "again" });
 
@@ -135,14 +144,18 @@ export const liftStep: StepHandler<"lift"> = async (deps, { bar: id }, { volume:
     const call = asked && repeatOf(deps, asked.volume, asked.bar);
     return asked && call && (await repeated(deps, asked, call));
   };
+  const failureOfRepeat = (outcome: Outcome<unknown>): Failure | undefined =>
+    outcome.kind === "done" || isOver(known, outcome) ? undefined : outcome.failure;
   if (inquiry === "repeat") {
     const outcome = await repeat();
-    return outcome !== undefined && (await settle(outcome.kind === "done" ? undefined : outcome.failure));
+    return outcome !== undefined && (await settle(failureOfRepeat(outcome)));
   }
   let answer = await quiesced();
   if (answer?.kind === "in-doubt") {
     const outcome = await repeat();
-    if (outcome !== undefined && outcome.kind !== "done") return await settle(outcome.failure);
+    const failure = outcome && failureOfRepeat(outcome);
+    if (failure !== undefined) return await settle(failure);
+    if (outcome?.kind === "refused" && outcome.failure.call === "not-sent") return await settle(undefined);
     if (outcome !== undefined) answer = await quiesced();
   }
   return answer !== undefined && (await settle(answer.kind === "idle" ? undefined : notOver(answer.words)));

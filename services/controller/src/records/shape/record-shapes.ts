@@ -88,6 +88,8 @@ export const volumeShape: Shape = shaped({
       op: filled,
       node: text,
       attachment: optional(attachment),
+      size: optional(shaped({ required: amount, limit: amount })),
+      parameters: optional(texts),
       issuer: filled,
       via: filled,
       gate: optional(filled),
