@@ -6,6 +6,7 @@ import type { Lanes } from "./lanes.ts";
 import type { AgentMemory, VolumeMemory } from "./memory.ts";
 import type { Reactions } from "./reactions.ts";
 import type { Scale } from "./scale.ts";
+import type { Shared } from "./shared-controllers.ts";
 import type { Throughput } from "./throughput.ts";
 
 type PerVerb<T> = Readonly<Record<Verb, T>>;
@@ -26,6 +27,7 @@ export interface Figures {
   readonly throughput?: readonly { readonly floor: PerVerb<Throughput>; readonly product: PerVerb<Throughput> }[];
   readonly reactions?: Reactions;
   readonly lanes?: Lanes;
+  readonly shared?: readonly Shared[];
   readonly volumeMemory?: readonly VolumeMemory[];
   readonly agentMemory?: AgentMemory;
   readonly agentStreams?: AgentStreams;

@@ -57,7 +57,7 @@ const withSetup = async <T>(store: string, volumes: number, use: (setup: Setup) 
   let agents: FakeAgents | undefined;
   const channel = createChannel(cluster.address);
   try {
-    agents = await startFakeAgents(cluster.agentAddress, nodes);
+    agents = await startFakeAgents([cluster.agentAddress], nodes);
     const names = agents.nodes;
     const external: string[] = [];
     await run(range(0, volumes), inFlight, async (index) => {

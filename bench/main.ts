@@ -4,7 +4,7 @@
  * where the ratio is judged. Ratios and counts mean the same on every machine, milliseconds do not.
  *
  *   --quick    less of everything, under a minute       --json     the figures as JSON
- *   --strict   a ratio that is missed fails the run     --only     sections: hot-path,traced,throughput,reactions,lanes,volumes,agents,host,scale
+ *   --strict   a ratio that is missed fails the run     --only     sections: hot-path,traced,throughput,reactions,lanes,shared,volumes,agents,host,scale
  *   --profile  a directory for CPU profiles of the services
  */
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
@@ -25,6 +25,7 @@ import { type Product, startProduct } from "./product.ts";
 import { measureReactions } from "./reactions.ts";
 import { reportOf } from "./report.ts";
 import { measureScale } from "./scale.ts";
+import { measureSharedControllers } from "./shared-controllers.ts";
 import { inspected } from "./support/kept-bytes.ts";
 import { type BenchRedis, startBenchRedis } from "./support/redis.ts";
 import { measureThroughput } from "./throughput.ts";
@@ -36,6 +37,7 @@ const sections = [
   "throughput",
   "reactions",
   "lanes",
+  "shared",
   "volumes",
   "agents",
   "host",
@@ -138,6 +140,11 @@ const measure = async (wanted: ReadonlySet<Section>, plan: Plan, dir: string): P
     });
     await section("lanes", async () => {
       figures.lanes = await measureLanes(async () => (await startedRedis()).url, plan.lanes);
+    });
+    await section("shared", async () => {
+      const startStore = async () => (await startedRedis()).url;
+      const all = await measureSharedControllers(startStore, "all", plan.shared);
+      figures.shared = [...all, ...(await measureSharedControllers(startStore, "first", plan.shared))];
     });
     await section("volumes", async () => {
       const sqlite = await measureVolumeMemory(plan.volumes, undefined);

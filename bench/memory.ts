@@ -91,7 +91,7 @@ export const measureAgentMemory = async (count: number): Promise<AgentMemory> =>
   try {
     const before = await sizeOfController(cluster);
     const start = performance.now();
-    agents = await startFakeAgents(cluster.agentAddress, count);
+    agents = await startFakeAgents([cluster.agentAddress], count);
     const seconds = (performance.now() - start) / 1_000;
     const after = await sizeOfController(cluster);
     return {

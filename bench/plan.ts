@@ -3,6 +3,7 @@ import type { BesideTransfersPlan } from "./beside-transfers.ts";
 import type { HotPathPlan } from "./hot-path.ts";
 import type { LanesPlan } from "./lanes.ts";
 import type { ScalePlan } from "./scale.ts";
+import type { SharedPlan } from "./shared-controllers.ts";
 import type { ThroughputPlan } from "./throughput.ts";
 
 /** How much of everything is done. */
@@ -17,6 +18,7 @@ export interface Plan {
   readonly nodes: number;
   readonly reactions: number;
   readonly lanes: LanesPlan;
+  readonly shared: SharedPlan;
   readonly volumes: number;
   readonly agents: number;
   readonly streams: AgentsPlan;
@@ -39,6 +41,7 @@ export const plans: Readonly<Record<"full" | "quick", Plan>> = {
     nodes: 4,
     reactions: 7,
     lanes: { volumes: 1_000, rounds: 5 },
+    shared: { volumes: 256, rounds: 4, warmUpMs: 8_000 },
     volumes: 10_000,
     agents: 1000,
     streams: { agents: 10_000, claims: 20, idleSeconds: 60 },
@@ -55,6 +58,7 @@ export const plans: Readonly<Record<"full" | "quick", Plan>> = {
     nodes: 4,
     reactions: 3,
     lanes: { volumes: 200, rounds: 1 },
+    shared: { volumes: 96, rounds: 1, warmUpMs: 3_000 },
     volumes: 500,
     agents: 200,
     streams: { agents: 200, claims: 2, idleSeconds: 2 },

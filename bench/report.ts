@@ -7,6 +7,7 @@ import type { Lanes } from "./lanes.ts";
 import type { AgentMemory, VolumeMemory } from "./memory.ts";
 import type { Reactions } from "./reactions.ts";
 import { type Scale, scaleCalls } from "./scale.ts";
+import type { Shared } from "./shared-controllers.ts";
 import type { Spread } from "./support/spread.ts";
 import type { Throughput } from "./throughput.ts";
 import { type Verdict, verdictsOf } from "./verdicts.ts";
@@ -122,6 +123,22 @@ const lanes = ({ nodes, attaches, beside }: Lanes): readonly string[] => [
   "",
 ];
 
+const sharedBy = (found: readonly Shared[]): readonly string[] => [
+  "Controllers on one Redis and one plugin, as many claims in flight for each",
+  row("", "claims /s", "CPU ms", "beside 1", "shares"),
+  ...found.map(({ asked, shares, claimsPerSecond, cpuMs }) => {
+    const alone = found.find((other) => other.asked === asked)?.cpuMs ?? Number.NaN;
+    return row(
+      `${shares.length}, ${asked === "all" ? "all asked" : "the first asked"}`,
+      claimsPerSecond,
+      cpuMs,
+      cpuMs / alone,
+      `   ${shares.map((share) => number(share, 2)).join(" ")}`,
+    );
+  }),
+  "",
+];
+
 const mib = (bytes: number): string => `${number(bytes / 2 ** 20, 1)} MiB`;
 
 const memory = (volumes: readonly VolumeMemory[], agents: AgentMemory | undefined): readonly string[] => [
@@ -234,6 +251,7 @@ export const reportOf = (figures: Figures): string => {
     ...(figures.throughput === undefined ? [] : throughput(figures.throughput)),
     ...(figures.reactions === undefined ? [] : reactions(figures.reactions)),
     ...(figures.lanes === undefined ? [] : lanes(figures.lanes)),
+    ...(figures.shared === undefined ? [] : sharedBy(figures.shared)),
     ...(volumeMemory === undefined && agentMemory === undefined ? [] : memory(volumeMemory ?? [], agentMemory)),
     ...(figures.agentStreams === undefined ? [] : streams(figures.agentStreams)),
     ...(figures.besideTransfers === undefined ? [] : besideTransfers(figures.besideTransfers)),

@@ -3,7 +3,7 @@ import { instanceOf, openAgentStream, registration } from "../../test/harness/ag
 import { run } from "./load.ts";
 
 /**
- * Agents that mount nothing and answer at once, all in this process, each with a connection of its own: what controllers do is then all
+ * Agents that mount nothing and answer at once, all in this process, each with a connection of its own to every controller: what controllers do is then all
  * that takes time, on as many nodes as it takes.
  */
 export interface FakeAgents {
@@ -23,10 +23,10 @@ const openStream = (controller: string, node: string, nodeEpoch: () => bigint): 
     stats: async () => ({ volumes: [] }),
   });
 
-export const startFakeAgents = async (controller: string, count: number): Promise<FakeAgents> => {
+export const startFakeAgents = async (controllers: readonly string[], count: number): Promise<FakeAgents> => {
   const nodes = Array.from({ length: count }, (_, index) => `fake-${index}`);
   const streams: ControllerStream[] = [];
-  const register = async (node: string): Promise<void> => {
+  const registerAt = async (controller: string, node: string): Promise<void> => {
     let nodeEpoch = 0n;
     const stream = openStream(controller, node, () => nodeEpoch);
     streams.push(stream);
@@ -40,7 +40,9 @@ export const startFakeAgents = async (controller: string, count: number): Promis
       health: { accepting: true },
     });
   };
-  await run([...nodes.keys()], 8, (index) => register(nodes[index] ?? ""));
+  await run([...nodes.keys()], 8, async (index) => {
+    for (const controller of controllers) await registerAt(controller, nodes[index] ?? "");
+  });
   return {
     nodes,
     async stop() {
