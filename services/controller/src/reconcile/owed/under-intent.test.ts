@@ -49,6 +49,17 @@ const takenByAnother = (v: VolumeRecord): VolumeRecord => {
   const free = takenOver(v, at);
   return free.intent === undefined ? free : { ...free, intent: { ...free.intent, issuer: "c2/1", via: "elsewhere" } };
 };
+/** Another controller has gone on with the call, and the undo of its pair is owed. */
+const givenUp = (v: VolumeRecord): VolumeRecord => ({
+  ...v,
+  ...(v.intent === undefined ? {} : { intent: { ...v.intent, openSince: 1, uncertainSince: 1 } }),
+  attachments: Object.fromEntries(
+    Object.entries(v.attachments).map(([node, a]) => [node, { ...a, state: "DETACHING" as const }]),
+  ),
+  claims: Object.fromEntries(
+    Object.entries(v.claims).map(([uid, c]) => [uid, { ...c, state: "DETACHING" as const, goal: "released" as const }]),
+  ),
+});
 const remove = () => world.commands.deleteVolume({ ...data, uid: "", requestId: "" }, caller);
 
 describe("a call whose record another controller has changed leaves no more", () => {
@@ -142,8 +153,8 @@ describe("the order of a call", () => {
   };
   let orders: Leave[];
 
-  /** The first `times` attaches are refused by the holder of the socket; what each carries is noted. */
-  const refusing = (times: number): void => {
+  /** The first `times` attaches are refused by the holder of the socket, or end so; what each carries is noted. */
+  const refusing = (times: number, end = stale): void => {
     orders = [];
     const { publish } = world.backend;
     world.backend.publish = async (volume, attachment, call) => {
@@ -154,7 +165,7 @@ describe("the order of a call", () => {
       };
       if (orders.length >= times) return await publish(volume, attachment, { ...call, wanted: noted });
       await noted(volume.intent?.via ?? "");
-      return stale;
+      return end;
     };
   };
   const stored = async () => {
@@ -180,6 +191,24 @@ describe("the order of a call", () => {
     expect(sequences).toEqual([...new Set(sequences)].toSorted((a, b) => a - b));
     expect(new Set(orders.map((leave) => leave?.order?.opId)).size).toBe(3);
     expect(orders[0]?.order?.opId).toBe(before.intent?.opId);
+  });
+
+  it("U3 is another one after a call that may be open, although its end changes nothing of the record", async () => {
+    await world.makeVolume("data");
+    const silent = { reason: "DEADLINE_EXCEEDED", message: "no answer", advice: "again" } as const;
+    refusing(1, { kind: "unknown", failure: silent });
+    const { publish } = world.backend;
+    world.backend.publish = async (...args) => {
+      world.backend.publish = publish;
+      const answer = await publish(...args);
+      await others.change(data, (v) => noChange(givenUp(v)));
+      return answer;
+    };
+    await world.claim("web", "n1", ["data"]);
+    await world.pass(5_000);
+    expect(await world.states("web")).toEqual(["RELEASED"]);
+    const [first, second] = orders.map((leave) => leave?.order?.sequence ?? 0);
+    expect(second).toBeGreaterThan(first ?? Number.POSITIVE_INFINITY);
   });
 
   it("is not made up: an attempt whose commit was not heard of is stored anew before its call leaves", async () => {

@@ -3,7 +3,8 @@
  *
  * U1 The call leaves only when the record, as the store has it in the very turn in which the call leaves, has this intent of this life for
  * the instance that is called, and the step says that it is still right. U2 An intent has its instance, and its place among the commits,
- * before its call leaves; one without a place is stored anew, and so is one that was meant for an earlier life of its gate.
+ * before its call leaves; one without a place is stored anew, and so is one that was meant for an earlier life of its gate. U3 So is one
+ * whose call may be open: of two calls with one order the gate runs the later again when the other has ended without a final answer.
  */
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import {
@@ -140,6 +141,7 @@ export const underIntent = async <R extends Owing, C, T>(
     return undefined;
   }
   const end = endOf(outcome);
+  if (end === "open") records.orders.forget(key); // U3
   const hangs = now.intent.openSince !== undefined && end === "open" && outcome.kind === "unknown";
   if (hangs && outcome.failure.code === "DEADLINE_EXCEEDED")
     return { opId, outcome: { kind: "unknown", failure: hanging(now.intent, outcome.failure) }, end, unstored: before };

@@ -1,0 +1,150 @@
+/**
+ * An agent and its host. An order is judged and journalled by the product's rules and done in the product's steps, all in one piece; what
+ * the plugin on the host does is decided here.
+ */
+import type { VolumeEvent } from "../../../services/node-agent/src/domain/events.ts";
+import { judgePermit, judgeRelease } from "../../../services/node-agent/src/domain/judge-order.ts";
+import { nextStep } from "../../../services/node-agent/src/domain/next-step.ts";
+import { emptyRegistry } from "../../../services/node-agent/src/domain/plugin-registry.ts";
+import type {
+  AgentFacts,
+  MountFailure,
+  PermitFacts,
+  VolumeRef,
+  VolumeState,
+} from "../../../services/node-agent/src/domain/types.ts";
+import { applyEvent, isFault } from "../../../services/node-agent/src/domain/volume-machine.ts";
+import type { AgentOrder, AgentReply, Host } from "./model-types.ts";
+
+/** What NodeStageVolume does where the volume is attached. Elsewhere it cannot tell. */
+export const stageFates = ["done", "refused"] as const;
+export type StageFate = (typeof stageFates)[number];
+
+export interface Handled {
+  readonly host: Host;
+  readonly answer: AgentReply;
+}
+
+const agent: AgentFacts = {
+  nodeEpoch: 1,
+  clusterUid: "",
+  promisedGen: 1,
+  bootId: "",
+  plugins: emptyRegistry,
+  workloads: {},
+};
+const ref: VolumeRef = { namespace: "ns", volume: "data", volumeUid: "volume-1", externalId: "ext-1", plugin: "model" };
+const refusal: MountFailure = { reason: "PLUGIN_REFUSED", method: "NodeStageVolume", code: "INVALID_ARGUMENT" };
+
+const factsOf = ({ claim, epoch }: AgentOrder): PermitFacts => ({
+  claimUid: claim,
+  workload: claim,
+  alias: "data",
+  epoch,
+  nodeEpoch: 1,
+  accessMode: "SINGLE_NODE_WRITER",
+  attachmentMode: "FILE_SYSTEM",
+  readOnly: false,
+  fsType: "",
+  digest: "",
+  target: claim,
+});
+
+export const handleOrder = (before: Host, order: AgentOrder, attached: boolean, fate: StageFate): Handled => {
+  const { claim, epoch } = order;
+  let { volume } = before;
+  const mounted = new Set(before.mounted);
+  const take = (event: VolumeEvent): void => {
+    const after = applyEvent(volume, event);
+    if (isFault(after)) throw new Error(`the journal of the agent is damaged: ${after.fault}`);
+    volume = after;
+  };
+  const held = () => volume?.claims[claim];
+  const ended = (answer: AgentReply): Handled => {
+    const { late } = before;
+    const host: Host = { mounted: [...mounted].sort(), ...(late === undefined ? {} : { late }) };
+    return { host: volume === undefined ? host : { ...host, volume }, answer };
+  };
+
+  /** undefined = as far as the goal of the claim asks for. */
+  const drive = (): AgentReply | undefined => {
+    for (let state: VolumeState | undefined = volume; state?.claims[claim] !== undefined; state = volume) {
+      switch (nextStep(state, claim)) {
+        case "stage":
+          take({ type: "stage-intent" });
+          if (!attached) {
+            take({ type: "stage-unknown" });
+            return "uncertain";
+          }
+          if (fate === "refused") {
+            take({ type: "stage-refused" });
+            take({ type: "release-intent", claimUid: claim, failure: refusal });
+            break;
+          }
+          take({ type: "staged", shown: [], marks: [], before: [] });
+          break;
+        case "publish":
+          take({ type: "publish-intent", claimUid: claim });
+          mounted.add(claim);
+          take({ type: "published", claimUid: claim, mountId: 1, marks: [], before: [] });
+          break;
+        case "unpublish":
+          take({ type: "unpublish-intent", claimUid: claim });
+          mounted.delete(claim);
+          take({ type: "unpublished", claimUid: claim });
+          break;
+        case "unstage":
+          take({ type: "unstage-intent" });
+          take({ type: "unstaged" });
+          break;
+        case "release":
+          take({ type: "released", claimUid: claim, epoch, late: false });
+          break;
+        case "verify":
+        case "none":
+          return undefined;
+      }
+    }
+    return undefined;
+  };
+
+  const standing = { agent, quarantined: false, volume };
+  if (order.kind === "permit") {
+    const judged = judgePermit(standing, factsOf(order), order.oldest);
+    switch (judged.kind) {
+      case "refused":
+        return ended("refused");
+      case "not-mounted":
+        return ended("not-mounted");
+      case "new":
+        take({
+          type: "permit",
+          ref,
+          facts: factsOf(order),
+          floor: judged.floor,
+          stageNeeded: true,
+          stagePath: "",
+          found: { stage: false, target: false },
+        });
+        break;
+      case "repeat":
+      case "changed":
+        break;
+    }
+    return ended(drive() ?? (held() === undefined ? "not-mounted" : "published"));
+  }
+  const judged = judgeRelease(standing, { claimUid: claim, epoch, nodeEpoch: 1 });
+  switch (judged.kind) {
+    case "refused":
+      return ended("refused");
+    case "released":
+      return ended("released");
+    case "unseen":
+      take({ type: "dead", ref, claimUid: claim, epoch, late: false });
+      return ended("released");
+    case "held":
+      if (held()?.goal === "mounted") take({ type: "release-intent", claimUid: claim });
+      drive();
+      return ended("released");
+  }
+};

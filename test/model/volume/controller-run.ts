@@ -1,0 +1,228 @@
+/**
+ * One run of a step of the controller, by the product's own code from the turn of the call to the stored answer.
+ *
+ * N1 A run ends at its first commit, where it waits for its call to leave, where its call has left, or where it has asked an agent: whatever
+ * happens then happens to a state between two runs. N2 A commit is over the record that the store has, as after a conflict. N3 The clock
+ * stands still: a wait that may be over is a run of its own, with `patient`.
+ */
+import { setImmediate as turn } from "node:timers/promises";
+import { failureOf } from "@holdfast/csi/csi-exchange";
+import { createLogger } from "@holdfast/shared/log/logger";
+import type { Change } from "../../../services/controller/src/domain/change.ts";
+import type { PublishAnswer, ReleaseAnswer } from "../../../services/controller/src/domain/claim/permit.ts";
+import type { Moment } from "../../../services/controller/src/domain/moment.ts";
+import { type CallNews, givenTo } from "../../../services/controller/src/domain/open-call.ts";
+import type { Outcome } from "../../../services/controller/src/domain/outcome.ts";
+import { defaultRetry } from "../../../services/controller/src/domain/retry.ts";
+import type { Step } from "../../../services/controller/src/domain/steps.ts";
+import { goodFacts, nodeRecord } from "../../../services/controller/src/domain/testing/record-fixtures.ts";
+import type { VolumeRecord } from "../../../services/controller/src/domain/volume/volume.ts";
+import { failedFromCall } from "../../../services/controller/src/plugins/outcome-from-call.ts";
+import type { CallContext } from "../../../services/controller/src/ports.ts";
+import type { StepDeps } from "../../../services/controller/src/reconcile/steps/step-run.ts";
+import { runStep } from "../../../services/controller/src/reconcile/steps/steps.ts";
+import { keepsOpenCall } from "../../../services/controller/src/records/call-open-error.ts";
+import type { AgentOrder, AgentReply, ModelOrder, PluginCall, Reply, SentCall } from "./model-types.ts";
+import { replies } from "./model-types.ts";
+import { type PlainRecord, plainRecord, wholeRecord } from "./plain-record.ts";
+
+/** The mark of a commit: above all that a state may have; the search gives it its rank. */
+export const freshMark = "#29";
+
+export interface RunInput {
+  readonly issuer: string;
+  readonly step: Step;
+  /** From which the step was planned, or under which its call left. */
+  readonly planned: PlainRecord;
+  /** As the store has the volume now. */
+  readonly stored: PlainRecord;
+  /** As the store had it when the call left, of a run to an answer. */
+  readonly seen?: PlainRecord;
+  readonly order: ModelOrder | undefined;
+  readonly unstored: string | undefined;
+  /** Where a call without a gate would go; null: this controller knows of none. */
+  readonly seat: string | null;
+  readonly patient: boolean;
+  /** How far the run goes: to the call, beyond it, or to the answer. */
+  readonly until: "call" | "away" | "gone" | Reply | AgentReply;
+}
+
+export interface RunOutput {
+  readonly stored?: PlainRecord;
+  readonly order?: ModelOrder;
+  readonly unstored?: string;
+  /** The call is ready and waits to leave. */
+  readonly waits?: true;
+  readonly left?: SentCall;
+  readonly asked?: AgentOrder;
+  /** The seat was asked for. */
+  readonly seated?: true;
+}
+
+const key = "ns/data";
+const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
+const { signal } = new AbortController();
+const log = createLogger({ level: "error", destination: { write: () => true } });
+
+const outcomeOf = <T>(method: PluginCall["method"], reply: Reply, value: T): Outcome<T> => {
+  if (reply === "OK") return { kind: "done", value };
+  const code = reply === "BUSY" || reply === "STALE" ? "ABORTED" : reply;
+  const wire = { code, message: "", ...replies[reply], ...(reply === "STALE" ? { stale: true } : {}) } as const;
+  const failure = failureOf("model", method, wire, []);
+  const outcome = failure.verdict.outcome === "refused" ? "refused" : "unknown";
+  return failedFromCall({ outcome, failure }, 1);
+};
+
+const publishAnswers: Readonly<Record<string, PublishAnswer>> = {
+  published: { kind: "published", publication: { hostPath: "", mountId: 0 } },
+  "not-mounted": { kind: "not-mounted", reason: "PLUGIN_REFUSED", message: "" },
+  refused: { kind: "refused", reason: "FLOOR", message: "" },
+  uncertain: { kind: "uncertain", reason: "UNAVAILABLE", message: "" },
+};
+const releaseAnswers: Readonly<Record<string, ReleaseAnswer>> = {
+  released: { kind: "released" },
+  refused: { kind: "refused", reason: "FLOOR", message: "" },
+  pending: { kind: "pending", blocked: false, reason: "UNAVAILABLE", message: "" },
+};
+
+/** Reads as the product does where nothing was promised: a member that no step of the model needs throws when it is used. */
+const only = <T extends object>(name: string, members: object): T =>
+  new Proxy(members, {
+    get(target, member) {
+      if (member in target) return Reflect.get(target, member);
+      throw new Error(`the model has no ${name}.${String(member)}`);
+    },
+  }) as T;
+
+export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
+  const { issuer, step, seat, patient, until } = input;
+  const planned = wholeRecord(input.planned);
+  const stored = wholeRecord(input.stored);
+  const seen = wholeRecord(input.seen ?? input.stored);
+  let { order } = input;
+  const output: { -readonly [K in keyof RunOutput]: RunOutput[K] } = {};
+  const unstored = new Map(input.unstored === undefined ? [] : [[key, input.unstored]]);
+  const at: Moment = { now: 0, issuer, opId: freshMark, random: 0.5, retry: defaultRetry };
+  const [, name = "", life = "0"] = /^(.*)\/(\d+)$/.exec(issuer) ?? [];
+  const chosen = (): string | undefined => {
+    output.seated = true;
+    return seat ?? undefined;
+  };
+
+  const commit = async (decide: (volume: VolumeRecord, at: Moment) => Change | undefined, settles?: CallNews) => {
+    if (output.stored !== undefined) return await never<never>(); // N1
+    const change = decide(stored, at); // N2
+    if (change === undefined || change.volume === stored || change.volume === null)
+      return { volume: stored, rev: 1, ended: [], changed: false };
+    keepsOpenCall(stored, change.volume, settles);
+    const after = givenTo(change.volume, at, chosen);
+    output.stored = plainRecord(after);
+    order = after.intent?.issuer === issuer ? { sequence: freshMark, opId: after.intent.opId } : undefined;
+    return { volume: after, rev: 2, ended: change.ended, changed: true };
+  };
+  type Decide = (volume: VolumeRecord, at: Moment) => Change;
+  type DecideMany = (volumes: readonly VolumeRecord[], at: Moment) => readonly (Change | undefined)[];
+  type Options = { readonly settles?: CallNews };
+
+  const call = async <T>(
+    method: PluginCall["method"],
+    now: VolumeRecord,
+    node: string,
+    context: CallContext,
+    value: T,
+  ) => {
+    const { via, gate } = (now.intent ?? {}) as { readonly via?: string; readonly gate?: string };
+    if (via === undefined) throw new Error("a call without an instance");
+    if (until === "call") {
+      output.waits = true;
+      return await never<Outcome<T>>();
+    }
+    const away: Outcome<T> = {
+      kind: "unknown",
+      failure: { reason: "AWAY", message: "", advice: "again", call: "not-sent" },
+    };
+    if (until === "away") return away;
+    const leave = await context.wanted?.(via);
+    if (leave?.order === undefined) return away;
+    const { sequence, opId } = leave.order;
+    const sent = { sequence: `#${sequence}`, opId };
+    output.left = { method, node, via, ...(gate === undefined ? {} : { gate }), order: sent };
+    return until in replies ? outcomeOf(method, until as Reply, value) : await never<Outcome<T>>();
+  };
+
+  const asked = async <A>(ask: AgentOrder, answers: Readonly<Record<string, A>>): Promise<A> => {
+    output.asked = ask;
+    return answers[until] ?? (await never<A>());
+  };
+
+  const records = {
+    change: (_: unknown, decide: Decide, options: Options = {}) => commit(decide, options.settles),
+    changeMany: async (_: unknown, decide: DecideMany, options: Options = {}) => [
+      await commit((volume, moment) => decide([volume], moment)[0], options.settles),
+    ],
+    recent: async () => ({ volume: planned, rev: 1 }),
+    current: async () => ({ volume: seen, rev: 1 }),
+    orders: {
+      of: (_: string, opId: string) =>
+        order?.opId === opId ? { gen: 1, sequence: Number(order.sequence.slice(1)), opId } : undefined,
+      forget: () => {
+        order = undefined;
+      },
+    },
+    attachLimit: () => ({ limit: Number.POSITIVE_INFINITY, learned: false }),
+    slots: { leave: () => undefined, wait: () => undefined },
+  };
+  const deps = only<StepDeps>("deps", {
+    records: only("records", records),
+    plugins: only("plugins", {
+      facts: () => ({ ready: true }),
+      instance: ({ via }: { readonly via?: string }) => via ?? chosen(),
+      seek: async () => chosen() ?? { reason: "PLUGIN_NOT_READY", message: "", advice: "again", call: "not-sent" },
+      publish: (now: VolumeRecord, { node }: { readonly node: string }, context: CallContext) =>
+        call("ControllerPublishVolume", now, node, context, {}),
+      unpublish: (now: VolumeRecord, { node }: { readonly node: string }, context: CallContext) =>
+        call("ControllerUnpublishVolume", now, node, context, undefined),
+    }),
+    agents: only<StepDeps["agents"]>("agents", {
+      publish: ({ name: node }, permit) =>
+        asked(
+          { kind: "permit", node, claim: permit.claim.uid, epoch: permit.epoch, oldest: permit.oldestLiveEpoch },
+          publishAnswers,
+        ),
+      release: ({ name: node }, { claimUid, epoch }) =>
+        asked({ kind: "release", node, claim: claimUid, epoch, oldest: epoch }, releaseAnswers),
+    } satisfies Partial<StepDeps["agents"]>),
+    nodes: only("nodes", { get: (node: string) => ({ record: nodeRecord(node), live: "alive", rev: 1 }) }),
+    gate: { state: () => ({ open: true, gen: 1, reason: "" }) },
+    factsOf: (_: string, node: string) => ({ ...goodFacts, nodeId: `id-${node}` }),
+    clock: only("clock", { now: () => (patient ? 60_000 : 0) }),
+    slots: only("slots", {
+      run: (_: unknown, __: unknown, fn: () => unknown) => fn(),
+      runIfWanted: async (_: unknown, wanted: () => Promise<boolean>, __: unknown, fn: () => unknown) =>
+        (await wanted()) ? await fn() : undefined,
+    }),
+    learned: only("learned", {}),
+    failpoint: async () => undefined,
+    rights: {
+      issuer,
+      isFormerLife: (other: string) =>
+        other.startsWith(`${name}/`) && Number(other.slice(name.length + 1)) < Number(life),
+      isAway: () => patient,
+      drives: () => true,
+      instance: ({ via }: { readonly via?: string }) => via ?? chosen(),
+    },
+    wakeLater: () => undefined,
+    unstored,
+    log,
+    signal,
+  });
+
+  let failed: unknown;
+  const running = runStep(deps, step, { volume: planned, traceId: undefined }).catch((error: unknown) => {
+    failed = error;
+  });
+  await Promise.race([running, turn()]);
+  if (failed !== undefined && !(failed instanceof Error && "reason" in failed)) throw failed;
+  const left = unstored.get(key);
+  return { ...output, ...(order === undefined ? {} : { order }), ...(left === undefined ? {} : { unstored: left }) };
+};

@@ -1,0 +1,121 @@
+/** The parts of a state: one volume, its store, two controllers, two gates with a plugin behind each, two nodes, one backend. */
+import type { Step } from "../../../services/controller/src/domain/steps.ts";
+import type { VolumeState } from "../../../services/node-agent/src/domain/types.ts";
+import type { PlainRecord } from "./plain-record.ts";
+
+/** Numbers of commits are marks: only their order counts. */
+export interface ModelOrder {
+  readonly sequence: string;
+  readonly opId: string;
+}
+
+export interface PluginCall {
+  readonly method: "ControllerPublishVolume" | "ControllerUnpublishVolume";
+  readonly node: string;
+}
+
+export interface SentCall extends PluginCall {
+  readonly via: string;
+  /** The life of the gate that the call is for; absent before intents name it. */
+  readonly gate?: string;
+  readonly order: ModelOrder;
+}
+
+/** What comes back for a call: a status of the plugin, or what was made up on the way. */
+export const replies = {
+  OK: { answered: true, sent: true },
+  INTERNAL: { answered: true, sent: true },
+  INVALID_ARGUMENT: { answered: true, sent: true },
+  FAILED_PRECONDITION: { answered: true, sent: true },
+  /** No answer in time, or none any more. */
+  DEADLINE_EXCEEDED: { answered: false, sent: true },
+  /** The gate holds another call of the subject open. */
+  BUSY: { answered: false, sent: false },
+  STALE: { answered: false, sent: false },
+} as const;
+
+export type Reply = keyof typeof replies;
+
+export interface StoreFile {
+  readonly record: PlainRecord;
+}
+
+export interface Memory {
+  readonly life: number;
+  readonly up: boolean;
+  /** Of the intent that this life stored last. */
+  readonly order?: ModelOrder;
+  /** The intent of a call that left and whose answer is not stored. */
+  readonly unstored?: string;
+}
+
+/** A step that waits: for its call to leave, or for an answer. */
+export type CallTask =
+  | { readonly phase?: undefined }
+  | { readonly phase: "leaving"; readonly step: Step; readonly record: PlainRecord }
+  | {
+      readonly phase: "called";
+      readonly step: Step;
+      /** Under which the call left. */
+      readonly record: PlainRecord;
+      /** An earlier attempt had left, and its answer was not stored. */
+      readonly before: boolean;
+      readonly call: SentCall;
+      readonly answer?: Reply;
+    };
+
+export interface EpochPair {
+  readonly gen: number;
+  readonly ctr: number;
+}
+
+export interface AgentOrder {
+  readonly kind: "permit" | "release";
+  readonly node: string;
+  readonly claim: string;
+  readonly epoch: EpochPair;
+  readonly oldest: EpochPair;
+}
+
+export const agentReplies = ["published", "not-mounted", "refused", "uncertain", "released", "pending"] as const;
+export type AgentReply = (typeof agentReplies)[number];
+
+export type AgentTask =
+  | { readonly phase?: undefined }
+  | { readonly phase: "asked"; readonly step: Step; readonly record: PlainRecord; readonly answer: AgentReply };
+
+export interface Waiter {
+  readonly issuer: string;
+  readonly order: ModelOrder;
+}
+
+export interface Gate {
+  readonly life: number;
+  /** The call that passed the gate last; without an answer that call is open. */
+  readonly last?: PluginCall & { readonly order: ModelOrder; readonly answer?: Reply };
+  readonly waiting: readonly Waiter[];
+  /** On the way to the gate. */
+  readonly inbox: readonly (SentCall & { readonly issuer: string })[];
+  /** Calls of former lives of the gate, which the plugin still has. */
+  readonly orphans: readonly PluginCall[];
+}
+
+export interface Host {
+  readonly volume?: VolumeState;
+  /** Claims with a mount. */
+  readonly mounted: readonly string[];
+  /** An order that was given up by its sender and is still on its way. */
+  readonly late?: AgentOrder;
+}
+
+export interface Backend {
+  readonly attached: readonly string[];
+}
+
+/** What may still happen so that the space ends. */
+export interface Budget {
+  readonly claims: number;
+  readonly kills: number;
+  readonly gateDeaths: number;
+  readonly lateOrders: number;
+}

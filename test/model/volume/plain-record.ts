@@ -1,0 +1,81 @@
+/**
+ * A record as states hold it: without what no decision about safety reads (times, counts of attempts, words for people), and without what
+ * is the same in every record of the model.
+ */
+import type { Claim } from "../../../services/controller/src/domain/claim/claim.ts";
+import { noAttempts } from "../../../services/controller/src/domain/outcome.ts";
+import type { Step } from "../../../services/controller/src/domain/steps.ts";
+import { claimRecord, volumeRecord } from "../../../services/controller/src/domain/testing/record-fixtures.ts";
+import type { Attachment, Intent, VolumeRecord } from "../../../services/controller/src/domain/volume/volume.ts";
+import { canonicalText } from "../search/canonical-text.ts";
+
+/** What of a record differs from the first one. */
+export interface PlainRecord {
+  readonly claims: Readonly<Record<string, Partial<Claim>>>;
+  readonly attachments: Readonly<Record<string, Attachment>>;
+  readonly intent?: Intent;
+  readonly bars: VolumeRecord["bars"];
+}
+
+const firstRecord = volumeRecord([], [], { epoch: { gen: 1, ctr: 0 } });
+export const firstClaim = (uid: string, node: string): Claim =>
+  claimRecord(uid, { node, accessMode: "SINGLE_NODE_WRITER" });
+
+const differing = <T extends object>(value: T, from: T): Partial<T> =>
+  Object.fromEntries(
+    Object.entries(value).filter(([name, member]) => canonicalText(member) !== canonicalText(Reflect.get(from, name))),
+  ) as Partial<T>;
+
+const plainClaim = ({ blocked: _b, publication: _p, ...claim }: Claim): Partial<Claim> => ({
+  ...differing(
+    {
+      ...claim,
+      attempts: noAttempts,
+      updatedAt: 0,
+      stateSince: 0,
+      ...(claim.activeAt === undefined ? {} : { activeAt: 0 }),
+      ...(claim.failure === undefined ? {} : { failure: { reason: "FAILED", message: "" } }),
+    },
+    firstClaim(claim.uid, claim.node),
+  ),
+  node: claim.node,
+});
+
+const plainAttachment = ({ publishContext: _c, owed, ...attachment }: Attachment): Attachment => ({
+  ...attachment,
+  publishContext: {},
+  ...(owed === undefined ? {} : { owed: { why: owed.why, since: 0, attempts: noAttempts } }),
+});
+
+/** The epoch of an intent is for people. */
+const plainIntent = (intent: Intent): Intent => ({ ...intent, epoch: { gen: 1, ctr: 0 } });
+
+const eachValue = <T, U>(map: Readonly<Record<string, T>>, change: (value: T, key: string) => U): Record<string, U> =>
+  Object.fromEntries(Object.entries(map).map(([key, value]) => [key, change(value, key)]));
+
+export const plainRecord = ({ blocked: _b, intent, claims, attachments, bars, ...record }: VolumeRecord): PlainRecord => ({
+  ...differing<object>({ ...record, attempts: noAttempts, updatedAt: 0 }, firstRecord),
+  claims: eachValue(claims, plainClaim),
+  attachments: eachValue(attachments, plainAttachment),
+  ...(intent === undefined ? {} : { intent: plainIntent(intent) }),
+  bars,
+});
+
+export const wholeRecord = (plain: PlainRecord): VolumeRecord => ({
+  ...firstRecord,
+  ...plain,
+  claims: eachValue(plain.claims, (claim, uid) => ({ ...firstClaim(uid, claim.node ?? ""), ...claim })),
+});
+
+/** What of the record a step and its call read: the claim that it is for, and the pair. */
+export const recordFor = (record: PlainRecord, step: Step): PlainRecord => {
+  const uid = "uid" in step ? step.uid : "";
+  const node = "node" in step ? step.node : "";
+  const { [uid]: claim } = record.claims;
+  const { [node]: attachment } = record.attachments;
+  return {
+    ...record,
+    claims: claim === undefined ? {} : { [uid]: claim },
+    attachments: attachment === undefined ? {} : { [node]: attachment },
+  };
+};
