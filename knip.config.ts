@@ -13,6 +13,7 @@ const config: KnipConfig = {
         "test/**/*.test.ts",
         "test/harness/fuse-daemon.ts",
         "test/fixtures/make-fixtures.ts",
+        "test/model/main.ts",
         "bench/main.ts",
         "bench/scale-main.ts",
         "bench/fleet-main.ts",

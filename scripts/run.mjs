@@ -28,6 +28,10 @@ const tasks = {
     needs: ["redis-server", "mount", "mkfs.ext4", "mkfs.xfs", "ip", "unshare"],
     run: (context) => testTask({ ...context, full: true }),
   },
+  model: {
+    needs: [],
+    run: (context) => runChild(context.node, ["test/model/main.ts", ...context.args], context),
+  },
   demo: {
     // Without root there are directories only, in a user namespace.
     needs: process.getuid?.() === 0 ? ["mount", "mkfs.ext4"] : ["mount", "unshare"],

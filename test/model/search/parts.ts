@@ -2,7 +2,7 @@
  * The parts of which states are made, as numbers: a state is a row of them, and the search compares rows and nothing else.
  *
  * P1 Parts that say the same have one number, whatever the order of their keys. P2 A part is never changed: many states share it.
- * P3 A text "#7" is a mark: marks are only compared, so that states whose marks stand in the same order are the same state.
+ * P3 A word #7 in a text is a mark: marks are only compared, so that states whose marks stand in the same order are the same state.
  */
 import { canonicalText } from "./canonical-text.ts";
 
@@ -21,7 +21,7 @@ export interface Parts {
   renamed(id: number, names: number): number;
 }
 
-const mark = /"#(\d+)"/g;
+const mark = /#(\d+)/g;
 const mostMarks = 30;
 
 const rankOf = (marks: number, at: number): number => {
@@ -83,7 +83,7 @@ export const createParts = (renamings: readonly Names[]): Parts => {
       const key = id * 2 ** mostMarks + marks;
       const known = rankings.get(key);
       if (known !== undefined) return known;
-      const found = ofText(textAt(id).replace(mark, (_, at) => `"#${rankOf(marks, Number(at))}"`)); // P3
+      const found = ofText(textAt(id).replace(mark, (_, at) => `#${rankOf(marks, Number(at))}`)); // P3
       rankings.set(key, found);
       return found;
     },

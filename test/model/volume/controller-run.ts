@@ -7,23 +7,35 @@
  */
 import { setImmediate as turn } from "node:timers/promises";
 import { failureOf } from "@holdfast/csi/csi-exchange";
+import type { CommitOrder } from "@holdfast/model/call-order";
 import { createLogger } from "@holdfast/shared/log/logger";
+import type { GateAnswer } from "../../../services/controller/src/domain/bar.ts";
 import type { Change } from "../../../services/controller/src/domain/change.ts";
 import type { PublishAnswer, ReleaseAnswer } from "../../../services/controller/src/domain/claim/permit.ts";
 import type { Moment } from "../../../services/controller/src/domain/moment.ts";
-import { type CallNews, givenTo } from "../../../services/controller/src/domain/open-call.ts";
+import { type CallNews, givenTo, type Seat } from "../../../services/controller/src/domain/open-call.ts";
 import type { Outcome } from "../../../services/controller/src/domain/outcome.ts";
 import { defaultRetry } from "../../../services/controller/src/domain/retry.ts";
 import type { Step } from "../../../services/controller/src/domain/steps.ts";
 import { goodFacts, nodeRecord } from "../../../services/controller/src/domain/testing/record-fixtures.ts";
-import type { VolumeRecord } from "../../../services/controller/src/domain/volume/volume.ts";
+import type { Bar, VolumeRecord } from "../../../services/controller/src/domain/volume/volume.ts";
 import { failedFromCall } from "../../../services/controller/src/plugins/outcome-from-call.ts";
 import type { CallContext } from "../../../services/controller/src/ports.ts";
 import type { StepDeps } from "../../../services/controller/src/reconcile/steps/step-run.ts";
 import { runStep } from "../../../services/controller/src/reconcile/steps/steps.ts";
 import { keepsOpenCall } from "../../../services/controller/src/records/call-open-error.ts";
-import type { AgentOrder, AgentReply, ModelOrder, PluginCall, Reply, SentCall } from "./model-types.ts";
-import { replies } from "./model-types.ts";
+import {
+  type AgentOrder,
+  type AgentReply,
+  type GateWord,
+  gateWords,
+  type ModelOrder,
+  type Past,
+  type PluginCall,
+  type Reply,
+  replies,
+  type SentCall,
+} from "./model-types.ts";
 import { type PlainRecord, plainRecord, wholeRecord } from "./plain-record.ts";
 
 /** The mark of a commit: above all that a state may have; the search gives it its rank. */
@@ -40,11 +52,15 @@ export interface RunInput {
   readonly seen?: PlainRecord;
   readonly order: ModelOrder | undefined;
   readonly unstored: string | undefined;
-  /** Where a call without a gate would go; null: this controller knows of none. */
-  readonly seat: string | null;
+  /** A commit of this step that was made before. */
+  readonly past?: Past | undefined;
+  /** Where a call may go that has no gate; null: this controller knows of none. */
+  readonly seat: Seat | null;
+  /** The life of each gate, as it is; a gate without one cannot be reached. */
+  readonly lives: ReadonlyMap<string, Seat>;
   readonly patient: boolean;
   /** How far the run goes: to the call, beyond it, or to the answer. */
-  readonly until: "call" | "away" | "gone" | Reply | AgentReply;
+  readonly until: "call" | "away" | "gone" | Reply | AgentReply | GateWord;
 }
 
 export interface RunOutput {
@@ -55,10 +71,15 @@ export interface RunOutput {
   readonly waits?: true;
   readonly left?: SentCall;
   readonly asked?: AgentOrder;
-  /** The seat was asked for. */
+  /** That gate is asked to let go of the volume. */
+  readonly quiets?: { readonly via: string; readonly gate?: string; readonly order: ModelOrder };
+  readonly past?: Past;
+  /** The seat was asked for, and whether a gate can be reached. */
   readonly seated?: true;
+  readonly reached?: true;
 }
 
+const isGateWord = (word: string): word is GateWord => gateWords.some((one) => one === word);
 const key = "ns/data";
 const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
 const { signal } = new AbortController();
@@ -95,7 +116,7 @@ const only = <T extends object>(name: string, members: object): T =>
   }) as T;
 
 export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
-  const { issuer, step, seat, patient, until } = input;
+  const { issuer, step, seat, lives, patient, until } = input;
   const planned = wholeRecord(input.planned);
   const stored = wholeRecord(input.stored);
   const seen = wholeRecord(input.seen ?? input.stored);
@@ -104,12 +125,24 @@ export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
   const unstored = new Map(input.unstored === undefined ? [] : [[key, input.unstored]]);
   const at: Moment = { now: 0, issuer, opId: freshMark, random: 0.5, retry: defaultRetry };
   const [, name = "", life = "0"] = /^(.*)\/(\d+)$/.exec(issuer) ?? [];
-  const chosen = (): string | undefined => {
+  const chosen = (): Seat | undefined => {
     output.seated = true;
     return seat ?? undefined;
   };
+  const instance = ({ via }: { readonly via?: string | undefined }): Seat | undefined => {
+    if (via === undefined) return chosen();
+    output.reached = true;
+    return lives.get(via);
+  };
 
+  const numbered = ({ sequence }: ModelOrder) => ({ gen: 1, sequence: Number(sequence.slice(1)) });
+  let { past } = input;
   const commit = async (decide: (volume: VolumeRecord, at: Moment) => Change | undefined, settles?: CallNews) => {
+    if (past !== undefined) {
+      const made = past;
+      past = undefined;
+      return { volume: wholeRecord(made.record), rev: 2, ended: [], changed: true, order: numbered(made.order) };
+    }
     if (output.stored !== undefined) return await never<never>(); // N1
     const change = decide(stored, at); // N2
     if (change === undefined || change.volume === stored || change.volume === null)
@@ -117,8 +150,10 @@ export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
     keepsOpenCall(stored, change.volume, settles);
     const after = givenTo(change.volume, at, chosen);
     output.stored = plainRecord(after);
+    const commitOrder = { sequence: freshMark, opId: freshMark };
     order = after.intent?.issuer === issuer ? { sequence: freshMark, opId: after.intent.opId } : undefined;
-    return { volume: after, rev: 2, ended: change.ended, changed: true };
+    output.past = { record: output.stored, order: commitOrder };
+    return { volume: after, rev: 2, ended: change.ended, changed: true, order: numbered(commitOrder) };
   };
   type Decide = (volume: VolumeRecord, at: Moment) => Change;
   type DecideMany = (volumes: readonly VolumeRecord[], at: Moment) => readonly (Change | undefined)[];
@@ -131,7 +166,7 @@ export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
     context: CallContext,
     value: T,
   ) => {
-    const { via, gate } = (now.intent ?? {}) as { readonly via?: string; readonly gate?: string };
+    const via = now.intent?.via;
     if (via === undefined) throw new Error("a call without an instance");
     if (until === "call") {
       output.waits = true;
@@ -144,7 +179,7 @@ export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
     if (until === "away") return away;
     const leave = await context.wanted?.(via);
     if (leave?.order === undefined) return away;
-    const { sequence, opId } = leave.order;
+    const { sequence, opId, gate } = leave.order;
     const sent = { sequence: `#${sequence}`, opId };
     output.left = { method, node, via, ...(gate === undefined ? {} : { gate }), order: sent };
     return until in replies ? outcomeOf(method, until as Reply, value) : await never<Outcome<T>>();
@@ -163,8 +198,7 @@ export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
     recent: async () => ({ volume: planned, rev: 1 }),
     current: async () => ({ volume: seen, rev: 1 }),
     orders: {
-      of: (_: string, opId: string) =>
-        order?.opId === opId ? { gen: 1, sequence: Number(order.sequence.slice(1)), opId } : undefined,
+      of: (_: string, opId: string) => (order?.opId === opId ? { ...numbered(order), opId } : undefined),
       forget: () => {
         order = undefined;
       },
@@ -176,7 +210,12 @@ export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
     records: only("records", records),
     plugins: only("plugins", {
       facts: () => ({ ready: true }),
-      instance: ({ via }: { readonly via?: string }) => via ?? chosen(),
+      instance,
+      quiesce: async (_: unknown, { via, gate }: Bar, { sequence }: CommitOrder): Promise<GateAnswer> => {
+        const mark = `#${sequence}`;
+        output.quiets = { via, ...(gate === undefined ? {} : { gate }), order: { sequence: mark, opId: mark } };
+        return isGateWord(until) ? { kind: until, words: "" } : await never<GateAnswer>();
+      },
       seek: async () => chosen() ?? { reason: "PLUGIN_NOT_READY", message: "", advice: "again", call: "not-sent" },
       publish: (now: VolumeRecord, { node }: { readonly node: string }, context: CallContext) =>
         call("ControllerPublishVolume", now, node, context, {}),
@@ -209,7 +248,8 @@ export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
         other.startsWith(`${name}/`) && Number(other.slice(name.length + 1)) < Number(life),
       isAway: () => patient,
       drives: () => true,
-      instance: ({ via }: { readonly via?: string }) => via ?? chosen(),
+      instance,
+      bars: () => true,
     },
     wakeLater: () => undefined,
     unstored,

@@ -30,6 +30,13 @@ export const violation = ({ record, gates, hosts, backend }: Sight): string | un
     for (const claim of host.mounted)
       if (record.claims[claim]?.node !== node)
         return `[I5] ${claim} is mounted on ${node}, and no claim owns the mount`;
+  for (const { node, state, paused } of Object.values(record.attachments))
+    if (
+      state === "ATTACHING" &&
+      paused === undefined &&
+      (record.intent?.op !== "attach" || record.intent.node !== node)
+    )
+      return `[I4] ${node} is being attached, and no intent says so`;
   const inFlight = gates.flatMap(openAt);
   for (const node of backend.attached)
     if (record.attachments[node] === undefined && !record.bars.some((bar) => bar.node === node))

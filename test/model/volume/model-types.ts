@@ -52,7 +52,7 @@ export interface Memory {
 /** A step that waits: for its call to leave, or for an answer. */
 export type CallTask =
   | { readonly phase?: undefined }
-  | { readonly phase: "leaving"; readonly step: Step; readonly record: PlainRecord }
+  | { readonly phase: "leaving"; readonly step: Step; readonly record: PlainRecord; readonly past?: Past }
   | {
       readonly phase: "called";
       readonly step: Step;
@@ -60,9 +60,22 @@ export type CallTask =
       readonly record: PlainRecord;
       /** An earlier attempt had left, and its answer was not stored. */
       readonly before: boolean;
-      readonly call: SentCall;
-      readonly answer?: Reply;
+      readonly past?: Past;
+      /** Absent: a gate was asked to let go. */
+      readonly call?: SentCall;
+      readonly answer?: Reply | GateWord;
     };
+
+/** A commit of the step itself, which is not made again. */
+export interface Past {
+  readonly record: PlainRecord;
+  readonly order: ModelOrder;
+  /** The gate that the step had found. */
+  readonly gate?: string;
+}
+
+export const gateWords = ["idle", "open", "away"] as const;
+export type GateWord = (typeof gateWords)[number];
 
 export interface EpochPair {
   readonly gen: number;
@@ -93,6 +106,8 @@ export interface Gate {
   readonly life: number;
   /** The call that passed the gate last; without an answer that call is open. */
   readonly last?: PluginCall & { readonly order: ModelOrder; readonly answer?: Reply };
+  /** The gate was asked to let go of the volume since. */
+  readonly raised?: ModelOrder;
   readonly waiting: readonly Waiter[];
   /** On the way to the gate. */
   readonly inbox: readonly (SentCall & { readonly issuer: string })[];
@@ -118,4 +133,8 @@ export interface Budget {
   readonly kills: number;
   readonly gateDeaths: number;
   readonly lateOrders: number;
+  /** Calls that arrive and are on their way once more. */
+  readonly copies: number;
+  /** Calls that are given to another gate, behind a bar. */
+  readonly overtakings: number;
 }

@@ -6,7 +6,7 @@ import type { Claim } from "../../../services/controller/src/domain/claim/claim.
 import { noAttempts } from "../../../services/controller/src/domain/outcome.ts";
 import type { Step } from "../../../services/controller/src/domain/steps.ts";
 import { claimRecord, volumeRecord } from "../../../services/controller/src/domain/testing/record-fixtures.ts";
-import type { Attachment, Intent, VolumeRecord } from "../../../services/controller/src/domain/volume/volume.ts";
+import type { Attachment, Bar, Intent, VolumeRecord } from "../../../services/controller/src/domain/volume/volume.ts";
 import { canonicalText } from "../search/canonical-text.ts";
 
 /** What of a record differs from the first one. */
@@ -47,18 +47,32 @@ const plainAttachment = ({ publishContext: _c, owed, ...attachment }: Attachment
   ...(owed === undefined ? {} : { owed: { why: owed.why, since: 0, attempts: noAttempts } }),
 });
 
+const plainBar = ({ attachment, ...bar }: Bar): Bar => ({
+  ...bar,
+  ...(attachment === undefined ? {} : { attachment: plainAttachment(attachment) }),
+  since: 0,
+  attempts: noAttempts,
+});
+
 /** The epoch of an intent is for people. */
 const plainIntent = (intent: Intent): Intent => ({ ...intent, epoch: { gen: 1, ctr: 0 } });
 
 const eachValue = <T, U>(map: Readonly<Record<string, T>>, change: (value: T, key: string) => U): Record<string, U> =>
   Object.fromEntries(Object.entries(map).map(([key, value]) => [key, change(value, key)]));
 
-export const plainRecord = ({ blocked: _b, intent, claims, attachments, bars, ...record }: VolumeRecord): PlainRecord => ({
+export const plainRecord = ({
+  blocked: _b,
+  intent,
+  claims,
+  attachments,
+  bars,
+  ...record
+}: VolumeRecord): PlainRecord => ({
   ...differing<object>({ ...record, attempts: noAttempts, updatedAt: 0 }, firstRecord),
   claims: eachValue(claims, plainClaim),
   attachments: eachValue(attachments, plainAttachment),
   ...(intent === undefined ? {} : { intent: plainIntent(intent) }),
-  bars,
+  bars: bars.map(plainBar),
 });
 
 export const wholeRecord = (plain: PlainRecord): VolumeRecord => ({
@@ -67,14 +81,17 @@ export const wholeRecord = (plain: PlainRecord): VolumeRecord => ({
   claims: eachValue(plain.claims, (claim, uid) => ({ ...firstClaim(uid, claim.node ?? ""), ...claim })),
 });
 
-/** What of the record a step and its call read: the claim that it is for, and the pair. */
+/** What of the record a step and its call read: the claim that it is for, and the pair. A bar may be of any pair. */
 export const recordFor = (record: PlainRecord, step: Step): PlainRecord => {
   const uid = "uid" in step ? step.uid : "";
+  const bar = "bar" in step ? record.bars.find(({ opId }) => opId === step.bar) : undefined;
+  if (bar !== undefined) return { ...record, claims: {} };
   const node = "node" in step ? step.node : "";
   const { [uid]: claim } = record.claims;
   const { [node]: attachment } = record.attachments;
   return {
     ...record,
+    bars: [],
     claims: claim === undefined ? {} : { [uid]: claim },
     attachments: attachment === undefined ? {} : { [node]: attachment },
   };

@@ -1,0 +1,69 @@
+/**
+ * `npm run model`: all states of each bound, and a counterexample for each mutant. `npm run model -- bounds` and `-- mutants` run one half,
+ * and any other words those bounds and mutants whose names have them. A mutant runs in a process of its own, which loads the changed product.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import path from "node:path";
+import { type BoundsName, bounds, exhausted } from "./bounds.ts";
+import { modelReport } from "./model-report.ts";
+import { type ModelMutant, modelMutants } from "./mutants.ts";
+import { plantFault } from "./planted-fault.ts";
+import { search } from "./search/search.ts";
+
+/** No counterexample within so many states: the mutant has survived. */
+const mostOfMutant = 250_000;
+
+const searched = async (name: string, within: BoundsName, mostStates?: number) => {
+  const { createOneVolume } = await import("./volume/one-volume.ts");
+  const began = performance.now();
+  const seconds = (): number => (performance.now() - began) / 1_000;
+  const found = await search(createOneVolume(bounds[within]), {
+    ...(mostStates === undefined ? {} : { mostStates }),
+    progress: (states, depth) => console.log(`  ${states} states, depth ${depth}, ${seconds().toFixed(0)} s`),
+  });
+  console.log(modelReport(name, found, seconds(), process.memoryUsage().rss / 1e6));
+  return found;
+};
+
+const mutantHere = async (mutant: ModelMutant): Promise<number> => {
+  const planted = plantFault(mutant);
+  const { violation } = await searched(mutant.name, mutant.within, mostOfMutant);
+  if (!planted()) throw new Error(`${mutant.file} is not loaded by the model`);
+  return violation === undefined ? 1 : 0;
+};
+
+const mutantApart = async ({ name }: ModelMutant): Promise<boolean> => {
+  const child = spawn(process.execPath, [import.meta.filename, "--mutant", name], { stdio: "inherit" });
+  const [code] = (await once(child, "close")) as [number | null];
+  return code === 0;
+};
+
+const [first = "", ...rest] = process.argv.slice(2);
+const one = first === "--mutant" ? modelMutants.find(({ name }) => name === rest.join(" ")) : undefined;
+
+const all = async (): Promise<number> => {
+  const wanted = (name: string, half: string): boolean =>
+    first === "" || first === half || name.includes([first, ...rest].join(" "));
+  const searches = exhausted.filter((bound) => wanted(bound, "bounds"));
+  const mutants = modelMutants.filter(({ name }) => wanted(name, "mutants"));
+  let failed = searches.length + mutants.length === 0 ? 1 : 0;
+  let states = 0;
+  const actions = new Set<string>();
+  for (const name of searches) {
+    const found = await searched(name, name);
+    states += found.states;
+    for (const action of found.actions.keys()) actions.add(action);
+    if (found.violation !== undefined || !found.exhausted) failed += 1;
+  }
+  if (searches.length > 0) console.log(`${states} states in all; actions: ${[...actions].sort().join(", ")}`);
+  for (const mutant of mutants)
+    if (!(await mutantApart(mutant))) {
+      console.log(`SURVIVED ${path.basename(mutant.file)}: ${mutant.name}`);
+      failed += 1;
+    }
+  console.log(failed === 0 ? "model: everything holds" : `model: ${failed} failed, or nothing has that name`);
+  return failed === 0 ? 0 : 1;
+};
+
+process.exitCode = one === undefined ? await all() : await mutantHere(one);

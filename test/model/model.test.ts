@@ -1,0 +1,59 @@
+/** A bound of `npm run model`: every state of two small worlds, and two faults that have to be found. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { everyRow } from "../support/every-row.ts";
+import { type BoundsName, bounds } from "./bounds.ts";
+import { scheduleText } from "./model-report.ts";
+import { modelMutants } from "./mutants.ts";
+import { search } from "./search/search.ts";
+import { createOneVolume } from "./volume/one-volume.ts";
+
+const root = path.resolve(import.meta.dirname, "../..");
+
+describe("one volume, two controllers, two gates, two nodes", () => {
+  it.each<[BoundsName, readonly string[]]>([
+    ["relays in short", ["lose a call", "no way to the gate", "store finish", "wait no longer"]],
+    ["sockets in short", ["answer INTERNAL", "answer INVALID_ARGUMENT without effect", "store abandon"]],
+  ])(
+    "[I1] [I2] [I4] [I5] [I6] %s: no state breaks an invariant, and a clean one can be reached from each",
+    async (name, actions) => {
+      const found = await search(createOneVolume(bounds[name]));
+      expect(scheduleText(found)).toBe("");
+      expect(found.exhausted).toBe(true);
+      expect([...found.actions.keys()]).toEqual(
+        expect.arrayContaining([...actions, "store grant", "release released"]),
+      );
+    },
+    120_000,
+  );
+});
+
+describe("the mutants", () => {
+  it("each have their place once in the product", async () => {
+    await everyRow(
+      modelMutants,
+      ({ name }) => name,
+      ({ file, find }) => expect(readFileSync(path.join(root, file), "utf8").split(find)).toHaveLength(2),
+    );
+  });
+
+  it.each([
+    "a call leaves by what the controller remembers, not by what the store has",
+    "a call without an answer counts as ended",
+  ])("%s: is told by a schedule", async (name) => {
+    const main = path.join(root, "test/model/main.ts");
+    const child = spawn(process.execPath, [main, "--mutant", name], { stdio: ["ignore", "pipe", "inherit"] });
+    let output = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+    });
+    const [code] = await once(child, "close");
+    expect(output).toMatch(
+      /\[I4\] .* is open at a plugin, and neither an intent nor a bar says so\n +1\. ask for a claim/,
+    );
+    expect(code).toBe(0);
+  });
+});

@@ -1,0 +1,291 @@
+/** What a controller does next: a step of its plan, a call that leaves or is answered, an answer of an agent. */
+import type { Seat } from "../../../services/controller/src/domain/open-call.ts";
+import { nameOnNode } from "../../../services/controller/src/domain/plugin/instance-name.ts";
+import type { Step } from "../../../services/controller/src/domain/steps.ts";
+import type { Go, State } from "../search/search.ts";
+import { stageFates } from "./agent-rules.ts";
+import type { RunOutput } from "./controller-run.ts";
+import type { GateMoves } from "./gate-moves.ts";
+import type { OneVolumeOptions } from "./model-options.ts";
+import {
+  type AgentTask,
+  type CallTask,
+  type Gate,
+  type GateWord,
+  type Host,
+  type Memory,
+  type Past,
+  type Reply,
+  replies,
+} from "./model-types.ts";
+import type { PlainRecord } from "./plain-record.ts";
+import type { ProductRules } from "./product-rules.ts";
+import { at, issuerOf, type Number2, numberOf, numbers, part, places, read } from "./state-places.ts";
+
+const nobody: ReadonlyMap<string, Seat> = new Map();
+
+export const createControllerMoves = (
+  { gates, onTheWay, silence }: OneVolumeOptions,
+  { one, handled, forStep, planOf, run, quieted }: ProductRules,
+  { arrive, answeredTask, sorted, withoutWaiter }: GateMoves,
+) => {
+  const waits = silence ? [false, true] : [false];
+  const relays = gates === "relays";
+  const viaOf = (g: Number2): string => (relays ? nameOnNode("model", `g${g}`) : `/g${g}.sock`);
+  const idle = one<CallTask>({});
+  const quiet = one<AgentTask>({});
+
+  /** The memory of a controller after a run; what no step will ask for again is forgotten. */
+  const remembering = (memory: Memory, record: PlainRecord, { order, unstored }: RunOutput): Memory => {
+    const opId = record.intent?.opId;
+    return one({
+      life: memory.life,
+      up: memory.up,
+      ...(order !== undefined && order.opId === opId ? { order } : {}),
+      ...(unstored !== undefined && unstored === opId ? { unstored } : {}),
+    });
+  };
+  /** The gates that a controller can reach, each in its life. */
+  const reachable = (state: State, n: Number2): readonly Seat[] =>
+    relays
+      ? numbers.map((g) => one({ via: viaOf(g), gate: `g${g}/${part<Gate>(state, at("gate", g)).life}` }))
+      : [one({ via: viaOf(n) })];
+  /** As the step that waits has found them. */
+  const livesOf = ({ record, past }: { readonly record: PlainRecord; readonly past?: Past }, step: Step) => {
+    const bar = "bar" in step ? record.bars.find(({ opId }) => opId === step.bar) : undefined;
+    const { via, gate } = bar === undefined ? (record.intent ?? {}) : { via: bar.via, gate: past?.gate };
+    return new Map(via === undefined ? [] : [[via, { via, ...(gate === undefined ? {} : { gate }) }]]);
+  };
+
+  const plan = (state: State, n: Number2, go: Go): void => {
+    const { record } = read(state);
+    const memory = part<Memory>(state, at("memory", n));
+    const { order, unstored } = memory;
+    const issuer = issuerOf(n, memory);
+    const busy = part<CallTask>(state, at("call", n)).phase !== undefined;
+    const asking = part<AgentTask>(state, at("agent", n)).phase !== undefined;
+    const there = reachable(state, n);
+    const lives = new Map(there.map((seat) => [seat.via, seat]));
+    for (const step of planOf(record)) {
+      const onAgent = step.lane.startsWith("node ");
+      if (onAgent ? asking : step.lane !== "grant" && busy) continue;
+      const told = new Set<object>();
+      for (const reach of [true, false]) {
+        let reached = false;
+        for (const patient of waits)
+          for (const seat of [...there, null]) {
+            const input = { issuer, step, planned: record, stored: record, order, unstored, seat, patient } as const;
+            const output = run({ ...input, lives: reach ? lives : nobody, until: "call" });
+            reached ||= output.reached === true;
+            if (!told.has(output)) begin(state, n, step, output, go);
+            told.add(output);
+            if (output.seated === undefined) break;
+          }
+        if (!reached) break;
+      }
+    }
+  };
+
+  /** What a step comes to before anybody has answered it. */
+  const begin = (state: State, n: Number2, step: Step, output: RunOutput, go: Go): void => {
+    const { record, left, backend } = read(state);
+    const memory = part<Memory>(state, at("memory", n));
+    const overtakes = (output.stored?.bars.length ?? 0) > record.bars.length;
+    if (overtakes && left.overtakings === 0) return;
+    const spent = overtakes ? { [places.budget]: one({ ...left, overtakings: left.overtakings - 1 }) } : {};
+    const stored =
+      output.stored === undefined
+        ? {}
+        : {
+            ...spent,
+            [places.store]: one({ record: output.stored }),
+            [at("memory", n)]: remembering(memory, output.stored, output),
+          };
+    if (step.do === "lift" && output.past !== undefined && (output.waits || output.quiets !== undefined)) {
+      const bar = record.bars.find(({ opId }) => opId === step.bar);
+      const life = part<Gate>(state, at("gate", numberOf(bar?.via ?? ""))).life;
+      const gate = bar?.gate === undefined ? {} : { gate: `g${numberOf(bar.via)}/${life}` };
+      const task: CallTask = {
+        phase: "leaving",
+        step,
+        record: forStep(record, step),
+        past: one({ ...output.past, ...gate }),
+      };
+      go(`plan lift`, `c${n}`, { ...stored, [at("call", n)]: one(task) });
+      return;
+    }
+    if (output.stored !== undefined) go(overtakes ? `overtake ${step.do}` : `store ${step.do}`, `c${n}`, stored);
+    else if (output.waits)
+      go(`plan ${step.do}`, `c${n}`, {
+        [at("call", n)]: one({ phase: "leaving", step, record: forStep(record, step) }),
+      });
+    const { asked: ask } = output;
+    if (ask === undefined) return;
+    const place = places.host + numberOf(ask.node) - 1;
+    const host = part<Host>(state, place);
+    const attached = backend.attached.includes(ask.node);
+    const words = `${ask.claim} on ${ask.node}, asked by c${n}`;
+    for (const fate of ask.kind === "permit" && attached ? stageFates : (["done"] as const)) {
+      const { host: after, answer } = handled(host, ask, attached, fate);
+      const task = one<AgentTask>({ phase: "asked", step, record: forStep(record, step), answer });
+      go(`${ask.kind} ${answer}`, words, { [place]: after, [at("agent", n)]: task });
+    }
+    if (host.late === undefined && left.lateOrders > 0)
+      go(`${ask.kind} delayed`, words, {
+        [place]: one({ ...host, late: ask }),
+        [places.budget]: one({ ...left, lateOrders: left.lateOrders - 1 }),
+      });
+  };
+
+  const callTask = (state: State, n: Number2, go: Go): void => {
+    const { record } = read(state);
+    const memory = part<Memory>(state, at("memory", n));
+    const task = part<CallTask>(state, at("call", n));
+    const issuer = issuerOf(n, memory);
+    const { order, unstored } = memory;
+    if (task.phase === "leaving") {
+      const { step, past } = task;
+      const lives = livesOf(task, step);
+      const input = {
+        issuer,
+        step,
+        planned: task.record,
+        past,
+        stored: record,
+        order,
+        unstored,
+        patient: false,
+        lives,
+      };
+      const sends = run({ ...input, seat: null, until: "gone" });
+      const { left } = sends;
+      if (sends.quiets !== undefined) {
+        const place = at("gate", numberOf(sends.quiets.via));
+        const gate = part<Gate>(state, place);
+        const word = quieted(gate, sends.quiets);
+        const called = {
+          phase: "called",
+          step,
+          record: task.record,
+          before: false,
+          ...(past === undefined ? {} : { past }),
+        } as const;
+        go(`gate is ${word}`, `g${numberOf(sends.quiets.via)} asked by c${n}`, {
+          [place]: word === "away" ? gate : one({ ...gate, raised: sends.quiets.order }),
+          [at("call", n)]: one<CallTask>({ ...called, answer: word }),
+        });
+        go("gate is not reached", `c${n}`, { [at("call", n)]: idle });
+        return;
+      }
+      const place = left === undefined ? undefined : at("gate", numberOf(left.via));
+      if (left === undefined || place === undefined)
+        go("give up a call", `c${n}`, { [at("call", n)]: idle, [at("memory", n)]: remembering(memory, record, sends) });
+      else {
+        const gate = part<Gate>(state, place);
+        const words = `${left.method} for ${left.node} through ${left.via} by c${n}`;
+        const called: CallTask = {
+          phase: "called",
+          step: task.step,
+          record: forStep(record, task.step),
+          before: unstored === left.order.opId,
+          ...(past === undefined ? {} : { past }),
+          call: left,
+        };
+        const next = remembering(memory, record, sends);
+        if (relays) {
+          const sent = one({ ...left, issuer });
+          const there = numbers.flatMap((g) => part<Gate>(state, at("gate", g)).inbox);
+          if (there.length >= onTheWay && !there.includes(sent)) return;
+          const inbox = there.includes(sent) ? gate.inbox : sorted([...gate.inbox, sent]);
+          go("send", words, {
+            [place]: one({ ...gate, inbox }),
+            [at("call", n)]: one(called),
+            [at("memory", n)]: next,
+          });
+        } else {
+          const { gate: after, reply } = arrive(gate, issuer, left);
+          const waiting = one(called);
+          go("send", words, {
+            [place]: after,
+            [at("call", n)]: reply === undefined ? waiting : answeredTask(waiting, reply),
+            [at("memory", n)]: next,
+          });
+        }
+      }
+      const away = run({ ...input, seat: null, until: "away" });
+      go("no way to the gate", `c${n}`, {
+        ...(away.stored === undefined ? {} : { [places.store]: one({ record: away.stored }) }),
+        [at("call", n)]: idle,
+        [at("memory", n)]: remembering(memory, away.stored ?? record, away),
+      });
+    }
+    if (task.phase !== "called") return;
+    const { step, call, before, answer, past } = task;
+    const settle = (reply: Reply | GateWord, action: string): void => {
+      const output = run({
+        issuer,
+        step,
+        planned: task.record,
+        seen: task.record,
+        past,
+        lives: livesOf(task, step),
+        stored: record,
+        order: past === undefined ? call?.order : order,
+        unstored: past === undefined ? (before ? call?.order.opId : undefined) : unstored,
+        seat: null,
+        patient: false,
+        until: reply,
+      });
+      const after = output.stored ?? record;
+      // An order that was forgotten as stale stays forgotten; any other memory is the memory of now.
+      const kept = output.stored === undefined && output.order !== undefined ? { ...output, order } : output;
+      const place = call === undefined ? undefined : at("gate", numberOf(call.via));
+      go(
+        action,
+        `c${n}: ${reply} for ${call === undefined ? "the question to a gate" : `${call.method} for ${call.node}`}`,
+        {
+          ...(output.stored === undefined ? {} : { [places.store]: one({ record: output.stored }) }),
+          [at("call", n)]: idle,
+          [at("memory", n)]: remembering(memory, after, kept as RunOutput),
+          ...(place === undefined ? {} : { [place]: withoutWaiter(part<Gate>(state, place), issuer) }),
+        },
+      );
+    };
+    if (answer !== undefined) settle(answer, "take an answer");
+    if (call === undefined) go("lose an answer", `c${n}`, { [at("call", n)]: idle });
+    else if (answer === undefined || (answer in replies && replies[answer as Reply].sent))
+      settle("DEADLINE_EXCEEDED", "wait no longer");
+  };
+
+  const agentTask = (state: State, n: Number2, go: Go): void => {
+    const { record } = read(state);
+    const memory = part<Memory>(state, at("memory", n));
+    const { order, unstored } = memory;
+    const task = part<AgentTask>(state, at("agent", n));
+    if (task.phase === undefined) return;
+    const { step, answer } = task;
+    for (const seat of [...reachable(state, n), null]) {
+      const output = run({
+        issuer: issuerOf(n, memory),
+        step,
+        planned: task.record,
+        stored: record,
+        order,
+        unstored,
+        seat,
+        lives: nobody,
+        patient: false,
+        until: answer,
+      });
+      go("store an agent's answer", `c${n}: ${answer}`, {
+        ...(output.stored === undefined ? {} : { [places.store]: one({ record: output.stored }) }),
+        [at("agent", n)]: quiet,
+        [at("memory", n)]: remembering(memory, output.stored ?? record, output),
+      });
+      if (output.seated === undefined) break;
+    }
+    go("lose an agent's answer", `c${n}: ${answer}`, { [at("agent", n)]: quiet });
+  };
+
+  return { plan, callTask, agentTask };
+};
