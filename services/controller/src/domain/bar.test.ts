@@ -56,6 +56,13 @@ describe("BR1 a call that is given to another gate", () => {
     ]);
   });
 
+  it("keeps with the bar, and not with the intent, that an earlier life of the gate may have the call", () => {
+    const volume = volumeRecord([], [attachment], { intent: given("detach", { beyondGate: true }) });
+    const { bars, intent } = overtaken(volume, "first", other, at);
+    expect(bars[0]).toMatchObject({ beyondGate: true });
+    expect(intent).not.toHaveProperty("beyondGate");
+  });
+
   it("stays where it is when the intent is another one, has no instance, or would go where it is", () => {
     const volume = volumeRecord([], [attachment], { intent: given("detach") });
     expect(overtaken(volume, "another", other, at)).toBe(volume);

@@ -69,7 +69,7 @@ export const overtaken = (volume: VolumeRecord, opId: string, seat: Seat, at: Mo
   const { intent } = volume;
   if (intent?.opId !== opId || intent.via === undefined || intent.op === "validate") return volume;
   if (volume.bars.length >= mostBars || isSeatOf({ ...intent, via: intent.via }, at.issuer, seat)) return volume; // BR4
-  const { via, gate, openSince: _o, ...rest } = intent;
+  const { via, gate, beyondGate, openSince: _o, ...rest } = intent;
   const node = intent.node ?? "";
   const attachment = volume.attachments[node];
   const bar: Bar = {
@@ -81,6 +81,7 @@ export const overtaken = (volume: VolumeRecord, opId: string, seat: Seat, at: Mo
     issuer: intent.issuer,
     via,
     ...(gate === undefined ? {} : { gate }),
+    ...(beyondGate === undefined ? {} : { beyondGate }),
     opId,
     since: at.now,
     attempts: noAttempts,

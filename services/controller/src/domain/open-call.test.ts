@@ -56,7 +56,8 @@ describe("who goes on with a call", () => {
 
   it("the next life of a controller: at the same instance, and as one that may have left", () => {
     const before = of({ issuer: "c1/1", opId: "op", via: "a" });
-    const after = { issuer: "c1/2", opId: "next", via: "a", openSince: 7_000, uncertainSince: 7_000 };
+    const doubt = { openSince: 7_000, uncertainSince: 7_000 };
+    const after = { issuer: "c1/2", opId: "next", via: "a", ...doubt, beyondGate: true as const };
     expect(inherited(before, "op", seat("a"), at)).toEqual(of(after));
     expect(inherited(before, "another", seat("a"), at)).toBe(before);
   });
@@ -64,8 +65,11 @@ describe("who goes on with a call", () => {
   it("another life at a gate that compares the calls of both, with the life of that gate", () => {
     const before = of({ issuer: "c9/1", opId: "op", via: "a", gate: "g1" });
     const doubt = { openSince: 7_000, uncertainSince: 7_000 };
+    expect(inherited(before, "op", { via: "a", gate: "g1" }, at)).toEqual(
+      of({ issuer: "c1/2", opId: "next", via: "a", gate: "g1", ...doubt }),
+    );
     expect(inherited(before, "op", { via: "a", gate: "g2" }, at)).toEqual(
-      of({ issuer: "c1/2", opId: "next", via: "a", gate: "g2", ...doubt }),
+      of({ issuer: "c1/2", opId: "next", via: "a", gate: "g2", ...doubt, beyondGate: true }),
     );
     expect(inherited(before, "op", { via: "b", gate: "g2" }, at)).toBe(before);
     expect(afterCall(before, "ended", at)).toEqual(of({ issuer: "c9/1", opId: "op" }));
@@ -84,6 +88,20 @@ describe("who goes on with a call", () => {
     for (const kept of [of(mine), others, of()]) expect(storedAnew(kept, left("not-sent"), seat("a"), at)).toBe(kept);
     expect(storedAnew(before, left("not-sent", "another"), seat("a"), at)).toBe(before);
     expect(dropsOpenCall(before, storedAnew(before, left("open"), seat("a"), at), left("open"))).toBe(false);
+  });
+
+  it("O5 says that a life of its gate which is over may have the call, until the call has ended", () => {
+    const gate = (name: string) => ({ via: "a", gate: name });
+    const open = of({ ...mine, ...gate("g1"), openSince: 5 });
+    const moved = storedAnew(open, { opId: "op", end: "open" }, gate("g2"), at);
+    expect(moved.intent).toMatchObject({ ...gate("g2"), beyondGate: true });
+    expect(storedAnew(open, { opId: "op", end: "open" }, gate("g1"), at).intent).not.toHaveProperty("beyondGate");
+    const unsent = of({ ...mine, ...gate("g1") });
+    const again = storedAnew(unsent, { opId: "op", end: "not-sent" }, gate("g2"), at);
+    expect(again.intent).not.toHaveProperty("beyondGate");
+    const back = storedAnew(moved, { opId: "next", end: "open" }, gate("g2"), { ...at, opId: "third" });
+    expect(back.intent).toMatchObject({ beyondGate: true });
+    expect(afterCall(back, "ended", at).intent).not.toHaveProperty("beyondGate");
   });
 
   it("anybody after a person's word, with the doubt, and under another id than the answer that may still come", () => {

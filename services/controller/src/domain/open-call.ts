@@ -6,6 +6,8 @@
  *    that gives it to another gate and leaves a bar (bar.ts), or by a person's word.
  * O3 `via` goes when the call has ended (the plugin itself sent a status), or when it certainly never left.
  * O4 An attempt that is stored anew is as doubtful as before, and a call of it that left may be open.
+ * O5 An intent that goes on at another life of its gate says so until its call has ended: that life cannot tell the end of a call of the
+ *    life before.
  */
 import type { CallOrder } from "@holdfast/model/call-order";
 import type { Moment } from "./moment.ts";
@@ -24,6 +26,8 @@ export interface CallSite {
   readonly gate?: string;
   /** Since then a call of this intent, given to `via`, has no answer of the plugin. */
   readonly openSince?: number;
+  /** An earlier life of the gate may have that call: the life that is there now knows nothing of it. */
+  readonly beyondGate?: true;
 }
 
 /** Where a call goes. */
@@ -64,7 +68,7 @@ export const mayBeOpen = ({ intent }: Calling): boolean => intent?.via !== undef
 
 const changed = <R extends Calling>(record: R, intent: CallSite): R => ({ ...record, intent });
 
-const withoutVia = ({ via: _v, gate: _g, openSince: _o, ...rest }: CallSite): CallSite => rest;
+const withoutVia = ({ via: _v, gate: _g, openSince: _o, beyondGate: _b, ...rest }: CallSite): CallSite => rest;
 
 const seated = ({ via: _v, gate: _g, ...rest }: CallSite, seat: Seat): CallSite => ({ ...rest, ...seat });
 
@@ -96,16 +100,19 @@ export const assigned = <R extends Calling>(record: R, opId: string, seat: Seat,
 /** Another life goes on with the same call at the same instance: the one before is over, or a gate compares the calls of both. */
 export const inherited = <R extends Calling>(record: R, opId: string, seat: Seat, at: Moment): R => {
   const { intent } = record;
-  return intent?.opId !== opId || intent.via !== seat.via
-    ? record
-    : changed(record, seated({ ...taken(intent, at), openSince: intent.openSince ?? at.now }, seat));
+  if (intent?.opId !== opId || intent.via !== seat.via) return record;
+  const sameLife = intent.gate === seat.gate && (seat.gate !== undefined || intent.issuer === at.issuer);
+  const open = { ...taken(intent, at), openSince: intent.openSince ?? at.now };
+  return changed(record, seated(sameLife ? open : { ...open, beyondGate: true }, seat)); // O5
 };
 
 /** O4: for the sake of its place among the commits; `left` tells how the attempts before it left the call. */
 export const storedAnew = <R extends Calling>(record: R, left: CallNews, seat: Seat, at: Moment): R => {
   const { intent } = record;
   if (intent?.opId !== left.opId || intent.issuer !== at.issuer || intent.via !== seat.via) return record;
-  const anew = changed(record, seated({ ...intent, opId: at.opId }, seat));
+  const mayBeElsewhere = intent.gate !== seat.gate && (intent.openSince !== undefined || left.end === "open");
+  const next = { ...intent, opId: at.opId, ...(mayBeElsewhere ? ({ beyondGate: true } as const) : {}) }; // O5
+  const anew = changed(record, seated(next, seat));
   return left.end === "open" ? afterCall(anew, "open", at) : anew;
 };
 

@@ -103,6 +103,23 @@ describe("a detach at a gate that does not answer", () => {
     ]);
   });
 
+  test("BR3 of a life before the one that was overtaken is repeated: the life that is there knows nothing of its call", async () => {
+    const { arrive } = await frozenDetach();
+    world.backend.setSeats(seat("g1", "life-2"));
+    world.backend.script("unpublish", ...Array.from({ length: 4 }, () => ({ kind: "dropped" }) as const));
+    await world.pass(1_000);
+    world.backend.setSeats(g2);
+    await world.pass(10_000);
+    expect(await bars()).toMatchObject([{ ...seat("g1", "life-2"), beyondGate: true }]);
+    arrive();
+    const from = world.backend.calls.length;
+    world.backend.setSeats(seat("g1", "life-2"), g2);
+    await world.pass(2_000);
+    expect(callsSince(from).filter((call) => call.startsWith("quiesce"))).toEqual([]);
+    expect(callsSince(from)).toContainEqual(expect.stringMatching(/^unpublish .*g1/));
+    expect(await bars()).toEqual([]);
+  });
+
   test("is not overtaken where no other gate is there, nor in a moment", async () => {
     const { from } = await frozenDetach();
     await world.pass(3_000);

@@ -16,7 +16,7 @@ import type { StepDeps, StepHandler } from "./step-run.ts";
 type Inquiry =
   /** The gate is there in the life that had the call. */
   | "ask"
-  /** That life is over: the same call once more at that instance, or its undo, ends whatever is left of it. */
+  /** That life is over, or one before it may have the call: the same call once more at that instance, or its undo, ends whatever is left of it. */
   | "repeat"
   /** Another controller's to find out, or the gate is away. */
   | "wait";
@@ -24,11 +24,13 @@ type Inquiry =
 export const inquiryOf = (rights: CallRights, key: string, { plugin }: VolumeRecord, bar: Bar): Inquiry => {
   const { issuer, isFormerLife, drives, instance } = rights;
   if (!isOnNode(bar.via)) {
-    if (bar.issuer === issuer) return "ask";
-    return isFormerLife(bar.issuer) && instance({ plugin, via: bar.via }) !== undefined ? "repeat" : "wait";
+    if (bar.issuer === issuer && bar.beyondGate === undefined) return "ask";
+    const own = bar.issuer === issuer || isFormerLife(bar.issuer);
+    return own && instance({ plugin, via: bar.via }) !== undefined ? "repeat" : "wait";
   }
   const seat = drives(plugin, key) ? instance({ plugin, via: bar.via }) : undefined;
-  return seat === undefined ? "wait" : seat.gate === bar.gate ? "ask" : "repeat";
+  if (seat === undefined) return "wait";
+  return seat.gate === bar.gate && bar.beyondGate === undefined ? "ask" : "repeat";
 };
 
 /** An overtaken call is not repeated beside the record's own call for the same. */

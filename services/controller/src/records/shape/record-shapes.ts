@@ -65,6 +65,7 @@ const intent = shaped({
   opId: filled,
   via: optional(filled),
   openSince: optional(amount),
+  beyondGate: optional(flag),
 });
 
 export const volumeShape: Shape = shaped({
@@ -93,6 +94,7 @@ export const volumeShape: Shape = shaped({
       issuer: filled,
       via: filled,
       gate: optional(filled),
+      beyondGate: optional(flag),
       opId: filled,
       since: amount,
       attempts,
@@ -127,6 +129,7 @@ const cut = {
       opId: filled,
       via: optional(filled),
       openSince: optional(amount),
+      beyondGate: optional(flag),
     }),
   ),
   attempts,
