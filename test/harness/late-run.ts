@@ -229,8 +229,17 @@ const runOn = async (
   let taken = 0;
   let active = 0;
 
+  const explained = async (volume: string): Promise<string> => {
+    const told = await cluster.volumes.explainVolume({ namespace, id: volume }).catch(String);
+    return typeof told === "string" ? told : told.findings.join(" ");
+  };
+
   /** Asked of one controller or the other until it is answered: each of them is away at times. */
-  const insistently = async <T>(what: string, ask: (side: Cluster) => Promise<T | undefined>): Promise<T> => {
+  const insistently = async <T>(
+    what: string,
+    volume: string,
+    ask: (side: Cluster) => Promise<T | undefined>,
+  ): Promise<T> => {
     const since = performance.now();
     let last: unknown;
     for (;;) {
@@ -240,7 +249,8 @@ const runOn = async (
       } catch (error) {
         last = error;
       }
-      if (performance.now() - since > stuckMs) throw new Error(`${what}: nothing for ${stuckMs} ms; ${String(last)}`);
+      if (performance.now() - since > stuckMs)
+        throw new Error(`${what}: nothing for ${stuckMs} ms; ${String(last)}; ${await explained(volume)}`);
       await pause(100 + random.integer(300));
     }
   };
@@ -248,7 +258,7 @@ const runOn = async (
 
   const live = async (volume: string, workload: string): Promise<void> => {
     const node = random.pick(nodes);
-    const claim = await insistently(`${workload} on ${volume}`, async (side) => {
+    const claim = await insistently(`${workload} on ${volume}`, volume, async (side) => {
       const { claims } = await side.claims.createClaims(
         { namespace, workload, node, claims: [{ volume }], queue: { enabled: true }, waitFor: seconds(8) },
         patience,
@@ -261,7 +271,7 @@ const runOn = async (
     gone.add(workload);
     // Half of the next lives begin while the one before still ends.
     const waits = random.chance(0.5);
-    await insistently(`the release of ${workload}`, async (side) => {
+    await insistently(`the release of ${workload}`, volume, async (side) => {
       const { claims } = await side.claims.releaseClaims(
         { namespace, workload, ...(waits ? { waitFor: seconds(8) } : {}) },
         patience,

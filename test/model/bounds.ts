@@ -34,6 +34,7 @@ export const bounds = {
   "late orders": { ...calm, silence: false, lateOrders: 2 },
   "gates that end": { ...calm, silence: false, gateDeaths: 1, onTheWay: 2 },
   overtaking: { ...calm, overtakings: 1 },
+  "overtaking at sockets": { ...calm, gates: "sockets", kills: 1, overtakings: 1 },
 } as const satisfies Readonly<Record<string, OneVolumeOptions>>;
 
 export type BoundsName = keyof typeof bounds;
@@ -47,4 +48,5 @@ export const exhausted: readonly BoundsName[] = [
   "late orders",
   "gates that end",
   "two claims",
+  "overtaking at sockets",
 ];

@@ -183,6 +183,14 @@ describe("BR3 it is lifted", () => {
     expect(lifted).toMatchObject({ bars: [], attachments: { n9: renamed } });
   });
 
+  it("not while the pair is being detached: that detach may have been done before the late attach", () => {
+    const bar = barRecord("n1", { op: "attach", attachment: attachmentRecord("n1", { state: "ATTACHING" }) });
+    const leaving = volumeRecord([], [attachmentRecord("n1", { state: "DETACHING" })], { bars: [bar] });
+    expect(after(barLifted(leaving, "late-n1", at))).toBe(leaving);
+    const held = volumeRecord([], [attachmentRecord("n1", { state: "ATTACHED" })], { bars: [bar] });
+    expect(after(barLifted(held, "late-n1", at)).bars).toEqual([]);
+  });
+
   it("not before its undo has a place in the record", () => {
     const bar = barRecord("n1", { op: "attach", attachment: attachmentRecord("n1", { state: "ATTACHING" }) });
     const volume = volumeRecord([], [attachmentRecord("n1", { nodeId: "another" })], { bars: [bar] });

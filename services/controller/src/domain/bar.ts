@@ -132,9 +132,11 @@ export const barStands = (volume: VolumeRecord, opId: string, failure: Failure, 
   return { volume: { ...volume, bars, updatedAt: at.now }, ended: [], notes: [] };
 };
 
+const pairOf = ({ attachments }: VolumeRecord, { attachment }: Bar) =>
+  attachment && Object.values(attachments).find(({ nodeId }) => nodeId === attachment.nodeId);
+
 /** A pair that the record has anyway: what the overtaken call made there is what the record says. */
-export const isOwnedPair = ({ attachments }: VolumeRecord, { attachment }: Bar): boolean =>
-  attachment !== undefined && Object.values(attachments).some(({ nodeId }) => nodeId === attachment.nodeId);
+export const isOwnedPair = (volume: VolumeRecord, bar: Bar): boolean => pairOf(volume, bar) !== undefined;
 
 /** BR3: the overtaken call has ended. */
 export const barLifted = (volume: VolumeRecord, opId: string, at: Moment): Change => {
@@ -142,10 +144,14 @@ export const barLifted = (volume: VolumeRecord, opId: string, at: Moment): Chang
   if (bar === undefined) return noChange(volume);
   const lifted = { ...volume, bars: volume.bars.filter((one) => one !== bar), updatedAt: at.now };
   const { op, node, attachment } = bar;
-  if (op !== "attach" || attachment === undefined || isOwnedPair(volume, bar)) return told(lifted);
+  if (op !== "attach" || attachment === undefined) return told(lifted);
+  const pair = pairOf(volume, bar);
+  // The detach that is under way may have been done before the late attach was: only one that follows takes that away.
+  if (pair?.state === "DETACHING") return noChange(volume);
+  if (pair !== undefined) return told(lifted);
   // Another attachment has the name of the node: the undo has no place in the record before that one is gone.
   if (volume.attachments[node] !== undefined) return noChange(volume);
-  const { paused: _p, ...pair } = attachment;
-  const late = { ...pair, state: "DETACHING", owed: { why: "late", since: at.now, attempts: noAttempts } } as const;
+  const { paused: _p, ...kept } = attachment;
+  const late = { ...kept, state: "DETACHING", owed: { why: "late", since: at.now, attempts: noAttempts } } as const;
   return told({ ...lifted, attachments: { ...volume.attachments, [node]: late } });
 };

@@ -40,7 +40,7 @@ export const clearBarCommand =
           throw repairNotApplicable(
             what,
             "needed",
-            `node ${node} has another name at plugin ${volume.plugin} now than ${attachment?.nodeId}: release what it has of the volume first`,
+            `its undo has no place in the record before the attachment to node ${node} (${attachment?.nodeId}) is gone: repeat it then`,
             { namespace, volume: id, node },
           );
         const undone = change.volume !== null && change.volume.attachments[node] !== volume.attachments[node];
