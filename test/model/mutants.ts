@@ -164,4 +164,32 @@ export const modelMutants: readonly ModelMutant[] = [
     put: "volume.intent.node === attachment.node",
     within: "relays in short",
   },
+  {
+    name: "the bar of an attach goes while its pair is detached",
+    file: `${domain}/bar.ts`,
+    find: 'if (pair?.state === "DETACHING") return noChange(volume);',
+    put: "",
+    within: "overtaking at sockets",
+  },
+  {
+    name: "the bar of an attach goes before the undo is owed",
+    file: `${domain}/bar.ts`,
+    find: "return told({ ...lifted, attachments: { ...volume.attachments, [node]: late } });",
+    put: "return told(lifted);",
+    within: "overtaking at sockets",
+  },
+  {
+    name: "a call of a life before the gate's is asked of its next life",
+    file: `${domain}/open-call.ts`,
+    find: "sameLife ? open : { ...open, beyondGate: true }",
+    put: "open",
+    within: "overtaking at sockets",
+  },
+  {
+    name: "a gate is idle although a call is open there",
+    file: `${csi}/open-calls.ts`,
+    find: "if (standing !== undefined) return { idle: false,",
+    put: "if (standing === undefined && order.gen < 0) return { idle: false,",
+    within: "overtaking at sockets",
+  },
 ];
