@@ -56,6 +56,14 @@ describe("BR1 a call that is given to another gate", () => {
     ]);
   });
 
+  it("may be given to nobody, for another controller to choose the instance", () => {
+    const volume = volumeRecord([], [attachment], { intent: given("detach") });
+    const { bars, intent } = overtaken(volume, "first", undefined, at);
+    expect(bars).toHaveLength(1);
+    expect(intent).toMatchObject({ op: "detach", opId: at.opId, issuer: at.issuer, uncertainSince: 7_000 });
+    for (const field of ["via", "gate", "openSince"]) expect(intent).not.toHaveProperty(field);
+  });
+
   it("keeps with the bar, and not with the intent, that an earlier life of the gate may have the call", () => {
     const volume = volumeRecord([], [attachment], { intent: given("detach", { beyondGate: true }) });
     const { bars, intent } = overtaken(volume, "first", other, at);

@@ -64,11 +64,12 @@ export const callBar = (volume: VolumeRecord, op: "create" | "delete" | "expand"
 export const isSeatOf = (bar: Pick<Bar, "via" | "gate" | "issuer">, issuer: string, { via, gate }: Seat): boolean =>
   bar.via === via && bar.gate === gate && (gate !== undefined || bar.issuer === issuer);
 
-/** BR1: the same call at another gate, as one whose former attempt is in doubt. */
-export const overtaken = (volume: VolumeRecord, opId: string, seat: Seat, at: Moment): VolumeRecord => {
+/** BR1: the same call at another gate, or at one that another controller chooses, as one whose former attempt is in doubt. */
+export const overtaken = (volume: VolumeRecord, opId: string, seat: Seat | undefined, at: Moment): VolumeRecord => {
   const { intent } = volume;
   if (intent?.opId !== opId || intent.via === undefined || intent.op === "validate") return volume;
-  if (volume.bars.length >= mostBars || isSeatOf({ ...intent, via: intent.via }, at.issuer, seat)) return volume; // BR4
+  if (volume.bars.length >= mostBars) return volume; // BR4
+  if (seat !== undefined && isSeatOf({ ...intent, via: intent.via }, at.issuer, seat)) return volume;
   const { via, gate, beyondGate, openSince: _o, ...rest } = intent;
   const node = intent.node ?? "";
   const attachment = volume.attachments[node];

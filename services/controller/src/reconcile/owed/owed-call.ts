@@ -47,7 +47,7 @@ export interface OwedRecords<R, C> {
   /** The call may be open and nothing can be asked now: the intent stays, and the record says why. */
   waits(record: R, failure: Failure, at: Moment): C;
   /** The same call at another gate, and a bar for the one before; absent for a kind that has no bars. */
-  overtaken?(record: R, opId: string, seat: Seat, at: Moment): R;
+  overtaken?(record: R, opId: string, seat: Seat | undefined, at: Moment): R;
   /** An attempt of the intent may have done its work, and its answer is not stored. */
   doubted(record: R, at: Moment): R;
 }

@@ -54,7 +54,7 @@ export const takeTurn = async <R extends Owing, C>(
         record: records.keyOf(record),
         operation: record.intent?.op,
         instance: record.intent?.via,
-        to: turn.seat.via,
+        to: turn.seat?.via ?? "one that another controller chooses",
       });
       return await own((r, at) => records.overtaken?.(r, opId, turn.seat, at) ?? r);
     case "blocked":

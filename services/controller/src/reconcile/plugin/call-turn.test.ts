@@ -85,6 +85,18 @@ it.each<[string, Situation, readonly unknown[]]>([
     ["blocked", "CALL_MAY_BE_OPEN"],
   ],
   [
+    "its own, at one that does not answer, without another, in another's share",
+    { intent: open, drives: false },
+    ["overtake"],
+  ],
+  ["the same, just now", { intent: { ...open, openSince: now }, drives: false }, ["wait"]],
+  [
+    "the same, of a record without bars",
+    { intent: open, drives: false, bars: "none" },
+    ["blocked", "CALL_MAY_BE_OPEN"],
+  ],
+  ["the same, another controller's call", { intent: theirs, away: true, drives: false }, ["wait"]],
+  [
     "of a former life, at one that does not",
     { intent: { ...open, issuer: "me/1" }, callable: [elsewhere] },
     ["inherit", { via: here.via, gate: "life-1" }],

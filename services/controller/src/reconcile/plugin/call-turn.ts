@@ -32,8 +32,8 @@ export type Turn =
   | { readonly kind: "take"; readonly seat: Seat }
   /** The same call at the same instance, under this life. */
   | { readonly kind: "inherit"; readonly seat: Seat }
-  /** The same call at another instance, and a bar for the one before. */
-  | { readonly kind: "overtake"; readonly seat: Seat }
+  /** The same call at another instance, and a bar for the one before; without a seat another controller chooses the instance. */
+  | { readonly kind: "overtake"; readonly seat?: Seat }
   | { readonly kind: "wait" }
   | { readonly kind: "blocked"; readonly failure: Failure };
 
@@ -68,11 +68,11 @@ export const turnOf = (rights: CallRights, key: string, record: Called, now: num
   if (intent.issuer === issuer)
     return openSince === undefined || instance({ ...record, via }) !== undefined
       ? run
-      : elsewhere(rights, record, { ...intent, via }, `plugin instance "${via}" cannot be called now`, now);
+      : elsewhere(rights, key, record, { ...intent, via }, `plugin instance "${via}" cannot be called now`, now);
   if (!drives(plugin, key) || !isAway(intent.issuer)) return wait;
   const seat = isOnNode(via) ? instance({ ...record, via }) : undefined;
   return seat === undefined
-    ? elsewhere(rights, record, { ...intent, via }, "that controller has said nothing for a while", now)
+    ? elsewhere(rights, key, record, { ...intent, via }, "that controller has said nothing for a while", now)
     : { kind: "inherit", seat };
 };
 
@@ -80,7 +80,8 @@ type Given = CallSite & Required<Pick<CallSite, "via">> & { readonly op: string 
 
 /** The gate does not answer: another one gets the call, or whoever waits for it is told. */
 const elsewhere = (
-  { issuer, instance, bars }: CallRights,
+  { issuer, drives, instance, bars }: CallRights,
+  key: string,
   record: Called,
   intent: Given,
   why: string,
@@ -89,11 +90,13 @@ const elsewhere = (
   // Of a call that names no life of its agent nobody can ask that life.
   const askable = intent.gate !== undefined || !isOnNode(intent.via);
   const overtakes = bars() && askable && record.bars !== undefined && record.bars.length < mostBars;
-  const other = overtakes ? instance(record) : undefined;
-  if (other === undefined || isSeatOf(intent, issuer, other))
-    return { kind: "blocked", failure: mayBeOpen(intent, why) };
+  const found = overtakes ? instance(record) : undefined;
+  const other = found === undefined || isSeatOf(intent, issuer, found) ? undefined : found;
+  // Where this controller has no other instance, one that shares the plugin may have.
+  const handsOn = overtakes && intent.issuer === issuer && !drives(record.plugin, key);
+  if (other === undefined && !handsOn) return { kind: "blocked", failure: mayBeOpen(intent, why) };
   const early = intent.issuer === issuer && now - (intent.openSince ?? now) < patienceMs;
-  return early ? wait : { kind: "overtake", seat: other };
+  return early ? wait : { kind: "overtake", ...(other === undefined ? {} : { seat: other }) };
 };
 
 const mayBeOpen = ({ op, via, issuer, openSince }: Given, why: string): Failure => ({
