@@ -18,8 +18,8 @@ export interface SharedPlan {
   /** Claimed, then released, in a round. */
   readonly volumes: number;
   readonly rounds: number;
-  /** Before it: the processes are to be warm, and the shares settled. */
-  readonly warmUpMs: number;
+  /** Before that, for each controller: all processes are to be equally warm, and the shares settled. */
+  readonly warmUpRounds: number;
 }
 
 /** Which controllers the requests go to. */
@@ -152,17 +152,16 @@ const measureRound = async (sum: Sum): Promise<void> => {
 export const measureSharedControllers = async (
   startStore: () => Promise<string>,
   asked: Asked,
-  { volumes, rounds, warmUpMs }: SharedPlan,
+  { volumes, rounds, warmUpRounds }: SharedPlan,
 ): Promise<readonly Shared[]> => {
   const stops: Stop[] = [];
   try {
     const sums: Sum[] = [];
     for (const count of [1, 2, 3]) {
       const side = await startSide(await startStore(), count, volumes, asked, stops);
-      sums.push({ side, calls: [], seconds: 0, cpuMs: 0 });
+      sums.push({ side, calls: Array.from({ length: count }, () => 0), seconds: 0, cpuMs: 0 });
     }
-    for (const { side } of sums)
-      for (const begun = performance.now(); performance.now() - begun < warmUpMs; ) await side.round();
+    for (const { side, calls } of sums) for (let n = 0; n < warmUpRounds * calls.length; n += 1) await side.round();
     for (let n = 0; n < rounds; n += 1) for (const sum of sums) await measureRound(sum);
     return sums.map(({ calls, seconds, cpuMs }) => {
       const all = calls.reduce((sum, count) => sum + count, 0);

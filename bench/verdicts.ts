@@ -4,6 +4,7 @@ import type { Figures } from "./figures.ts";
 import type { HotPath } from "./hot-path.ts";
 import type { Lanes } from "./lanes.ts";
 import { type Scale, scaleCalls } from "./scale.ts";
+import type { Shared } from "./shared-controllers.ts";
 
 /** A statement that holds on any machine: counts and ratios, never milliseconds. */
 export interface Verdict {
@@ -25,6 +26,10 @@ const mostStartMs = 3_000;
 const mostIdleCpu = 0.05;
 const mostStreamBytes = 100 * 1024;
 const mostBesideTransfers = 2;
+/** Of the CPU that a claim takes of all controllers together, however many they are. */
+const mostSharedCpu = 1.15;
+/** How far the share of a controller may be from that of its fellows. */
+const mostUneven = 0.4;
 const wanted = { commits: 3, syncs: 3, calls: 3 } as const;
 
 const two = (value: number): string => value.toFixed(2);
@@ -103,6 +108,25 @@ const besideTransfersOf = ({ alone, beside }: BesideTransfers): Verdict => ({
   text: `p99 of an order beside four transfers of 16 MiB at most ${mostBesideTransfers} x that without: ${two(beside.p99 / alone.p99)} x`,
 });
 
+const sharedOf = (all: readonly Shared[]): readonly Verdict[] =>
+  all.flatMap(({ asked, shares, cpuMs }): readonly Verdict[] => {
+    const [count, one] = [shares.length, all.find((each) => each.asked === asked && each.shares.length === 1)];
+    if (count === 1 || one === undefined) return [];
+    const who = `${count} controllers, ${asked === "all" ? "all asked" : "one asked"}`;
+    return [
+      {
+        kind: "ratio",
+        holds: shares.every((share) => Math.abs(share * count - 1) <= mostUneven),
+        text: `${who}: each makes ${1 - mostUneven} to ${1 + mostUneven} of its share of the calls: ${shares.map((share) => two(share * count)).join(", ")}`,
+      },
+      {
+        kind: "ratio",
+        holds: cpuMs <= mostSharedCpu * one.cpuMs,
+        text: `${who}: CPU for a claim and its release at most ${mostSharedCpu} x that of one: ${two(cpuMs / one.cpuMs)} x`,
+      },
+    ];
+  });
+
 /** Counts are of the path with nothing beside it; the ratio is of both sides with everything on. */
 export const verdictsOf = ({
   hotPath,
@@ -111,6 +135,7 @@ export const verdictsOf = ({
   scale,
   agentStreams,
   besideTransfers,
+  shared,
 }: Omit<Partial<Figures>, "failed" | "machine">): readonly Verdict[] => [
   ...(hotPath === undefined ? [] : [...countsOf("claim", hotPath.claim), ...countsOf("release", hotPath.release)]),
   ...(tracedHotPath === undefined
@@ -120,6 +145,7 @@ export const verdictsOf = ({
   ...(scale === undefined ? [] : flatnessOf(scale)),
   ...(agentStreams === undefined ? [] : streamsOf(agentStreams)),
   ...(besideTransfers === undefined ? [] : [besideTransfersOf(besideTransfers)]),
+  ...(shared === undefined ? [] : sharedOf(shared)),
 ];
 
 export const fails = (verdicts: readonly Verdict[], strict: boolean): boolean =>
