@@ -179,6 +179,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
           node,
           life: instance,
           promisedGen: () => ledger.agent().promisedGen,
+          log,
         }),
         now: () => new Date(systemClock.now()),
       },

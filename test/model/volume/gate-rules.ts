@@ -14,6 +14,7 @@ import type { PluginConnection } from "@holdfast/csi/plugin-connection";
 import type { CsiTransport, WireReply } from "@holdfast/csi/transport";
 import type { CallOrder } from "@holdfast/model/call-order";
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
+import { createLogger } from "@holdfast/shared/log/logger";
 import { createRelay, type RelayedEnd } from "../../../services/node-agent/src/plugins/relay.ts";
 import {
   type Gate,
@@ -89,6 +90,8 @@ const createGate = async ({ last, raised }: Pick<Gate, "last" | "raised">) => {
   return { open, call, socket, sent };
 };
 
+const log = createLogger({ level: "error", destination: { write: () => true } });
+
 /** As the agent relays it, which knows its own life; a socket beside a controller has none. */
 const relayOf = ({ open, socket }: Awaited<ReturnType<typeof createGate>>, life: string) =>
   createRelay({
@@ -111,6 +114,7 @@ const relayOf = ({ open, socket }: Awaited<ReturnType<typeof createGate>>, life:
     node: "g",
     life,
     promisedGen: () => 1,
+    log,
   });
 
 export const passGate = async (memory: Gate, asked: SentCall): Promise<Passage> => {

@@ -2,6 +2,7 @@ import type { CallOptions } from "@holdfast/csi/csi-caller";
 import { pathOf } from "@holdfast/csi/methods";
 import { type CallOutcome, codes, verdictOf } from "@holdfast/csi/outcome";
 import type { PluginConnection } from "@holdfast/csi/plugin-connection";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { describe, expect, test } from "vitest";
 import { anyCaller } from "../testing/model-agent.ts";
 import { createRelay, type RelayedCall, type RelayedEnd } from "./relay.ts";
@@ -37,6 +38,7 @@ function startRelay(
     },
   } as unknown as PluginConnection;
   const asked: unknown[] = [];
+  const log = createMemoryLogger();
   const relay = createRelay({
     node: "n1",
     life: "life-2",
@@ -48,6 +50,7 @@ function startRelay(
       },
     },
     promisedGen: () => promised,
+    log,
   });
   const order: Omit<RelayedCall, "method"> = { plugin: "sim", request: bytes, deadlineMs: 0, gen: 0 };
   const all = async (changes: Partial<typeof order> & { method: string }): Promise<RelayedEnd[]> => {
@@ -58,7 +61,7 @@ function startRelay(
   const one = (changes: Partial<typeof order> & { method: string }) => relay.unary({ ...order, ...changes }, anyCaller);
   const quiesce = (gate: string, gen: number) =>
     relay.quiesce({ plugin: "sim", gate, subject: "volume v", order: { gen, sequence: 7 }, waitMs: 5 }, anyCaller);
-  return { calls, all, one, asked, quiesce };
+  return { calls, all, one, asked, quiesce, log };
 }
 
 const publish = pathOf("ControllerPublishVolume");
@@ -130,10 +133,12 @@ describe("the order of a call", () => {
 
 describe("the life of the agent that is meant", () => {
   test("L1 is this one, or the call reaches no plugin and is told as stale; one of an earlier version names none", async () => {
-    const { calls, one } = startRelay();
+    const { calls, one, log } = startRelay();
     const other = await one({ method: publish, gate: "life-1" });
     const message = "the call is for life life-1 of the agent, and this is life life-2";
     expect(other).toMatchObject({ failure: { message, notSent: true, answered: false, staleOrder: true } });
+    const fields = { plugin: "sim", method: publish, why: message };
+    expect(log.lines).toMatchObject([{ level: "info", message: "a late call was refused as overtaken", fields }]);
     expect(calls).toEqual([]);
     for (const gate of ["life-2", undefined]) await one({ method: publish, gate });
     expect(calls).toHaveLength(2);

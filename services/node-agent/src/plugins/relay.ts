@@ -11,6 +11,7 @@ import { type CallOutcome, codes } from "@holdfast/csi/outcome";
 import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
 import type { CallOrder, CommitOrder } from "@holdfast/model/call-order";
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
+import type { Logger } from "@holdfast/shared/log/logger";
 import type { NodeMethod } from "../ports.ts";
 
 export interface RelayedCall {
@@ -61,9 +62,10 @@ export interface RelayOptions {
   readonly life: string;
   /** What this agent has promised: a controller with an older store must not change a backend through it either. */
   readonly promisedGen: () => number;
+  readonly log: Logger;
 }
 
-export function createRelay({ directory, node, life, promisedGen }: RelayOptions): Relay {
+export function createRelay({ directory, node, life, promisedGen, log }: RelayOptions): Relay {
   const checkGeneration = ({ plugin, gen }: Pick<RelayedCall, "plugin" | "gen">): void => {
     const promised = promisedGen();
     if (gen >= promised) return;
@@ -85,20 +87,32 @@ export function createRelay({ directory, node, life, promisedGen }: RelayOptions
     return found?.role === "node" && service !== "Node" && service !== "Identity" ? undefined : found;
   };
 
+  const made = async (call: RelayedCall, signal: AbortSignal): Promise<RelayedEnd> => {
+    checkGeneration(call);
+    const method = methodOf(call.method);
+    if (method === undefined || !isUnaryMethod(method)) throw wrongMethod(`${call.method} is no unary method of CSI`);
+    if (kept.has(method)) {
+      throw wrongMethod(`${call.method} is the agent's own: it makes it by itself, one at a time for each volume`);
+    }
+    const connection = halfFor(call.plugin, method);
+    if (connection === undefined) return pluginAway(call.plugin);
+    const { order, gate } = call;
+    if (gate !== undefined && gate !== life) return otherLife(gate, life); // L1
+    const options = { signal, order, ...within(call.deadlineMs, "deadlineMs") };
+    return endOf(await connection.relay(method, call.request, options));
+  };
+
   return {
     async unary(call, signal) {
-      checkGeneration(call);
-      const method = methodOf(call.method);
-      if (method === undefined || !isUnaryMethod(method)) throw wrongMethod(`${call.method} is no unary method of CSI`);
-      if (kept.has(method)) {
-        throw wrongMethod(`${call.method} is the agent's own: it makes it by itself, one at a time for each volume`);
-      }
-      const connection = halfFor(call.plugin, method);
-      if (connection === undefined) return pluginAway(call.plugin);
-      const { order, gate } = call;
-      if (gate !== undefined && gate !== life) return otherLife(gate, life); // L1
-      const options = { signal, order, ...within(call.deadlineMs, "deadlineMs") };
-      return endOf(await connection.relay(method, call.request, options));
+      const end = await made(call, signal);
+      // Its controller may be gone, and then nobody else tells of it.
+      if ("failure" in end && end.failure.staleOrder)
+        log.info("a late call was refused as overtaken", {
+          plugin: call.plugin,
+          method: call.method,
+          why: end.failure.message,
+        });
+      return end;
     },
 
     async *stream(call, signal) {
