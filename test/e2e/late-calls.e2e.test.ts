@@ -16,6 +16,7 @@ describe.skipIf(!root)("late answers, killed and stopped processes, two controll
       controllers: 2,
       kills: 2,
       stops: 2,
+      holds: 0,
       longestStopMs: 2_000,
       slowMs: [1_000, 2_000],
       disturbances: 1,

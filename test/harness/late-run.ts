@@ -3,15 +3,17 @@
  * them with a call in flight. Told afterwards: what arrived at the plugin and must not have, what is left over, and what says nothing.
  */
 import { type Claim, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
-import { createSeededRandom, type SeededRandom } from "../local-driver/seeded-random.ts";
+import { createSeededRandom } from "../local-driver/seeded-random.ts";
 import { startRedisServer } from "../support/redis-server.ts";
 import { barTimes } from "./bar-times.ts";
 import { type Cluster, startCluster } from "./cluster.ts";
-import { type Victim, victimsOf } from "./late-victims.ts";
+import { type Counts, createDisturber, type DisturberOptions } from "./late-disturber.ts";
+import { victimsOf } from "./late-victims.ts";
+import { type LateWays, openLateWays } from "./late-ways.ts";
 import { seenFrom } from "./plugin-driver.ts";
 import { makeVolume, mountsUnder, namespace, persistently, removeVolume, stateName } from "./scenario.ts";
 
-export interface LateRunOptions {
+export interface LateRunOptions extends DisturberOptions {
   readonly seed: number;
   /** The controller halves of the plugin run on nodes, behind their agents; beside the controllers otherwise. */
   readonly relayed: boolean;
@@ -19,14 +21,7 @@ export interface LateRunOptions {
   readonly volumes: number;
   readonly nodes: number;
   readonly controllers: 2 | 3;
-  readonly kills: number;
-  readonly stops: number;
-  readonly longestStopMs: number;
   readonly slowMs: readonly [number, number];
-  /** At once. */
-  readonly disturbances: number;
-  /** Told what happens. */
-  readonly tell?: (line: string) => void;
 }
 
 export interface LateFigures {
@@ -38,8 +33,9 @@ export interface LateFigures {
   readonly failed: Readonly<Record<string, number>>;
   readonly calls: number;
   readonly slowCalls: number;
-  readonly kills: Readonly<Record<string, number>>;
-  readonly stops: Readonly<Record<string, number>>;
+  readonly kills: Counts;
+  readonly stops: Counts;
+  readonly holds: Counts;
   /** Calls that were overtaken at another gate; bars that went, by how their end was found; calls that were refused as overtaken. */
   readonly bars: number;
   readonly lifted: Readonly<Record<string, number>>;
@@ -64,8 +60,6 @@ const isOver = ({ state }: Claim): boolean =>
 const settleMs = 240_000;
 const silenceMs = 60_000;
 const stuckMs = 600_000;
-/** A running plugin has read by then what lies in its socket. */
-const arrivalMs = 300;
 const seconds = (n: number) => ({ seconds: BigInt(n), nanos: 0 });
 
 const explanation = (claim: Claim): string =>
@@ -79,112 +73,14 @@ const count = (counts: Record<string, number>, key: string): void => {
   counts[key] = (counts[key] ?? 0) + 1;
 };
 
-interface Disturber {
-  readonly kills: Record<string, number>;
-  readonly stops: Record<string, number>;
-  /** Until each signal has hit as often as wanted, spread over the work; then all processes run again. */
-  run(): Promise<void>;
-  done(): boolean;
-}
-
-const sum = (counts: Readonly<Record<string, number>>): number => Object.values(counts).reduce((a, b) => a + b, 0);
-
-const createDisturber = (
-  cluster: Cluster,
-  victims: readonly Victim[],
-  random: SeededRandom,
-  options: LateRunOptions,
-  progress: () => number,
-): Disturber => {
-  const kills: Record<string, number> = {};
-  const stops: Record<string, number> = {};
-  const struck = new Map<Victim, Promise<void>>();
-  /** Stopped plugin instances, until they run again. */
-  const frozen = new Map<string, Promise<void>>();
-  const wanted = options.kills + options.stops;
-
-  const openAt = async ({ partIn }: Victim): Promise<readonly number[]> =>
-    (await cluster.backend.client.inFlight()).flatMap(({ seq, instance }) => (partIn.includes(instance) ? [seq] : []));
-
-  /** What a dead sender left in the socket of a stopped plugin arrives when that one runs again: only then is it known for an orphan. */
-  const revive = async (victim: Victim): Promise<void> => {
-    await victim.exited();
-    await Promise.all(victim.sendsTo.map((instance) => frozen.get(instance)));
-    await pause(arrivalMs);
-    for (const instance of victim.sendsTo) await cluster.backend.client.senderEnded(instance);
-    await pause(random.integer(1_000));
-    await victim.start();
-  };
-
-  /** Stopped first, so that the calls that it has part in stay as they were seen. Undefined: it had none. */
-  const strike = async (
-    victim: Victim,
-    how: "kill" | "stop",
-  ): Promise<{ readonly over: Promise<void> } | undefined> => {
-    const before = await openAt(victim);
-    if (before.length === 0 || (victim.waits !== undefined && !(await victim.waits()))) return undefined;
-    const pid = victim.pid();
-    process.kill(pid, "SIGSTOP");
-    const after = await openAt(victim);
-    if (!after.some((seq) => before.includes(seq))) {
-      process.kill(pid, "SIGCONT");
-      return undefined;
-    }
-    options.tell?.(`${how} of the ${victim.name} at ${progress().toFixed(2)} of the work`);
-    if (how === "kill") {
-      process.kill(pid, "SIGKILL");
-      count(kills, victim.name);
-      return { over: revive(victim) };
-    }
-    count(stops, victim.name);
-    const ms = 500 + random.integer(options.longestStopMs - 500);
-    const over = pause(ms).then(() => void process.kill(pid, "SIGCONT"));
-    const isPlugin = victim.sendsTo.length === 0 && victim.waits === undefined;
-    if (isPlugin) for (const instance of victim.partIn) frozen.set(instance, over);
-    return { over };
-  };
-
-  const strikeOne = async (): Promise<boolean> => {
-    const how =
-      sum(kills) >= options.kills ? "stop" : sum(stops) >= options.stops || random.chance(0.5) ? "kill" : "stop";
-    const free = victims.filter((victim) => !struck.has(victim));
-    for (const victim of random.some(free, free.length)) {
-      const struckNow = await strike(victim, how);
-      if (struckNow === undefined) continue;
-      struck.set(
-        victim,
-        struckNow.over.finally(() => struck.delete(victim)),
-      );
-      return true;
-    }
-    return false;
-  };
-
-  const done = (): boolean => sum(kills) + sum(stops) >= wanted;
-
-  return {
-    kills,
-    stops,
-    done,
-    run: async () => {
-      const longestGapMs = 8_000;
-      let last = performance.now();
-      while (!done()) {
-        const due =
-          progress() >= (sum(kills) + sum(stops) + 1) / (wanted + 1) || performance.now() - last > longestGapMs;
-        if (due && struck.size < options.disturbances && (await strikeOne())) last = performance.now();
-        else await pause(100);
-      }
-      await Promise.all(struck.values());
-    },
-  };
-};
+const all = ["first", "second", "third"] as const;
 
 export const runLateCalls = async (options: LateRunOptions): Promise<LateFigures> => {
   const redis = await startRedisServer();
   const nodes = Array.from({ length: options.nodes }, (_, i) => `node-${String.fromCharCode(97 + i)}`);
   const controllerHalvesOn = options.relayed ? nodes.slice(0, 2) : [];
   let cluster: Cluster | undefined;
+  let ways: LateWays | undefined;
   try {
     cluster = await startCluster({
       nodes,
@@ -198,8 +94,10 @@ export const runLateCalls = async (options: LateRunOptions): Promise<LateFigures
         lateCalls: { seed: options.seed, share: 0.05, slowMs: options.slowMs, fastMs: [1, 50] },
       },
     });
-    return await runOn(cluster, nodes, controllerHalvesOn, options);
+    if (options.holds > 0) ways = await openLateWays(cluster, controllerHalvesOn, all.slice(0, options.controllers));
+    return await runOn(cluster, nodes, { halvesOn: controllerHalvesOn, ways }, options);
   } finally {
+    await ways?.close();
     await cluster?.stop();
     await redis.stop();
   }
@@ -208,14 +106,13 @@ export const runLateCalls = async (options: LateRunOptions): Promise<LateFigures
 const runOn = async (
   cluster: Cluster,
   nodes: readonly string[],
-  halvesOn: readonly string[],
+  { halvesOn, ways }: { readonly halvesOn: readonly string[]; readonly ways: LateWays | undefined },
   options: LateRunOptions,
 ): Promise<LateFigures> => {
   const halves = new Map<string, Awaited<ReturnType<ReturnType<Cluster["node"]>["startControllerHalf"]>>>();
   for (const node of halvesOn) halves.set(node, await cluster.node(node).startControllerHalf());
   const random = createSeededRandom(options.seed);
   const began = performance.now();
-  const all = ["first", "second", "third"] as const;
   const sides = all.slice(0, options.controllers).map((which) => seenFrom(cluster, which));
   const volumes = Array.from({ length: options.volumes }, (_, i) => `v${i}`);
   /** By the plugin's id. */
@@ -325,8 +222,19 @@ const runOn = async (
     }
   };
 
-  const victims = victimsOf(cluster, { nodes, halves, controllers: options.controllers });
-  const disturber = createDisturber(cluster, victims, random, options, () => taken / options.claims);
+  const disturbed = {
+    victims: victimsOf(cluster, {
+      nodes,
+      halves,
+      controllers: options.controllers,
+      agentEnv: (node) => ways?.env(node) ?? {},
+    }),
+    ways: ways?.all ?? [],
+    controllers: all
+      .slice(0, options.controllers)
+      .map((which) => (which === "first" ? cluster : cluster[which]).address),
+  };
+  const disturber = createDisturber(cluster.backend.client, disturbed, random, options, () => taken / options.claims);
   await Promise.all([...volumes.map(work), disturber.run(), listen()]);
 
   let left = await standing(cluster);
@@ -352,7 +260,7 @@ const runOn = async (
         ];
   const isQuestion = ({ rule, method }: (typeof violations)[number]): boolean =>
     rule === "second-call-in-flight" && /^(ControllerGetVolume|ValidateVolumeCapabilities)$/.test(method);
-  const bars = barTimes(cluster.output());
+  const bars = barTimes(cluster.output(), disturber.cleared);
   const isBesideBar = ({ rule, message, seq, volume = "" }: (typeof violations)[number]): boolean => {
     if (!/^(second-call-in-flight|arrived-beside-open-call)$/.test(rule)) return false;
     const calls = new Map(record.map((call) => [call.seq, call]));
@@ -375,6 +283,7 @@ const runOn = async (
     slowCalls: slow.length,
     kills: disturber.kills,
     stops: disturber.stops,
+    holds: disturber.holds,
     bars: bars.written,
     lifted: bars.lifted,
     stale: bars.stale,

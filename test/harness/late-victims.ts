@@ -53,9 +53,14 @@ export interface VictimsOptions {
   readonly controllers: 2 | 3;
   /** The nodes on which controller halves run; beside the controllers when there is none. */
   readonly halves: ReadonlyMap<string, SimPluginProcess>;
+  /** What the agent of a node is started with. */
+  readonly agentEnv: (node: string) => Readonly<Record<string, string>>;
 }
 
-export const victimsOf = (cluster: Cluster, { nodes, controllers, halves }: VictimsOptions): readonly Victim[] => {
+export const victimsOf = (
+  cluster: Cluster,
+  { nodes, controllers, halves, agentEnv }: VictimsOptions,
+): readonly Victim[] => {
   const running = new Map(halves);
   const relayed = [...running.keys()];
   const half = (node: string): SimPluginProcess => {
@@ -94,7 +99,13 @@ export const victimsOf = (cluster: Cluster, { nodes, controllers, halves }: Vict
     ...nodes.map((node): Victim => {
       const sendsTo = [nodeHalf(cluster, node), ...(running.has(node) ? [node] : [])];
       const { agent, startAgent } = cluster.node(node);
-      return { name: `agent of ${node}`, ...ofManaged(agent), partIn: sendsTo, sendsTo, start: () => startAgent() };
+      return {
+        name: `agent of ${node}`,
+        ...ofManaged(agent),
+        partIn: sendsTo,
+        sendsTo,
+        start: () => startAgent(agentEnv(node)),
+      };
     }),
     ...nodes.map((node): Victim => {
       const { plugin: process, startPlugin: start } = cluster.node(node);
