@@ -49,14 +49,17 @@ export const takeTurn = async <R extends Owing, C>(
       return await own((r, at) => assigned(r, opId, turn.seat, at));
     case "inherit":
       return await own((r, at) => inherited(r, opId, turn.seat, at));
-    case "overtake":
-      log.warn("a gate does not answer: its call goes to another one, behind a bar", {
-        record: records.keyOf(record),
-        operation: record.intent?.op,
-        instance: record.intent?.via,
-        to: turn.seat?.via ?? "one that another controller chooses",
-      });
-      return await own((r, at) => records.overtaken?.(r, opId, turn.seat, at) ?? r);
+    case "overtake": {
+      const now = await own((r, at) => records.overtaken?.(r, opId, turn.seat, at) ?? r);
+      if (now !== false)
+        log.warn("a gate does not answer: its call goes to another one, behind a bar", {
+          record: records.keyOf(record),
+          operation: record.intent?.op,
+          instance: record.intent?.via,
+          to: turn.seat?.via ?? "one that another controller chooses",
+        });
+      return now;
+    }
     case "blocked":
       return (await store((r, at) => records.waits(r, turn.failure, at))).changed;
     case "wait":

@@ -129,11 +129,12 @@ export const liftStep: StepHandler<"lift"> = async (deps, { bar: id }, { volume:
     return { volume, bar, order: { ...order, opId: bar.asked.opId } };
   };
   const settle = async (failure: Failure | undefined): Promise<boolean> => {
-    if (failure === undefined)
-      log.info("a bar is lifted", { volume: key, bar: id, operation: known.op, instance: known.via, how: inquiry });
     const decide = (v: VolumeRecord, at: Moment): Change =>
       failure === undefined ? barLifted(v, id, at) : barStands(v, id, failure, at);
-    return (await records.change(planned, decide, { traceId })).changed;
+    const { volume, changed } = await records.change(planned, decide, { traceId });
+    if (changed && failure === undefined && barOf(volume) === undefined)
+      log.info("a bar is lifted", { volume: key, bar: id, operation: known.op, instance: known.via, how: inquiry });
+    return changed;
   };
   /** undefined: somebody has moved the record on meanwhile. */
   const quiesced = async (): Promise<GateAnswer | undefined> => {
