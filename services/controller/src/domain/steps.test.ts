@@ -123,14 +123,19 @@ describe("what a volume asks of controllers that did not write it", () => {
     ["under an intent without an instance", attaching({}), true],
     ["under one with an instance", attaching({ via: "node n7: p" }), false],
     ["before the intent of its call", volumeRecord([inState("a", "DETACHING")]), true],
+    [
+      "before the intent of its call, which is paused",
+      volumeRecord([inState("a", "DETACHING", { attempts: later })]),
+      true,
+    ],
     ["with work for its node alone", volumeRecord([inState("a", "RELEASING")]), false],
   ])("%s: an untaken call is %s", (_, volume, untaken) => {
-    expect(asksOf(volume, 1_000, () => true)).toEqual({ untaken, anyone: false });
+    expect(asksOf(volume, () => true)).toEqual({ untaken, anyone: false });
   });
 
   it("asks any controller for work at a node that its writer has no link to", () => {
     const releasing = volumeRecord([inState("a", "RELEASING")]);
-    const asked = (linked: readonly string[]) => asksOf(releasing, 1_000, (node) => linked.includes(node)).anyone;
+    const asked = (linked: readonly string[]) => asksOf(releasing, (node) => linked.includes(node)).anyone;
     expect([asked(["n1"]), asked(["n2"])]).toEqual([false, true]);
   });
 });

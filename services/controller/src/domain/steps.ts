@@ -180,7 +180,7 @@ export const planSteps = (volume: VolumeRecord, now: number, hurry = false): Ste
   return { ready, next };
 };
 
-/** What the record asks of controllers that did not write it. */
+/** What the record asks of controllers that did not write it, now or later: each of them remembers by itself when that is. */
 export interface Asks {
   /** It owes a call that no controller has taken: under an intent without an instance, or before there is an intent. */
   readonly untaken: boolean;
@@ -189,8 +189,8 @@ export interface Asks {
 }
 
 /** `linked`: the nodes that the writer can ask. */
-export const asksOf = (volume: VolumeRecord, now: number, linked: (node: string) => boolean): Asks => {
-  const { ready } = planSteps(volume, now);
+export const asksOf = (volume: VolumeRecord, linked: (node: string) => boolean): Asks => {
+  const { ready } = planSteps(volume, Number.POSITIVE_INFINITY);
   const atController = ({ lane }: Step): boolean => lane === "controller";
   return {
     untaken: volume.intent === undefined ? ready.some(atController) : volume.intent.via === undefined,

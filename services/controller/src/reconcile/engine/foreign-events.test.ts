@@ -2,12 +2,15 @@
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { expect, it } from "vitest";
+import type { CutRecord } from "../../domain/snapshot/snapshot.ts";
 import type { PluginDrivers } from "../plugin/plugin-drivers.ts";
 import { createReconciler, type ReconcilerDeps } from "./reconciler.ts";
 import { createSnapshotReconciler, type SnapshotReconcilerDeps } from "./snapshot-reconciler.ts";
 
-const build = () => {
+/** `cut`: the record of each snapshot. */
+const build = (cut?: Partial<CutRecord>) => {
   const read: string[] = [];
+  const clock = createManualClock();
   const drivers: Pick<PluginDrivers, "drives"> = { drives: (plugin, key) => plugin === "p" && key.endsWith("/mine") };
   const shared = {
     drivers,
@@ -16,16 +19,21 @@ const build = () => {
     gate: { state: () => ({ open: true, gen: 1, reason: "" }) },
     nodes: { onChange: () => () => undefined },
     guard: { onChange: () => () => undefined },
-    clock: createManualClock(),
+    clock,
     ids: { uuid: () => "u", random: () => 0 },
     log: createMemoryLogger(),
     signal: new AbortController().signal,
   };
   const records = { recent: async ({ id }: { readonly id: string }) => void read.push(id) };
-  const cuts = { get: async ({ id }: { readonly id: string }) => void read.push(id) };
+  const cuts = {
+    async get({ id }: { readonly id: string }) {
+      read.push(id);
+      return cut && { record: { kind: "snapshot", namespace: "default", id, group: "", ...cut } };
+    },
+  };
   const reconciler = createReconciler({ ...shared, records } as unknown as ReconcilerDeps);
   const snapshots = createSnapshotReconciler({ ...shared, cuts } as unknown as SnapshotReconcilerDeps);
-  return { reconciler, snapshots, read };
+  return { reconciler, snapshots, read, clock };
 };
 
 it.each([
@@ -49,4 +57,17 @@ it("that ask any controller: it reads, whoever drives the plugin", async () => {
   reconciler.learned("default/other", { plugin: "q", untaken: false, anyone: true });
   await reconciler.idle();
   expect(read).toEqual(["other"]);
+});
+
+it("of a record whose call is paused: it reads it again at its time, whoever moves it on in the due queue", async () => {
+  const clockNow = createManualClock().now();
+  const { snapshots, read, clock } = build({
+    state: "DELETING",
+    attempts: { count: 1, nextTry: clockNow + 45_000, lastError: { reason: "x", message: "x", at: clockNow } },
+  });
+  snapshots.learnOf("snapshot:default/mine", { plugin: "p", untaken: true });
+  await clock.advance(44_999);
+  expect(read).toEqual(["mine"]);
+  await clock.advance(1);
+  expect(read.length).toBeGreaterThan(1);
 });

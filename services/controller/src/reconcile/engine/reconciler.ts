@@ -94,10 +94,17 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
   const slotsOf = (volume: VolumeRecord): CallSlots =>
     slots.at(async () => volume.intent?.via ?? (await records.recent(volume))?.volume.intent?.via);
 
+  /** Of a shared store another controller may have moved the record on in the due queue when this one looks there. */
+  const readyNow = (volume: VolumeRecord, now: number, hurry: boolean): readonly Step[] => {
+    const { ready, next } = planSteps(volume, now, hurry);
+    if (drivers !== undefined && next !== undefined) wakeLater.after(next - now, volumeKey(volume));
+    return ready;
+  };
+
   const work = createKeyedWork<VolumeRecord, Step>({
     what: "volume",
     read: async (key) => (await records.recent(refOfKey(key)))?.volume,
-    ready: (volume, now, hurry) => planSteps(volume, now, hurry).ready,
+    ready: readyNow,
     laneOf: ({ lane }) => lane,
     idOf: stepId,
     clock,

@@ -72,7 +72,10 @@ export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): Snapshot
     read: async (key) => (await cuts.get(refOfCutKey(key)))?.record,
     ready: (record, now, hurry) => {
       const step = planCut(record, now, hurry);
-      return step === undefined || step.at > now ? [] : [step];
+      if (step === undefined || step.at <= now) return step === undefined ? [] : [step];
+      // Of a shared store another controller may have moved the record on in the due queue when this one looks there.
+      if (drivers !== undefined) wakeLater.after(step.at - now, cutKey(record));
+      return [];
     },
     // One call of a record at a time.
     laneOf: () => "controller",

@@ -87,7 +87,7 @@ export const buildCommit = (
     const audited = auditOf(change.audit, { now: at.now, revisionBefore: before.rev }, ref, before.rev + 1);
     writes.push(...audited.writes);
     events.push(...audited.events);
-    const asks = change.volume === null ? asksNothing : asksOf(change.volume, at.now, linked);
+    const asks = change.volume === null ? asksNothing : asksOf(change.volume, linked);
     for (const note of change.notes)
       events.push({ type: note.type, ref, body: eventBody(note, before.rev + 1, at, asks) });
     if (change.volume === null || !grantsOrOffers(before.volume, change.volume)) continue;

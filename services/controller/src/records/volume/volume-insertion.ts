@@ -98,7 +98,7 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
         note,
         1,
         asked,
-        asksOf(volume, at.now, () => true),
+        asksOf(volume, () => true),
       ),
     }));
     const writes = [write, ...audited.writes];
