@@ -5,9 +5,10 @@
  * left of what was to go, and whatever cannot go on says so, with what is missing and the command that clears it.
  */
 import fc from "fast-check";
-import { it } from "vitest";
+import { expect, it } from "vitest";
 import { modes, request, trouble } from "../support/controller/api-requests.ts";
 import { runSequence } from "../support/controller/api-run.ts";
+import { addTakeovers, noTakeovers } from "../support/controller/takeovers.ts";
 import { full, sample } from "../support/full.ts";
 
 const sequences = sample(5_000, 100);
@@ -16,14 +17,18 @@ it(`whatever is asked in whatever order, over ${sequences} sequences: nothing le
   // One takes a third of a second on a quiet machine.
   timeout: 60_000 + sequences * 1_500,
 }, async () => {
+  const seen = noTakeovers();
   await fc.assert(
     fc.asyncProperty(
-      fc.array(request, { minLength: 5, maxLength: full ? 60 : 40, size: "max" }),
+      fc.array(fc.tuple(request, fc.nat(1)), { minLength: 5, maxLength: full ? 60 : 40, size: "max" }),
       fc.array(trouble, { minLength: 3, maxLength: 24, size: "max" }),
       fc.nat(2),
       fc.constantFrom(...modes),
-      runSequence,
+      async (...sequence) => addTakeovers(seen, await runSequence(...sequence)),
     ),
     { numRuns: sequences },
   );
+  if (full) console.log("takeovers", seen);
+  // Otherwise the sequences say nothing about them.
+  for (const [what, count] of Object.entries(seen)) expect(count, what).toBeGreaterThan(0);
 });

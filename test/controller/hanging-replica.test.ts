@@ -10,13 +10,14 @@ import { AccessMode, AttachmentMode } from "@holdfast/shared/gen/holdfast/v1/com
 import { CreateVolumeRequest } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type ApiWorld, createApiWorld } from "../support/controller/api-world.ts";
+import { processAt, sockets } from "../support/controller/processes-beside.ts";
 import { simPlugin } from "../support/controller/snapshot-world.ts";
 
 const namespace = "default";
 const nodes = ["n1", "n2", "n3"];
 const volumes = Array.from({ length: 20 }, (_, n) => `v${n}`);
 /** The newest of those beside a controller is the one that is called. */
-const [other, hanging] = ["sim-1.sock", "sim-2.sock"];
+const [other, hanging] = sockets.map((socket) => processAt("c1", socket));
 
 let world: ApiWorld;
 beforeEach(async () => {
@@ -78,7 +79,7 @@ const waiting = async (): Promise<readonly string[]> =>
 
 test("[G2 G4 S7 S8] delays the volumes that it has calls of, and no other: those go on elsewhere, and all finish when it is replaced", async () => {
   expect(calledAt("CreateVolume")).toEqual(volumes.map(() => hanging));
-  world.hang(1);
+  world.first().hang(1);
   for (const [n, id] of volumes.entries()) await claim(id, n);
   // One attach at a time a node: each node has one there before the first deadline is over, and two of them one more when it is.
   await world.pass(59_000, 1_000);
@@ -103,10 +104,10 @@ test("[G2 G4 S7 S8] delays the volumes that it has calls of, and no other: those
   for (const method of ["ControllerUnpublishVolume", "ControllerPublishVolume"])
     expect(calledAt(method, before)).toEqual(moving.map(() => other));
   const { blocked } = (await claims()).find(({ volume }) => volume === "v4") ?? {};
-  expect(blocked).toMatchObject({ reason: "PLUGIN_HANGS", message: expect.stringContaining(`"${hanging}"`) });
+  expect(blocked).toMatchObject({ reason: "PLUGIN_HANGS", message: expect.stringContaining(`"${sockets[1]}"`) });
 
   const replaced = seq();
-  world.replace(1);
+  world.first().replace(1);
   await world.pass(1_000, 100);
   expect(await waiting()).toEqual([]);
   // Each at the instance that it was given to, and once.

@@ -53,6 +53,8 @@ export const createApiModel = (foreign: string) => {
   const givenUp = new Set<string>();
   /** Nodes whose claims, those to come too, are ended by a drain; `false`: those that wait only. */
   const drained = new Map<string, boolean>();
+  /** By node, how many requests for an end there were when the last drain of it was asked for or answered. */
+  const drainedAt = new Map<string, number>();
 
   /** What was asked to end, in order: an answer that was held may come after the end of what it tells of. */
   const ends: ((claim: KnownClaim) => boolean)[] = [];
@@ -120,10 +122,14 @@ export const createApiModel = (foreign: string) => {
     draining(node: string, release: boolean): void {
       drained.set(node, release || drained.get(node) === true);
       endWhere((claim) => claim.node === node && (release || claim.queued));
+      drainedAt.set(node, ends.length);
     },
     /** Somebody gave up a record whose storage may be attached: its node has a slot less than the records say. */
     gaveUp: () => givenUp.size > 0,
-    undrained: (node: string) => void drained.delete(node),
+    /** An undrain that was asked for at `since` is answered: a drain that was asked for, or answered, later may have come behind it. */
+    undrained(node: string, since: number): void {
+      if ((drainedAt.get(node) ?? 0) <= since) drained.delete(node);
+    },
     releasing: endWhere,
     /** With one member of a set all of it goes. */
     forgetting(id: string): void {

@@ -28,6 +28,7 @@ import {
   DeregisterVolumeRequest,
   ExpandVolumeRequest,
   ExplainVolumeRequest,
+  GetVolumeRequest,
   ModifyVolumeRequest,
   ReclaimPolicy,
   RegisterVolumeRequest,
@@ -38,6 +39,7 @@ import {
 import fc from "fast-check";
 import type { ApiModel } from "./api-model.ts";
 import type { ApiWorld } from "./api-world.ts";
+import type { ControllerProcess } from "./controller-process.ts";
 import { nodeIdOf } from "./sim-hosts.ts";
 import { simPlugin } from "./snapshot-world.ts";
 
@@ -142,7 +144,7 @@ export const request = fc.oneof(
   one(2, "silence", { node, silent: fc.boolean() }),
   one(2, "reboot", { node, journalLost: fc.boolean() }),
   one(1, "node-plugin", { node, healthy: yes(2) }),
-  one(2, "process", { which: fc.nat(1), ready: yes(2) }),
+  one(4, "process", { which: fc.constantFrom([0], [1], [1], [0, 1]), ready: yes(1) }),
   one(2, "gate", { open: yes(3) }),
   one(1, "secret", { value: fc.constantFrom<string | undefined>("x", "y", "z", undefined) }),
   one(2, "compare", {}),
@@ -151,7 +153,12 @@ export const request = fc.oneof(
   one(1, "forget-volume", { volume }),
   one(14, "pass", { seconds: fc.constantFrom(0, 1, 1, 3, 20, 90) }),
   one(1, "restart", {}),
-  one(3, "die", { skip: fc.nat(4), how: fc.constantFrom("before" as const, "after" as const) }),
+  one(3, "die", {
+    skip: fc.nat(4),
+    how: fc.constantFrom("before" as const, "after" as const),
+    downMs: fc.constantFrom(0, 10_000, 60_000, 60_000),
+  }),
+  one(3, "stop", { ms: fc.constantFrom(3_000, 20_000, 60_000) }),
   one(1, "lose", {
     how: fc.array(fc.constantFrom("before" as const, "after" as const), { minLength: 1, maxLength: 2 }),
   }),
@@ -161,6 +168,7 @@ export type Request = typeof request extends fc.Arbitrary<infer T> ? T : never;
 /** What becomes of a call to a plugin, or of a message to an agent. */
 export type Trouble =
   | { readonly kind: "none" | "lost" | "dropped" | "shrunk" }
+  | { readonly kind: "delayed"; readonly ms: number }
   | { readonly kind: "code"; readonly code: Code; readonly after: boolean }
   | { readonly kind: "slow"; readonly ms: number; readonly done: boolean };
 
@@ -200,10 +208,15 @@ const keep = (retain: boolean) => ({
   reclaim: retain ? ReclaimPolicy.RECLAIM_POLICY_RETAIN : ReclaimPolicy.RECLAIM_POLICY_DELETE,
 });
 
-/** Asks the API of the controller that lives now. The model hears of the request before it leaves, and of its answer. */
-export const ask = async (world: ApiWorld, model: ApiModel, it: Request): Promise<void> => {
-  const { api } = world;
-  const context = world.context();
+/** Asks the API of that controller in its life of now. The model hears of the request before it leaves, and of its answer. */
+export const ask = async (
+  world: ApiWorld,
+  controller: ControllerProcess,
+  model: ApiModel,
+  it: Request,
+): Promise<void> => {
+  const { api } = controller;
+  const context = controller.context();
   const since = model.moment();
   switch (it.do) {
     case "create": {
@@ -289,10 +302,17 @@ export const ask = async (world: ApiWorld, model: ApiModel, it: Request): Promis
       }
       return;
     }
-    case "deregister":
+    case "deregister": {
       model.mayRemain(it.volume);
-      await api.volumes.deregisterVolume(DeregisterVolumeRequest.fromPartial({ namespace, id: it.volume }), context);
+      // At a controller that stands still it lies for a while, and takes what has the id then.
+      const over = model.deleting(it.volume);
+      try {
+        await api.volumes.deregisterVolume(DeregisterVolumeRequest.fromPartial({ namespace, id: it.volume }), context);
+      } finally {
+        over();
+      }
       return;
+    }
     case "claim": {
       const answer = await api.claims.createClaims(
         CreateClaimsRequest.fromPartial({
@@ -381,18 +401,23 @@ export const ask = async (world: ApiWorld, model: ApiModel, it: Request): Promis
       return;
     case "drain":
       model.draining(it.node, it.release);
-      await api.nodes.drainNode(
-        DrainNodeRequest.fromPartial({
-          name: it.node,
-          reason: "test",
-          mode: it.release ? DrainMode.DRAIN_MODE_RELEASE : DrainMode.DRAIN_MODE_UNSPECIFIED,
-        }),
-        context,
-      );
+      try {
+        await api.nodes.drainNode(
+          DrainNodeRequest.fromPartial({
+            name: it.node,
+            reason: "test",
+            mode: it.release ? DrainMode.DRAIN_MODE_RELEASE : DrainMode.DRAIN_MODE_UNSPECIFIED,
+          }),
+          context,
+        );
+      } finally {
+        // It may have lain at its controller behind the answer to an undrain.
+        model.draining(it.node, it.release);
+      }
       return;
     case "undrain":
       await api.nodes.undrainNode(UndrainNodeRequest.fromPartial({ name: it.node, reason: "test" }), context);
-      model.undrained(it.node);
+      model.undrained(it.node, since.ends);
       return;
     case "forget-node":
       await api.nodes.forgetNode(ForgetNodeRequest.fromPartial({ name: it.node, reason: "test" }), context);
@@ -407,7 +432,7 @@ export const ask = async (world: ApiWorld, model: ApiModel, it: Request): Promis
       await world.setHealthy(it.node, it.healthy);
       return;
     case "process":
-      world.setProcess(it.which, it.ready);
+      for (const which of it.which) controller.setProcess(which, it.ready);
       return;
     case "gate":
       world.setGate(it.open);
@@ -429,6 +454,8 @@ export const ask = async (world: ApiWorld, model: ApiModel, it: Request): Promis
       await api.repair.listStuck(ListStuckRequest.fromPartial({ namespace }), context);
       return;
     case "assert-detached": {
+      // What a person has seen does not hold for long.
+      if (!controller.answers) return;
       // A person looks at the backend first, and says only what is true.
       const { attachments } = world.backend.state();
       const externalId = model.externalIdOf(it.volume);
@@ -454,6 +481,12 @@ export const ask = async (world: ApiWorld, model: ApiModel, it: Request): Promis
     case "forget-volume": {
       const uid = model.uidOf(it.volume);
       if (uid === undefined) return;
+      // A person looks at the volume first: its storage is what is given up.
+      const { volume: seen } = await api.volumes.getVolume(
+        GetVolumeRequest.fromPartial({ namespace, id: it.volume }),
+        context,
+      );
+      model.made(Volume.fromPartial(seen ?? {}));
       model.mayRemain(it.volume);
       model.forgetting(it.volume);
       await confirmed(({ dryRun, confirm }) =>
@@ -468,10 +501,13 @@ export const ask = async (world: ApiWorld, model: ApiModel, it: Request): Promis
       await world.pass(it.seconds * 1_000);
       return;
     case "restart":
-      await world.restart();
+      await world.restart(controller);
       return;
     case "die":
-      world.dieAtCommit(it.skip, it.how);
+      controller.dieAtCommit(it.skip, it.how, it.downMs);
+      return;
+    case "stop":
+      controller.stop(it.ms);
       return;
     case "lose":
       world.loseCommits(...it.how);

@@ -4,6 +4,7 @@ import type { CsiMethod } from "@holdfast/csi/methods";
 import type { Code } from "@holdfast/csi/outcome";
 import type { CsiTransport, WireFailure } from "@holdfast/csi/transport";
 import type { Clock } from "@holdfast/shared/async/clock";
+import { onAbort } from "@holdfast/shared/async/signals";
 import type { Answer } from "@holdfast/sim-plugin/backend/answer";
 import type { Backend } from "@holdfast/sim-plugin/backend/backend";
 import type { Call, Instance } from "@holdfast/sim-plugin/backend/call";
@@ -21,6 +22,8 @@ export type WayFault =
   | { readonly kind: "hung"; readonly until: Promise<void> }
   /** It has no answer, and the plugin does the work later. */
   | { readonly kind: "late"; readonly until: Promise<void> }
+  /** It lies on its way so long, and never arrives when its connection has ended by then. For ways with a clock. */
+  | { readonly kind: "delayed"; readonly ms: number }
   /** The plugin works so long on it, also when its caller has given up by then; not `done`: in vain. For ways with a clock. */
   | { readonly kind: "slow"; readonly ms: number; readonly done: boolean };
 
@@ -132,6 +135,18 @@ export const createSimWay = (backend: Backend, instance: Instance, clock?: Clock
     return failure("DEADLINE_EXCEEDED", why);
   };
 
+  /** Whether it arrives. */
+  const lying = async (ms: number, { signal }: WayOptions): Promise<boolean> => {
+    if (clock === undefined) throw new Error("on a way without a clock nothing is delayed");
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const stop = clock.timer(ms, resolve);
+    const leave = onAbort(signal, resolve);
+    await promise;
+    stop();
+    leave();
+    return !signal.aborted;
+  };
+
   return {
     async call(method, request, options) {
       options.signal.throwIfAborted();
@@ -143,6 +158,8 @@ export const createSimWay = (backend: Backend, instance: Instance, clock?: Clock
         void how.until.then(() => begin({ instance: instance.name, method, request } as unknown as Call));
         return failure("DEADLINE_EXCEEDED", "the plugin takes longer");
       }
+      if (how?.kind === "delayed" && !(await lying(how.ms, options)))
+        return failure("UNAVAILABLE", "the connection was closed");
       if (how?.kind === "code" && how.when === "before") return failure(how.code, "as told, before the work");
       const call = { instance: instance.name, method, request } as unknown as Call;
       if (how?.kind === "hung") {

@@ -19,12 +19,15 @@ const isOfSame = (lane: string, call: Call, other: InFlight): boolean =>
     return id !== undefined && id !== "" && id === Reflect.get(other.request, field);
   });
 
+/** A key may have been exchanged between a call and its repeat. */
+const askedFor = ({ request }: { readonly request: object }): string => hashOf({ ...request, secrets: undefined });
+
 /** The same call at the same instance, and the process that sent the first one is dead. */
 const isSuccessors = (call: Call, other: InFlight): boolean =>
   other.orphaned &&
   other.instance === call.instance &&
   other.method === call.method &&
-  hashOf(other.request) === hashOf(call.request);
+  askedFor(other) === askedFor(call);
 
 const mountedOn = (world: World, volume: string): readonly string[] =>
   [...(world.state.stages.get(volume) ?? []), ...(world.state.publications.get(volume) ?? [])].map(({ node }) => node);

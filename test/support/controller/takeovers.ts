@@ -1,0 +1,99 @@
+/** What commits say of calls that another life goes on with: which bars stood when, and how each of them went. */
+import type { Commit } from "@holdfast/controller/domain/store-types";
+import type { Bar, VolumeRecord } from "@holdfast/controller/domain/volume/volume";
+import { controllerOf } from "@holdfast/controller/records/sharer-records";
+import { readVolumeBody } from "@holdfast/controller/records/volume/volume-body";
+import { processAt } from "./processes-beside.ts";
+
+/** How often each happened. */
+export interface Takeovers {
+  /** A call went to another gate of the same controller, or to another controller, behind a bar. */
+  overtaken: number;
+  overtakenByOther: number;
+  /** Behind a bar to a gate that another controller chooses. */
+  handedOn: number;
+  /** The next life of a controller, or another controller, went on with a call at the gate that it was given to. */
+  inherited: number;
+  /** A bar went after its gate said that it is idle, after the call was made once more at the next life, or by another way. */
+  liftedByAsking: number;
+  liftedByRepeat: number;
+}
+
+export const noTakeovers = (): Takeovers => ({
+  overtaken: 0,
+  overtakenByOther: 0,
+  handedOn: 0,
+  inherited: 0,
+  liftedByAsking: 0,
+  liftedByRepeat: 0,
+});
+
+export const addTakeovers = (sum: Takeovers, more: Readonly<Takeovers>): void => {
+  for (const what of Object.keys(sum) as (keyof Takeovers)[]) sum[what] += more[what];
+};
+
+interface Standing {
+  readonly key: string;
+  /** The process that has the overtaken call, as the book of the backend names it. */
+  readonly instance: string;
+  readonly since: number;
+  until: number;
+}
+
+const instanceOf = ({ issuer, via }: Pick<Bar, "issuer" | "via">): string => processAt(controllerOf(issuer), via);
+
+export const createTakeoverBook = (now: () => number) => {
+  const counts = noTakeovers();
+  const known = new Map<string, VolumeRecord>();
+  /** Of records that have no bar any more, too: by the id and by the name of their storage. */
+  const keys = new Map<string, string>();
+  const standing = new Map<string, Standing>();
+
+  const compare = (
+    key: string,
+    before: VolumeRecord | undefined,
+    after: VolumeRecord | undefined,
+    by: string,
+  ): void => {
+    const [barsBefore, bars] = [before?.bars ?? [], after?.bars ?? []];
+    for (const bar of bars) {
+      if (after === undefined || barsBefore.some(({ opId }) => opId === bar.opId)) continue;
+      standing.set(bar.opId, { key, instance: instanceOf(bar), since: now(), until: Number.POSITIVE_INFINITY });
+      if (controllerOf(bar.issuer) === controllerOf(by)) counts.overtaken += 1;
+      else counts.overtakenByOther += 1;
+      if (after.intent?.via === undefined) counts.handedOn += 1;
+    }
+    for (const bar of barsBefore) {
+      if (bars.some(({ opId }) => opId === bar.opId)) continue;
+      const stood = standing.get(bar.opId);
+      if (stood !== undefined) stood.until = now();
+      if (bar.issuer === by && bar.beyondGate === undefined) counts.liftedByAsking += 1;
+      else counts.liftedByRepeat += 1;
+    }
+    const [was, is] = [before?.intent, after?.intent];
+    if (was?.via !== undefined && is?.via === was.via && is.op === was.op && is.issuer !== was.issuer)
+      counts.inherited += 1;
+  };
+
+  return {
+    counts,
+    saw({ writes }: Commit, by: string): void {
+      for (const { ref, body } of writes) {
+        if (ref.kind !== "volume") continue;
+        const { key } = ref;
+        const after = body === null ? undefined : readVolumeBody(body);
+        compare(key, known.get(key), after, by);
+        if (after === undefined) known.delete(key);
+        else {
+          known.set(key, after);
+          keys.set(after.externalId, key).set(after.name, key);
+        }
+      }
+    },
+    /** A bar stood then for a call about that storage at that process. */
+    stood: (storage: string, instance: string, at: number): boolean =>
+      [...standing.values()].some(
+        (one) => one.key === keys.get(storage) && one.instance === instance && one.since <= at && at <= one.until,
+      ),
+  };
+};
