@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { freeze } from "../harness/frozen.ts";
+import { othersGoOn } from "../harness/goes-on.ts";
 import {
   claimVolume,
   expectClean,
@@ -67,6 +68,7 @@ describe.skipIf(!root)("the agent that relays a detach is frozen with the call i
     await expect(claimVolume(cluster, volume, { node: holder, workload: "early" })).rejects.toThrow(/clear-bar/);
     expect(stateName(await claimVolume(cluster, volume, { node: "node-c", workload: "elsewhere" }))).toBe("ACTIVE");
     await releaseWorkload(cluster, "elsewhere");
+    await othersGoOn(cluster, [holder, "node-c"]);
     const queued = cluster.claims.createClaims({
       namespace,
       workload: "next",

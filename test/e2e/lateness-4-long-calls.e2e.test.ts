@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Cluster } from "../harness/cluster.ts";
+import { othersGoOn } from "../harness/goes-on.ts";
 import { seenFrom, settleDriver } from "../harness/plugin-driver.ts";
 import {
   claimVolume,
@@ -10,8 +11,8 @@ import {
   releaseWorkload,
   removeVolume,
 } from "../harness/scenario.ts";
-
 import { startTwoControllers, type TwoControllers } from "../harness/two-controllers.ts";
+import { until } from "../harness/until.ts";
 
 const root = process.getuid?.() === 0;
 if (!root) console.warn("SKIPPED: real mounts need root");
@@ -43,9 +44,23 @@ describe.skipIf(!root)("long calls are asked of the controller that does not mak
     const [asked, calling] = [seenFrom(cluster, other), seenFrom(cluster, driver)];
     for (const id of ["attached", "detached", "grown", "cut", "deleted"]) await makeVolume(calling, id);
     await claimVolume(calling, "detached");
+    // From then on it is known how long calls take, and one that takes far longer holds its node no more.
+    await othersGoOn(asked, ["node-a"]);
     await cluster.backend.client.clear();
     await cluster.backend.client.setFaults(methods.map((method) => ({ method, hangMs: longMs, when: "after" })));
-    await Promise.all([
+    const open = async () =>
+      (await cluster.backend.client.inFlight()).filter(({ method }) => methods.some((each) => each === method));
+    const meanwhile = async () => {
+      const long = await until("all of them to be open", async () => {
+        const found = await open();
+        return found.length === methods.length && found;
+      });
+      await othersGoOn(asked, ["node-a"]);
+      expect((await open()).map(({ seq }) => seq)).toEqual(long.map(({ seq }) => seq));
+      return new Set(long.map(({ seq }) => seq));
+    };
+    const [first] = await Promise.all([
+      meanwhile(),
       makeVolume(asked, "made"),
       claimVolume(asked, "attached"),
       releaseWorkload(asked, "w-detached"),
@@ -56,7 +71,10 @@ describe.skipIf(!root)("long calls are asked of the controller that does not mak
     expect(await cluster.backend.client.violations()).toEqual([]);
     const calls = await cluster.backend.client.record();
     for (const method of methods) {
-      const made = calls.filter((call) => call.method === method);
+      const slow = calls.find((call) => call.method === method && first.has(call.seq));
+      const made = calls.filter(
+        (call) => call.method === method && call.volume === slow?.volume && call.name === slow?.name,
+      );
       expect(
         made.map(({ instance }) => instance),
         method,
