@@ -77,8 +77,8 @@ export interface ClusterNode {
   /** Starts the agent (again); extra environment, such as failpoints, holds for this life only. */
   startAgent(env?: Readonly<Record<string, string>>): Promise<ManagedProcess>;
   startPlugin(): Promise<SimPluginProcess>;
-  /** Only on a node of `controllerHalvesOn`; its instance has the node's name. */
-  startControllerHalf(): Promise<SimPluginProcess>;
+  /** Only on a node of `controllerHalvesOn`; its instance has the node's name. The backend takes the same name again for the next process. */
+  startControllerHalf(instance?: string): Promise<SimPluginProcess>;
   /** Of the socket for programs on the host. */
   readonly localAddress: string;
   readonly stateDir: string;
@@ -299,13 +299,13 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
       await describe("csi.sock", "monolith");
     }
     let half: SimPluginProcess | undefined;
-    const startControllerHalf = async (): Promise<SimPluginProcess> => {
+    const startControllerHalf = async (instance = name): Promise<SimPluginProcess> => {
       half = await startSimPlugin({
         dir: pluginDir,
         socket: path.join(pluginDir, "half.sock"),
         backend: there(backend, "simulated backend").socketPath,
         role: "controller",
-        instance: name,
+        instance,
       });
       return half;
     };
