@@ -146,7 +146,7 @@ export const modelMutants: readonly ModelMutant[] = [
   {
     name: "a bar is lifted although its gate has a call open",
     file: `${steps}/steps-bar.ts`,
-    find: '(await settle(answer.kind === "idle" ? undefined : notOver(answer.words)))',
+    find: '(await settle(answer.kind === "idle" ? undefined : notOver(answer)))',
     put: "(await settle(undefined))",
     within: "overtaking",
   },

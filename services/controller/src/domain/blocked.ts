@@ -51,6 +51,8 @@ interface Subject extends VolumeRef {
   readonly claimUid?: string;
   /** The name of the bar that a person may lift. */
   readonly bar?: string;
+  /** The plugin instance of a bar whose gate has answered: its host runs. */
+  readonly answering?: string;
 }
 
 interface Remedy {
@@ -143,7 +145,7 @@ const remedies: Record<BlockedReason, Remedy> = {
     missingProof: (s) =>
       `that the overtaken call for ${volumeKey(s)} has ended at the plugin instance that was given it`,
     clearWith: (s) =>
-      `start the host of that instance again, and the bar goes by itself; when it is off for good: ${volumeCommand("repair clear-bar", s, s.bar ?? "<bar>")}`,
+      `${s.answering === undefined ? "start the host or controller of that instance again" : `restart plugin instance "${s.answering}", which may still be at work on the call`}, and the bar goes by itself; when it is off for good: ${volumeCommand("repair clear-bar", s, s.bar ?? "<bar>")}`,
   },
   EXPAND_IN_USE: {
     missingProof: (s) =>

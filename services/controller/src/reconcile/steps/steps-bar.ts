@@ -1,6 +1,7 @@
 import type { CallOrder } from "@holdfast/model/call-order";
 import type { GateAnswer } from "../../domain/bar.ts";
 import { barAsked, barLifted, barStands, isOwnedPair } from "../../domain/bar.ts";
+import { gateAway } from "../../domain/bar-block.ts";
 import type { Change } from "../../domain/change.ts";
 import type { Moment } from "../../domain/moment.ts";
 import type { Leave } from "../../domain/open-call.ts";
@@ -86,7 +87,10 @@ const isOver = ({ op }: Bar, outcome: Failed): boolean => {
   return !needsDone.has(op) && (call === "ended" || code === "UNIMPLEMENTED");
 };
 
-const notOver = (message: string): Failure => ({ reason: "BAR_STANDS", message, advice: "again" });
+const notOver = ({ kind, words }: Exclude<GateAnswer, { readonly kind: "idle" }>): Failure =>
+  kind === "away"
+    ? { reason: gateAway, message: words, advice: "again" }
+    : { reason: "BAR_STANDS", message: words, advice: "again" };
 
 /** What was stored before the gate is asked: the order of that commit is above all that the bar's call may have. */
 interface Asked {
@@ -161,5 +165,5 @@ export const liftStep: StepHandler<"lift"> = async (deps, { bar: id }, { volume:
     if (outcome?.kind === "refused" && outcome.failure.call === "not-sent") return await settle(undefined);
     if (outcome !== undefined) answer = await quiesced();
   }
-  return answer !== undefined && (await settle(answer.kind === "idle" ? undefined : notOver(answer.words)));
+  return answer !== undefined && (await settle(answer.kind === "idle" ? undefined : notOver(answer)));
 };
