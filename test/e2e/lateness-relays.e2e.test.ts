@@ -2,8 +2,9 @@
  * A call is held at the agent that relays it, or at the plugin behind that agent, while hosts, plugins and names change around it.
  * Other volumes and other nodes go on meanwhile, and what the held call bars goes on by itself once that call has ended.
  */
-import { unlink } from "node:fs/promises";
+import { cp, unlink, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { machineIdFile } from "@holdfast/node-agent/testing/machine-id-file";
 import { NodeState } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PluginHealth } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { IntentOperation } from "@holdfast/shared/gen/holdfast/v1/volume";
@@ -12,6 +13,8 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vites
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { freeze } from "../harness/frozen.ts";
 import { claimGoesOn, othersGoOn, queuedClaim } from "../harness/goes-on.ts";
+import { startMountNamespace } from "../harness/mount-namespace.ts";
+import { startNodeCopy } from "../harness/node-copy.ts";
 import {
   claimVolume,
   expectClean,
@@ -238,5 +241,41 @@ describe.skipIf(!root)("a call that is held at a relay", () => {
     ]);
     expect(await barsOf("upgraded")).toEqual([]);
     await removed("upgraded");
+  });
+
+  // The name of the relay belongs to the clone afterwards.
+  it("[I2] the host of the gate is cloned meanwhile: the clone gets the calls to come, and lifts no bar; a person does", async () => {
+    const { relay, other } = await held("cloned");
+    const node = cluster.node(relay);
+    const frozen = freeze(node.agent());
+    onTestFinished(frozen.thaw);
+    await detachGiven("cloned");
+    const [stateDir, bootId] = [path.join(cluster.dir, "copied-state"), path.join(cluster.dir, "boot-id")];
+    await cp(node.stateDir, stateDir, { recursive: true });
+    await writeFile(bootId, "11111111-2222-3333-4444-555555555555\n");
+    const space = await startMountNamespace({ over: { "/proc/sys/kernel/random/boot_id": bootId } });
+    onTestFinished(async () => void (await space.end()));
+    const of = { stateDir, machineIdFile: machineIdFile(), mountsOf: space.pid, controllerHalf: true } as const;
+    const copy = await startNodeCopy(cluster, node, of);
+    onTestFinished(() => copy.stop());
+    expect((await releaseWorkload(cluster, "w-cloned")).map(stateName)).toEqual(["RELEASED"]);
+    const [bar] = await barsOf("cloned");
+    expect(bar).toMatchObject({ node: holder, operation: "detach", instance: expect.stringContaining(relay) });
+    await othersGoOn(cluster, [holder, other]);
+    await claimGoesOn(cluster, "cloned", other);
+    frozen.thaw();
+    await until("the original to speak again", async () => {
+      const { node: told } = await cluster.nodes.getNode({ name: relay });
+      return told?.blocked?.reason === "NODE_CONFLICT";
+    });
+    const early = claimVolume(cluster, "cloned", { node: holder, workload: "early" });
+    await expect(early).rejects.toThrow(/clear-bar/);
+    const next = queuedClaim(cluster, "cloned", holder, "next");
+    const asked = { namespace, volume: "cloned", bar: bar?.id ?? "", evidence: "the original is off", reason: "test" };
+    const { outcome } = await cluster.repair.clearBar({ ...asked, dryRun: true });
+    await cluster.repair.clearBar({ ...asked, confirm: outcome?.confirmWith ?? "" });
+    expect(await next.state).toBe("ACTIVE");
+    expect(await copy.changes()).toEqual([]);
+    await ended("cloned", "next");
   });
 });

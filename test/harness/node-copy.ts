@@ -1,9 +1,10 @@
 /** A second agent under the name of a node, as on a clone of its machine: with mounts and a plugin of its own. */
-import { mkdir } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { startSimPlugin } from "@holdfast/sim-plugin/processes";
 import type { Cluster, ClusterNode } from "./cluster.ts";
 import { type ManagedProcess, startProcess } from "./managed-process.ts";
+import { plugin as pluginName } from "./scenario.ts";
 
 const repo = path.resolve(import.meta.dirname, "../..");
 
@@ -20,7 +21,13 @@ const machine = "copy";
 export const startNodeCopy = async (
   cluster: Cluster,
   node: ClusterNode,
-  of: { readonly stateDir: string; readonly machineIdFile: string; readonly mountsOf: number },
+  of: {
+    readonly stateDir: string;
+    readonly machineIdFile: string;
+    readonly mountsOf: number;
+    /** A controller half of the plugin runs on it too. */
+    readonly controllerHalf?: true;
+  },
 ): Promise<NodeCopy> => {
   const dir = path.join(cluster.dir, machine);
   const pluginDir = path.join(dir, "p");
@@ -33,6 +40,17 @@ export const startNodeCopy = async (
     node: machine,
     dataDir: path.join(dir, "data"),
   });
+  const half = of.controllerHalf
+    ? await startSimPlugin({
+        dir: pluginDir,
+        socket: path.join(pluginDir, "half.sock"),
+        backend: cluster.backend.socketPath,
+        role: "controller",
+        instance: machine,
+      })
+    : undefined;
+  const plugins = half === undefined ? [] : [{ socket: "half.sock", role: "controller", id: pluginName }];
+  await writeFile(path.join(pluginDir, "plugins.json"), JSON.stringify({ plugins }), { mode: 0o600 });
   const agent = startProcess({
     name: "copy",
     command: [process.execPath, path.join(repo, "services/node-agent/src/main.ts")],
@@ -58,6 +76,7 @@ export const startNodeCopy = async (
     },
     async stop() {
       if (agent.running()) await agent.kill("SIGKILL");
+      await half?.stop();
       await plugin.stop();
     },
   };

@@ -37,7 +37,7 @@ describe("BR1 a call that is given to another gate", () => {
   const attachment = attachmentRecord("n1", { state: "DETACHING", secretRef: "file:/s@3" });
 
   it("is in doubt under an intent of this life, and leaves a bar with all that its undo needs", () => {
-    const volume = volumeRecord([], [attachment], { intent: given("detach") });
+    const volume = volumeRecord([], [attachment], { intent: given("detach", { gateEpoch: 3 }) });
     const taken = overtaken(volume, "first", other, at);
     const { openSince: _o, ...intent } = given("detach", { ...other, issuer: at.issuer, opId: at.opId });
     expect(taken.intent).toEqual({ ...intent, uncertainSince: 7_000 });
@@ -49,6 +49,7 @@ describe("BR1 a call that is given to another gate", () => {
         issuer: "c9/1",
         via: "node g1: model",
         gate: "life-1",
+        gateEpoch: 3,
         opId: "first",
         since: 7_000,
         attempts: { count: 0, nextTry: 0 },

@@ -70,7 +70,7 @@ export const overtaken = (volume: VolumeRecord, opId: string, seat: Seat | undef
   if (intent?.opId !== opId || intent.via === undefined || intent.op === "validate") return volume;
   if (volume.bars.length >= mostBars) return volume; // BR4
   if (seat !== undefined && isSeatOf({ ...intent, via: intent.via }, at.issuer, seat)) return volume;
-  const { via, gate, beyondGate, openSince: _o, ...rest } = intent;
+  const { via, gate, gateEpoch, beyondGate, openSince: _o, ...rest } = intent;
   const node = intent.node ?? "";
   const attachment = volume.attachments[node];
   const bar: Bar = {
@@ -82,6 +82,7 @@ export const overtaken = (volume: VolumeRecord, opId: string, seat: Seat | undef
     issuer: intent.issuer,
     via,
     ...(gate === undefined ? {} : { gate }),
+    ...(gateEpoch === undefined ? {} : { gateEpoch }),
     ...(beyondGate === undefined ? {} : { beyondGate }),
     opId,
     since: at.now,

@@ -145,7 +145,7 @@ const remedies: Record<BlockedReason, Remedy> = {
     missingProof: (s) =>
       `that the overtaken call for ${volumeKey(s)} has ended at the plugin instance that was given it`,
     clearWith: (s) =>
-      `${s.answering === undefined ? "start the host or controller of that instance again" : `restart plugin instance "${s.answering}", which may still be at work on the call`}, and the bar goes by itself; when it is off for good: ${volumeCommand("repair clear-bar", s, s.bar ?? "<bar>")}`,
+      `${s.answering === undefined ? "start the host or controller of that instance again" : `restart plugin instance "${s.answering}", which may still be at work on the call`}, and the bar goes by itself; when its host is off for good, or has booted anew since: ${volumeCommand("repair clear-bar", s, s.bar ?? "<bar>")}`,
   },
   EXPAND_IN_USE: {
     missingProof: (s) =>

@@ -10,6 +10,7 @@ import {
   givenTo,
   inherited,
   mayBeOpen,
+  seatOfCall,
   storedAnew,
   takenOver,
 } from "./open-call.ts";
@@ -88,6 +89,16 @@ describe("who goes on with a call", () => {
     for (const kept of [of(mine), others, of()]) expect(storedAnew(kept, left("not-sent"), seat("a"), at)).toBe(kept);
     expect(storedAnew(before, left("not-sent", "another"), seat("a"), at)).toBe(before);
     expect(dropsOpenCall(before, storedAnew(before, left("open"), seat("a"), at), left("open"))).toBe(false);
+  });
+
+  it("O6 keeps the incarnation of the node at which its gate is, for as long as it has that gate", () => {
+    const at1 = { via: "a", gate: "g1", gateEpoch: 1 };
+    const open = of({ ...mine, ...at1, openSince: 5 });
+    expect(seatOfCall("a", at1)).toEqual(at1);
+    const next = { via: "a", gate: "g2", gateEpoch: 2 };
+    expect(storedAnew(open, { opId: "op", end: "open" }, next, at).intent).toMatchObject({ ...next, beyondGate: true });
+    expect(storedAnew(open, { opId: "op", end: "open" }, { via: "a" }, at).intent).not.toHaveProperty("gateEpoch");
+    expect(afterCall(open, "ended", at).intent).not.toHaveProperty("gateEpoch");
   });
 
   it("O5 says that a life of its gate which is over may have the call, until the call has ended", () => {

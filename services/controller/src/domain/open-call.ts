@@ -8,6 +8,7 @@
  * O4 An attempt that is stored anew is as doubtful as before, and a call of it that left may be open.
  * O5 An intent that goes on at another life of its gate says so until its call has ended: that life cannot tell the end of a call of the
  *    life before.
+ * O6 It goes on there only if the life before is proved to be over. A machine that took the name of the node, or a copy of it, proves nothing.
  */
 import type { CallOrder } from "@holdfast/model/call-order";
 import type { Moment } from "./moment.ts";
@@ -24,6 +25,8 @@ export interface CallSite {
   readonly via?: string;
   /** The life of the agent that holds the socket of `via`; absent for a socket beside the issuer, and in records before format 3. */
   readonly gate?: string;
+  /** The node's incarnation that this life had: another one does not speak for it unless that is proved (`speaksFrom` of the node). */
+  readonly gateEpoch?: number;
   /** Since then a call of this intent, given to `via`, has no answer of the plugin. */
   readonly openSince?: number;
   /** An earlier life of the gate may have that call: the life that is there now knows nothing of it. */
@@ -34,12 +37,14 @@ export interface CallSite {
 export interface Seat {
   readonly via: string;
   readonly gate?: string;
+  readonly gateEpoch?: number;
 }
 
 /** The seat of a call as it was stored. */
-export const seatOfCall = (via: string, { gate }: Pick<CallSite, "gate">): Seat => ({
+export const seatOfCall = (via: string, { gate, gateEpoch }: Pick<CallSite, "gate" | "gateEpoch">): Seat => ({
   via,
   ...(gate === undefined ? {} : { gate }),
+  ...(gateEpoch === undefined ? {} : { gateEpoch }),
 });
 
 /** A call may leave now. One that changes something carries its order. */
@@ -68,9 +73,13 @@ export const mayBeOpen = ({ intent }: Calling): boolean => intent?.via !== undef
 
 const changed = <R extends Calling>(record: R, intent: CallSite): R => ({ ...record, intent });
 
-const withoutVia = ({ via: _v, gate: _g, openSince: _o, beyondGate: _b, ...rest }: CallSite): CallSite => rest;
+const withoutVia = ({ via: _v, gate: _g, gateEpoch: _e, openSince: _o, beyondGate: _b, ...rest }: CallSite): CallSite =>
+  rest;
 
-const seated = ({ via: _v, gate: _g, ...rest }: CallSite, seat: Seat): CallSite => ({ ...rest, ...seat });
+const seated = ({ via: _v, gate: _g, gateEpoch: _e, ...rest }: CallSite, seat: Seat): CallSite => ({
+  ...rest,
+  ...seat,
+});
 
 /** O3. A call that an earlier attempt left open is not ended by one that never left. */
 export const afterCall = <R extends Calling>(record: R, end: CallEnd, at: Moment): R => {

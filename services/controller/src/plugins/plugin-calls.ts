@@ -9,7 +9,7 @@ import type { Code } from "@holdfast/csi/outcome";
 import type { RefusedCredentials } from "@holdfast/csi/refused-credentials";
 import type { CallOrder } from "@holdfast/model/call-order";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import type { CallSite, Seat } from "../domain/open-call.ts";
+import { type CallSite, type Seat, seatOfCall } from "../domain/open-call.ts";
 import type { Failure, Outcome } from "../domain/outcome.ts";
 import type { CallTarget } from "../domain/plugin/instance-reach.ts";
 import type { Segments, VolumeRef } from "../domain/volume/volume.ts";
@@ -24,6 +24,8 @@ export interface PluginInstance extends Pick<CsiCaller, "call" | "stream"> {
   readonly at: { readonly node: string; readonly socket: string };
   /** The life of the agent that holds its socket; absent for one beside the controller. */
   readonly gate?: string;
+  /** The incarnation of its node. */
+  readonly gateEpoch?: number;
   readonly facts: PluginFacts;
   /** It failed lately, or does not answer. */
   readonly rests: boolean;
@@ -98,7 +100,7 @@ export interface PluginCallsOptions {
 /** Questions that precede a call. */
 const locateMs = 30_000;
 
-export const seatOf = ({ id, gate }: PluginInstance): Seat => ({ via: id, ...(gate === undefined ? {} : { gate }) });
+export const seatOf = ({ id, ...life }: PluginInstance): Seat => seatOfCall(id, life);
 
 export const done = <T>(value: T): Outcome<T> => ({ kind: "done", value });
 

@@ -322,6 +322,21 @@ describe("a controller half on nodes", () => {
     expect(instances.current({ plugin: "p" })?.id).toBe("node b: p");
   });
 
+  test("N7 has no call of a life of its node that it does not speak for, and every other", () => {
+    const { instances } = build();
+    const [a, b] = halves as [HalfOnNode, HalfOnNode];
+    const via = "node a: p";
+    const callable = (gateEpoch?: number) => instances.current({ plugin: "p", via, gateEpoch })?.gateEpoch;
+    const isNode = (changes: Partial<HalfOnNode["node"]>): void => {
+      halves = [{ ...a, node: { ...a.node, nodeEpoch: 2, ...changes } }, b];
+    };
+    isNode({ speaksFrom: 2 });
+    expect([callable(1), callable(2), callable()]).toEqual([undefined, 2, 2]);
+    // A person has said that the life before is over.
+    isNode({});
+    expect(callable(1)).toBe(2);
+  });
+
   test("is called as soon as the profile allows it", () => {
     let besideOnly = true;
     const { instances } = build({ besideOnly: () => besideOnly });

@@ -6,6 +6,7 @@
  * at that one and at no other, rested or not. N4 Facts are those of the instance that is called.
  * N5 A call about storage goes only to an instance that reaches the storage (`domain/plugin/instance-reach.ts`).
  * N6 An instance that comes back and was given calls is told, also when new calls go to another one: its open calls wait for it.
+ * N7 A call that an earlier life of the node may have goes to the life that is there now only if that one speaks for it.
  */
 
 import { callPolicy } from "@holdfast/csi/call-policy";
@@ -17,6 +18,7 @@ import type { Tri } from "@holdfast/model/tri";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createEmitter } from "@holdfast/shared/async/emitter";
 import type { Tracing } from "@holdfast/shared/tracing";
+import { speaksFor } from "../domain/node/pending-life.ts";
 import type { CallGuide } from "../domain/plugin/call-guide.ts";
 import { nameOnNode, nodeOfName } from "../domain/plugin/instance-name.ts";
 import type { CallTarget } from "../domain/plugin/instance-reach.ts";
@@ -60,7 +62,7 @@ export interface PluginInstancesOptions {
   readonly reach: (plugin: string) => PluginProfile["reach"];
 }
 
-interface Found extends Candidate, Pick<PluginInstance, "at" | "gate"> {
+interface Found extends Candidate, Pick<PluginInstance, "at" | "gate" | "gateEpoch"> {
   readonly place: InstancePlace | undefined;
   readonly facts: PluginFacts;
   /** Made for the one that is chosen only. */
@@ -100,6 +102,7 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
       id,
       at,
       gate: node.instance,
+      gateEpoch: node.nodeEpoch,
       place,
       local: false,
       rank,
@@ -109,13 +112,14 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
     };
   };
 
-  /** N3 */
-  const named = (plugin: string, via: string): Found | undefined => {
+  /** N3, N7 */
+  const named = (plugin: string, via: string, gateEpoch?: number): Found | undefined => {
     const local = localOnes(plugin).find(({ id }) => id === via);
     if (local !== undefined || besideControllerOnly(plugin)) return local;
     const node = nodeOfName(via) ?? "";
     const half = halves.at(plugin, node);
-    return half?.usable === true && nameOnNode(plugin, node) === via ? onNode(plugin, half, 0) : undefined;
+    if (half?.usable !== true || nameOnNode(plugin, node) !== via) return undefined;
+    return speaksFor(half.node, { nodeEpoch: gateEpoch }) ? onNode(plugin, half, 0) : undefined; // N7
   };
 
   /** As many as it takes to choose: up to the first that does not rest, and the one that was called last; or all. */
@@ -155,9 +159,9 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
   };
   /** N6: by plugin, the instances that were called, and the facts that each had when changes were last looked at; none: it was away. */
   const given = new Map<string, Map<string, PluginFacts | undefined>>();
-  const choose = ({ via, ...target }: CallTarget): Found | undefined => {
+  const choose = ({ via, gateEpoch, ...target }: CallTarget): Found | undefined => {
     if (via === undefined) return chosenOf(target.plugin, within(target));
-    const found = named(target.plugin, via); // N3
+    const found = named(target.plugin, via, gateEpoch); // N3
     const known = given.get(target.plugin) ?? new Map<string, PluginFacts | undefined>();
     // That it is back is for `cameBack` to find: the others that wait for it have to be told.
     if (found === undefined || !known.has(via)) given.set(target.plugin, known.set(via, found?.facts));
@@ -230,7 +234,7 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
 
   const instanceOf = (target: CallTarget, chosen: Found): PluginInstance => {
     const { plugin } = target;
-    const { id, at, gate, facts } = chosen;
+    const { id, at, gate, gateEpoch, facts } = chosen;
     const caller = chosen.caller();
     const own = reachOf(plugin, chosen) === "own" ? chosen.place?.segments : undefined;
     return {
@@ -238,6 +242,7 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
       at,
       facts,
       ...(gate === undefined ? {} : { gate }),
+      ...(gateEpoch === undefined ? {} : { gateEpoch }),
       rests: rests(chosen),
       ...(own === undefined ? {} : { own }),
       async call(method, request, call) {

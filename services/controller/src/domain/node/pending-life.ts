@@ -4,10 +4,13 @@ import { admitCommand } from "../operator-command.ts";
 import type { Blocked } from "../outcome.ts";
 import type { NodeRecord } from "./node.ts";
 
-/** A claim that was granted to an earlier life, which nobody has said to be over: this life proves nothing about it. */
+/**
+ * A claim that was granted to an earlier life, or a call that was given to it, and nobody has said that it is over: this life proves
+ * nothing about that one.
+ */
 export const speaksFor = (
   { speaksFrom = 0 }: Pick<NodeRecord, "speaksFrom">,
-  { nodeEpoch }: Pick<Claim, "nodeEpoch">,
+  { nodeEpoch }: { readonly nodeEpoch?: Claim["nodeEpoch"] | undefined },
 ): boolean => nodeEpoch === undefined || nodeEpoch >= speaksFrom;
 
 export const pendingBlock = ({ name, bootId, pending }: NodeRecord): Blocked | undefined =>

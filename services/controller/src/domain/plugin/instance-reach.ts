@@ -246,6 +246,8 @@ export interface CallTarget extends CallSubject {
   readonly only?: string;
   /** The instance that the call was given to, wherever the subject is. */
   readonly via?: string | undefined;
+  /** Only if the life of the node that is there now speaks for that incarnation of it (O6 of open-call.ts). */
+  readonly gateEpoch?: number | undefined;
 }
 
 /** The plugin instance that the call of a new intent of the record `key` is given to; undefined = this controller gives it to none. */

@@ -142,6 +142,7 @@ export interface Bar {
   readonly issuer: string;
   readonly via: string;
   readonly gate?: string;
+  readonly gateEpoch?: number;
   readonly beyondGate?: true;
   /** Of the overtaken intent: names the bar. */
   readonly opId: string;

@@ -80,9 +80,11 @@ const readied = async <R extends Owing, C>(owed: Owed<R, C>, record: R): Promise
     return given.changed ? given.record : undefined;
   }
   const { via } = intent;
-  const seat = rights.instance({ ...record, via }) ?? seatOfCall(via, intent);
-  if (seat.gate === intent.gate && records.orders.of(key, intent.opId) !== undefined) return record;
   const settles = notCalled(owed, record);
+  // What never left may go to any life.
+  const gateEpoch = settles.end === "open" || intent.openSince !== undefined ? intent.gateEpoch : undefined;
+  const seat = rights.instance({ ...record, via, gateEpoch }) ?? seatOfCall(via, intent);
+  if (seat.gate === intent.gate && records.orders.of(key, intent.opId) !== undefined) return record;
   const again = await records.change(record, (r, at) => records.keep(storedAnew(r, settles, seat, at)), { settles });
   if (!again.changed) return undefined;
   unstored.delete(key);

@@ -15,15 +15,26 @@ interface Situation {
   readonly callable?: readonly Seat[];
   readonly bars?: number | "none";
   readonly format?: boolean;
+  /** The life of the agent that is there now speaks for no incarnation of its node before this one. */
+  readonly speaksFrom?: number;
 }
 
-const turn = ({ intent, drives = true, away = false, callable = [], bars = 0, format = true }: Situation) => {
+const turn = ({
+  intent,
+  drives = true,
+  away = false,
+  callable = [],
+  bars = 0,
+  format = true,
+  speaksFrom = 0,
+}: Situation) => {
   const rights: CallRights = {
     issuer: "me/2",
     isFormerLife: (issuer) => issuer === "me/1",
     drives: () => drives,
     isAway: () => away,
-    instance: ({ via }) => (via === undefined ? callable[0] : callable.find((one) => one.via === via)),
+    instance: ({ via, gateEpoch = speaksFrom }) =>
+      via === undefined ? callable[0] : callable.find((one) => one.via === via && gateEpoch >= speaksFrom),
     bars: () => format,
   };
   const site = intent && { op: "detach", issuer: "me/2", opId: "o", ...intent };
@@ -51,6 +62,21 @@ it.each<[string, Situation, readonly unknown[]]>([
 
   ["its own call, at an instance that answers", { intent: open, callable: [here, elsewhere] }, ["run"]],
   ["its own call that never left", { intent: { via: here.via } }, ["run"]],
+  [
+    "its own, where another machine, or a copy, has the name of the node now",
+    { intent: { ...open, gateEpoch: 1 }, callable: [here], speaksFrom: 2 },
+    ["overtake", here],
+  ],
+  [
+    "its own, where a later boot of the node is proved",
+    { intent: { ...open, gateEpoch: 2 }, callable: [here], speaksFrom: 2 },
+    ["run"],
+  ],
+  [
+    "another's, who is away, where another machine has the name of the node now",
+    { intent: { ...theirs, gateEpoch: 1 }, away: true, callable: [here], speaksFrom: 2 },
+    ["overtake", here],
+  ],
   [
     "its own, at one that does not answer, with another",
     { intent: open, callable: [elsewhere] },

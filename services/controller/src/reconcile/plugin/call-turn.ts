@@ -21,7 +21,11 @@ export interface CallRights {
   /** That life of a controller has said nothing for a while: no proof of anything. */
   readonly isAway: (issuer: string) => boolean;
   /** The instance that the record's call would go to, or the one named by `via`, if that can be called now. */
-  readonly instance: (target: { readonly plugin: string; readonly via?: string | undefined }) => Seat | undefined;
+  readonly instance: (target: {
+    readonly plugin: string;
+    readonly via?: string | undefined;
+    readonly gateEpoch?: number | undefined;
+  }) => Seat | undefined;
   /** The store's format has bars. */
   readonly bars: () => boolean;
 }
@@ -62,15 +66,15 @@ export const turnOf = (rights: CallRights, key: string, record: Called, now: num
     const seat = instance(record);
     return seat === undefined ? run : { kind: "take", seat };
   }
-  const { via, openSince } = intent;
-  if (isFormerLife(intent.issuer))
-    return { kind: "inherit", seat: instance({ ...record, via }) ?? seatOfCall(via, intent) };
+  const { via, gateEpoch, openSince } = intent;
+  const there = (): Seat | undefined => instance({ ...record, via, gateEpoch });
+  if (isFormerLife(intent.issuer)) return { kind: "inherit", seat: there() ?? seatOfCall(via, intent) };
   if (intent.issuer === issuer)
-    return openSince === undefined || instance({ ...record, via }) !== undefined
+    return openSince === undefined || there() !== undefined
       ? run
       : elsewhere(rights, key, record, { ...intent, via }, `plugin instance "${via}" cannot be called now`, now);
   if (!drives(plugin, key) || !isAway(intent.issuer)) return wait;
-  const seat = isOnNode(via) ? instance({ ...record, via }) : undefined;
+  const seat = isOnNode(via) ? there() : undefined;
   return seat === undefined
     ? elsewhere(rights, key, record, { ...intent, via }, "that controller has said nothing for a while", now)
     : { kind: "inherit", seat };

@@ -29,7 +29,7 @@ export const inquiryOf = (rights: CallRights, key: string, { plugin }: VolumeRec
     const own = bar.issuer === issuer || isFormerLife(bar.issuer);
     return own && instance({ plugin, via: bar.via }) !== undefined ? "repeat" : "wait";
   }
-  const seat = drives(plugin, key) ? instance({ plugin, via: bar.via }) : undefined;
+  const seat = drives(plugin, key) ? instance({ plugin, via: bar.via, gateEpoch: bar.gateEpoch }) : undefined;
   if (seat === undefined) return "wait";
   return seat.gate === bar.gate && bar.beyondGate === undefined ? "ask" : "repeat";
 };

@@ -64,6 +64,7 @@ const intent = shaped({
   issuer: text,
   opId: filled,
   via: optional(filled),
+  gateEpoch: optional(count),
   openSince: optional(amount),
   beyondGate: optional(flag),
 });
@@ -94,6 +95,7 @@ export const volumeShape: Shape = shaped({
       issuer: filled,
       via: filled,
       gate: optional(filled),
+      gateEpoch: optional(count),
       beyondGate: optional(flag),
       opId: filled,
       since: amount,
@@ -128,6 +130,7 @@ const cut = {
       issuer: text,
       opId: filled,
       via: optional(filled),
+      gateEpoch: optional(count),
       openSince: optional(amount),
       beyondGate: optional(flag),
     }),
