@@ -34,6 +34,8 @@ export const bounds = {
   "late orders": { ...calm, silence: false, lateOrders: 2 },
   "gates that end": { ...calm, silence: false, gateDeaths: 1, onTheWay: 2 },
   overtaking: { ...calm, overtakings: 1 },
+  "overtaking of gates that end": { ...calm, overtakings: 1, gateDeaths: 1 },
+  "overtaking and two claims": { ...calm, gates: "sockets", overtakings: 1, claims: 2 },
   "overtaking at sockets": { ...calm, gates: "sockets", kills: 1, overtakings: 1 },
 } as const satisfies Readonly<Record<string, OneVolumeOptions>>;
 

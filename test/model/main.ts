@@ -7,8 +7,8 @@ import { once } from "node:events";
 import path from "node:path";
 import { type BoundsName, bounds, exhausted } from "./bounds.ts";
 import { modelReport } from "./model-report.ts";
-import { type ModelMutant, modelMutants } from "./mutants.ts";
-import { plantFault } from "./planted-fault.ts";
+import { modelMutants } from "./mutants.ts";
+import { type ModelMutant, plantFault } from "./planted-fault.ts";
 import { search } from "./search/search.ts";
 
 /** No counterexample within so many states: the mutant has survived. */
@@ -27,9 +27,9 @@ const searched = async (name: string, within: BoundsName, mostStates?: number) =
 };
 
 const mutantHere = async (mutant: ModelMutant): Promise<number> => {
-  const planted = plantFault(mutant);
+  const notLoaded = plantFault(mutant);
   const { violation } = await searched(mutant.name, mutant.within, mostOfMutant);
-  if (!planted()) throw new Error(`${mutant.file} is not loaded by the model`);
+  if (notLoaded().length > 0) throw new Error(`${notLoaded().join()} is not loaded by the model`);
   return violation === undefined ? 1 : 0;
 };
 

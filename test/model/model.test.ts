@@ -8,6 +8,7 @@ import { everyRow } from "../support/every-row.ts";
 import { type BoundsName, bounds } from "./bounds.ts";
 import { scheduleText } from "./model-report.ts";
 import { modelMutants } from "./mutants.ts";
+import { placesOf } from "./planted-fault.ts";
 import { search } from "./search/search.ts";
 import { createOneVolume } from "./volume/one-volume.ts";
 
@@ -34,8 +35,8 @@ describe("one volume, two controllers, two gates, two nodes", () => {
 describe("the mutants", () => {
   it("each have their place once in the product", async () => {
     await everyRow(
-      modelMutants,
-      ({ name }) => name,
+      modelMutants.flatMap((mutant) => placesOf(mutant).map((place) => ({ name: mutant.name, ...place }))),
+      ({ name, find }) => `${name}: ${find}`,
       ({ file, find }) => expect(readFileSync(path.join(root, file), "utf8").split(find)).toHaveLength(2),
     );
   });

@@ -1,22 +1,13 @@
-/** Faults of the product that the search has to find, each a change of one place of one file. */
-import type { BoundsName } from "./bounds.ts";
-
-export interface ModelMutant {
-  readonly name: string;
-  readonly file: string;
-  /** Stands once in the file. */
-  readonly find: string;
-  readonly put: string;
-  readonly within: BoundsName;
-}
+/** Faults of the product that the search has to find. */
+import { barMutants } from "./bar-mutants.ts";
+import type { ModelMutant } from "./planted-fault.ts";
 
 const domain = "services/controller/src/domain";
 const owed = "services/controller/src/reconcile/owed";
-const steps = "services/controller/src/reconcile/steps";
 const agent = "services/node-agent/src/domain";
 const csi = "packages/csi/src";
 
-export const modelMutants: readonly ModelMutant[] = [
+const callMutants: readonly ModelMutant[] = [
   {
     name: "a call leaves by what the controller remembers, not by what the store has",
     file: `${owed}/under-intent.ts`,
@@ -137,20 +128,6 @@ export const modelMutants: readonly ModelMutant[] = [
     within: "late orders",
   },
   {
-    name: "a gate makes calls that are for another life of it",
-    file: "services/node-agent/src/plugins/relay.ts",
-    find: "if (gate !== undefined && gate !== life) return otherLife(gate, life); // L1",
-    put: "",
-    within: "gates that end",
-  },
-  {
-    name: "a bar is lifted although its gate has a call open",
-    file: `${steps}/steps-bar.ts`,
-    find: '(await settle(answer.kind === "idle" ? undefined : notOver(answer)))',
-    put: "(await settle(undefined))",
-    within: "overtaking",
-  },
-  {
     name: "a call is right whatever the step says of the record in the store",
     file: `${owed}/under-intent.ts`,
     find: "ours && stillRight(stored)) {",
@@ -164,32 +141,6 @@ export const modelMutants: readonly ModelMutant[] = [
     put: "volume.intent.node === attachment.node",
     within: "relays in short",
   },
-  {
-    name: "the bar of an attach goes while its pair is detached",
-    file: `${domain}/bar.ts`,
-    find: 'if (pair?.state === "DETACHING") return noChange(volume);',
-    put: "",
-    within: "overtaking at sockets",
-  },
-  {
-    name: "the bar of an attach goes before the undo is owed",
-    file: `${domain}/bar.ts`,
-    find: "return told({ ...lifted, attachments: { ...volume.attachments, [node]: late } });",
-    put: "return told(lifted);",
-    within: "overtaking at sockets",
-  },
-  {
-    name: "a call of a life before the gate's is asked of its next life",
-    file: `${domain}/open-call.ts`,
-    find: "sameLife ? open : { ...open, beyondGate: true }",
-    put: "open",
-    within: "overtaking at sockets",
-  },
-  {
-    name: "a gate is idle although a call is open there",
-    file: `${csi}/open-calls.ts`,
-    find: "if (standing !== undefined) return { idle: false,",
-    put: "if (standing === undefined && order.gen < 0) return { idle: false,",
-    within: "overtaking at sockets",
-  },
 ];
+
+export const modelMutants: readonly ModelMutant[] = [...callMutants, ...barMutants];

@@ -14,7 +14,6 @@ import {
   type GateWord,
   type Host,
   type Memory,
-  type Past,
   type Reply,
   replies,
 } from "./model-types.ts";
@@ -51,9 +50,9 @@ export const createControllerMoves = (
       ? numbers.map((g) => one({ via: viaOf(g), gate: `g${g}/${part<Gate>(state, at("gate", g)).life}` }))
       : [one({ via: viaOf(n) })];
   /** As the step that waits has found them. */
-  const livesOf = ({ record, past }: { readonly record: PlainRecord; readonly past?: Past }, step: Step) => {
+  const livesOf = ({ record, found }: { readonly record: PlainRecord; readonly found?: string }, step: Step) => {
     const bar = "bar" in step ? record.bars.find(({ opId }) => opId === step.bar) : undefined;
-    const { via, gate } = bar === undefined ? (record.intent ?? {}) : { via: bar.via, gate: past?.gate };
+    const { via, gate } = bar === undefined ? (record.intent ?? {}) : { via: bar.via, gate: found };
     return new Map(via === undefined ? [] : [[via, { via, ...(gate === undefined ? {} : { gate }) }]]);
   };
 
@@ -101,15 +100,16 @@ export const createControllerMoves = (
             [places.store]: one({ record: output.stored }),
             [at("memory", n)]: remembering(memory, output.stored, output),
           };
-    if (step.do === "lift" && output.past !== undefined && (output.waits || output.quiets !== undefined)) {
+    if (step.do === "lift" && (output.quiets !== undefined || (output.past !== undefined && output.waits))) {
       const bar = record.bars.find(({ opId }) => opId === step.bar);
       const life = part<Gate>(state, at("gate", numberOf(bar?.via ?? ""))).life;
-      const gate = bar?.gate === undefined ? {} : { gate: `g${numberOf(bar.via)}/${life}` };
+      const found = bar?.gate === undefined ? {} : { found: `g${numberOf(bar.via)}/${life}` };
       const task: CallTask = {
         phase: "leaving",
         step,
         record: forStep(record, step),
-        past: one({ ...output.past, ...gate }),
+        ...(output.past === undefined ? {} : { past: output.past }),
+        ...found,
       };
       go(`plan lift`, `c${n}`, { ...stored, [at("call", n)]: one(task) });
       return;
@@ -144,7 +144,8 @@ export const createControllerMoves = (
     const issuer = issuerOf(n, memory);
     const { order, unstored } = memory;
     if (task.phase === "leaving") {
-      const { step, past } = task;
+      const { step, past, found } = task;
+      const kept = { ...(past === undefined ? {} : { past }), ...(found === undefined ? {} : { found }) };
       const lives = livesOf(task, step);
       const input = {
         issuer,
@@ -168,7 +169,7 @@ export const createControllerMoves = (
           step,
           record: task.record,
           before: false,
-          ...(past === undefined ? {} : { past }),
+          ...kept,
         } as const;
         go(`gate is ${word}`, `g${numberOf(sends.quiets.via)} asked by c${n}`, {
           [place]: word === "away" ? gate : one({ ...gate, raised: sends.quiets.order }),
@@ -188,7 +189,7 @@ export const createControllerMoves = (
           step: task.step,
           record: forStep(record, task.step),
           before: unstored === left.order.opId,
-          ...(past === undefined ? {} : { past }),
+          ...kept,
           call: left,
         };
         const next = remembering(memory, record, sends);

@@ -1,6 +1,7 @@
 /** What must hold of every state. Nothing here is taken from the rules under search. */
 import type { Backend, Gate, Host, PluginCall } from "./model-types.ts";
 import type { PlainRecord } from "./plain-record.ts";
+import { numberOf } from "./state-places.ts";
 
 export interface Sight {
   readonly record: PlainRecord;
@@ -17,8 +18,12 @@ export const openAt = ({ last, orphans }: Gate): readonly PluginCall[] => [
   ...(last === undefined || last.answer !== undefined ? [] : [last]),
 ];
 
-const speaksFor = ({ intent, bars }: PlainRecord, { method, node }: PluginCall): boolean =>
-  (intent?.op === opOf[method] && intent.node === node) || bars.some((bar) => bar.node === node);
+/** The instance that the call is open at counts: an answer of another one ends nothing. */
+const speaksFor = ({ intent, bars }: PlainRecord, { method, node }: PluginCall, gate: number): boolean =>
+  (intent?.op === opOf[method] && intent.node === node && isAt(intent, gate)) ||
+  bars.some((bar) => bar.node === node && isAt(bar, gate));
+
+const isAt = ({ via }: { readonly via?: string }, gate: number): boolean => via !== undefined && numberOf(via) === gate;
 
 export const violation = ({ record, gates, hosts, backend }: Sight): string | undefined => {
   const mounted = [...hosts].filter(([, host]) => host.mounted.length > 0).map(([node]) => node);
@@ -37,13 +42,17 @@ export const violation = ({ record, gates, hosts, backend }: Sight): string | un
       (record.intent?.op !== "attach" || record.intent.node !== node)
     )
       return `[I4] ${node} is being attached, and no intent says so`;
-  const inFlight = gates.flatMap(openAt);
+  const inFlight = gates.flatMap((gate, i) => openAt(gate).map((call) => ({ call, at: i + 1 })));
   for (const node of backend.attached)
     if (record.attachments[node] === undefined && !record.bars.some((bar) => bar.node === node))
       return `[I5] attached to ${node}, and neither a record nor a bar says so`;
-  for (const call of inFlight)
-    if (!speaksFor(record, call))
+  for (const { call, at } of inFlight) {
+    const other = Object.keys(record.attachments).find((node) => node !== call.node);
+    if (call.method === "ControllerPublishVolume" && other !== undefined)
+      return `[I1] granted on ${other} while an attach for ${call.node} is open at a plugin`;
+    if (!speaksFor(record, call, at))
       return `[I4] ${call.method} for ${call.node} is open at a plugin, and neither an intent nor a bar says so`;
+  }
   for (const { last } of gates)
     if (last?.answer === undefined && last?.method === "ControllerUnpublishVolume" && mounted.includes(last.node))
       return `[I2] a detach from ${last.node} is open at a plugin, and the volume is mounted there`;

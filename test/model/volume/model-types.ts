@@ -52,7 +52,13 @@ export interface Memory {
 /** A step that waits: for its call to leave, or for an answer. */
 export type CallTask =
   | { readonly phase?: undefined }
-  | { readonly phase: "leaving"; readonly step: Step; readonly record: PlainRecord; readonly past?: Past }
+  | {
+      readonly phase: "leaving";
+      readonly step: Step;
+      readonly record: PlainRecord;
+      readonly past?: Past;
+      readonly found?: string;
+    }
   | {
       readonly phase: "called";
       readonly step: Step;
@@ -61,6 +67,8 @@ export type CallTask =
       /** An earlier attempt had left, and its answer was not stored. */
       readonly before: boolean;
       readonly past?: Past;
+      /** The life of the gate that a step about a bar had found. */
+      readonly found?: string;
       /** Absent: a gate was asked to let go. */
       readonly call?: SentCall;
       readonly answer?: Reply | GateWord;
@@ -70,8 +78,6 @@ export type CallTask =
 export interface Past {
   readonly record: PlainRecord;
   readonly order: ModelOrder;
-  /** The gate that the step had found. */
-  readonly gate?: string;
 }
 
 export const gateWords = ["idle", "open", "away"] as const;
