@@ -76,8 +76,8 @@ export const barMutants: readonly ModelMutant[] = [
   {
     name: "a controller goes on with a call of another one without a commit",
     file: `${owed}/run-owed.ts`,
-    find: "return await own((r, at) => records.overtaken?.(r, opId, turn.seat, at) ?? r);",
-    put: "return { ...record, intent: { ...record.intent, ...turn.seat } };",
+    find: "const now = await own((r, at) => records.overtaken?.(r, opId, turn.seat, at) ?? r);",
+    put: "const now = { ...record, intent: { ...record.intent, ...turn.seat } };",
     within: "overtaking at sockets",
   },
   {
