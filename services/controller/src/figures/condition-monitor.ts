@@ -6,7 +6,8 @@
  * they are abnormal are looked at every time.
  *
  * M1 One look decides nothing (`hear`). M2 A look that failed, and a node that is silent, change nothing. M3 The volume shows the worst
- * of what its sources say; a node that no longer has it is no source. M4 Only changes are stored, with an event.
+ * of what its sources say; a node that no longer has it is no source. M4 Only changes are stored, with an event. M5 A volume is not looked
+ * at beside its own call: a plugin gets one call of a volume at a time.
  */
 
 import type { Clock } from "@holdfast/shared/async/clock";
@@ -158,6 +159,7 @@ export const createConditionMonitor = (options: ConditionMonitorOptions): Condit
     /** One that does not answer is left alone for this round: a hung plugin would cost each look its deadline. */
     const look = async (volume: VolumeRecord): Promise<void> => {
       if (!answers || seen.has(volume.uid) || volume.state !== "AVAILABLE") return;
+      if (volume.intent !== undefined) return; // M5
       seen.add(volume.uid);
       answers = false;
       await quietly("a volume", volumeKey(volume), async () => {

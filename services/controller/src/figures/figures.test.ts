@@ -198,6 +198,29 @@ describe("[W54] [C68] [O51] how a volume is", () => {
     expect(world.store.reads()).toBe(before.reads);
     expect(world.store.commits()).toBe(before.commits);
   });
+
+  it("M5 is not asked of the backend beside the volume's own call", async () => {
+    const looked: string[] = [];
+    world.backend.setFacts({ getsVolumes: "yes", tellsCondition: "yes" });
+    world.backend.setLook((id) => {
+      looked.push(id);
+      return { capacity: 0, condition: bad };
+    });
+    await world.makeVolume("data", shared);
+    let arrive = (): void => undefined;
+    const arrives = new Promise<void>((resolve) => {
+      arrive = resolve;
+    });
+    world.backend.script("publish", { kind: "held", until: arrives });
+    await world.claim("one", "n1", ["data"]);
+    for (let turn = 0; turn < 3; turn += 1) await world.clock.advance(0);
+    await world.conditions.round();
+    expect(looked).toEqual([]);
+    arrive();
+    await world.idle();
+    await world.conditions.round();
+    expect(looked).toHaveLength(1);
+  });
 });
 
 describe("over the API", () => {
