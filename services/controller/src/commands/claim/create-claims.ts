@@ -7,11 +7,11 @@ import type { NodeView } from "../../ports.ts";
 import { createGrantFacts } from "../../records/grant-facts.ts";
 import { nodeJudgement } from "../../records/node-judgement.ts";
 import type { VersionedVolume } from "../../records/record-cache.ts";
-import type { ChangeOptions, ChangeResult, DecideMany } from "../../records/volume/volume-decisions.ts";
+import type { ChangeOptions, ChangeResult, DecideMany, Expects } from "../../records/volume/volume-decisions.ts";
 import type { CommandDeps } from "../command-deps.ts";
 import { claimExists, nodeNotFound } from "../errors.ts";
 import type { Caller, ClaimView, Commands } from "../model.ts";
-import { livingView, volumesOfWorkload } from "./claim-views.ts";
+import { livingView, selectViews, volumesOfWorkload } from "./claim-views.ts";
 import { type ClaimOrder, decideClaims, type WantedClaim } from "./decide-claims.ts";
 import { validateCreateClaims } from "./validate-claims.ts";
 
@@ -57,6 +57,25 @@ const stateOfNode = ({ record, live }: NodeView): string => {
   return record.state === "READY" && record.drain !== undefined ? "DRAINED" : record.state;
 };
 
+/** The order was stored by a commit whose answer was lost, and a claim of it is over since then. */
+class OrderOverError extends Error {}
+
+/**
+ * A uid never lives twice. Where an answer of the store was lost, the claims may have been made, used and ended through other controllers
+ * before this one decides anew.
+ */
+const oneLife = ({ records }: CommandDeps, order: ClaimOrder, expects: Expects): Expects => {
+  const { workload, wanted } = order;
+  let first = true;
+  const isOver = async ({ ref: { namespace, id }, alias, uid }: WantedClaim): Promise<boolean> =>
+    (await records.ended({ namespace, volume: id, workload, alias, uid })) !== undefined;
+  return async () => {
+    if (!first && (await Promise.all(wanted.map(isOver))).includes(true)) throw new OrderOverError();
+    first = false;
+    return await expects();
+  };
+};
+
 /** The whole set in one commit over all its volumes, or nothing (and an error that says why). */
 export const placeOrder = async (
   deps: CommandDeps,
@@ -64,14 +83,14 @@ export const placeOrder = async (
   order: ClaimOrder,
   caller: Caller,
 ): Promise<readonly ClaimView[]> => {
-  const { nodes, gate } = deps;
+  const { nodes, gate, records } = deps;
   const node = nodes.get(order.node);
   if (node === undefined) throw nodes.damage?.(order.node) ?? nodeNotFound(order.node);
   const factsOf = createGrantFacts(deps);
   const refs: readonly VolumeRef[] = [...new Map(order.wanted.map((w) => [volumeKey(w.ref), w.ref])).values()];
   let uids: readonly string[] = [];
   const judged = nodeJudgement(nodes, order.node);
-  const options = { by: { who: caller.who, why: caller.why }, expects: judged.expects };
+  const options = { by: { who: caller.who, why: caller.why }, expects: oneLife(deps, order, judged.expects) };
   const decide: DecideMany = (volumes, at) => {
     judged.look();
     const byKey = new Map<string, VolumeRecord | undefined>(refs.map((ref, i) => [volumeKey(ref), volumes[i]]));
@@ -88,12 +107,24 @@ export const placeOrder = async (
     uids = decision.uids;
     return refs.map((ref) => decision.changes.get(volumeKey(ref)));
   };
-  const results = await storeOrder(deps, namespace, order, refs, decide, options).catch(async (error: unknown) => {
-    if (!isHoldfastError(error) || error.reason !== "ATTACH_LIMIT") throw error;
-    // Another controller may have freed a slot that is not known of here yet.
-    await deps.records.slots.recount([slotKey(error.metadata["plugin"] ?? "", order.node)]);
-    return await storeOrder(deps, namespace, order, refs, decide, options);
+  const stored = async (): Promise<readonly ChangeResult[]> => {
+    try {
+      return await storeOrder(deps, namespace, order, refs, decide, options);
+    } catch (error) {
+      if (!isHoldfastError(error) || error.reason !== "ATTACH_LIMIT") throw error;
+      // Another controller may have freed a slot that is not known of here yet.
+      await records.slots.recount([slotKey(error.metadata["plugin"] ?? "", order.node)]);
+      return await storeOrder(deps, namespace, order, refs, decide, options);
+    }
+  };
+  const results = await stored().catch((error: unknown) => {
+    if (error instanceof OrderOverError) return undefined;
+    throw error;
   });
+  if (results === undefined) {
+    const claimUids = order.wanted.map(({ uid }) => uid);
+    return await selectViews({ records, factsOf }, { namespace, workload: order.workload, aliases: [], claimUids });
+  }
   const living = new Map(
     results.flatMap((result) => {
       const { volume, rev } = result;

@@ -1,5 +1,6 @@
 /** What another controller did to a workload is found, although this one looks no further than its memory on the usual path. */
 import { randomUUID } from "node:crypto";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import {
   caller,
@@ -8,6 +9,7 @@ import {
   createWorld,
   type World,
 } from "../../../../../test/support/controller/world.ts";
+import type { Store } from "../../ports.ts";
 import { createChanges } from "../../records/changes.ts";
 import { createCutRecords } from "../../records/snapshot-records.ts";
 import { createVolumeRecords } from "../../records/volume/volume-records.ts";
@@ -23,8 +25,8 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 /** Another controller over the same store; nobody tells the first one what it does. */
-const other = () => {
-  const { store, clock, nodes, gate, backend } = world;
+const other = (store: Store = world.store) => {
+  const { clock, nodes, gate, backend } = world;
   const ids = { uuid: () => randomUUID(), random: () => 0.5 };
   const signal = new AbortController().signal;
   const { attachLimit, log, secrets } = world;
@@ -66,6 +68,29 @@ describe("CreateClaims", () => {
     await expect(world.claim("web", "n1", [], aliased("a", "data"))).rejects.toMatchObject({ reason: "CLAIM_EXISTS" });
     await world.claim("web", "n1", [], aliased("a", "second"));
     expect(await living("a")).toEqual(["web/second active"]);
+  });
+});
+
+describe("CreateClaims whose commit was stored, and whose answer is lost", () => {
+  it("says that the claim is over when it was used and ended before the next look: no uid lives twice", async () => {
+    const { store } = world;
+    let commits = 0;
+    const late: Store = {
+      ...store,
+      async commit(commit) {
+        const result = await store.commit(commit);
+        commits += 1;
+        if (commits > 1) return result;
+        await world.release("web");
+        await world.pass(5_000);
+        expect(await living("a")).toEqual([]);
+        throw new HoldfastError({ kind: "unavailable", reason: "STORE_OUTCOME_UNKNOWN", message: "lost" });
+      },
+    };
+    const [made] = await other(late).createClaims(claimsInput("web", "n1", ["a"]), caller);
+    expect(made).toMatchObject({ kind: "over", claim: { workload: "web", state: "RELEASED" } });
+    expect(commits).toBe(1);
+    expect(await living("a")).toEqual([]);
   });
 });
 
