@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Claim, ClaimState } from "./claim/claim.ts";
 import { asksOf, planSteps, settled } from "./steps.ts";
-import { attachmentRecord, claimRecord, volumeRecord } from "./testing/record-fixtures.ts";
+import { attachmentRecord, barRecord, claimRecord, volumeRecord } from "./testing/record-fixtures.ts";
 import type { Intent, VolumeRecord } from "./volume/volume.ts";
 
 const epoch = { gen: 1, ctr: 9 };
@@ -19,6 +19,12 @@ describe("planSteps", () => {
     ["a volume at rest", volumeRecord(), []],
     ["being made", volumeRecord([], [], { state: "CREATING", ...intentTo("create") }), ["create in controller"]],
     ["being deleted", volumeRecord([], [], { state: "DELETING", ...intentTo("delete") }), ["delete in controller"]],
+    [
+      "deleted, beside a bar",
+      volumeRecord([], [], { state: "DELETING", bars: [barRecord("", { op: "delete", opId: "late" })] }),
+      ["lift in bar late"],
+    ],
+    ["deleted, and its last bar is gone", volumeRecord([], [], { state: "DELETING" }), ["delete in controller"]],
     ["failed", volumeRecord([], [], { state: "FAILED" }), []],
     ["QUEUED", volumeRecord([claimRecord("a")]), ["grant a in grant"]],
     [

@@ -86,7 +86,10 @@ const volumeSteps = (volume: VolumeRecord, now: number, hurry: boolean): readonl
       if (callBar(volume, "create") !== undefined) return [];
       return [{ step: { do: isRegistered(volume) ? "validate" : "create", lane: "controller" }, at }];
     case "DELETING":
-      return callBar(volume, "delete") === undefined ? [{ step: { do: "delete", lane: "controller" }, at }] : [];
+      // Without an intent the storage is gone, and the record waits for its last bar.
+      return callBar(volume, "delete") === undefined && (volume.intent !== undefined || volume.bars.length === 0)
+        ? [{ step: { do: "delete", lane: "controller" }, at }]
+        : [];
     case "AVAILABLE":
     case "FAILED":
       return [];

@@ -8,7 +8,7 @@ import {
   volumeRecord,
 } from "../testing/record-fixtures.ts";
 import type { Intent, VolumeRecord } from "./volume.ts";
-import { createAnswered, deleteAnswered, deleteWanted, usersOf } from "./volume-change.ts";
+import { createAnswered, deleteAnswered, deleteWanted, deletionEnded, usersOf } from "./volume-change.ts";
 
 const at = momentAt(5_000);
 const intentTo = (op: Intent["op"], changes: Partial<Intent> = {}): Intent => ({
@@ -217,6 +217,18 @@ describe("deleteAnswered", () => {
     expect(deleteAnswered(removing(), done, at)).toMatchObject({ volume: null, settled: true });
     for (const volume of [volumeRecord(), making(), volumeRecord([], [], { state: "FAILED" })])
       expect(deleteAnswered(volume, done, at).volume).toBe(volume);
+  });
+
+  it("[I5] beside a bar the record stays without an intent, and goes with the last one", () => {
+    const bars = [barRecord("", { op: "delete" })];
+    const { volume } = deleteAnswered(removing({ bars }), { kind: "done", value: undefined }, at);
+    expect(volume).toMatchObject({ state: "DELETING", externalId: "ext-1", bars });
+    expect(volume).not.toHaveProperty("intent");
+    if (volume === null) return;
+    expect(deletionEnded(volume, at).volume).toBe(volume);
+    expect(deletionEnded({ ...volume, bars: [] }, at)).toMatchObject({ volume: null });
+    const owing = removing();
+    expect(deletionEnded(owing, at).volume).toBe(owing);
   });
 
   it("[I5] not known, or refused: the same call again, and why it waits", () => {

@@ -182,13 +182,23 @@ export const deleteWanted = (volume: VolumeRecord, trace: VolumeRecord["trace"],
   }
 };
 
-/** Its own OK. After an attempt without answer that attempt may still arrive, and the removal is not settled. */
+/**
+ * Its own OK. After an attempt without answer that attempt may still arrive, and the removal is not settled. While a bar stands the
+ * record stays, DELETING and without an intent: an overtaken delete may still meet what is made under the same name.
+ */
 const deleted = (volume: VolumeRecord, at: Moment): Change => {
-  const { intent } = volume;
+  const { intent, bars } = volume;
+  if (bars.length > 0) return told({ ...plain(volume), attempts: noAttempts, updatedAt: at.now });
   const doubtful = intent === undefined || isDoubtful(intent, at);
   if (volume.goal === "present" && volume.binding?.undo === true) return told(unboundAgain(volume, at));
   return { ...gone(plain(volume)), ...(doubtful ? {} : { settled: true as const }) };
 };
+
+/** Its storage is gone, and so is the last bar: the record goes, too. */
+export const deletionEnded = (volume: VolumeRecord, at: Moment): Change =>
+  volume.state === "DELETING" && volume.intent === undefined && volume.bars.length === 0
+    ? deleted(volume, at)
+    : noChange(volume);
 
 /** CreateVolume was answered with storage that another record stands for: neither is touched, and nothing is deleted, ever. */
 export const createdTwice = (volume: VolumeRecord, externalId: string, owner: string, at: Moment): Change => {

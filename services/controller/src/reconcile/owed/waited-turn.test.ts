@@ -112,6 +112,23 @@ describe("a call of a volume that waited for its turn", () => {
     expect(calls).toContain("delete");
   });
 
+  test("[I5] is not made for storage that is gone: the record, which waited for its last bar, goes without one", async () => {
+    await leaving();
+    const { settles: news } = await settles();
+    const ended = { settles: news } as const;
+    await world.records.change(data, ({ intent: _i, ...volume }) => ({ volume, ended: [], notes: [] }), ended);
+    const run = { volume: await world.volume("data"), traceId: undefined };
+    expect(
+      await deleteStep(
+        stepDeps(async () => undefined),
+        { do: "delete", lane: "controller" },
+        run,
+      ),
+    ).toBe(true);
+    expect(calls).toEqual([]);
+    expect(await world.records.get(data)).toBeUndefined();
+  });
+
   test("does not delete storage whose record was forgotten: it may be another volume's by now", async () => {
     const volume = await leaving();
     const run = { volume, traceId: undefined };

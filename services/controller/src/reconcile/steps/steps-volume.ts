@@ -6,6 +6,7 @@ import {
   createAnswered,
   createdTwice,
   deleteAnswered,
+  deletionEnded,
   homeChosen,
 } from "../../domain/volume/volume-change.ts";
 import { runOwed } from "../owed/run-owed.ts";
@@ -59,7 +60,8 @@ export const createStep: StepHandler<"create"> = async (deps, _step, { volume, t
  * store has lost, and a deletion cannot be taken back.
  */
 export const deleteStep: StepHandler<"delete"> = async (deps, _step, { volume, traceId }) => {
-  const { plugins, gate } = deps;
+  const { plugins, records, gate } = deps;
+  if (volume.intent === undefined) return (await records.change(volume, deletionEnded, { traceId })).changed;
   if (!gate.state().open || !plugins.facts(volume.plugin).ready) return false;
   return await runOwed(owedVolumes(deps), volume, traceId, {
     point: "delete",
