@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { noAttempts } from "../outcome.ts";
 import {
   attachmentRecord,
   barRecord,
@@ -20,6 +21,8 @@ const held = (uid: string, changes: Partial<Claim> = {}) =>
 const busy = (op: "attach" | "detach", node: string): Partial<VolumeRecord> => ({
   intent: { op, node, epoch: { gen: 1, ctr: 9 }, issuer: "controller/1", opId: "op-1" },
 });
+
+const lateDetach = { why: "late", since: 1, attempts: noAttempts } as const;
 
 describe("obstacleTo", () => {
   const me = queued("me", single);
@@ -56,6 +59,21 @@ describe("obstacleTo", () => {
       volumeRecord([me], [attachmentRecord("n1", { state: "ATTACHING" })], busy("attach", "n1")),
       {},
       undefined,
+    ],
+    [
+      "the detach of another node where no claim has it",
+      volumeRecord([me], [attachmentRecord("n2", { state: "DETACHING", owed: lateDetach })]),
+      {},
+      "VOLUME_BUSY",
+    ],
+    [
+      "the same, of a volume for many nodes that was attached for one",
+      volumeRecord(
+        [{ ...me, accessMode: "MULTI_NODE_MULTI_WRITER" }],
+        [attachmentRecord("n2", { state: "DETACHING", owed: lateDetach, ...single })],
+      ),
+      {},
+      "VOLUME_BUSY",
     ],
     [
       "its own node being left",

@@ -1,4 +1,4 @@
-import { accessConflict } from "@holdfast/model/access";
+import { accessConflict, accessRules } from "@holdfast/model/access";
 import { nextEpoch } from "@holdfast/model/epoch";
 import type { Tri } from "@holdfast/model/tri";
 import { nodeThatWaits, pausedFor } from "../attachment/attach-pause.ts";
@@ -137,6 +137,18 @@ export const isOfOtherMachine = ({ machineId }: Pick<Attachment, "machineId">, n
 export const attachGoesFirst = (volume: VolumeRecord, node: string): string =>
   `volume ${volume.namespace}/${volume.id} is to be attached to node ${node} first, which waits for ${pausedFor(volume, node) || "its next try"}`;
 
+/** Another node's attachment that no claim owns: with a mode for one node nothing is attached beside it, before its detach has ended. */
+const besideUnowned = (volume: VolumeRecord, claim: Claim): Attachment | undefined => {
+  const forOne = ({ accessMode }: Pick<Claim, "accessMode">): boolean => !accessRules[accessMode].manyNodes;
+  return Object.values(volume.attachments).find(
+    (other) =>
+      other.node !== claim.node &&
+      other.state === "DETACHING" &&
+      other.owed !== undefined &&
+      (forOne(claim) || forOne(other)),
+  );
+};
+
 /** Rule G1. undefined = it may be granted now, beside so many slots that other members of its set take. */
 export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts, taken = 0): Obstacle | undefined => {
   const name = `volume ${volume.namespace}/${volume.id}`;
@@ -164,6 +176,9 @@ export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts
   if (bar !== undefined) return obstacle("NODE_BARRED", `${barWords(volume, bar)}; ${barBlock(volume, bar).clearWith}`);
   if (volume.intent !== undefined && !joins(volume, claim))
     return obstacle("VOLUME_BUSY", `${name} has a call in progress (${volume.intent.op} ${volume.intent.node ?? ""})`);
+  const unowned = besideUnowned(volume, claim);
+  if (unowned !== undefined)
+    return obstacle("VOLUME_BUSY", `${name} is to be detached from node ${unowned.node} first, where no claim has it`);
   if (expandsBeforeGrants(volume))
     return obstacle("VOLUME_BUSY", `${name} is to be expanded first, while no node has it`);
   const standing = volume.attachments[claim.node];
