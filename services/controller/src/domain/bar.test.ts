@@ -1,5 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { barAsked, barLifted, barStands, callBar, grantBar, isSeatOf, mostBars, overtaken } from "./bar.ts";
+import {
+  barAnswered,
+  barAsked,
+  barLifted,
+  barStands,
+  callBar,
+  grantBar,
+  isSeatOf,
+  mostBars,
+  overtaken,
+} from "./bar.ts";
 import type { Change } from "./change.ts";
 import { obstacleTo } from "./claim/grant.ts";
 import { planSteps } from "./steps.ts";
@@ -204,6 +214,15 @@ describe("BR3 it is lifted", () => {
     const bar = barRecord("n1", { op: "attach", attachment: attachmentRecord("n1", { state: "ATTACHING" }) });
     const volume = volumeRecord([], [attachmentRecord("n1", { nodeId: "another" })], { bars: [bar] });
     expect(after(barLifted(volume, "late-n1", at))).toBe(volume);
+  });
+
+  it("by the answer to the question that was stored last: an earlier one says nothing of the repeat of the later", () => {
+    const before = after(
+      barAsked(volumeRecord([], [], { bars: [barRecord("n1")] }), "late-n1", momentAt(1, { opId: "first" })),
+    );
+    const asked = after(barAsked(before, "late-n1", momentAt(2, { opId: "second" })));
+    expect(after(barAnswered(asked, "late-n1", "first", at))).toBe(asked);
+    expect(after(barAnswered(asked, "late-n1", "second", at)).bars).toEqual([]);
   });
 
   it("by its own name alone", () => {

@@ -5,7 +5,8 @@
  * BR1 The bar is stored in the commit that gives the call to the other gate.
  * BR2 While it stands, nothing begins that the overtaken call could harm (`barred`); everything else of the volume goes on.
  * BR3 It is lifted when the overtaken call has ended, as its gate says, the next life of its gate finds, or a person says. In the same
- *     commit an attachment that the call may have made, and that no record owns, is owed its detach.
+ *     commit an attachment that the call may have made, and that no record owns, is owed its detach. What a gate says counts for the
+ *     question that was stored last: whoever asked that one may have a repeat on its way, which the bar speaks for.
  * BR4 A volume has at most `mostBars`; with so many its call is not given to yet another gate.
  */
 import { accessRules } from "@holdfast/model/access";
@@ -139,6 +140,12 @@ const pairOf = ({ attachments }: VolumeRecord, { attachment }: Bar) =>
 
 /** A pair that the record has anyway: what the overtaken call made there is what the record says. */
 export const isOwnedPair = (volume: VolumeRecord, bar: Bar): boolean => pairOf(volume, bar) !== undefined;
+
+/** BR3: that question was answered, and the overtaken call has ended. */
+export const barAnswered = (volume: VolumeRecord, opId: string, question: string, at: Moment): Change =>
+  volume.bars.some((bar) => bar.opId === opId && bar.asked?.opId === question)
+    ? barLifted(volume, opId, at)
+    : noChange(volume);
 
 /** BR3: the overtaken call has ended. */
 export const barLifted = (volume: VolumeRecord, opId: string, at: Moment): Change => {

@@ -1,8 +1,11 @@
 /** A gate that does not answer: its call is overtaken at another one, behind a bar. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { caller, createWorld, plugin, volumeInput, type World } from "../../../../../test/support/controller/world.ts";
+import { barAsked } from "../../domain/bar.ts";
+import type { Moment } from "../../domain/moment.ts";
 import type { Seat } from "../../domain/open-call.ts";
 import { nameOnNode } from "../../domain/plugin/instance-name.ts";
+import type { VolumeRecord } from "../../domain/volume/volume.ts";
 
 let world: World;
 const seat = (node: string, gate = "life-1"): Seat => ({ via: nameOnNode(plugin, node), gate });
@@ -89,6 +92,29 @@ describe("a detach at a gate that does not answer", () => {
     expect(await bars()).toEqual([]);
   });
 
+  test("[I2] BR3 stands when another controller has asked meanwhile, whose repeat may be on its way", async () => {
+    const { arrive } = await frozenDetach();
+    await world.pass(10_000);
+    const [bar] = await bars();
+    arrive();
+    const { unpublish } = world.backend;
+    let repeats = 0;
+    world.backend.unpublish = async (...call) => {
+      const answer = await unpublish(...call);
+      repeats += 1;
+      if (repeats > 1) return answer;
+      const asks = (v: VolumeRecord, at: Moment) => barAsked(v, bar?.opId ?? "", { ...at, opId: "another's question" });
+      await world.records.change({ namespace: "default", id: "data" }, asks);
+      return answer;
+    };
+    world.backend.setSeats(seat("g1", "life-2"), g2);
+    await world.idle();
+    expect(await bars()).toMatchObject([{ opId: bar?.opId, asked: { opId: "another's question" } }]);
+    await world.pass(60_000);
+    expect(await bars()).toEqual([]);
+    expect(repeats).toBe(2);
+  });
+
   test("BR3 is repeated at the next life of the gate, which knows of no call", async () => {
     const { arrive } = await frozenDetach();
     await world.pass(10_000);
@@ -162,6 +188,26 @@ describe("an attach at a gate that does not answer", () => {
     expect(world.backend.attachments()).toEqual([]);
     expect((await world.volume("data")).attachments).toEqual({});
     await activeOn("again", "n2");
+  });
+
+  test("[I1] lets the claim of another node, which waits, be attached only behind the detach of what the late one made", async () => {
+    const { arrive } = await frozenAttach();
+    await world.release("job");
+    await world.pass(2_000);
+    await world.claim("next", "n2", ["data"], { queue: { enabled: true, deadlineMs: undefined } });
+    await world.pass(2_000);
+    expect(await world.states("next")).toEqual(["QUEUED"]);
+    arrive();
+    await world.idle();
+    const from = world.backend.calls.length;
+    world.backend.setSeats(g1, g2);
+    await world.pass(5_000);
+    expect(callsSince(from)).toEqual([
+      expect.stringContaining(`quiesce ${g1.via}`),
+      expect.stringMatching(/^unpublish .*n1/),
+      expect.stringMatching(/^publish .*n2/),
+    ]);
+    expect(await world.states("next")).toEqual(["ACTIVE"]);
   });
 
   test("BR3 is over for a claim that has the pair, and nothing is taken from it", async () => {

@@ -1,6 +1,6 @@
 import type { CallOrder } from "@holdfast/model/call-order";
 import type { GateAnswer } from "../../domain/bar.ts";
-import { barAsked, barLifted, barStands, isOwnedPair } from "../../domain/bar.ts";
+import { barAnswered, barAsked, barStands, isOwnedPair } from "../../domain/bar.ts";
 import { gateAway } from "../../domain/bar-block.ts";
 import type { Change } from "../../domain/change.ts";
 import type { Moment } from "../../domain/moment.ts";
@@ -126,15 +126,17 @@ export const liftStep: StepHandler<"lift"> = async (deps, { bar: id }, { volume:
     wakeLater(relookMs, key);
     return false;
   }
+  let question = "";
   const ask = async (): Promise<Asked | undefined> => {
     const { volume, order } = await records.change(planned, (v, at) => barAsked(v, id, at), { traceId });
     const bar = barOf(volume);
     if (volume === null || bar?.asked === undefined || order === undefined) return undefined;
+    question = bar.asked.opId;
     return { volume, bar, order: { ...order, opId: bar.asked.opId } };
   };
   const settle = async (failure: Failure | undefined): Promise<boolean> => {
     const decide = (v: VolumeRecord, at: Moment): Change =>
-      failure === undefined ? barLifted(v, id, at) : barStands(v, id, failure, at);
+      failure === undefined ? barAnswered(v, id, question, at) : barStands(v, id, failure, at);
     const { volume, changed } = await records.change(planned, decide, { traceId });
     if (changed && failure === undefined && barOf(volume) === undefined)
       log.info("a bar is lifted", { volume: key, bar: id, operation: known.op, instance: known.via, how: inquiry });
