@@ -101,4 +101,33 @@ export const barMutants: readonly ModelMutant[] = [
     put: "const { intent: _done, ...rest } = volume;\n  return { ...rest, bars: [] };",
     within: "overtaking at sockets",
   },
+  {
+    name: "a grant does not look at detaches that no claim waits for",
+    file: `${domain}/claim/grant.ts`,
+    find: "const unowned = besideUnowned(volume, claim);",
+    put: "const unowned = undefined as Attachment | undefined;",
+    within: "a claim behind a bar",
+  },
+  {
+    name: "the answer to an earlier question lifts a bar",
+    file: `${domain}/bar.ts`,
+    find: "bar.asked?.opId === question)",
+    put: "question !== undefined)",
+    within: "a bar whose gate has come back",
+  },
+  {
+    name: "a record goes with its storage, and its bar with it",
+    file: `${domain}/volume/volume-change.ts`,
+    find: "if (bars.length > 0) return told({ ...plain(volume), attempts: noAttempts, updatedAt: at.now });",
+    put: "",
+    within: "creating and overtaking",
+  },
+  {
+    name: "a call that is given to nobody leaves no bar",
+    file: `${domain}/bar.ts`,
+    find: "bars: [...volume.bars, bar],",
+    put: "bars: seat === undefined ? volume.bars : [...volume.bars, bar],",
+    also: [{ file: `${domain}/open-call.ts`, find: "via !== intent.via;\n};", put: "opId === undefined;\n};" }],
+    within: "shares of a detach",
+  },
 ];

@@ -6,6 +6,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
 import { type BoundsName, bounds, exhausted } from "./bounds.ts";
+import { environmentActions } from "./environment-actions.ts";
 import { modelReport } from "./model-report.ts";
 import { modelMutants } from "./mutants.ts";
 import { type ModelMutant, plantFault } from "./planted-fault.ts";
@@ -45,11 +46,15 @@ const one = first === "--mutant" ? modelMutants.find(({ name }) => name === rest
 const all = async (): Promise<number> => {
   const wanted = (name: string, half: string): boolean =>
     first === "" || first === half || name.includes([first, ...rest].join(" "));
-  const searches = exhausted.filter((bound) => wanted(bound, "bounds"));
+  const named = Object.keys(bounds).filter((bound): bound is BoundsName => bound === [first, ...rest].join(" "));
+  const whole = first === "" || first === "bounds";
+  const searches = named.length > 0 ? named : whole ? exhausted : exhausted.filter((bound) => wanted(bound, "bounds"));
   const mutants = modelMutants.filter(({ name }) => wanted(name, "mutants"));
   let failed = searches.length + mutants.length === 0 ? 1 : 0;
   let states = 0;
   const actions = new Set<string>();
+  const { watchCells } = await import("./used-cells.ts");
+  const cells = watchCells();
   for (const name of searches) {
     const found = await searched(name, name);
     states += found.states;
@@ -57,6 +62,11 @@ const all = async (): Promise<number> => {
     if (found.violation !== undefined || !found.exhausted) failed += 1;
   }
   if (searches.length > 0) console.log(`${states} states in all; actions: ${[...actions].sort().join(", ")}`);
+  if (searches === exhausted) {
+    const unused = environmentActions.filter((action) => !actions.has(action));
+    console.log([...cells.report(), ...unused.map((action) => `never used: ${action}`)].join("\n"));
+    failed += unused.length + cells.mistakes().length;
+  }
   for (const mutant of mutants)
     if (!(await mutantApart(mutant))) {
       console.log(`SURVIVED ${path.basename(mutant.file)}: ${mutant.name}`);

@@ -18,17 +18,20 @@ import {
   replies,
 } from "./model-types.ts";
 import type { PlainRecord } from "./plain-record.ts";
+import { wordsOf } from "./plugin-calls.ts";
 import type { ProductRules } from "./product-rules.ts";
-import { at, issuerOf, type Number2, numberOf, numbers, part, places, read } from "./state-places.ts";
+import { afterMishap, at, issuerOf, type Number2, numberOf, numbers, part, places, read } from "./state-places.ts";
 
+const reading = "ValidateVolumeCapabilities";
 const nobody: ReadonlyMap<string, Seat> = new Map();
 
 export const createControllerMoves = (
-  { gates, onTheWay, silence }: OneVolumeOptions,
+  { gates, onTheWay, silence, failures, shares }: OneVolumeOptions,
   { one, handled, forStep, planOf, run, quieted }: ProductRules,
-  { arrive, answeredTask, sorted, withoutWaiter }: GateMoves,
+  { arrive, answeredTask, raisedTo, sorted, withoutWaiter }: GateMoves,
 ) => {
   const waits = silence ? [false, true] : [false];
+  const sides = shares ? [true, false] : [true];
   const relays = gates === "relays";
   const viaOf = (g: Number2): string => (relays ? nameOnNode("model", `g${g}`) : `/g${g}.sock`);
   const idle = one<CallTask>({});
@@ -69,18 +72,23 @@ export const createControllerMoves = (
       const onAgent = step.lane.startsWith("node ");
       if (onAgent ? asking : step.lane !== "grant" && busy) continue;
       const told = new Set<object>();
-      for (const reach of [true, false]) {
-        let reached = false;
-        for (const patient of waits)
-          for (const seat of [...there, null]) {
-            const input = { issuer, step, planned: record, stored: record, order, unstored, seat, patient } as const;
-            const output = run({ ...input, lives: reach ? lives : nobody, until: "call" });
-            reached ||= output.reached === true;
-            if (!told.has(output)) begin(state, n, step, output, go);
-            told.add(output);
-            if (output.seated === undefined) break;
-          }
-        if (!reached) break;
+      for (const drives of sides) {
+        let shared = false;
+        for (const reach of [true, false]) {
+          let reached = false;
+          for (const patient of waits)
+            for (const seat of [...there, null]) {
+              const input = { issuer, step, planned: record, stored: record, order, unstored, seat, patient } as const;
+              const output = run({ ...input, drives, lives: reach ? lives : nobody, until: "call" });
+              reached ||= output.reached === true;
+              shared ||= output.shared === true;
+              if (!told.has(output)) begin(state, n, step, output, go);
+              told.add(output);
+              if (output.seated === undefined) break;
+            }
+          if (!reached) break;
+        }
+        if (!shared) break;
       }
     }
   };
@@ -114,7 +122,8 @@ export const createControllerMoves = (
       go(`plan lift`, `c${n}`, { ...stored, [at("call", n)]: one(task) });
       return;
     }
-    if (output.stored !== undefined) go(overtakes ? `overtake ${step.do}` : `store ${step.do}`, `c${n}`, stored);
+    const given = output.stored?.intent?.via === undefined ? "hand on" : "overtake";
+    if (output.stored !== undefined) go(`${overtakes ? given : "store"} ${step.do}`, `c${n}`, stored);
     else if (output.waits)
       go(`plan ${step.do}`, `c${n}`, {
         [at("call", n)]: one({ phase: "leaving", step, record: forStep(record, step) }),
@@ -130,6 +139,16 @@ export const createControllerMoves = (
       const task = one<AgentTask>({ phase: "asked", step, record: forStep(record, step), answer });
       go(`${ask.kind} ${answer}`, words, { [place]: after, [at("agent", n)]: task });
     }
+    if (left.unheard !== undefined && left.unheard > 0)
+      go(`${ask.kind} unheard`, words, {
+        [at("agent", n)]: one<AgentTask>({
+          phase: "asked",
+          step,
+          record: forStep(record, step),
+          answer: ask.kind === "permit" ? "uncertain" : "pending",
+        }),
+        [places.budget]: one({ ...left, unheard: left.unheard - 1 }),
+      });
     if (host.late === undefined && left.lateOrders > 0)
       go(`${ask.kind} delayed`, words, {
         [place]: one({ ...host, late: ask }),
@@ -138,7 +157,7 @@ export const createControllerMoves = (
   };
 
   const callTask = (state: State, n: Number2, go: Go): void => {
-    const { record } = read(state);
+    const { record, left: budget } = read(state);
     const memory = part<Memory>(state, at("memory", n));
     const task = part<CallTask>(state, at("call", n));
     const issuer = issuerOf(n, memory);
@@ -160,6 +179,20 @@ export const createControllerMoves = (
       };
       const sends = run({ ...input, seat: null, until: "gone" });
       const { left } = sends;
+      /** What is answered without a gate. */
+      const told = (answers: readonly Reply[]): void => {
+        for (const reply of answers) {
+          const spent = reply === "OK" ? budget : afterMishap(budget);
+          if (spent === undefined) continue;
+          const output = run({ ...input, seat: null, until: reply });
+          go(`answer ${reply} at once`, `c${n}`, {
+            [places.budget]: one(spent),
+            ...(output.stored === undefined ? {} : { [places.store]: one({ record: output.stored }) }),
+            [at("call", n)]: idle,
+            [at("memory", n)]: remembering(memory, output.stored ?? record, output),
+          });
+        }
+      };
       if (sends.quiets !== undefined) {
         const place = at("gate", numberOf(sends.quiets.via));
         const gate = part<Gate>(state, place);
@@ -172,18 +205,20 @@ export const createControllerMoves = (
           ...kept,
         } as const;
         go(`gate is ${word}`, `g${numberOf(sends.quiets.via)} asked by c${n}`, {
-          [place]: word === "away" ? gate : one({ ...gate, raised: sends.quiets.order }),
+          [place]: word === "away" ? gate : raisedTo(gate, sends.quiets),
           [at("call", n)]: one<CallTask>({ ...called, answer: word }),
         });
         go("gate is not reached", `c${n}`, { [at("call", n)]: idle });
         return;
       }
       const place = left === undefined ? undefined : at("gate", numberOf(left.via));
-      if (left === undefined || place === undefined)
+      if (sends.reads) told(["OK", ...failures.flatMap(({ reply, of }) => (of === reading ? [reply] : []))]);
+      else if (left === undefined || place === undefined)
         go("give up a call", `c${n}`, { [at("call", n)]: idle, [at("memory", n)]: remembering(memory, record, sends) });
       else {
         const gate = part<Gate>(state, place);
-        const words = `${left.method} for ${left.node} through ${left.via} by c${n}`;
+        told(failures.flatMap(({ reply, of, here }) => (here && (of ?? left.method) === left.method ? [reply] : [])));
+        const words = `${wordsOf(left)} through ${left.via} by c${n}`;
         const called: CallTask = {
           phase: "called",
           step: task.step,
@@ -241,16 +276,12 @@ export const createControllerMoves = (
       // An order that was forgotten as stale stays forgotten; any other memory is the memory of now.
       const kept = output.stored === undefined && output.order !== undefined ? { ...output, order } : output;
       const place = call === undefined ? undefined : at("gate", numberOf(call.via));
-      go(
-        action,
-        `c${n}: ${reply} for ${call === undefined ? "the question to a gate" : `${call.method} for ${call.node}`}`,
-        {
-          ...(output.stored === undefined ? {} : { [places.store]: one({ record: output.stored }) }),
-          [at("call", n)]: idle,
-          [at("memory", n)]: remembering(memory, after, kept as RunOutput),
-          ...(place === undefined ? {} : { [place]: withoutWaiter(part<Gate>(state, place), issuer) }),
-        },
-      );
+      go(action, `c${n}: ${reply} for ${call === undefined ? "the question to a gate" : wordsOf(call)}`, {
+        ...(output.stored === undefined ? {} : { [places.store]: one({ record: output.stored }) }),
+        [at("call", n)]: idle,
+        [at("memory", n)]: remembering(memory, after, kept as RunOutput),
+        ...(place === undefined ? {} : { [place]: withoutWaiter(part<Gate>(state, place), issuer) }),
+      });
     };
     if (answer !== undefined) settle(answer, "take an answer");
     if (call === undefined) go("lose an answer", `c${n}`, { [at("call", n)]: idle });

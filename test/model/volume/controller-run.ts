@@ -6,8 +6,9 @@
  * stands still: a wait that may be over is a run of its own, with `patient`.
  */
 import { setImmediate as turn } from "node:timers/promises";
-import { failureOf } from "@holdfast/csi/csi-exchange";
-import type { CommitOrder } from "@holdfast/model/call-order";
+import { gateSubject } from "@holdfast/csi/gate-subject";
+import type { UnaryMethod } from "@holdfast/csi/methods";
+import type { CallOrder, CommitOrder } from "@holdfast/model/call-order";
 import { createLogger } from "@holdfast/shared/log/logger";
 import type { GateAnswer } from "../../../services/controller/src/domain/bar.ts";
 import type { Change } from "../../../services/controller/src/domain/change.ts";
@@ -19,11 +20,19 @@ import { defaultRetry } from "../../../services/controller/src/domain/retry.ts";
 import type { Step } from "../../../services/controller/src/domain/steps.ts";
 import { goodFacts, nodeRecord } from "../../../services/controller/src/domain/testing/record-fixtures.ts";
 import type { Bar, VolumeRecord } from "../../../services/controller/src/domain/volume/volume.ts";
-import { failedFromCall } from "../../../services/controller/src/plugins/outcome-from-call.ts";
-import type { CallContext } from "../../../services/controller/src/ports.ts";
+import { createAttachCalls } from "../../../services/controller/src/plugins/attach-calls.ts";
+import { createChangeCalls } from "../../../services/controller/src/plugins/change-calls.ts";
+import {
+  type PluginCalls,
+  type PluginInstance,
+  refusedHere,
+} from "../../../services/controller/src/plugins/plugin-calls.ts";
+import { createRegisterCalls } from "../../../services/controller/src/plugins/register-calls.ts";
+import { createVolumeCalls } from "../../../services/controller/src/plugins/volume-calls.ts";
 import type { StepDeps } from "../../../services/controller/src/reconcile/steps/step-run.ts";
 import { runStep } from "../../../services/controller/src/reconcile/steps/steps.ts";
 import { keepsOpenCall } from "../../../services/controller/src/records/call-open-error.ts";
+import type { GateQuestion } from "./gate-rules.ts";
 import {
   type AgentOrder,
   type AgentReply,
@@ -31,12 +40,12 @@ import {
   gateWords,
   type ModelOrder,
   type Past,
-  type PluginCall,
   type Reply,
   replies,
   type SentCall,
 } from "./model-types.ts";
-import { type PlainRecord, plainRecord, wholeRecord } from "./plain-record.ts";
+import { goneRecord, type PlainRecord, plainRecord, wholeRecord } from "./plain-record.ts";
+import { callOf, outcomeOf } from "./plugin-calls.ts";
 
 /** The mark of a commit: above all that a state may have; the search gives it its rank. */
 export const freshMark = "#29";
@@ -59,6 +68,8 @@ export interface RunInput {
   /** The life of each gate, as it is; a gate without one cannot be reached. */
   readonly lives: ReadonlyMap<string, Seat>;
   readonly patient: boolean;
+  /** The share that the record is of is this controller's; absent: it is. */
+  readonly drives?: boolean;
   /** How far the run goes: to the call, beyond it, or to the answer. */
   readonly until: "call" | "away" | "gone" | Reply | AgentReply | GateWord;
 }
@@ -72,27 +83,23 @@ export interface RunOutput {
   readonly left?: SentCall;
   readonly asked?: AgentOrder;
   /** That gate is asked to let go of the volume. */
-  readonly quiets?: { readonly via: string; readonly gate?: string; readonly order: ModelOrder };
+  readonly quiets?: GateQuestion;
+  /** The call changes nothing: no gate compares it. */
+  readonly reads?: true;
   readonly past?: Past;
-  /** The seat was asked for, and whether a gate can be reached. */
+  /** The seat was asked for, and whether a gate can be reached, and whose the share is. */
   readonly seated?: true;
   readonly reached?: true;
+  readonly shared?: true;
 }
 
+/** At any time, by the controller half. */
+const expands = { expandsVolumes: "yes", expandsOnline: "yes", expandsOffline: "yes", assumedExpansion: "online" };
 const isGateWord = (word: string): word is GateWord => gateWords.some((one) => one === word);
 const key = "ns/data";
 const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
 const { signal } = new AbortController();
 const log = createLogger({ level: "error", destination: { write: () => true } });
-
-const outcomeOf = <T>(method: PluginCall["method"], reply: Reply, value: T): Outcome<T> => {
-  if (reply === "OK") return { kind: "done", value };
-  const code = reply === "BUSY" || reply === "STALE" ? "ABORTED" : reply;
-  const wire = { code, message: "", ...replies[reply], ...(reply === "STALE" ? { stale: true } : {}) } as const;
-  const failure = failureOf("model", method, wire, []);
-  const outcome = failure.verdict.outcome === "refused" ? "refused" : "unknown";
-  return failedFromCall({ outcome, failure }, 1);
-};
 
 const publishAnswers: Readonly<Record<string, PublishAnswer>> = {
   published: { kind: "published", publication: { hostPath: "", mountId: 0 } },
@@ -116,10 +123,11 @@ const only = <T extends object>(name: string, members: object): T =>
   }) as T;
 
 export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
-  const { issuer, step, seat, lives, patient, until } = input;
+  const { issuer, step, seat, lives, patient, drives = true, until } = input;
   const planned = wholeRecord(input.planned);
   const stored = wholeRecord(input.stored);
-  const seen = wholeRecord(input.seen ?? input.stored);
+  const seenPlain = input.seen ?? input.stored;
+  const seen = seenPlain.gone ? undefined : wholeRecord(seenPlain);
   let { order } = input;
   const output: { -readonly [K in keyof RunOutput]: RunOutput[K] } = {};
   const unstored = new Map(input.unstored === undefined ? [] : [[key, input.unstored]]);
@@ -138,6 +146,7 @@ export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
   const numbered = ({ sequence }: ModelOrder) => ({ gen: 1, sequence: Number(sequence.slice(1)) });
   let { past } = input;
   const commit = async (decide: (volume: VolumeRecord, at: Moment) => Change | undefined, settles?: CallNews) => {
+    if (input.stored.gone) return { volume: null, rev: 0, ended: [], changed: false };
     if (past !== undefined) {
       const made = past;
       past = undefined;
@@ -145,9 +154,13 @@ export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
     }
     if (output.stored !== undefined) return await never<never>(); // N1
     const change = decide(stored, at); // N2
-    if (change === undefined || change.volume === stored || change.volume === null)
-      return { volume: stored, rev: 1, ended: [], changed: false };
+    if (change === undefined || change.volume === stored) return { volume: stored, rev: 1, ended: [], changed: false };
     keepsOpenCall(stored, change.volume, settles);
+    if (change.volume === null) {
+      order = undefined;
+      output.stored = goneRecord;
+      return { volume: null, rev: 2, ended: change.ended, changed: true };
+    }
     const after = givenTo(change.volume, at, chosen);
     output.stored = plainRecord(after);
     const commitOrder = { sequence: freshMark, opId: freshMark };
@@ -159,31 +172,38 @@ export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
   type DecideMany = (volumes: readonly VolumeRecord[], at: Moment) => readonly (Change | undefined)[];
   type Options = { readonly settles?: CallNews };
 
-  const call = async <T>(
-    method: PluginCall["method"],
-    now: VolumeRecord,
-    node: string,
-    context: CallContext,
-    value: T,
-  ) => {
-    const via = now.intent?.via;
-    if (via === undefined) throw new Error("a call without an instance");
+  const away: Outcome<never> = {
+    kind: "unknown",
+    failure: { reason: "AWAY", message: "", advice: "again", call: "not-sent" },
+  };
+  const instanceOf = (via: string, order: (CallOrder & { readonly gate?: string | undefined }) | undefined) =>
+    only<PluginInstance>("instance", {
+      facts: { version: "1", controller: {}, plugin: {} },
+      own: undefined,
+      async call(method: UnaryMethod, request: object) {
+        if (order === undefined) output.reads = true;
+        else {
+          const { sequence, opId, gate } = order;
+          const seated = { via, ...(gate === undefined ? {} : { gate }) };
+          output.left = { ...callOf(method, request), ...seated, order: { sequence: `#${sequence}`, opId } };
+        }
+        return until in replies ? outcomeOf(method, request, until as Reply) : await never();
+      },
+    });
+  const make: PluginCalls["run"] = async ({ via = "" }, _secret, send, wanted) => {
     if (until === "call") {
       output.waits = true;
-      return await never<Outcome<T>>();
+      return await never();
     }
-    const away: Outcome<T> = {
-      kind: "unknown",
-      failure: { reason: "AWAY", message: "", advice: "again", call: "not-sent" },
-    };
-    if (until === "away") return away;
-    const leave = await context.wanted?.(via);
-    if (leave?.order === undefined) return away;
-    const { sequence, opId, gate } = leave.order;
-    const sent = { sequence: `#${sequence}`, opId };
-    output.left = { method, node, via, ...(gate === undefined ? {} : { gate }), order: sent };
-    return until in replies ? outcomeOf(method, until as Reply, value) : await never<Outcome<T>>();
+    const leave = until === "away" ? undefined : await wanted?.(via);
+    if (leave !== undefined && until === "UNFIT") return refusedHere("");
+    return leave === undefined ? away : await send(instanceOf(via, leave.order), {}, undefined);
   };
+  const calls = only<PluginCalls>("calls", {
+    run: make,
+    change: ({ plugin, intent }, secret, { wanted }, send) => make({ plugin, via: intent?.via }, secret, send, wanted),
+    find: async () => undefined,
+  } satisfies Partial<PluginCalls>);
 
   const asked = async <A>(ask: AgentOrder, answers: Readonly<Record<string, A>>): Promise<A> => {
     output.asked = ask;
@@ -195,8 +215,10 @@ export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
     changeMany: async (_: unknown, decide: DecideMany, options: Options = {}) => [
       await commit((volume, moment) => decide([volume], moment)[0], options.settles),
     ],
+    changeOwning: (_: unknown, __: unknown, decide: Decide, options: Options) => commit(decide, options.settles),
     recent: async () => ({ volume: planned, rev: 1 }),
-    current: async () => ({ volume: seen, rev: 1 }),
+    current: async () => seen && { volume: seen, rev: 1 },
+    get: async () => seen && { volume: seen, rev: 1 },
     orders: {
       of: (_: string, opId: string) => (order?.opId === opId ? { ...numbered(order), opId } : undefined),
       forget: () => {
@@ -204,23 +226,30 @@ export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
       },
     },
     attachLimit: () => ({ limit: Number.POSITIVE_INFINITY, learned: false }),
-    slots: { leave: () => undefined, wait: () => undefined },
+    slots: { leave: () => undefined, wait: () => undefined, refused: () => undefined },
   };
   const deps = only<StepDeps>("deps", {
     records: only("records", records),
     plugins: only("plugins", {
-      facts: () => ({ ready: true }),
+      facts: () => ({ ready: true, controllerService: "yes", modifiesVolumes: "yes", ...expands }),
+      homeFor: () => undefined,
+      ...createVolumeCalls({ calls, log, ownerOf: async () => undefined }),
+      ...createAttachCalls(calls),
+      ...createRegisterCalls(calls),
+      ...createChangeCalls(calls),
       instance,
-      quiesce: async (_: unknown, { via, gate }: Bar, { sequence }: CommitOrder): Promise<GateAnswer> => {
+      quiesce: async (
+        { name, externalId }: VolumeRecord,
+        { op, via, gate }: Bar,
+        { sequence }: CommitOrder,
+      ): Promise<GateAnswer> => {
         const mark = `#${sequence}`;
-        output.quiets = { via, ...(gate === undefined ? {} : { gate }), order: { sequence: mark, opId: mark } };
+        const subject = gateSubject("volume", op === "create" ? { name } : { id: externalId });
+        const of = { ...(gate === undefined ? {} : { gate }), subject };
+        output.quiets = { via, ...of, order: { sequence: mark, opId: mark } };
         return isGateWord(until) ? { kind: until, words: "" } : await never<GateAnswer>();
       },
       seek: async () => chosen() ?? { reason: "PLUGIN_NOT_READY", message: "", advice: "again", call: "not-sent" },
-      publish: (now: VolumeRecord, { node }: { readonly node: string }, context: CallContext) =>
-        call("ControllerPublishVolume", now, node, context, {}),
-      unpublish: (now: VolumeRecord, { node }: { readonly node: string }, context: CallContext) =>
-        call("ControllerUnpublishVolume", now, node, context, undefined),
     }),
     agents: only<StepDeps["agents"]>("agents", {
       publish: ({ name: node }, permit) =>
@@ -240,14 +269,18 @@ export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
       runIfWanted: async (_: unknown, wanted: () => Promise<boolean>, __: unknown, fn: () => unknown) =>
         (await wanted()) ? await fn() : undefined,
     }),
-    learned: only("learned", {}),
+    learned: only("learned", { learn: async () => undefined, forget: async () => undefined }),
+    validating: only("validating", { run: (_: unknown, __: unknown, fn: () => unknown) => fn() }),
     failpoint: async () => undefined,
     rights: {
       issuer,
       isFormerLife: (other: string) =>
         other.startsWith(`${name}/`) && Number(other.slice(name.length + 1)) < Number(life),
       isAway: () => patient,
-      drives: () => true,
+      drives: () => {
+        output.shared = true;
+        return drives;
+      },
       instance,
       bars: () => true,
     },

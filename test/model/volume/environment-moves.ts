@@ -1,26 +1,43 @@
-/** What happens around the controllers: clients, ends of processes, messages on their way, plugins at work. */
-import { withClaim } from "../../../services/controller/src/domain/change.ts";
-import { releaseWanted } from "../../../services/controller/src/domain/claim/claim-change.ts";
-import type { Moment } from "../../../services/controller/src/domain/moment.ts";
-import { defaultRetry } from "../../../services/controller/src/domain/retry.ts";
+/** What happens around the controllers: ends of processes, messages on their way, plugins at work. */
 import type { Go, State } from "../search/search.ts";
-import { freshMark } from "./controller-run.ts";
 import type { GateMoves } from "./gate-moves.ts";
 import { openAt } from "./invariants.ts";
 import type { OneVolumeOptions } from "./model-options.ts";
-import type { AgentTask, Backend, CallTask, Gate, Host, Memory, PluginCall } from "./model-types.ts";
-import { firstClaim, plainRecord, wholeRecord } from "./plain-record.ts";
+import type { AgentTask, Backend, CallTask, Gate, Host, Memory, PassedCall, PluginCall } from "./model-types.ts";
+import { externalIdOf, subjectOf, wordsOf } from "./plugin-calls.ts";
 import type { ProductRules } from "./product-rules.ts";
-import { at, issuerOf, type Number2, numberOf, numbers, part, places, read } from "./state-places.ts";
+import { afterMishap, at, issuerOf, type Number2, numberOf, numbers, part, places, read } from "./state-places.ts";
 
-const moment: Moment = { now: 0, issuer: "client", opId: freshMark, random: 0.5, retry: defaultRetry };
+const done = { reply: "OK", effect: true } as OneVolumeOptions["failures"][number];
+
+const workedOn = (backend: Backend, { method, node, what = "" }: PluginCall): Backend => {
+  const { attached, made = [], size = 1 } = backend;
+  switch (method) {
+    case "ControllerPublishVolume":
+      return { ...backend, attached: [...new Set([...attached, node])].sort() };
+    case "ControllerUnpublishVolume":
+      return { ...backend, attached: attached.filter((other) => other !== node) };
+    case "CreateVolume":
+      return { ...backend, made: [...new Set([...made, externalIdOf(what)])].sort() };
+    case "DeleteVolume":
+      return { ...backend, made: made.filter((id) => id !== what) };
+    case "ControllerExpandVolume":
+      return { ...backend, size: Math.max(size, Number(what)) };
+    case "ControllerModifyVolume":
+      return { ...backend, speed: what };
+  }
+};
 
 export const createEnvironmentMoves = (
-  { gates, failures, claims }: OneVolumeOptions,
-  { one, idOf, once, handled }: ProductRules,
+  { gates, failures }: OneVolumeOptions,
+  { one, handled }: ProductRules,
   { arrive, answeredTask, without, withoutWaiter }: GateMoves,
 ) => {
   const relays = gates === "relays";
+  const worked = (backend: Backend, call: PluginCall): Backend => {
+    const { attached, made = [], ...after } = workedOn(backend, call);
+    return one({ ...after, attached: one(attached), ...(made.length === 0 ? {} : { made: one(made) }) });
+  };
   const idle = one<CallTask>({});
   const quiet = one<AgentTask>({});
 
@@ -51,17 +68,46 @@ export const createEnvironmentMoves = (
   const nextLife = (gate: Gate): Gate =>
     one({
       life: gate.life + 1,
+      calls: one([]),
+      raised: one([]),
       waiting: one([]),
       inbox: gate.inbox,
-      orphans: one(openAt(gate).map(({ method, node }) => one({ method, node }))),
+      orphans: one(
+        openAt(gate).map(({ method, node, what }) => one({ method, node, ...(what === undefined ? {} : { what }) })),
+      ),
     });
+
+  const answer = (state: State, g: Number2, open: PassedCall, go: Go): void => {
+    const place = at("gate", g);
+    const gate = part<Gate>(state, place);
+    const { backend, left } = read(state);
+    const subject = subjectOf(open);
+    for (const { reply, effect, of, here } of [done, ...failures]) {
+      const spent = reply === "OK" ? left : afterMishap(left);
+      if (here || spent === undefined || (of !== undefined && of !== open.method)) continue;
+      const told: Record<number, object> = {};
+      for (const { issuer, subject: waitsFor } of gate.waiting) {
+        if (waitsFor !== subject) continue;
+        const n = numberOf(issuer.split("/")[0] ?? "");
+        told[at("call", n)] = answeredTask(part<CallTask>(state, at("call", n)), reply);
+      }
+      const calls = one(gate.calls.map((call) => (call === open ? one({ ...call, answer: reply }) : call)));
+      const waiting = one(gate.waiting.filter((waiter) => waiter.subject !== subject));
+      go(`answer ${reply}${effect ? "" : " without effect"}`, `${wordsOf(open)} at g${g}`, {
+        [place]: one({ ...gate, calls, waiting }),
+        ...(effect ? { [places.backend]: worked(backend, open) } : {}),
+        [places.budget]: one(spent),
+        ...told,
+      });
+    }
+  };
 
   const atGate = (state: State, g: Number2, go: Go): void => {
     const place = at("gate", g);
     const gate = part<Gate>(state, place);
     const { backend, left } = read(state);
     gate.inbox.forEach((call, i) => {
-      const words = `${call.method} for ${call.node} of ${call.issuer} at g${g}`;
+      const words = `${wordsOf(call)} of ${call.issuer} at g${g}`;
       const rest = one({ ...gate, inbox: without(gate.inbox, i) });
       const { issuer } = call;
       const n = numberOf(issuer.split("/")[0] ?? "");
@@ -85,34 +131,12 @@ export const createEnvironmentMoves = (
       go("lose a call", words, { [place]: rest });
     });
     const [orphan] = gate.orphans;
-    const { last } = gate;
-    const acts = ({ method, node }: PluginCall): Backend =>
-      one({
-        attached: one(
-          method === "ControllerPublishVolume"
-            ? [...new Set([...backend.attached, node])].sort()
-            : backend.attached.filter((other) => other !== node),
-        ),
-      });
     if (orphan !== undefined) {
       const rest = one({ ...gate, orphans: without(gate.orphans, 0) });
-      const words = `${orphan.method} for ${orphan.node} at g${g}`;
-      go("a late call works", words, { [place]: rest, [places.backend]: acts(orphan) });
+      const words = `${wordsOf(orphan)} at g${g}`;
+      go("a late call works", words, { [place]: rest, [places.backend]: worked(backend, orphan) });
       go("a late call ends", words, { [place]: rest });
-    } else if (last !== undefined && last.answer === undefined)
-      for (const { reply, effect, of } of [{ reply: "OK", effect: true, of: undefined } as const, ...failures]) {
-        if (of !== undefined && of !== last.method) continue;
-        const told: Record<number, object> = {};
-        for (const { issuer } of gate.waiting) {
-          const n = numberOf(issuer.split("/")[0] ?? "");
-          told[at("call", n)] = answeredTask(part<CallTask>(state, at("call", n)), reply);
-        }
-        go(`answer ${reply}${effect ? "" : " without effect"}`, `${last.method} for ${last.node} at g${g}`, {
-          [place]: one({ ...gate, last: one({ ...last, answer: reply }), waiting: one([]) }),
-          ...(effect ? { [places.backend]: acts(last) } : {}),
-          ...told,
-        });
-      }
+    } else for (const open of gate.calls) if (open.answer === undefined) answer(state, g, open, go);
     if (relays && left.gateDeaths > 0)
       go("kill a gate", `g${g}`, {
         [place]: nextLife(gate),
@@ -130,27 +154,5 @@ export const createEnvironmentMoves = (
     go("lose a delayed order", `${late.kind} of ${late.claim} on ${late.node}`, { [place]: host });
   };
 
-  const client = (state: State, go: Go): void => {
-    const { record, left } = read(state);
-    if (left.claims > 0)
-      for (const node of ["n1", "n2"]) {
-        const uid = `k${claims - left.claims + 1}`;
-        go("ask for a claim", `${uid} on ${node}`, {
-          [places.store]: once(`claim|${idOf(record)}|${uid}|${node}`, () => ({
-            record: one(plainRecord(withClaim(wholeRecord(record), firstClaim(uid, node), 0))),
-          })),
-          [places.budget]: one({ ...left, claims: left.claims - 1 }),
-        });
-      }
-    for (const [uid, { goal }] of Object.entries(record.claims)) {
-      if (goal === "released") continue;
-      const released = once(`release|${idOf(record)}|${uid}`, () => {
-        const { volume } = releaseWanted(wholeRecord(record), uid, undefined, moment);
-        return { record: volume === null ? record : one(plainRecord(volume)) };
-      });
-      go("release a claim", uid, { [places.store]: released });
-    }
-  };
-
-  return { ends, atGate, atHost, client };
+  return { ends, atGate, atHost };
 };

@@ -1,5 +1,7 @@
 /** How a call comes to a gate, and how its answer comes back. */
+import type { GateQuestion } from "./gate-rules.ts";
 import type { CallTask, Gate, Reply, SentCall } from "./model-types.ts";
+import { subjectOf } from "./plugin-calls.ts";
 import type { ProductRules } from "./product-rules.ts";
 
 export const createGateMoves = ({ one, idOf, passage }: ProductRules) => {
@@ -16,15 +18,23 @@ export const createGateMoves = ({ one, idOf, passage }: ProductRules) => {
   const arrive = (gate: Gate, issuer: string, call: SentCall): { readonly gate: Gate; readonly reply?: Reply } => {
     const passed = passage(gate, call);
     if (passed !== "sent" && passed !== "joined") return { gate, reply: passed };
-    const { raised: _overtaken, ...rest } = gate;
-    const last = one({ method: call.method, node: call.node, order: call.order });
-    const waiting = sorted([...gate.waiting, one({ issuer, order: call.order })]);
-    return { gate: one({ ...rest, last, waiting }) };
+    const { method, node, what, order } = call;
+    const made = { method, node, order, ...(what === undefined ? {} : { what }) };
+    const subject = subjectOf(call);
+    const calls = one([...gate.calls.filter((other) => subjectOf(other) !== subject), one(made)]);
+    const raised = one(gate.raised.filter((other) => other.subject !== subject));
+    const waiting = sorted([...gate.waiting, one({ issuer, order, subject })]);
+    return { gate: one({ ...gate, calls, raised, waiting }) };
   };
   const answeredTask = (task: CallTask, reply: Reply): CallTask =>
     task.phase === "called" ? one({ ...task, answer: reply }) : task;
 
-  return { withoutWaiter, without, sorted, arrive, answeredTask };
+  const raisedTo = (gate: Gate, { order, subject }: GateQuestion): Gate => {
+    const to = one({ ...order, subject });
+    return one({ ...gate, raised: one([...gate.raised.filter((other) => other.subject !== subject), to]) });
+  };
+
+  return { withoutWaiter, without, sorted, arrive, answeredTask, raisedTo };
 };
 
 export type GateMoves = ReturnType<typeof createGateMoves>;

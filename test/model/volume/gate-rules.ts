@@ -5,8 +5,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import type { SocketListener } from "@holdfast/csi/call-doubts";
 import { failureOf } from "@holdfast/csi/csi-exchange";
-import { gateSubject } from "@holdfast/csi/gate-subject";
-import { codecOf } from "@holdfast/csi/messages";
 import { pathOf } from "@holdfast/csi/methods";
 import { createOpenCalls } from "@holdfast/csi/open-calls";
 import { codeOf } from "@holdfast/csi/outcome";
@@ -20,11 +18,13 @@ import {
   type Gate,
   type GateWord,
   type ModelOrder,
+  type PassedCall,
   type PluginCall,
   type Reply,
   replies,
   type SentCall,
 } from "./model-types.ts";
+import { codeIn, requestOf, subjectOf } from "./plugin-calls.ts";
 
 /** The call goes to the plugin, waits with the one that is there, or is answered at once. */
 export type Passage = "sent" | "joined" | Reply;
@@ -33,19 +33,14 @@ const listener: SocketListener = { socketPath: "/p.sock", incarnation: "1", gone
 const { signal } = new AbortController();
 /** Who asks waits for nothing. */
 const aborted = AbortSignal.abort();
-const requestOf = (method: PluginCall["method"], node: string): Uint8Array => {
-  const codec = codecOf(method);
-  return codec.encode(codec.complete({ volumeId: "ext-1", nodeId: `id-${node}` }));
-};
-
 const wireOf = (reply: Reply): WireReply => {
-  if (reply === "OK") return { bytes: new Uint8Array() };
-  const code = reply === "BUSY" || reply === "STALE" ? "ABORTED" : reply;
-  return { failure: { code, message: "", ...replies[reply] } };
+  if (reply === "OK" || reply === "WRONG") return { bytes: new Uint8Array() };
+  return { failure: { message: "", ...replies[reply], code: codeIn(reply) } };
 };
 
-const replyOf = (wire: WireReply): Reply => {
-  if ("bytes" in wire) return "OK";
+/** `known`: what the call was answered before, if it was. */
+const replyOf = (wire: WireReply, known: Reply = "OK"): Reply => {
+  if ("bytes" in wire) return known;
   const { code, stale, sent } = wire.failure;
   if (stale === true) return "STALE";
   if (!sent) return "BUSY";
@@ -55,7 +50,6 @@ const replyOf = (wire: WireReply): Reply => {
 
 const orderOf = ({ sequence, opId }: ModelOrder): CallOrder => ({ gen: 1, sequence: Number(sequence.slice(1)), opId });
 
-const subject = gateSubject("volume", { id: "ext-1" });
 const failureWire = (reply: Extract<RelayedEnd, { failure: unknown }>["failure"]): Reply => {
   if (reply.staleOrder) return "STALE";
   if (reply.notSent) return "BUSY";
@@ -64,8 +58,8 @@ const failureWire = (reply: Extract<RelayedEnd, { failure: unknown }>["failure"]
   throw new Error(`the model knows no reply ${code}`);
 };
 
-/** The gate in its life, with the call that passed last, and raised since if that was asked of it. */
-const createGate = async ({ last, raised }: Pick<Gate, "last" | "raised">) => {
+/** The gate in its life, with the calls that passed last, and raised since as was asked of it. */
+const createGate = async ({ calls, raised }: Pick<Gate, "calls" | "raised">) => {
   const sent: ((reply: WireReply) => void)[] = [];
   const plugin: CsiTransport = {
     unary() {
@@ -79,14 +73,16 @@ const createGate = async ({ last, raised }: Pick<Gate, "last" | "raised">) => {
   };
   const open = createOpenCalls({ clock: createManualClock() });
   const socket = open.over(plugin, listener);
-  const call = ({ method, node, order }: PluginCall & { readonly order: ModelOrder }): Promise<WireReply> =>
-    socket.unary(method, requestOf(method, node), { signal, deadlineMs: 1_000, metadata: {}, order: orderOf(order) });
-  if (last !== undefined) {
-    void call(last);
-    if (last.answer !== undefined) sent[0]?.(wireOf(last.answer));
+  const call = (asked: PassedCall): Promise<WireReply> => {
+    const options = { signal, deadlineMs: 1_000, metadata: {}, order: orderOf(asked.order) };
+    return socket.unary(asked.method, requestOf(asked), options);
+  };
+  for (const passed of calls) {
+    void call(passed);
+    if (passed.answer !== undefined) sent.at(-1)?.(wireOf(passed.answer));
     await turn();
   }
-  if (raised !== undefined) await open.quiesce(subject, orderOf(raised), 0, aborted);
+  for (const { subject, ...order } of raised) await open.quiesce(subject, orderOf(order), 0, aborted);
   return { open, call, socket, sent };
 };
 
@@ -120,20 +116,21 @@ const relayOf = ({ open, socket }: Awaited<ReturnType<typeof createGate>>, life:
 export const passGate = async (memory: Gate, asked: SentCall): Promise<Passage> => {
   const gate = await createGate(memory);
   const before = gate.sent.length;
+  const known = memory.calls.find((call) => subjectOf(call) === subjectOf(asked))?.answer;
   let answer: Reply | undefined;
   const order = orderOf(asked.order);
   if (asked.gate === undefined)
     void gate.call(asked).then((wire) => {
-      answer = replyOf(wire);
+      answer = replyOf(wire, known);
     });
   else {
-    const request = requestOf(asked.method, asked.node);
+    const request = requestOf(asked);
     const { method, gate: meant } = asked;
     const relayed = { plugin: "model", method: pathOf(method), request, deadlineMs: 0, gen: 1, order, gate: meant };
     void relayOf(gate, `${meant.split("/")[0]}/${memory.life}`)
       .unary(relayed, signal)
       .then((end) => {
-        answer = "failure" in end ? failureWire(end.failure) : "OK";
+        answer = "failure" in end ? failureWire(end.failure) : (known ?? "OK");
       });
   }
   await turn();
@@ -141,11 +138,15 @@ export const passGate = async (memory: Gate, asked: SentCall): Promise<Passage> 
   return answer ?? "joined";
 };
 
+export interface GateQuestion {
+  readonly via: string;
+  readonly gate?: string;
+  readonly order: ModelOrder;
+  readonly subject: string;
+}
+
 /** What the gate says that is asked to let go. */
-export const quietGate = async (
-  memory: Gate,
-  { via: _v, gate: meant, order }: { readonly via: string; readonly gate?: string; readonly order: ModelOrder },
-): Promise<GateWord> => {
+export const quietGate = async (memory: Gate, { gate: meant, order, subject }: GateQuestion): Promise<GateWord> => {
   const gate = await createGate(memory);
   try {
     const said =

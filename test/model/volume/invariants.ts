@@ -1,6 +1,9 @@
-/** What must hold of every state. Nothing here is taken from the rules under search. */
+/** What must hold of every state. Of the rules under search only the words for a wish that waits are taken. */
+import { isPending } from "../../../services/controller/src/domain/size/expansion.ts";
+import { isModifying } from "../../../services/controller/src/domain/volume/modification.ts";
 import type { Backend, Gate, Host, PluginCall } from "./model-types.ts";
 import type { PlainRecord } from "./plain-record.ts";
+import { externalIdOf, wordsOf } from "./plugin-calls.ts";
 import { numberOf } from "./state-places.ts";
 
 export interface Sight {
@@ -10,17 +13,24 @@ export interface Sight {
   readonly backend: Backend;
 }
 
-const opOf = { ControllerPublishVolume: "attach", ControllerUnpublishVolume: "detach" } as const;
+const opOf = {
+  ControllerPublishVolume: "attach",
+  ControllerUnpublishVolume: "detach",
+  CreateVolume: "create",
+  DeleteVolume: "delete",
+  ControllerExpandVolume: "expand",
+  ControllerModifyVolume: "modify",
+} as const;
 
 /** Of the gate's own life, and of those before it. */
-export const openAt = ({ last, orphans }: Gate): readonly PluginCall[] => [
+export const openAt = ({ calls, orphans }: Gate): readonly PluginCall[] => [
   ...orphans,
-  ...(last === undefined || last.answer !== undefined ? [] : [last]),
+  ...calls.filter(({ answer }) => answer === undefined),
 ];
 
 /** The instance that the call is open at counts: an answer of another one ends nothing. */
 const speaksFor = ({ intent, bars }: PlainRecord, { method, node }: PluginCall, gate: number): boolean =>
-  (intent?.op === opOf[method] && intent.node === node && isAt(intent, gate)) ||
+  (intent?.op === opOf[method] && (intent.node ?? "") === node && isAt(intent, gate)) ||
   bars.some((bar) => bar.node === node && isAt(bar, gate));
 
 const isAt = ({ via }: { readonly via?: string }, gate: number): boolean => via !== undefined && numberOf(via) === gate;
@@ -51,10 +61,30 @@ export const violation = ({ record, gates, hosts, backend }: Sight): string | un
     if (call.method === "ControllerPublishVolume" && other !== undefined)
       return `[I1] granted on ${other} while an attach for ${call.node} is open at a plugin`;
     if (!speaksFor(record, call, at))
-      return `[I4] ${call.method} for ${call.node} is open at a plugin, and neither an intent nor a bar says so`;
+      return `[I4] ${wordsOf(call)} is open at a plugin, and neither an intent nor a bar says so`;
   }
-  for (const { last } of gates)
-    if (last?.answer === undefined && last?.method === "ControllerUnpublishVolume" && mounted.includes(last.node))
-      return `[I2] a detach from ${last.node} is open at a plugin, and the volume is mounted there`;
+  for (const { call } of inFlight)
+    if (call.method === "ControllerUnpublishVolume" && mounted.includes(call.node))
+      return `[I2] a detach from ${call.node} is open at a plugin, and the volume is mounted there`;
+  return ofStorage(record, backend);
+};
+
+/** What was made, and what it has become. */
+const ofStorage = (record: PlainRecord, { made, size = 1, speed }: Backend): string | undefined => {
+  const { state = "AVAILABLE", name = "name-1", externalId = "ext-1", intent, bars, gone } = record;
+  const isMaking = intent?.op === "create" || bars.some(({ op }) => op === "create");
+  for (const id of made ?? [])
+    if (gone || (id !== externalId && !(isMaking && id === externalIdOf(name))))
+      return `[I5] ${id} stands at the backend, and no record says so`;
+  if (gone) return undefined;
+  if (state === "AVAILABLE" && externalId !== "ext-1" && made?.includes(externalId) !== true)
+    return `[I1] the record gives out ${externalId}, which does not stand at the backend`;
+  const { expansion, modification, capacity, mutableParameters } = record;
+  const isOurs = externalId === "ext-1" && name !== "";
+  if (intent !== undefined || bars.length > 0 || !isOurs) return undefined;
+  if (!isPending(expansion) && (capacity?.actual ?? 1) !== size)
+    return `[I5] the backend has size ${size}, and the record ${capacity?.actual ?? 1}`;
+  if (!isModifying(modification) && mutableParameters?.["speed"] !== speed)
+    return `[I5] the backend has speed ${speed}, and the record ${mutableParameters?.["speed"]}`;
   return undefined;
 };

@@ -10,8 +10,17 @@ export interface ModelOrder {
 }
 
 export interface PluginCall {
-  readonly method: "ControllerPublishVolume" | "ControllerUnpublishVolume";
+  readonly method:
+    | "ControllerPublishVolume"
+    | "ControllerUnpublishVolume"
+    | "CreateVolume"
+    | "DeleteVolume"
+    | "ControllerExpandVolume"
+    | "ControllerModifyVolume";
+  /** Empty for calls that concern no node. */
   readonly node: string;
+  /** The name that is made, the id that is deleted, the size or the value that is asked for. */
+  readonly what?: string;
 }
 
 export interface SentCall extends PluginCall {
@@ -21,17 +30,27 @@ export interface SentCall extends PluginCall {
   readonly order: ModelOrder;
 }
 
-/** What comes back for a call: a status of the plugin, or what was made up on the way. */
+/** What comes back for a call: a status of the plugin, or what was made up on the way, by the code of the same name. */
 export const replies = {
   OK: { answered: true, sent: true },
   INTERNAL: { answered: true, sent: true },
   INVALID_ARGUMENT: { answered: true, sent: true },
   FAILED_PRECONDITION: { answered: true, sent: true },
+  NOT_FOUND: { answered: true, sent: true },
+  RESOURCE_EXHAUSTED: { answered: true, sent: true },
+  /** Done, and not as it was asked for. */
+  WRONG: { answered: true, sent: true },
   /** No answer in time, or none any more. */
   DEADLINE_EXCEEDED: { answered: false, sent: true },
   /** The gate holds another call of the subject open. */
-  BUSY: { answered: false, sent: false },
-  STALE: { answered: false, sent: false },
+  BUSY: { answered: false, sent: false, code: "ABORTED" },
+  STALE: { answered: false, sent: false, code: "ABORTED" },
+  /** The secret was refused before, or the request is found unfit: known before it is sent. */
+  KNOWN: { answered: false, sent: false, code: "PERMISSION_DENIED" },
+  UNFIT: { answered: false, sent: false, code: "INVALID_ARGUMENT" },
+  /** Said on the way, and not by the plugin. */
+  CROWDED: { answered: false, sent: true, code: "RESOURCE_EXHAUSTED" },
+  BROKEN: { answered: false, sent: true, code: "UNAVAILABLE" },
 } as const;
 
 export type Reply = keyof typeof replies;
@@ -105,15 +124,26 @@ export type AgentTask =
 
 export interface Waiter {
   readonly issuer: string;
+  readonly subject: string;
   readonly order: ModelOrder;
+}
+
+/** A call that went to the plugin; without an answer it is open. */
+export interface PassedCall extends PluginCall {
+  readonly order: ModelOrder;
+  readonly answer?: Reply;
+}
+
+export interface Raised extends ModelOrder {
+  readonly subject: string;
 }
 
 export interface Gate {
   readonly life: number;
-  /** The call that passed the gate last; without an answer that call is open. */
-  readonly last?: PluginCall & { readonly order: ModelOrder; readonly answer?: Reply };
-  /** The gate was asked to let go of the volume since. */
-  readonly raised?: ModelOrder;
+  /** The call of each subject that passed the gate last, the latest one last. */
+  readonly calls: readonly PassedCall[];
+  /** Subjects that the gate was asked to let go of since. */
+  readonly raised: readonly Raised[];
   readonly waiting: readonly Waiter[];
   /** On the way to the gate. */
   readonly inbox: readonly (SentCall & { readonly issuer: string })[];
@@ -131,6 +161,10 @@ export interface Host {
 
 export interface Backend {
   readonly attached: readonly string[];
+  /** Ids of what was made. */
+  readonly made?: readonly string[];
+  readonly size?: number;
+  readonly speed?: string;
 }
 
 /** What may still happen so that the space ends. */
@@ -143,4 +177,14 @@ export interface Budget {
   readonly copies: number;
   /** Calls that are given to another gate, behind a bar. */
   readonly overtakings: number;
+  /** Answers besides OK; absent: any number. */
+  readonly mishaps?: number;
+  /** Wishes to be larger, or other. */
+  readonly wishes?: number;
+  /** Orders to agents whose answer is lost. */
+  readonly unheard?: number;
+  /** Mounts that a node is found without. */
+  readonly lostMounts?: number;
+  /** The backend does not show an attachment that is there. */
+  readonly unseen?: number;
 }

@@ -4,18 +4,24 @@
  */
 import type { Claim } from "../../../services/controller/src/domain/claim/claim.ts";
 import { noAttempts } from "../../../services/controller/src/domain/outcome.ts";
+import type { Expansion } from "../../../services/controller/src/domain/size/expansion.ts";
 import type { Step } from "../../../services/controller/src/domain/steps.ts";
 import { claimRecord, volumeRecord } from "../../../services/controller/src/domain/testing/record-fixtures.ts";
+import type { Modification } from "../../../services/controller/src/domain/volume/modification.ts";
 import type { Attachment, Bar, Intent, VolumeRecord } from "../../../services/controller/src/domain/volume/volume.ts";
 import { canonicalText } from "../search/canonical-text.ts";
 
 /** What of a record differs from the first one. */
-export interface PlainRecord {
+export interface PlainRecord extends Partial<Omit<VolumeRecord, "claims" | "attachments" | "intent" | "bars">> {
   readonly claims: Readonly<Record<string, Partial<Claim>>>;
   readonly attachments: Readonly<Record<string, Attachment>>;
   readonly intent?: Intent;
   readonly bars: VolumeRecord["bars"];
+  /** The record has ended. */
+  readonly gone?: true;
 }
+
+export const goneRecord: PlainRecord = { claims: {}, attachments: {}, bars: [], gone: true };
 
 const firstRecord = volumeRecord([], [], { epoch: { gen: 1, ctr: 0 } });
 export const firstClaim = (uid: string, node: string): Claim =>
@@ -34,7 +40,7 @@ const plainClaim = ({ blocked: _b, publication: _p, ...claim }: Claim): Partial<
       updatedAt: 0,
       stateSince: 0,
       ...(claim.activeAt === undefined ? {} : { activeAt: 0 }),
-      ...(claim.failure === undefined ? {} : { failure: { reason: "FAILED", message: "" } }),
+      ...(claim.failure === undefined ? {} : { failure: failed }),
     },
     firstClaim(claim.uid, claim.node),
   ),
@@ -54,6 +60,15 @@ const plainBar = ({ attachment, ...bar }: Bar): Bar => ({
   attempts: noAttempts,
 });
 
+const failed = { reason: "FAILED", message: "" };
+
+const plainWish = <W extends Expansion | Modification>({ blocked: _b, failure, ...wish }: W) => ({
+  ...wish,
+  attempts: noAttempts,
+  since: 0,
+  ...(failure === undefined ? {} : { failure: failed }),
+});
+
 /** The epoch of an intent is for people. */
 const plainIntent = (intent: Intent): Intent => ({ ...intent, epoch: { gen: 1, ctr: 0 } });
 
@@ -66,9 +81,15 @@ export const plainRecord = ({
   claims,
   attachments,
   bars,
+  expansion,
+  modification,
+  failure,
   ...record
 }: VolumeRecord): PlainRecord => ({
   ...differing<object>({ ...record, attempts: noAttempts, updatedAt: 0 }, firstRecord),
+  ...(failure === undefined ? {} : { failure: failed }),
+  ...(expansion === undefined ? {} : { expansion: plainWish(expansion) }),
+  ...(modification === undefined ? {} : { modification: plainWish(modification) }),
   claims: eachValue(claims, plainClaim),
   attachments: eachValue(attachments, plainAttachment),
   ...(intent === undefined ? {} : { intent: plainIntent(intent) }),

@@ -44,6 +44,7 @@ export const createProductRules = () => {
   const forStep = (record: PlainRecord, step: Step): PlainRecord =>
     once(`for|${idOf(record)}|${idOf(step)}`, () => recordFor(record, step));
   const planOf = (record: PlainRecord): readonly Step[] => {
+    if (record.gone) return [];
     const known = plans.get(record);
     if (known !== undefined) return known;
     const steps = planSteps(wholeRecord(record), hurry, true).ready.map((step) => one(step));
@@ -61,14 +62,13 @@ export const createProductRules = () => {
   const run = (input: RunInput): RunOutput => {
     const { issuer, step, planned, stored, order, unstored, seat, patient, until } = input;
     const orderId = order === undefined ? "" : idOf(order);
-    const { seen = stored, past, lives } = input;
+    const { seen = stored, past, lives, drives = true } = input;
     const ids = `${idOf(step)}|${idOf(planned)}|${idOf(stored)}|${idOf(seen)}|${past === undefined ? "" : idOf(past)}|${orderId}`;
     const gatesKnown = `${seat?.gate ?? seat?.via}|${[...lives.values()].map(({ gate }) => gate).join()}|${lives.size}`;
-    const key = `${issuer}|${ids}|${unstored ?? ""}|${gatesKnown}|${patient}|${until}`;
+    const key = `${issuer}|${ids}|${unstored ?? ""}|${gatesKnown}|${patient}|${drives}|${until}`;
     return asked(runs, key, async () => sharedOutput(await controllerRun(input)));
   };
-  const memoryKey = ({ last, raised, life }: Gate): string =>
-    `${life}|${last === undefined ? "" : idOf(last)}|${raised === undefined ? "" : idOf(raised)}`;
+  const memoryKey = ({ calls, raised, life }: Gate): string => `${life}|${idOf(calls)}|${idOf(raised)}`;
   const passage = (gate: Gate, call: SentCall): Passage =>
     asked(passages, `${memoryKey(gate)}|${idOf(call)}`, () => passGate(gate, call));
   const quieted = (gate: Gate, ask: NonNullable<RunOutput["quiets"]>): GateWord =>

@@ -14,6 +14,12 @@ export const read = (state: State) => {
   const { record } = part<StoreFile>(state, places.store);
   return { record, left: part<Budget>(state, places.budget), backend: part<Backend>(state, places.backend) };
 };
+/** undefined = there was the last one. */
+export const afterMishap = (left: Budget): Budget | undefined => {
+  const { mishaps } = left;
+  if (mishaps === undefined) return left;
+  return mishaps === 0 ? undefined : { ...left, mishaps: mishaps - 1 };
+};
 export const issuerOf = (n: Number2, { life }: Memory): string => `c${n}/${life}`;
 
 const swap = (letters: string): ReadonlyMap<string, string> =>
