@@ -18,7 +18,7 @@ export interface TcpProxy {
   inject(fault: Fault): void;
   /** How many of them were done. */
   injected(): number;
-  /** Nothing passes any more in either direction, and nobody is told. */
+  /** Nothing passes any more in either direction, and nobody is told, not even the server when a client ends. */
   blackHole(on: boolean): void;
   /** On, the answers are kept back, in order, on each connection that has sent what is looked for; off, they pass. */
   holdAnswers(on: boolean): void;
@@ -117,7 +117,7 @@ export const startTcpProxy = async (options: TcpProxyOptions): Promise<TcpProxy>
     });
     client.on("error", () => undefined);
     client.on("close", () => {
-      if (!swallow) end();
+      if (!swallow && !hole) end();
     });
     upstream.on("error", end);
     upstream.on("close", end);
