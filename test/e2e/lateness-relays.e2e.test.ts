@@ -7,12 +7,12 @@ import path from "node:path";
 import { machineIdFile } from "@holdfast/node-agent/testing/machine-id-file";
 import { NodeState } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PluginHealth } from "@holdfast/shared/gen/holdfast/v1/plugin";
-import { IntentOperation } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { SimPluginProcess } from "@holdfast/sim-plugin/processes";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { freeze } from "../harness/frozen.ts";
 import { claimGoesOn, othersGoOn, queuedClaim } from "../harness/goes-on.ts";
+import { heldDetach } from "../harness/held-detach.ts";
 import { startMountNamespace } from "../harness/mount-namespace.ts";
 import { startNodeCopy } from "../harness/node-copy.ts";
 import {
@@ -56,13 +56,13 @@ describe.skipIf(!root)("a call that is held at a relay", () => {
   });
   afterAll(() => cluster?.stop());
 
+  const detach = heldDetach(() => cluster);
+  const { volumeOf, barsOf, detachesOf, given } = detach;
   const half = (node: string): SimPluginProcess => {
     const found = halves.get(node);
     if (found === undefined) throw new Error(`no controller half runs on ${node}`);
     return found;
   };
-  const volumeOf = async (id: string) => (await cluster.volumes.getVolume({ namespace, id })).volume;
-  const barsOf = async (id: string) => (await volumeOf(id))?.bars ?? [];
   const known = (node: string): Promise<unknown> =>
     until(`${node} to have its plugin`, async () => {
       const found = await cluster.nodes.getNode({ name: node }).catch(() => undefined);
@@ -74,14 +74,6 @@ describe.skipIf(!root)("a call that is held at a relay", () => {
   const callsOf = async (method: string): Promise<readonly string[]> =>
     (await cluster.backend.client.record()).filter((call) => call.method === method).map(({ instance }) => instance);
 
-  /** At which instance, and how each of them ended for its caller. */
-  const detachesOf = async (id: string) => {
-    const { externalId } = (await volumeOf(id)) ?? {};
-    return (await cluster.backend.client.record()).flatMap(({ method, volume, instance, reply }) =>
-      method === "ControllerUnpublishVolume" && volume === externalId ? [{ instance, reply }] : [],
-    );
-  };
-
   /** A volume that the holder has. Tells which relay is called: the one that was called last stays the one. */
   const held = async (id: string): Promise<{ readonly relay: string; readonly other: string }> => {
     await cluster.backend.client.clear();
@@ -90,19 +82,7 @@ describe.skipIf(!root)("a call that is held at a relay", () => {
     const relay = (await callsOf("ControllerPublishVolume"))[0] ?? "";
     return { relay, other: relay === "node-a" ? "node-b" : "node-a" };
   };
-  /** The claim of the holder is let go; the detach lies at the relay by then, which is stopped. */
-  const detachGiven = async (id: string): Promise<void> => {
-    await cluster.claims.releaseClaims({ namespace, workload: `w-${id}` });
-    await until("the detach to be given away", async () => {
-      const { operation } = (await volumeOf(id))?.intent ?? {};
-      return operation === IntentOperation.INTENT_OPERATION_DETACH;
-    });
-  };
-  const overtaken = async (id: string, by: string): Promise<void> => {
-    expect((await releaseWorkload(cluster, `w-${id}`)).map(stateName)).toEqual(["RELEASED"]);
-    expect(await callsOf("ControllerUnpublishVolume")).toEqual([by]);
-    expect(await barsOf(id)).toMatchObject([{ node: holder, operation: "detach" }]);
-  };
+  const overtaken = (id: string, by: string): Promise<void> => detach.overtaken(id, { holder, by });
   const removed = async (id: string): Promise<void> => {
     await removeVolume(cluster, id);
     await expectClean(cluster);
@@ -116,7 +96,7 @@ describe.skipIf(!root)("a call that is held at a relay", () => {
     const { relay, other } = await held("frozen");
     const frozen = freeze(half(relay));
     onTestFinished(frozen.thaw);
-    await detachGiven("frozen");
+    await given("frozen");
     // It is on its way to the plugin: nothing tells when it lies in the socket.
     await pause(500);
     await cluster.node(relay).agent().kill("SIGKILL");
@@ -178,7 +158,7 @@ describe.skipIf(!root)("a call that is held at a relay", () => {
     const { relay, other } = await held("renamed");
     const frozen = freeze(cluster.node(relay).agent());
     onTestFinished(frozen.thaw);
-    await detachGiven("renamed");
+    await given("renamed");
     await overtaken("renamed", other);
     await cluster.node(holder).agent().kill("SIGTERM");
     await cluster.node(holder).startAgent({
@@ -249,7 +229,7 @@ describe.skipIf(!root)("a call that is held at a relay", () => {
     const node = cluster.node(relay);
     const frozen = freeze(node.agent());
     onTestFinished(frozen.thaw);
-    await detachGiven("cloned");
+    await given("cloned");
     const [stateDir, bootId] = [path.join(cluster.dir, "copied-state"), path.join(cluster.dir, "boot-id")];
     await cp(node.stateDir, stateDir, { recursive: true });
     await writeFile(bootId, "11111111-2222-3333-4444-555555555555\n");
