@@ -1,3 +1,4 @@
+import { relookMs } from "@holdfast/controller/reconcile/plugin/call-turn";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { freeze } from "../harness/frozen.ts";
@@ -78,9 +79,19 @@ describe.skipIf(!root)("the agent that relays a detach is frozen with the call i
       waitFor: { seconds: 45n, nanos: 0 },
     });
     expect(await barsOf()).toHaveLength(1);
+    const thawed = Date.now();
     frozen.thaw();
     expect((await queued).claims.map(stateName)).toEqual(["ACTIVE"]);
     expect(await barsOf()).toEqual([]);
+    // The gate's own word wakes the volume; looking at it again at its time would take longer on average.
+    const toldAt = async (wanted: string): Promise<number> => {
+      const since = ({ message, time }: Record<string, unknown>): boolean =>
+        message === wanted && Date.parse(String(time)) >= thawed;
+      return Date.parse(String((await cluster.controller().line(since, wanted))["time"]));
+    };
+    const [back, lifted] = [await toldAt("a node registered"), await toldAt("a bar is lifted")];
+    console.info(`the bar went ${lifted - back} ms after its gate was back`);
+    expect(lifted - back).toBeLessThan(relookMs);
 
     // The late call came before the node had the volume again.
     const after = (await cluster.backend.client.record()).filter(
