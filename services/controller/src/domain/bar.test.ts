@@ -67,6 +67,15 @@ describe("BR1 a call that is given to another gate", () => {
     ]);
   });
 
+  it("keeps the words of a create, which the record may change before the create is repeated", () => {
+    const { node: _n, ...intent } = given("create");
+    const creating = volumeRecord([], [], { state: "CREATING", mutableParameters: { tier: "gold" }, intent });
+    const { required, limit } = creating.capacity;
+    expect(overtaken(creating, "first", other, at).bars).toMatchObject([
+      { op: "create", size: { required, limit }, parameters: { tier: "gold" } },
+    ]);
+  });
+
   it("may be given to nobody, for another controller to choose the instance", () => {
     const volume = volumeRecord([], [attachment], { intent: given("detach") });
     const { bars, intent } = overtaken(volume, "first", undefined, at);

@@ -65,6 +65,16 @@ export const callBar = (volume: VolumeRecord, op: "create" | "delete" | "expand"
 export const isSeatOf = (bar: Pick<Bar, "via" | "gate" | "issuer">, issuer: string, { via, gate }: Seat): boolean =>
   bar.via === via && bar.gate === gate && (gate !== undefined || bar.issuer === issuer);
 
+/** What the call says that the record may not say any more when the call is repeated. */
+const wordsOf = (
+  { capacity: { required, limit }, mutableParameters, expansion, modification }: VolumeRecord,
+  op: Bar["op"],
+): Pick<Bar, "size" | "parameters"> => {
+  if (op === "create") return { size: { required, limit }, parameters: mutableParameters };
+  if (op === "expand" && expansion !== undefined) return { size: expansion.target };
+  return op === "modify" && modification !== undefined ? { parameters: modification.target } : {};
+};
+
 /** BR1: the same call at another gate, or at one that another controller chooses, as one whose former attempt is in doubt. */
 export const overtaken = (volume: VolumeRecord, opId: string, seat: Seat | undefined, at: Moment): VolumeRecord => {
   const { intent } = volume;
@@ -78,8 +88,7 @@ export const overtaken = (volume: VolumeRecord, opId: string, seat: Seat | undef
     op: intent.op,
     node,
     ...(attachment === undefined ? {} : { attachment }),
-    ...(intent.op === "expand" && volume.expansion !== undefined ? { size: volume.expansion.target } : {}),
-    ...(intent.op === "modify" && volume.modification !== undefined ? { parameters: volume.modification.target } : {}),
+    ...wordsOf(volume, intent.op),
     issuer: intent.issuer,
     via,
     ...(gate === undefined ? {} : { gate }),

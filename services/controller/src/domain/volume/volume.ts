@@ -135,7 +135,7 @@ export interface Bar {
   readonly node: string;
   /** The pair as it was then, with all that the undo of an attach needs; absent for calls that concern no node. */
   readonly attachment?: Attachment;
-  /** What an expand or a modify asked for. */
+  /** What a create, an expand or a modify asked for. */
   readonly size?: Expansion["target"];
   readonly parameters?: Modification["target"];
   /** The life that gave the call away, the instance that it was given to, and the life of the agent there: as in its intent. */

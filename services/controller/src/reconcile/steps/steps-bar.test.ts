@@ -1,5 +1,5 @@
 /** A gate that does not answer: its call is overtaken at another one, behind a bar. */
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { caller, createWorld, plugin, volumeInput, type World } from "../../../../../test/support/controller/world.ts";
 import { barAsked } from "../../domain/bar.ts";
 import type { Moment } from "../../domain/moment.ts";
@@ -254,6 +254,27 @@ test("a create at a gate that does not answer: the volume is there, and is not d
   await gone();
   await world.idle();
   expect(world.backend.volumes()).toEqual([]);
+});
+
+test("BR3 a create is repeated with its first words at the next life of its gate, whatever was changed since", async () => {
+  const late = lying();
+  world.backend.script("create", late.fault);
+  await world.commands.createVolume(volumeInput("data", { mutableParameters: { tier: "gold" } }), caller);
+  await world.idle();
+  world.backend.setSeats(g2);
+  await world.pass(10_000);
+  late.arrive();
+  const change = { namespace: "default", id: "data", requestId: "" };
+  await world.commands.modifyVolume({ ...change, mutableParameters: { tier: "iron" } }, caller);
+  await world.commands.expandVolume({ ...change, capacity: { required: 2_000_000, limit: 0 } }, caller);
+  await world.pass(10_000);
+  const asked = vi.spyOn(world.backend, "createVolume");
+  world.backend.setSeats(seat("g1", "life-2"), g2);
+  await world.pass(10_000);
+  expect(asked.mock.calls.map(([{ capacity, mutableParameters }]) => ({ ...capacity, ...mutableParameters }))).toEqual([
+    expect.objectContaining({ required: 1_000_000, tier: "gold" }),
+  ]);
+  expect(await bars()).toEqual([]);
 });
 
 describe("a modify at a gate that does not answer", () => {

@@ -54,7 +54,10 @@ const repeatOf = ({ plugins }: StepDeps, volume: VolumeRecord, bar: Bar): Repeat
     case "create":
       if (volume.externalId === "") return undefined;
       return async (context) => {
-        const made = await plugins.createVolume(there, context);
+        // Another word than at first is other storage for the plugin, and refused.
+        const mutableParameters = bar.parameters ?? volume.mutableParameters;
+        const first = { ...there, capacity: { ...volume.capacity, ...bar.size }, mutableParameters };
+        const made = await plugins.createVolume(first, context);
         return made.kind === "done" && made.value.externalId !== volume.externalId
           ? otherId(made.value.externalId)
           : made;
