@@ -22,6 +22,11 @@ const refused: Outcome<never> = {
   failure: { reason: "NO", message: "no", advice: "fail", call: "ended" },
 };
 
+const away: Outcome<never> = {
+  kind: "unknown",
+  failure: { reason: "PLUGIN_NOT_READY", message: "it is not here", advice: "again", call: "not-sent" },
+};
+
 let thing: Thing;
 let stores: number;
 let looks: number[];
@@ -170,6 +175,20 @@ describe("an owed call", () => {
     const c = call(done);
     expect(await runOwed(owed(), planned, undefined, c)).toBe(false);
     expect(c.left).toBe(0);
+  });
+
+  it("[U4] tells nothing of the call that another controller was given meanwhile", async () => {
+    const theirs = { ...intent, opId: "theirs", issuer: "c2/1", via: "beside c2" };
+    // This controller has no such instance: nothing can be sent.
+    const c = { ...call(done), call: async () => away };
+    const engine = owed();
+    const known = async (): Promise<Thing> => {
+      put({ ...thing, intent: theirs });
+      return thing;
+    };
+    const racing = { ...engine, records: { ...engine.records, known } };
+    expect(await runOwed(racing, thing, undefined, c)).toBe(false);
+    expect({ intent: thing.intent, told: thing.told }).toEqual({ intent: theirs, told: [] });
   });
 
   it("[U1] does not leave for a record that has its name and is another", async () => {

@@ -5,6 +5,7 @@
  * the instance that is called, and the step says that it is still right. U2 An intent has its instance, and its place among the commits,
  * before its call leaves; one without a place is stored anew, and so is one that was meant for an earlier life of its gate. U3 So is one
  * whose call may be open: of two calls with one order the gate runs the later again when the other has ended without a final answer.
+ * U4 An attempt tells nothing of the call of another intent that the record has by now: that may be another controller's, and open.
  */
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import {
@@ -107,6 +108,7 @@ export const underIntent = async <R extends Owing, C, T>(
   const now = await records.known(given);
   if (now?.uid !== uid || now.intent?.via === undefined || !stillRight(now)) return undefined;
   const { opId } = now.intent;
+  if (opId !== given.intent?.opId) return undefined; // U4
   const before = unstored.get(key) === opId;
   let stopped: { readonly error?: unknown } | undefined;
   const wanted = async (instance: string): Promise<Leave | undefined> => {
