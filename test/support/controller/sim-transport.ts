@@ -8,6 +8,7 @@ import { onAbort } from "@holdfast/shared/async/signals";
 import type { Answer } from "@holdfast/sim-plugin/backend/answer";
 import type { Backend } from "@holdfast/sim-plugin/backend/backend";
 import type { Call, Instance } from "@holdfast/sim-plugin/backend/call";
+import { laneOf } from "@holdfast/sim-plugin/backend/lanes";
 import { malform } from "@holdfast/sim-plugin/role/malform";
 
 /** How one call goes: what the plugin does not do itself, the way to it does. */
@@ -81,6 +82,12 @@ export const createSimWay = (backend: Backend, instance: Instance, clock?: Clock
   backend.attach(instance);
   let pick: ((method: CsiMethod) => WayFault | undefined) | undefined;
   let held: Promise<void> | undefined;
+
+  /** A plugin that works on a call answers no other of the same but with ABORTED: its answer would tell that both are over. */
+  const isBusyWith = (call: Call): boolean => {
+    const lane = laneOf(call, backend.state(), instance.node);
+    return lane !== undefined && backend.inFlight().some((open) => open.lane === lane);
+  };
 
   /** What the plugin itself was told to do wrong. */
   const begin = (call: Call): SimReply => {
@@ -160,8 +167,9 @@ export const createSimWay = (backend: Backend, instance: Instance, clock?: Clock
       }
       if (how?.kind === "delayed" && !(await lying(how.ms, options)))
         return failure("UNAVAILABLE", "the connection was closed");
-      if (how?.kind === "code" && how.when === "before") return failure(how.code, "as told, before the work");
       const call = { instance: instance.name, method, request } as unknown as Call;
+      if (how?.kind === "code" && how.when === "before" && !isBusyWith(call))
+        return failure(how.code, "as told, before the work");
       if (how?.kind === "hung") {
         backend.begin({ ...call, handsOn: true });
         await how.until;
