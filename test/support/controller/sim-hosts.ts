@@ -240,7 +240,8 @@ export const createSimHosts = (backend: Backend, names: readonly string[], clock
       volume.held.set(claim.uid, held);
     }
     if (held.failure === undefined) {
-      const end = await mount(host, volume, held, permit);
+      // What is mounted is looked at, and not asked of the plugin again: another controller may send the same permit later.
+      const end = held.mount === "there" ? ok : await mount(host, volume, held, permit);
       if (end.kind === "ok") {
         const growth =
           permit.expandTo === undefined ? undefined : await expandOnHost(host, volume, permit.expandTo.required);
