@@ -208,12 +208,12 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       fates.lose.length = 0;
       for (const controller of controllers) {
         controller.goOn();
-        if (!controller.alive) await controller.restart();
+        if (!controller.alive) await inTime(controller.restart());
       }
       await meetings();
     },
     async restart(controller: ControllerProcess) {
-      await controller.restart();
+      await inTime(controller.restart());
       await meetings();
     },
     setGate(open: boolean) {
@@ -245,8 +245,12 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       for (let left = ms; left > 0; left -= step) {
         await meetings();
         await clock.advance(Math.min(step, left));
-        const revived = await Promise.all(controllers.map((controller) => controller.revive()));
-        if (revived.includes(true)) await meetings();
+        let revived = false;
+        const revive = async (controller: ControllerProcess): Promise<void> => {
+          if (await controller.revive()) revived = true;
+        };
+        await inTime(Promise.all(controllers.map(revive)));
+        if (revived) await meetings();
       }
     },
     async close() {

@@ -105,8 +105,9 @@ export const createControllerProcess = async (deps: ControllerProcessDeps) => {
       return true;
     },
     stop(ms: number) {
-      halting.stop();
       const { signal } = ending;
+      if (signal.aborted) return;
+      halting.stop();
       clock.timer(ms, () => {
         if (!signal.aborted) halting.goOn();
       });
