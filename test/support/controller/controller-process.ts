@@ -119,6 +119,7 @@ export const createControllerProcess = async (deps: ControllerProcessDeps) => {
       life.directory.set(process?.socket ?? "", ready);
     },
     hang: beside.hang,
+    isLeftOpen: beside.isLeftOpen,
     /** Another process takes the place of the one that listens there; what that one had in hand is over. */
     replace(which: 0 | 1) {
       life.directory.set(sockets[which], false);

@@ -44,6 +44,7 @@ export type ProcessesBeside = ReturnType<typeof createProcessesBeside>;
 export const createProcessesBeside = ({ controller, backend, clock, pick, altered }: ProcessesBesideDeps) => {
   /** Processes that get calls and answer none, and how they end. */
   const hanging = new Map<string, PromiseWithResolvers<void>>();
+  const leftOpen = new Set<number>();
   const no = new AbortController();
   no.abort();
   /** The life of the controller that runs. */
@@ -98,7 +99,10 @@ export const createProcessesBeside = ({ controller, backend, clock, pick, altere
     /** The life is over: its successor may repeat what it left open at the processes, and nothing else. */
     orphan() {
       for (const socket of sockets) backend.senderEnded(processAt(controller, socket));
+      for (const { seq, orphaned } of backend.inFlight()) if (orphaned) leftOpen.add(seq);
     },
+    /** That call was open at a process of the plugin when the life that had sent it was over. */
+    isLeftOpen: (seq: number): boolean => leftOpen.has(seq),
     /** From now on the process answers no call that it gets. */
     hang: (which: 0 | 1) => void hanging.set(sockets[which], Promise.withResolvers<void>()),
     /** What it had in hand is over. */
