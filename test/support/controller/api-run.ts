@@ -338,7 +338,7 @@ const settled = async (world: ApiWorld, model: ApiModel, wrong: readonly unknown
 const lacksCredentials = async (world: ApiWorld): Promise<boolean> => {
   const now = await listed(world);
   const all = [...now.volumes, ...now.claims, ...now.cut, ...now.groups];
-  return all.some(({ blocked }) => blocked?.reason === "CREDENTIALS_REFUSED");
+  return all.some(({ blocked }) => blocked?.reason === "CREDENTIALS_REFUSED") || world.takeovers.lackCredentials();
 };
 
 /** Everything is given up. Twice, as a copy holds its source while it is made. */

@@ -90,6 +90,11 @@ export const createTakeoverBook = (now: () => number) => {
         }
       }
     },
+    /** A bar stands whose call is not made once more: the plugin has refused the credentials, and nobody has brought others. */
+    lackCredentials: (): boolean =>
+      [...known.values()].some(({ bars }) =>
+        bars.some(({ attempts }) => attempts.lastError?.reason === "CREDENTIALS_REFUSED"),
+      ),
     /** A bar stood then for a call about that storage at that process. */
     stood: (storage: string, instance: string, at: number): boolean =>
       [...standing.values()].some(
