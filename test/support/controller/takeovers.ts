@@ -47,7 +47,9 @@ export const createTakeoverBook = (now: () => number) => {
   const known = new Map<string, VolumeRecord>();
   /** Of records that have no bar any more, too: by the id and by the name of their storage. */
   const keys = new Map<string, string>();
+  /** By volume and bar: one commit may grant several volumes, under one id. */
   const standing = new Map<string, Standing>();
+  const nameOf = (key: string, { opId }: Bar): string => `${key} ${opId}`;
 
   const compare = (
     key: string,
@@ -58,14 +60,14 @@ export const createTakeoverBook = (now: () => number) => {
     const [barsBefore, bars] = [before?.bars ?? [], after?.bars ?? []];
     for (const bar of bars) {
       if (after === undefined || barsBefore.some(({ opId }) => opId === bar.opId)) continue;
-      standing.set(bar.opId, { key, instance: instanceOf(bar), since: now(), until: Number.POSITIVE_INFINITY });
+      standing.set(nameOf(key, bar), { key, instance: instanceOf(bar), since: now(), until: Number.POSITIVE_INFINITY });
       if (controllerOf(bar.issuer) === controllerOf(by)) counts.overtaken += 1;
       else counts.overtakenByOther += 1;
       if (after.intent?.via === undefined) counts.handedOn += 1;
     }
     for (const bar of barsBefore) {
       if (bars.some(({ opId }) => opId === bar.opId)) continue;
-      const stood = standing.get(bar.opId);
+      const stood = standing.get(nameOf(key, bar));
       if (stood !== undefined) stood.until = now();
       if (bar.issuer === by && bar.beyondGate === undefined) counts.liftedByAsking += 1;
       else counts.liftedByRepeat += 1;
