@@ -11,6 +11,7 @@ import {
   ListClaimsResponse,
 } from "@holdfast/shared/gen/holdfast/v1/claim";
 import type { Blocked } from "@holdfast/shared/gen/holdfast/v1/common";
+import { ListStuckRequest, ListStuckResponse, type Stuck } from "@holdfast/shared/gen/holdfast/v1/repair";
 import {
   ListSnapshotGroupsRequest,
   ListSnapshotGroupsResponse,
@@ -137,23 +138,26 @@ interface Listed {
   readonly claims: readonly Claim[];
   readonly cut: readonly Snapshot[];
   readonly groups: readonly SnapshotGroup[];
+  readonly stuck: readonly Stuck[];
 }
 
 const listed = async (world: ApiWorld): Promise<Listed> => {
   const { api } = world;
   const context = world.context();
   const page = { pageSize: 500 };
-  const [found, claims, cut, groups] = await Promise.all([
+  const [found, claims, cut, groups, blocked] = await Promise.all([
     api.volumes.listVolumes(ListVolumesRequest.fromPartial(page), context),
     api.claims.listClaims(ListClaimsRequest.fromPartial(page), context),
     api.snapshots.listSnapshots(ListSnapshotsRequest.fromPartial(page), context),
     api.snapshots.listSnapshotGroups(ListSnapshotGroupsRequest.fromPartial(page), context),
+    api.repair.listStuck(ListStuckRequest.fromPartial(page), context),
   ]);
   return {
     volumes: ListVolumesResponse.fromPartial(found).volumes,
     claims: ListClaimsResponse.fromPartial(claims).claims,
     cut: ListSnapshotsResponse.fromPartial(cut).snapshots,
     groups: ListSnapshotGroupsResponse.fromPartial(groups).groups,
+    stuck: ListStuckResponse.fromPartial(blocked).stuck,
   };
 };
 
@@ -220,10 +224,14 @@ const moves = (change: Pick<Expansion, "state" | "blocked"> | undefined): boolea
   change !== undefined && change.state !== VolumeChangeState.VOLUME_CHANGE_STATE_REFUSED && !says(change.blocked);
 
 /** Whatever could still move, by what it says of itself. */
-const restless = ({ volumes: found, claims, cut, groups }: Listed): readonly string[] => [
+const restless = ({ volumes: found, claims, cut, groups, stuck }: Listed): readonly string[] => [
   ...found.flatMap((volume) => {
     const { id, state, blocked, expansion, modification, intent, attachments, attachmentCount } = volume;
     const what: string[] = [];
+    // A detach that no claim waits for is told of by its own.
+    const owing = stuck.filter(
+      (s) => s.volume === id && s.state === "DETACHING" && s.claimUid === "" && says(s.blocked),
+    );
     const moving = state === VolumeState.VOLUME_STATE_CREATING || state === VolumeState.VOLUME_STATE_DELETING;
     const unbound =
       volume.binding === VolumeBinding.VOLUME_BINDING_FIRST_CLAIM &&
@@ -241,11 +249,13 @@ const restless = ({ volumes: found, claims, cut, groups }: Listed): readonly str
       !says(blocked) &&
       !says(expansion?.blocked) &&
       !says(modification?.blocked) &&
+      owing.length === 0 &&
       claims.every((c) => c.volume !== id || !says(c.blocked))
     )
       what.push(`volume ${id} has the intent ${intent.operation}`);
-    if (attachmentCount > 0n && !claims.some((claim) => claim.volume === id))
-      what.push(`volume ${id} is attached for nobody: ${attachments.map(({ node }) => node).join()}`);
+    const nobodys = attachments.filter(({ node }) => !owing.some((s) => s.node === node));
+    if (attachmentCount > 0n && nobodys.length > 0 && !claims.some((claim) => claim.volume === id))
+      what.push(`volume ${id} is attached for nobody: ${nobodys.map(({ node }) => node).join()}`);
     return what;
   }),
   ...claims
@@ -337,7 +347,7 @@ const settled = async (world: ApiWorld, model: ApiModel, wrong: readonly unknown
 
 const lacksCredentials = async (world: ApiWorld): Promise<boolean> => {
   const now = await listed(world);
-  const all = [...now.volumes, ...now.claims, ...now.cut, ...now.groups];
+  const all = [...now.volumes, ...now.claims, ...now.cut, ...now.groups, ...now.stuck];
   return all.some(({ blocked }) => blocked?.reason === "CREDENTIALS_REFUSED") || world.takeovers.lackCredentials();
 };
 
