@@ -38,14 +38,14 @@ export type BackendFault =
   | { readonly kind: "refused"; readonly advice: Advice; readonly code: string }
   | { readonly kind: "unknown"; readonly advice: Advice; readonly code: string; readonly nodeFull?: boolean }
   | { readonly kind: "held"; readonly until: Promise<void> }
-  /** It lies at its gate: no answer comes, and the work is done when it arrives. */
-  | { readonly kind: "late"; readonly arrives: Promise<void> };
+  /** It lies at its gate: no answer comes, and the work is done when it arrives. `alone`: the gate sends none of the volume beside it. */
+  | { readonly kind: "late"; readonly arrives: Promise<void>; readonly alone?: true };
 
 export interface FakeBackend extends ControllerPlugins, SnapshotPlugins {
   /** Faults are used up one call at a time. */
   script(method: BackendMethod, ...faults: readonly BackendFault[]): void;
   /** Asked before the scripts; for random faults. */
-  chance(pick: ((method: BackendMethod) => BackendFault | undefined) | undefined): void;
+  chance(pick: ((method: BackendMethod, via: string) => BackendFault | undefined) | undefined): void;
   readonly calls: readonly string[];
   /** What a correct caller never does. */
   readonly violations: readonly string[];
@@ -127,9 +127,10 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
   const busy = new Set<string>();
   /** Calls that lie at a gate: by instance and volume. */
   const late = new Map<string, number>();
+  const shut = new Set<string>();
   let seats: readonly Seat[] = [{ via: instance }];
   const listeners = new Set<(plugin: string) => void>();
-  let pick: ((method: BackendMethod) => BackendFault | undefined) | undefined;
+  let pick: Parameters<FakeBackend["chance"]>[0];
   let oneNode = false;
   let room: ((topology: CapacityQuery["topology"]) => BackendCapacity) | undefined;
   let absent: "yes" | "no" | "unknown" | undefined;
@@ -182,17 +183,20 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
     police(busy.has(lane), `two calls at once for ${lane}`);
     busy.add(lane);
     try {
-      const fault = scripts.get(method)?.shift() ?? pick?.(method);
+      if (shut.has(lane)) return { kind: "unknown", failure: failure(method, "again", "ABORTED") };
+      const fault = scripts.get(method)?.shift() ?? pick?.(method, via);
       await Promise.resolve();
       if (fault?.kind === "held") await fault.until;
       if (fault === undefined || fault.kind === "held") return work();
       if (fault.kind === "dropped") return { kind: "unknown", failure: failure(method, "again", "UNAVAILABLE") };
       if (fault.kind === "late") {
         late.set(lane, (late.get(lane) ?? 0) + 1);
+        if (fault.alone) shut.add(lane);
         void fault.arrives.then(() => {
           calls.push(`late ${method} ${subject}`);
           work();
           late.set(lane, (late.get(lane) ?? 1) - 1);
+          shut.delete(lane);
         });
         return { kind: "unknown", failure: failure(method, "again", "DEADLINE_EXCEEDED") };
       }
