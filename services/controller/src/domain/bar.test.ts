@@ -132,6 +132,7 @@ describe("BR2 while it stands", () => {
     ["create", { op: "create", node: "" }, [false, false, false]],
     ["delete", { op: "delete", node: "" }, [false, false, false]],
     ["expand", { op: "expand", node: "" }, [false, false, false]],
+    ["expand of a volume that no node may have", { op: "expand", node: "", onlyUnused: true }, [true, true, true]],
     ["modify", { op: "modify", node: "" }, [false, false, false]],
   ] as const)(
     "%s bars grants of its pair, another node, and the node that has its name at the plugin",

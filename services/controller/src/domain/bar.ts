@@ -54,7 +54,7 @@ const isOfPair = ({ node, attachment }: Bar, pair: Pair): boolean =>
 export const grantBar = (volume: VolumeRecord, pair: Pair): Bar | undefined =>
   volume.bars.find((bar) => {
     const what = barred[bar.op](bar);
-    return what === "any grant" || (what === "grants of the pair" && isOfPair(bar, pair));
+    return what === "any grant" || bar.onlyUnused === true || (what === "grants of the pair" && isOfPair(bar, pair));
   });
 
 /** The bar that keeps the call from its beginning. */
@@ -69,9 +69,10 @@ export const isSeatOf = (bar: Pick<Bar, "via" | "gate" | "issuer">, issuer: stri
 const wordsOf = (
   { capacity: { required, limit }, mutableParameters, expansion, modification }: VolumeRecord,
   op: Bar["op"],
-): Pick<Bar, "size" | "parameters"> => {
+): Pick<Bar, "size" | "onlyUnused" | "parameters"> => {
   if (op === "create") return { size: { required, limit }, parameters: mutableParameters };
-  if (op === "expand" && expansion !== undefined) return { size: expansion.target };
+  if (op === "expand" && expansion !== undefined)
+    return { size: expansion.target, ...(expansion.onlyUnused ? { onlyUnused: true } : {}) };
   return op === "modify" && modification !== undefined ? { parameters: modification.target } : {};
 };
 

@@ -137,6 +137,8 @@ export interface Bar {
   readonly attachment?: Attachment;
   /** What a create, an expand or a modify asked for. */
   readonly size?: Expansion["target"];
+  /** An expand that the plugin makes only for a volume that no node has. */
+  readonly onlyUnused?: true;
   readonly parameters?: Modification["target"];
   /** The life that gave the call away, the instance that it was given to, and the life of the agent there: as in its intent. */
   readonly issuer: string;

@@ -277,6 +277,27 @@ test("BR3 a create is repeated with its first words at the next life of its gate
   expect(await bars()).toEqual([]);
 });
 
+test("BR2 an expand that the plugin makes for unused volumes alone keeps the volume from every node", async () => {
+  await world.makeVolume("data");
+  world.backend.setFacts({ expandsOnline: "no", expandsOffline: "yes" });
+  const late = lying();
+  world.backend.script("expand", late.fault);
+  await world.commands.expandVolume(
+    { namespace: "default", id: "data", capacity: { required: 2_000_000, limit: 0 }, requestId: "" },
+    caller,
+  );
+  await world.idle();
+  world.backend.setSeats(g2);
+  await world.pass(10_000);
+  expect(await bars()).toMatchObject([{ op: "expand", onlyUnused: true }]);
+  await refusedOn("n1");
+  late.arrive();
+  world.backend.setSeats(g1, g2);
+  await world.pass(10_000);
+  expect(await bars()).toEqual([]);
+  await activeOn("next", "n1");
+});
+
 describe("a modify at a gate that does not answer", () => {
   const frozenModify = async () => {
     await world.makeVolume("data");

@@ -91,6 +91,7 @@ export const volumeShape: Shape = shaped({
       node: text,
       attachment: optional(attachment),
       size: optional(shaped({ required: amount, limit: amount })),
+      onlyUnused: optional(flag),
       parameters: optional(texts),
       issuer: filled,
       via: filled,
