@@ -4,10 +4,15 @@ import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { BackendFault } from "../../../../../test/support/controller/fake-backend.ts";
-import { capability, createWorld, plugin, type World } from "../../../../../test/support/controller/world.ts";
+import {
+  createFrozenGates,
+  type FrozenGates,
+  type Gate,
+  gates,
+} from "../../../../../test/support/controller/frozen-gates.ts";
+import { capability, createWorld, type World } from "../../../../../test/support/controller/world.ts";
 import { sample } from "../../../../../test/support/full.ts";
 import { permitLives } from "../../domain/claim/claim-machine.ts";
-import { nameOnNode } from "../../domain/plugin/instance-name.ts";
 import { reconcileFailpoints } from "../failpoints.ts";
 
 /**
@@ -19,9 +24,6 @@ const volumes = ["a", "b", "c"] as const;
 const nodes = ["n1", "n2", "n3"] as const;
 const workloads = ["w1", "w2", "w3", "w4", "w5"] as const;
 const modes = accessModes.filter((m) => m !== "UNKNOWN");
-
-const gates = ["g1", "g2"] as const;
-type Gate = (typeof gates)[number];
 
 type Op =
   | {
@@ -136,51 +138,7 @@ const wish = async (world: World, promise: Promise<unknown>): Promise<void> => {
 
 let boots = 1;
 
-/** Two agents that relay to the plugin. One that freezes is away from the first call on that lies in it. */
-const createGates = ({ backend }: World) => {
-  const states = gates.map((gate) => ({
-    via: nameOnNode(plugin, gate),
-    life: 1,
-    state: "answers" as "answers" | "freezes" | "away",
-    thaw: Promise.withResolvers<void>(),
-  }));
-  const tell = (): void =>
-    backend.setSeats(
-      ...states.flatMap(({ via, life, state }) => (state === "away" ? [] : { via, gate: `life-${life}` })),
-    );
-  const at = (gate: Gate) => states[gates.indexOf(gate)];
-  tell();
-  return {
-    /** What becomes of a call there. */
-    fault(via: string) {
-      const gate = states.find((one) => one.via === via && one.state !== "answers");
-      if (gate === undefined) return undefined;
-      gate.state = "away";
-      queueMicrotask(tell);
-      return { kind: "late", arrives: gate.thaw.promise, alone: true } as const;
-    },
-    /** The one that calls go to. */
-    freeze(): void {
-      const first = states.find(({ state }) => state !== "away");
-      if (first !== undefined) first.state = "freezes";
-    },
-    /** What lies in it comes to the plugin before it answers again; `anew`: in its next life. */
-    async thaw(gate: Gate, anew = false): Promise<void> {
-      const one = at(gate);
-      if (one === undefined) return;
-      one.thaw.resolve();
-      one.thaw = Promise.withResolvers();
-      await Promise.resolve();
-      if (anew) one.life += 1;
-      one.state = "answers";
-      tell();
-    },
-  };
-};
-
-type Gates = ReturnType<typeof createGates>;
-
-const run = async (world: World, relays: Gates, op: Op, readOnly: (volume: string) => boolean): Promise<void> => {
+const run = async (world: World, relays: FrozenGates, op: Op, readOnly: (volume: string) => boolean): Promise<void> => {
   switch (op.op) {
     case "claim": {
       const claims = op.volumes.map((volume) => ({
@@ -270,7 +228,7 @@ const check = async (world: World, epochs: Map<string, Epoch>): Promise<void> =>
 };
 
 /** Everything works again and nobody wants anything: what was owed is paid. */
-const windDown = async (world: World, relays: Gates): Promise<void> => {
+const windDown = async (world: World, relays: FrozenGates): Promise<void> => {
   world.backend.chance(undefined);
   for (const gate of gates) await relays.thaw(gate);
   world.agents.chance(undefined);
@@ -319,7 +277,7 @@ describe("a random world", () => {
         async (ops, chosen, { seed, rate, oneNode, frozen }) => {
           const random = chanceFrom(seed);
           const world = await createWorld({ nodes, random });
-          const relays = createGates(world);
+          const relays = createFrozenGates(world);
           try {
             const modeOf = new Map<string, AccessMode>(volumes.map((v, i) => [v, chosen[i] ?? "SINGLE_NODE_WRITER"]));
             for (const id of volumes) await world.makeVolume(id, { capabilities: [capability(modeOf.get(id))] });
