@@ -3,7 +3,6 @@ import type { ModelMutant } from "./planted-fault.ts";
 
 const domain = "services/controller/src/domain";
 const owed = "services/controller/src/reconcile/owed";
-const steps = "services/controller/src/reconcile/steps";
 const csi = "packages/csi/src";
 const relay = "services/node-agent/src/plugins/relay.ts";
 
@@ -17,7 +16,7 @@ export const barMutants: readonly ModelMutant[] = [
   },
   {
     name: "a bar is lifted although its gate has a call open",
-    file: `${steps}/steps-bar.ts`,
+    file: `${owed}/lift-bar.ts`,
     find: '(await settle(answer.kind === "idle" ? undefined : notOver(answer)))',
     put: "(await settle(undefined))",
     within: "overtaking",
@@ -53,8 +52,8 @@ export const barMutants: readonly ModelMutant[] = [
   {
     name: "an overtaken call leaves no bar",
     file: `${domain}/bar.ts`,
-    find: "bars: [...volume.bars, bar],",
-    put: "bars: volume.bars,",
+    find: "bars: [...record.bars, bar],",
+    put: "bars: record.bars,",
     // The commit itself refuses to drop a call without a bar.
     also: [{ file: `${domain}/open-call.ts`, find: "via !== intent.via;\n};", put: "opId === undefined;\n};" }],
     within: "overtaking at sockets",
@@ -68,15 +67,15 @@ export const barMutants: readonly ModelMutant[] = [
   },
   {
     name: "a gate is asked to let go without a commit before",
-    file: `${steps}/steps-bar.ts`,
+    file: `${owed}/lift-bar.ts`,
     find: "const quiesced = async (): Promise<GateAnswer | undefined> => {\n    const asked = await ask();",
-    put: "const quiesced = async () => {\n    const asked = { volume: planned, bar: known, order: { gen: 1, sequence: -1 } };",
+    put: "const quiesced = async () => {\n    const asked = { record: planned, bar: known, order: { gen: 1, sequence: -1 } };",
     within: "overtaking",
   },
   {
     name: "a controller goes on with a call of another one without a commit",
     file: `${owed}/run-owed.ts`,
-    find: "const now = await own((r, at) => records.overtaken?.(r, opId, turn.seat, at) ?? r);",
+    find: "const now = await own((r, at) => records.overtaken(r, opId, turn.seat, at));",
     put: "const now = { ...record, intent: { ...record.intent, ...turn.seat } };",
     within: "overtaking at sockets",
   },
@@ -89,7 +88,7 @@ export const barMutants: readonly ModelMutant[] = [
   },
   {
     name: "the next life of a controller is asked for the calls of the one before",
-    file: `${steps}/steps-bar.ts`,
+    file: `${owed}/lift-bar.ts`,
     find: "if (bar.issuer === issuer && bar.beyondGate === undefined) return",
     put: "if ((bar.issuer === issuer || isFormerLife(bar.issuer)) && bar.beyondGate === undefined) return",
     within: "overtaking at sockets",

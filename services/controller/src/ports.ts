@@ -5,7 +5,7 @@ import type { Claim } from "./domain/claim/claim.ts";
 import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "./domain/claim/permit.ts";
 import type { ListedSnapshot, ListedVolume, ListingPage, ListingRequest, ListingSkills } from "./domain/listing.ts";
 import type { NodeRecord } from "./domain/node/node.ts";
-import type { Leave, Seat } from "./domain/open-call.ts";
+import type { CallBar, Leave, Seat } from "./domain/open-call.ts";
 import type { Failure, Outcome } from "./domain/outcome.ts";
 import type { BackendCapacity, CapacityQuery } from "./domain/plugin/backend-capacity.ts";
 import type { CallTarget } from "./domain/plugin/instance-reach.ts";
@@ -31,7 +31,7 @@ import type {
   StoredRecord,
   StoreIdentity,
 } from "./domain/store-types.ts";
-import type { Attachment, Bar, Segments, VolumeRecord } from "./domain/volume/volume.ts";
+import type { Attachment, Segments, VolumeRecord } from "./domain/volume/volume.ts";
 import type { CreatedVolume } from "./domain/volume/volume-change.ts";
 import type { ValidatedVolume } from "./domain/volume/volume-registration.ts";
 import type { BackendVolume, FiguresWanted, VolumeSample } from "./domain/volume/volume-sample.ts";
@@ -119,10 +119,10 @@ export interface ControllerPlugins {
   /** The same; where the place of the storage is not known every instance is asked. Otherwise why there is none. */
   seek(target: CallTarget): Promise<Seat | Failure>;
   /**
-   * Asks the gate of a bar, in the very life that had its call, to let go of the volume: it is idle when no call of the volume is open there,
+   * Asks the gate of a bar, in the very life that had its call, to let go of the record: it is idle when no call of the record is open there,
    * and from then on none of a lower order leaves.
    */
-  quiesce(volume: VolumeRecord, bar: Bar, order: CommitOrder, signal: AbortSignal): Promise<GateAnswer>;
+  quiesce(record: VolumeRecord | CutRecord, bar: CallBar, order: CommitOrder, signal: AbortSignal): Promise<GateAnswer>;
   names(): readonly string[];
   onChange(listener: (plugin: string) => void): () => void;
   /** The place in which the volume is to be made, stored before its first call. */

@@ -10,7 +10,7 @@ import { measureSnapshots } from "./standing-metrics.ts";
 
 export interface SnapshotParts
   extends CommandDeps,
-    Pick<SnapshotReconcilerDeps, "drivers" | "failpoint" | "lives" | "log" | "signal" | "taking" | "slots">,
+    Pick<SnapshotReconcilerDeps, "bars" | "drivers" | "failpoint" | "lives" | "log" | "signal" | "taking" | "slots">,
     Pick<ApiDeps, "wakeups" | "tracing" | "granted"> {
   readonly metrics: Metrics;
 }

@@ -10,6 +10,7 @@ import { createSnapshotCommands } from "@holdfast/controller/commands/snapshot/s
 import type { CreateGroupInput, CreateSnapshotInput } from "@holdfast/controller/commands/snapshot/snapshot-types";
 import { noLimit } from "@holdfast/controller/domain/attachment/slots";
 import type { Seat } from "@holdfast/controller/domain/open-call";
+import { nodeOfName } from "@holdfast/controller/domain/plugin/instance-name";
 import type { CallTarget } from "@holdfast/controller/domain/plugin/instance-reach";
 import type { CutKind, CutRecord } from "@holdfast/controller/domain/snapshot/snapshot";
 import type { VolumeRecord } from "@holdfast/controller/domain/volume/volume";
@@ -37,6 +38,7 @@ import { createTracing } from "@holdfast/shared/tracing";
 import { createBackend } from "@holdfast/sim-plugin/backend/backend";
 import { type BackendSettings, defaultName } from "@holdfast/sim-plugin/backend/settings";
 import { equalInstances } from "./equal-instances.ts";
+import { createSimGates } from "./sim-gates.ts";
 import { createSimTransport } from "./sim-transport.ts";
 import { caller, secretKeys, volumeInput } from "./world.ts";
 
@@ -131,6 +133,7 @@ export const createSnapshotWorld = async (
     readonly storage?: BackendSettings;
     readonly random?: () => number;
     readonly env?: Record<string, string>;
+    readonly bars?: () => boolean;
   } = {},
 ) => {
   const clock = createManualClock();
@@ -174,14 +177,25 @@ export const createSnapshotWorld = async (
   let lives = 0;
   let killAt: { readonly name: FailpointName; skip: number } | undefined;
 
+  /** Instances that can be called, the one that calls go to first: one beside the controller, unless others are set. */
+  let seats: readonly Seat[] = [{ via: "sim" }];
+  const gates = createSimGates(transport, clock, () => seats);
   const exchange = createCsiExchange({ plugin: () => simPlugin, tracing, clock });
-  const csi = createCsiCaller({
-    plugin: () => simPlugin,
-    exchange,
-    access: () => (ready ? { facts, transport } : { closed: "the plugin is away" }),
-  });
-  const at = { node: "", socket: "sim" };
-  const instance = () => ({ id: "sim", at, facts, rests: false, call: csi.call, stream: csi.stream });
+  const instance = (seat: Seat) => {
+    const way = seat.gate === undefined ? transport : gates.gateOf(seat).transport;
+    const csi = createCsiCaller({
+      plugin: () => simPlugin,
+      exchange,
+      access: () => (ready ? { facts, transport: way } : { closed: "the plugin is away" }),
+    });
+    const at = { node: nodeOfName(seat.via) ?? "", socket: "sim" };
+    const gate = seat.gate === undefined ? {} : { gate: seat.gate };
+    return { id: seat.via, at, ...gate, facts, rests: false, call: csi.call, stream: csi.stream };
+  };
+  const instanceFor = ({ plugin, via }: CallTarget) => {
+    const seat = seats.find((one) => (via ?? one.via) === one.via);
+    return plugin === simPlugin && ready && seat !== undefined ? instance(seat) : undefined;
+  };
 
   const start = async () => {
     lives += 1;
@@ -194,9 +208,9 @@ export const createSnapshotWorld = async (
     const records = createVolumeRecords({ ...deps, attachLimit: () => noLimit, log });
     const cuts = createCutRecords(deps);
     const plugins = createControllerPlugins({
-      gates: { quiesce: async () => ({ kind: "away", words: "no bar stands here" }) },
+      gates,
       instances: {
-        ...equalInstances(({ plugin }) => (plugin === simPlugin && ready ? instance() : undefined)),
+        ...equalInstances(instanceFor),
         absent: (plugin) => ({ facts: plugin === simPlugin ? facts : undefined, why: "it is away" }),
         names: () => [simPlugin, "other.plugin"],
         onChange(listener) {
@@ -240,6 +254,7 @@ export const createSnapshotWorld = async (
       guard: unbounded,
       learned,
       lives: ownLives,
+      bars: options.bars,
       log,
       signal,
       failpoint,
@@ -279,6 +294,7 @@ export const createSnapshotWorld = async (
 
   return {
     clock,
+    store,
     backend,
     transport,
     log,
@@ -308,6 +324,11 @@ export const createSnapshotWorld = async (
     setFacts(change: (facts: PluginFacts) => PluginFacts, isReady = true) {
       facts = change(facts);
       ready = isReady;
+      for (const listener of [...listeners]) listener(simPlugin);
+    },
+    gates,
+    setSeats(...next: readonly Seat[]) {
+      seats = next;
       for (const listener of [...listeners]) listener(simPlugin);
     },
     /** Whoever reads the secrets of a call waits for it. */

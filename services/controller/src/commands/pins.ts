@@ -1,6 +1,8 @@
 /** What holds on to a volume or a snapshot because something is being made from it. */
 import type { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { barBlock, barWords } from "../domain/bar-block.ts";
 import { volumeCommand } from "../domain/operator-command.ts";
+import { type CutRecord, pinsSource } from "../domain/snapshot/snapshot.ts";
 import type { IndexEntry } from "../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume/volume.ts";
 import { type CutIndex, cutPins } from "../records/snapshot-codec.ts";
@@ -32,16 +34,20 @@ export const whyRestoring = (volume: VolumeRecord): string =>
     ? `volume ${volumeKey(volume)}, which is being made from it`
     : `volume ${volumeKey(volume)}, whose create from it is in doubt and is repeated with it when that volume is deleted: ${volumeCommand("volume delete", volume)}`;
 
+/** Why a snapshot or a group holds on to the volume, and what ends that. */
+const whyCut = (record: CutRecord): string => {
+  const [bar] = record.bars;
+  return bar === undefined || pinsSource[record.state]
+    ? `which is being cut from it (${record.state})`
+    : `which may be cut from it once more (${barWords(record, bar)}; ${barBlock(record, bar).clearWith})`;
+};
+
 const holdersOf = async (deps: Deps, uid: string): Promise<readonly string[]> => {
   const cuts = await Promise.all(
     cutPins(uid).map(({ index, value }) => deps.cuts.list(index as CutIndex, value, { limit: most, whole: true })),
   );
   return [
-    ...cuts.flatMap((page) =>
-      page.cuts.map(
-        ({ record }) => `${record.kind} ${volumeKey(record)}, which is being cut from it (${record.state})`,
-      ),
-    ),
+    ...cuts.flatMap((page) => page.cuts.map(({ record }) => `${record.kind} ${volumeKey(record)}, ${whyCut(record)}`)),
     ...(await restoresFrom(deps, uid)).map(whyRestoring),
   ];
 };

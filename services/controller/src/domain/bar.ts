@@ -1,25 +1,33 @@
 /**
- * Bars: the call of a volume was given to a gate that does not answer, and the same call at another gate has overtaken it. The overtaken
- * call may still do its work, behind all that came since.
+ * Bars: the call of a record (a volume, a snapshot, a group) was given to a gate that does not answer, and the same call at another gate has
+ * overtaken it. The overtaken call may still do its work, behind all that came since.
  *
  * BR1 The bar is stored in the commit that gives the call to the other gate.
- * BR2 While it stands, nothing begins that the overtaken call could harm (`barred`); everything else of the volume goes on.
+ * BR2 While it stands, nothing begins that the overtaken call could harm (`barred`); everything else of the record goes on.
  * BR3 It is lifted when the overtaken call has ended, as its gate says, the next life of its gate finds, or a person says. In the same
- *     commit an attachment that the call may have made, and that no record owns, is owed its detach. What a gate says counts for the
+ *     commit an attachment that the call may have made, and that no record owns, is owed its detach; a snapshot or a group that was
+ *     deleted meanwhile, and stayed for its bars, goes with the last of them (snapshot/snapshot-bar.ts). What a gate says counts for the
  *     question that was stored last: whoever asked that one may have a repeat on its way, which the bar speaks for.
- * BR4 A volume has at most `mostBars`; with so many its call is not given to yet another gate.
+ * BR4 A record has at most `mostBars`; with so many its call is not given to yet another gate.
  */
 import { accessRules } from "@holdfast/model/access";
 import { type Change, noChange, volumeNote } from "./change.ts";
 import type { Moment } from "./moment.ts";
-import type { Seat } from "./open-call.ts";
+import type { CallBar, CallSite, Seat } from "./open-call.ts";
 import { type Attempts, type Failure, noAttempts } from "./outcome.ts";
-import { retryDelay } from "./retry.ts";
+import { retryDelay, triesAt } from "./retry.ts";
 import type { Bar, VolumeRecord } from "./volume/volume.ts";
 
 export const mostBars = 8;
 
-/** What a gate says that was asked to let go of a volume. */
+/** A record of any kind that has bars. */
+export interface Barred {
+  readonly intent?: CallSite & { readonly op: string };
+  readonly bars: readonly CallBar[];
+  readonly updatedAt: number;
+}
+
+/** What a gate says that was asked to let go of a record's call. */
 export type GateAnswer =
   | { readonly kind: "idle" }
   /** `in-doubt`: none is open, and one is over without an answer of the plugin: a call that is made now may tell more. */
@@ -28,9 +36,9 @@ export type GateAnswer =
   | { readonly kind: "away"; readonly words: string };
 
 /** What must not begin, by the call that may be open. */
-type Barred = "any grant" | "grants of the pair" | "create" | "delete" | "expand" | "modify";
+type Kept = "any grant" | "grants of the pair" | "create" | "delete" | "expand" | "modify";
 
-const barred: Record<Bar["op"], (bar: Bar) => Barred> = {
+const barred: Record<Bar["op"], (bar: Pick<Bar, "attachment">) => Kept> = {
   attach: ({ attachment }) =>
     accessRules[attachment?.accessMode ?? "UNKNOWN"].manyNodes ? "grants of the pair" : "any grant",
   detach: () => "grants of the pair",
@@ -57,9 +65,29 @@ export const grantBar = (volume: VolumeRecord, pair: Pair): Bar | undefined =>
     return what === "any grant" || bar.onlyUnused === true || (what === "grants of the pair" && isOfPair(bar, pair));
   });
 
-/** The bar that keeps the call from its beginning. */
-export const callBar = (volume: VolumeRecord, op: "create" | "delete" | "expand" | "modify"): Bar | undefined =>
-  volume.bars.find((bar) => barred[bar.op](bar) === op);
+/** The bar that keeps the call of the volume, snapshot or group from its beginning. */
+export const callBar = <B extends Pick<Bar, "op" | "attachment">>(
+  { bars }: { readonly bars: readonly B[] },
+  op: "create" | "delete" | "expand" | "modify",
+): B | undefined => bars.find((bar) => barred[bar.op](bar) === op);
+
+/** Finds out whether the overtaken call has ended. */
+export interface LiftStep {
+  readonly do: "lift";
+  readonly lane: `bar ${string}`;
+  readonly bar: string;
+}
+
+/** Each bar by itself: the gate of one may answer while that of another does not. */
+export const liftSteps = (
+  { bars }: Pick<Barred, "bars">,
+  now: number,
+  hurry: boolean,
+): readonly { readonly step: LiftStep; readonly at: number }[] =>
+  bars.map(({ opId, attempts }) => ({
+    step: { do: "lift", lane: `bar ${opId}`, bar: opId },
+    at: hurry ? 0 : triesAt(attempts, now),
+  }));
 
 /** The instance that the bar's call was given to, apart from all others of that name. */
 export const isSeatOf = (bar: Pick<Bar, "via" | "gate" | "issuer">, issuer: string, { via, gate }: Seat): boolean =>
@@ -76,20 +104,25 @@ const wordsOf = (
   return op === "modify" && modification !== undefined ? { parameters: modification.target } : {};
 };
 
-/** BR1: the same call at another gate, or at one that another controller chooses, as one whose former attempt is in doubt. */
-export const overtaken = (volume: VolumeRecord, opId: string, seat: Seat | undefined, at: Moment): VolumeRecord => {
-  const { intent } = volume;
-  if (intent?.opId !== opId || intent.via === undefined || intent.op === "validate") return volume;
-  if (volume.bars.length >= mostBars) return volume; // BR4
-  if (seat !== undefined && isSeatOf({ ...intent, via: intent.via }, at.issuer, seat)) return volume;
+/**
+ * BR1: the same call at another gate, or at one that another controller chooses, as one whose former attempt is in doubt. `undo`: what a
+ * repeat of the call, or its undo, needs of the record as it is now.
+ */
+export const overtaken = <R extends Barred>(
+  record: R,
+  opId: string,
+  seat: Seat | undefined,
+  at: Moment,
+  undo: object = {},
+): R => {
+  const { intent } = record;
+  if (intent?.opId !== opId || intent.via === undefined) return record;
+  if (record.bars.length >= mostBars) return record; // BR4
+  if (seat !== undefined && isSeatOf({ ...intent, via: intent.via }, at.issuer, seat)) return record;
   const { via, gate, gateEpoch, beyondGate, openSince: _o, ...rest } = intent;
-  const node = intent.node ?? "";
-  const attachment = volume.attachments[node];
-  const bar: Bar = {
+  const bar: CallBar = {
+    ...undo,
     op: intent.op,
-    node,
-    ...(attachment === undefined ? {} : { attachment }),
-    ...wordsOf(volume, intent.op),
     issuer: intent.issuer,
     via,
     ...(gate === undefined ? {} : { gate }),
@@ -100,7 +133,7 @@ export const overtaken = (volume: VolumeRecord, opId: string, seat: Seat | undef
     attempts: noAttempts,
   };
   return {
-    ...volume,
+    ...record,
     intent: {
       ...rest,
       ...seat,
@@ -108,42 +141,61 @@ export const overtaken = (volume: VolumeRecord, opId: string, seat: Seat | undef
       opId: at.opId,
       uncertainSince: intent.uncertainSince ?? at.now,
     },
-    bars: [...volume.bars, bar],
+    bars: [...record.bars, bar],
     updatedAt: at.now,
   };
 };
 
+export const volumeOvertaken = (
+  volume: VolumeRecord,
+  opId: string,
+  seat: Seat | undefined,
+  at: Moment,
+): VolumeRecord => {
+  const { intent, attachments } = volume;
+  if (intent === undefined || intent.op === "validate") return volume;
+  const node = intent.node ?? "";
+  const attachment = attachments[node];
+  return overtaken(volume, opId, seat, at, {
+    node,
+    ...(attachment === undefined ? {} : { attachment }),
+    ...wordsOf(volume, intent.op),
+  });
+};
+
 const told = (volume: VolumeRecord): Change => ({ volume, ended: [], notes: [volumeNote(volume)] });
 
-const nextAttempt = ({ attempts }: Bar, at: Moment): Pick<Attempts, "count" | "nextTry"> => ({
+const withBar = <R extends Barred>(record: R, opId: string, change: (bar: CallBar) => CallBar, at: Moment): R =>
+  record.bars.some((bar) => bar.opId === opId)
+    ? { ...record, bars: record.bars.map((bar) => (bar.opId === opId ? change(bar) : bar)), updatedAt: at.now }
+    : record;
+
+const nextAttempt = ({ attempts }: CallBar, at: Moment): Pick<Attempts, "count" | "nextTry"> => ({
   count: attempts.count + 1,
   nextTry: at.now + retryDelay(attempts.count, at.retry, at.random),
 });
 
 /** The gate is about to be asked; the next time is later, if this one brings nothing. */
-export const barAsked = (volume: VolumeRecord, opId: string, at: Moment): Change => {
-  if (!volume.bars.some((bar) => bar.opId === opId)) return noChange(volume);
-  const bars = volume.bars.map((bar) =>
-    bar.opId === opId
-      ? {
-          ...bar,
-          asked: { issuer: at.issuer, opId: at.opId },
-          attempts: { ...bar.attempts, ...nextAttempt(bar, at) },
-        }
-      : bar,
+export const barAsked = <R extends Barred>(record: R, opId: string, at: Moment): R =>
+  withBar(
+    record,
+    opId,
+    (bar) => ({
+      ...bar,
+      asked: { issuer: at.issuer, opId: at.opId },
+      attempts: { ...bar.attempts, ...nextAttempt(bar, at) },
+    }),
+    at,
   );
-  return { volume: { ...volume, bars, updatedAt: at.now }, ended: [], notes: [] };
-};
 
 /** The gate has answered that it is not over. */
-export const barStands = (volume: VolumeRecord, opId: string, failure: Failure, at: Moment): Change => {
-  const bars = volume.bars.map((bar) => {
-    if (bar.opId !== opId) return bar;
-    const { reason, message } = failure;
-    return { ...bar, attempts: { ...bar.attempts, lastError: { reason, message, at: at.now } } };
-  });
-  return { volume: { ...volume, bars, updatedAt: at.now }, ended: [], notes: [] };
-};
+export const barStands = <R extends Barred>(record: R, opId: string, { reason, message }: Failure, at: Moment): R =>
+  withBar(
+    record,
+    opId,
+    (bar) => ({ ...bar, attempts: { ...bar.attempts, lastError: { reason, message, at: at.now } } }),
+    at,
+  );
 
 const pairOf = ({ attachments }: VolumeRecord, { attachment }: Bar) =>
   attachment && Object.values(attachments).find(({ nodeId }) => nodeId === attachment.nodeId);
@@ -151,13 +203,7 @@ const pairOf = ({ attachments }: VolumeRecord, { attachment }: Bar) =>
 /** A pair that the record has anyway: what the overtaken call made there is what the record says. */
 export const isOwnedPair = (volume: VolumeRecord, bar: Bar): boolean => pairOf(volume, bar) !== undefined;
 
-/** BR3: that question was answered, and the overtaken call has ended. */
-export const barAnswered = (volume: VolumeRecord, opId: string, question: string, at: Moment): Change =>
-  volume.bars.some((bar) => bar.opId === opId && bar.asked?.opId === question)
-    ? barLifted(volume, opId, at)
-    : noChange(volume);
-
-/** BR3: the overtaken call has ended. */
+/** BR3: the overtaken call of the volume has ended. */
 export const barLifted = (volume: VolumeRecord, opId: string, at: Moment): Change => {
   const bar = volume.bars.find((one) => one.opId === opId);
   if (bar === undefined) return noChange(volume);

@@ -1,7 +1,15 @@
 import type { Claim } from "./claim/claim.ts";
-import { admitCommand, explainCommand, releaseCommand, takeOverCommand, volumeCommand } from "./operator-command.ts";
+import {
+  admitCommand,
+  type Called,
+  clearBarCommand,
+  explainCommand,
+  releaseCommand,
+  takeOverCommand,
+  volumeCommand,
+} from "./operator-command.ts";
 import type { Blocked, Failure } from "./outcome.ts";
-import { type VolumeRecord, type VolumeRef, volumeKey } from "./volume/volume.ts";
+import { type VolumeRecord, volumeKey } from "./volume/volume.ts";
 
 /** What was being tried when it stopped. */
 export type BlockedStep =
@@ -39,7 +47,7 @@ export type BlockedReason =
   | "PLUGIN_AMBIGUOUS"
   | "PLACE_UNKNOWN";
 
-interface Subject extends VolumeRef {
+interface Subject extends Called {
   readonly uid?: string;
   readonly plugin: string;
   readonly node?: string;
@@ -55,10 +63,7 @@ interface Subject extends VolumeRef {
   readonly answering?: string;
 }
 
-interface Remedy {
-  readonly missingProof: (subject: Subject) => string;
-  readonly clearWith: (subject: Subject) => string;
-}
+type Remedy = Readonly<Record<"missingProof" | "clearWith", (subject: Subject) => string>>;
 
 const explain = explainCommand;
 const forget = (s: Subject): string => volumeCommand("repair forget-volume", s, s.uid ?? "<uid>");
@@ -139,13 +144,13 @@ const remedies: Record<BlockedReason, Remedy> = {
   CALL_MAY_BE_OPEN: {
     missingProof: (s) => `that the call for ${volumeKey(s)} has ended at the plugin instance that was given it`,
     clearWith: (s) =>
-      `start that instance, or that controller, again, and it goes on by itself; when it is off for good: ${takeOverCommand("volume", s)}`,
+      `start that instance, or that controller, again, and it goes on by itself; when it is off for good: ${takeOverCommand(s)}`,
   },
   CALL_BARRED: {
     missingProof: (s) =>
       `that the overtaken call for ${volumeKey(s)} has ended at the plugin instance that was given it`,
     clearWith: (s) =>
-      `${s.answering === undefined ? "start the host or controller of that instance again" : `restart plugin instance "${s.answering}", which may still be at work on the call`}, and the bar goes by itself; when its host is off for good, or has booted anew since: ${volumeCommand("repair clear-bar", s, s.bar ?? "<bar>")}`,
+      `${s.answering === undefined ? "start the host or controller of that instance again" : `restart plugin instance "${s.answering}", which may still be at work on the call`}, and the bar goes by itself; when its host is off for good, or has booted anew since: ${clearBarCommand(s, s.bar ?? "<bar>")}`,
   },
   EXPAND_IN_USE: {
     missingProof: (s) =>

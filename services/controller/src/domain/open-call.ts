@@ -12,7 +12,7 @@
  */
 import type { CallOrder } from "@holdfast/model/call-order";
 import type { Moment } from "./moment.ts";
-import type { Outcome } from "./outcome.ts";
+import type { Attempts, Outcome } from "./outcome.ts";
 
 /** What the intents of volumes and of snapshots have in common. */
 export interface CallSite {
@@ -31,6 +31,23 @@ export interface CallSite {
   readonly openSince?: number;
   /** An earlier life of the gate may have that call: the life that is there now knows nothing of it. */
   readonly beyondGate?: true;
+}
+
+/** A call that was given to a gate, and was overtaken by the same call at another gate: see bar.ts. */
+export interface CallBar {
+  readonly op: string;
+  /** The life that gave the call away, the instance that it was given to, and the life of the agent there: as in its intent. */
+  readonly issuer: string;
+  readonly via: string;
+  readonly gate?: string;
+  readonly gateEpoch?: number;
+  readonly beyondGate?: true;
+  /** Of the overtaken intent: names the bar. */
+  readonly opId: string;
+  readonly since: number;
+  /** The gate was asked to let go of the record's call; who asked last, and under which commit. */
+  readonly asked?: Pick<CallSite, "issuer" | "opId">;
+  readonly attempts: Attempts;
 }
 
 /** Where a call goes. */

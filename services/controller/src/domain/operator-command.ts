@@ -1,5 +1,10 @@
 import type { VolumeRef } from "./volume/volume.ts";
 
+/** Whose call it is; without a kind a volume's. */
+export interface Called extends VolumeRef {
+  readonly kind?: "snapshot" | "group";
+}
+
 /** A line of the command line (docs/cli.md) about a volume, for people to run as it is. */
 export const volumeCommand = (words: string, ref: VolumeRef, ...args: readonly string[]): string =>
   ["holdfast", words, ref.id, ...args, "--namespace", ref.namespace].join(" ");
@@ -9,9 +14,15 @@ export const admitCommand = (node: string, life: string): string => `holdfast no
 
 export const explainCommand = (ref: VolumeRef): string => volumeCommand("volume explain", ref);
 
+const kindOption = ({ kind }: Called): readonly string[] => (kind === undefined ? [] : ["--kind", kind]);
+
 /** Says that the call which may be open for the record has ended. */
-export const takeOverCommand = (kind: "volume" | "snapshot" | "group", ref: VolumeRef): string =>
-  volumeCommand("repair take-over", ref, ...(kind === "volume" ? [] : ["--kind", kind]));
+export const takeOverCommand = (record: Called): string =>
+  volumeCommand("repair take-over", record, ...kindOption(record));
+
+/** Says that the overtaken call of the bar has ended. */
+export const clearBarCommand = (record: Called, bar: string): string =>
+  volumeCommand("repair clear-bar", record, bar, ...kindOption(record));
 
 /** Gives one claim's volume back. */
 export const releaseCommand = (

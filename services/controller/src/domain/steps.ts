@@ -1,5 +1,5 @@
 import { attachTriesAt } from "./attachment/attach-pause.ts";
-import { callBar } from "./bar.ts";
+import { callBar, type LiftStep, liftSteps } from "./bar.ts";
 import type { Claim } from "./claim/claim.ts";
 import { isUnbound } from "./claim/early-claims.ts";
 import { queueOf } from "./claim/grant.ts";
@@ -27,7 +27,7 @@ export type Step =
   | { readonly do: "expand"; readonly lane: "controller" }
   | { readonly do: "modify"; readonly lane: "controller" }
   | { readonly do: "grow"; readonly lane: `node ${string}`; readonly node: string }
-  | { readonly do: "lift"; readonly lane: `bar ${string}`; readonly bar: string }
+  | LiftStep
   | { readonly do: "end growth"; readonly lane: "grant" }
   | { readonly do: "grant"; readonly lane: "grant"; readonly uid: string }
   | { readonly do: "expire"; readonly lane: "grant"; readonly uid: string };
@@ -143,13 +143,6 @@ const growthSteps = (volume: VolumeRecord, now: number, hurry: boolean): readonl
     });
 };
 
-/** Each bar by itself: the gate of one may answer while that of another does not. */
-const barSteps = ({ bars }: VolumeRecord, now: number, hurry: boolean): readonly Owed[] =>
-  bars.map(({ opId, attempts }) => ({
-    step: { do: "lift", lane: `bar ${opId}`, bar: opId },
-    at: hurry ? 0 : triesAt(attempts, now),
-  }));
-
 /** Whether a grant could be tried at all; the full rule (G1) is asked by the step itself with fresh facts. */
 const grantSteps = (volume: VolumeRecord): readonly Owed[] =>
   volume.state !== "AVAILABLE" ||
@@ -178,7 +171,7 @@ export const planSteps = (volume: VolumeRecord, now: number, hurry = false): Ste
   take(attachmentSteps(volume, now, hurry));
   take(sizeSteps(volume, now, hurry));
   take(growthSteps(volume, now, hurry));
-  take(barSteps(volume, now, hurry));
+  take(liftSteps(volume, now, hurry));
   take(grantSteps(volume));
   return { ready, next };
 };

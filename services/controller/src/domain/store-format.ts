@@ -2,7 +2,7 @@
  * What the records of a store look like, by one number for all of them (docs/adr/0015-formats.md).
  *
  * Format 1: as of the releases before there was a second one. Format 2: a node's record without an address, as agents listen nowhere.
- * Format 3: a volume's record with bars, which earlier releases neither keep nor heed.
+ * Format 3: records of volumes, snapshots and groups with bars, which earlier releases neither keep nor heed.
  */
 export interface StoreFormats {
   readonly oldest: number;

@@ -1,4 +1,4 @@
-/** Asks the holders of plugins' sockets to let go of a volume: the agent of a node, or this process itself. */
+/** Asks the holders of plugins' sockets to let go of a call's subject: the agent of a node, or this process itself. */
 import { gateSubject } from "@holdfast/csi/gate-subject";
 import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
 import { nodeOfName } from "../domain/plugin/instance-name.ts";
@@ -8,12 +8,16 @@ import { gateAnswer, type RelayLines } from "./relay-transport.ts";
 /** An open call is waited for so long: the answer that it has ended comes at once then. */
 const quiesceMs = 10_000;
 
+const things = { snapshot: "snapshot", group: "group snapshot" } as const;
+
 export const createGates = (
   directory: Pick<PluginDirectory, "quiesce">,
   lines: Pick<RelayLines, "quiesce">,
 ): Pick<ControllerPlugins, "quiesce"> => ({
-  async quiesce({ plugin, name, externalId }, { op, via, gate = "" }, order, signal) {
-    const subject = gateSubject("volume", op === "create" ? { name } : { id: externalId });
+  async quiesce(record, { op, via, gate = "" }, order, signal) {
+    const { plugin, name, externalId } = record;
+    const thing = "kind" in record ? things[record.kind] : "volume";
+    const subject = gateSubject(thing, op === "create" ? { name } : { id: externalId });
     const node = nodeOfName(via);
     return node === undefined
       ? gateAnswer(await directory.quiesce(plugin, subject, order, quiesceMs, signal, via))

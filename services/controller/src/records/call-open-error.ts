@@ -11,7 +11,7 @@ const callMayBeOpen = (record: Called, { issuer, via = "" }: CallSite): Holdfast
   return new HoldfastError({
     kind: "precondition",
     reason: "CALL_MAY_BE_OPEN",
-    message: `a call for ${kind} ${volumeKey(record)} was given to plugin instance "${via}" by controller ${issuer} and may be open there; repeat the request when it has ended; when that instance or that controller is off for good: ${takeOverCommand(kind, record)}`,
+    message: `a call for ${kind} ${volumeKey(record)} was given to plugin instance "${via}" by controller ${issuer} and may be open there; repeat the request when it has ended; when that instance or that controller is off for good: ${takeOverCommand(record)}`,
     metadata: { namespace: record.namespace, [kind]: record.id, instance: via, issuer },
   });
 };

@@ -1,12 +1,6 @@
 import { secretUsers } from "../domain/secret/secret.ts";
-import {
-  type CutKind,
-  type CutRecord,
-  type CutRef,
-  type GroupRecord,
-  pinsSource,
-  type SnapshotRecord,
-} from "../domain/snapshot/snapshot.ts";
+import type { CutKind, CutRecord, CutRef, GroupRecord, SnapshotRecord } from "../domain/snapshot/snapshot.ts";
+import { isCutBlocked, needsVolume } from "../domain/snapshot/snapshot-bar.ts";
 import { planCut } from "../domain/snapshot/snapshot-steps.ts";
 import type { AggregateRef, IndexEntry, RecordWrite } from "../domain/store-types.ts";
 import { volumeKey } from "../domain/volume/volume.ts";
@@ -48,8 +42,6 @@ export const cutPins = (volumeUid: string): readonly IndexEntry[] =>
 
 const entry = (index: CutIndex, value: string): IndexEntry => ({ index, value });
 
-const pins = ({ state, asked }: CutRecord): boolean => pinsSource[state] || asked === true;
-
 const snapshotIndexes = (record: SnapshotRecord, unsettled: boolean): readonly IndexEntry[] => [
   entry("snapshot-all", "all"),
   entry("snapshot-namespace", record.namespace),
@@ -58,10 +50,10 @@ const snapshotIndexes = (record: SnapshotRecord, unsettled: boolean): readonly I
   ...(record.group === "" ? [] : [entry("snapshot-group", `${record.namespace}/${record.group}`)]),
   ...(record.externalId === "" ? [] : [externalEntry(record.plugin, record.externalId)]),
   // Of a group it is the group that holds on to the volumes, until all of it is ready.
-  ...(record.group === "" && pins(record) ? [entry("snapshot-source", record.volumeUid)] : []),
+  ...(record.group === "" && needsVolume(record) ? [entry("snapshot-source", record.volumeUid)] : []),
   ...(unsettled ? [entry("snapshot-unsettled", "all")] : []),
   // Of a group it is the group that is blocked.
-  ...(record.group === "" && record.blocked !== undefined ? [entry("snapshot-blocked", "all")] : []),
+  ...(record.group === "" && isCutBlocked(record) ? [entry("snapshot-blocked", "all")] : []),
   ...secretUsers(Object.values(record.secretRefs)),
 ];
 
@@ -70,18 +62,23 @@ const groupIndexes = (record: GroupRecord, unsettled: boolean): readonly IndexEn
   entry("group-namespace", record.namespace),
   entry("group-plugin", record.plugin),
   ...record.members.map(({ volume }) => entry("group-volume", `${record.namespace}/${volume}`)),
-  ...(pins(record) ? record.members.map(({ volumeUid }) => entry("group-source", volumeUid)) : []),
+  ...(needsVolume(record) ? record.members.map(({ volumeUid }) => entry("group-source", volumeUid)) : []),
   ...(unsettled ? [entry("group-unsettled", "all")] : []),
-  ...(record.blocked === undefined ? [] : [entry("group-blocked", "all")]),
+  ...(isCutBlocked(record) ? [entry("group-blocked", "all")] : []),
   ...secretUsers(Object.values(record.secretRefs)),
 ];
 
 /** When the record should be looked at next; undefined = nothing is owed. */
 const dueAt = (record: CutRecord, now: number): number | undefined => {
-  const step = planCut(record, now);
-  if (step === undefined) return undefined;
-  return step.at > now ? step.at : now + safetyMs;
+  const times = planCut(record, now).map(({ at }) => (at > now ? at : now + safetyMs));
+  return times.length === 0 ? undefined : Math.min(...times);
 };
+
+/** Most have no bar: a record without one looks as it did before there were any. */
+const writeBody = ({ bars, ...record }: CutRecord): string =>
+  JSON.stringify(bars.length === 0 ? record : { ...record, bars });
+
+const readBody = (body: string): CutRecord => ({ bars: [], ...JSON.parse(body) });
 
 export interface EncodedCut {
   readonly write: RecordWrite;
@@ -95,7 +92,7 @@ export const encodeCut = (record: CutRecord, expectedRev: number, now: number): 
     write: {
       ref: cutRef(record),
       expectedRev,
-      body: JSON.stringify(record),
+      body: writeBody(record),
       indexes: record.kind === "snapshot" ? snapshotIndexes(record, unsettled) : groupIndexes(record, unsettled),
       due: at === undefined ? [] : [{ queue: cutQueue, at }],
     },
@@ -125,8 +122,8 @@ export const encodeCutTombstone = (record: CutRecord, expectedRev: number, now: 
 };
 
 const readCut: Record<CutKind, RecordReader<CutRecord>> = {
-  snapshot: recordReader<CutRecord>({ shape: cutShape("snapshot"), keyOf: volumeKey }),
-  group: recordReader<CutRecord>({ shape: cutShape("group"), keyOf: volumeKey }),
+  snapshot: recordReader<CutRecord>({ shape: cutShape("snapshot"), keyOf: volumeKey, parse: readBody }),
+  group: recordReader<CutRecord>({ shape: cutShape("group"), keyOf: volumeKey, parse: readBody }),
 };
 export const decodeCut: RecordReader<CutRecord> = (stored) =>
   readCut[stored.ref.kind === "group" ? "group" : "snapshot"](stored);

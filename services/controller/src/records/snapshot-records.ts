@@ -110,7 +110,7 @@ const noteOf = (record: CutRecord, rev: number, at: Moment, state: string = reco
     },
     rev,
     at,
-    { untaken: record.intent !== undefined && record.intent.via === undefined, anyone: false },
+    { untaken: record.intent !== undefined && record.intent.via === undefined, anyone: record.bars.length > 0 },
   );
 
 const partsOf = (record: CutRecord): readonly CutRecord[] =>

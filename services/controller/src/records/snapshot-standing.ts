@@ -4,6 +4,7 @@
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { type CutKind, type CutState, cutKinds, cutStates } from "../domain/snapshot/snapshot.ts";
+import { cutBlocks } from "../domain/snapshot/snapshot-bar.ts";
 import { type BlockedCount, countBlocked, countBounded, countOnce } from "./bounded-count.ts";
 import type { CutRecords } from "./snapshot-records.ts";
 
@@ -43,7 +44,7 @@ export const createSnapshotStanding = ({ cuts, clock, most = 20_000 }: SnapshotS
         if (intent?.uncertainSince !== undefined) uncertain += 1;
       });
       const allBlocked = await countBounded(most, pagesOf(`${kind}-blocked`), ({ record }) => {
-        if (record.blocked !== undefined) countBlocked(blocked, record.blocked);
+        for (const one of cutBlocks(record)) countBlocked(blocked, one);
       });
       whole &&= all && allBlocked;
     }

@@ -8,7 +8,7 @@ import {
   TakeOverResponse,
   VetResponse,
 } from "@holdfast/shared/gen/holdfast/v1/repair";
-import type { Command } from "../../frame/command.ts";
+import type { Command, Input } from "../../frame/command.ts";
 import { shown } from "../../frame/output.ts";
 import { usage } from "../option-words.ts";
 import { accessModes, attachmentModes } from "../volume/volume-words.ts";
@@ -78,18 +78,27 @@ const assertDetached: Command = {
 
 const kinds = ["volume", "snapshot", "group"] as const;
 
+const calledArg = { name: "id", help: "the volume's id, or the snapshot's or group's" } as const;
+const kindOption = {
+  flags: "--kind <kind>",
+  help: "volume, snapshot or group (default volume)",
+  completes: kinds,
+} as const;
+
+/** Whose call it is. */
+const calledFields = (input: Input) => {
+  const kind = kinds.find((word) => word === (input.text("kind") ?? "volume"));
+  if (kind === undefined) throw usage("--kind is volume, snapshot or group");
+  return { [kind]: input.arg("id") };
+};
+
 const takeOver: Command = {
   path: ["repair", "take-over"],
   summary: "state that a call which may be open at a plugin instance has ended",
   description:
     "For a controller that is over, or an instance whose host is off. If the call is open after all, its effect comes behind whatever was done since.",
-  args: [{ name: "id", help: "the volume's id, or the snapshot's or group's" }],
-  options: [
-    { flags: "--kind <kind>", help: "volume, snapshot or group (default volume)", completes: kinds },
-    evidenceOption,
-    reasonOption,
-    confirmOption,
-  ],
+  args: [calledArg],
+  options: [kindOption, evidenceOption, reasonOption, confirmOption],
   examples: [
     {
       line: 'holdfast repair take-over data --evidence "host of controller c1 is off" --reason "host lost"',
@@ -97,11 +106,9 @@ const takeOver: Command = {
     },
   ],
   async run(context, input) {
-    const kind = kinds.find((word) => word === (input.text("kind") ?? "volume"));
-    if (kind === undefined) throw usage("--kind is volume, snapshot or group");
     const answer = await context.clients.repair.takeOver({
       namespace: context.settings.namespace,
-      [kind]: input.arg("id"),
+      ...calledFields(input),
       ...verbFields(input),
     });
     context.out.answer(shown("holdfast.v1.TakeOverResponse", TakeOverResponse, answer), () =>
@@ -115,8 +122,8 @@ const clearBar: Command = {
   summary: "state that a call which was overtaken at another plugin instance has ended",
   description:
     "For a host or controller that never comes back; any other answers by itself. If the call is open after all, its effect comes behind whatever was done since.",
-  args: [volumeArg, { name: "bar", help: "its id, from `volume explain` or `repair stuck`" }],
-  options: [evidenceOption, reasonOption, confirmOption],
+  args: [calledArg, { name: "bar", help: "its id, from `volume explain` or `repair stuck`" }],
+  options: [kindOption, evidenceOption, reasonOption, confirmOption],
   examples: [
     {
       line: 'holdfast repair clear-bar data 5d2a… --evidence "host of node-a is scrapped" --reason "host lost"',
@@ -126,7 +133,7 @@ const clearBar: Command = {
   async run(context, input) {
     const answer = await context.clients.repair.clearBar({
       namespace: context.settings.namespace,
-      volume: input.arg("volume"),
+      ...calledFields(input),
       bar: input.arg("bar"),
       ...verbFields(input),
     });

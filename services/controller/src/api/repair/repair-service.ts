@@ -2,6 +2,7 @@ import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import type { RepairCommands } from "../../commands/repair/repair-commands.ts";
 import { refuse } from "../../commands/volume/validate-volume.ts";
+import type { CutKind } from "../../domain/snapshot/snapshot.ts";
 import { callerOf } from "../api-deps.ts";
 import { createChecks, optionalId } from "../check-request.ts";
 import { capabilityFrom } from "../convert-message.ts";
@@ -32,6 +33,16 @@ export const createRepairService = (deps: RepairServiceDeps): RepairService =>
     ...createVerbs(deps),
     ...createLists(deps),
   });
+
+/** Whose call it is. */
+const calledFrom = ({ volume, snapshot, group }: Readonly<Record<"volume" | CutKind, string>>) => {
+  const checks = createChecks();
+  if ([volume, snapshot, group].filter((id) => id !== "").length !== 1)
+    checks.complain("volume", "one of volume, snapshot and group has to be named");
+  refuse(checks.violations);
+  const of = volume !== "" ? "volume" : snapshot !== "" ? "snapshot" : "group";
+  return { of, id: { volume, snapshot, group }[of] } as const;
+};
 
 const createVerbs = (
   deps: RepairServiceDeps,
@@ -69,19 +80,14 @@ const createVerbs = (
     },
 
     async takeOver(request, context) {
-      const checks = createChecks();
-      const { namespace, evidence, volume, snapshot, group } = request;
-      const named = Object.entries({ volume, snapshot, group }).filter(([, id]) => id !== "");
-      if (named.length !== 1) checks.complain("volume", "one of volume, snapshot and group has to be named");
-      refuse(checks.violations);
-      const of = volume !== "" ? "volume" : snapshot !== "" ? "snapshot" : "group";
-      const input = { ...askedFrom(request), namespace, of, id: request[of], evidence } as const;
+      const { namespace, evidence } = request;
+      const input = { ...askedFrom(request), namespace, ...calledFrom(request), evidence };
       return { outcome: outcomeMessage(await commands.takeOver(input, callerOf(deps, context, "TakeOver"))) };
     },
 
     async clearBar(request, context) {
-      const { namespace, volume, bar, evidence } = request;
-      const input = { ...askedFrom(request), namespace, id: volume, bar, evidence };
+      const { namespace, bar, evidence } = request;
+      const input = { ...askedFrom(request), namespace, ...calledFrom(request), bar, evidence };
       return { outcome: outcomeMessage(await commands.clearBar(input, callerOf(deps, context, "ClearBar"))) };
     },
 

@@ -17,6 +17,7 @@ import {
   type SnapshotSecretRefs,
   snapshotSecretFamilies,
 } from "../../domain/snapshot/snapshot.ts";
+import { cutBlocks } from "../../domain/snapshot/snapshot-bar.ts";
 import type { BlockMetadata } from "../../domain/snapshot/snapshot-types.ts";
 import { type Checks, optionalId } from "../check-request.ts";
 import { blockedMessage, dateOf, errorOf } from "../convert-message.ts";
@@ -57,7 +58,7 @@ const shared = (record: CutRecord, rev: number) => ({
   labels: { ...record.labels },
   cutAt: dateOf(record.cutAt),
   state: stateMessage(record.state),
-  blocked: blockedMessage(record.blocked),
+  blocked: blockedMessage(cutBlocks(record)[0]),
   lastError: errorOf(record.attempts, record.failure, record.updatedAt),
   attempts: record.attempts.count,
   nextTry: dateOf(record.attempts.nextTry),

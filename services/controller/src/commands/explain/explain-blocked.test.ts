@@ -297,6 +297,7 @@ describe("what waits", () => {
       state: "CREATING",
       blocked: { since: 1, reason: "PLUGIN_REFUSED", message: "no room", missingProof: "room", clearWith: "make room" },
       attempts: { count: 3, nextTry: 9, lastError: { reason: "OUT_OF_RANGE", message: "no room", at: 1 } },
+      bars: [],
     } as unknown as CutRecord;
     const cuts = {
       list: async (index: string, value: string) => ({

@@ -1,4 +1,5 @@
 import type { CutRecord, CutState } from "../../domain/snapshot/snapshot.ts";
+import { cutBlocks } from "../../domain/snapshot/snapshot-bar.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import type { CutRecords } from "../../records/snapshot-records.ts";
 import { attemptsFinding, blockedFinding } from "./blocked-finding.ts";
@@ -24,7 +25,7 @@ const findingsOf = (record: CutRecord): readonly string[] => {
   const name = `${record.kind === "group" ? "Snapshot group" : "Snapshot"} ${volumeKey(record)}`;
   const { blocked, attempts } = record;
   return [
-    ...blockedFinding(name, blocked),
+    ...cutBlocks(record).flatMap((block) => blockedFinding(name, block)),
     `${name} is ${record.state} and holds on to the volume: ${stepIn[record.state](record)}.`,
     ...attemptsFinding(name, attempts, blocked),
   ];
@@ -41,6 +42,6 @@ export const explainCuts = async (cuts: Pick<CutRecords, "list">, volume: Volume
   const more = pages.some(({ next }) => next !== undefined) ? ["More snapshots hold on to the volume."] : [];
   return {
     findings: [...records.flatMap(findingsOf), ...more],
-    actions: records.flatMap(({ blocked }) => (blocked === undefined ? [] : [blocked.clearWith])),
+    actions: records.flatMap((record) => cutBlocks(record).map(({ clearWith }) => clearWith)),
   };
 };

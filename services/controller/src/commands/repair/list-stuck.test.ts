@@ -19,7 +19,8 @@ const cut = (kind: CutRecord["kind"], id: string): CutRecord =>
     state: "DELETING",
     blocked: blocked("CUT_REFUSED"),
     attempts,
-  }) as CutRecord;
+    bars: [],
+  }) as unknown as CutRecord;
 
 /** Pages as the store gives them: by key, with a `next` as long as there may be more. */
 const paged = <T extends { readonly id: string }>(

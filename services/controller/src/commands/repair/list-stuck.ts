@@ -94,20 +94,19 @@ const matches =
     (node === "" || at === node) &&
     (reasons.length === 0 || reasons.includes(blocked.reason));
 
-const stuckCut = (cut: CutRecord): readonly Stuck[] =>
-  cut.blocked === undefined
-    ? []
-    : [
-        {
-          ...nobody,
-          of: cut.kind,
-          volume: cut,
-          node: "",
-          state: cut.state,
-          blocked: cut.blocked,
-          attempts: cut.attempts,
-        },
-      ];
+const stuckCut = (cut: CutRecord): readonly Stuck[] => {
+  const its = { ...nobody, of: cut.kind, volume: cut, node: "" };
+  const { state, blocked, attempts } = cut;
+  return [
+    ...(blocked === undefined ? [] : [{ ...its, state, blocked, attempts }]),
+    ...cut.bars.map((bar) => ({
+      ...its,
+      state: "BARRED" as const,
+      blocked: barBlock(cut, bar),
+      attempts: bar.attempts,
+    })),
+  ];
+};
 
 /** A record of any kind that cannot be read; its message names it where no field of the answer does. */
 const stuckDamage = ({ ref: { kind, key }, error, since }: DamagedRecord): Stuck => {

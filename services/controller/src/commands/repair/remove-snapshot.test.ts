@@ -60,6 +60,7 @@ const record = (id: string, now: number, change: Partial<SnapshotRecord> = {}): 
   goal: "present",
   intent: { op: "create", issuer: "c9/1", opId: ids.uuid() },
   attempts: { count: 0, nextTry: 0 },
+  bars: [],
   polls: 0,
   requestId: "",
   createdAt: now,

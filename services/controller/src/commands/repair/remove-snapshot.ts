@@ -51,6 +51,7 @@ const leaving = (
   state: "DELETING",
   goal: "absent",
   intent: { op: "delete", issuer: at.issuer, opId: at.opId },
+  bars: [],
   attempts: noAttempts,
   polls: 0,
   requestId: input.requestId,

@@ -38,7 +38,7 @@ export interface TakeOverInput extends AskedWithEvidence, VolumeRef {
   readonly of: "volume" | CutKind;
 }
 
-export interface ClearBarInput extends AskedWithEvidence, VolumeRef {
+export interface ClearBarInput extends TakeOverInput {
   /** Its name: the id of the overtaken intent. */
   readonly bar: string;
 }

@@ -123,6 +123,7 @@ describe("TakeOver", () => {
         state: "CREATING",
         goal: "present",
         intent: { op: "create", opId, issuer },
+        bars: [],
         attempts: { count: 0, nextTry: 0 },
         polls: 0,
         requestId: "",

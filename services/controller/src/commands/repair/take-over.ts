@@ -1,31 +1,16 @@
 import type { Change } from "../../domain/change.ts";
-import type { Moment } from "../../domain/moment.ts";
 import { type CallNews, type CallSite, takenOver } from "../../domain/open-call.ts";
 import type { CutRecord, CutRef } from "../../domain/snapshot/snapshot.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
-import type { CutRecords } from "../../records/snapshot-records.ts";
 import type { Caller } from "../model.ts";
-import { cutNotFound } from "../snapshot/snapshot-errors.ts";
 import { checkRef, refuse } from "../volume/validate-volume.ts";
+import { type CutVerbDeps, runCutVerb } from "./cut-verb.ts";
 import { repairNotApplicable } from "./repair-errors.ts";
 import type { RepairOutcome, TakeOverInput, Verb } from "./repair-model.ts";
-import {
-  auditEntry,
-  doneBefore,
-  type Judgement,
-  type RepairVerbDeps,
-  requireConfirmed,
-  runVolumeVerb,
-  wouldBe,
-} from "./repair-verb.ts";
+import { type Judgement, runVolumeVerb } from "./repair-verb.ts";
 import { checkEvidence, checkRepair } from "./validate-repair.ts";
 
 const verb = "TakeOver";
-
-export interface TakeOverDeps extends RepairVerbDeps {
-  readonly cuts: CutRecords;
-  readonly clock: { now(): number };
-}
 
 type Called = (VolumeRecord | CutRecord) & { readonly intent?: CallSite & { readonly op: string } };
 
@@ -56,7 +41,7 @@ const judge = (record: Called, of: TakeOverInput["of"], seen: string | undefined
   };
 };
 
-const ofVolume = (deps: TakeOverDeps, input: TakeOverInput, caller: Caller): Promise<RepairOutcome> => {
+const ofVolume = (deps: CutVerbDeps, input: TakeOverInput, caller: Caller): Promise<RepairOutcome> => {
   const ref = { namespace: input.namespace, id: input.id };
   let seen: string | undefined;
   return runVolumeVerb<undefined>(deps, {
@@ -77,34 +62,16 @@ const ofVolume = (deps: TakeOverDeps, input: TakeOverInput, caller: Caller): Pro
   });
 };
 
-const ofCut = async (deps: TakeOverDeps, input: TakeOverInput, ref: CutRef, caller: Caller): Promise<RepairOutcome> => {
-  const { cuts, audit, clock } = deps;
-  const subject = { namespace: ref.namespace, volume: ref.id };
-  const before = input.dryRun ? undefined : await doneBefore(audit, verb, input.requestId, subject);
-  if (before !== undefined) return before;
-  const found = (await cuts.get(ref))?.record;
-  if (found === undefined) throw cutNotFound(ref);
-  const seen = found.intent?.opId;
-  const judgement = judge(found, ref.kind, seen);
-  if (input.dryRun) return wouldBe(judgement);
-  requireConfirmed(judgement, input);
-  const id = audit.newId(clock.now());
-  const entry = auditEntry(verb, input, caller, judgement);
-  await cuts.change(
-    ref,
-    (record: CutRecord, at: Moment) => {
-      judge(record, ref.kind, seen);
-      return takenOver(record, at);
-    },
-    { by: { ...caller, why: `${verb}: ${input.reason}` }, settles: word(seen), audit: { id, entry } },
-  );
-  const { effects, risks } = judgement;
-  return { dryRun: false, effects, risks, auditId: id, confirmWith: "" };
-};
+const ofCut = (deps: CutVerbDeps, asked: TakeOverInput, ref: CutRef, caller: Caller): Promise<RepairOutcome> =>
+  runCutVerb(deps, { verb, ref, asked, caller }, ({ intent }) => ({
+    judge: (record) => judge(record, ref.kind, intent?.opId),
+    change: takenOver,
+    settles: word(intent?.opId),
+  }));
 
 /** A person's word in the place of the proof that a call has ended. What the call did stays in doubt. */
 export const takeOverCommand =
-  (deps: TakeOverDeps): Verb<TakeOverInput> =>
+  (deps: CutVerbDeps): Verb<TakeOverInput> =>
   async (input, caller) => {
     const { namespace, id, of, evidence } = input;
     refuse([

@@ -63,6 +63,7 @@ const common = (
   state: "CREATING" as const,
   goal: "present" as const,
   intent: { op: "create" as const, issuer: at.issuer, opId: at.opId },
+  bars: [],
   attempts: noAttempts,
   polls: 0,
   requestId: input.requestId,

@@ -1,4 +1,5 @@
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { barBlock, barWords } from "../../domain/bar-block.ts";
 import type { CutKind, CutRecord, CutRef } from "../../domain/snapshot/snapshot.ts";
 import { type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
 
@@ -83,10 +84,16 @@ export const pageTokenExpired = (plugin: string, why: string): HoldfastError =>
     metadata: { plugin },
   });
 
-export const notGivenUp = (record: CutRecord): HoldfastError =>
-  new HoldfastError({
+export const notGivenUp = (record: CutRecord): HoldfastError => {
+  const [bar] = record.bars;
+  const rule =
+    bar === undefined
+      ? "forget is only for one that is CREATING and blocked with CREATE_UNCERTAIN. Delete it without forget"
+      : `${barWords(record, bar)}; ${barBlock(record, bar).clearWith}`;
+  return new HoldfastError({
     kind: "precondition",
     reason: "REPAIR_NOT_APPLICABLE",
-    message: `${record.kind} ${volumeKey(record)} of plugin ${record.plugin} is ${record.state}${record.blocked === undefined ? "" : `, blocked: ${record.blocked.reason}`}; forget is only for one that is CREATING and blocked with CREATE_UNCERTAIN. Delete it without forget`,
+    message: `${record.kind} ${volumeKey(record)} of plugin ${record.plugin} is ${record.state}${record.blocked === undefined ? "" : `, blocked: ${record.blocked.reason}`}; ${rule}`,
     metadata: { ...named(record), state: record.state },
   });
+};

@@ -1,4 +1,5 @@
 import { type CutRecord, membersOf } from "../../domain/snapshot/snapshot.ts";
+import { isCutBlocked } from "../../domain/snapshot/snapshot-bar.ts";
 import type { VolumeRef } from "../../domain/volume/volume.ts";
 import type { CutIndex } from "../../records/snapshot-codec.ts";
 import type { CutRecords, VersionedCut } from "../../records/snapshot-records.ts";
@@ -58,7 +59,7 @@ const matches =
     (filter.volume === "" || isOf(record, filter.volume)) &&
     (filter.group === "" || record.kind === "group" || record.group === filter.group) &&
     (filter.states.length === 0 || filter.states.includes(record.state)) &&
-    (!filter.blocked || record.blocked !== undefined) &&
+    (!filter.blocked || isCutBlocked(record)) &&
     Object.entries(filter.labels).every(([key, value]) => record.labels[key] === value);
 
 type Queries = Pick<

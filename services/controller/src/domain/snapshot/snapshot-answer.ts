@@ -1,4 +1,4 @@
-import type { GroupMember, GroupRecord, SnapshotRecord } from "./snapshot.ts";
+import type { CutRecord, GroupMember, GroupRecord, SnapshotRecord } from "./snapshot.ts";
 
 /** One snapshot as the plugin describes it. */
 export interface MadeSnapshot {
@@ -27,7 +27,7 @@ export type Reading<R> =
   | { readonly kind: "contradicts"; readonly because: string };
 
 /** Its id and its source never change: an answer with others is about something else, whatever its name. */
-export const readSnapshot = (record: SnapshotRecord, answer: CutAnswer): Reading<SnapshotRecord> => {
+const readSnapshot = (record: SnapshotRecord, answer: CutAnswer): Reading<SnapshotRecord> => {
   const [made] = answer.snapshots;
   if (made === undefined || answer.snapshots.length > 1)
     return { kind: "contradicts", because: `answered with ${answer.snapshots.length} snapshots instead of one` };
@@ -83,7 +83,7 @@ const membersIn = (group: GroupRecord, { snapshots }: CutAnswer): readonly Group
  * A group is usable only whole. What an incomplete answer names is kept all the same: the group can be deleted by it, and is
  * never forgotten at the backend.
  */
-export const readGroup = (group: GroupRecord, answer: CutAnswer): Reading<GroupRecord> => {
+const readGroup = (group: GroupRecord, answer: CutAnswer): Reading<GroupRecord> => {
   if (group.externalId !== "" && group.externalId !== answer.externalId)
     return {
       kind: "contradicts",
@@ -107,3 +107,6 @@ export const readGroup = (group: GroupRecord, answer: CutAnswer): Reading<GroupR
     record: { ...named, answeredIds, cutAt: answer.cutAt, members },
   };
 };
+
+export const readCut = (record: CutRecord, answer: CutAnswer): Reading<CutRecord> =>
+  record.kind === "snapshot" ? readSnapshot(record, answer) : readGroup(record, answer);

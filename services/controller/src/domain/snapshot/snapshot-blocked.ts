@@ -65,7 +65,7 @@ const remedies: Readonly<Record<CutBlockedReason, Remedy>> = {
   CALL_MAY_BE_OPEN: {
     missingProof: (r) => `that the call for ${volumeKey(r)} has ended at the plugin instance that was given it`,
     clearWith: (r) =>
-      `start that instance, or that controller, again, and it goes on by itself; when it is off for good: ${takeOverCommand(r.kind, r)}`,
+      `start that instance, or that controller, again, and it goes on by itself; when it is off for good: ${takeOverCommand(r)}`,
   },
   CREATE_UNCERTAIN: {
     missingProof: (r) => `that the backend of plugin ${r.plugin} has nothing under the name ${r.name}`,

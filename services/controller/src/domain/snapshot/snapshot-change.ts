@@ -4,7 +4,8 @@ import { mayBeOpen } from "../open-call.ts";
 import { type Failed, type Failure, neverSent, noAttempts, type Outcome } from "../outcome.ts";
 import { failedAttempt, type RetryRule, retryDelay } from "../retry.ts";
 import type { CutIntent, CutRecord, CutState } from "./snapshot.ts";
-import { type CutAnswer, readGroup, readSnapshot } from "./snapshot-answer.ts";
+import { type CutAnswer, readCut } from "./snapshot-answer.ts";
+import { mayBeCutLate } from "./snapshot-bar.ts";
 import { cutBlocked } from "./snapshot-blocked.ts";
 import { type CutEvent, cellOf } from "./snapshot-machine.ts";
 
@@ -56,8 +57,9 @@ const deleting = (record: CutRecord, at: Moment): CutRecord => ({
 });
 
 /** May an attempt before this one have done its work without our knowing? As for volumes: see `isDoubtful`. */
-const inDoubt = ({ intent }: CutRecord, at: Moment): boolean =>
-  intent !== undefined && (intent.uncertainSince !== undefined || intent.issuer !== at.issuer);
+const inDoubt = (record: CutRecord, at: Moment): boolean =>
+  mayBeCutLate(record) ||
+  (record.intent !== undefined && (record.intent.uncertainSince !== undefined || record.intent.issuer !== at.issuer));
 
 /** It stays as it is and is tried again; blocked when repeating alone will not do. */
 const held = (record: CutRecord, failure: Failure, at: Moment, how: "again" | "blocked" | "in_doubt"): CutRecord => {
@@ -95,7 +97,7 @@ const contradiction = (record: CutRecord, because: string): Failure => ({
 
 const answered = (record: CutRecord, answer: CutAnswer, at: Moment): CutChange => {
   if (cellOf(record.state, "ready") === "ignored") return record;
-  const reading = record.kind === "snapshot" ? readSnapshot(record, answer) : readGroup(record, answer);
+  const reading = readCut(record, answer);
   switch (reading.kind) {
     case "fits":
       return made(reading.record, reading.ready ? "READY" : "CUT", at);
@@ -186,9 +188,10 @@ export const cutDeleteWanted = (record: CutRecord, trace: CutRecord["trace"], at
   }
 };
 
-/** Deleted, and once more when whatever may still cut it anew has had its time (I5). */
+/** Deleted, and once more when whatever may still cut it anew has had its time (I5). A record with a bar stays for it (BR2). */
 const deletedOnce = (record: CutRecord, at: Moment): CutChange => {
-  if (record.lateUntil === undefined || at.now >= record.lateUntil) return null;
+  if (record.lateUntil === undefined || at.now >= record.lateUntil)
+    return record.bars.length === 0 ? null : { ...plain(record), attempts: noAttempts, updatedAt: at.now };
   // Of a wall clock that was set back since: it is waited for from now on.
   const lateUntil = Math.min(record.lateUntil, at.now + lateCallMs);
   const message = `it was deleted, and is deleted once more: a call to plugin ${record.plugin} that cuts it had no answer and may still arrive`;
@@ -219,8 +222,9 @@ export const cutDeleteAttempted = (before: CutRecord, outcome: Outcome<void>, at
  * the backend that no record knows.
  */
 export const mayBeGivenUp = (record: CutRecord): boolean =>
-  (record.state === "CREATING" && record.blocked?.reason === "CREATE_UNCERTAIN") ||
-  (record.state === "DELETING" && record.blocked?.reason === "BACKEND_GROUP");
+  record.bars.length === 0 && // BR2
+  ((record.state === "CREATING" && record.blocked?.reason === "CREATE_UNCERTAIN") ||
+    (record.state === "DELETING" && record.blocked?.reason === "BACKEND_GROUP"));
 
 /** The group of the backend without which it cannot be deleted, and which Holdfast did not make; empty for none. */
 export const backendGroupOf = (record: CutRecord): string =>

@@ -1,4 +1,4 @@
-import type { CallSite } from "../open-call.ts";
+import type { CallBar, CallSite } from "../open-call.ts";
 import type { Attempts, Blocked } from "../outcome.ts";
 import { type Segments, type VolumeRef, volumeKey } from "../volume/volume.ts";
 
@@ -20,6 +20,10 @@ export interface CutIntent extends CallSite {
   readonly op: "create" | "delete";
 }
 
+export interface CutBar extends CallBar {
+  readonly op: CutIntent["op"];
+}
+
 interface CutBase extends VolumeRef {
   readonly uid: string;
   /** Sent to the plugin: chosen once, stored before the call. */
@@ -39,6 +43,8 @@ interface CutBase extends VolumeRef {
   readonly goal: "present" | "absent";
   /** While it is CUT it is that of the next question whether it is ready, which cuts it anew where there is none. */
   readonly intent?: CutIntent;
+  /** Calls that were overtaken, of a group in its own record alone. A record that was deleted and has one stays for it, without an intent. */
+  readonly bars: readonly CutBar[];
   /** Until when a call that cuts and had no answer may still arrive, also behind a delete. */
   readonly lateUntil?: number;
   /** DELETING from CUT: the question whether it is ready may have no answer yet, and holds on to its source until a delete has left. */
@@ -126,6 +132,7 @@ export const membersOf = (group: GroupRecord): readonly SnapshotRecord[] =>
     const { members: _m, answeredIds: _a, intent: _i, kind: _k, failure, ...shared } = group;
     return {
       ...shared,
+      bars: [],
       kind: "snapshot",
       id: member.snapshot,
       uid: member.uid,

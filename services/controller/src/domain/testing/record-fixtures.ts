@@ -4,6 +4,7 @@ import type { Moment } from "../moment.ts";
 import type { NodeRecord } from "../node/node.ts";
 import { type Advice, type Failure, noAttempts } from "../outcome.ts";
 import { defaultRetry } from "../retry.ts";
+import type { CutBar, SnapshotRecord } from "../snapshot/snapshot.ts";
 import type { Attachment, Bar, VolumeRecord } from "../volume/volume.ts";
 
 /** Records as they are after nothing special happened; each test says what is different. */
@@ -142,3 +143,51 @@ export const goodFacts: GrantFacts = {
   storeVetted: true,
   storeGen: 1,
 };
+
+/** A snapshot that is READY, or what its state owes. */
+export const cutRecord = (changes: Partial<SnapshotRecord> = {}): SnapshotRecord => {
+  const op = ({ CREATING: "create", DELETING: "delete" } as const)[changes.state as "CREATING" | "DELETING"];
+  return {
+    kind: "snapshot",
+    namespace: "ns",
+    id: "x",
+    uid: "uid-x",
+    name: "name-x",
+    externalId: "ext-x",
+    plugin: "csi.example",
+    pluginVersion: "",
+    parameters: {},
+    secretRefs: {},
+    labels: {},
+    cutAt: 0,
+    state: "READY",
+    goal: "present",
+    ...(op === undefined ? {} : { intent: { op, issuer: "controller/1", opId: "op-1" } }),
+    bars: [],
+    attempts: noAttempts,
+    polls: 0,
+    requestId: "",
+    createdAt: 1,
+    updatedAt: 1,
+    stateSince: 1,
+    changedBy: { who: "t", why: "t" },
+    volume: "v",
+    volumeUid: "uid-v",
+    externalVolumeId: "ext-v",
+    group: "",
+    externalGroupId: "",
+    sizeBytes: 0,
+    ...changes,
+  };
+};
+
+export const cutBarRecord = (op: CutBar["op"], changes: Partial<CutBar> = {}): CutBar => ({
+  op,
+  issuer: "c9/1",
+  via: "node g1: csi.example",
+  gate: "life-1",
+  opId: `late-${op}`,
+  since: 5,
+  attempts: noAttempts,
+  ...changes,
+});

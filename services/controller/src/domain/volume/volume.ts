@@ -1,7 +1,7 @@
 import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import type { Epoch } from "@holdfast/model/epoch";
 import type { Claim } from "../claim/claim.ts";
-import type { CallSite } from "../open-call.ts";
+import type { CallBar, CallSite } from "../open-call.ts";
 import type { Attempts, Blocked } from "../outcome.ts";
 import type { Expansion, Growth } from "../size/expansion.ts";
 import type { StoredCondition } from "./condition.ts";
@@ -128,8 +128,8 @@ export interface Intent extends CallSite {
   readonly epoch: Epoch;
 }
 
-/** A call that was given to a gate, and was overtaken by the same call at another gate: see domain/bar.ts. */
-export interface Bar {
+/** The overtaken call of a volume, with what its repeat or its undo needs. */
+export interface Bar extends CallBar {
   readonly op: Exclude<Intent["op"], "validate">;
   /** Of an attach or detach; empty for the others. */
   readonly node: string;
@@ -140,18 +140,6 @@ export interface Bar {
   /** An expand that the plugin makes only for a volume that no node has. */
   readonly onlyUnused?: true;
   readonly parameters?: Modification["target"];
-  /** The life that gave the call away, the instance that it was given to, and the life of the agent there: as in its intent. */
-  readonly issuer: string;
-  readonly via: string;
-  readonly gate?: string;
-  readonly gateEpoch?: number;
-  readonly beyondGate?: true;
-  /** Of the overtaken intent: names the bar. */
-  readonly opId: string;
-  readonly since: number;
-  /** The gate was asked to let go of the volume; who asked last, and under which commit. */
-  readonly asked?: Pick<CallSite, "issuer" | "opId">;
-  readonly attempts: Attempts;
 }
 
 /**

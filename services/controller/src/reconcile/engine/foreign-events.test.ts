@@ -28,7 +28,7 @@ const build = (cut?: Partial<CutRecord>) => {
   const cuts = {
     async get({ id }: { readonly id: string }) {
       read.push(id);
-      return cut && { record: { kind: "snapshot", namespace: "default", id, group: "", ...cut } };
+      return cut && { record: { kind: "snapshot", namespace: "default", id, group: "", bars: [], ...cut } };
     },
   };
   const reconciler = createReconciler({ ...shared, records } as unknown as ReconcilerDeps);
@@ -47,16 +47,20 @@ it.each([
   reconciler.learned(key, { plugin, untaken, anyone: false });
   await reconciler.idle();
   expect(read).toEqual(reads);
-  snapshots.learnOf(`snapshot:${key}`, { plugin, untaken });
+  snapshots.learnOf(`snapshot:${key}`, { plugin, untaken, anyone: false });
   await snapshots.idle();
   expect(read).toEqual([...reads, ...reads]);
 });
 
 it("that ask any controller: it reads, whoever drives the plugin", async () => {
-  const { reconciler, read } = build();
-  reconciler.learned("default/other", { plugin: "q", untaken: false, anyone: true });
+  const { reconciler, snapshots, read } = build();
+  const told = { plugin: "q", untaken: false, anyone: true };
+  reconciler.learned("default/other", told);
   await reconciler.idle();
   expect(read).toEqual(["other"]);
+  snapshots.learnOf("group:default/other", told);
+  await snapshots.idle();
+  expect(read).toEqual(["other", "other"]);
 });
 
 it("of a record whose call is paused: it reads it again at its time, whoever moves it on in the due queue", async () => {
@@ -65,7 +69,7 @@ it("of a record whose call is paused: it reads it again at its time, whoever mov
     state: "DELETING",
     attempts: { count: 1, nextTry: clockNow + 45_000, lastError: { reason: "x", message: "x", at: clockNow } },
   });
-  snapshots.learnOf("snapshot:default/mine", { plugin: "p", untaken: true });
+  snapshots.learnOf("snapshot:default/mine", { plugin: "p", untaken: true, anyone: false });
   await clock.advance(44_999);
   expect(read).toEqual(["mine"]);
   await clock.advance(1);

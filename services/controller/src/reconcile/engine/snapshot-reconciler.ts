@@ -19,7 +19,7 @@ import { createWakeLater } from "./wake-later.ts";
 
 export interface SnapshotReconcilerDeps {
   readonly cuts: CutRecords;
-  readonly plugins: Pick<ControllerPlugins, "onChange" | "instance" | "seek"> & SnapshotPlugins;
+  readonly plugins: Pick<ControllerPlugins, "onChange" | "instance" | "seek" | "quiesce"> & SnapshotPlugins;
   readonly gate: StoreGate;
   readonly clock: Clock;
   readonly ids: Ids;
@@ -33,13 +33,15 @@ export interface SnapshotReconcilerDeps {
   readonly drivers?: PluginDrivers | undefined;
   /** This controller, in this life, and which lives of its own are proved to be over. */
   readonly lives: Pick<CallRights, "issuer" | "isFormerLife">;
+  /** The store's format has bars. */
+  readonly bars?: CallRights["bars"] | undefined;
   readonly tracing?: Tracing;
   readonly failpoint?: Failpoint;
 }
 
 export interface SnapshotReconciler {
   /** Another controller committed something of it. */
-  learnOf(key: string, told: Pick<Told, "plugin" | "untaken">): void;
+  learnOf(key: string, told: Pick<Told, "plugin" | "untaken" | "anyone">): void;
   /** Resolves when everything that is owed has been taken up; runs until the signal. */
   start(): Promise<void>;
   /** Resolves when nothing runs and nothing is ready. */
@@ -61,7 +63,7 @@ export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): Snapshot
     taking,
     failpoint: deps.failpoint ?? (() => undefined),
     unstored: new Map<string, string>(),
-    rights: createCallRights(deps.lives, drivers, plugins, () => false),
+    rights: createCallRights(deps.lives, drivers, plugins, deps.bars ?? (() => true)),
     wakeLater: wakeLater.after,
   };
   /** A step may give the call to an instance before it asks for a slot. */
@@ -71,15 +73,14 @@ export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): Snapshot
     what: "snapshot",
     read: async (key) => (await cuts.get(refOfCutKey(key)))?.record,
     ready: (record, now, hurry) => {
-      const step = planCut(record, now, hurry);
-      if (step === undefined || step.at <= now) return step === undefined ? [] : [step];
+      const steps = planCut(record, now, hurry);
+      const next = Math.min(...steps.map(({ at }) => at).filter((at) => at > now));
       // Of a shared store another controller may have moved the record on in the due queue when this one looks there.
-      if (drivers !== undefined) wakeLater.after(step.at - now, cutKey(record));
-      return [];
+      if (drivers !== undefined && Number.isFinite(next)) wakeLater.after(next - now, cutKey(record));
+      return steps.filter(({ at }) => at <= now);
     },
-    // One call of a record at a time.
-    laneOf: () => "controller",
-    idOf: (step) => step.do,
+    laneOf: ({ lane }) => lane,
+    idOf: (step) => (step.do === "lift" ? step.lane : step.do),
     clock,
     random: ids.random,
     log,
@@ -116,8 +117,8 @@ export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): Snapshot
   };
 
   return {
-    learnOf(key, { plugin, untaken }) {
-      if (untaken && plugin !== undefined && drivers?.drives(plugin, key) === true) work.wake(key);
+    learnOf(key, { plugin, untaken, anyone }) {
+      if (anyone || (untaken && plugin !== undefined && drivers?.drives(plugin, key) === true)) work.wake(key);
     },
     async start() {
       signal.throwIfAborted();

@@ -77,7 +77,7 @@ describe("a step that failed", () => {
     const record = { kind, namespace: "default", id: "monday", plugin: "csi.example", attempts: before } as CutRecord;
     const { spans, tracing } = marking();
     const run = (left: CutRecord | undefined) =>
-      tracedCutStep(tracing, record, { do: "create", at: 0 }, 1_000, act, async () => left);
+      tracedCutStep(tracing, record, { do: "create", lane: "controller", at: 0 }, 1_000, act, async () => left);
     await run({ ...record, attempts: failedOnce(1_000) });
     await run({ ...record, attempts: { count: 0, nextTry: 0 } });
     await run(undefined);

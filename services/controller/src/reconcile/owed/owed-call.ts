@@ -1,8 +1,10 @@
 /** The words of the engine: a record that owes a call, where such records are kept, and one call as its step describes it. */
+import type { CommitOrder } from "@holdfast/model/call-order";
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
+import type { Barred } from "../../domain/bar.ts";
 import type { Moment } from "../../domain/moment.ts";
-import type { CallNews, CallSite, Seat } from "../../domain/open-call.ts";
+import type { CallNews, Seat } from "../../domain/open-call.ts";
 import type { Attempts, Failure, Outcome } from "../../domain/outcome.ts";
 import type { CallContext } from "../../ports.ts";
 import type { CallOrders } from "../../records/call-orders.ts";
@@ -11,11 +13,9 @@ import type { CallSlots, SlotRequest } from "../plugin/call-slots.ts";
 import type { CallRights } from "../plugin/call-turn.ts";
 
 /** A record with at most one call, which its intent describes. */
-export interface Owing {
+export interface Owing extends Barred {
   readonly uid: string;
   readonly plugin: string;
-  readonly updatedAt: number;
-  readonly intent?: CallSite & { readonly op: string };
 }
 
 export type DecideOwed<R, C> = (record: R, at: Moment) => C;
@@ -29,6 +29,8 @@ export interface OwedResult<R> {
   readonly changed: boolean;
   /** After the change. */
   readonly record?: R | undefined;
+  /** Of the commit that changed it. */
+  readonly order?: CommitOrder | undefined;
   /** Another record carries an entry that the decision has to be alone with: nothing was stored. */
   readonly crowded?: true | undefined;
 }
@@ -46,8 +48,10 @@ export interface OwedRecords<R, C> {
   keep(record: R): C;
   /** The call may be open and nothing can be asked now: the intent stays, and the record says why. */
   waits(record: R, failure: Failure, at: Moment): C;
-  /** The same call at another gate, and a bar for the one before; absent for a kind that has no bars. */
-  overtaken?(record: R, opId: string, seat: Seat | undefined, at: Moment): R;
+  /** The same call at another gate, and a bar for the one before. */
+  overtaken(record: R, opId: string, seat: Seat | undefined, at: Moment): R;
+  /** The overtaken call of the bar has ended. */
+  lifted(record: R, opId: string, at: Moment): C;
   /** An attempt of the intent may have done its work, and its answer is not stored. */
   doubted(record: R, at: Moment): R;
 }

@@ -2,6 +2,7 @@
 
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { beforeEach, describe, expect, it, vi } from "vitest";
+import { overtaken } from "../../domain/bar.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { type Attempts, noAttempts, type Outcome } from "../../domain/outcome.ts";
 import { createCallOrders } from "../../records/call-orders.ts";
@@ -36,6 +37,7 @@ let taking: AbortController;
 /** Of the gate that holds the plugin's socket. */
 let gate: string | undefined;
 let crowdedOnce: boolean;
+let bars: boolean;
 let stillWanted: boolean | undefined;
 const orders = createCallOrders(issuer);
 /** Commits are counted, and each has its place. */
@@ -63,6 +65,8 @@ const owed = (): Owed<Thing, Thing> => ({
       return { changed: true, record: next };
     },
     keep: (record) => record,
+    overtaken,
+    lifted: (record) => record,
     waits: (record, { reason }) => ({ ...record, told: [...record.told, `waits: ${reason}`] }),
     doubted: (record, { now }) =>
       record.intent === undefined
@@ -76,7 +80,7 @@ const owed = (): Owed<Thing, Thing> => ({
     isAway: (other) => other !== issuer,
     drives: () => driven,
     instance: (target) => ({ via: target.via ?? via, ...(gate === undefined ? {} : { gate }) }),
-    bars: () => true,
+    bars: () => bars,
   },
   slots: {
     run: (_request, _signal, fn) => fn(),
@@ -128,7 +132,8 @@ beforeEach(() => {
   taking = new AbortController();
   gate = undefined;
   crowdedOnce = false;
-  put({ uid: "u1", plugin: "p", updatedAt: 0, intent, attempts: noAttempts, told: [] });
+  bars = true;
+  put({ uid: "u1", plugin: "p", updatedAt: 0, intent, bars: [], attempts: noAttempts, told: [] });
 });
 
 const run = (c: OwedCall<Thing, Thing, string>) => runOwed(owed(), thing, undefined, c);
@@ -235,7 +240,7 @@ describe("the turn of a call", () => {
   const kinds = {
     take: { op: "make", opId: "op 1", issuer: "c2/1" },
     inherit: { ...intent, issuer: "c1/0" },
-    blocked: others,
+    overtake: others,
   };
 
   it.each(["take", "inherit"] as const)(
@@ -248,7 +253,7 @@ describe("the turn of a call", () => {
     },
   );
 
-  it.each(["take", "inherit", "blocked"] as const)("[W2] %s: stores nothing over another intent", async (kind) => {
+  it.each(["take", "inherit", "overtake"] as const)("[W2] %s: stores nothing over another intent", async (kind) => {
     const planned = { ...thing, intent: kinds[kind], updatedAt: -60_000 };
     put({ ...thing, intent: { ...others, opId: "another" } });
     const before = thing;
@@ -264,7 +269,15 @@ describe("the turn of a call", () => {
     expect({ same: thing === before, looks }).toEqual({ same: true, looks: [2000] });
   });
 
-  it("[W1] blocked: the record says why", async () => {
+  it("[W1] overtake: the intent is this life's, and in doubt, and the call before has its bar, before the step runs", async () => {
+    put({ ...thing, intent: others, updatedAt: -60_000 });
+    expect(await turn()).toBe(thing);
+    expect(thing.intent).toMatchObject({ issuer, via, uncertainSince: 1000 });
+    expect(thing.bars).toMatchObject([{ op: "make", opId: "op 1", issuer: "c2/1", via }]);
+  });
+
+  it("[W1] blocked, where the store has no bars: the record says why", async () => {
+    bars = false;
     put({ ...thing, intent: others, updatedAt: -60_000 });
     expect(await turn()).toBe(true);
     expect(thing.told).toEqual(["waits: CALL_MAY_BE_OPEN"]);

@@ -50,7 +50,7 @@ export const takeTurn = async <R extends Owing, C>(
     case "inherit":
       return await own((r, at) => inherited(r, opId, turn.seat, at));
     case "overtake": {
-      const now = await own((r, at) => records.overtaken?.(r, opId, turn.seat, at) ?? r);
+      const now = await own((r, at) => records.overtaken(r, opId, turn.seat, at));
       if (now !== false)
         log.warn("a gate does not answer: its call goes to another one, behind a bar", {
           record: records.keyOf(record),

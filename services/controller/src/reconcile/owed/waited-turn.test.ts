@@ -196,6 +196,7 @@ describe("a call of a snapshot that waited for its turn", () => {
         cutAt: 0,
         state,
         goal: "present",
+        bars: [],
         attempts: { count: 0, nextTry: 0 },
         polls: 0,
         requestId: "",
@@ -233,14 +234,16 @@ describe("a call of a snapshot that waited for its turn", () => {
   ] as const)("is not made for one that was %s and is gone", async (state, step) => {
     const record = await stored(state);
     const gone = () => cuts.change(ref, () => null, { settles: { opId: record.intent?.opId ?? "", end: "ended" } });
-    expect(await runCutStep(stepDeps(gone), record, { do: step, at: 0 }, undefined)).toBe(false);
+    expect(await runCutStep(stepDeps(gone), record, { do: step, lane: "controller", at: 0 }, undefined)).toBe(false);
     expect(calls).toEqual([]);
   });
 
   test("[I5] is not made for one that is being deleted by now: it would be cut anew, for nobody", async () => {
     const record = await stored("CUT");
     const wanted = () => cuts.change(ref, (r) => ({ ...r, state: "DELETING", goal: "absent" }));
-    expect(await runCutStep(stepDeps(wanted), record, { do: "create", at: 0 }, undefined)).toBe(false);
+    expect(await runCutStep(stepDeps(wanted), record, { do: "create", lane: "controller", at: 0 }, undefined)).toBe(
+      false,
+    );
     expect(calls).toEqual([]);
   });
 
@@ -261,7 +264,7 @@ describe("a call of a snapshot that waited for its turn", () => {
       Object.assign(deps.plugins, { cut: refuse, deleteCut: refuse });
       for (const _ of [1, 2]) {
         const now = (await cuts.get(ref))?.record as SnapshotRecord;
-        expect(await runCutStep(deps, now, { do: step, at: 0 }, undefined)).toBe(false);
+        expect(await runCutStep(deps, now, { do: step, lane: "controller", at: 0 }, undefined)).toBe(false);
       }
       const after = (await cuts.get(ref))?.record;
       expect(after).toEqual({ ...record, intent: { ...record.intent, opId: after?.intent?.opId } });
@@ -276,7 +279,9 @@ describe("a call of a snapshot that waited for its turn", () => {
     const shut = async () => {
       open = false;
     };
-    expect(await runCutStep(stepDeps(shut), record, { do: "delete", at: 0 }, undefined)).toBe(false);
+    expect(await runCutStep(stepDeps(shut), record, { do: "delete", lane: "controller", at: 0 }, undefined)).toBe(
+      false,
+    );
     expect(calls).toEqual([]);
   });
 });

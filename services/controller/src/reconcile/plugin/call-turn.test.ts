@@ -13,7 +13,7 @@ interface Situation {
   readonly away?: boolean;
   /** Instances that can be called: the record's own choice first. */
   readonly callable?: readonly Seat[];
-  readonly bars?: number | "none";
+  readonly bars?: number;
   readonly format?: boolean;
   /** The life of the agent that is there now speaks for no incarnation of its node before this one. */
   readonly speaksFrom?: number;
@@ -42,7 +42,7 @@ const turn = ({
     plugin: "p",
     updatedAt: now,
     ...(site === undefined ? {} : { intent: site }),
-    ...(bars === "none" ? {} : { bars: Array.from({ length: bars }, () => ({})) }),
+    bars: Array.from({ length: bars }, () => ({})),
   };
   const { kind, ...rest } = turnOf(rights, "ns/v", record, now);
   return "seat" in rest ? [kind, rest.seat] : "failure" in rest ? [kind, rest.failure.reason] : [kind];
@@ -85,11 +85,6 @@ it.each<[string, Situation, readonly unknown[]]>([
   ["the same, just now", { intent: { ...open, openSince: now }, callable: [elsewhere] }, ["wait"]],
   ["the same, without another", { intent: open }, ["blocked", "CALL_MAY_BE_OPEN"]],
   [
-    "the same, of a record without bars",
-    { intent: open, callable: [elsewhere], bars: "none" },
-    ["blocked", "CALL_MAY_BE_OPEN"],
-  ],
-  [
     "the same, with as many bars as there may be",
     { intent: open, callable: [elsewhere], bars: 8 },
     ["blocked", "CALL_MAY_BE_OPEN"],
@@ -116,11 +111,6 @@ it.each<[string, Situation, readonly unknown[]]>([
     ["overtake"],
   ],
   ["the same, just now", { intent: { ...open, openSince: now }, drives: false }, ["wait"]],
-  [
-    "the same, of a record without bars",
-    { intent: open, drives: false, bars: "none" },
-    ["blocked", "CALL_MAY_BE_OPEN"],
-  ],
   ["the same, another controller's call", { intent: theirs, away: true, drives: false }, ["wait"]],
   [
     "of a former life, at one that does not",

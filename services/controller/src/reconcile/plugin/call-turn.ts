@@ -45,8 +45,7 @@ interface Called {
   readonly plugin: string;
   readonly updatedAt: number;
   readonly intent?: CallSite & { readonly op: string };
-  /** Absent: the calls of such a record are not overtaken. */
-  readonly bars?: readonly unknown[];
+  readonly bars: readonly unknown[];
 }
 
 /** Between two looks at a call that is another controller's to make. */
@@ -93,7 +92,7 @@ const elsewhere = (
 ): Turn => {
   // Of a call that names no life of its agent nobody can ask that life.
   const askable = intent.gate !== undefined || !isOnNode(intent.via);
-  const overtakes = bars() && askable && record.bars !== undefined && record.bars.length < mostBars;
+  const overtakes = bars() && askable && record.bars.length < mostBars;
   const found = overtakes ? instance(record) : undefined;
   const other = found === undefined || isSeatOf(intent, issuer, found) ? undefined : found;
   // Where this controller has no other instance, one that shares the plugin may have.

@@ -13,33 +13,47 @@ import {
 } from "../../../../../test/support/controller/snapshot-world.ts";
 import { volumeInput } from "../../../../../test/support/controller/world.ts";
 import { sample } from "../../../../../test/support/full.ts";
-import { type CutKind, pinsSource } from "../../domain/snapshot/snapshot.ts";
+import type { Seat } from "../../domain/open-call.ts";
+import { nameOnNode } from "../../domain/plugin/instance-name.ts";
+import type { CutKind } from "../../domain/snapshot/snapshot.ts";
+import { needsVolume } from "../../domain/snapshot/snapshot-bar.ts";
 import { snapshotFailpoints } from "../failpoints.ts";
 
-/** Whole controllers over random wishes for volumes, snapshots, groups and copies, with lost answers, every code, and deaths. */
+/**
+ * Whole controllers over random wishes for volumes, snapshots, groups and copies, with lost answers, every code, deaths, and gates that
+ * freeze with calls inside, are overtaken, and come back.
+ */
 
 const volumes = ["a", "b", "copy"] as const;
 const snapshots = ["s1", "s2"] as const;
 const groups = ["g"] as const;
+const nodes = ["g1", "g2"] as const;
+type Node = (typeof nodes)[number];
 
-type Op =
+type Wish =
   | { readonly op: "make" | "unmake"; readonly id: string }
   | { readonly op: "cut"; readonly id: string; readonly volume: string }
   | { readonly op: "group"; readonly id: string; readonly volumes: readonly string[] }
   | { readonly op: "uncut"; readonly kind: CutKind; readonly id: string }
-  | { readonly op: "copy"; readonly kind: "snapshot" | "volume"; readonly from: string }
+  | { readonly op: "copy"; readonly kind: "snapshot" | "volume"; readonly from: string };
+
+type Op =
+  | Wish
   | { readonly op: "pass"; readonly ms: number }
   | { readonly op: "restart" }
   | { readonly op: "kill-at"; readonly point: (typeof snapshotFailpoints)[number] }
   | { readonly op: "lose-commits"; readonly how: readonly ("before" | "after")[] }
   | { readonly op: "store-away" }
   | { readonly op: "gate"; readonly open: boolean }
-  | { readonly op: "plugin"; readonly ready: boolean };
+  | { readonly op: "plugin"; readonly ready: boolean }
+  /** The agent that is called freezes with the calls of a wish inside, and is missed; it thaws, or comes back in its next life. */
+  | { readonly op: "freeze"; readonly inside: Wish }
+  | { readonly op: "thaw" | "reborn"; readonly node: Node };
 
 const of = <T extends Op["op"]>(op: T) => fc.constant(op);
 const members = ["g-a", "g-b"] as const;
 
-const opOf: fc.Arbitrary<Op> = fc.oneof(
+const wishOf: fc.Arbitrary<Wish> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ op: of("make"), id: fc.constantFrom("a", "b") }) },
   { weight: 3, arbitrary: fc.record({ op: of("unmake"), id: fc.constantFrom(...volumes) }) },
   {
@@ -76,6 +90,10 @@ const opOf: fc.Arbitrary<Op> = fc.oneof(
       fc.record({ op: of("copy"), kind: fc.constant("volume" as const), from: fc.constantFrom("a", "b") }),
     ),
   },
+);
+
+const opOf: fc.Arbitrary<Op> = fc.oneof(
+  { weight: 20, arbitrary: wishOf },
   { weight: 5, arbitrary: fc.record({ op: of("pass"), ms: fc.constantFrom(0, 600, 3_000, 70_000) }) },
   { weight: 1, arbitrary: fc.record({ op: of("restart") }) },
   { weight: 2, arbitrary: fc.record({ op: of("kill-at"), point: fc.constantFrom(...snapshotFailpoints) }) },
@@ -89,6 +107,9 @@ const opOf: fc.Arbitrary<Op> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ op: of("store-away") }) },
   { weight: 1, arbitrary: fc.record({ op: of("gate"), open: fc.boolean() }) },
   { weight: 1, arbitrary: fc.record({ op: of("plugin"), ready: fc.boolean() }) },
+  { weight: 8, arbitrary: fc.record({ op: of("freeze"), inside: wishOf }) },
+  { weight: 1, arbitrary: fc.record({ op: of("thaw"), node: fc.constantFrom(...nodes) }) },
+  { weight: 1, arbitrary: fc.record({ op: of("reborn"), node: fc.constantFrom(...nodes) }) },
 );
 
 /** Answers to wishes that may well be refused. */
@@ -124,10 +145,43 @@ const wish = async (world: SnapshotWorld, promise: Promise<unknown>): Promise<vo
   await outcome;
 };
 
+/** The agents of a world: each is in a life, and frozen or not. */
+const createAgents = (world: SnapshotWorld) => {
+  const lives = { g1: 1, g2: 1 };
+  const frozen = new Set<string>();
+  const seatOf = (node: Node): Seat => ({
+    via: nameOnNode(simPlugin, node),
+    gate: `life-${lives[node]}`,
+  });
+  const show = () => world.setSeats(...nodes.filter((node) => !frozen.has(node)).map(seatOf));
+  return {
+    show,
+    freeze() {
+      const node = nodes.find((one) => !frozen.has(one));
+      if (node === undefined) return;
+      world.gates.gateOf(seatOf(node)).freeze();
+      frozen.add(node);
+    },
+    thaw(node: Node) {
+      world.gates.gateOf(seatOf(node)).thaw();
+      frozen.delete(node);
+      show();
+    },
+    reborn(node: Node) {
+      world.gates.gateOf(seatOf(node)).thaw();
+      lives[node] += 1;
+      frozen.delete(node);
+      show();
+    },
+  };
+};
+
 const ref = (id: string) => ({ namespace: "default", id });
 const unsized = { plugin: simPlugin, capacity: { required: 0, limit: 0 } };
 
-const run = async (world: SnapshotWorld, op: Op): Promise<void> => {
+type Agents = ReturnType<typeof createAgents>;
+
+const run = async (world: SnapshotWorld, op: Op, agents?: Agents): Promise<void> => {
   switch (op.op) {
     case "make":
       return await wish(world, world.commands.createVolume(volumeInput(op.id, unsized), world.caller));
@@ -164,6 +218,14 @@ const run = async (world: SnapshotWorld, op: Op): Promise<void> => {
       return world.setGate(op.open);
     case "plugin":
       return world.setFacts((facts) => facts, op.ready);
+    case "freeze":
+      agents?.freeze();
+      await run(world, op.inside, agents);
+      agents?.show();
+      return await world.pass(8_000, 2_000);
+    case "thaw":
+    case "reborn":
+      return agents?.[op.op](op.node);
   }
 };
 
@@ -227,19 +289,20 @@ const check = async (world: SnapshotWorld): Promise<void> => {
   for (const record of singles) {
     if (record.state === "READY") expect(state.snapshots.has(record.externalId), "READY and not there").toBe(true);
     const source = await world.volumeNow(record.volume);
-    if (record.group === "" && pinsSource[record.state])
+    if (record.group === "" && needsVolume(record))
       expect([source?.uid, source?.state], "a source that is needed is kept").toEqual([record.volumeUid, "AVAILABLE"]);
   }
 };
 
 /** Everything works again and nobody wants anything: what was owed is paid. */
-const windDown = async (world: SnapshotWorld): Promise<void> => {
+const windDown = async (world: SnapshotWorld, agents: Agents | undefined): Promise<void> => {
   world.transport.chance(undefined);
   world.spare();
   world.failCommits(0);
   if (!world.alive) await world.restart();
   world.setFacts((facts) => facts, true);
   world.setGate(true);
+  for (const node of nodes) agents?.reborn(node);
   for (let round = 0; round < 3; round += 1) {
     await world.pass(150_000, 10_000);
     for (const id of groups) await run(world, { op: "uncut", kind: "group", id });
@@ -257,21 +320,24 @@ it("[I4] [I5] [I6] snapshots, groups and copies in any order, with every code an
       fc.array(opOf, { minLength: 5, maxLength: 60 }),
       fc.record({ seed: fc.integer(), rate: fc.constantFrom(0, 0.15, 0.5) }),
       fc.nat(2),
-      async (ops, { seed, rate }, snapshotPolls) => {
+      fc.boolean(),
+      async (ops, { seed, rate }, snapshotPolls, onNodes) => {
         const random = chanceFrom(seed);
         const world = await createSnapshotWorld({ storage: { snapshotPolls }, random });
+        const agents = onNodes ? createAgents(world) : undefined;
+        agents?.show();
         const over = new AbortController();
         const later = (ms: number) => world.clock.sleep(ms, over.signal).catch(() => never);
         try {
           for (const id of ["a", "b"]) await world.makeVolume(id, unsized);
           world.transport.chance((method) => (random() < rate ? faultFor(method, random, later) : undefined));
           for (const op of ops) {
-            await run(world, op);
+            await run(world, op, agents);
             await world.idle();
             if (!world.alive) await world.restart();
             await check(world);
           }
-          await windDown(world);
+          await windDown(world, agents);
           await check(world);
           const { singles, together } = await cutsOf(world);
           expect([...singles, ...together].map(({ id, state, blocked }) => ({ id, state, blocked }))).toEqual([]);

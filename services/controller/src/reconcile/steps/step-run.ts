@@ -1,7 +1,7 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { KeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { Logger } from "@holdfast/shared/log/logger";
-import { overtaken } from "../../domain/bar.ts";
+import { barLifted, volumeOvertaken } from "../../domain/bar.ts";
 import { callWaits } from "../../domain/call-waits.ts";
 import { type Change, noChange } from "../../domain/change.ts";
 import { doubted } from "../../domain/doubt.ts";
@@ -66,12 +66,13 @@ export const owedVolumes = (deps: StepDeps): Owed<VolumeRecord, Change> => {
       known: async (volume) => (await records.recent(volume))?.volume,
       read: async (volume) => (await records.current(volume))?.volume,
       async change(volume, decide, options) {
-        const { changed, volume: after } = await records.change(volume, decide, options);
-        return { changed, record: after ?? undefined };
+        const { changed, volume: after, order } = await records.change(volume, decide, options);
+        return { changed, record: after ?? undefined, order };
       },
       keep: noChange,
       waits: callWaits,
-      overtaken,
+      overtaken: volumeOvertaken,
+      lifted: barLifted,
       doubted,
     },
   };

@@ -2,10 +2,10 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { caller, createWorld, plugin, volumeInput, type World } from "../../../../../test/support/controller/world.ts";
 import { barAsked } from "../../domain/bar.ts";
-import type { Moment } from "../../domain/moment.ts";
+import { noChange } from "../../domain/change.ts";
 import type { Seat } from "../../domain/open-call.ts";
 import { nameOnNode } from "../../domain/plugin/instance-name.ts";
-import type { VolumeRecord } from "../../domain/volume/volume.ts";
+import type { Decide } from "../../records/volume/volume-decisions.ts";
 
 let world: World;
 const seat = (node: string, gate = "life-1"): Seat => ({ via: nameOnNode(plugin, node), gate });
@@ -103,7 +103,7 @@ describe("a detach at a gate that does not answer", () => {
       const answer = await unpublish(...call);
       repeats += 1;
       if (repeats > 1) return answer;
-      const asks = (v: VolumeRecord, at: Moment) => barAsked(v, bar?.opId ?? "", { ...at, opId: "another's question" });
+      const asks: Decide = (v, at) => noChange(barAsked(v, bar?.opId ?? "", { ...at, opId: "another's question" }));
       await world.records.change({ namespace: "default", id: "data" }, asks);
       return answer;
     };
@@ -377,7 +377,7 @@ test("an expand at a gate that does not answer: BR2 keeps the next one back, and
 describe("ClearBar", () => {
   const dry = { reason: "ticket 4711", dryRun: true, confirm: "", requestId: "", evidence: "host g1 is scrapped" };
   const clear = (bar: string, asked: Partial<typeof dry> = {}) =>
-    world.repair.clearBar({ namespace: "default", id: "data", bar, ...dry, ...asked }, caller);
+    world.repair.clearBar({ namespace: "default", of: "volume", id: "data", bar, ...dry, ...asked }, caller);
 
   test("is a person's word for the end of the very call, stored with its audit record", async () => {
     await frozenDetach();

@@ -1,8 +1,10 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
+import { overtaken } from "../../domain/bar.ts";
 import type { Failed, Outcome } from "../../domain/outcome.ts";
-import { type CutRecord, cutKey } from "../../domain/snapshot/snapshot.ts";
-import type { CutAnswer } from "../../domain/snapshot/snapshot-answer.ts";
+import { type CutBar, type CutRecord, cutKey } from "../../domain/snapshot/snapshot.ts";
+import { type CutAnswer, readCut } from "../../domain/snapshot/snapshot-answer.ts";
+import { cutBarLifted } from "../../domain/snapshot/snapshot-bar.ts";
 import {
   backendGroupOf,
   type CutChange,
@@ -18,6 +20,7 @@ import { volumeKey } from "../../domain/volume/volume.ts";
 import type { ControllerPlugins, SnapshotPlugins, StoreGate } from "../../ports.ts";
 import type { CutRecords } from "../../records/snapshot-records.ts";
 import type { Failpoint } from "../failpoints.ts";
+import { liftBar, type Repeat } from "../owed/lift-bar.ts";
 import type { Owed } from "../owed/owed-call.ts";
 import { runOwed, takeTurn, withoutCall } from "../owed/run-owed.ts";
 import { notCalled } from "../owed/under-intent.ts";
@@ -27,7 +30,7 @@ import type { CallRights } from "../plugin/call-turn.ts";
 /** What the steps of snapshots and groups work with. */
 export interface CutStepDeps {
   readonly cuts: CutRecords;
-  readonly plugins: SnapshotPlugins & Pick<ControllerPlugins, "seek">;
+  readonly plugins: SnapshotPlugins & Pick<ControllerPlugins, "seek" | "quiesce">;
   readonly gate: StoreGate;
   readonly slots: CallSlots;
   readonly clock: Clock;
@@ -55,11 +58,13 @@ const owedCuts = (deps: CutStepDeps): Owed<CutRecord, CutChange> => {
       known: async (record) => record,
       read: async (record) => (await cuts.get(record))?.record,
       async change(record, decide, options) {
-        const { changed, now, crowded } = await cuts.change(record, decide, options);
-        return { changed, record: now?.record, crowded };
+        const { changed, now, crowded, order } = await cuts.change(record, decide, options);
+        return { changed, record: now?.record, crowded, order };
       },
       keep: (record) => record,
       waits: cutWaitsForCall,
+      overtaken,
+      lifted: cutBarLifted,
       // A delete that is made twice leaves nothing behind.
       doubted: (record, at) => (record.intent?.op === "create" ? cutDoubted(record, at) : record),
     },
@@ -146,6 +151,48 @@ const obstacleTo = ({ plugins }: CutStepDeps, { kind, plugin }: CutRecord): stri
     : "";
 };
 
+/** An answer that is not about what the record has: its words stand at the bar, and the bar stands until a person has looked. */
+const compared = (record: CutRecord, outcome: Outcome<CutAnswer>): Outcome<unknown> => {
+  const reading = outcome.kind === "done" ? readCut(record, outcome.value) : undefined;
+  if (reading === undefined || reading.kind === "fits") return outcome;
+  return {
+    kind: "unknown",
+    failure: {
+      reason: "INCOMPATIBLE",
+      message: `plugin ${record.plugin}, asked for ${record.name} once more, ${reading.because}`,
+      advice: "block",
+      call: "ended",
+    },
+  };
+};
+
+/**
+ * The call of the bar once more at its instance; undefined = the record has to move on first, since its own call asks for the same, or its id
+ * is not known.
+ */
+const repeatOf = ({ plugins }: CutStepDeps, record: CutRecord, bar: CutBar): Repeat | undefined => {
+  const { op, via, issuer, opId } = bar;
+  if (record.externalId === "" || record.intent?.op === op) return undefined;
+  const there: CutRecord = { ...record, intent: { op, issuer, opId, via } };
+  return op === "delete"
+    ? (context) => plugins.deleteCut(there, context)
+    : async (context) => compared(record, await plugins.cut(there, context));
+};
+
+/** Finds out whether the overtaken call of a snapshot's or a group's bar has ended. */
+const liftCutBar = (deps: CutStepDeps, record: CutRecord, bar: string, traceId: string | undefined): Promise<boolean> =>
+  liftBar(
+    owedCuts(deps),
+    {
+      gate: deps.gate,
+      quiesce: deps.plugins.quiesce,
+      repeatOf: (now: CutRecord, one: CutBar) => repeatOf(deps, now, one),
+    },
+    record,
+    bar,
+    traceId,
+  );
+
 /** True = something was stored, so that the record is planned anew; false = it has to wait for something to change. */
 export const runCutStep = async (
   deps: CutStepDeps,
@@ -153,6 +200,7 @@ export const runCutStep = async (
   step: CutStep,
   traceId: string | undefined,
 ): Promise<boolean> => {
+  if (step.do === "lift") return await liftCutBar(deps, record, step.bar, traceId);
   const obstacle = obstacleTo(deps, record);
   if (obstacle !== "") {
     // Shown once: a wait stores nothing again, and what it waits for wakes it.

@@ -58,16 +58,17 @@ const attachment = shaped({
   paused: optional(shaped({ behind: listOf(text) })),
 });
 
-const intent = shaped({
-  op: filled,
-  epoch,
+const callSite = {
   issuer: text,
   opId: filled,
   via: optional(filled),
+  gate: optional(filled),
   gateEpoch: optional(count),
   openSince: optional(amount),
   beyondGate: optional(flag),
-});
+};
+
+const callBar = { ...callSite, op: filled, issuer: filled, via: filled, since: amount, attempts };
 
 export const volumeShape: Shape = shaped({
   namespace: filled,
@@ -87,26 +88,18 @@ export const volumeShape: Shape = shaped({
   attachments: mapOf(attachment),
   bars: listOf(
     shaped({
-      op: filled,
+      ...callBar,
       node: text,
       attachment: optional(attachment),
       size: optional(shaped({ required: amount, limit: amount })),
       onlyUnused: optional(flag),
       parameters: optional(texts),
-      issuer: filled,
-      via: filled,
-      gate: optional(filled),
-      gateEpoch: optional(count),
-      beyondGate: optional(flag),
-      opId: filled,
-      since: amount,
-      attempts,
     }),
   ),
   foreign: optional(
     listOf(shaped({ node: filled, claimUid: filled, workload: text, alias: text, epoch, since: amount })),
   ),
-  intent: optional(intent),
+  intent: optional(shaped({ ...callSite, op: filled, epoch })),
   attempts,
   blocked,
   expansion: optional(shaped({ attempts, blocked })),
@@ -114,6 +107,8 @@ export const volumeShape: Shape = shaped({
   modification: optional(shaped({ attempts, blocked })),
   ...times,
 });
+
+const cutOp = oneOf("create", "delete");
 
 const cut = {
   namespace: filled,
@@ -125,18 +120,9 @@ const cut = {
   cutAt: amount,
   state: oneOf(...cutStates),
   goal: oneOf("present", "absent"),
-  intent: optional(
-    shaped({
-      op: oneOf("create", "delete"),
-      issuer: text,
-      opId: filled,
-      via: optional(filled),
-      gateEpoch: optional(count),
-      openSince: optional(amount),
-      beyondGate: optional(flag),
-    }),
-  ),
+  intent: optional(shaped({ ...callSite, op: cutOp })),
   attempts,
+  bars: listOf(shaped({ ...callBar, op: cutOp })),
   polls: count,
   blocked,
   ...times,
