@@ -1,10 +1,11 @@
 /** What holds on to a volume or a snapshot because something is being made from it. */
 import type { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { callBar } from "../domain/bar.ts";
 import { barBlock, barWords } from "../domain/bar-block.ts";
 import { volumeCommand } from "../domain/operator-command.ts";
-import { type CutRecord, pinsSource } from "../domain/snapshot/snapshot.ts";
+import { type CutBar, type CutRecord, pinsSource } from "../domain/snapshot/snapshot.ts";
 import type { IndexEntry } from "../domain/store-types.ts";
-import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume/volume.ts";
+import { type Bar, type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume/volume.ts";
 import { type CutIndex, cutPins } from "../records/snapshot-codec.ts";
 import { sourcePin, type VolumeIndex } from "../records/volume/volume-codec.ts";
 import type { CommandDeps } from "./command-deps.ts";
@@ -28,19 +29,23 @@ export const restoresFrom = async (
   return volumes.map(({ volume }) => volume);
 };
 
+const whyLate = (record: VolumeRecord | CutRecord): string | undefined => {
+  const bar = callBar<Bar | CutBar>(record, "delete");
+  return bar && `which may be made from it once more (${barWords(record, bar)}; ${barBlock(record, bar).clearWith})`;
+};
+
 /** Why it holds on to its source, and what ends that. */
 export const whyRestoring = (volume: VolumeRecord): string =>
-  volume.state === "CREATING"
-    ? `volume ${volumeKey(volume)}, which is being made from it`
-    : `volume ${volumeKey(volume)}, whose create from it is in doubt and is repeated with it when that volume is deleted: ${volumeCommand("volume delete", volume)}`;
+  `volume ${volumeKey(volume)}, ${
+    volume.state === "CREATING"
+      ? "which is being made from it"
+      : (whyLate(volume) ??
+        `whose create from it is in doubt and is repeated with it when that volume is deleted: ${volumeCommand("volume delete", volume)}`)
+  }`;
 
 /** Why a snapshot or a group holds on to the volume, and what ends that. */
-const whyCut = (record: CutRecord): string => {
-  const [bar] = record.bars;
-  return bar === undefined || pinsSource[record.state]
-    ? `which is being cut from it (${record.state})`
-    : `which may be cut from it once more (${barWords(record, bar)}; ${barBlock(record, bar).clearWith})`;
-};
+const whyCut = (record: CutRecord): string =>
+  (pinsSource[record.state] ? undefined : whyLate(record)) ?? `which is being cut from it (${record.state})`;
 
 const holdersOf = async (deps: Deps, uid: string): Promise<readonly string[]> => {
   const cuts = await Promise.all(

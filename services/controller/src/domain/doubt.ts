@@ -1,3 +1,4 @@
+import { callBar } from "./bar.ts";
 import type { Moment } from "./moment.ts";
 import type { Intent, VolumeRecord } from "./volume/volume.ts";
 
@@ -19,8 +20,10 @@ export const doubted = (volume: VolumeRecord, at: Moment): VolumeRecord =>
     : { ...volume, intent: { ...volume.intent, uncertainSince: at.now } };
 
 /**
- * What it is made from is needed until no call of the create can follow: one in doubt is repeated word for word before its volume goes,
- * and a plugin that no longer finds the source says so before it looks for the volume.
+ * What it is made from is needed until no call of the create can follow: one in doubt is repeated word for word before its volume goes, one
+ * that was overtaken before its bar is lifted, and a plugin that no longer finds the source says so before it looks for the volume.
  */
-export const needsSource = ({ state, intent }: VolumeRecord): boolean =>
-  state === "CREATING" || (state === "FAILED" && intent?.op === "create");
+export const needsSource = (volume: VolumeRecord): boolean =>
+  volume.state === "CREATING" ||
+  (volume.state === "FAILED" && volume.intent?.op === "create") ||
+  callBar(volume, "delete") !== undefined;

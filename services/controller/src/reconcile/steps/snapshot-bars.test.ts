@@ -215,3 +215,20 @@ test("[I5] BR2 a question whether it is ready that lies at a gate keeps back the
   expect(await barsOf("snapshot")).toEqual([]);
   await expectGoneInTime("snapshot");
 });
+
+test("[I5] BR3 a copy holds on to its source while its create may come late: the repeat needs it", async () => {
+  world.gates.gateOf(g1).freeze();
+  await world.makeVolume("copy", { ...unsized, contentSource: { kind: "volume", id: "data" } });
+  world.setSeats(g2);
+  await world.pass(8_000);
+  expect(await world.volumeNow("copy")).toMatchObject({ state: "AVAILABLE", bars: [{ op: "create", ...g1 }] });
+  await expect(world.deleteVolume("data")).rejects.toMatchObject({
+    reason: "VOLUME_IN_USE",
+    message: expect.stringMatching(/volume default\/copy, which may be made from it once more .*repair clear-bar copy/),
+  });
+  await thaw();
+  world.setSeats(nextLife, g2);
+  await world.pass(2_000);
+  expect(await world.volumeNow("copy")).toMatchObject({ bars: [] });
+  await world.deleteVolume("data");
+});
