@@ -216,6 +216,31 @@ test("[I5] BR2 a question whether it is ready that lies at a gate keeps back the
   await expectGoneInTime("snapshot");
 });
 
+test("BR3 a bar of a cut is repeated only when the record's own question of the same name has its answer", async () => {
+  await world.close();
+  world = await createSnapshotWorld({ storage: { snapshotPolls: 20 } });
+  world.setSeats(g1, g2);
+  await world.makeVolume("data", unsized);
+  world.gates.gateOf(g1).freeze();
+  await make("snapshot");
+  world.setSeats(g2);
+  await world.pass(8_000);
+  await thaw();
+  world.setSeats(nextLife, g2);
+  await world.pass(5_000);
+  expect(await now("snapshot")).toMatchObject({ state: "CUT", bars: [{ op: "create" }] });
+  await world.pass(600_000, 10_000);
+  expect(await now("snapshot")).toMatchObject({ state: "READY", bars: [] });
+});
+
+test("an event of a record with a bar asks any controller to look at it: the one that can lift it may be another", async () => {
+  const from = await world.store.head();
+  await frozenCut("snapshot");
+  for await (const { ref, body } of world.store.watch(from, AbortSignal.timeout(5_000)))
+    if (ref.kind === "snapshot" && JSON.parse(body).anyone === true) return;
+  expect.fail("no event asks");
+});
+
 test("[I5] BR3 a copy holds on to its source while its create may come late: the repeat needs it", async () => {
   world.gates.gateOf(g1).freeze();
   await world.makeVolume("copy", { ...unsized, contentSource: { kind: "volume", id: "data" } });
