@@ -70,7 +70,7 @@ export const barTimes = (output: string, cleared: readonly ClearedBar[] = []): B
     if (message.includes("refused as overtaken")) stale += /^node /.test(text(line["instance"])) ? 0 : 1;
     else if (message.includes("behind a bar"))
       standing.push({ volume: text(line["record"]), instance, since: at, until: Number.POSITIVE_INFINITY });
-    else if (message.includes("a bar is lifted")) lift(text(line["how"]), text(line["volume"]), instance, at);
+    else if (message.includes("a bar is lifted")) lift(text(line["how"]), text(line["record"]), instance, at);
   }
   for (const { volume, instance, at } of cleared) lift("person", volume, bookName(instance), at);
   return {

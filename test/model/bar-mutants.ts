@@ -109,9 +109,9 @@ export const barMutants: readonly ModelMutant[] = [
   },
   {
     name: "the answer to an earlier question lifts a bar",
-    file: `${domain}/bar.ts`,
-    find: "bar.asked?.opId === question)",
-    put: "question !== undefined)",
+    file: `${owed}/lift-bar.ts`,
+    find: "barOf(r)?.asked?.opId === question",
+    put: "question !== undefined",
     within: "a bar whose gate has come back",
   },
   {
@@ -124,8 +124,8 @@ export const barMutants: readonly ModelMutant[] = [
   {
     name: "a call that is given to nobody leaves no bar",
     file: `${domain}/bar.ts`,
-    find: "bars: [...volume.bars, bar],",
-    put: "bars: seat === undefined ? volume.bars : [...volume.bars, bar],",
+    find: "bars: [...record.bars, bar],",
+    put: "bars: seat === undefined ? record.bars : [...record.bars, bar],",
     also: [{ file: `${domain}/open-call.ts`, find: "via !== intent.via;\n};", put: "opId === undefined;\n};" }],
     within: "shares of a detach",
   },
