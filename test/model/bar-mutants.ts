@@ -19,7 +19,7 @@ export const barMutants: readonly ModelMutant[] = [
     file: `${owed}/lift-bar.ts`,
     find: '(await settle(answer.kind === "idle" ? undefined : notOver(answer)))',
     put: "(await settle(undefined))",
-    within: "overtaking",
+    within: "a claim behind a bar",
   },
   {
     name: "the bar of an attach goes while its pair is detached",
@@ -33,7 +33,7 @@ export const barMutants: readonly ModelMutant[] = [
     file: `${domain}/bar.ts`,
     find: "return told({ ...lifted, attachments: { ...volume.attachments, [node]: late } });",
     put: "return told(lifted);",
-    within: "overtaking at sockets",
+    within: "a claim behind a bar",
   },
   {
     name: "a call of a life before the gate's is asked of its next life",
@@ -47,7 +47,7 @@ export const barMutants: readonly ModelMutant[] = [
     file: `${csi}/open-calls.ts`,
     find: "if (standing !== undefined) return { idle: false,",
     put: "if (standing === undefined && order.gen < 0) return { idle: false,",
-    within: "overtaking at sockets",
+    within: "a claim behind a bar",
   },
   {
     name: "an overtaken call leaves no bar",
@@ -63,7 +63,7 @@ export const barMutants: readonly ModelMutant[] = [
     file: `${domain}/claim/grant.ts`,
     find: "const bar = grantBar(volume, { node: claim.node, nodeId: facts.nodeId });",
     put: "const bar = undefined;",
-    within: "overtaking and two claims",
+    within: "a claim behind a bar",
   },
   {
     name: "a gate is asked to let go without a commit before",

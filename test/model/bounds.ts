@@ -46,7 +46,7 @@ const unclaimed: OneVolumeOptions = { ...calm, gates: "sockets", silence: false,
 const overtaking: OneVolumeOptions = { ...calm, gates: "sockets", claims: 0, kills: 1, overtakings: 1 };
 
 export const bounds = {
-  /** The two of `npm test`. */
+  /** Two of the three of `npm test`. */
   "relays in short": { ...calm, silence: false },
   "sockets in short": { ...calm, gates: "sockets", failures: failing },
   /** One claim, calls that are lost and come late, and no end of anything. */
