@@ -5,7 +5,7 @@
 
 import { VolumeCapability_AccessMode_Mode as Mode } from "@holdfast/shared/gen/csi/v1/csi";
 import type { Claim } from "@holdfast/shared/gen/holdfast/v1/claim";
-import type { Volume } from "@holdfast/shared/gen/holdfast/v1/volume";
+import { type Volume, VolumeBinding, VolumeState } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { Backend } from "@holdfast/sim-plugin/backend/backend";
 import type { Publication } from "@holdfast/sim-plugin/backend/model";
 import { claimOfTarget } from "./sim-hosts.ts";
@@ -63,13 +63,20 @@ export const createApiModel = (foreign: string) => {
   /** When each id was last asked for: whatever has it now was not there before. */
   const askedFor = new Map<string, number>();
 
+  /** At a place that had no room storage is made only to be known and deleted: it is nobody's data. */
+  const storageOf = ({ binding, state, externalId }: Volume): string =>
+    binding === VolumeBinding.VOLUME_BINDING_FIRST_CLAIM && state === VolumeState.VOLUME_STATE_DELETING
+      ? ""
+      : externalId;
+
   const learn = (volume: Volume, since = askedFor.get(volume.id) ?? 0): void => {
+    const externalId = storageOf(volume);
     const known = volumes.get(volume.uid);
     if (known !== undefined) {
-      if (volume.externalId !== "") known.externalId = volume.externalId;
+      if (externalId !== "") known.externalId = externalId;
       return;
     }
-    const { id, uid, name, externalId } = volume;
+    const { id, uid, name } = volume;
     const mayGo = (ending.get(id) ?? 0) > 0 || endedIds.slice(since).includes(id);
     volumes.set(uid, { id, uid, name, externalId, mayGo, mayRemain: remaining.has(id) });
   };
