@@ -92,8 +92,9 @@ export const createControllerProcess = async (deps: ControllerProcessDeps) => {
     },
     die,
     /** After `skip` more commits; `downMs` later it is started again. */
-    dieAtCommit: (skip: number, how: CommitFate, downMs: number) =>
-      void fates.doom.set(id, { skip, how, die: () => die(downMs) }),
+    dieAtCommit(skip: number, how: CommitFate, downMs: number) {
+      if (!ending.signal.aborted) fates.doom.set(id, { skip, how, die: () => die(downMs) });
+    },
     async restart() {
       die();
       life = await start();
