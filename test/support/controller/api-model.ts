@@ -95,15 +95,19 @@ export const createApiModel = (foreign: string) => {
     /** The API answered with, or lists, this volume. */
     made: learn,
     /** Now, for answers to what is asked now. */
-    moment: () => ({ ends: ends.length, ids: endedIds.length }),
+    moment: () => ({ ends: ends.length, ids: endedIds.length, drained: new Map(drained) }),
     /** A volume of that id is asked for. */
     wanted: (id: string) => void askedFor.set(id, endedIds.length),
-    claimed(answered: readonly Claim[], since: number): void {
+    /** `since` is the moment of the request: the answer may come when what could end its claims is over. */
+    claimed(
+      answered: readonly Claim[],
+      since: { readonly ends: number; readonly drained: ReadonlyMap<string, boolean> },
+    ): void {
       for (const { uid, workload, alias, volume, node, queueDeadline } of answered) {
         const queued = queueDeadline !== undefined;
-        const mayEnd = drained.get(node) === true || (queued && drained.has(node));
+        const mayEnd = [drained, since.drained].some((on) => on.get(node) === true || (queued && on.has(node)));
         const claim = { uid, workload, alias, volume, node, queued, mayEnd };
-        if (ends.slice(since).some((which) => which(claim))) claim.mayEnd = true;
+        if (ends.slice(since.ends).some((which) => which(claim))) claim.mayEnd = true;
         if (!claims.has(uid)) claims.set(uid, claim);
       }
     },

@@ -325,7 +325,7 @@ export const ask = async (
         }),
         context,
       );
-      model.claimed(CreateClaimsResponse.fromPartial(answer).claims, since.ends);
+      model.claimed(CreateClaimsResponse.fromPartial(answer).claims, since);
       return;
     }
     case "release": {
@@ -348,7 +348,7 @@ export const ask = async (
         HandOverRequest.fromPartial({ namespace, fromWorkload, toWorkload, toNode, deadline: duration(60_000) }),
         context,
       );
-      model.claimed(CreateClaimsResponse.fromPartial(answer).claims, since.ends);
+      model.claimed(CreateClaimsResponse.fromPartial(answer).claims, since);
       return;
     }
     case "reconcile": {
