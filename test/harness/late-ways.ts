@@ -1,4 +1,4 @@
-/** A way of its own from each controller to each agent that relays, on which what the controller sends can be held. */
+/** A way of its own from each controller to each agent that relays, on which what the controller sends can be held, or everything lost. */
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Which } from "./plugin-driver.ts";
@@ -7,6 +7,8 @@ export interface LateWay {
   readonly node: string;
   readonly controller: Which;
   hold(on: boolean): void;
+  /** On, nothing passes, and nobody is told that the other is gone; off, its connections end, and new ones pass. */
+  lose(on: boolean): void;
 }
 
 export interface LateWays {
@@ -26,7 +28,11 @@ export const openLateWays = async (
     for (const controller of controllers) {
       const { agentAddress } = controller === "first" ? cluster : cluster[controller];
       const proxy = await startTcpProxy({ port: Number(agentAddress.split(":").at(-1)) });
-      ways.push({ node, controller, proxy, hold: proxy.holdAnswers });
+      const lose = (on: boolean): void => {
+        if (!on) proxy.cut();
+        proxy.blackHole(on);
+      };
+      ways.push({ node, controller, proxy, hold: proxy.holdAnswers, lose });
     }
   const env = (node: string): Readonly<Record<string, string>> => {
     const own = ways.filter((way) => way.node === node).map(({ proxy }) => `127.0.0.1:${proxy.port}`);

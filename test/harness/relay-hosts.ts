@@ -12,45 +12,32 @@ import { machineIdFile } from "@holdfast/node-agent/testing/machine-id-file";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import type { SimPluginProcess } from "@holdfast/sim-plugin/processes";
-import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
 import type { Cluster } from "./cluster.ts";
+import { openLateWays } from "./late-ways.ts";
 import { mountsUnder } from "./scenario.ts";
 
-const portOf = (address: string): number => Number(address.split(":").pop());
-
-interface Host {
-  /** To each of the controllers. */
-  readonly ways: readonly TcpProxy[];
-  half: SimPluginProcess;
-}
-
 export const startRelayHosts = async (cluster: Cluster, nodes: readonly string[]) => {
-  const controllers = [cluster.agentAddress, cluster.second.agentAddress];
-  const hosts = new Map<string, Host>();
-  const host = (node: string): Host => {
-    const found = hosts.get(node);
-    if (found === undefined) throw new Error(`${node} has no controller half`);
+  const ways = await openLateWays(cluster, nodes, ["first", "second"]);
+  const lose = (node: string, on: boolean): void => {
+    for (const way of ways.all) if (way.node === node) way.lose(on);
+  };
+  const startAgent = (node: string): Promise<unknown> => cluster.node(node).startAgent(ways.env(node));
+  const halves = new Map<string, SimPluginProcess>();
+  const half = (node: string): SimPluginProcess => {
+    const found = halves.get(node);
+    if (found === undefined) throw new Error(`no controller half runs on ${node}`);
     return found;
   };
-  const startAgent = async (node: string): Promise<void> => {
-    const by = host(node).ways.map(({ port }) => `127.0.0.1:${port}`);
-    await cluster.node(node).startAgent({ HOLDFAST_CONTROLLERS: by.join() });
-  };
-  for (const node of nodes) {
-    const ways = await Promise.all(controllers.map((to) => startTcpProxy({ port: portOf(to) })));
-    hosts.set(node, { ways, half: await cluster.node(node).startControllerHalf() });
-    await cluster.node(node).agent().kill("SIGTERM");
-    await startAgent(node);
-  }
+  for (const node of nodes) halves.set(node, await cluster.node(node).startControllerHalf());
 
   return {
-    half: (node: string): SimPluginProcess => host(node).half,
+    half,
     /** Again, on the state directory of the one before. */
     startAgent,
     async powerCut(name: string): Promise<void> {
       const node = cluster.node(name);
-      for (const way of host(name).ways) way.blackHole(true);
-      for (const dead of [node.agent(), host(name).half, node.plugin()]) await dead.kill("SIGKILL");
+      lose(name, true);
+      for (const dead of [node.agent(), half(name), node.plugin()]) await dead.kill("SIGKILL");
       const lost = (await mountsUnder(node.rootDir)).map((line) => line.split(" ")[4] ?? "");
       for (const at of lost.toReversed()) spawnSync("umount", ["--lazy", at]);
       await cluster.backend.client.reboot(name);
@@ -59,7 +46,7 @@ export const startRelayHosts = async (cluster: Cluster, nodes: readonly string[]
     async boot(name: string, { imaged }: { readonly imaged: boolean }): Promise<App> {
       const node = cluster.node(name);
       await node.startPlugin();
-      host(name).half = await node.startControllerHalf();
+      halves.set(name, await node.startControllerHalf());
       const otherMachine = `${machineIdFile()}-${randomBytes(4).toString("hex")}`;
       if (imaged) {
         await rm(node.stateDir, { recursive: true });
@@ -69,7 +56,7 @@ export const startRelayHosts = async (cluster: Cluster, nodes: readonly string[]
         loadConfig(configSchema, {
           HOLDFAST_NODE: name,
           HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
-          HOLDFAST_CONTROLLERS: controllers.join(),
+          HOLDFAST_CONTROLLERS: [cluster.agentAddress, cluster.second.agentAddress].join(),
           HOLDFAST_STATE_DIR: node.stateDir,
           HOLDFAST_MACHINE_ID_FILE: imaged ? otherMachine : machineIdFile(),
           HOLDFAST_ROOT_DIR: node.rootDir,
@@ -87,15 +74,10 @@ export const startRelayHosts = async (cluster: Cluster, nodes: readonly string[]
     },
     /** Its agent runs as a process again, and what it sends arrives. */
     async asBefore(name: string): Promise<void> {
-      for (const way of host(name).ways) {
-        way.cut();
-        way.blackHole(false);
-      }
+      lose(name, false);
       await startAgent(name);
     },
-    async stop(): Promise<void> {
-      await Promise.all([...hosts.values()].flatMap(({ ways }) => ways).map((way) => way.close()));
-    },
+    stop: () => ways.close(),
   };
 };
 
