@@ -71,9 +71,7 @@ export const barMutants: readonly ModelMutant[] = [
     find: "const quiesced = async (): Promise<GateAnswer | undefined> => {\n    const asked = await ask();",
     put: "const quiesced = async () => {\n    const asked = { record: planned, bar: known, order: { gen: 1, sequence: -1 } };",
     // An answer counts for a stored question alone.
-    also: [
-      { file: `${owed}/lift-bar.ts`, find: "barOf(r)?.asked?.opId === question", put: "question !== undefined" },
-    ],
+    also: [{ file: `${owed}/lift-bar.ts`, find: "barOf(r)?.asked?.opId === question", put: "question !== undefined" }],
     within: "overtaking",
   },
   {
