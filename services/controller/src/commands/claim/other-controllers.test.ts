@@ -1,4 +1,4 @@
-/** What another controller did to a workload is found, although this one looks no further than its memory on the usual path. */
+/** What another controller did is found, although this one looks no further than its memory on the usual path. */
 import { randomUUID } from "node:crypto";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -7,6 +7,7 @@ import {
   capability,
   claimsInput,
   createWorld,
+  volumeInput,
   type World,
 } from "../../../../../test/support/controller/world.ts";
 import type { Store } from "../../ports.ts";
@@ -71,26 +72,51 @@ describe("CreateClaims", () => {
   });
 });
 
-describe("CreateClaims whose commit was stored, and whose answer is lost", () => {
-  it("says that the claim is over when it was used and ended before the next look: no uid lives twice", async () => {
-    const { store } = world;
-    let commits = 0;
-    const late: Store = {
-      ...store,
-      async commit(commit) {
-        const result = await store.commit(commit);
-        commits += 1;
-        if (commits > 1) return result;
-        await world.release("web");
-        await world.pass(5_000);
-        expect(await living("a")).toEqual([]);
-        throw new HoldfastError({ kind: "unavailable", reason: "STORE_OUTCOME_UNKNOWN", message: "lost" });
-      },
-    };
-    const [made] = await other(late).createClaims(claimsInput("web", "n1", ["a"]), caller);
+/** The first commit is stored, what `meanwhile` does follows, and then its answer is lost. */
+const losing = (meanwhile: () => Promise<void>) => {
+  const { store } = world;
+  const commits = { count: 0 };
+  const late: Store = {
+    ...store,
+    async commit(commit) {
+      const result = await store.commit(commit);
+      commits.count += 1;
+      if (commits.count > 1) return result;
+      await meanwhile();
+      throw new HoldfastError({ kind: "unavailable", reason: "STORE_OUTCOME_UNKNOWN", message: "lost" });
+    },
+  };
+  return { controller: other(late), commits };
+};
+
+describe("what is stored by a commit whose answer is lost, and over before the next look, lives no second time", () => {
+  it("CreateClaims says that the claim is over", async () => {
+    const { controller, commits } = losing(async () => {
+      await world.release("web");
+      await world.pass(5_000);
+      expect(await living("a")).toEqual([]);
+    });
+    const [made] = await controller.createClaims(claimsInput("web", "n1", ["a"]), caller);
     expect(made).toMatchObject({ kind: "over", claim: { workload: "web", state: "RELEASED" } });
-    expect(commits).toBe(1);
+    expect(commits.count).toBe(1);
     expect(await living("a")).toEqual([]);
+  });
+
+  it("CreateVolume says that the volume is gone", async () => {
+    const { controller, commits } = losing(async () => {
+      await world.commands.deleteVolume({ namespace: "default", id: "c", uid: "", requestId: "" }, caller);
+      await world.pass(5_000);
+    });
+    const creates = () => world.backend.calls.filter((call) => call.startsWith("create ")).length;
+    const before = creates();
+    await expect(controller.createVolume(volumeInput("c"), caller)).rejects.toMatchObject({
+      reason: "VOLUME_NOT_FOUND",
+    });
+    await world.pass(60_000);
+    expect(commits.count).toBe(1);
+    expect(creates() - before).toBeLessThanOrEqual(1);
+    await expect(world.volume("c")).rejects.toMatchObject({ reason: "VOLUME_NOT_FOUND" });
+    expect(world.backend.volumes()).toHaveLength(2);
   });
 });
 

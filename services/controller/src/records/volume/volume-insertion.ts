@@ -14,10 +14,12 @@ import type { CommitNotice } from "./commit-notice.ts";
 import {
   type DeleteMark,
   decodeDeleteMark,
+  decodeVolumeTombstone,
   deleteMarkRef,
   encodeVolume,
   externalEntry,
   volumeRef,
+  volumeTombstoneRef,
 } from "./volume-codec.ts";
 import type { Expects, Stored, VolumeDecisions } from "./volume-decisions.ts";
 
@@ -122,6 +124,12 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
     return stored.volume.uid === volume.uid ? "ours" : "other";
   };
 
+  /** It was stored by a commit whose answer was lost, and was deleted since, through another controller: no life comes twice. */
+  const isOver = async (volume: VolumeRecord): Promise<boolean> => {
+    const tombstone = await store.get(volumeTombstoneRef(volume));
+    return tombstone !== undefined && decodeVolumeTombstone(tombstone).uid === volume.uid;
+  };
+
   /** Until the record stands, or stands for another life; `termsOf` is asked before each commit. */
   const enter = async (make: Make, termsOf: (volume: VolumeRecord) => Promise<Terms | Adoption>): Promise<Adoption> => {
     const at = decisions.moment();
@@ -139,7 +147,7 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
       if (stored === "crowded") return { kind: "taken" };
       const found = stored === undefined ? await standing(volume) : "ours";
       if (found === "other") return { kind: "exists" };
-      if (found === "none") return undefined;
+      if (found === "none") return (await isOver(volume)) ? { kind: "made" } : undefined;
       made(volume, stored, due);
       return { kind: "made" };
     };
