@@ -188,7 +188,8 @@ const mayBeBeside = (world: ApiWorld, { rule, seq, message }: Violation): boolea
   if (own === undefined || open === undefined) return false;
   const isOfLifeBefore = controllers.some(({ isLeftOpen }) => isLeftOpen(open.seq));
   if (own.instance === open.instance && !isOfLifeBefore) return false;
-  const storage = own.volume ?? own.name ?? "";
+  // The volume of a call about a snapshot is its source.
+  const storage = (/Snapshot/.test(own.method) ? own.name : (own.volume ?? own.name)) ?? "";
   if ([own, open].some(({ instance }) => takeovers.stood(storage, instance, Date.parse(own.at)))) return true;
   const makesAnew = own.method === "CreateVolume" && open.method === "DeleteVolume";
   return rule === "arrived-beside-open-call" && own.instance === open.instance && makesAnew;

@@ -1,7 +1,11 @@
 /** What commits say of calls that another life goes on with: which bars stood when, and how each of them went. */
+
+import type { CallBar } from "@holdfast/controller/domain/open-call";
+import type { CutRecord } from "@holdfast/controller/domain/snapshot/snapshot";
 import type { Commit } from "@holdfast/controller/domain/store-types";
-import type { Bar, VolumeRecord } from "@holdfast/controller/domain/volume/volume";
+import type { VolumeRecord } from "@holdfast/controller/domain/volume/volume";
 import { controllerOf } from "@holdfast/controller/records/sharer-records";
+import { readCutBody } from "@holdfast/controller/records/snapshot-codec";
 import { readVolumeBody } from "@holdfast/controller/records/volume/volume-body";
 import { processAt } from "./processes-beside.ts";
 
@@ -40,23 +44,26 @@ interface Standing {
   until: number;
 }
 
-const instanceOf = ({ issuer, via }: Pick<Bar, "issuer" | "via">): string => processAt(controllerOf(issuer), via);
+type Barred = Pick<VolumeRecord | CutRecord, "bars" | "intent" | "name" | "externalId">;
+
+const readers: Readonly<Record<string, (body: string) => Barred>> = {
+  volume: readVolumeBody,
+  snapshot: readCutBody,
+  group: readCutBody,
+};
+
+const instanceOf = ({ issuer, via }: Pick<CallBar, "issuer" | "via">): string => processAt(controllerOf(issuer), via);
 
 export const createTakeoverBook = (now: () => number) => {
   const counts = noTakeovers();
-  const known = new Map<string, VolumeRecord>();
+  const known = new Map<string, Barred>();
   /** Of records that have no bar any more, too: by the id and by the name of their storage. */
   const keys = new Map<string, string>();
-  /** By volume and bar: one commit may grant several volumes, under one id. */
+  /** By record and bar: one commit may grant several volumes, under one id. */
   const standing = new Map<string, Standing>();
-  const nameOf = (key: string, { opId }: Bar): string => `${key} ${opId}`;
+  const nameOf = (key: string, { opId }: CallBar): string => `${key} ${opId}`;
 
-  const compare = (
-    key: string,
-    before: VolumeRecord | undefined,
-    after: VolumeRecord | undefined,
-    by: string,
-  ): void => {
+  const compare = (key: string, before: Barred | undefined, after: Barred | undefined, by: string): void => {
     const [barsBefore, bars] = [before?.bars ?? [], after?.bars ?? []];
     for (const bar of bars) {
       if (after === undefined || barsBefore.some(({ opId }) => opId === bar.opId)) continue;
@@ -81,9 +88,10 @@ export const createTakeoverBook = (now: () => number) => {
     counts,
     saw({ writes }: Commit, by: string): void {
       for (const { ref, body } of writes) {
-        if (ref.kind !== "volume") continue;
-        const { key } = ref;
-        const after = body === null ? undefined : readVolumeBody(body);
+        const read = readers[ref.kind];
+        if (read === undefined) continue;
+        const key = `${ref.kind} ${ref.key}`;
+        const after = body === null ? undefined : read(body);
         compare(key, known.get(key), after, by);
         if (after === undefined) known.delete(key);
         else {

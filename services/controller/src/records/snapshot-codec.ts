@@ -78,7 +78,7 @@ const dueAt = (record: CutRecord, now: number): number | undefined => {
 const writeBody = ({ bars, ...record }: CutRecord): string =>
   JSON.stringify(bars.length === 0 ? record : { ...record, bars });
 
-const readBody = (body: string): CutRecord => ({ bars: [], ...JSON.parse(body) });
+export const readCutBody = (body: string): CutRecord => ({ bars: [], ...JSON.parse(body) });
 
 export interface EncodedCut {
   readonly write: RecordWrite;
@@ -122,8 +122,8 @@ export const encodeCutTombstone = (record: CutRecord, expectedRev: number, now: 
 };
 
 const readCut: Record<CutKind, RecordReader<CutRecord>> = {
-  snapshot: recordReader<CutRecord>({ shape: cutShape("snapshot"), keyOf: volumeKey, parse: readBody }),
-  group: recordReader<CutRecord>({ shape: cutShape("group"), keyOf: volumeKey, parse: readBody }),
+  snapshot: recordReader<CutRecord>({ shape: cutShape("snapshot"), keyOf: volumeKey, parse: readCutBody }),
+  group: recordReader<CutRecord>({ shape: cutShape("group"), keyOf: volumeKey, parse: readCutBody }),
 };
 export const decodeCut: RecordReader<CutRecord> = (stored) =>
   readCut[stored.ref.kind === "group" ? "group" : "snapshot"](stored);
