@@ -57,8 +57,8 @@ const instanceOf = ({ issuer, via }: Pick<CallBar, "issuer" | "via">): string =>
 export const createTakeoverBook = (now: () => number) => {
   const counts = noTakeovers();
   const known = new Map<string, Barred>();
-  /** Of records that have no bar any more, too: by the id and by the name of their storage. */
-  const keys = new Map<string, string>();
+  /** Of records that have no bar any more, too: by the id and by the name of their storage. A group's snapshots have its name. */
+  const keys = new Map<string, Set<string>>();
   /** By record and bar: one commit may grant several volumes, under one id. */
   const standing = new Map<string, Standing>();
   const nameOf = (key: string, { opId }: CallBar): string => `${key} ${opId}`;
@@ -96,7 +96,8 @@ export const createTakeoverBook = (now: () => number) => {
         if (after === undefined) known.delete(key);
         else {
           known.set(key, after);
-          keys.set(after.externalId, key).set(after.name, key);
+          for (const storage of [after.externalId, after.name])
+            keys.set(storage, (keys.get(storage) ?? new Set()).add(key));
         }
       }
     },
@@ -108,7 +109,7 @@ export const createTakeoverBook = (now: () => number) => {
     /** A bar stood then for a call about that storage at that process. */
     stood: (storage: string, instance: string, at: number): boolean =>
       [...standing.values()].some(
-        (one) => one.key === keys.get(storage) && one.instance === instance && one.since <= at && at <= one.until,
+        (one) => keys.get(storage)?.has(one.key) && one.instance === instance && one.since <= at && at <= one.until,
       ),
   };
 };
