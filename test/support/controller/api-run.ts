@@ -261,12 +261,14 @@ const restless = ({ volumes: found, claims, cut, groups, stuck }: Listed): reado
   }),
   ...claims
     .filter(
-      ({ state, blocked, waitingFor, volume }) =>
+      ({ state, blocked, waitingFor, volume, lastError }) =>
         state !== ClaimState.CLAIM_STATE_ACTIVE &&
         !says(blocked) &&
         // It says for what it waits, and that is blocked: one call of a volume at a time.
         !(waitingFor !== "" && claims.some((other) => other.volume === volume && says(other.blocked))) &&
-        !(state === ClaimState.CLAIM_STATE_QUEUED && waitingFor !== ""),
+        !(state === ClaimState.CLAIM_STATE_QUEUED && waitingFor !== "") &&
+        // What was forgotten takes room on its node, which nobody else can give.
+        !(lastError?.reason === "RESOURCE_EXHAUSTED" && waitingFor !== ""),
     )
     .map(({ volume, workload, state }) => `claim of ${workload} for ${volume} is ${state}`),
   ...[...cut, ...groups]
