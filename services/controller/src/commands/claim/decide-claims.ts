@@ -56,8 +56,12 @@ export interface ClaimDecision {
   readonly uids: readonly string[];
 }
 
-/** Keys whose life is not over and that nobody asked to end: the same request answers them. */
-const standing = (volume: VolumeRecord, workload: string, alias: string): Claim | undefined =>
+/**
+ * Keys whose life is not over and that nobody asked to end: the same request answers them. So does the very claim that this request has
+ * made by a commit whose answer was lost, although somebody has asked for its end since.
+ */
+const standing = (volume: VolumeRecord, workload: string, { alias, uid }: WantedClaim): Claim | undefined =>
+  volume.claims[uid] ??
   Object.values(volume.claims).find((c) => c.workload === workload && c.alias === alias && c.goal === "active");
 
 const differing = (claim: Claim, wanted: Claim): string | undefined => {
@@ -169,7 +173,7 @@ export const decideClaims = (
     const volume = volumes.get(volumeKey(wanted.ref));
     if (volume === undefined) throw volumeNotFound(wanted.ref);
     const claim = newClaim(order, wanted, volume, after, at);
-    const known = standing(volume, order.workload, wanted.alias);
+    const known = standing(volume, order.workload, wanted);
     const field = known === undefined ? undefined : differing(known, claim);
     if (known !== undefined && field !== undefined) throw claimExists(known, volume, field);
     return { key: volumeKey(wanted.ref), ref: wanted.ref, volume, claim: known ?? claim, isNew: known === undefined };

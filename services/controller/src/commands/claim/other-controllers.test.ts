@@ -102,6 +102,18 @@ describe("what is stored by a commit whose answer is lost, and over before the n
     expect(await living("a")).toEqual([]);
   });
 
+  it("CreateClaims says that the claim is to be released, and leaves it its uid", async () => {
+    const { controller } = losing(async () => {
+      await world.pass(5_000);
+      await world.release("web");
+    });
+    const [made] = await controller.createClaims(claimsInput("web", "n1", ["a"]), caller);
+    expect(made).toMatchObject({ kind: "living", claim: { goal: "released" } });
+    expect(await living("a")).toEqual(["web/a released"]);
+    await world.pass(60_000);
+    expect(await living("a")).toEqual([]);
+  });
+
   it("CreateVolume says that the volume is gone", async () => {
     const { controller, commits } = losing(async () => {
       await world.commands.deleteVolume({ namespace: "default", id: "c", uid: "", requestId: "" }, caller);
