@@ -1,5 +1,5 @@
 /**
- * What follows an attempt of an owed call: one total table for every call of volumes and cuts.
+ * What follows an attempt of an owed call of a volume: one total table. Snapshots and groups have theirs in snapshot-machine.ts.
  *
  * Y1 An answer decides nothing unless the record still owes the very call that was answered. Y2 A refusal ends an obligation only when no
  * attempt of the call is in doubt, and nothing ends while a call may be open (I5). Y3 Nothing but an answer "done" proves that something
