@@ -87,8 +87,10 @@ export const createDisturber = (
     await Promise.all(victim.sendsTo.map((instance) => frozen.get(instance)));
     await pause(arrivalMs);
     for (const instance of victim.sendsTo) await senderEnded(instance);
-    if (victim.sendsTo.length > 0 && random.chance(0.3)) await attest(victim);
-    else await pause(random.integer(1_000));
+    const away = victim.sendsTo.length > 0 && random.chance(0.6);
+    if (away && random.chance(0.5)) await attest(victim);
+    // By itself: its next life finds the bars.
+    else await pause(away ? awayMs : random.integer(1_000));
     await victim.start();
   };
 
