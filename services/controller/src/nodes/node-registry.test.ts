@@ -323,6 +323,15 @@ describe("decisions of operators", () => {
     expect(after).toMatchObject({ drain: drained, changedBy: { who: "a" } });
   });
 
+  test("at a controller that has not heard of another one's are made over the record in the store", async () => {
+    await registry.register(agentHeader(), []);
+    const other = await controller();
+    await registry.change("n1", drain);
+    const opened = await other.change("n1", ({ drain: _over, ...open }) => open);
+    expect(opened?.record).not.toHaveProperty("drain");
+    expect((await controller()).get("n1")?.record).not.toHaveProperty("drain");
+  });
+
   test("whose answer was lost are settled by reading", async () => {
     await registry.register(agentHeader(), []);
     const commit = sqlite.commit;

@@ -218,7 +218,7 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
       // Forgotten while nobody here looked; what registered meanwhile is read, not guessed at.
       for (const name of [...known.keys()].filter((one) => !found.has(one))) await learnOf(name);
     },
-    ...createNodeDecisions({ changes, lanes, signal, log, contradict: keeper.contradict, tell, drop, viewOf }),
+    ...createNodeDecisions({ changes, recall, lanes, signal, log, contradict: keeper.contradict, tell, drop, viewOf }),
     register: (header, plugins) => lanes.run(header.name, signal, () => register(header, plugins)),
     report: (beat) => lanes.run(beat.node, signal, () => report(beat)),
     linked,
