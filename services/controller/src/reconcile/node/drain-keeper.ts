@@ -3,7 +3,8 @@
  *
  * K1 Only the stored drain is followed, so that a restart goes on where it was. K2 A claim that waits for the node is ended before any
  * that is there is released. K3 Nothing is forced: a release is only asked for, and time only makes the alarm louder. K4 A set of
- * claims is let go in one commit, so that whoever opens the node again between two finds none of which a part is left.
+ * claims is let go in one commit, so that whoever opens the node again between two finds none of which a part is left. K5 A release is
+ * stored only over the very record of the node that has the drain: it may have ended elsewhere, and the claim be younger than its end.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { every } from "@holdfast/shared/async/every";
@@ -14,6 +15,7 @@ import type { Claim } from "../../domain/claim/claim.ts";
 import type { NodeDrain } from "../../domain/node/node.ts";
 import type { VolumeRecord } from "../../domain/volume/volume.ts";
 import type { Nodes } from "../../ports.ts";
+import { nodeJudgement } from "../../records/node-judgement.ts";
 import { releaseWholeSets } from "../../records/release-whole-sets.ts";
 import type { VolumeRecords } from "../../records/volume/volume-records.ts";
 import { volumesOnNode } from "../../records/volume/volumes-on-node.ts";
@@ -63,13 +65,14 @@ export const createDrainKeeper = ({ nodes, records, clock, log, signal, changed 
     for await (const { volume } of volumesOnNode(records, node)) yield volume;
   };
 
-  const releaseThose = async (node: string, meant: (claim: Claim) => boolean): Promise<void> =>
-    releaseWholeSets(
-      records,
-      volumesOf(node),
-      (claim) => claim.node === node && drainOf(node)?.mode === "release" && meant(claim), // K4
-      undefined,
-    );
+  const releaseThose = async (node: string, meant: (claim: Claim) => boolean): Promise<void> => {
+    const judged = nodeJudgement(nodes, node);
+    const goes = (claim: Claim): boolean => {
+      judged.look();
+      return claim.node === node && drainOf(node)?.mode === "release" && meant(claim);
+    };
+    await releaseWholeSets(records, volumesOf(node), goes, undefined, { expects: judged.expects }); // K4, K5
+  };
 
   const judge = async (node: string, { deadline }: NodeDrain): Promise<void> => {
     if (deadline === undefined || clock.now() < deadline) {
