@@ -1,8 +1,8 @@
 import { type AttachLimit, slotKey } from "../../domain/attachment/slots.ts";
-import type { Change } from "../../domain/change.ts";
+import { type Change, type Note, volumeNote } from "../../domain/change.ts";
 import { memberKey } from "../../domain/claim/claim-set-change.ts";
 import type { Moment } from "../../domain/moment.ts";
-import { asksOf } from "../../domain/steps.ts";
+import { type Asks, asksOf } from "../../domain/steps.ts";
 import type { Commit, EventWrite, RecordWrite, StoredRecord } from "../../domain/store-types.ts";
 import type { VolumeRecord } from "../../domain/volume/volume.ts";
 import { auditOf } from "../audit-records.ts";
@@ -53,6 +53,14 @@ export const relatedOf = (before: VolumeRecord | undefined, change: Change | und
 
 const asksNothing = { untaken: false, anyone: false } as const;
 
+/** Whoever is to take a call from now on hears of it, though there is nothing else to tell. */
+const notesOfAsking = (
+  before: VolumeRecord,
+  after: VolumeRecord | null,
+  { untaken }: Asks,
+  linked: (node: string) => boolean,
+): readonly Note[] => (after !== null && untaken && !asksOf(before, linked).untaken ? [volumeNote(after)] : []);
+
 /** One commit of everything that was decided; `undefined` changes are left out. */
 export const buildCommit = (
   found: readonly (VersionedVolume | undefined)[],
@@ -88,7 +96,9 @@ export const buildCommit = (
     writes.push(...audited.writes);
     events.push(...audited.events);
     const asks = change.volume === null ? asksNothing : asksOf(change.volume, linked);
-    for (const note of change.notes)
+    for (const note of change.notes.length > 0
+      ? change.notes
+      : notesOfAsking(before.volume, change.volume, asks, linked))
       events.push({ type: note.type, ref, body: eventBody(note, before.rev + 1, at, asks) });
     if (change.volume === null || !grantsOrOffers(before.volume, change.volume)) continue;
     requiresVetted = true;
