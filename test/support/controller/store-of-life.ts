@@ -47,7 +47,8 @@ export const createStoreOfLife = (deps: StoreOfLifeDeps): Store => {
   const made = async (wanted: Commit, lost: CommitFate | undefined): Promise<CommitResult> => {
     const result = await inner.commit(wanted);
     if (result.ok && result.repeated !== true) saw(wanted);
-    if (result.ok && lost === undefined) own.add(result.token);
+    // Without events of its own its token is that of whoever committed the last one.
+    if (result.ok && lost === undefined && wanted.events.length > 0) own.add(result.token);
     return result;
   };
 
