@@ -18,7 +18,10 @@ export interface ControllerProcessDeps
 }
 
 /** Agents do what they were asked for, whether or not the controller runs that hears their answer. */
-const heardBy = (halting: Halting, { publish, release, expand, stats, inventory }: AgentGateway): AgentGateway => ({
+export const heardBy = (
+  halting: Halting,
+  { publish, release, expand, stats, inventory }: AgentGateway,
+): AgentGateway => ({
   publish: (...asked) => halting.through(publish(...asked)),
   release: (...asked) => halting.through(release(...asked)),
   expand: (...asked) => halting.through(expand(...asked)),

@@ -62,10 +62,12 @@ export interface FakeBackend extends ControllerPlugins, SnapshotPlugins {
   setFacts(facts: Partial<ControllerPluginFacts>): void;
   /** The instances that can be called, the one that calls go to first. */
   setSeats(...seats: readonly Seat[]): void;
-  /** It takes one node at a time, whatever the mode says. */
   /** What GetCapacity says of a place. */
   setRoom(room: ((topology: CapacityQuery["topology"]) => BackendCapacity) | undefined): void;
+  /** It takes one node at a time, whatever the mode says. */
   setOneNode(only: boolean): void;
+  /** A call whose order is below one that has left is refused, as several controllers need it; from one it is a violation. */
+  refuseStale(): void;
   setAbsence(absent: "yes" | "no" | "unknown" | undefined): void;
   /** As the backend has it, by external id. */
   sizes(): Readonly<Record<string, number>>;
@@ -132,6 +134,7 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
   const listeners = new Set<(plugin: string) => void>();
   let pick: Parameters<FakeBackend["chance"]>[0];
   let oneNode = false;
+  let refusesStale = false;
   let room: ((topology: CapacityQuery["topology"]) => BackendCapacity) | undefined;
   let absent: "yes" | "no" | "unknown" | undefined;
   let facts: ControllerPluginFacts = {
@@ -174,11 +177,16 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
       const message = "not wanted any more";
       return { kind: "unknown", failure: { reason: "ABORTED", message, advice: "again", call: "not-sent" } };
     }
-    calls.push(`${method} ${subject}${detail}${via === instance ? "" : ` via ${via}`}`);
     // A bar allows one call at each gate.
     const lane = `${via} ${subject.split("@")[0] ?? subject}`;
     const { sequence = 0 } = leave?.order ?? {};
-    police(sequence > 0 && sequence < (newest.get(lane) ?? 0), `an order below one that has left for ${lane}`);
+    const stale = sequence > 0 && sequence < (newest.get(lane) ?? 0);
+    if (stale && refusesStale) {
+      const message = "a later call has left";
+      return { kind: "unknown", failure: { reason: "STALE_ORDER", message, advice: "wait", call: "not-sent" } };
+    }
+    calls.push(`${method} ${subject}${detail}${via === instance ? "" : ` via ${via}`}`);
+    police(stale, `an order below one that has left for ${lane}`);
     newest.set(lane, Math.max(sequence, newest.get(lane) ?? 0));
     police(busy.has(lane), `two calls at once for ${lane}`);
     busy.add(lane);
@@ -380,6 +388,9 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
     },
     setOneNode(only) {
       oneNode = only;
+    },
+    refuseStale() {
+      refusesStale = true;
     },
     setAbsence(value) {
       absent = value;

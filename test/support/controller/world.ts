@@ -12,22 +12,25 @@ import {
 } from "@holdfast/controller/commands/volume/list-external-volumes";
 import { createVolumeStats } from "@holdfast/controller/commands/volume/volume-stats";
 import type { NodeRecord } from "@holdfast/controller/domain/node/node";
+import type { RouteOf } from "@holdfast/controller/domain/plugin/instance-reach";
 import type { IndexEntry } from "@holdfast/controller/domain/store-types";
 import type { VolumeCapability, VolumeRecord } from "@holdfast/controller/domain/volume/volume";
 import { createConditionMonitor } from "@holdfast/controller/figures/condition-monitor";
 import { createNodeFigures } from "@holdfast/controller/figures/node-figures";
 import { createPluginCatalogue } from "@holdfast/controller/nodes/plugin-catalogue";
 import { wirePlacement } from "@holdfast/controller/placement-wiring";
-import type { NodeDecisions, Nodes, NodeView, Store, StoreGate } from "@holdfast/controller/ports";
+import type { Ids, NodeDecisions, Nodes, NodeView, Store, StoreGate } from "@holdfast/controller/ports";
 import { createReconciler } from "@holdfast/controller/reconcile/engine/reconciler";
 import type { ReconcileFailpoint } from "@holdfast/controller/reconcile/failpoints";
 import { createDrainKeeper } from "@holdfast/controller/reconcile/node/drain-keeper";
+import type { PluginDrivers } from "@holdfast/controller/reconcile/plugin/plugin-drivers";
 import { createPluginGovernor } from "@holdfast/controller/reconcile/plugin/plugin-governor";
 import { createTwoWayPass } from "@holdfast/controller/reconcile/two-way/two-way-pass";
 import { beingCut, snapshotOwner } from "@holdfast/controller/reconcile/two-way/two-way-snapshots";
 import { createAttachLimits } from "@holdfast/controller/records/attachment/attach-limits";
 import { createLearnedLimits } from "@holdfast/controller/records/attachment/learned-limits";
 import { createAuditRecords } from "@holdfast/controller/records/audit-records";
+import { runChangeFeed } from "@holdfast/controller/records/change-feed";
 import { createChanges } from "@holdfast/controller/records/changes";
 import { createOrphanRecords } from "@holdfast/controller/records/orphan-records";
 import { createPluginRecords } from "@holdfast/controller/records/plugin-records";
@@ -38,12 +41,13 @@ import { createSealer } from "@holdfast/controller/secrets/sealer";
 import { createSecretRecords } from "@holdfast/controller/secrets/secret-records";
 import { createSqliteStore } from "@holdfast/controller/store/sqlite/sqlite-store";
 import type { AccessMode } from "@holdfast/model/access";
-import { createManualClock } from "@holdfast/shared/async/manual-clock";
-import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { Clock } from "@holdfast/shared/async/clock";
+import { createManualClock, type ManualClock } from "@holdfast/shared/async/manual-clock";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
-import { createFakeAgents } from "./fake-agents.ts";
-import { createFakeBackend } from "./fake-backend.ts";
+import { createFakeAgents, type FakeAgents } from "./fake-agents.ts";
+import { createFakeBackend, type FakeBackend } from "./fake-backend.ts";
 import { createFakeListings } from "./fake-listings.ts";
+import { createWatchedStore } from "./watched-store.ts";
 
 const secretKey = { id: "k1", key: Buffer.alloc(32, 7) };
 export const secretKeys = { first: secretKey, byId: new Map([[secretKey.id, secretKey.key]]) };
@@ -182,67 +186,18 @@ const createFakeGate = () => {
   return gate;
 };
 
-/** Passes everything on, counts commits, and loses answers as told. */
-const createWatchedStore = (inner: Store) => {
-  const lose: ("before" | "after")[] = [];
-  let unvetted = false;
-  let failing = { count: 0, skip: 0 };
-  let commits = 0;
-  let reads = 0;
-  let counts = 0;
-  let failingLists = 0;
-  return {
-    ...inner,
-    list: async (page: Parameters<Store["list"]>[0]) => {
-      if (failingLists-- > 0)
-        throw new HoldfastError({ kind: "unavailable", reason: "STORE_UNAVAILABLE", message: "the store is away" });
-      return await inner.list(page);
-    },
-    get: (ref: Parameters<Store["get"]>[0]) => {
-      reads += 1;
-      return inner.get(ref);
-    },
-    getMany: (refs: Parameters<Store["getMany"]>[0]) => {
-      reads += 1;
-      return inner.getMany(refs);
-    },
-    count: (entries: Parameters<Store["count"]>[0]) => {
-      counts += 1;
-      return inner.count(entries);
-    },
-    commit: async (commit: Parameters<Store["commit"]>[0]) => {
-      commits += 1;
-      if (failing.count > 0 && failing.skip-- <= 0) {
-        failing.count -= 1;
-        throw new HoldfastError({ kind: "unavailable", reason: "STORE_UNAVAILABLE", message: "the store is away" });
-      }
-      if (unvetted && commit.requiresVetted)
-        throw new HoldfastError({ kind: "unavailable", reason: "STORE_UNVETTED", message: "another process answers" });
-      const how = lose.shift();
-      if (how !== "before") {
-        const result = await inner.commit(commit);
-        if (how === undefined) return result;
-      }
-      throw new HoldfastError({ kind: "unavailable", reason: "STORE_OUTCOME_UNKNOWN", message: "the answer was lost" });
-    },
-    loseCommits: (...how: readonly ("before" | "after")[]) => void lose.push(...how),
-    /** After `skip` more commits the next `count` find no store. */
-    failCommits: (count: number, skip: number) => {
-      failing = { count, skip };
-    },
-    /** The next lists find no store. */
-    failLists: (count: number) => {
-      failingLists = count;
-    },
-    /** Another process answers than the one that was vetted, and the controller has not noticed yet. */
-    refuseGrants: (refuse: boolean) => {
-      unvetted = refuse;
-    },
-    commits: () => commits,
-    reads: () => reads,
-    counts: () => counts,
-  };
-};
+/** What several controllers share, as one of them sees it. */
+interface Beside {
+  readonly manual: ManualClock;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly nodes: ReturnType<typeof createFakeNodes>;
+  readonly gate: ReturnType<typeof createFakeGate>;
+  readonly backend: FakeBackend;
+  readonly agents: FakeAgents;
+  readonly rests: (() => Promise<void>)[];
+  readonly stopped: () => boolean;
+}
 
 export type World = Awaited<ReturnType<typeof createWorld>>;
 
@@ -253,12 +208,19 @@ export const createWorld = async (
     readonly random?: () => number;
     /** What the store has and the hosts have mounted, before the first controller starts. */
     readonly mounted?: Iterable<VolumeRecord>;
+    readonly id?: string;
+    /** Who of several controllers makes which calls; this one then follows what the others write. */
+    readonly drivers?: PluginDrivers;
+    /** Another controller of the same world, and what this one sees of it. */
+    readonly beside?: Partial<Beside>;
   } = {},
 ) => {
+  const { beside, drivers, id = "c1" } = options;
   const names = options.nodes ?? ["n1", "n2", "n3"];
-  const clock = createManualClock();
+  const manual = beside?.manual ?? createManualClock();
+  const clock: Clock = beside?.clock ?? manual;
   let uuids = 0;
-  const ids = {
+  const ids = beside?.ids ?? {
     uuid: () => {
       uuids += 1;
       return `00000000-0000-4000-8000-${uuids.toString(16).padStart(12, "0")}`;
@@ -269,13 +231,16 @@ export const createWorld = async (
   const identity = await inner.identity();
   await inner.markVetted(identity.runId, 1);
   const store = createWatchedStore(inner);
-  const nodes = createFakeNodes(names, inner.count);
-  const gate = createFakeGate();
-  const backend = createFakeBackend({ plugin, mounted: (external, node) => agents.mounted(external, node) });
-  const agents = createFakeAgents({
-    attached: (external, node) => backend.attachments().includes(`${external}@${node}`),
-    attaches: () => backend.facts(plugin).attaches === "yes",
-  });
+  const nodes = beside?.nodes ?? createFakeNodes(names, inner.count);
+  const gate = beside?.gate ?? createFakeGate();
+  const backend: FakeBackend =
+    beside?.backend ?? createFakeBackend({ plugin, mounted: (external, node) => agents.mounted(external, node) });
+  const agents: FakeAgents =
+    beside?.agents ??
+    createFakeAgents({
+      attached: (external, node) => backend.attachments().includes(`${external}@${node}`),
+      attaches: () => backend.facts(plugin).attaches === "yes",
+    });
   for (const volume of options.mounted ?? []) agents.hold(volume);
   const listings = createFakeListings({ plugin, volumes: backend.volumes, attachments: backend.attachments });
   const log = createMemoryLogger();
@@ -290,11 +255,14 @@ export const createWorld = async (
   let lives = 0;
   let killAt: { name: ReconcileFailpoint; skip: number } | undefined;
 
+  const route: RouteOf = (target, key) =>
+    drivers?.keeps(target.plugin, key) === false ? undefined : backend.instance(target);
+
   const start = async () => {
     lives += 1;
     const life = new AbortController();
     const { signal } = life;
-    const issuer = `c1/${lives}`;
+    const issuer = `${id}/${lives}`;
     const changes = createChanges();
     const records = createVolumeRecords({
       store,
@@ -303,7 +271,7 @@ export const createWorld = async (
       issuer,
       changes,
       attachLimit,
-      route: backend.instance,
+      route,
       log,
       signal,
     });
@@ -316,7 +284,7 @@ export const createWorld = async (
       clock,
       changed: () => undefined,
     });
-    const cuts = createCutRecords({ store, clock, ids, issuer, changes, route: backend.instance, signal });
+    const cuts = createCutRecords({ store, clock, ids, issuer, changes, route, signal });
     const commandDeps = { records, cuts, nodes, plugins: backend, gate, secrets, feed: store, clock, ids };
     const commands = createCommands(commandDeps);
     const audit = createAuditRecords({ store, ids });
@@ -350,9 +318,10 @@ export const createWorld = async (
       records,
       lives: {
         issuer,
-        isFormerLife: (other) => other.startsWith("c1/") && other !== issuer,
+        isFormerLife: (other) => other.startsWith(`${id}/`) && other !== issuer,
         isAway: (other) => away.has(other),
       },
+      drivers,
       learned,
       plugins: backend,
       agents,
@@ -372,6 +341,27 @@ export const createWorld = async (
       signal,
       failpoint,
     });
+    if (drivers !== undefined)
+      runChangeFeed({
+        store,
+        records: {
+          async learnOf(key, told) {
+            await records.learnOf(key, told.rev, told.node);
+            reconciler.learned(key, told);
+          },
+          forgetAll: records.forgetAll,
+        },
+        learnOfPlugin: pluginRecords.learnOf,
+        learnOfLimit: learned.learnOf,
+        learnOfCut: () => undefined,
+        secretChanged: () => undefined,
+        changes,
+        clock,
+        log,
+        signal,
+      }).catch((error: unknown) => {
+        if (!signal.aborted) log.error("following the store ended", { error });
+      });
     await reconciler.start();
     const figures = createNodeFigures({ agents, nodes, clock, signal });
     const stats = createVolumeStats({ records, nodes, clock, figures });
@@ -388,17 +378,18 @@ export const createWorld = async (
     const nodeCommands = createNodeCommands({ ...commandDeps, nodes });
     const catalogue = createPluginCatalogue({
       nodes,
-      controllerId: "c1",
+      controllerId: id,
       beside: () => [],
       onChangeBeside: () => undefined,
     });
-    const [nodeLog, pluginLog] = [createMemoryLog(`c1/${lives}`), createMemoryLog(`c1/${lives}`)];
+    const [nodeLog, pluginLog] = [createMemoryLog(issuer), createMemoryLog(issuer)];
     nodes.onChange(nodeLog.note);
     catalogue.onChange(pluginLog.note);
     pluginRecords.onChange(pluginLog.note);
     const logs = { nodeLog, pluginLog };
     const drains = createDrainKeeper({ nodes, records, clock, log, signal, changed: nodeLog.note });
     return {
+      issuer,
       life,
       changes,
       stats,
@@ -422,20 +413,28 @@ export const createWorld = async (
   let controller = await start();
 
   /** Work settles; the short pauses between conflicting commits are given the little time that they ask for. */
+  const rest = async (): Promise<void> => {
+    let done = false;
+    const settled = controller.reconciler.idle().then(() => {
+      done = true;
+    });
+    for (let turn = 0; turn < 200 && !done; turn += 1) await manual.advance(turn < 5 ? 0 : 5);
+    if (!done) throw new Error("the reconciler never comes to rest");
+    await settled;
+  };
+  /** What each controller of the world does until it is at rest. */
+  const rests = beside?.rests ?? [];
+  rests.push(async () => {
+    if (beside?.stopped?.() !== true) await rest();
+  });
   const idle = async (): Promise<void> => {
-    for (let n = 0; n < 3; n += 1) {
-      let done = false;
-      const settled = controller.reconciler.idle().then(() => {
-        done = true;
-      });
-      for (let turn = 0; turn < 200 && !done; turn += 1) await clock.advance(turn < 5 ? 0 : 5);
-      if (!done) throw new Error("the reconciler never comes to rest");
-      await settled;
-    }
+    for (let n = 0; n < 3; n += 1) for (const each of rests) await each();
   };
 
   return {
-    clock,
+    clock: manual,
+    ids,
+    rests,
     store,
     nodes,
     gate,
@@ -506,6 +505,9 @@ export const createWorld = async (
     get reconciler() {
       return controller.reconciler;
     },
+    get issuer() {
+      return controller.issuer;
+    },
     get alive() {
       return !controller.life.signal.aborted;
     },
@@ -528,7 +530,7 @@ export const createWorld = async (
     /** Lets time pass in small steps, so that retries and deadlines happen. */
     async pass(ms: number, step = 1_000) {
       for (let left = ms; left > 0; left -= step) {
-        await clock.advance(Math.min(step, left));
+        await manual.advance(Math.min(step, left));
         await idle();
       }
     },
@@ -562,7 +564,7 @@ export const createWorld = async (
     violations: () => [...backend.violations, ...agents.violations],
     async close() {
       controller.life.abort(new DOMException("over", "AbortError"));
-      await inner.close();
+      if (beside === undefined) await inner.close();
     },
   };
 };

@@ -10,7 +10,13 @@ import {
   type Gate,
   gates,
 } from "../../../../../test/support/controller/frozen-gates.ts";
-import { capability, createWorld, type World } from "../../../../../test/support/controller/world.ts";
+import {
+  type ControllerId,
+  controllerIds,
+  createSharedWorld,
+  type SharedWorld,
+} from "../../../../../test/support/controller/shared-world.ts";
+import { capability, type World } from "../../../../../test/support/controller/world.ts";
 import { sample } from "../../../../../test/support/full.ts";
 import { permitLives } from "../../domain/claim/claim-machine.ts";
 import { reconcileFailpoints } from "../failpoints.ts";
@@ -32,11 +38,19 @@ type Op =
       readonly node: string;
       readonly volumes: readonly string[];
       readonly queue: boolean;
+      readonly at: ControllerId;
     }
-  | { readonly op: "release"; readonly workload: string; readonly frozen: boolean }
+  | { readonly op: "release"; readonly workload: string; readonly frozen: boolean; readonly at: ControllerId }
   | { readonly op: "pass"; readonly ms: number }
-  | { readonly op: "restart" }
-  | { readonly op: "kill-at"; readonly point: (typeof reconcileFailpoints)[number]; readonly skip: number }
+  | { readonly op: "restart" | "go-on" }
+  | { readonly op: "stop"; readonly away: boolean }
+  | { readonly op: "away"; readonly at: ControllerId; readonly is: boolean }
+  | {
+      readonly op: "kill-at";
+      readonly point: (typeof reconcileFailpoints)[number];
+      readonly skip: number;
+      readonly at: ControllerId;
+    }
   | { readonly op: "silence"; readonly node: string; readonly silent: boolean }
   | { readonly op: "reboot"; readonly node: string; readonly journalLost: boolean }
   | { readonly op: "gate"; readonly open: boolean }
@@ -54,6 +68,7 @@ const opOf: fc.Arbitrary<Op> = fc.oneof(
       node: fc.constantFrom(...nodes),
       volumes: fc.subarray([...volumes], { minLength: 1 }),
       queue: fc.boolean(),
+      at: fc.constantFrom(...controllerIds),
     }),
   },
   {
@@ -62,6 +77,7 @@ const opOf: fc.Arbitrary<Op> = fc.oneof(
       op: fc.constant("release" as const),
       workload: fc.constantFrom(...workloads),
       frozen: fc.boolean(),
+      at: fc.constantFrom(...controllerIds),
     }),
   },
   {
@@ -69,12 +85,23 @@ const opOf: fc.Arbitrary<Op> = fc.oneof(
     arbitrary: fc.record({ op: fc.constant("pass" as const), ms: fc.constantFrom(0, 300, 7_000, 20_000, 90_000) }),
   },
   { weight: 1, arbitrary: fc.record({ op: fc.constant("restart" as const) }) },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant("stop" as const), away: fc.boolean() }) },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant("go-on" as const) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      op: fc.constant("away" as const),
+      at: fc.constantFrom(...controllerIds),
+      is: fc.boolean(),
+    }),
+  },
   {
     weight: 2,
     arbitrary: fc.record({
       op: fc.constant("kill-at" as const),
       point: fc.constantFrom(...reconcileFailpoints),
       skip: fc.nat(2),
+      at: fc.constantFrom(...controllerIds),
     }),
   },
   {
@@ -138,7 +165,15 @@ const wish = async (world: World, promise: Promise<unknown>): Promise<void> => {
 
 let boots = 1;
 
-const run = async (world: World, relays: FrozenGates, op: Op, readOnly: (volume: string) => boolean): Promise<void> => {
+const run = async (
+  shared: SharedWorld,
+  relays: FrozenGates,
+  op: Op,
+  readOnly: (volume: string) => boolean,
+): Promise<void> => {
+  const world = shared.first;
+  /** One that is stopped answers nobody. */
+  const asked = (at: ControllerId): World => (at === "other" && !shared.stopped ? shared.second : world);
   switch (op.op) {
     case "claim": {
       const claims = op.volumes.map((volume) => ({
@@ -147,20 +182,28 @@ const run = async (world: World, relays: FrozenGates, op: Op, readOnly: (volume:
         capability: undefined,
         readOnly: readOnly(volume),
       }));
+      const one = asked(op.at);
       return await wish(
-        world,
-        world.claim(op.workload, op.node, [], { claims, queue: { enabled: op.queue, deadlineMs: 60_000 } }),
+        one,
+        one.claim(op.workload, op.node, [], { claims, queue: { enabled: op.queue, deadlineMs: 60_000 } }),
       );
     }
     case "release":
       if (op.frozen) relays.freeze();
-      return await wish(world, world.release(op.workload));
+      return await wish(asked(op.at), asked(op.at).release(op.workload));
+    case "stop":
+      shared.setAway("other", op.away);
+      return shared.stop();
+    case "go-on":
+      return shared.goOn();
+    case "away":
+      return shared.setAway(op.at, op.is);
     case "pass":
       return await world.pass(op.ms, Math.max(100, op.ms / 10));
     case "restart":
       return await world.restart();
     case "kill-at":
-      return world.killAt(op.point, op.skip);
+      return (op.at === "other" ? shared.second : world).killAt(op.point, op.skip);
     case "silence":
       world.agents.silence(op.node, op.silent);
       return world.nodes.set(op.node, {}, op.silent ? "suspect" : "alive");
@@ -193,8 +236,9 @@ const run = async (world: World, relays: FrozenGates, op: Op, readOnly: (volume:
 const allVolumes = (world: World) => Promise.all(volumes.map((id) => world.volume(id)));
 
 /** What holds at every moment, in whatever state the world is. */
-const check = async (world: World, epochs: Map<string, Epoch>): Promise<void> => {
-  expect(world.violations()).toEqual([]);
+const check = async (shared: SharedWorld, epochs: Map<string, Epoch>): Promise<void> => {
+  const world = shared.first;
+  expect(shared.violations()).toEqual([]);
   const records = await allVolumes(world);
   for (const volume of records) {
     const last = epochs.get(volume.id);
@@ -228,7 +272,12 @@ const check = async (world: World, epochs: Map<string, Epoch>): Promise<void> =>
 };
 
 /** Everything works again and nobody wants anything: what was owed is paid. */
-const windDown = async (world: World, relays: FrozenGates): Promise<void> => {
+const windDown = async (shared: SharedWorld, relays: FrozenGates): Promise<void> => {
+  const { first: world, second } = shared;
+  second.spare();
+  shared.goOn();
+  for (const id of controllerIds) shared.setAway(id, false);
+  if (!second.alive) await shared.restartSecond();
   world.backend.chance(undefined);
   for (const gate of gates) await relays.thaw(gate);
   world.agents.chance(undefined);
@@ -253,6 +302,24 @@ const faults = fc.record({
   frozen: fc.boolean(),
 });
 
+/** The second is back when the first ends a call of a volume that is not its share, and owes the next one. */
+const backWithItsShare: [
+  Op[],
+  Exclude<AccessMode, "UNKNOWN">[],
+  { seed: number; rate: 0; oneNode: false; frozen: true },
+] = [
+  [
+    { op: "stop", away: true },
+    { op: "claim", workload: "w1", node: "n1", volumes: ["b", "c"], queue: false, at: "c1" },
+    { op: "stop", away: false },
+    { op: "release", workload: "w1", frozen: false, at: "c1" },
+    { op: "pass", ms: 0 },
+    { op: "plugin", ready: false },
+  ],
+  ["SINGLE_NODE_WRITER", "SINGLE_NODE_WRITER", "SINGLE_NODE_WRITER"],
+  { seed: 0, rate: 0, oneNode: false, frozen: true },
+];
+
 /** A small generator of its own, so that one number stands for all faults of a run. */
 const chanceFrom = (seed: number) => {
   let state = seed >>> 0 || 1;
@@ -269,6 +336,7 @@ describe("a random world", () => {
     timeout: 600_000,
   }, async () => {
     let overtaken = 0;
+    const seen = { second: 0, atItsGate: 0, behindBar: 0 };
     await fc.assert(
       fc.asyncProperty(
         fc.array(opOf, { minLength: 5, maxLength: 40, size: "max" }),
@@ -276,7 +344,8 @@ describe("a random world", () => {
         faults,
         async (ops, chosen, { seed, rate, oneNode, frozen }) => {
           const random = chanceFrom(seed);
-          const world = await createWorld({ nodes, random });
+          const shared = await createSharedWorld({ nodes, random });
+          const { first: world, second } = shared;
           const relays = createFrozenGates(world);
           try {
             const modeOf = new Map<string, AccessMode>(volumes.map((v, i) => [v, chosen[i] ?? "SINGLE_NODE_WRITER"]));
@@ -306,13 +375,14 @@ describe("a random world", () => {
             const epochs = new Map<string, Epoch>();
             const readOnly = (id: string) => accessRules[modeOf.get(id) ?? "UNKNOWN"].writers === "none";
             for (const op of ops) {
-              await run(world, relays, op, readOnly);
+              await run(shared, relays, op, readOnly);
               await world.idle();
               if (!world.alive) await world.restart();
-              await check(world, epochs);
+              if (!second.alive) await shared.restartSecond();
+              await check(shared, epochs);
             }
-            await windDown(world, relays);
-            await check(world, epochs);
+            await windDown(shared, relays);
+            await check(shared, epochs);
             for (const volume of await allVolumes(world)) {
               expect(volume.claims).toEqual({});
               expect(volume.attachments).toEqual({});
@@ -321,16 +391,21 @@ describe("a random world", () => {
             }
             expect(world.backend.attachments()).toEqual([]);
             expect(world.agents.mounts()).toEqual([]);
-            expect(world.reconciler.size()).toBe(0);
+            expect([world, second].map(({ reconciler }) => reconciler.size())).toEqual([0, 0]);
+            seen.second += shared.calls.second;
+            seen.atItsGate += shared.takenOver.atItsGate;
+            seen.behindBar += shared.takenOver.behindBar;
             overtaken += world.log.lines.filter(({ message }) => message.startsWith("a gate does not answer")).length;
           } finally {
-            await world.close();
+            await shared.close();
           }
         },
       ),
-      { numRuns: sample(2_000, 60), seed: 20_240_607, endOnFailure: false },
+      { numRuns: sample(1_000, 30), seed: 20_240_607, endOnFailure: false, examples: [backWithItsShare] },
     );
     // Otherwise the worlds say nothing about bars.
     expect(overtaken).toBeGreaterThan(0);
+    // Nor about a second controller.
+    for (const count of Object.values(seen)) expect(count, JSON.stringify(seen)).toBeGreaterThan(0);
   });
 });
