@@ -10,7 +10,7 @@ export const lateCallMs = 5 * 60_000;
  * ended before it could store an answer: the intent is durable before its call leaves (I4), so an intent of another issuer may have
  * been acted on.
  */
-export const isDoubtful = (intent: Intent, at: Moment): boolean =>
+export const isDoubtful = (intent: Pick<Intent, "issuer" | "uncertainSince">, at: Moment): boolean =>
   intent.uncertainSince !== undefined || intent.issuer !== at.issuer;
 
 /** An earlier attempt of the intent was answered, and nobody could store what: it counts as one without an answer. */

@@ -1,4 +1,4 @@
-import { lateCallMs } from "../doubt.ts";
+import { isDoubtful, lateCallMs } from "../doubt.ts";
 import type { Moment } from "../moment.ts";
 import { mayBeOpen } from "../open-call.ts";
 import { type Failed, type Failure, neverSent, noAttempts, type Outcome } from "../outcome.ts";
@@ -56,10 +56,9 @@ const deleting = (record: CutRecord, at: Moment): CutRecord => ({
   attempts: noAttempts,
 });
 
-/** May an attempt before this one have done its work without our knowing? As for volumes: see `isDoubtful`. */
+/** May an attempt before this one have done its work without our knowing? */
 const inDoubt = (record: CutRecord, at: Moment): boolean =>
-  mayBeCutLate(record) ||
-  (record.intent !== undefined && (record.intent.uncertainSince !== undefined || record.intent.issuer !== at.issuer));
+  mayBeCutLate(record) || (record.intent !== undefined && isDoubtful(record.intent, at));
 
 /** It stays as it is and is tried again; blocked when repeating alone will not do. */
 const held = (record: CutRecord, failure: Failure, at: Moment, how: "again" | "blocked" | "in_doubt"): CutRecord => {
