@@ -6,14 +6,14 @@
  * BR2 While it stands, nothing begins that the overtaken call could harm (`barred`); everything else of the record goes on.
  * BR3 It is lifted when the overtaken call has ended, as its gate says, the next life of its gate finds, or a person says. In the same
  *     commit an attachment that the call may have made, and that no record owns, is owed its detach; a snapshot or a group that was
- *     deleted meanwhile, and stayed for its bars, goes with the last of them (snapshot/snapshot-bar.ts). What a gate says counts for the
- *     question that was stored last: whoever asked that one may have a repeat on its way, which the bar speaks for.
+ *     deleted meanwhile, and stayed for its bars, goes with the last of them (snapshot/snapshot-bar.ts). An answer of the
+ *     gate counts for the question that was stored last alone: the repeat of that question may be on its way, and needs the bar.
  * BR4 A record has at most `mostBars`; with so many its call is not given to yet another gate.
  */
 import { accessRules } from "@holdfast/model/access";
 import { type Change, noChange, volumeNote } from "./change.ts";
 import type { Moment } from "./moment.ts";
-import type { CallBar, CallSite, Seat } from "./open-call.ts";
+import { type CallBar, type CallSite, type Seat, seatOfCall } from "./open-call.ts";
 import { type Attempts, type Failure, noAttempts } from "./outcome.ts";
 import { retryDelay, triesAt } from "./retry.ts";
 import type { Bar, VolumeRecord } from "./volume/volume.ts";
@@ -119,14 +119,12 @@ export const overtaken = <R extends Barred>(
   if (intent?.opId !== opId || intent.via === undefined) return record;
   if (record.bars.length >= mostBars) return record; // BR4
   if (seat !== undefined && isSeatOf({ ...intent, via: intent.via }, at.issuer, seat)) return record;
-  const { via, gate, gateEpoch, beyondGate, openSince: _o, ...rest } = intent;
+  const { via, gate: _g, gateEpoch: _e, beyondGate, openSince: _o, ...rest } = intent;
   const bar: CallBar = {
     ...undo,
     op: intent.op,
     issuer: intent.issuer,
-    via,
-    ...(gate === undefined ? {} : { gate }),
-    ...(gateEpoch === undefined ? {} : { gateEpoch }),
+    ...seatOfCall(via, intent),
     ...(beyondGate === undefined ? {} : { beyondGate }),
     opId,
     since: at.now,

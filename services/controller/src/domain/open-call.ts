@@ -33,14 +33,11 @@ export interface CallSite {
   readonly beyondGate?: true;
 }
 
-/** A call that was given to a gate, and was overtaken by the same call at another gate: see bar.ts. */
-export interface CallBar {
+/** A call that was given to a gate, and was overtaken by the same call at another gate: see bar.ts. The seat is that of its intent. */
+export interface CallBar extends Seat {
   readonly op: string;
-  /** The life that gave the call away, the instance that it was given to, and the life of the agent there: as in its intent. */
+  /** The life that gave the call away. */
   readonly issuer: string;
-  readonly via: string;
-  readonly gate?: string;
-  readonly gateEpoch?: number;
   readonly beyondGate?: true;
   /** Of the overtaken intent: names the bar. */
   readonly opId: string;
