@@ -85,7 +85,7 @@ const kindOption = {
   completes: kinds,
 } as const;
 
-/** Whose call it is. */
+/** The record that the line names, by its kind. */
 const calledFields = (input: Input) => {
   const kind = kinds.find((word) => word === (input.text("kind") ?? "volume"));
   if (kind === undefined) throw usage("--kind is volume, snapshot or group");

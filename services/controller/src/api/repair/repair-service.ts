@@ -34,7 +34,7 @@ export const createRepairService = (deps: RepairServiceDeps): RepairService =>
     ...createLists(deps),
   });
 
-/** Whose call it is. */
+/** The one record that the request names. */
 const calledFrom = ({ volume, snapshot, group }: Readonly<Record<"volume" | CutKind, string>>) => {
   const checks = createChecks();
   if ([volume, snapshot, group].filter((id) => id !== "").length !== 1)

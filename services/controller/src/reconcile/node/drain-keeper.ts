@@ -4,7 +4,7 @@
  * K1 Only the stored drain is followed, so that a restart goes on where it was. K2 A claim that waits for the node is ended before any
  * that is there is released. K3 Nothing is forced: a release is only asked for, and time only makes the alarm louder. K4 A set of
  * claims is let go in one commit, so that whoever opens the node again between two finds none of which a part is left. K5 A release is
- * stored only over the very record of the node that has the drain: it may have ended elsewhere, and the claim be younger than its end.
+ * stored only over the very record of the node that has the drain: another controller may have ended the drain before the claim was made.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { every } from "@holdfast/shared/async/every";

@@ -53,7 +53,7 @@ export const relatedOf = (before: VolumeRecord | undefined, change: Change | und
 
 const asksNothing = { untaken: false, anyone: false } as const;
 
-/** Whoever is to take a call from now on hears of it, though there is nothing else to tell. */
+/** The controller that is to take the call learns of it by this event, where the commit has no other. */
 const notesOfAsking = (
   before: VolumeRecord,
   after: VolumeRecord | null,
