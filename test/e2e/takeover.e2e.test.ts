@@ -3,7 +3,7 @@ import { IntentOperation } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { freeze } from "../harness/frozen.ts";
-import { seenFrom, type Which } from "../harness/plugin-driver.ts";
+import { seenFrom, settleDriver, type Which } from "../harness/plugin-driver.ts";
 import {
   claimVolume,
   expectClean,
@@ -88,13 +88,9 @@ describe.skipIf(!root)("a controller that goes away in the middle of a detach", 
 
   it("[I2] [I5] killed, with its call in the socket beside it: other nodes go on, the pair waits for its next life", async () => {
     await start({});
+    const { driver: issuer, other } = await settleDriver(cluster);
     await persistently("the volume", () => makeVolume(cluster, volume));
     expect(stateName(await claimVolume(cluster, volume))).toBe("ACTIVE");
-    const attach = (await cluster.backend.client.record()).findLast(
-      ({ method }) => method === "ControllerPublishVolume",
-    );
-    const issuer: Which = attach?.instance === "second" ? "second" : "first";
-    const other: Which = issuer === "first" ? "second" : "first";
     const frozen = freeze(issuer === "first" ? cluster.controllerPlugin() : cluster.second.plugin());
     onTestFinished(frozen.thaw);
     const side = seenFrom(cluster, other);
