@@ -5,7 +5,7 @@
 
 import { VolumeCapability_AccessMode_Mode as Mode } from "@holdfast/shared/gen/csi/v1/csi";
 import type { Claim } from "@holdfast/shared/gen/holdfast/v1/claim";
-import { type Volume, VolumeBinding, VolumeState } from "@holdfast/shared/gen/holdfast/v1/volume";
+import { type Volume, VolumeState } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { Backend } from "@holdfast/sim-plugin/backend/backend";
 import type { Publication } from "@holdfast/sim-plugin/backend/model";
 import { claimOfTarget } from "./sim-hosts.ts";
@@ -63,11 +63,9 @@ export const createApiModel = (foreign: string) => {
   /** When each id was last asked for: whatever has it now was not there before. */
   const askedFor = new Map<string, number>();
 
-  /** At a place that had no room storage is made only to be known and deleted: it is nobody's data. */
-  const storageOf = ({ binding, state, externalId }: Volume): string =>
-    binding === VolumeBinding.VOLUME_BINDING_FIRST_CLAIM && state === VolumeState.VOLUME_STATE_DELETING
-      ? ""
-      : externalId;
+  /** What was made where there was no room, or too small, is known only to be deleted: it is nobody's data. */
+  const storageOf = ({ state, deleteWanted, externalId }: Volume): string =>
+    state === VolumeState.VOLUME_STATE_DELETING && !deleteWanted ? "" : externalId;
 
   const learn = (volume: Volume, since = askedFor.get(volume.id) ?? 0): void => {
     const externalId = storageOf(volume);

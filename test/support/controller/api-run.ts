@@ -178,10 +178,9 @@ const learn = async (world: ApiWorld, model: ApiModel): Promise<Listed | undefin
 
 /**
  * A call beside one of the same that is open, at another gate. A gate is a process of the plugin and the life that calls it: a life knows
- * nothing of a call that the life before left open. A bar stood for one of both; or the one before was the delete of a volume that was
- * made too small, which belongs to the create that the next life repeats.
+ * nothing of a call that the life before left open. A bar stood for one of both.
  */
-const mayBeBeside = (world: ApiWorld, { rule, seq, message }: Violation): boolean => {
+const mayBeBeside = (world: ApiWorld, { seq, message }: Violation): boolean => {
   const { backend, takeovers, controllers } = world;
   const calls = new Map(backend.record().map((call) => [call.seq, call]));
   const [own, open] = [calls.get(seq), calls.get(Number(/\(call (\d+)/.exec(message)?.[1]))];
@@ -190,9 +189,7 @@ const mayBeBeside = (world: ApiWorld, { rule, seq, message }: Violation): boolea
   if (own.instance === open.instance && !isOfLifeBefore) return false;
   // The volume of a call about a snapshot is its source.
   const storage = (/Snapshot/.test(own.method) ? own.name : (own.volume ?? own.name)) ?? "";
-  if ([own, open].some(({ instance }) => takeovers.stood(storage, instance, Date.parse(own.at)))) return true;
-  const makesAnew = own.method === "CreateVolume" && open.method === "DeleteVolume";
-  return rule === "arrived-beside-open-call" && own.instance === open.instance && makesAnew;
+  return [own, open].some(({ instance }) => takeovers.stood(storage, instance, Date.parse(own.at)));
 };
 
 /** What holds at every moment, whatever happens. */

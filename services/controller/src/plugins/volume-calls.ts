@@ -4,7 +4,7 @@ import { volumeCommand } from "../domain/operator-command.ts";
 import type { Failed, Outcome } from "../domain/outcome.ts";
 import type { ContentSource, VolumeRecord, VolumeRef } from "../domain/volume/volume.ts";
 import type { CreatedVolume } from "../domain/volume/volume-change.ts";
-import type { CallContext, ControllerPlugins } from "../ports.ts";
+import type { ControllerPlugins } from "../ports.ts";
 import { createdFrom, createRequest, leastBytes, placeMistake, sizeMistake } from "./convert.ts";
 import { failedFromCall, outcomeFromCall } from "./outcome-from-call.ts";
 import { done, nothing, type PluginCalls, refusedHere, senseless, subjectOf, unsayable } from "./plugin-calls.ts";
@@ -24,48 +24,15 @@ export const createVolumeCalls = (
 ): Pick<ControllerPlugins, "createVolume" | "deleteVolume"> => {
   const { calls, log, ownerOf } = options;
 
-  const deleteAt = (volume: VolumeRecord, externalId: string, call: CallContext): Promise<Outcome<void>> =>
-    calls.change(volume, volume.secretRefs.delete ?? volume.secretRefs.create, call, async (instance, values) => {
-      const request = { volumeId: externalId, secrets: { ...values } };
-      const options = { signal: call.signal, subject: subjectOf(volume, call) };
-      return outcomeFromCall<unknown, void>(
-        await instance.call("DeleteVolume", request, options),
-        call.attempt,
-        nothing,
-      );
-    });
-
-  /**
-   * A volume that is too small is deleted again, under the intent to create that is still stored: until the delete is known to have
-   * happened the create is owed as before and finds the same volume by its name, so that it is never lost. That holds also where the
-   * delete could not be sent, for want of its secret perhaps: what was made is there (I5).
-   */
-  const undo = async (
-    volume: VolumeRecord,
-    made: CreatedVolume,
-    mistake: string,
-    call: CallContext,
-  ): Promise<Outcome<CreatedVolume>> => {
-    const message = `plugin ${volume.plugin} ${mistake}`;
+  /** One that is too small is named all the same: its delete is owed as any other, under an intent and at a gate of its own. */
+  const unfit = (volume: VolumeRecord, made: CreatedVolume, mistake: string): Outcome<CreatedVolume> => {
     log.warn("a volume that is not what was asked for is deleted again", {
       volume: `${volume.namespace}/${volume.id}`,
       plugin: volume.plugin,
       external_id: made.externalId,
       mistake,
     });
-    const gone = await deleteAt(volume, made.externalId, call);
-    if (gone.kind === "done") return refusedHere(`${message}; it was deleted again`);
-    const { call: left, ...failure } = gone.failure;
-    return {
-      kind: "unknown",
-      failure: {
-        ...failure,
-        message: `${message}; deleting it again: ${failure.message}`,
-        leaves: true,
-        // The create was answered; of the two calls only the delete may still be open.
-        ...(left === undefined ? {} : { call: "ended" }),
-      },
-    };
+    return done({ ...made, unfit: `plugin ${volume.plugin} ${mistake}; it is deleted again` });
   };
 
   return {
@@ -93,10 +60,19 @@ export const createVolumeCalls = (
         // What another record stands for is not deleted for that; whoever stores the answer finds that out.
         const owner = await ownerOf({ plugin: volume.plugin, externalId: made.externalId });
         if (owner !== undefined) return done(made);
-        return isTooSmall(volume, made) ? undo(volume, made, mistake, call) : kept(volume, made.externalId, mistake);
+        return isTooSmall(volume, made) ? unfit(volume, made, mistake) : kept(volume, made.externalId, mistake);
       }),
 
-    deleteVolume: (volume, call) => deleteAt(volume, volume.externalId, call),
+    deleteVolume: (volume, call) =>
+      calls.change(volume, volume.secretRefs.delete ?? volume.secretRefs.create, call, async (instance, values) => {
+        const request = { volumeId: volume.externalId, secrets: { ...values } };
+        const options = { signal: call.signal, subject: subjectOf(volume, call) };
+        return outcomeFromCall<unknown, void>(
+          await instance.call("DeleteVolume", request, options),
+          call.attempt,
+          nothing,
+        );
+      }),
   };
 };
 

@@ -62,8 +62,14 @@ export const createVolumeLifecycle = (
     return { volume: view === undefined ? undefined : volumeMessage(view) };
   };
 
-  /** What waits for its first claim is not waited for by whoever makes it: the claim may be theirs. */
-  const settledOrUnbound = ({ volume }: VolumeView): boolean => volume.state !== "CREATING" || isUnbound(volume);
+  /**
+   * What waits for its first claim is not waited for by whoever makes it: the claim may be theirs. One that is wanted and is deleted
+   * again is on its way to another place, or to its failure.
+   */
+  const settledOrUnbound = ({ volume }: VolumeView): boolean => {
+    const { state, goal } = volume;
+    return isUnbound(volume) || (state !== "CREATING" && (state !== "DELETING" || goal === "absent"));
+  };
 
   return {
     async createVolume(request, context) {

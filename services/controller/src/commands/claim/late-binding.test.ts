@@ -197,6 +197,28 @@ describe("a volume that is made for the node of its first claim", () => {
     },
   );
 
+  it("is FAILED when it was made too small and is deleted again, and its claim and what comes with that end with it", async () => {
+    await make();
+    await world.makeVolume("logs");
+    const { createVolume } = world.backend;
+    world.backend.createVolume = async (...call) => {
+      const made = await createVolume(...call);
+      return made.kind === "done" ? { ...made, value: { ...made.value, unfit: "it was made too small" } } : made;
+    };
+    world.backend.script("delete", { kind: "lost" });
+    await world.claim("web", "n1", ["data", "logs"]);
+    await world.idle();
+    expect(await world.volume("data")).toMatchObject({ state: "DELETING", goal: "present" });
+    await expect(world.claim("db", "n1", ["data"])).rejects.toMatchObject({ reason: "VOLUME_NOT_AVAILABLE" });
+    await world.pass(60_000);
+    const failure = { reason: "PLUGIN_REFUSED", message: "it was made too small" };
+    expect(await world.volume("data")).toMatchObject({ state: "FAILED", externalId: "", claims: {}, failure });
+    const why = await failureOf("web");
+    expect(why.map((one) => one?.reason).toSorted()).toEqual(["SET_MEMBER_FAILED", "VOLUME_NOT_AVAILABLE"]);
+    await remove();
+    await expect(world.volume("data")).rejects.toMatchObject({ reason: "VOLUME_NOT_FOUND" });
+  });
+
   it("[I5] leaves nothing when it is deleted while what an attempt may have made is still looked for", async () => {
     await make();
     world.backend.script("create", { kind: "lost" }, noRoom, noRoom);

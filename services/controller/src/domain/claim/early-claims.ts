@@ -8,7 +8,7 @@ import { isDoubtful } from "../doubt.ts";
 import type { Moment } from "../moment.ts";
 import { type Failure, noAttempts } from "../outcome.ts";
 import { failedAttempt } from "../retry.ts";
-import type { Segments, VolumeRecord } from "../volume/volume.ts";
+import { type Segments, type VolumeRecord, withoutStorage } from "../volume/volume.ts";
 import { memberFailed } from "./claim-change.ts";
 
 /** It waits for the claim that says where it is to be. */
@@ -92,14 +92,10 @@ const placeExhausted = (volume: VolumeRecord, failure: Failure, at: Moment): Cha
  * gone must not meet it.
  */
 export const unboundAgain = (volume: VolumeRecord, at: Moment): VolumeRecord => ({
-  ...unbound(volume, undefined, at),
+  ...unbound(withoutStorage(volume), undefined, at),
   name: at.opId,
   state: "CREATING",
   stateSince: at.now,
-  externalId: "",
-  context: {},
-  capacity: { ...volume.capacity, actual: 0 },
-  topology: { ...volume.topology, accessible: [] },
 });
 
 const placeText = (place: Segments): string =>

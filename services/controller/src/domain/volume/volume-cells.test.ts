@@ -18,6 +18,7 @@ const intent = (op: Intent["op"], change: Partial<Intent> = {}): Intent => ({
 });
 const doubt = { uncertainSince: 1_000 };
 const volume = (change: Partial<VolumeRecord>): VolumeRecord => volumeRecord([], [], change);
+const tooSmall = { failure: { reason: "PLUGIN_REFUSED", message: "made 9 bytes" } } as const;
 const unborn = { state: "CREATING", externalId: "" } as const;
 const claimed = { claims: { a: claimRecord("a", { state: "ACTIVE" }) }, attachments: { n1: attachmentRecord("n1") } };
 const retain = { reclaim: "retain", nodeLoss: "wait", requiresRepublish: false, identityTokens: [] } as const;
@@ -34,6 +35,8 @@ const states = {
   "available, in use": volume(claimed),
   deleting: volume({ state: "DELETING", goal: "absent", intent: intent("delete") }),
   "deleting in doubt": volume({ state: "DELETING", goal: "absent", intent: intent("delete", doubt) }),
+  "deleting, too small": volume({ state: "DELETING", ...tooSmall, intent: intent("delete") }),
+  "deleting in doubt, too small": volume({ state: "DELETING", ...tooSmall, intent: intent("delete", doubt) }),
   failed: volume({ state: "FAILED", externalId: "" }),
   "failed in doubt": volume({ state: "FAILED", externalId: "", intent: intent("create", doubt) }),
   "failed, registered": volume({ state: "FAILED", name: "" }),
@@ -45,6 +48,7 @@ const looked = { confirmed: true, pluginVersion: "2", capacity: 1, accessible: [
 
 const events = {
   created: (v) => createAnswered(v, { kind: "done", value: made }, at),
+  "created too small": (v) => createAnswered(v, { kind: "done", value: { ...made, unfit: "made 9 bytes" } }, at),
   "created twice": (v) => createdTwice(v, "ext-7", "ns/other", at),
   "create refused": (v) => createAnswered(v, failing("refused", "fail"), at),
   "create unknown": (v) => createAnswered(v, failing("unknown", "again"), at),
@@ -77,12 +81,13 @@ type State = keyof typeof states;
 type Event = keyof typeof events;
 
 /**
- * "·" nothing; "gone" the record goes; "gone, marked" it goes and a DeleteVolume may still arrive; otherwise the state after it, with
+ * "·" nothing; "gone" the record goes; "marked" a DeleteVolume of what has gone may still arrive; otherwise the state after it, with
  * "?" if its call is in doubt now, "!" if it is blocked, "-" if it is no longer wanted, "+" if an attempt more is counted.
  */
 const cells: Record<State, Partial<Record<Event, string>>> = {
   creating: {
     created: "AVAILABLE",
+    "created too small": "DELETING",
     "created twice": "CREATING!+",
     "create refused": "FAILED+",
     "create unknown": "CREATING?+",
@@ -91,6 +96,7 @@ const cells: Record<State, Partial<Record<Event, string>>> = {
   },
   "creating in doubt": {
     created: "AVAILABLE",
+    "created too small": "DELETING",
     "created twice": "CREATING?!+",
     "create refused": "FAILED?!+",
     "create unknown": "CREATING?+",
@@ -99,6 +105,7 @@ const cells: Record<State, Partial<Record<Event, string>>> = {
   },
   "creating, not wanted": {
     created: "DELETING-",
+    "created too small": "DELETING-",
     "created twice": "gone",
     "create refused": "gone",
     "create unknown": "CREATING?-+",
@@ -106,6 +113,7 @@ const cells: Record<State, Partial<Record<Event, string>>> = {
   },
   "creating in doubt, not wanted": {
     created: "DELETING-",
+    "created too small": "DELETING-",
     "created twice": "gone",
     "create refused": "FAILED?!-+",
     "create unknown": "CREATING?-+",
@@ -133,6 +141,18 @@ const cells: Record<State, Partial<Record<Event, string>>> = {
     "delete unknown": "DELETING?-+",
     "delete blocked": "DELETING?!-+",
   },
+  "deleting, too small": {
+    "delete wanted": "DELETING-",
+    deleted: "FAILED",
+    "delete unknown": "DELETING?+",
+    "delete blocked": "DELETING!+",
+  },
+  "deleting in doubt, too small": {
+    "delete wanted": "DELETING?-",
+    deleted: "FAILED, marked",
+    "delete unknown": "DELETING?+",
+    "delete blocked": "DELETING?!+",
+  },
   failed: { "delete wanted": "gone", deregistered: "gone" },
   "failed in doubt": { "delete wanted": "CREATING?-" },
   "failed, registered": { "delete wanted": "gone", deregistered: "gone" },
@@ -140,13 +160,16 @@ const cells: Record<State, Partial<Record<Event, string>>> = {
 
 const outcomeOf = (before: VolumeRecord, change: Change): string => {
   const { volume: after } = change;
-  if (after === null) return before.state === "DELETING" && change.settled === undefined ? "gone, marked" : "gone";
+  const letsGo = before.state === "DELETING" && (after?.externalId ?? "") === "";
+  const marked = letsGo && change.settled === undefined ? ", marked" : "";
+  if (after === null) return `gone${marked}`;
   return [
     after.state,
     after.intent?.uncertainSince === undefined ? "" : "?",
     after.blocked === undefined ? "" : "!",
     after.goal === "absent" ? "-" : "",
     after.attempts.count > before.attempts.count ? "+" : "",
+    marked,
   ].join("");
 };
 
@@ -170,6 +193,14 @@ describe("a volume that is", () => {
     if (after.state === "AVAILABLE") expect(after.intent).toBeUndefined();
     // A watcher is told of whatever changed.
     expect(change.notes).toHaveLength(1);
+  });
+
+  it("made too small names what was made, and why it goes, and nothing of it is left when it has failed", () => {
+    const leaving = events["created too small"](states.creating).volume;
+    expect(leaving).toMatchObject({ externalId: "ext-7", ...tooSmall, intent: { op: "delete", opId: at.opId } });
+    const failed = events.deleted(states["deleting, too small"]).volume;
+    expect(failed).toMatchObject({ ...tooSmall, externalId: "", capacity: { actual: 0 }, goal: "present" });
+    expect(failed).not.toHaveProperty("intent");
   });
 
   it("made here is never touched by a registration, nor the other way round, and no call deletes what was only asked about", () => {

@@ -9,7 +9,7 @@ import { type Blocked, type Failure, neverSent, noAttempts, type Outcome } from 
 import { failedAttempt } from "../retry.ts";
 import { expansionDropped } from "../size/expand-change.ts";
 import { modificationDropped } from "./modify-change.ts";
-import type { Intent, Segments, VolumeRecord } from "./volume.ts";
+import { type Intent, type Segments, type VolumeRecord, withoutStorage } from "./volume.ts";
 import { isRegistered } from "./volume-registration.ts";
 
 /** What CreateVolume answered. */
@@ -19,6 +19,8 @@ export interface CreatedVolume {
   readonly context: Readonly<Record<string, string>>;
   readonly accessible: readonly Segments[];
   readonly pluginVersion: string;
+  /** Why it can be nobody's: it is deleted again, and the volume fails. */
+  readonly unfit?: string;
 }
 
 const told = (volume: VolumeRecord): Change => ({ volume, ended: [], notes: [volumeNote(volume)] });
@@ -40,7 +42,10 @@ const deleteIntent = (volume: VolumeRecord, at: Moment): Intent => ({
   opId: at.opId,
 });
 
-/** The backend named the volume. When it is no longer wanted its removal follows: a cancelled create is create, then delete (I5). */
+/**
+ * The backend named the volume. When it is no longer wanted, or is not what was wanted, its removal follows: a cancelled create is create,
+ * then delete (I5). That delete has an intent of its own, as it may be open at its gate when the create is not.
+ */
 const created = (volume: VolumeRecord, result: CreatedVolume, at: Moment): Change => {
   const named: VolumeRecord = {
     ...plain(volume),
@@ -52,11 +57,11 @@ const created = (volume: VolumeRecord, result: CreatedVolume, at: Moment): Chang
     attempts: noAttempts,
     updatedAt: at.now,
   };
-  return told(
-    volume.goal === "absent" || volume.binding?.undo === true
-      ? { ...named, ...entering(volume, "DELETING", at.now), intent: deleteIntent(named, at) }
-      : { ...named, ...entering(volume, "AVAILABLE", at.now) },
-  );
+  const deleting = (failure: Pick<VolumeRecord, "failure"> = {}): Change =>
+    told({ ...named, ...failure, ...entering(volume, "DELETING", at.now), intent: deleteIntent(named, at) });
+  if (volume.goal === "absent" || volume.binding?.undo === true) return deleting();
+  if (result.unfit !== undefined) return deleting({ failure: { reason: "PLUGIN_REFUSED", message: result.unfit } });
+  return told({ ...named, ...entering(volume, "AVAILABLE", at.now) });
 };
 
 const createFailed = (volume: VolumeRecord, failure: Failure, at: Moment): VolumeRecord => ({
@@ -164,7 +169,7 @@ export const deleteWanted = (volume: VolumeRecord, trace: VolumeRecord["trace"],
     case "CREATING":
       // What was only asked about is not ours to remove, and asking leaves nothing behind; nor does what nobody asked for yet.
       return isRegistered(volume) || isUnbound(volume) ? gone(plain(wanted)) : told(wanted);
-    // What was made in a place without room for it is on its way out already; now nothing follows.
+    // What was made in a place without room for it, or too small, is on its way out already; now nothing follows.
     case "DELETING":
       return told(wanted);
     case "FAILED":
@@ -190,8 +195,15 @@ const deleted = (volume: VolumeRecord, at: Moment): Change => {
   const { intent, bars } = volume;
   if (bars.length > 0) return told({ ...plain(volume), attempts: noAttempts, updatedAt: at.now });
   const doubtful = intent === undefined || isDoubtful(intent, at);
-  if (volume.goal === "present" && volume.binding?.undo === true) return told(unboundAgain(volume, at));
-  return { ...gone(plain(volume)), ...(doubtful ? {} : { settled: true as const }) };
+  return { ...afterDelete(volume, at), ...(doubtful ? {} : { settled: true as const }) };
+};
+
+/** What was made in a place without room, or is not what was wanted, is gone: the volume goes on, or has failed. */
+const afterDelete = (volume: VolumeRecord, at: Moment): Change => {
+  if (volume.goal === "absent") return gone(plain(volume));
+  if (volume.binding?.undo === true) return told(unboundAgain(volume, at));
+  const failed = { ...withoutStorage(plain(volume)), ...entering(volume, "FAILED", at.now), attempts: noAttempts };
+  return earlyClaimsEnded(told({ ...failed, updatedAt: at.now }), at);
 };
 
 /** Its storage is gone, and so is the last bar: the record goes, too. */

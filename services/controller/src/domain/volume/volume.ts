@@ -15,6 +15,15 @@ export interface VolumeRef {
   readonly id: string;
 }
 
+/** Nothing of its storage is left at the backend. */
+export const withoutStorage = (volume: VolumeRecord): VolumeRecord => ({
+  ...volume,
+  externalId: "",
+  context: {},
+  capacity: { ...volume.capacity, actual: 0 },
+  topology: { ...volume.topology, accessible: [] },
+});
+
 export const volumeKey = (ref: VolumeRef): string => `${ref.namespace}/${ref.id}`;
 
 export interface VolumeCapability {

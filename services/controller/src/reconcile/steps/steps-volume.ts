@@ -9,6 +9,7 @@ import {
   deletionEnded,
   homeChosen,
 } from "../../domain/volume/volume-change.ts";
+import type { ChangeOptions, Decide } from "../../records/volume/volume-decisions.ts";
 import { runOwed } from "../owed/run-owed.ts";
 import { changeWithSets } from "./set-failure.ts";
 import { owedVolumes, type StepHandler } from "./step-run.ts";
@@ -61,7 +62,9 @@ export const createStep: StepHandler<"create"> = async (deps, _step, { volume, t
  */
 export const deleteStep: StepHandler<"delete"> = async (deps, _step, { volume, traceId }) => {
   const { plugins, records, gate } = deps;
-  if (volume.intent === undefined) return (await records.change(volume, deletionEnded, { traceId })).changed;
+  // Claims of one that failed may wait for it.
+  const store = (decide: Decide, options: ChangeOptions) => changeWithSets(records, volume, undefined, decide, options);
+  if (volume.intent === undefined) return (await store(deletionEnded, { traceId })).changed;
   if (!gate.state().open || !plugins.facts(volume.plugin).ready) return false;
   return await runOwed(owedVolumes(deps), volume, traceId, {
     point: "delete",
@@ -71,5 +74,6 @@ export const deleteStep: StepHandler<"delete"> = async (deps, _step, { volume, t
     stillRight: (now) => owes(now, "delete") && gate.state().open,
     call: (now, context) => plugins.deleteVolume(now, context),
     answered: deleteAnswered,
+    store: (_outcome, decide, options) => store(decide, options),
   });
 };
