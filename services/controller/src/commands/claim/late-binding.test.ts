@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { caller, createWorld, plugin, volumeInput, type World } from "../../../../../test/support/controller/world.ts";
+import { deleteMarkRef } from "../../records/volume/volume-codec.ts";
 import type { CreateVolumeInput } from "../model.ts";
 
 let world: World;
@@ -208,13 +209,16 @@ describe("a volume that is made for the node of its first claim", () => {
     world.backend.script("delete", { kind: "lost" });
     await world.claim("web", "n1", ["data", "logs"]);
     await world.idle();
-    expect(await world.volume("data")).toMatchObject({ state: "DELETING", goal: "present" });
+    const { externalId, ...leaving } = await world.volume("data");
+    expect(leaving).toMatchObject({ state: "DELETING", goal: "present" });
     await expect(world.claim("db", "n1", ["data"])).rejects.toMatchObject({ reason: "VOLUME_NOT_AVAILABLE" });
     await world.pass(60_000);
     const failure = { reason: "PLUGIN_REFUSED", message: "it was made too small" };
     expect(await world.volume("data")).toMatchObject({ state: "FAILED", externalId: "", claims: {}, failure });
     const why = await failureOf("web");
     expect(why.map((one) => one?.reason).toSorted()).toEqual(["SET_MEMBER_FAILED", "VOLUME_NOT_AVAILABLE"]);
+    // An attempt of the delete had no answer, and may still arrive.
+    expect(await world.store.get(deleteMarkRef({ plugin, externalId }))).toBeDefined();
     await remove();
     await expect(world.volume("data")).rejects.toMatchObject({ reason: "VOLUME_NOT_FOUND" });
   });

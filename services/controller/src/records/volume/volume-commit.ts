@@ -25,11 +25,14 @@ const grantsOrOffers = (before: VolumeRecord, after: VolumeRecord | null): boole
     (c) => (c.state === "ATTACHING" || c.state === "OFFERED") && before.claims[c.uid]?.state !== c.state,
   );
 
-/** A record that goes while its DeleteVolume may still arrive leaves a mark, so that nobody adopts what is about to vanish. */
+/** A record that lets go of its storage while the DeleteVolume may still arrive leaves a mark, so that nobody adopts what is about to vanish. */
 export const leavesMark = (before: VolumeRecord, { volume, settled }: Change): boolean =>
-  volume === null && settled === undefined && before.state === "DELETING" && before.externalId !== "";
+  settled === undefined &&
+  before.state === "DELETING" &&
+  before.externalId !== "" &&
+  volume?.externalId !== before.externalId;
 
-/** What stands where the tombstone and the mark of a removed volume go. */
+/** What stands where the tombstone of a removed volume, and the mark of its storage, go. */
 export interface Remains {
   readonly tombstone: StoredRecord | undefined;
   readonly mark: StoredRecord | undefined;
@@ -83,13 +86,13 @@ export const buildCommit = (
       writes.push(
         encodeVolumeTombstone(before.volume, remains[i]?.tombstone?.rev ?? 0, at.now, change.audit !== undefined),
       );
-      if (leavesMark(before.volume, change))
-        writes.push(encodeDeleteMark(before.volume, remains[i]?.mark?.rev ?? 0, at.now));
     } else {
       const encoded = encodeVolume(change.volume, before.rev, at.now);
       writes.push(encoded.write);
       if (encoded.due !== undefined) due.push(encoded.due);
     }
+    if (leavesMark(before.volume, change))
+      writes.push(encodeDeleteMark(before.volume, remains[i]?.mark?.rev ?? 0, at.now));
     writes.push(...change.ended.map(encodeClaimTombstone));
     const ref = volumeRef(before.volume);
     const audited = auditOf(change.audit, { now: at.now, revisionBefore: before.rev }, ref, before.rev + 1);

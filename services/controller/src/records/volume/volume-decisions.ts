@@ -182,8 +182,9 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     const stale = staleAgainst(options.expectedRev, found[0]);
     if (stale !== undefined && remembered) return undefined; // V2
     if (stale !== undefined) throw stale;
-    const removes = decision.some((change) => change?.volume === null);
-    const remains = removes
+    const named = (change: Change | undefined) => change?.volume?.externalId;
+    const renames = decision.some((change, i) => change !== undefined && named(change) !== found[i]?.volume.externalId);
+    const remains = renames
       ? await Promise.all(decision.map((change, i) => remainsOf(store, found[i]?.volume, change)))
       : [];
     const built = buildCommit(found, decision, remains, at, attachLimit, linked);

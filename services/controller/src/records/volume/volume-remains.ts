@@ -4,13 +4,14 @@ import type { Store } from "../../ports.ts";
 import { deleteMarkRef, volumeTombstoneRef } from "./volume-codec.ts";
 import { leavesMark, type Remains } from "./volume-commit.ts";
 
-/** What stands already where a record that goes leaves its tombstone and its mark. */
+/** What stands already where a record that goes leaves its tombstone, and storage that goes its mark. */
 export const remainsOf = async (
   store: Pick<Store, "get">,
   before: VolumeRecord | undefined,
   change: Change | undefined,
 ): Promise<Remains | undefined> => {
-  if (before === undefined || change?.volume !== null) return undefined;
+  if (before === undefined || change === undefined) return undefined;
   const mark = leavesMark(before, change) ? await store.get(deleteMarkRef(before)) : undefined;
-  return { tombstone: await store.get(volumeTombstoneRef(before)), mark };
+  const tombstone = change.volume === null ? await store.get(volumeTombstoneRef(before)) : undefined;
+  return { tombstone, mark };
 };
