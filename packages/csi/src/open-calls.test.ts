@@ -225,6 +225,28 @@ describe("calls that change something", () => {
     });
   });
 
+  it("H1 are of one thing by its name and by its id, as whoever knows both says", async () => {
+    const plugin = open.over(connection(), here);
+    const knownAs = ["volume named n", "volume v"];
+    const known = (method: "CreateVolume" | "ControllerPublishVolume", sequence: number) =>
+      call(plugin, method, { name: "n", ...publish }, stop.signal, {
+        gen: 1,
+        sequence,
+        opId: `op-${sequence}`,
+        knownAs,
+      });
+    const unsent = (words: string) => ({
+      failure: { code: "ABORTED", sent: false, message: expect.stringContaining(words) },
+    });
+    void call(plugin, "CreateVolume", { name: "n" });
+    expect(await known("ControllerPublishVolume", 1)).toMatchObject(unsent("CreateVolume for volume named n"));
+    sent[0]?.answer({ bytes: new Uint8Array() });
+    await clock.advance(0);
+    void known("ControllerPublishVolume", 2);
+    expect(await known("CreateVolume", 3)).toMatchObject(unsent("ControllerPublishVolume for volume v"));
+    expect(methodsSent()).toEqual(["CreateVolume", "ControllerPublishVolume"]);
+  });
+
   describe("H5 a volume that CreateVolume names", () => {
     // A create that is answered: volume "v".
     const made: WireReply = { bytes: Uint8Array.from([0x0a, 0x03, 0x12, 0x01, 0x76]) };

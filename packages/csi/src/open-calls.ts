@@ -1,15 +1,16 @@
 /**
  * The calls of one plugin's sockets that change something and have no answer of the plugin yet, whoever still waits for them.
  *
- * H1 One call of a subject at a time: beside one that is open none is sent. H2 The same call again joins the one that is open. H3 A deadline
- * or a caller that goes away ends the wait and not the call; the plugin is told no deadline, because a server library would end the
- * stream at that time while the handler goes on. H4 A call is over with its answer, or with its connection. H5 A volume that CreateVolume
- * names is not there for good while a DeleteVolume of it is open, and beside a DeleteVolume of what this name was given last none is sent. H6 At most `maxOpen` are open; one more is not sent. Calls whose callers
- * have gone take no place of those that a caller waits for. H7 A call with an order leaves only as order-gate.ts lets it, in the turn in
- * which it is asked: no lane lies between the gate and the socket. One without an order leaves as if there were no gate, and moves nothing in it.
- * H8 A subject is quiet when it was raised to an order, has seen no higher one, has no open call and is in no doubt (call-doubts.ts), all in
- * the turn of the answer: no call of that order or of a lower one leaves afterwards. H9 A call that is over without the plugin's own status
- * leaves its subject in doubt: the plugin may be working on it.
+ * H1 One call of a subject at a time, by whichever of its names: beside one that is open none is sent. H2 The same call again joins the one
+ * that is open. H3 A deadline or a caller that goes away ends the wait and not the call; the plugin is told no deadline, because a server
+ * library would end the stream at that time while the handler goes on. H4 A call is over with its answer, or with its connection. H5 A
+ * volume that CreateVolume names is not there for good while a DeleteVolume of it is open, and beside a DeleteVolume of what this name was
+ * given last none is sent. H6 At most `maxOpen` are open; one more is not sent. Calls whose callers have gone take no place of those that a
+ * caller waits for. H7 A call with an order leaves only as order-gate.ts lets it, in the turn in which it is asked: no lane lies between
+ * the gate and the socket. One without an order leaves as if there were no gate, and moves nothing in it. H8 A subject is quiet when it was
+ * raised to an order, has seen no higher one, has no open call and is in no doubt (call-doubts.ts), all in the turn of the answer: no call
+ * of that order or of a lower one leaves afterwards. H9 A call that is over without the plugin's own status leaves its subject in doubt:
+ * the plugin may be working on it.
  */
 import { hash } from "node:crypto";
 import type { CommitOrder } from "@holdfast/model/call-order";
@@ -192,7 +193,8 @@ export function createOpenCalls({ clock, maxOpen = 1_024 }: OpenCallsOptions): O
         if (judged?.kind === "stale")
           return { failure: { code: "ABORTED", message: judged.why, sent: false, stale: true } };
         if (judged?.kind === "answered") return judged.answer;
-        const standing = open.get(subject) ?? open.get(made.get(subject) ?? "");
+        const names = [subject, ...(order?.knownAs ?? []), made.get(subject) ?? ""];
+        const standing = names.map((name) => open.get(name)).find((one) => one !== undefined);
         if (standing !== undefined && textOf(standing.method, standing.request) !== textOf(method, decoded))
           return unsent(
             "ABORTED",

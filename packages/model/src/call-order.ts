@@ -10,4 +10,6 @@ export interface CallOrder extends CommitOrder {
   readonly opId: string;
   /** The life of the gate that the call is for; absent: no gate compares it. */
   readonly gate?: string | undefined;
+  /** The subjects of all calls about the same thing: the plugin knows it by its name and by its id, and by the name alone nobody knows the id. */
+  readonly knownAs?: readonly string[] | undefined;
 }

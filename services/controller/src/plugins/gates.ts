@@ -10,14 +10,17 @@ const quiesceMs = 10_000;
 
 const things = { snapshot: "snapshot", group: "group snapshot" } as const;
 
+/** What the record is of, in the words of gates. */
+export const thingOf = ({ kind }: { readonly plugin: string; readonly kind?: keyof typeof things }) =>
+  kind === undefined ? "volume" : things[kind];
+
 export const createGates = (
   directory: Pick<PluginDirectory, "quiesce">,
   lines: Pick<RelayLines, "quiesce">,
 ): Pick<ControllerPlugins, "quiesce"> => ({
   async quiesce(record, { op, via, gate = "" }, order, signal) {
     const { plugin, name, externalId } = record;
-    const thing = "kind" in record ? things[record.kind] : "volume";
-    const subject = gateSubject(thing, op === "create" ? { name } : { id: externalId });
+    const subject = gateSubject(thingOf(record), op === "create" ? { name } : { id: externalId });
     const node = nodeOfName(via);
     return node === undefined
       ? gateAnswer(await directory.quiesce(plugin, subject, order, quiesceMs, signal, via))

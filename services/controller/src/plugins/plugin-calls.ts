@@ -5,6 +5,7 @@
 import type { PluginFacts } from "@holdfast/csi/capabilities";
 import type { CsiCaller } from "@holdfast/csi/csi-caller";
 import type { CallSubject } from "@holdfast/csi/csi-exchange";
+import { gateSubject } from "@holdfast/csi/gate-subject";
 import type { Code } from "@holdfast/csi/outcome";
 import type { RefusedCredentials } from "@holdfast/csi/refused-credentials";
 import type { CallOrder } from "@holdfast/model/call-order";
@@ -16,6 +17,7 @@ import type { Segments, VolumeRef } from "../domain/volume/volume.ts";
 import type { CallContext } from "../ports.ts";
 import type { Secrets } from "../secrets/secrets.ts";
 import type { Unsayable } from "./convert.ts";
+import { thingOf } from "./gates.ts";
 
 /** One running process of a plugin that may be called now, however it is reached. */
 export interface PluginInstance extends Pick<CsiCaller, "call" | "stream"> {
@@ -151,11 +153,18 @@ export const subjectOf = (ref: VolumeRef, { attempt, claim }: CallContext, node?
   ...(node === undefined ? {} : { node }),
 });
 
+const knownAs = (target: CallTarget): readonly string[] => {
+  const { name = "", externalId: id = "" } = target;
+  const known = [...(name === "" ? [] : [{ name }]), ...(id === "" ? [] : [{ id }])];
+  return known.map((one) => gateSubject(thingOf(target), one));
+};
+
 /** The instance as calls of one attempt use it. */
-const ordered = (instance: PluginInstance, order: CallOrder | undefined): PluginInstance =>
-  order === undefined
-    ? instance
-    : { ...instance, call: (method, request, options) => instance.call(method, request, { ...options, order }) };
+const ordered = (instance: PluginInstance, target: CallTarget, stored: CallOrder | undefined): PluginInstance => {
+  if (stored === undefined) return instance;
+  const order = { ...stored, knownAs: knownAs(target) };
+  return { ...instance, call: (method, request, options) => instance.call(method, request, { ...options, order }) };
+};
 
 export const createPluginCalls = (options: PluginCallsOptions): PluginCalls => {
   const { instances, locate, trouble, secrets, refused } = options;
@@ -186,7 +195,11 @@ export const createPluginCalls = (options: PluginCallsOptions): PluginCalls => {
           "ABORTED",
           `the call to plugin ${plugin} was not to be made any more when it was about to leave`,
         );
-      return await call(refused.guard(plugin, ordered(found, leave?.order), secret), secret.values, secret.pinned);
+      return await call(
+        refused.guard(plugin, ordered(found, target, leave?.order), secret),
+        secret.values,
+        secret.pinned,
+      );
     } catch (error) {
       if (!isHoldfastError(error)) throw error;
       if (error.reason === "SECRET_UNREADABLE") return notSent(error.reason, error.message);

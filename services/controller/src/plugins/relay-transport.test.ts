@@ -100,9 +100,10 @@ describe("a call through an agent", () => {
   });
 
   test("T4 carries the order of its attempt, and tells of a stale one only what never left", async () => {
-    await call(bytes("hello"), { order: { gen: 3, sequence: 2 ** 52, opId: "op" } });
+    const knownAs = ["volume named n", "volume v"];
+    await call(bytes("hello"), { order: { gen: 3, sequence: 2 ** 52, opId: "op", knownAs } });
     await call();
-    expect(asked.map(({ order }) => order)).toEqual([{ gen: 3n, sequence: 2n ** 52n, opId: "op" }, undefined]);
+    expect(asked.map(({ order }) => order)).toEqual([{ gen: 3n, sequence: 2n ** 52n, opId: "op", knownAs }, undefined]);
     relay = async () => ({ failure: { code: 10, message: "late", notSent: true, staleOrder: true } });
     expect(await call()).toEqual({ failure: { code: "ABORTED", message: "late", sent: false, stale: true } });
     relay = async () => ({ failure: { code: 10, message: "late", notSent: false, staleOrder: true } });

@@ -14,7 +14,7 @@ import { callPolicy } from "@holdfast/csi/call-policy";
 import { type CsiMethod, pathOf } from "@holdfast/csi/methods";
 import { type Code, codeOf, codes } from "@holdfast/csi/outcome";
 import type { CsiTransport, WireFailure, WireReply } from "@holdfast/csi/transport";
-import type { CommitOrder } from "@holdfast/model/call-order";
+import type { CallOrder, CommitOrder } from "@holdfast/model/call-order";
 import { wireDuration } from "@holdfast/model/wire-duration";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createLimiter, type Limiter } from "@holdfast/shared/async/limiter";
@@ -91,6 +91,13 @@ const ofTheAgent: ReadonlySet<string> = new Set([
   "PERMISSION_DENIED",
   "STREAM_FULL",
 ]);
+
+const relayOrder = ({ gen, sequence, opId, knownAs = [] }: CallOrder) => ({
+  gen: BigInt(gen),
+  sequence: BigInt(sequence),
+  opId,
+  knownAs: [...knownAs],
+});
 
 /** A subject that has seen a higher order proves nothing for the one that was asked about. */
 export const gateAnswer = ({
@@ -188,7 +195,7 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
         const wanted = {
           ...callOf(node, plugin, method, request),
           deadline: wireDuration(Math.max(1, deadlineMs)),
-          order: order && { gen: BigInt(order.gen), sequence: BigInt(order.sequence), opId: order.opId }, // T4
+          order: order && relayOrder(order), // T4
           gate: order?.gate ?? "", // T4
         };
         const times = { signal, deadlineMs: deadlineMs + answerMs, retryCodes: again[method] ?? [] };

@@ -65,16 +65,26 @@ describe("calls to plugins of this host", () => {
 
   test("carry their order, or none as those of an earlier version; one that cannot be counted with reaches none", async () => {
     const ordered = async (
-      order: { readonly gen: bigint; readonly sequence: bigint; readonly opId: string } | undefined,
+      order: { readonly gen: bigint; readonly sequence: bigint; readonly opId: string; knownAs?: string[] } | undefined,
     ) => service().relay(RelayRequest.fromPartial({ node: "n1", method: "call", order }), context);
     const good = { gen: 2n, sequence: 2n ** 53n - 1n, opId: "op" };
+    const knownAs = ["volume named n", "volume v"];
     await ordered(good);
+    await ordered({ ...good, knownAs });
     await ordered(undefined);
-    expect(orders).toEqual([{ gen: 2, sequence: Number.MAX_SAFE_INTEGER, opId: "op" }, undefined]);
-    const bad = [{ sequence: 2n ** 53n }, { gen: 2n ** 60n }, { opId: "" }, { opId: "x".repeat(129) }];
+    const passedOn = { gen: 2, sequence: Number.MAX_SAFE_INTEGER, opId: "op" };
+    expect(orders).toEqual([{ ...passedOn, knownAs: [] }, { ...passedOn, knownAs }, undefined]);
+    const bad = [
+      { sequence: 2n ** 53n },
+      { gen: 2n ** 60n },
+      { opId: "" },
+      { opId: "x".repeat(129) },
+      { knownAs: [...knownAs, "volume w"] },
+      { knownAs: ["x".repeat(1_025)] },
+    ];
     for (const change of bad)
       await expect(ordered({ ...good, ...change })).rejects.toMatchObject({ reason: "INVALID_ARGUMENT" });
-    expect(passed).toHaveLength(2);
+    expect(passed).toHaveLength(3);
   });
 
   test("name the life that is meant, or none as those of an earlier version", async () => {

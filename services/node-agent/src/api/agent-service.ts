@@ -62,7 +62,9 @@ export interface RelayOrder {
   readonly deadlineMs: number;
   readonly gen: number;
   /** Of calls that change something, since controllers say it. */
-  readonly order?: { readonly gen: number; readonly sequence: number; readonly opId: string } | undefined;
+  readonly order?:
+    | { readonly gen: number; readonly sequence: number; readonly opId: string; readonly knownAs: readonly string[] }
+    | undefined;
   /** The life of this agent that is meant, since controllers say it. */
   readonly gate?: string | undefined;
 }
@@ -238,7 +240,7 @@ export function createAgentService(options: AgentServiceOptions): Implementation
 /** Numbers beyond what can be counted with here would stand for one another. */
 function callOrder(order: CallOrder | undefined): RelayOrder["order"] {
   if (order === undefined) return undefined;
-  const { opId } = order;
+  const { opId, knownAs } = order;
   const [gen, sequence] = [safeNumber(order.gen), safeNumber(order.sequence)];
   if (gen < 0 || sequence < 0 || opId === "" || opId.length > maxOpId)
     throw invalidArgument([
@@ -247,7 +249,9 @@ function callOrder(order: CallOrder | undefined): RelayOrder["order"] {
         description: `has to name an operation in at most ${maxOpId} bytes, by numbers up to 2^53 - 1`,
       },
     ]);
-  return { gen, sequence, opId };
+  if (knownAs.length > 2 || knownAs.some((one) => one.length > maxSubject))
+    throw invalidArgument([{ field: "order", description: `has two subjects at most, of ${maxSubject} bytes` }]);
+  return { gen, sequence, opId, knownAs };
 }
 
 /** The plugin is told the caller's own time, or less if that was asked for. */

@@ -79,7 +79,10 @@ export const reachesOf = (
 /** What a call is about, as far as its place is known: volumes, snapshots and groups fit, and a question about the plugin itself. */
 export interface CallSubject
   extends Partial<
-    Pick<VolumeRecord, "externalId" | "topology" | "home" | "binding" | "source" | "contentSource" | "attachments">
+    Pick<
+      VolumeRecord,
+      "name" | "externalId" | "topology" | "home" | "binding" | "source" | "contentSource" | "attachments"
+    >
   > {
   readonly kind?: "snapshot" | "group";
   readonly claims?: Readonly<Record<string, { readonly node: string }>>;
