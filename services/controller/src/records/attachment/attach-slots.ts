@@ -218,7 +218,8 @@ export const createAttachSlots = ({ store, onError, signal }: AttachSlotsDeps): 
     },
     learnOf(volume, node) {
       if (byVolume.has(volume)) tell([volume], false); // A5
-      for (const slots of onNode.get(node ?? "") ?? []) readSoon(slots);
+      // A number that nobody has asked for is not read anew: a node without a limit would be counted at every change of others.
+      for (const slots of onNode.get(node ?? "") ?? []) if (isWatched(place(slots))) readSoon(slots);
     },
     forgetAll() {
       for (const [slots, at] of places) {
@@ -237,7 +238,9 @@ export const createAttachSlots = ({ store, onError, signal }: AttachSlotsDeps): 
     },
     leave,
     refused(slots, volume) {
-      place(slots).refused.add(volume);
+      const at = place(slots);
+      at.refused.add(volume);
+      if (at.used === undefined) readSoon(slots);
     },
     onRoom(listener) {
       listeners.add(listener);
@@ -246,6 +249,8 @@ export const createAttachSlots = ({ store, onError, signal }: AttachSlotsDeps): 
     waiting: () => sets.size,
   };
 };
+
+const isWatched = ({ used, sets, refused }: Place): boolean => used !== undefined || sets.size > 0 || refused.size > 0;
 
 const sameNeeds = (a: ReadonlyMap<string, number>, b: ReadonlyMap<string, number>): boolean =>
   a.size === b.size && [...a].every(([slots, need]) => b.get(slots) === need);
