@@ -143,8 +143,7 @@ const measure = async (wanted: ReadonlySet<Section>, plan: Plan, dir: string): P
     });
     await section("shared", async () => {
       const startStore = async () => (await startedRedis()).url;
-      const all = await measureSharedControllers(startStore, "all", plan.shared);
-      figures.shared = [...all, ...(await measureSharedControllers(startStore, "first", plan.shared))];
+      figures.shared = await measureSharedControllers(startStore, plan.shared);
     });
     await section("volumes", async () => {
       const sqlite = await measureVolumeMemory(plan.volumes, undefined);

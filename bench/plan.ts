@@ -41,7 +41,7 @@ export const plans: Readonly<Record<"full" | "quick", Plan>> = {
     nodes: 4,
     reactions: 7,
     lanes: { volumes: 1_000, rounds: 5 },
-    shared: { volumes: 256, rounds: 6, warmUpRounds: 12 },
+    shared: { volumes: 256, rounds: 10, warmUpRounds: 20 },
     volumes: 10_000,
     agents: 1000,
     streams: { agents: 10_000, claims: 20, idleSeconds: 60 },

@@ -7,7 +7,7 @@ import type { Lanes } from "./lanes.ts";
 import type { AgentMemory, VolumeMemory } from "./memory.ts";
 import type { Reactions } from "./reactions.ts";
 import { type Scale, scaleCalls } from "./scale.ts";
-import type { Shared } from "./shared-controllers.ts";
+import { apartOf, type Shared } from "./shared-controllers.ts";
 import type { Spread } from "./support/spread.ts";
 import type { Throughput } from "./throughput.ts";
 import { type Verdict, verdictsOf } from "./verdicts.ts";
@@ -123,19 +123,25 @@ const lanes = ({ nodes, attaches, beside }: Lanes): readonly string[] => [
   "",
 ];
 
+const askedWords: Readonly<Record<Shared["asked"], string>> = {
+  all: "all asked",
+  first: "the first asked",
+  apart: "each on a store of its own",
+};
+
 const sharedBy = (found: readonly Shared[]): readonly string[] => [
   "Controllers on one Redis and one plugin, as many claims in flight for each",
-  row("", "claims /s", "CPU ms", "beside 1", "shares"),
-  ...found.map(({ asked, shares, claimsPerSecond, cpuMs }) => {
-    const alone = found.find((other) => other.asked === asked)?.cpuMs ?? Number.NaN;
-    return row(
-      `${shares.length}, ${asked === "all" ? "all asked" : "the first asked"}`,
+  row("", "claims /s", "CPU ms", "beside 1", "beside apart", "shares"),
+  ...found.map(({ asked, shares, claimsPerSecond, cpuMs }) =>
+    row(
+      `${shares.length}, ${askedWords[asked]}`,
       claimsPerSecond,
       cpuMs,
-      cpuMs / alone,
+      cpuMs / (found.find((other) => other.shares.length === 1)?.cpuMs ?? Number.NaN),
+      cpuMs / (apartOf(found, shares.length)?.cpuMs ?? Number.NaN),
       `   ${shares.map((share) => number(share, 2)).join(" ")}`,
-    );
-  }),
+    ),
+  ),
   "",
 ];
 

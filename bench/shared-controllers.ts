@@ -1,4 +1,9 @@
-/** Several controllers on one store and one plugin: how they share its calls, and what a claim costs all of them together. */
+/**
+ * Several controllers on one store and one plugin: how they share its calls, and what a claim costs all of them together.
+ *
+ * It is judged beside as many controllers that share nothing, each with a store, a plugin and nodes of its own, asked as much at the
+ * same time: the same work costs more CPU where more processes use the cores, whoever they are.
+ */
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -22,8 +27,8 @@ export interface SharedPlan {
   readonly warmUpRounds: number;
 }
 
-/** Which controllers the requests go to. */
-export type Asked = "all" | "first";
+/** Which controllers the requests go to; `apart`: each has a cell for itself. */
+export type Asked = "all" | "first" | "apart";
 
 /** Of one number of controllers. */
 export interface Shared {
@@ -87,7 +92,13 @@ interface Side {
   calls(): readonly number[];
 }
 
-const startSide = async (store: string, count: number, volumes: number, asked: Asked, stops: Stop[]): Promise<Side> => {
+const startCell = async (
+  store: string,
+  count: number,
+  volumes: number,
+  asked: Exclude<Asked, "apart">,
+  stops: Stop[],
+): Promise<Side> => {
   const dir = await mkdtemp(path.join(tmpdir(), "hfb-"));
   stops.push(() => rm(dir, { recursive: true, force: true }));
   const backend = createBackend();
@@ -130,7 +141,45 @@ const startSide = async (store: string, count: number, volumes: number, asked: A
   };
 };
 
+/** Cells that share nothing but the machine. */
+const together = (cells: readonly Side[]): Side => ({
+  round: async () => Math.max(...(await Promise.all(cells.map((cell) => cell.round())))),
+  cpuMs: async () => (await Promise.all(cells.map((cell) => cell.cpuMs()))).reduce((sum, used) => sum + used, 0),
+  calls: () => cells.flatMap((cell) => cell.calls()),
+});
+
+const startSide = async (
+  startStore: () => Promise<string>,
+  { count, asked }: Setting,
+  volumes: number,
+  stops: Stop[],
+): Promise<Side> => {
+  if (asked !== "apart") return startCell(await startStore(), count, volumes, asked, stops);
+  const cells: Side[] = [];
+  for (let n = 0; n < count; n += 1) {
+    const own = Math.floor(((n + 1) * volumes) / count) - Math.floor((n * volumes) / count);
+    cells.push(await startCell(await startStore(), 1, own, "all", stops));
+  }
+  return together(cells);
+};
+
+interface Setting {
+  readonly count: number;
+  readonly asked: Asked;
+}
+
+const settings: readonly Setting[] = [
+  { count: 1, asked: "all" },
+  { count: 2, asked: "all" },
+  { count: 3, asked: "all" },
+  { count: 2, asked: "apart" },
+  { count: 3, asked: "apart" },
+  { count: 2, asked: "first" },
+  { count: 3, asked: "first" },
+];
+
 interface Sum {
+  readonly asked: Asked;
   readonly side: Side;
   readonly calls: number[];
   seconds: number;
@@ -148,22 +197,27 @@ const measureRound = async (sum: Sum): Promise<void> => {
   for (const [n, count] of side.calls().entries()) sum.calls[n] = (sum.calls[n] ?? 0) + count;
 };
 
-/** One, two and three controllers, by turns, so that a busy moment of the machine falls on all of them. */
+/** The same number of controllers that share nothing; one has nobody to share with. */
+export const apartOf = (all: readonly Shared[], count: number): Shared | undefined =>
+  all.find(({ asked, shares }) => shares.length === count && (count === 1 || asked === "apart"));
+
+/** All of them by turns, so that a busy moment of the machine falls on all. */
 export const measureSharedControllers = async (
   startStore: () => Promise<string>,
-  asked: Asked,
   { volumes, rounds, warmUpRounds }: SharedPlan,
 ): Promise<readonly Shared[]> => {
   const stops: Stop[] = [];
   try {
     const sums: Sum[] = [];
-    for (const count of [1, 2, 3]) {
-      const side = await startSide(await startStore(), count, volumes, asked, stops);
-      sums.push({ side, calls: Array.from({ length: count }, () => 0), seconds: 0, cpuMs: 0 });
+    for (const setting of settings) {
+      const side = await startSide(startStore, setting, volumes, stops);
+      const calls = Array.from({ length: setting.count }, () => 0);
+      sums.push({ asked: setting.asked, side, calls, seconds: 0, cpuMs: 0 });
     }
-    for (const { side, calls } of sums) for (let n = 0; n < warmUpRounds * calls.length; n += 1) await side.round();
+    for (let n = 0; n < warmUpRounds; n += 1)
+      for (const { side, calls } of sums) for (const _each of calls) await side.round();
     for (let n = 0; n < rounds; n += 1) for (const sum of sums) await measureRound(sum);
-    return sums.map(({ calls, seconds, cpuMs }) => {
+    return sums.map(({ asked, calls, seconds, cpuMs }) => {
       const all = calls.reduce((sum, count) => sum + count, 0);
       return {
         asked,
