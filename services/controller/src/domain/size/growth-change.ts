@@ -9,7 +9,7 @@ import { type Failure, noAttempts } from "../outcome.ts";
 import { failedAttempt } from "../retry.ts";
 import type { VolumeRecord } from "../volume/volume.ts";
 import { type Growth, isPending, type NodeGrowth } from "./expansion.ts";
-import { isGrownEverywhere } from "./growth.ts";
+import { isGrownEverywhere, mustNotRepeat } from "./growth.ts";
 
 /** What became of NodeExpandVolume on one node. */
 export type GrowAnswer =
@@ -98,8 +98,12 @@ const refused = (volume: VolumeRecord, growth: Growth, node: string, failure: Fa
 
 const unknown = (volume: VolumeRecord, growth: Growth, node: string, failure: Failure, at: Moment): Change => {
   const { blocked: before, ...rest } = growth.nodes[node] ?? fresh;
-  const blocked =
-    failure.advice === "block" ? blockedBy("expand", failure, { ...volume, node }, before, at.now) : undefined;
+  // What must not be repeated says so until it may: a later answer, to a call that another controller made, tells nothing of that.
+  const blocked = mustNotRepeat(volume, node)
+    ? before
+    : failure.advice === "block"
+      ? blockedBy("expand", failure, { ...volume, node }, before, at.now)
+      : undefined;
   return told(
     withNode(volume, growth, node, {
       ...rest,
