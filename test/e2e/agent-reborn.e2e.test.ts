@@ -103,51 +103,71 @@ describe.skipIf(!root)("an agent that is not what it was", { timeout: 120_000 },
     await expectClean(cluster);
   });
 
-  it("[I3] [I6] its host boots: the same permit stages and publishes again under the same epoch", async () => {
-    const before = await inUse();
-    await node.agent().kill("SIGKILL");
-    await node.plugin().kill("SIGKILL");
-    const lost = await mountPoints();
-    for (const at of lost.toReversed()) spawnSync("umount", ["--lazy", at]);
-    expect(await mountPoints()).toEqual([]);
-    await node.startPlugin();
-    const log = createMemoryLogger();
-    const app = createApp(
-      loadConfig(configSchema, {
-        HOLDFAST_NODE: node.name,
-        HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
-        HOLDFAST_CONTROLLERS: cluster.agentAddress,
-        HOLDFAST_STATE_DIR: node.stateDir,
-        HOLDFAST_MACHINE_ID_FILE: machineIdFile(),
-        HOLDFAST_ROOT_DIR: node.rootDir,
-        HOLDFAST_PLUGIN_DIR: path.dirname(node.plugin().socketPath),
-      }),
-      { log, bootId: "another-boot" },
-    );
-    onTestFinished(() => app.stop());
-    await Promise.all([app.start(AbortSignal.timeout(60_000)), admitWaiting(cluster, "node-a")]);
-    expect(log.lines.find(({ message }) => message === "the journal was read")?.fields).toMatchObject({
-      held: 1,
-      missing: 1,
-      rebooted: true,
-      orphans: [],
-    });
-    await until("the mounts to be there again", async () => (await mountPoints()).length === lost.length || undefined);
-    const after = await until("the claim to be active", async () => {
-      const claim = await theClaim();
-      return claim.state === ClaimState.CLAIM_STATE_ACTIVE && claim.degradedSince === undefined ? claim : undefined;
-    });
-    expect(await mountPoints()).toEqual(lost);
-    expect(after).toMatchObject({ uid: before.uid, epoch: before.epoch, hostPath: before.hostPath });
-    expect(await data(after)).toBe("kept");
-    expect(await mutatingCalls(cluster)).toEqual([
-      "CreateVolume",
-      "ControllerPublishVolume",
-      "NodeStageVolume",
-      "NodePublishVolume",
-      "NodeStageVolume",
-      "NodePublishVolume",
-    ]);
-    await end();
-  });
+  it.each([
+    ["and a person says so", "none", "none"],
+    ["and the host proves it", "host-1", "host-1"],
+    ["and what proves it is another host's, so that a person says so", "host-1", "host-2"],
+  ])(
+    "[I3] [I6] its host boots: the same permit stages and publishes again under the same epoch, %s",
+    async (_how, first, then) => {
+      await node.agent().kill("SIGTERM");
+      await node.startAgent({ HOLDFAST_HOST_IDENTITY: first });
+      const before = await inUse();
+      const nodeEpoch = await nodeEpochNow();
+      await node.agent().kill("SIGKILL");
+      await node.plugin().kill("SIGKILL");
+      const lost = await mountPoints();
+      for (const at of lost.toReversed()) spawnSync("umount", ["--lazy", at]);
+      expect(await mountPoints()).toEqual([]);
+      await node.startPlugin();
+      const log = createMemoryLogger();
+      const app = createApp(
+        loadConfig(configSchema, {
+          HOLDFAST_NODE: node.name,
+          HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
+          HOLDFAST_CONTROLLERS: cluster.agentAddress,
+          HOLDFAST_STATE_DIR: node.stateDir,
+          HOLDFAST_MACHINE_ID_FILE: machineIdFile(),
+          HOLDFAST_HOST_IDENTITY: then,
+          HOLDFAST_ROOT_DIR: node.rootDir,
+          HOLDFAST_PLUGIN_DIR: path.dirname(node.plugin().socketPath),
+        }),
+        { log, bootId: "another-boot" },
+      );
+      onTestFinished(() => app.stop());
+      const proved = first === then && first !== "none";
+      await Promise.all([app.start(AbortSignal.timeout(60_000)), ...(proved ? [] : [admitWaiting(cluster, "node-a")])]);
+      expect((await cluster.nodes.getNode({ name: node.name })).node).toMatchObject({
+        bootId: "another-boot",
+        nodeEpoch: nodeEpoch + 1n,
+        pending: undefined,
+      });
+      expect(log.lines.find(({ message }) => message === "the journal was read")?.fields).toMatchObject({
+        held: 1,
+        missing: 1,
+        rebooted: true,
+        orphans: [],
+      });
+      await until(
+        "the mounts to be there again",
+        async () => (await mountPoints()).length === lost.length || undefined,
+      );
+      const after = await until("the claim to be active", async () => {
+        const claim = await theClaim();
+        return claim.state === ClaimState.CLAIM_STATE_ACTIVE && claim.degradedSince === undefined ? claim : undefined;
+      });
+      expect(await mountPoints()).toEqual(lost);
+      expect(after).toMatchObject({ uid: before.uid, epoch: before.epoch, hostPath: before.hostPath });
+      expect(await data(after)).toBe("kept");
+      expect(await mutatingCalls(cluster)).toEqual([
+        "CreateVolume",
+        "ControllerPublishVolume",
+        "NodeStageVolume",
+        "NodePublishVolume",
+        "NodeStageVolume",
+        "NodePublishVolume",
+      ]);
+      await end();
+    },
+  );
 });

@@ -331,6 +331,8 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
           ].join(),
           HOLDFAST_STATE_DIR: stateDir,
           HOLDFAST_MACHINE_ID_FILE: machineIdFile(),
+          // Hosts that share a machine share its DMI: nothing tells a boot of one from a clone, unless a test says so.
+          HOLDFAST_HOST_IDENTITY: "none",
           HOLDFAST_ROOT_DIR: rootDir,
           HOLDFAST_PLUGIN_DIR: pluginDir,
           HOLDFAST_HOSTED_PLUGIN_DIR: path.join(dir, `${name}-h`),

@@ -61,6 +61,7 @@ export const startNodeCopy = async (
       HOLDFAST_CONTROLLERS: cluster.agentAddress,
       HOLDFAST_STATE_DIR: of.stateDir,
       HOLDFAST_MACHINE_ID_FILE: of.machineIdFile,
+      HOLDFAST_HOST_IDENTITY: "none",
       HOLDFAST_ROOT_DIR: node.rootDir,
       HOLDFAST_PLUGIN_DIR: pluginDir,
       HOLDFAST_HOSTED_PLUGIN_DIR: path.join(dir, "h"),

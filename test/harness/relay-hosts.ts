@@ -59,6 +59,7 @@ export const startRelayHosts = async (cluster: Cluster, nodes: readonly string[]
           HOLDFAST_CONTROLLERS: [cluster.agentAddress, cluster.second.agentAddress].join(),
           HOLDFAST_STATE_DIR: node.stateDir,
           HOLDFAST_MACHINE_ID_FILE: imaged ? otherMachine : machineIdFile(),
+          HOLDFAST_HOST_IDENTITY: "none",
           HOLDFAST_ROOT_DIR: node.rootDir,
           HOLDFAST_PLUGIN_DIR: path.dirname(node.plugin().socketPath),
         }),

@@ -22,6 +22,7 @@ import { createControllerStreams } from "./controller-link/controller-stream.ts"
 import { createHostPaths } from "./domain/paths.ts";
 import type { FailpointName } from "./failpoints.ts";
 import { readHostIdentity } from "./host-identity.ts";
+import { readHostProof } from "./host-proof.ts";
 import { createLocalServer } from "./local-server.ts";
 import { wireFoundPlugins } from "./plugin-wiring.ts";
 import { createFingerprintBoard } from "./plugins/fingerprint-board.ts";
@@ -90,6 +91,12 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
     );
 
     const { machineId, bootId } = await readHostIdentity(config.machineIdFile, overrides.bootId);
+    const proof = await readHostProof(config.hostIdentity);
+    if (proof.identity === "")
+      log.warn("a boot of this host with claims will wait for a person: nothing tells it from a clone", {
+        why: proof.from,
+        cure: "HOLDFAST_HOST_IDENTITY",
+      });
     // Lock, journal, mounts: what is known of the host is complete before anything is served.
     await makeDirectories(stateDir, 0o700);
     let lockId = "";
@@ -248,6 +255,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
           node,
           machineId,
           bootId,
+          hostIdentity: proof.identity,
           lockId,
           instance,
           version: agentVersion,

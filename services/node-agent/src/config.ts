@@ -20,6 +20,20 @@ import { maxSocketBaseBytes } from "./plugins/host/socket-dirs.ts";
 
 const namePattern = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
 
+const hostIdentity = (() => {
+  const base = stringSetting({
+    env: "HOLDFAST_HOST_IDENTITY",
+    doc: "What this host has and no copy of it, so that its boots need no person: a value, `file:` or `exec:` with an absolute path, or `none`. Unset: the product UUID of its DMI.",
+  });
+  const parse: typeof base.parse = (text) => {
+    const parsed = base.parse(text);
+    if (!("value" in parsed)) return parsed;
+    const [, place] = /^(?:file|exec):(.*)$/s.exec(parsed.value) ?? [];
+    return place === undefined || place.startsWith("/") ? parsed : { wrong: "has to name an absolute path" };
+  };
+  return optional({ ...base, parse });
+})();
+
 const paths = {
   stateDir: pathSetting({
     env: "HOLDFAST_STATE_DIR",
@@ -31,6 +45,7 @@ const paths = {
     doc: "The host's machine id, 32 hexadecimal digits; in a container the host's file, mounted read-only.",
     default: "/etc/machine-id",
   }),
+  hostIdentity,
   rootDir: (() => {
     const base = pathSetting({
       env: "HOLDFAST_ROOT_DIR",

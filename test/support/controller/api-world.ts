@@ -101,6 +101,7 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
       machineId: `machine-${node}`,
       bootId: `boot-${node}-${boot}`,
       lockId: "",
+      hostIdentity: "",
       instance: `agent-${node}-${boot}`,
       journalUid: `journal-${node}-${journal}`,
       version: "0.1.0",

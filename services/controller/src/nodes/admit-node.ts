@@ -1,5 +1,5 @@
 import type { NodeLife, NodePlugin, NodeRecord, PendingLife } from "../domain/node/node.ts";
-import { hasTheMemory, isSameLife } from "../domain/node/node-life.ts";
+import { bootsBefore, hasTheMemory, isSameLife, provesReboot } from "../domain/node/node-life.ts";
 import type { AgentHeader } from "./convert.ts";
 import { lifeName } from "./life-name.ts";
 
@@ -24,11 +24,12 @@ export type Admission =
 const byInstance = (a: NodePlugin, b: NodePlugin): number =>
   a.name === b.name ? (a.instance < b.instance ? -1 : 1) : a.name < b.name ? -1 : 1;
 
-const lifeOf = ({ machineId, bootId, journalUid, lockId }: AgentHeader): NodeLife => ({
+const lifeOf = ({ machineId, bootId, journalUid, lockId, hostIdentity }: AgentHeader): NodeLife => ({
   machineId,
   bootId,
   journalUid,
   ...(lockId === "" ? {} : { lockId }),
+  ...(hostIdentity === "" ? {} : { hostIdentity }),
 });
 
 const pendingLife = (header: AgentHeader, known: NodeRecord, now: number): PendingLife => {
@@ -50,10 +51,12 @@ const judgeOther = (
   if (alive && (standing !== 0 || chosen)) {
     const pending = pendingLife(header, known, now);
     const { admitted: _objected, ...kept } = known;
-    const why = `two living agents use this name, and ${claims} stand: the recorded life, boot ${known.bootId}, still speaks`;
+    const living = `two living agents use this name, and ${claims} stand: the recorded life, boot ${known.bootId}, still speaks`;
+    const booted = `${claims} stand, and boot ${known.bootId} of the very host may still speak: this boot is taken once no controller has had that link for a grace (HOLDFAST_LINK_GRACE)`;
+    const why = provesReboot(known, life) ? booted : living;
     return { kind: "pending", record: { ...kept, pending }, pending, why };
   }
-  if (chosen) return undefined;
+  if (chosen || provesReboot(known, life)) return undefined;
   if (standing !== 0) {
     const pending = pendingLife(header, known, now);
     const why = `another life of this name (boot ${known.bootId}, journal ${known.journalUid}) may still hold ${claims}`;
@@ -71,8 +74,9 @@ const replacedWhy = "a later process with the same journal has registered since;
 
 /**
  * Whether a process may speak for a node. The life that the record names is the node: the lock of its journal proves that no other
- * process has it. Another life is taken for the node only while no claim stands that the recorded life may hold, or on a person's
- * word, and always with a new incarnation, so that no permit for the old life is ever honoured.
+ * process has it. Another life is taken for the node only while no claim stands that the recorded life may hold, as a later boot of the
+ * very host when no controller may have the recorded life's link, or on a person's word; and always with a new incarnation, so that no
+ * permit for the old life is ever honoured.
  */
 export const admitNode = (
   header: AgentHeader,
@@ -93,7 +97,9 @@ export const admitNode = (
   const another = known !== undefined && !same;
   const nodeEpoch = another ? last + 1 : Math.max(1, last);
   const onWord = another && known.admitted === lifeName(life);
-  const speaksFrom = onWord ? undefined : another ? nodeEpoch : known?.speaksFrom;
+  const proved = same || (another && provesReboot(known, life));
+  const speaksFrom = onWord ? undefined : proved ? known?.speaksFrom : another ? nodeEpoch : undefined;
+  const boots = known === undefined ? [] : bootsBefore(known, life);
   // Without a word that was not used: the recorded life speaks, and with that it objects.
   const pending = known?.pending?.life === lifeName(life) ? undefined : known?.pending;
   return {
@@ -116,6 +122,7 @@ export const admitNode = (
       ...(known?.changedBy === undefined ? {} : { changedBy: known.changedBy }),
       ...(pending === undefined ? {} : { pending }),
       ...(speaksFrom === undefined ? {} : { speaksFrom }),
+      ...(boots.length === 0 ? {} : { bootsBefore: boots }),
       registeredAt: known?.forgottenAt === undefined ? (known?.registeredAt ?? now) : now,
       updatedAt: now,
     },

@@ -150,6 +150,7 @@ const checkHeader = (header: RegisterHeader): readonly FieldViolation[] => [
   ...checkRequired("header.instance", header.instance),
   ...checkRequired("header.journal_uid", header.journalUid),
   ...checkString("header.lock_id", header.lockId),
+  ...checkString("header.host_identity", header.hostIdentity),
   ...checkString("header.version", header.version),
   ...checkString("header.cluster_uid", header.clusterUid),
 ];

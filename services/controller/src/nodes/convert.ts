@@ -243,6 +243,8 @@ export interface AgentHeader {
   readonly journalUid: string;
   /** Of the directory that the agent has locked; empty when it does not tell. */
   readonly lockId: string;
+  /** What no copy of its host has; empty when there is nothing. */
+  readonly hostIdentity: string;
   readonly version: string;
   readonly verificationScope: NodeRecord["verificationScope"];
   readonly nodeEpoch: number;
@@ -257,6 +259,7 @@ export const headerFrom = (header: RegisterHeader): AgentHeader => ({
   instance: header.instance,
   journalUid: header.journalUid,
   lockId: header.lockId,
+  hostIdentity: header.hostIdentity,
   version: header.version,
   verificationScope: scopeFrom(header.verificationScope),
   nodeEpoch: Number(header.nodeEpoch),

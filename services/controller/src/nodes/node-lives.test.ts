@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { admitNodeCommand } from "../commands/repair/admit-node.ts";
 import type { AdmitNodeInput } from "../commands/repair/repair-model.ts";
 import type { Claim } from "../domain/claim/claim.ts";
+import { pendingBlock } from "../domain/node/pending-life.ts";
 import { claimRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
 import type { Store } from "../ports.ts";
 import { createAuditRecords } from "../records/audit-records.ts";
@@ -254,5 +255,80 @@ describe("a person's word", () => {
     await admit({ life: lifeName(agentHeader()) });
     expect(record()).toMatchObject({ instance: "i1", nodeEpoch: 1 });
     expect(record()?.pending).toBeUndefined();
+  });
+});
+
+describe("a boot that its host proves", () => {
+  const hostIdentity = "host-1";
+  const booted = agentHeader({ instance: "i2", bootId: "boot-2", nodeEpoch: 1, hostIdentity });
+
+  beforeEach(async () => {
+    await registry.register(agentHeader({ nodeEpoch: 1, hostIdentity }), []);
+    await claimed("ACTIVE");
+  });
+
+  test("is the node without a person, with a new incarnation, and speaks for what stands", async () => {
+    await silence();
+    const admitted = await registry.register(booted, []);
+    expect(admitted).toMatchObject({ instance: "i2", bootId: "boot-2", nodeEpoch: 2, bootsBefore: ["boot-1"] });
+    for (const none of ["pending", "speaksFrom"]) expect(admitted).not.toHaveProperty(none);
+  });
+
+  test("also without its journal and with another machine id: it was made from an image", async () => {
+    await silence();
+    const imaged = agentHeader({
+      ...booted,
+      machineId: "machine-2",
+      journalUid: "journal-2",
+      lockId: "8:2",
+      nodeEpoch: 0,
+    });
+    expect(await registry.register(imaged, [])).toMatchObject({ machineId: "machine-2", nodeEpoch: 2 });
+  });
+
+  test("also from a store that is not vetted: what it proves stands in no record of a claim", async () => {
+    await silence();
+    const unvetted = await controller({
+      ...store,
+      identity: async () => ({ ...(await store.identity()), vettedRunId: "another process" }),
+    });
+    expect(await unvetted.register(booted, [])).toMatchObject({ instance: "i2" });
+  });
+
+  test("waits while a controller has the link of the boot before, and needs nobody's word then", async () => {
+    registry.linked("n1", "i1");
+    await expect(registry.register(booted, [])).rejects.toMatchObject({ reason: "NODE_CONFLICT" });
+    const before = record();
+    expect(before).toMatchObject({ bootId: "boot-1", pending: { bootId: "boot-2" } });
+    const block = before && pendingBlock(before);
+    expect(block?.clearWith).toContain("nothing to do when the host was booted");
+    await silence();
+    expect(await registry.register(booted, [])).toMatchObject({ bootId: "boot-2" });
+    expect(record()?.pending).toBeUndefined();
+  });
+
+  test.each([
+    ["another host", { hostIdentity: "host-2" }],
+    ["a host that proves nothing", { hostIdentity: "" }],
+    ["the same boot with another journal", { bootId: "boot-1", journalUid: "journal-2", lockId: "8:2" }],
+  ])("%s is none: a person has to say", async (_who, other) => {
+    await silence();
+    await expect(registry.register({ ...booted, ...other }, [])).rejects.toMatchObject({ reason: "NODE_PENDING" });
+  });
+
+  test("that was over and speaks again is none: two hosts have one identity", async () => {
+    await silence();
+    await registry.register(booted, []);
+    registry.linked("n1", "i2");
+    await silence();
+    const first = agentHeader({ instance: "i3", nodeEpoch: 1, hostIdentity });
+    await expect(registry.register(first, [])).rejects.toMatchObject({ reason: "NODE_PENDING" });
+    expect(record()).toMatchObject({ bootId: "boot-2", nodeEpoch: 2 });
+  });
+
+  test("of a node that once came back unproved speaks for nothing that is older than that", async () => {
+    await registry.change("n1", (before) => ({ ...before, nodeEpoch: 5, speaksFrom: 5 }));
+    await silence();
+    expect(await registry.register(booted, [])).toMatchObject({ nodeEpoch: 6, speaksFrom: 5 });
   });
 });

@@ -63,6 +63,7 @@ async function startLoop(register: () => Promise<void> = async () => undefined) 
       machineId: "m",
       bootId: "b",
       lockId: "8:1",
+      hostIdentity: "",
       instance: "i",
       version: "0",
       rootDir: "/hf",

@@ -16,6 +16,8 @@ export interface AgentSelf {
   readonly node: string;
   readonly machineId: string;
   readonly bootId: string;
+  /** What no copy of the host has; empty when there is nothing. */
+  readonly hostIdentity: string;
   /** Of the state directory. */
   readonly lockId: string;
   /** Random, of this process. */
@@ -80,6 +82,7 @@ export function registerMessage(
     fingerprintRevision: BigInt(revision),
     promisedGen: BigInt(agent.promisedGen),
     lockId: self.lockId,
+    hostIdentity: self.hostIdentity,
   };
   return { message: { header, plugins: [...self.fingerprints.all()] }, revision };
 }

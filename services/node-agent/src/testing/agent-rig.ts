@@ -114,6 +114,7 @@ export async function startRig({ backend = {}, host = {} }: RigOptions = {}): Pr
           HOLDFAST_CONTROLLERS: controller.address,
           HOLDFAST_STATE_DIR: stateDir,
           HOLDFAST_MACHINE_ID_FILE: machineIdFile(),
+          HOLDFAST_HOST_IDENTITY: "none",
           HOLDFAST_ROOT_DIR: rootDir,
           HOLDFAST_PLUGIN_DIR: pluginDir,
           HOLDFAST_HOSTED_PLUGIN_DIR: path.join(dir, "h"),

@@ -63,6 +63,7 @@ export async function startLink(controllers: readonly string[], options: LinkRig
     machineId: "m",
     bootId: "b",
     lockId: "8:1",
+    hostIdentity: "",
     instance,
     version: "0",
     rootDir: "/hf",

@@ -65,6 +65,7 @@ const register = async (registry: NodeRegistry): Promise<void> => {
       bootId: "b1",
       instance: "i1",
       lockId: "",
+      hostIdentity: "",
       journalUid: "j1",
       version: "1",
       verificationScope: "host",

@@ -11,3 +11,24 @@ export const hasTheMemory = (known: NodeLife, now: NodeLife): boolean =>
  */
 export const isSameLife = (known: NodeLife, now: NodeLife): boolean =>
   hasTheMemory(known, now) && known.bootId === now.bootId && (known.lockId ?? now.lockId) === now.lockId;
+
+/**
+ * Another boot of the very host, and no earlier one: the boot that is known is over, and with it every process and mount of it. A copy of
+ * the host, its disks and all, has another identity. Where it has the same all the same, the boot that was taken for over comes back.
+ */
+export const provesReboot = (known: NodeLife & { readonly bootsBefore?: readonly string[] }, now: NodeLife): boolean =>
+  known.hostIdentity !== undefined &&
+  known.hostIdentity === now.hostIdentity &&
+  known.bootId !== now.bootId &&
+  known.bootsBefore?.includes(now.bootId) !== true;
+
+const rememberedBoots = 32;
+
+export const bootsBefore = (
+  known: NodeLife & { readonly bootsBefore?: readonly string[] },
+  now: NodeLife,
+): readonly string[] => {
+  const before = known.bootsBefore ?? [];
+  if (known.bootId === now.bootId) return before;
+  return [...before.filter((boot) => boot !== known.bootId), known.bootId].slice(-rememberedBoots);
+};

@@ -42,6 +42,8 @@ export interface NodeLife {
   readonly journalUid: string;
   /** Device and inode of the directory that the agent locks; a copy of the directory has others. Absent in older records. */
   readonly lockId?: string;
+  /** A digest of what the host has and no copy of it. Absent where nothing proves a boot, and in older records. */
+  readonly hostIdentity?: string;
 }
 
 /** Another life that asks for the name while the recorded life may still hold claims. It gets nothing until a person admits it. */
@@ -70,6 +72,8 @@ export interface NodeRecord extends NodeLife, LinkMarks {
   readonly plugins: readonly NodePlugin[];
   readonly drain?: NodeDrain;
   readonly pending?: PendingLife;
+  /** Boots that were over when a later one registered, the newest last: one of them that speaks again is no later boot. */
+  readonly bootsBefore?: readonly string[];
   /** A person's word: the life of this short name is the node from its next registration on. */
   readonly admitted?: string;
   /** A claim that was granted to a lower node epoch was granted to another life, which this life does not speak for. */

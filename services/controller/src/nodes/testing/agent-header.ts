@@ -8,6 +8,7 @@ export const agentHeader = (change: Partial<AgentHeader> = {}): AgentHeader => (
   instance: "i1",
   journalUid: "journal-1",
   lockId: "8:1",
+  hostIdentity: "",
   version: "0.1.0",
   verificationScope: "host",
   nodeEpoch: 0,
