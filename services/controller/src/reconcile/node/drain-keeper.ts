@@ -7,9 +7,6 @@
  * stored only over the very record of the node that has the drain: another controller may have ended the drain before the claim was made.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
-import { every } from "@holdfast/shared/async/every";
-import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
-import { isAbort } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Claim } from "../../domain/claim/claim.ts";
 import type { NodeDrain } from "../../domain/node/node.ts";
@@ -19,6 +16,7 @@ import { nodeJudgement } from "../../records/node-judgement.ts";
 import { releaseWholeSets } from "../../records/release-whole-sets.ts";
 import type { VolumeRecords } from "../../records/volume/volume-records.ts";
 import { volumesOnNode } from "../../records/volume/volumes-on-node.ts";
+import { createNodeFollower, type NodeFollower } from "./node-follower.ts";
 
 export interface DrainKeeperDeps {
   readonly nodes: Nodes;
@@ -38,22 +36,15 @@ export interface OverdueDrain {
   readonly first: string;
 }
 
-export interface DrainKeeper {
+export interface DrainKeeper extends NodeFollower {
   overdue(node: string): OverdueDrain | undefined;
-  /** Looks again at every drain until the signal; rejects then. */
-  run(): Promise<never>;
-  /** What it has begun is over; for tests. */
-  idle(): Promise<void>;
 }
 
 /** What only a lost event or a claim of a controller that had not heard of the drain would leave behind. */
 const againMs = 5_000;
 
 export const createDrainKeeper = ({ nodes, records, clock, log, signal, changed }: DrainKeeperDeps): DrainKeeper => {
-  const drained = new Set<string>();
   const late = new Map<string, OverdueDrain>();
-  const lanes = createKeyedLanes();
-  const running = new Set<Promise<void>>();
 
   const inTime = (node: string): void => {
     if (late.delete(node)) changed?.(node);
@@ -105,11 +96,9 @@ export const createDrainKeeper = ({ nodes, records, clock, log, signal, changed 
   const look = async (node: string): Promise<void> => {
     const drain = drainOf(node);
     if (drain === undefined) {
-      drained.delete(node);
       inTime(node);
       return;
     }
-    drained.add(node);
     if (drain.mode === "release") {
       await releaseThose(node, (claim) => claim.state === "QUEUED"); // K2
       await releaseThose(node, () => true);
@@ -117,38 +106,8 @@ export const createDrainKeeper = ({ nodes, records, clock, log, signal, changed 
     await judge(node, drain);
   };
 
-  const follow = (node: string): void => {
-    if (signal.aborted || lanes.waiting(node) > 0 || (drainOf(node) === undefined && !drained.has(node))) return;
-    const task = lanes
-      .run(node, signal, () => look(node))
-      .catch((error: unknown) => {
-        if (!signal.aborted && !isAbort(error))
-          log.warn("a drain was not followed; it is tried again", { node, error });
-      });
-    running.add(task);
-    void task.finally(() => running.delete(task));
-  };
+  const isConcern = (node: string): boolean => drainOf(node) !== undefined;
+  const follower = createNodeFollower({ what: "a drain", nodes, isConcern, look, againMs, clock, log, signal }); // K1
 
-  const idle = async (): Promise<void> => {
-    while (running.size > 0) await Promise.all(running);
-  };
-
-  nodes.onChange(follow);
-
-  return {
-    overdue: (node) => late.get(node),
-    async run() {
-      for (const { record } of nodes.list()) follow(record.name); // K1
-      const again = async () => {
-        for (const node of [...drained]) follow(node);
-        await idle();
-      };
-      return await every(againMs, again, {
-        signal,
-        clock,
-        onError: (error) => log.error("looking at drains failed", { error }),
-      });
-    },
-    idle,
-  };
+  return { ...follower, overdue: (node) => late.get(node) };
 };
