@@ -27,8 +27,8 @@ export type ClaimEvent = (typeof claimEvents)[number];
 /**
  * A state to go to, or:
  * `stay`   the state is kept, something beside it changes (attempts, goal, degraded);
- * `leave`  the node is proved clean: the last claim there goes to DETACHING, any other ends;
- * `end`    over: FAILED when the claim carries a failure, else RELEASED;
+ * `leave`  the node is proved clean, or fenced: the last claim there goes to DETACHING, any other ends;
+ * `end`    over: FENCED when its node was fenced, FAILED when the claim carries another failure, else RELEASED;
  * `ignore` a late or repeated message that no longer means anything.
  */
 export type ClaimCell = ClaimState | "stay" | "leave" | "end" | "ignore";
@@ -64,7 +64,7 @@ export const claimMachine: Record<ClaimState, Row> = {
     grant_offer: "OFFERED",
     queue_timeout: "end",
     release_wanted: "end",
-    fenced: "FENCED",
+    fenced: "end",
   },
   // A release wanted here only changes the goal: the attach may be in flight, and only its answer, or its undo, is legal next.
   ATTACHING: {
@@ -74,7 +74,7 @@ export const claimMachine: Record<ClaimState, Row> = {
     attach_owed: "DETACHING",
     attach_unknown: "stay",
     release_wanted: "stay",
-    fenced: "FENCED",
+    fenced: "DETACHING",
   },
   OFFERED: {
     ...over,
@@ -84,7 +84,7 @@ export const claimMachine: Record<ClaimState, Row> = {
     publish_unknown: "stay",
     release_wanted: "RELEASING",
     released: "leave",
-    fenced: "FENCED",
+    fenced: "leave",
   },
   // A running workload is never torn down because a repeated permit failed: it stays, degraded, until somebody releases it.
   ACTIVE: {
@@ -96,7 +96,7 @@ export const claimMachine: Record<ClaimState, Row> = {
     publication_lost: "stay",
     release_wanted: "RELEASING",
     released: "leave",
-    fenced: "FENCED",
+    fenced: "leave",
   },
   // A late `not_mounted` carries the same journalled RELEASED(e) as the answer that is awaited.
   RELEASING: {
@@ -105,14 +105,14 @@ export const claimMachine: Record<ClaimState, Row> = {
     release_wanted: "stay",
     released: "leave",
     release_unknown: "stay",
-    fenced: "FENCED",
+    fenced: "leave",
   },
   DETACHING: {
     ...over,
     release_wanted: "stay",
     detached: "end",
     detach_unknown: "stay",
-    fenced: "FENCED",
+    fenced: "stay",
   },
   RELEASED: over,
   FAILED: over,

@@ -7,7 +7,7 @@ import type { Blocked, Failure } from "../outcome.ts";
 import { noAttempts } from "../outcome.ts";
 import { failedAttempt } from "../retry.ts";
 import type { Attachment, Intent, VolumeRecord } from "../volume/volume.ts";
-import type { Claim } from "./claim.ts";
+import type { Claim, FinalClaimState } from "./claim.ts";
 import { type ClaimEvent, claimMachine, holds } from "./claim-machine.ts";
 
 export const claimsOn = (volume: VolumeRecord, node: string): readonly Claim[] =>
@@ -55,8 +55,11 @@ export const withoutIntent = (volume: VolumeRecord, node: string): VolumeRecord 
   return rest;
 };
 
-export const finalState = (claim: Claim): "FAILED" | "RELEASED" =>
-  claim.failure === undefined ? "RELEASED" : "FAILED";
+/** The failure of a claim whose node was fenced. */
+export const nodeFenced = "NODE_FENCED";
+
+export const finalState = ({ failure }: Claim): FinalClaimState =>
+  failure === undefined ? "RELEASED" : failure.reason === nodeFenced ? "FENCED" : "FAILED";
 
 /** The node is proved clean of this claim (I2): its last claim there detaches, any other just ends. */
 const leave = (volume: VolumeRecord, claim: Claim, at: Moment): Change => {

@@ -173,8 +173,8 @@ export const encodeRemoval = (ref: VolumeRef, expectedRev: number): RecordWrite 
 });
 
 /** The agent may hold it still, whenever it speaks again; without its tombstone the hold would be foreign then. */
-const endedOnWord = ({ failure }: ClaimTombstone): boolean =>
-  failure?.reason === "CLAIM_ABANDONED" || failure?.reason === "VOLUME_FORGOTTEN";
+const endedOnWord = ({ state, failure }: ClaimTombstone): boolean =>
+  state === "FENCED" || failure?.reason === "CLAIM_ABANDONED" || failure?.reason === "VOLUME_FORGOTTEN";
 
 export const encodeClaimTombstone = (tombstone: ClaimTombstone): RecordWrite => {
   const entry = (index: TombstoneIndex, value: string): IndexEntry => ({ index, value });
