@@ -16,9 +16,6 @@ import { meantCommand } from "./support/meant-command.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
 
-/** What only fencing would clear: whoever names it says that it comes later. */
-const later = /\bfenc(?:e|ing) (?:the|a) node\b|\bFenceNode\b|\bnode fence\b/;
-
 const paths = new Set(commands.map(({ path: words }) => words.join(" ")));
 const subjects = new Set(commands.map(({ path: [subject = ""] }) => subject));
 
@@ -58,17 +55,6 @@ test("every command that people are told to run exists", async () => {
   expect(listed.length).toBeGreaterThan(0);
   const all = [...told, ...listed.map((command) => ({ file: "docs/errors.md", command }))];
   expect(all.filter(({ command }) => !paths.has(command))).toEqual([]);
-});
-
-test("what no command does yet is said to come later", async () => {
-  const page = (await errorsPage()).split("\n").map((line) => ({ file: "docs/errors.md", line }));
-  const named = [...ownLines(), ...page].filter(({ line }) => later.test(line));
-  expect(named.length).toBeGreaterThan(0);
-  expect(named.filter(({ line }) => !line.includes("not built yet"))).toEqual([]);
-  expect(
-    ["node fence"].filter((command) => paths.has(command)),
-    "is built by now",
-  ).toEqual([]);
 });
 
 /** The command lines in a text, each up to the end of its clause. */

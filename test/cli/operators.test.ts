@@ -4,8 +4,10 @@ import { writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { NodeState } from "@holdfast/shared/gen/holdfast/v1/node";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
+import { until } from "../harness/until.ts";
 import { type CliOptions, cliRun } from "./cli-run.ts";
 import { createGolden } from "./golden.ts";
 
@@ -181,4 +183,27 @@ test.skipIf(!root)("events, from a token on, and completion", async () => {
   await golden("completion", "completion bash");
   await golden("complete-line", "complete-line -- node status node-");
   await golden("complete-line-volume", "complete-line -- volume st");
+});
+
+test.skipIf(!root)("node fence: refused while the agent speaks, and a node that is off", async () => {
+  const attested = '--powered-off "the PDU shows 0 W" --reason "host lost"';
+  await golden("node-fence-alive", `node fence node-b ${attested}`, 4);
+  await golden("node-fence-both", `node fence node-b ${attested} --detach-fences`, 2);
+  await run("volume create data.yaml");
+  await run("claim create web-1 data --node node-b");
+  await cluster.node("node-b").agent().kill("SIGKILL");
+  const stateOf = async (): Promise<NodeState | undefined> =>
+    (await cluster.nodes.getNode({ name: "node-b" })).node?.state;
+  await until("node-b to be silent", async () => (await stateOf()) === NodeState.NODE_STATE_SUSPECT);
+  await golden("node-fence-no-evidence", 'node fence node-b --reason "host lost"', 4);
+  await golden("node-fence-other-epoch", `node fence node-b ${attested} --epoch 7`, 4);
+  await golden("node-fence-dry-run", `node fence node-b ${attested} --dry-run`);
+  await cluster.backend.client.fence("node-b");
+  await golden("node-fence", `node fence node-b ${attested}`);
+  await golden("node-fence-again", `node fence node-b ${attested}`);
+  await golden("node-status-fenced", "node status node-b");
+  await golden("claim-status-fenced", "claim status web-1 data");
+  await cluster.node("node-b").startAgent();
+  await until("node-b to be READY", async () => (await stateOf()) === NodeState.NODE_STATE_READY);
+  await run("volume delete data");
 });

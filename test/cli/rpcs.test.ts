@@ -19,7 +19,6 @@ const withoutCommand: Readonly<Record<string, string>> = {
   "SnapshotService/GetMetadataAllocated":
     "a stream of block ranges for backup tools; nothing in it is for people to read",
   "SnapshotService/GetMetadataDelta": "as GetMetadataAllocated",
-  "NodeService/FenceNode": "not implemented yet: the command comes with it",
 };
 
 /** The name of each client in frame/clients.ts by its service. */

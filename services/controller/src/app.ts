@@ -240,6 +240,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     };
     const placement = wirePlacement(command, work.signal);
     const nodeParts = wireNodes({
+      ...basics,
       controllerId: id,
       registry,
       nodeStore,
@@ -252,8 +253,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       command,
       stats,
       api,
-      log,
-      signal: work.signal,
+      audit: repair.audit,
+      wake: reconciler.wake,
     });
     const snapshots = wireSnapshots({ ...command, ...api, ...acting, metrics, slots: reconciler.slots, failpoint });
     learnOfCut = snapshots.reconciler.learnOf;

@@ -19,9 +19,11 @@ import { checkCaller, createControllerLinkService } from "./nodes/controller-lin
 import type { NodeRegistry } from "./nodes/node-registry-model.ts";
 import type { NodeStore } from "./nodes/node-store.ts";
 import type { AgentLink } from "./nodes/open-stream.ts";
-import type { PluginCatalogue, Store } from "./ports.ts";
+import type { AgentGateway, PluginCatalogue, Store } from "./ports.ts";
 import { createDrainKeeper } from "./reconcile/node/drain-keeper.ts";
+import { createFenceKeeper } from "./reconcile/node/fence-keeper.ts";
 import { createPluginKeeper } from "./reconcile/plugin/plugin-keeper.ts";
+import type { AuditRecords } from "./records/audit-records.ts";
 import { nodeChangeKey } from "./records/changes.ts";
 import type { PluginRecords } from "./records/plugin-records.ts";
 
@@ -36,6 +38,9 @@ export interface NodeWiring {
   readonly store: Pick<Store, "count">;
   readonly places: NodePlaces;
   readonly command: CommandDeps;
+  readonly audit: AuditRecords;
+  readonly agents: AgentGateway;
+  readonly wake: (key: string, hurry: boolean) => void;
   readonly stats: StatsQueries;
   readonly api: ApiDeps;
   readonly log: Logger;
@@ -79,6 +84,17 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
     signal,
     changed: nodeLog.note,
   });
+  const fences = createFenceKeeper({
+    nodes: registry,
+    records,
+    agents: deps.agents,
+    gate: command.gate,
+    wake: deps.wake,
+    clock: api.clock,
+    log,
+    signal,
+    changed: nodeLog.note,
+  });
 
   return {
     nodes: createNodeService({
@@ -88,9 +104,9 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
       stats: deps.stats,
       remarks: (node) => {
         const details = registry.details(node);
-        return details && { ...details, overdue: drains.overdue(node) };
+        return details && { ...details, overdue: drains.overdue(node), fenceWaits: fences.waitsFor(node) };
       },
-      commands: createNodeCommands({ ...command, nodes: registry }),
+      commands: createNodeCommands({ ...command, nodes: registry, audit: deps.audit, profiles: pluginRecords }),
       keyOfNode: nodeChangeKey,
       log: nodeLog,
     }),
@@ -129,6 +145,7 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
     background: () => [
       ["looking for missing links of nodes", registry.watchLinks(signal)],
       ["following drains", drains.run()],
+      ["following fences", fences.run()],
       ["keeping what is known of plugins", keeper.run()],
     ],
   };

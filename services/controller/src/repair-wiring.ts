@@ -61,5 +61,5 @@ export const wireRepair = (parts: RepairParts) => {
       immediate: true,
       onError: (error) => parts.log.warn("this controller is not on the roster that an upgrade looks at", { error }),
     });
-  return { service: createRepairService({ gate, audit, clock, tracing, commands, upgrade }), sweep, onRecord };
+  return { service: createRepairService({ gate, audit, clock, tracing, commands, upgrade }), audit, sweep, onRecord };
 };

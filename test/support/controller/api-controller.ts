@@ -26,6 +26,7 @@ import { createPluginInstances } from "@holdfast/controller/plugins/plugin-insta
 import type { AgentGateway, Ids, Store } from "@holdfast/controller/ports";
 import { createReconciler } from "@holdfast/controller/reconcile/engine/reconciler";
 import { createDrainKeeper } from "@holdfast/controller/reconcile/node/drain-keeper";
+import { createFenceKeeper } from "@holdfast/controller/reconcile/node/fence-keeper";
 import { createPluginDrivers } from "@holdfast/controller/reconcile/plugin/plugin-drivers";
 import { createPluginGovernor } from "@holdfast/controller/reconcile/plugin/plugin-governor";
 import { createTwoWayPass } from "@holdfast/controller/reconcile/two-way/two-way-pass";
@@ -210,6 +211,7 @@ export const startControllerLife = async (deps: ControllerLifeDeps) => {
   const nodeLog = createMemoryLog(issuer);
   registry.onChange(nodeLog.note);
   const drains = createDrainKeeper({ nodes: registry, records, clock, log, signal, changed: nodeLog.note });
+  const fences = createFenceKeeper({ ...acting, nodes: registry, wake: reconciler.wake, changed: nodeLog.note });
   const placement = wirePlacement(command, signal);
   const listExternalVolumes = listExternalVolumesQuery({ records, plugins, listings });
   const api = {
@@ -236,6 +238,7 @@ export const startControllerLife = async (deps: ControllerLifeDeps) => {
   await Promise.all([reconciler.start(), snapshots.reconciler.start()]);
   inBackground("watching the links of nodes", registry.watchLinks(signal));
   inBackground("following drains", drains.run());
+  inBackground("following fences", fences.run());
   return {
     issuer,
     /** The process of each node that has its stream here. */
@@ -259,9 +262,9 @@ export const startControllerLife = async (deps: ControllerLifeDeps) => {
       places: placement.places,
       remarks: (node) => {
         const details = registry.details(node);
-        return details && { ...details, overdue: drains.overdue(node) };
+        return details && { ...details, overdue: drains.overdue(node), fenceWaits: fences.waitsFor(node) };
       },
-      commands: createNodeCommands(command),
+      commands: createNodeCommands({ ...command, audit, profiles: pluginRecords }),
       keyOfNode: nodeChangeKey,
       log: nodeLog,
     }),

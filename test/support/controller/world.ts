@@ -13,6 +13,7 @@ import {
 import { createVolumeStats } from "@holdfast/controller/commands/volume/volume-stats";
 import type { NodeRecord } from "@holdfast/controller/domain/node/node";
 import type { RouteOf } from "@holdfast/controller/domain/plugin/instance-reach";
+import type { AuditedAs } from "@holdfast/controller/domain/repair/audit";
 import type { IndexEntry } from "@holdfast/controller/domain/store-types";
 import type { VolumeCapability, VolumeRecord } from "@holdfast/controller/domain/volume/volume";
 import { createConditionMonitor } from "@holdfast/controller/figures/condition-monitor";
@@ -23,6 +24,7 @@ import type { Ids, NodeDecisions, Nodes, NodeView, Store, StoreGate } from "@hol
 import { createReconciler } from "@holdfast/controller/reconcile/engine/reconciler";
 import type { ReconcileFailpoint } from "@holdfast/controller/reconcile/failpoints";
 import { createDrainKeeper } from "@holdfast/controller/reconcile/node/drain-keeper";
+import { createFenceKeeper } from "@holdfast/controller/reconcile/node/fence-keeper";
 import type { PluginDrivers } from "@holdfast/controller/reconcile/plugin/plugin-drivers";
 import { createPluginGovernor } from "@holdfast/controller/reconcile/plugin/plugin-governor";
 import { createTwoWayPass } from "@holdfast/controller/reconcile/two-way/two-way-pass";
@@ -130,7 +132,10 @@ const createFakeNodes = (names: readonly string[], count: Store["count"]) => {
     NodeDecisions & {
       set(name: string, change: Partial<NodeRecord>, live?: NodeView["live"]): void;
       remove(name: string): void;
+      /** What decisions about nodes were stored with, in order. */
+      readonly audited: AuditedAs[];
     } = {
+    audited: [],
     get: (name) => views.get(name),
     list: () => [...views.values()],
     onChange(listener) {
@@ -145,11 +150,12 @@ const createFakeNodes = (names: readonly string[], count: Store["count"]) => {
     remove(name) {
       views.delete(name);
     },
-    async change(name, decide) {
+    async change(name, decide, audit) {
       const view = views.get(name);
       if (view === undefined) return undefined;
       const next = decide(view.record);
       views.set(name, { ...view, record: next });
+      if (next !== view.record && audit !== undefined) nodes.audited.push(audit);
       if (next !== view.record) for (const listener of listeners) listener(name);
       return views.get(name);
     },
@@ -375,7 +381,7 @@ export const createWorld = async (
       log,
       signal,
     });
-    const nodeCommands = createNodeCommands({ ...commandDeps, nodes });
+    const nodeCommands = createNodeCommands({ ...commandDeps, nodes, audit, profiles: pluginRecords });
     const catalogue = createPluginCatalogue({
       nodes,
       controllerId: id,
@@ -388,6 +394,11 @@ export const createWorld = async (
     pluginRecords.onChange(pluginLog.note);
     const logs = { nodeLog, pluginLog };
     const drains = createDrainKeeper({ nodes, records, clock, log, signal, changed: nodeLog.note });
+    const fences = createFenceKeeper({
+      ...{ nodes, records, agents, gate, clock, log, signal },
+      wake: reconciler.wake,
+      changed: nodeLog.note,
+    });
     return {
       issuer,
       life,
@@ -404,6 +415,7 @@ export const createWorld = async (
       audit,
       nodeCommands,
       drains,
+      fences,
       catalogue,
       logs,
       reconciler,
@@ -495,6 +507,9 @@ export const createWorld = async (
     },
     get drains() {
       return controller.drains;
+    },
+    get fences() {
+      return controller.fences;
     },
     get pluginRecords() {
       return controller.pluginRecords;

@@ -6,6 +6,7 @@ import { checkPlacement } from "./check-placement.ts";
 import { createClaims, handOverClaims, listClaims, releaseClaims, statusClaim } from "./claim/claim-commands.ts";
 import { listTokenForReconcile, reconcileClaims } from "./claim/reconcile-commands.ts";
 import { admitNode } from "./node/admit-node.ts";
+import { fenceNode } from "./node/fence-node.ts";
 import { drainNode, forgetNode, listNodes, statsNode, statusNode, undrainNode } from "./node/node-commands.ts";
 import { backendCapacity, listBackendSnapshots, listBackendVolumes } from "./plugin/backend-commands.ts";
 import { acceptPlugin, deletePlugin, listPlugins, profilePlugin, statusPlugin } from "./plugin/plugin-commands.ts";
@@ -70,6 +71,7 @@ const subjects: readonly Command[] = [
   admitNode,
   drainNode,
   undrainNode,
+  fenceNode,
   forgetNode,
   listPlugins,
   statusPlugin,

@@ -65,6 +65,10 @@ export const grantBar = (volume: VolumeRecord, pair: Pair): Bar | undefined =>
     return what === "any grant" || bar.onlyUnused === true || (what === "grants of the pair" && isOfPair(bar, pair));
   });
 
+/** The bars of the very pair: an overtaken call may still attach or detach there. */
+export const pairBars = (volume: VolumeRecord, pair: Pair): readonly Bar[] =>
+  volume.bars.filter((bar) => isOfPair(bar, pair));
+
 /** The bar that keeps the call of the volume, snapshot or group from its beginning. */
 export const callBar = <B extends Pick<Bar, "op" | "attachment">>(
   { bars }: { readonly bars: readonly B[] },

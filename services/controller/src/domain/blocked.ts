@@ -4,6 +4,7 @@ import {
   type Called,
   clearBarCommand,
   explainCommand,
+  fenceCommand,
   releaseCommand,
   takeOverCommand,
   volumeCommand,
@@ -125,7 +126,7 @@ const remedies: Record<BlockedReason, Remedy> = {
   NODE_SILENT: {
     missingProof: (s) => `that node ${s.node ?? "?"}, whose agent is silent, no longer mounts ${volumeKey(s)}`,
     clearWith: (s) =>
-      `start the agent of node ${s.node ?? "?"} again, and it goes on by itself; when that machine is off for good: ${abandon(s)}`,
+      `start the agent of node ${s.node ?? "?"} again, and it goes on by itself; when that machine is off: ${fenceCommand(s.node ?? "<node>")}; for this claim alone: ${abandon(s)}`,
   },
   NODE_PENDING: {
     missingProof: (s) => `which life of node ${s.node ?? "?"} has ${volumeKey(s)}`,
@@ -286,9 +287,7 @@ export const blockedBy = (
   subject: Subject,
   previous: Blocked | undefined,
   now: number,
-): Blocked => {
-  return blockedFor(reasonFor(step, failure), subject, failure.message, previous, now);
-};
+): Blocked => blockedFor(reasonFor(step, failure), subject, failure.message, previous, now);
 
 /** Only the backend knows whether an attempt without answer has made it; it is asked again, slowly, all the same. */
 export const createUncertain = (volume: VolumeRecord, failure: Failure, now: number): Blocked => ({

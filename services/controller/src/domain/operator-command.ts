@@ -12,6 +12,9 @@ export const volumeCommand = (words: string, ref: VolumeRef, ...args: readonly s
 /** Says which life of a node is the node. */
 export const admitCommand = (node: string, life: string): string => `holdfast node admit ${node} ${life}`;
 
+/** Takes from a node that is off all that it has. */
+export const fenceCommand = (node: string): string => `holdfast node fence ${node}`;
+
 export const explainCommand = (ref: VolumeRef): string => volumeCommand("volume explain", ref);
 
 const kindOption = ({ kind }: Called): readonly string[] => (kind === undefined ? [] : ["--kind", kind]);

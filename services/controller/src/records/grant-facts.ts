@@ -10,6 +10,9 @@ export type GrantFactsOf = (plugin: string, node: string) => GrantFacts;
 export const takesWork = (node: NodeView | undefined): node is NodeView =>
   node !== undefined && node.record.state === "READY" && node.live !== "suspect";
 
+/** Its agent is silent for all controllers; one that does not accept work speaks. */
+export const isSilent = ({ live, linked }: NodeView): boolean => live === "suspect" && linked !== true;
+
 const closedBecause = ({ record: { name, drain } }: NodeView): string =>
   `node ${name} is drained${drain === undefined || drain.reason === "" ? "" : `: ${drain.reason}`}`;
 

@@ -146,7 +146,8 @@ export function damagedHalt(ref: VolumeRef, damage: string): Halt {
     code: "",
     blocked: {
       missingProof: "what the agent had journalled of this volume",
-      clearWith: "restore the state directory (the other way out, fencing the node, is not built yet)",
+      clearWith:
+        "restore the state directory; or stop the agent, switch the machine off, fence the node (holdfast node fence), and start the agent with an empty state directory",
     },
   };
 }

@@ -11,6 +11,7 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/node";
 import type { DrainNodeInput, DrainView } from "../../commands/node/node-model.ts";
 import type { NodePlace, UsedSlots } from "../../commands/node/node-places.ts";
+import { isFenced } from "../../domain/node/fence.ts";
 import { type NodeDrain, type NodeState, nodeStates } from "../../domain/node/node.ts";
 import { pendingBlock } from "../../domain/node/pending-life.ts";
 import type { NodeView } from "../../ports.ts";
@@ -29,6 +30,8 @@ export interface NodeRemarks {
   readonly conflict: { readonly since: number; readonly machineId: string; readonly why: string } | undefined;
   /** Since when it is in the state that is shown. */
   readonly since?: number | undefined;
+  /** What its fence waits for. */
+  readonly fenceWaits?: string | undefined;
   readonly overdue?: { readonly since: number; readonly remaining: number; readonly first: string } | undefined;
 }
 
@@ -47,10 +50,18 @@ const linkMessage = ({ live }: NodeView, { linkEnd }: NodeRemarks): string => {
   return end === "" ? silent : `${silent}; ${end}`;
 };
 
+const fenceMessage = ({ record: { state, fence } }: NodeView, { fenceWaits = "" }: NodeRemarks): string => {
+  const what = state === "FENCING" ? "its volumes are taken from it" : "it has to show that it is empty";
+  const why =
+    fence === undefined
+      ? "it was fenced (holdfast repair audit says why)"
+      : `${fence.who} fenced it at ${new Date(fence.since).toISOString()} (${fence.kind}): ${fence.evidence}`;
+  return [why, what, ...(fenceWaits === "" ? [] : [`it waits for ${fenceWaits}`])].join("; ");
+};
+
 const stateMessage = (view: NodeView, remarks: NodeRemarks): string => {
   const { record, live, linked } = view;
-  if (record.state === "FENCING") return "it is being fenced: its volumes are detached";
-  if (record.state === "QUARANTINED") return "it was fenced and has to prove that it is empty";
+  if (isFenced(record)) return fenceMessage(view, remarks);
   if (live === "unknown") return "this controller has not heard of it since it started";
   const unwilling = linked === true ? "its agent does not accept work" : "";
   if (live === "suspect" && linked !== false && (remarks.message || unwilling) !== "")

@@ -18,6 +18,7 @@ import { publishedStatsMessage } from "../volume/convert-stats.ts";
 import { watchMemory } from "../watch-memory.ts";
 import { fitsNode, type NodeFilterInput, type NodeRemarks, nodeFilterFrom, nodeMessage } from "./convert-node.ts";
 import { createNodeDrain, type NodeDrainDeps } from "./node-drain.ts";
+import { createNodeFence } from "./node-fence.ts";
 
 export interface NodeServiceDeps extends Omit<NodeDrainDeps, "message"> {
   readonly nodes: Nodes;
@@ -57,6 +58,19 @@ export const createNodeService = (deps: NodeServiceDeps): NodeService => {
     return { page, next: last };
   };
 
+  const decisions: NodeDrainDeps = {
+    get commands() {
+      return deps.commands;
+    },
+    get wakeups() {
+      return deps.wakeups;
+    },
+    clock: deps.clock,
+    tracing: deps.tracing,
+    keyOfNode: deps.keyOfNode,
+    message,
+  };
+
   return unimplemented(NodeServiceDefinition, {
     async getNode({ name }) {
       const violations = checkId("name", name);
@@ -87,18 +101,8 @@ export const createNodeService = (deps: NodeServiceDeps): NodeService => {
       return { volumes: items.map(publishedStatsMessage), nextPageToken: nextPageToken(next, question) };
     },
 
-    ...createNodeDrain({
-      get commands() {
-        return deps.commands;
-      },
-      get wakeups() {
-        return deps.wakeups;
-      },
-      clock: deps.clock,
-      tracing: deps.tracing,
-      keyOfNode: deps.keyOfNode,
-      message,
-    }),
+    ...createNodeDrain(decisions),
+    ...createNodeFence(decisions),
 
     watchNodes: (request, { signal }) => watchNodes({ nodes, places, message, log: deps.log }, request, signal),
   });

@@ -3,10 +3,11 @@ import { barBlock } from "../../domain/bar-block.ts";
 import type { Claim, ClaimState } from "../../domain/claim/claim.ts";
 import { isUnbound } from "../../domain/claim/early-claims.ts";
 import { type GrantFacts, inTheWay, obstacleTo } from "../../domain/claim/grant.ts";
+import { isFenced } from "../../domain/node/fence.ts";
 import { pendingBlock } from "../../domain/node/pending-life.ts";
-import { releaseCommand, volumeCommand } from "../../domain/operator-command.ts";
+import { fenceCommand, releaseCommand, volumeCommand } from "../../domain/operator-command.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
-import { createGrantFacts, type GrantFactsOf } from "../../records/grant-facts.ts";
+import { createGrantFacts, type GrantFactsOf, isSilent } from "../../records/grant-facts.ts";
 import { besideIn, waitingFor } from "../claim/waiting-for.ts";
 import type { CommandDeps } from "../command-deps.ts";
 import { volumeNotFound } from "../errors.ts";
@@ -131,6 +132,20 @@ const pendingNodes = (volume: VolumeRecord, { nodes }: Pick<CommandDeps, "nodes"
     return block === undefined ? [] : [{ name: `Node ${node}`, block }];
   });
 
+/** Nodes of its claims that are silent, so that nothing is taken from them without evidence, or fenced. */
+const silentNodes = (volume: VolumeRecord, { nodes }: Pick<CommandDeps, "nodes">) =>
+  [...new Set(Object.values(volume.claims).map(({ node }) => node))].flatMap((name) => {
+    const view = nodes.get(name);
+    if (view === undefined || (!isFenced(view.record) && !isSilent(view))) return [];
+    const { state, fence } = view.record;
+    if (isFenced(view.record)) {
+      const why = fence === undefined ? "" : `, on the word of ${fence.who}: ${fence.evidence}`;
+      return [{ finding: `Node ${name} is ${state}${why}.`, action: `holdfast node status ${name}` }];
+    }
+    const finding = `Node ${name} is silent: its claims keep the volume until its agent speaks, or evidence shows that it is off.`;
+    return [{ finding, action: fenceCommand(name) }];
+  });
+
 /** Says how a volume stands, what it waits for and what to do. Reads one record and what this controller knows; changes nothing. */
 export const explainVolumeQuery =
   (deps: CommandDeps): Commands["explainVolume"] =>
@@ -143,6 +158,7 @@ export const explainVolumeQuery =
     const plugin = deps.plugins.facts(volume.plugin);
     const trouble = callsOwed(volume) ? plugin.reason || (plugin.callsHeld ?? "") : "";
     const waiting = pendingNodes(volume, deps);
+    const silent = silentNodes(volume, deps);
     const claims = Object.values(volume.claims)
       .sort((a, b) => a.createdAt - b.createdAt || (a.uid < b.uid ? -1 : 1))
       .map((claim) => explainClaim(volume, claim, factsOf(volume.plugin, claim.node)));
@@ -159,12 +175,14 @@ export const explainVolumeQuery =
       findings: [
         ...volumeFindings(volume, trouble),
         ...waiting.flatMap(({ name, block }) => blockedFinding(name, block)),
+        ...silent.map(({ finding }) => finding),
         ...cuts.findings,
         ...blockedFirst.flatMap(claimFindings),
       ],
       nextActions: [
         ...new Set([
           ...waiting.map(({ block }) => block.clearWith),
+          ...silent.map(({ action }) => action),
           ...actionsFor(volume, claims, trouble),
           ...cuts.actions,
         ]),

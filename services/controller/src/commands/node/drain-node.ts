@@ -2,8 +2,10 @@ import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast
 import { foreignBlock } from "../../domain/attachment/foreign-block.ts";
 import { checkId, limits, type Violation } from "../../domain/limits.ts";
 import type { NodeDrain } from "../../domain/node/node.ts";
+import { fenceCommand } from "../../domain/operator-command.ts";
 import type { VolumeRecord } from "../../domain/volume/volume.ts";
-import type { NodeDecisions, Nodes, NodeView } from "../../ports.ts";
+import type { NodeDecisions, Nodes, NodeView, PluginProfiles } from "../../ports.ts";
+import type { AuditRecords } from "../../records/audit-records.ts";
 import { createGrantFacts, type GrantFactsOf } from "../../records/grant-facts.ts";
 import { volumesOnNode } from "../../records/volume/volumes-on-node.ts";
 import { waitingFor } from "../claim/waiting-for.ts";
@@ -13,6 +15,8 @@ import type { DrainNodeInput, DrainView, NodeCommands, RemainingClaim, UndrainNo
 
 export interface NodeCommandDeps extends CommandDeps {
   readonly nodes: Nodes & NodeDecisions;
+  readonly audit: Pick<AuditRecords, "newId" | "ofRequest">;
+  readonly profiles: Pick<PluginProfiles, "of">;
 }
 
 const reasonBytes = 512;
@@ -162,7 +166,7 @@ export const nodeInUse = ({ node, remaining, remainingCount, queuedCount }: Drai
   return new HoldfastError({
     kind: "precondition",
     reason: "NODE_IN_USE",
-    message: `node ${node.record.name} still has ${remainingCount} claims and attachments, and ${queuedCount} claims wait for it${what}; release them; if the node is off: holdfast repair abandon-claim for each (fencing the node as a whole is not built yet)`,
+    message: `node ${node.record.name} still has ${remainingCount} claims and attachments, and ${queuedCount} claims wait for it${what}; release them; if the node is off: ${fenceCommand(node.record.name)}`,
     metadata: { node: node.record.name, namespace: first?.namespace ?? "", volume: first?.volume ?? "" },
   });
 };

@@ -1,28 +1,16 @@
-import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
+import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import { checkId } from "../../domain/limits.ts";
 import type { NodeView } from "../../ports.ts";
+import { isSilent } from "../../records/grant-facts.ts";
 import { storeUnvetted } from "../errors.ts";
 import { checkReason, drainViewOf, type NodeCommandDeps, nodeInUse } from "./drain-node.ts";
 import type { Consequence, ForgetNodeInput, NodeCommands } from "./node-model.ts";
+import { notSuspect } from "./not-suspect.ts";
 
 export const validateForget = ({ name, reason }: ForgetNodeInput): void => {
   const violations = [...checkId("name", name), ...checkReason(reason)];
   if (violations.length > 0) throw invalidArgument(violations);
 };
-
-/** Its agent is silent for all controllers; one that does not accept work speaks, and would register again. */
-const isSilent = ({ live, linked }: NodeView): boolean => live === "suspect" && linked !== true;
-
-const notSuspect = ({ record: { name }, live, linked }: NodeView): HoldfastError =>
-  new HoldfastError({
-    kind: "precondition",
-    reason: "NODE_NOT_SUSPECT",
-    message:
-      linked === true || (linked === undefined && live === "alive")
-        ? `the agent of node ${name} is alive and would register again; stop it first, then repeat`
-        : `node ${name} is not known to be silent: another controller may have its link; stop its agent, and repeat once it is SUSPECT (HOLDFAST_LINK_GRACE)`,
-    metadata: { node: name },
-  });
 
 const consequenceOf = ({ record: { name, machineId, nodeEpoch, plugins, drain } }: NodeView): Consequence => ({
   effects: [

@@ -19,6 +19,20 @@ export interface ForgetNodeInput extends UndrainNodeInput {
   readonly dryRun: boolean;
 }
 
+/** Why the volumes of a node may be taken from it. */
+export type FenceEvidence =
+  /** The words of a person who has seen that its machine is off. */
+  | { readonly kind: "power-off"; readonly words: string }
+  /** The profiles of its plugins say that a node from which they detach cannot write any more. */
+  | { readonly kind: "on-detach" };
+
+export interface FenceNodeInput extends ForgetNodeInput {
+  readonly evidence: FenceEvidence | undefined;
+  /** The incarnation that the caller means; 0 = not given, for a dry run. */
+  readonly expectedNodeEpoch: number;
+  readonly requestId: string;
+}
+
 /** A claim that is still on the node; without a uid an attachment or a bar that outlived its claims. */
 export interface RemainingClaim {
   readonly namespace: string;
@@ -51,11 +65,19 @@ export interface Consequence {
   readonly risks: readonly string[];
 }
 
+/** A fence, or what it would be. */
+export interface FenceView extends Consequence {
+  readonly node: NodeView;
+}
+
 /** All reject with HoldfastError and the reasons of docs/errors.md. */
 export interface NodeCommands {
   drainNode(input: DrainNodeInput, caller: Caller): Promise<DrainView>;
   undrainNode(input: UndrainNodeInput, caller: Caller): Promise<NodeView>;
   forgetNode(input: ForgetNodeInput, caller: Caller): Promise<Consequence>;
+  fenceNode(input: FenceNodeInput, caller: Caller): Promise<FenceView>;
+  /** How far its fence is. */
+  fenceView(name: string): Promise<FenceView>;
   /** How its drain stands, or what a drain would meet. */
   drainView(name: string): Promise<DrainView>;
 }

@@ -35,6 +35,16 @@ export interface NodeDrain {
   readonly within?: number;
 }
 
+/** Why the volumes of a node may be taken from it although it did not let go of them. */
+export interface NodeFence {
+  /** `power-off`: a person has seen that the machine is off. `on-detach`: the backends cut off the node that they detach from. */
+  readonly kind: "power-off" | "on-detach";
+  /** Whose word it is, and the word itself. */
+  readonly who: string;
+  readonly evidence: string;
+  readonly since: number;
+}
+
 /** What tells one life of a node from another. A process with all of these is the same life: the kernel lets one process alone lock the journal. */
 export interface NodeLife {
   readonly machineId: string;
@@ -83,6 +93,8 @@ export interface NodeRecord extends NodeLife, LinkMarks {
    * an old permit for it would be honoured.
    */
   readonly forgottenAt?: number;
+  /** While it is FENCING or QUARANTINED. Absent, too, where an older release has written the record since. */
+  readonly fence?: NodeFence;
   readonly changedBy?: { readonly who: string; readonly why: string; readonly at: number };
   readonly registeredAt: number;
   readonly updatedAt: number;

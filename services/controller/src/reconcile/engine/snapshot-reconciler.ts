@@ -3,7 +3,7 @@ import type { Logger } from "@holdfast/shared/log/logger";
 import { createTracing, type Tracing } from "@holdfast/shared/tracing";
 import { type CutRecord, cutKey, refOfCutKey } from "../../domain/snapshot/snapshot.ts";
 import { type CutStep, planCut } from "../../domain/snapshot/snapshot-steps.ts";
-import type { ControllerPlugins, Ids, SnapshotPlugins, StoreGate } from "../../ports.ts";
+import type { ControllerPlugins, Ids, Nodes, SnapshotPlugins, StoreGate } from "../../ports.ts";
 import type { Told } from "../../records/change-feed.ts";
 import { pagesOf } from "../../records/pages-of.ts";
 import type { CutRecords } from "../../records/snapshot-records.ts";
@@ -22,6 +22,7 @@ export interface SnapshotReconcilerDeps {
   readonly plugins: Pick<ControllerPlugins, "onChange" | "instance" | "seek" | "quiesce"> & SnapshotPlugins;
   readonly gate: StoreGate;
   readonly clock: Clock;
+  readonly nodes: Pick<Nodes, "get">;
   readonly ids: Ids;
   readonly log: Logger;
   readonly signal: AbortSignal;

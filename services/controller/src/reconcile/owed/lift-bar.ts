@@ -2,10 +2,11 @@
 import type { CallOrder, CommitOrder } from "@holdfast/model/call-order";
 import { barAsked, barStands, type GateAnswer } from "../../domain/bar.ts";
 import { gateAway } from "../../domain/bar-block.ts";
+import { isOffWithGate } from "../../domain/node/fence.ts";
 import type { CallBar, Leave } from "../../domain/open-call.ts";
 import type { Failed, Failure, Outcome } from "../../domain/outcome.ts";
-import { isOnNode } from "../../domain/plugin/instance-name.ts";
-import type { CallContext, StoreGate } from "../../ports.ts";
+import { isOnNode, nodeOfName } from "../../domain/plugin/instance-name.ts";
+import type { CallContext, Nodes, StoreGate } from "../../ports.ts";
 import { type CallRights, relookMs } from "../plugin/call-turn.ts";
 import type { DecideOwed, Owed, Owing } from "./owed-call.ts";
 import { failureOf } from "./under-intent.ts";
@@ -26,6 +27,7 @@ export type Repeat = (context: CallContext) => Promise<Outcome<unknown>>;
 /** What lifting needs beside the engine of owed calls. */
 export interface Lifting<R extends Owing> {
   readonly gate: Pick<StoreGate, "state">;
+  readonly nodes: Pick<Nodes, "get">;
   readonly quiesce: (record: R, bar: BarOf<R>, order: CommitOrder, signal: AbortSignal) => Promise<GateAnswer>;
   /** The call of the bar once more at its instance, or its undo; undefined = the record has to move on first. */
   readonly repeatOf: (record: R, bar: BarOf<R>) => Repeat | undefined;
@@ -46,6 +48,12 @@ export const inquiryOf = (
   const seat = drives(plugin, key) ? instance({ plugin, via: bar.via, gateEpoch: bar.gateEpoch }) : undefined;
   if (seat === undefined) return "wait";
   return seat.gate === bar.gate && bar.beyondGate === undefined ? "ask" : "repeat";
+};
+
+/** A person has seen that the host of the bar's gate is off: there is nobody to ask, and nothing left to end. */
+const isOff = (nodes: Pick<Nodes, "get">, bar: Pick<CallBar, "via" | "gateEpoch">): boolean => {
+  const record = nodes.get(nodeOfName(bar.via) ?? "")?.record;
+  return record !== undefined && isOffWithGate(record, bar);
 };
 
 /** The call has to be undone, or the thing to be known: an answer alone does not do. */
@@ -71,7 +79,7 @@ interface Asked<R extends Owing> {
 
 export const liftBar = async <R extends Owing, C>(
   { records, rights, log, signal, wakeLater }: Pick<Owed<R, C>, "records" | "rights" | "log" | "signal" | "wakeLater">,
-  { gate, quiesce, repeatOf }: Lifting<R>,
+  { gate, nodes, quiesce, repeatOf }: Lifting<R>,
   planned: R,
   id: string,
   traceId: string | undefined,
@@ -79,6 +87,11 @@ export const liftBar = async <R extends Owing, C>(
   const key = records.keyOf(planned);
   const barOf = (record: R | undefined): BarOf<R> | undefined => record?.bars.find(({ opId }) => opId === id);
   const known = barOf(planned);
+  if (known !== undefined && gate.state().open && isOff(nodes, known)) {
+    const { changed } = await records.change(planned, (r, at) => records.lifted(r, id, at), { traceId });
+    if (changed) log.info("a bar is lifted", { record: key, bar: id, instance: known.via, how: "its host was fenced" });
+    return changed;
+  }
   const inquiry = known === undefined || !gate.state().open ? "wait" : inquiryOf(rights, key, planned, known);
   if (known === undefined || inquiry === "wait") {
     wakeLater(relookMs, key);

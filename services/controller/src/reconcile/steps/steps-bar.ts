@@ -55,6 +55,7 @@ export const liftStep: StepHandler<"lift"> = (deps, { bar }, { volume, traceId }
     owedVolumes(deps),
     {
       gate: deps.gate,
+      nodes: deps.nodes,
       quiesce: deps.plugins.quiesce,
       repeatOf: (record, one: Bar) => repeatOf(deps, record, one),
     },

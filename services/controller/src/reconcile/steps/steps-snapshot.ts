@@ -17,7 +17,7 @@ import {
 } from "../../domain/snapshot/snapshot-change.ts";
 import type { CutStep } from "../../domain/snapshot/snapshot-steps.ts";
 import { volumeKey } from "../../domain/volume/volume.ts";
-import type { ControllerPlugins, SnapshotPlugins, StoreGate } from "../../ports.ts";
+import type { ControllerPlugins, Nodes, SnapshotPlugins, StoreGate } from "../../ports.ts";
 import type { CutRecords } from "../../records/snapshot-records.ts";
 import type { Failpoint } from "../failpoints.ts";
 import { liftBar, type Repeat } from "../owed/lift-bar.ts";
@@ -32,6 +32,7 @@ export interface CutStepDeps {
   readonly cuts: CutRecords;
   readonly plugins: SnapshotPlugins & Pick<ControllerPlugins, "seek" | "quiesce">;
   readonly gate: StoreGate;
+  readonly nodes: Pick<Nodes, "get">;
   readonly slots: CallSlots;
   readonly clock: Clock;
   readonly failpoint: Failpoint;
@@ -185,6 +186,7 @@ const liftCutBar = (deps: CutStepDeps, record: CutRecord, bar: string, traceId: 
     owedCuts(deps),
     {
       gate: deps.gate,
+      nodes: deps.nodes,
       quiesce: deps.plugins.quiesce,
       repeatOf: (now: CutRecord, one: CutBar) => repeatOf(deps, now, one),
     },

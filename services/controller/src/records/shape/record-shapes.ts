@@ -219,6 +219,7 @@ export const nodeShape: Shape = shaped({
   linkDoubt: optional(shaped({ by: filled, at: amount })),
   linkLost: optional(shaped({ at: amount })),
   forgottenAt: optional(amount),
+  fence: optional(shaped({ kind: oneOf("power-off", "on-detach"), who: text, evidence: text, since: amount })),
   registeredAt: amount,
   updatedAt: amount,
 });
