@@ -163,8 +163,8 @@ describe("[I8] the gate opens", () => {
     expect(identity.vettedRunId).toBe("run-2");
   });
 
-  test("without asking nodes that are fenced already", async () => {
-    nodes = [node("n1"), node("n2", { state: "QUARANTINED" })];
+  test("without asking nodes that are fenced already and silent", async () => {
+    nodes = [node("n1"), { ...node("n2", { state: "QUARANTINED" }), live: "suspect" }];
     delete answers["n2"];
     await gate.check(signal);
     expect(gate.state().open).toBe(true);
@@ -183,6 +183,12 @@ describe("[I8] it stays shut and names", () => {
     answers["n2"] = new Error("connection refused");
     expect(await findings()).toEqual(["n2||node n2 did not tell what it holds: connection refused"]);
     expect(gate.state().reason).toContain("node n2");
+  });
+
+  test("what a node holds whose fence may be over since", async () => {
+    nodes = [node("n1"), node("n2", { state: "QUARANTINED" })];
+    answers["n2"] = inventory("n2", [{ epoch: { gen: 1, ctr: 10 }, state: "PUBLISHED" }]);
+    expect(await findings()).toEqual([expect.stringMatching(/^n2\|data\|/)]);
   });
 
   test("the volume that was granted by a store that is gone", async () => {

@@ -3,7 +3,8 @@
  * forgotten grants that agents hold; from such a memory a second writer could be granted.
  *
  * I8 an unvetted store grants nothing: the gate is shut until the process behind the store is the one that was vetted.
- * G1 Vetting asks every READY node; one that does not answer keeps the gate shut and is named. G2 A suspicion during a vetting makes it
+ * G1 Vetting asks every READY node, and a fenced one that is heard: a store that lost writes may show a fence that is long over. A node
+ * that does not answer keeps the gate shut and is named. G2 A suspicion during a vetting makes it
  * begin anew. G3 What was vetted is recorded in the store, which compares it at every grant by itself.
  */
 
@@ -13,8 +14,10 @@ import { inTurns } from "@holdfast/shared/async/in-turns";
 import { createNotifier } from "@holdfast/shared/async/notifier";
 import { linkSignals } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
+import { isFenced } from "../domain/node/fence.ts";
 import type { StoreIdentity } from "../domain/store-types.ts";
 import type { AgentGateway, Nodes, Store, StoreGate } from "../ports.ts";
+import { isSilent } from "../records/grant-facts.ts";
 import { compareInventory, type Finding, type KnownVolumes } from "./compare-inventory.ts";
 
 export interface StoreGateOptions {
@@ -92,13 +95,13 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
   };
 
   const vet = async (signal: AbortSignal): Promise<readonly Finding[]> => {
-    const ready = nodes.list().filter(({ record }) => record.state === "READY");
-    if (ready.length === 0) {
+    const asked = nodes.list().filter((view) => !isFenced(view.record) || !isSilent(view));
+    if (asked.length === 0) {
       const fresh = nodes.list().length === 0 && (await volumes.none());
       return fresh ? [] : [{ node: "", namespace: "", volume: "", message: "no node is READY to say what it holds" }];
     }
     const findings: Finding[] = [];
-    await inTurns(ready, abreast, async ({ record }) => {
+    await inTurns(asked, abreast, async ({ record }) => {
       findings.push(...(await inventoryOf(record, signal)));
     });
     signal.throwIfAborted();
