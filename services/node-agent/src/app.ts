@@ -262,7 +262,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
           rootDir,
           scope: mounts.scope,
           fingerprints: board,
-          health: () => healthFacts(ledger, volumes.halts()),
+          health: () => healthFacts(ledger, volumes.halts(), link?.quarantined() === true),
           lost: watch.lost,
         },
         ledger,

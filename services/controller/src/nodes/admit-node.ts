@@ -119,7 +119,7 @@ export const admitNode = (
       verificationScope: header.verificationScope,
       plugins: [...plugins].sort(byInstance),
       ...(known?.drain === undefined ? {} : { drain: known.drain }),
-      ...(known?.fence === undefined ? {} : { fence: known.fence }),
+      ...(known?.fence === undefined ? {} : { fence: { ...known.fence, spoke: true } }),
       ...(known?.changedBy === undefined ? {} : { changedBy: known.changedBy }),
       ...(pending === undefined ? {} : { pending }),
       ...(speaksFrom === undefined ? {} : { speaksFrom }),

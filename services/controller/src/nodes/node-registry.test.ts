@@ -3,6 +3,7 @@ import { createManualClock, type ManualClock } from "@holdfast/shared/async/manu
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { fenceBegun, fenceEnded } from "../domain/node/fence.ts";
 import type { NodePlugin, NodeRecord } from "../domain/node/node.ts";
 import type { Commit } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
@@ -115,6 +116,23 @@ describe("registering", () => {
       writes: [{ ref: { kind: "node", key: "n1" }, expectedRev: 0 }],
       events: [{ type: "node", ref: { kind: "node", key: "n1" } }],
     });
+  });
+
+  test("[F4] a fenced node keeps its fence and its epoch, and takes no work before its agent says so", async () => {
+    await join();
+    await silence();
+    const fence = { kind: "power-off", who: "ops", evidence: "off", since: 1 } as const;
+    await registry.change("n1", (record) => fenceBegun(record, fence));
+    const back = await join({ instance: "i2", nodeEpoch: 1 });
+    expect(back).toMatchObject({ state: "FENCING", nodeEpoch: 2, fence: { ...fence, spoke: true } });
+    expect(back.linkLost).toBeUndefined();
+    expect([live(), registry.get("n1")?.linked]).toEqual(["suspect", true]);
+    await registry.change("n1", fenceEnded);
+    expect(live()).toBe("suspect");
+    await registry.report(word({ instance: "i2" }));
+    expect(live()).toBe("alive");
+    expect((await join({ instance: "i3", nodeEpoch: 2 })).fence).toBeUndefined();
+    expect(live()).toBe("alive");
   });
 
   test("again with the same content stores nothing", async () => {

@@ -9,6 +9,7 @@
  * hears the recorded life takes back an admission of another life that was not used yet.
  */
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
+import { isFenced } from "../domain/node/fence.ts";
 import type { NodePlugin, NodeRecord } from "../domain/node/node.ts";
 import { isSameLife } from "../domain/node/node-life.ts";
 import type { NodeView } from "../ports.ts";
@@ -129,7 +130,8 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
     links.heard(name, {
       instance: header.instance,
       revision: header.fingerprintRevision,
-      accepting: true,
+      // A node that is fenced takes nothing before its agent has heard that it may (its next reports).
+      accepting: !isFenced(after.record),
       message: "",
     });
     log.info("a node registered", {

@@ -9,7 +9,7 @@ export interface HealthFacts {
   readonly unacknowledged: number;
 }
 
-export function healthFacts(ledger: Ledger, halts: ReadonlyMap<string, Halt>): HealthFacts {
+export function healthFacts(ledger: Ledger, halts: ReadonlyMap<string, Halt>, quarantined: boolean): HealthFacts {
   let publications = 0;
   let unacknowledged = 0;
   for (const { claims, dead } of ledger.volumes()) {
@@ -17,5 +17,6 @@ export function healthFacts(ledger: Ledger, halts: ReadonlyMap<string, Halt>): H
     for (const { late } of dead) if (late) unacknowledged += 1;
   }
   const blocked = [...halts.values()].filter((halt) => halt.blocked !== undefined).length;
-  return { notAccepting: ledger.fullBecause(), publications, blocked, unacknowledged };
+  const notAccepting = quarantined ? "the node was fenced, and it is not free to mount yet" : ledger.fullBecause();
+  return { notAccepting, publications, blocked, unacknowledged };
 }

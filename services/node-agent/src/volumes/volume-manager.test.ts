@@ -302,6 +302,23 @@ describe("refused orders", () => {
     expect(await agent.volumes().release(releaseOrder("a", 5), anyCaller)).toMatchObject({ kind: "released" });
   });
 
+  test("[I1] an agent that lived through its fence honours no permit from before it, neither in quarantine nor after it", async () => {
+    const agent = await startModelAgent();
+    await agent.volumes().publish(permitOrder("a", 5), anyCaller);
+    // It hears of the fence, as at its next registration.
+    agent.setQuarantined(true);
+    await agent.ledger().commitAgent({ type: "node-epoch", nodeEpoch: 2, clusterUid: "cluster-1" });
+    const before = agent.host.calls.length;
+    for (const epoch of [5, 6])
+      expect(await agent.volumes().publish(permitOrder("a", epoch), anyCaller)).toMatchObject({
+        reason: "QUARANTINED",
+      });
+    agent.setQuarantined(false);
+    for (const epoch of [5, 6])
+      expect(await agent.volumes().publish(permitOrder("a", epoch), anyCaller)).toMatchObject({ reason: "NODE_EPOCH" });
+    expect(agent.host.calls.slice(before)).toEqual([]);
+  });
+
   test("a promised generation holds over a restart", async () => {
     const agent = await startModelAgent();
     await agent.ledger().commitAgent({ type: "promised-gen", gen: 2 });

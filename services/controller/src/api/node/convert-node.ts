@@ -56,7 +56,8 @@ const fenceMessage = ({ record: { state, fence } }: NodeView, { fenceWaits = "" 
     fence === undefined
       ? "it was fenced (holdfast repair audit says why)"
       : `${fence.who} fenced it at ${new Date(fence.since).toISOString()} (${fence.kind}): ${fence.evidence}`;
-  return [why, what, ...(fenceWaits === "" ? [] : [`it waits for ${fenceWaits}`])].join("; ");
+  const spoke = fence?.spoke === true ? ["its agent was heard since"] : [];
+  return [why, ...spoke, what, ...(fenceWaits === "" ? [] : [`it waits for ${fenceWaits}`])].join("; ");
 };
 
 const stateMessage = (view: NodeView, remarks: NodeRemarks): string => {

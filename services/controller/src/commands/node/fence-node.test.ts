@@ -319,6 +319,11 @@ describe("a bar on a pair", () => {
     await expect(fence(onDetach)).rejects.toMatchObject({ reason: "NODE_BARRED" });
     const { effects } = await fence();
     expect(effects).toContainEqual("bar late-n1 of volume default/data is lifted: its call was given to this machine");
+    // Nor by a store that may show a fence of long ago.
+    world.gate.set(false);
+    await settle();
+    expect((await world.volume("data")).bars).toHaveLength(1);
+    world.gate.set(true);
     await settle();
     await settle();
     expect((await world.volume("data")).bars).toEqual([]);
@@ -421,7 +426,29 @@ describe("a fenced node that speaks again", () => {
     await settle();
     await world.pass(30_000, 5_000);
     expect(await world.states("web")).toEqual(["FENCED"]);
+    await settle();
     const released = world.agents.calls.findIndex((call) => call.startsWith("release default/data"));
     expect(released).toBeGreaterThan(0);
+  });
+
+  it("[I1] and falls silent again is forced on new evidence alone: it was not off", async () => {
+    die();
+    await putBar(`node n2: ${plugin}`, { gate: "somebody" });
+    begun();
+    await settle();
+    world.nodes.set("n1", { fence: { kind: "power-off", who: "test", evidence: "x", since: 1, spoke: true } });
+    await world.records.change({ namespace: "default", id: "data" }, (volume) => ({
+      volume: { ...volume, bars: [] },
+      ended: [],
+      notes: [],
+    }));
+    await settle();
+    await world.pass(60_000, 10_000);
+    expect(await world.states("web")).toEqual(["ACTIVE"]);
+    expect(world.fences.waitsFor("n1")).toContain("its agent, or new evidence (holdfast node fence)");
+    expect((await fence({ expectedNodeEpoch: 2 })).effects[0]).toContain("has epoch 3");
+    await settle();
+    expect(await world.states("web")).toEqual(["FENCED"]);
+    expect(node()).toMatchObject({ state: "QUARANTINED", nodeEpoch: 3 });
   });
 });

@@ -4,7 +4,7 @@
  */
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import { checkId } from "../../domain/limits.ts";
-import { fenceBegun, isFenced } from "../../domain/node/fence.ts";
+import { fenceBegun, isDisproved, isFenced } from "../../domain/node/fence.ts";
 import { fenceOfVolume, fenceRisks, type VolumeFence } from "../../domain/node/fence-consequence.ts";
 import type { NodeRecord } from "../../domain/node/node.ts";
 import { fenceCommand } from "../../domain/operator-command.ts";
@@ -76,6 +76,9 @@ const judge = async (deps: NodeCommandDeps, record: NodeRecord, evidence: FenceE
   return { effects: left > 0 ? [...effects, `and ${left} more of the kind`] : effects, plugins: [...plugins].sort() };
 };
 
+/** A fence on evidence that still holds: another one would add nothing. */
+const stands = (record: NodeRecord): boolean => isFenced(record) && !isDisproved(record);
+
 const howFar = async (deps: NodeCommandDeps, node: NodeView): Promise<FenceView> => {
   const { name, state, nodeEpoch, fence } = node.record;
   const { remaining, remainingCount } = await drainViewOf(deps, node);
@@ -108,7 +111,7 @@ export const createFenceCommands = (deps: NodeCommandDeps): Pick<NodeCommands, "
       const { name, evidence, dryRun, requestId, expectedNodeEpoch: expected } = input;
       const done = dryRun ? undefined : await doneBefore(audit, verb, requestId, { node: name });
       const view = viewOf(name);
-      if (done !== undefined || isFenced(view.record)) return await howFar(deps, view);
+      if (done !== undefined || stands(view.record)) return await howFar(deps, view);
       // Records that may be older than what the node was given do not show what has to be taken from it.
       if (!gate.state().open) throw storeUnvetted(gate.state().reason);
       const stillMeant = (seen: NodeView, record: NodeRecord): void => {
@@ -142,7 +145,7 @@ export const createFenceCommands = (deps: NodeCommandDeps): Pick<NodeCommands, "
       const after = await nodes.change(
         name,
         (record) => {
-          begun = !isFenced(record);
+          begun = !stands(record);
           if (!begun) return record;
           stillMeant({ ...view, ...nodes.get(name), record }, record);
           return { ...fenceBegun(record, fence), changedBy, updatedAt: now };

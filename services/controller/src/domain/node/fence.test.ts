@@ -13,7 +13,7 @@ const fence = { kind: "power-off", who: "ops", evidence: "the PDU shows 0 W", si
 const off = fenceBegun(nodeRecord("n1", { linkLost: { at: 1 } }), fence);
 
 describe("[L4] the end of a gate", () => {
-  const { linkLost: _spoke, ...heard } = off;
+  const heard = { ...off, fence: { ...fence, spoke: true as const } };
   it.each([
     ["of a machine that is off and silent", off, 1, true],
     ["of an older record, which names no incarnation", off, undefined, true],
@@ -76,5 +76,10 @@ describe("a fenced volume", () => {
     if (asked === null) throw new Error("no volume");
     expect(volumeFenced(asked, off, "asked", momentAt(6)).volume).toBe(asked);
     expect(uids(volumeFenced(asked, off, "forced", momentAt(7)).volume)).toEqual({ a: "DETACHING" });
+    // Not on the word that it was off: it spoke.
+    const spoke = { ...off, fence: { ...fence, spoke: true as const } };
+    expect(volumeFenced(asked, spoke, "forced", momentAt(7)).volume).toBe(asked);
+    const cutOff = { ...spoke, fence: { ...spoke.fence, kind: "on-detach" as const } };
+    expect(uids(volumeFenced(asked, cutOff, "forced", momentAt(7)).volume)).toEqual({ a: "DETACHING" });
   });
 });

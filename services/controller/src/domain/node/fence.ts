@@ -6,7 +6,8 @@
  * F2 A claim whose pair has a bar waits until the bar is lifted. That the host is off lifts the bars of its own gates; a fence of kind
  *    `on-detach` lifts none.
  * F3 The claim holds its volume until the detach is done, and ends FENCED: where the detach is the fence, nothing moves before it.
- * F4 A fence forces only a node that is silent. An agent that speaks again gives back by itself, and its word is the better proof.
+ * F4 A fence forces only a node that is silent. An agent that speaks again gives back by itself, and its word is the better proof; and
+ *    whoever spoke was not off: if it falls silent again, that word is no evidence any more.
  */
 import { foreignNoted } from "../attachment/foreign-hold.ts";
 import { pairBars } from "../bar.ts";
@@ -32,11 +33,15 @@ export const fenceBegun = (record: NodeRecord, fence: NodeFence): NodeRecord => 
 /** What the record says of a fence that is over. */
 export const fenceEnded = ({ fence: _over, ...record }: NodeRecord): NodeRecord => ({ ...record, state: "READY" });
 
-/** The host of that gate is off with everything that it had in hand, as a person has seen. A life that speaks again proves nothing of it. */
+/** F4: nothing is forced on its evidence any more. */
+export const isDisproved = ({ fence }: Pick<NodeRecord, "fence">): boolean =>
+  fence?.kind === "power-off" && fence.spoke === true;
+
+/** The host of that gate is off with everything that it had in hand, as a person has seen. */
 export const isOffWithGate = (
-  { fence, linkLost, speaksFrom }: Pick<NodeRecord, "fence" | "linkLost" | "speaksFrom">,
+  record: Pick<NodeRecord, "fence" | "speaksFrom">,
   { gateEpoch = 0 }: Pick<CallBar, "gateEpoch">,
-): boolean => fence?.kind === "power-off" && linkLost !== undefined && gateEpoch >= (speaksFrom ?? 0);
+): boolean => record.fence?.kind === "power-off" && !isDisproved(record) && gateEpoch >= (record.speaksFrom ?? 0);
 
 /** The bars that a fence of the node waits for (F2). */
 export const barsBeforeFence = (volume: VolumeRecord, node: string): readonly Bar[] =>
@@ -69,7 +74,7 @@ export const volumeFenced = (volume: VolumeRecord, record: NodeRecord, way: Fenc
   const failure = { reason: nodeFenced, message: wordsOf(record) };
   const told = (claim: Claim): Claim => ({ ...claim, goal: "released", failure });
   if (way === "asked") return foldClaims(volume, claims, (v, { uid }) => step(v, uid, "release_wanted", at, told));
-  if (barsBeforeFence(volume, name).length > 0) return noChange(volume);
+  if (isDisproved(record) || barsBeforeFence(volume, name).length > 0) return noChange(volume);
   // What a machine that is off held beside the records is held no more; it is found again when the machine comes back.
   const known = record.fence?.kind === "power-off" ? foreignNoted(volume, name, [], at.now).volume : volume;
   if (known === null) return noChange(volume);

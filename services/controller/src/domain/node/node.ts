@@ -43,6 +43,8 @@ export interface NodeFence {
   readonly who: string;
   readonly evidence: string;
   readonly since: number;
+  /** Its agent was heard since, so that `power-off` is no evidence any more: what is left ends by its word, or by new evidence. */
+  readonly spoke?: true;
 }
 
 /** What tells one life of a node from another. A process with all of these is the same life: the kernel lets one process alone lock the journal. */

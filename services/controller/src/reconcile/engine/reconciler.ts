@@ -160,8 +160,7 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
       const releases = [
         records.onCommit(({ keys, related, ended, reminded }) => {
           // Without its proof: the node may still have it mounted, and nothing but its inventory tells.
-          for (const { node, state, failure } of ended)
-            if (state === "FENCED" || failure?.reason === claimGivenUp) watch.doubt(node);
+          for (const { node, failure } of ended) if (failure?.reason === claimGivenUp) watch.doubt(node);
           for (const key of keys) {
             slots.recheck(key);
             wake(key, reminded);

@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import type { NodeRecord } from "../../domain/node/node.ts";
 import {
   attachmentRecord,
+  barRecord,
   claimRecord,
   momentAt,
   nodeRecord,
@@ -28,6 +29,7 @@ let states: string[];
 /** What another controller does between the look and the decision. */
 let meanwhile: () => void;
 let open: boolean;
+let woken: string[];
 
 const keeperOf = (volumes = [held]) => {
   let heard: (node: string) => void = () => undefined;
@@ -53,7 +55,7 @@ const keeperOf = (volumes = [held]) => {
     },
     agents: { inventory: async () => ({ nodeEpoch: view.record.nodeEpoch, volumes: [], orphans: [] }) },
     gate: { state: () => ({ open, gen: 1, reason: "" }) },
-    wake: () => undefined,
+    wake: (key: string, hurry: boolean) => woken.push(`${key} ${hurry}`),
     clock: createManualClock(),
     log: createMemoryLogger(),
     signal: new AbortController().signal,
@@ -73,6 +75,7 @@ beforeEach(() => {
   states = [];
   meanwhile = () => undefined;
   open = true;
+  woken = [];
 });
 
 describe("[I1] a claim is forced", () => {
@@ -114,6 +117,11 @@ describe("a node", () => {
     await keeper.look();
     expect(view.record.state).toBe("FENCING");
     expect(keeper.waitsFor("n1")).toContain("1 claims, attachments and bars");
+  });
+
+  it("F2 behind a bar waits for it, and has it looked at at once", async () => {
+    await keeperOf([{ ...held, bars: [barRecord("n1")] }]).look();
+    expect([states, woken]).toEqual([["ACTIVE"], ["ns/data true"]]);
   });
 
   it("with nothing is QUARANTINED, and stays that while it is silent", async () => {

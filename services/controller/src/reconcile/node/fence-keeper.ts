@@ -14,7 +14,7 @@ import type { Logger } from "@holdfast/shared/log/logger";
 import { living } from "../../domain/attachment/foreign-hold.ts";
 import { noChange } from "../../domain/change.ts";
 import type { Inventory } from "../../domain/claim/permit.ts";
-import { barsBeforeFence, fenceEnded, heldOn, isFenced, volumeFenced } from "../../domain/node/fence.ts";
+import { barsBeforeFence, fenceEnded, heldOn, isDisproved, isFenced, volumeFenced } from "../../domain/node/fence.ts";
 import type { NodeRecord } from "../../domain/node/node.ts";
 import { volumeKey } from "../../domain/volume/volume.ts";
 import type { AgentGateway, NodeDecisions, Nodes, NodeView, StoreGate } from "../../ports.ts";
@@ -48,7 +48,7 @@ export interface FenceKeeper extends NodeFollower {
 const againMs = 1_000;
 
 /** There is nobody here whose inventory could be asked for. */
-const isAway = ({ live, linked }: NodeView): boolean => live !== "alive" || linked === false;
+const isAway = ({ live, linked = live === "alive" }: NodeView): boolean => !linked;
 
 /** FK3: what the agent has to give back still; undefined = nothing. */
 const leftOf = ({ nodeEpoch, volumes, orphans }: Inventory, record: NodeRecord): string | undefined => {
@@ -108,7 +108,9 @@ export const createFenceKeeper = (deps: FenceKeeperDeps): FenceKeeper => {
       if (first === "") first = `${key}${barred ? ", behind a bar" : ""} (holdfast volume explain says why)`;
       if (barred) wake(key, true);
     }
-    says(name, held === 0 ? "" : `${held} claims, attachments and bars there to end, the first: ${first}`);
+    const waiting =
+      isSilent(view) && isDisproved(record) ? "its agent, or new evidence (holdfast node fence), and " : "";
+    says(name, held === 0 ? "" : `${waiting}${held} claims, attachments and bars there to end, the first: ${first}`);
     if (held === 0) await become(record, (now) => ({ ...now, state: "QUARANTINED" }));
   };
 

@@ -219,7 +219,12 @@ export const nodeShape: Shape = shaped({
   linkDoubt: optional(shaped({ by: filled, at: amount })),
   linkLost: optional(shaped({ at: amount })),
   forgottenAt: optional(amount),
-  fence: optional(shaped({ kind: oneOf("power-off", "on-detach"), who: text, evidence: text, since: amount })),
+  fence: optional(
+    shaped({
+      ...{ kind: oneOf("power-off", "on-detach"), who: text, evidence: text, since: amount },
+      spoke: optional(flag),
+    }),
+  ),
   registeredAt: amount,
   updatedAt: amount,
 });
