@@ -18,7 +18,6 @@ function upkeepOf(agent: ModelAgent, changes: Partial<UpkeepOptions> = {}) {
     mounts: agent.host.mounts,
     paths: modelPaths,
     children: agent.host.children,
-    quarantined: () => false,
     registered: () => true,
     orphans: "report",
     clock: systemClock,
@@ -28,42 +27,14 @@ function upkeepOf(agent: ModelAgent, changes: Partial<UpkeepOptions> = {}) {
   });
 }
 
-describe("[U1] in quarantine", () => {
-  test("all that is held is given back by the steps of a release, and every controller is told of it", async () => {
-    const agent = await startModelAgent();
-    await agent.volumes().publish(permitOrder("a", 5), anyCaller);
-    await agent.volumes().publish(permitOrder("b", 6, { oldestLiveEpoch: { gen: 1, ctr: 5 } }), anyCaller);
-    agent.setQuarantined(true);
-    await upkeepOf(agent, { quarantined: () => true }).tick();
-    expect(agent.host.mountedPaths()).toEqual([]);
-    expect(agent.host.staged()).toEqual([]);
-    const { claims, dead } = agent.ledger().volume(volumeRef.volumeUid) ?? {};
-    expect(claims).toEqual({});
-    expect(dead?.map(({ claimUid, late }) => [claimUid, late]).sort()).toEqual([
-      ["a", true],
-      ["b", true],
-    ]);
-  });
-
-  test("what cannot be given back now is tried again", async () => {
-    const agent = await startModelAgent();
-    await agent.volumes().publish(permitOrder("a", 5), anyCaller);
-    const upkeep = upkeepOf(agent, { quarantined: () => true });
-    agent.host.setPluginAway(true);
-    await upkeep.tick();
-    expect(agent.host.mountedPaths()).not.toEqual([]);
-    agent.host.setPluginAway(false);
-    await upkeep.tick();
-    expect(agent.host.mountedPaths()).toEqual([]);
-  });
-
-  test("no longer, nothing is touched", async () => {
-    const agent = await startModelAgent();
-    await agent.volumes().publish(permitOrder("a", 5), anyCaller);
-    const calls = agent.host.calls.length;
-    await upkeepOf(agent).tick();
-    expect(agent.host.calls).toHaveLength(calls);
-  });
+test("[U1] in quarantine nothing is given back without an order", async () => {
+  const agent = await startModelAgent();
+  await agent.volumes().publish(permitOrder("a", 5), anyCaller);
+  agent.setQuarantined(true);
+  const calls = agent.host.calls.length;
+  await upkeepOf(agent).tick();
+  expect(agent.host.calls).toHaveLength(calls);
+  expect(agent.host.mountedPaths()).not.toEqual([]);
 });
 
 describe("[U2] a mount that nothing explains", () => {

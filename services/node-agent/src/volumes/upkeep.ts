@@ -1,7 +1,8 @@
 /**
  * What the agent does to its host without an order of its own.
  *
- * U1 A node in quarantine gives back all that it holds, by the same steps as a release: it is how it becomes clean (F4).
+ * U1 No claim is given back but on an order, also not in quarantine: a controller whose store has lost writes may take a running workload
+ *    for one that was fenced.
  * U2 A mount that nothing explains is taken away only where the settings say so, only after a controller has answered, and
  *    only if two looks have shown the very same mount; never lazily, so that one in use stays.
  * U3 It is looked at once more in the lane of the volume to which the place belongs: a permit may have explained it meanwhile, and
@@ -12,11 +13,10 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import { every } from "@holdfast/shared/async/every";
 import { linkSignals } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
-import type { Orphan, ReleaseResult } from "../domain/answer-types.ts";
+import type { Orphan } from "../domain/answer-types.ts";
 import type { HostPaths } from "../domain/paths.ts";
-import type { KillableChildren, Ledger, MountTable, ReleaseOrder } from "../ports.ts";
+import type { KillableChildren, Ledger, MountTable } from "../ports.ts";
 import { findOrphans } from "./inventory.ts";
-import { namesOf } from "./order-facts.ts";
 
 export interface Upkeep {
   tick(): Promise<void>;
@@ -27,13 +27,11 @@ export interface Upkeep {
 export interface UpkeepOptions {
   readonly ledger: Ledger;
   readonly volumes: {
-    release(order: ReleaseOrder, caller: AbortSignal): Promise<ReleaseResult>;
     alone(publish: string, wait: AbortSignal, act: () => Promise<void>): Promise<void>;
   };
   readonly mounts: Pick<MountTable, "look">;
   readonly paths: HostPaths;
   readonly children: KillableChildren;
-  readonly quarantined: () => boolean;
   /** A controller has answered since the start. */
   readonly registered: () => boolean;
   readonly orphans: "report" | "unmount";
@@ -45,26 +43,8 @@ export interface UpkeepOptions {
 const busyMs = 1_000;
 
 export function createUpkeep(options: UpkeepOptions): Upkeep {
-  const { ledger, volumes, mounts, paths, children, quarantined, registered, orphans, clock, log, signal } = options;
+  const { ledger, volumes, mounts, paths, children, registered, orphans, clock, log, signal } = options;
   let seenBefore: ReadonlySet<number> = new Set();
-
-  /** U1 */
-  const giveBack = async (): Promise<void> => {
-    const held = [...ledger.volumes()].flatMap(({ ref, claims }) =>
-      Object.values(claims).map(({ facts }) => ({ ref, claimUid: facts.claimUid, epoch: facts.epoch })),
-    );
-    const { nodeEpoch } = ledger.agent();
-    const results = await Promise.allSettled(
-      held.map((one) => volumes.release({ ...one, nodeEpoch, unasked: true }, signal)),
-    );
-    for (const [at, { ref, claimUid }] of held.entries()) {
-      const result = results[at];
-      if (result?.status === "fulfilled" && result.value.kind === "released")
-        log.info("a claim was given back in quarantine", { ...namesOf(ref), claim: claimUid });
-      else if (result?.status === "rejected" && !signal.aborted)
-        log.warn("a claim cannot be given back in quarantine", { ...namesOf(ref), error: result.reason });
-    }
-  };
 
   /** U2 */
   const takeAway = async (): Promise<void> => {
@@ -108,7 +88,6 @@ export function createUpkeep(options: UpkeepOptions): Upkeep {
 
   const tick = async (): Promise<void> => {
     if (ledger.damage !== undefined) return;
-    if (quarantined()) await giveBack();
     if (orphans === "unmount" && registered()) await takeAway();
   };
 

@@ -87,8 +87,8 @@ export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
   const compare = async (name: string): Promise<boolean> => {
     for (let n = 1; n <= tries; n += 1) {
       const view = nodes.get(name);
-      // Without its link there is nobody to ask; the link's begin is told.
-      if (view === undefined || view.live === "suspect" || view.linked === false) return false;
+      // Without its link there is nobody to ask; the link's begin is told. One that takes no work answers all the same.
+      if (view === undefined || !(view.linked ?? view.live !== "suspect")) return false;
       if (compared.get(name) === lifeOf(view) && !unsure.has(name)) return false;
       try {
         const found = await reconcileInventory(deps, view);
