@@ -12,6 +12,7 @@ import {
 import type { DrainNodeInput, DrainView } from "../../commands/node/node-model.ts";
 import type { NodePlace, UsedSlots } from "../../commands/node/node-places.ts";
 import { isFenced } from "../../domain/node/fence.ts";
+import { fenceBlock } from "../../domain/node/fence-block.ts";
 import { type NodeDrain, type NodeState, nodeStates } from "../../domain/node/node.ts";
 import { pendingBlock } from "../../domain/node/pending-life.ts";
 import type { NodeView } from "../../ports.ts";
@@ -181,6 +182,7 @@ export const nodeMessage = (view: NodeView, remarks: NodeRemarks, place: NodePla
     blocked:
       blockedMessage(pendingBlock(record)) ??
       conflictMessage(view, remarks.conflict) ??
+      blockedMessage(fenceBlock(record)) ??
       overdueMessage(view, remarks.overdue),
     placementClass: place.placementClass,
     attachSlots: place.slots.map(slotsMessage),

@@ -37,6 +37,11 @@ const waiting = (name: string) => {
   return { record: nodeRecord(name, { pending }), live: "suspect", rev: 1 };
 };
 
+const fenced = (name: string) => {
+  const fence = { kind: "power-off", who: "ops", evidence: "off", since: 7 } as const;
+  return { record: nodeRecord(name, { state: "QUARANTINED", fence }), live: "suspect", rev: 1 };
+};
+
 const deps = {
   records: {
     list: async (_index: string, _value: string, page: { after?: string; limit: number }) => {
@@ -51,7 +56,9 @@ const deps = {
       return { cuts: taken.map((record) => ({ record, rev: 1 })), next };
     },
   },
-  nodes: { list: () => [waiting("n2"), waiting("n1"), { record: nodeRecord("n3"), live: "alive", rev: 1 }] },
+  nodes: {
+    list: () => [waiting("n2"), waiting("n1"), { record: nodeRecord("n3"), live: "alive", rev: 1 }, fenced("n4")],
+  },
 } as unknown as ListStuckDeps;
 
 const list = listStuckQuery(deps);
@@ -69,6 +76,7 @@ test.each([1, 2, 3, 4, 100])("by pages of %d everything is told once: volumes, s
   expect(seen).toEqual([
     "node n1",
     "node n2",
+    "node n4",
     "volume a",
     "volume b",
     "volume c",
@@ -83,6 +91,10 @@ test("filters leave out what they do not name", async () => {
   expect(page.items.map(({ of }) => of)).toEqual(["snapshot", "snapshot", "group"]);
   // A node belongs to no namespace, and every claim on it waits.
   const elsewhere = await list({ ...none, namespace: "other" }, { size: 100, after: undefined });
-  expect(elsewhere.items.map(({ node }) => node)).toEqual(["n1", "n2"]);
+  expect(elsewhere.items.map(({ node }) => node)).toEqual(["n1", "n2", "n4"]);
+  expect(elsewhere.items[2]).toMatchObject({
+    ...{ state: "QUARANTINED", node: "n4" },
+    blocked: { since: 7, reason: "NODE_FENCED", clearWith: expect.stringContaining("holdfast node forget n4") },
+  });
   expect((await list({ ...none, plugin: "other" }, { size: 100, after: undefined })).items).toEqual([]);
 });

@@ -1,6 +1,8 @@
 import { foreignBlock } from "../../domain/attachment/foreign-block.ts";
 import { barBlock } from "../../domain/bar-block.ts";
 import type { ClaimState } from "../../domain/claim/claim.ts";
+import { fenceBlock } from "../../domain/node/fence-block.ts";
+import type { NodeRecord } from "../../domain/node/node.ts";
 import { pendingBlock } from "../../domain/node/pending-life.ts";
 import { type Attempts, type Blocked, noAttempts } from "../../domain/outcome.ts";
 import { pendingNodes } from "../../domain/size/growth.ts";
@@ -27,6 +29,7 @@ export interface Stuck {
     | ClaimState
     | CutState
     | Attachment["state"]
+    | NodeRecord["state"]
     | "DAMAGED"
     | "PENDING"
     | "FOREIGN"
@@ -130,9 +133,10 @@ const stuckDamage = ({ ref: { kind, key }, error, since }: DamagedRecord): Stuck
   };
 };
 
-/** Another life asks for its name beside claims that stand. */
+/** Another life asks for its name beside claims that stand, or it is fenced. */
 const stuckNode = ({ record }: NodeView): readonly Stuck[] => {
-  const blocked = pendingBlock(record);
+  const pending = pendingBlock(record);
+  const blocked = pending ?? fenceBlock(record);
   return blocked === undefined
     ? []
     : [
@@ -141,7 +145,7 @@ const stuckNode = ({ record }: NodeView): readonly Stuck[] => {
           of: "node",
           volume: { namespace: "", id: "", plugin: "" },
           node: record.name,
-          state: "PENDING",
+          state: pending === undefined ? record.state : "PENDING",
           blocked,
           attempts: noAttempts,
         },
