@@ -241,6 +241,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const placement = wirePlacement(command, work.signal);
     const nodeParts = wireNodes({
       ...basics,
+      config,
       controllerId: id,
       registry,
       nodeStore,

@@ -125,6 +125,28 @@ export const configSchema = defineConfig({
     max: 60_000,
     default: 3_000,
   }),
+  fencer: optional(
+    stringSetting({
+      env: "HOLDFAST_FENCER",
+      doc: "Program (an absolute path) or service (http:// or https://) that switches a silent machine off, for volumes with `node_loss: fence`.",
+      pattern: /^(\/[^\s]+|https?:\/\/[^\s#@]+)$/,
+      hint: "has to be an absolute path, or http(s)://host:port/path",
+    }),
+  ),
+  fencerAfter: durationSetting({
+    env: "HOLDFAST_FENCER_AFTER",
+    doc: "How long a node is silent before the fencer is asked.",
+    min: 100,
+    max: 24 * 3_600_000,
+    default: 60_000,
+  }),
+  fencerTimeout: durationSetting({
+    env: "HOLDFAST_FENCER_TIMEOUT",
+    doc: "How long one answer of the fencer may take; without one by then nothing is fenced.",
+    min: 100,
+    max: 3_600_000,
+    default: 120_000,
+  }),
   sweepInterval: durationSetting({
     env: "HOLDFAST_SWEEP_INTERVAL",
     doc: "How long after one comparison of a backend with the records the next one begins; 0 is never.",

@@ -13,15 +13,18 @@ import { createNodeCommands } from "./commands/node/node-commands.ts";
 import type { NodePlaces } from "./commands/node/node-places.ts";
 import { createPluginCommands } from "./commands/plugin/plugin-commands.ts";
 import type { StatsQueries } from "./commands/volume/stats-model.ts";
+import type { ControllerConfig } from "./config.ts";
 import type { IndexEntry } from "./domain/store-types.ts";
 import { createAcknowledgements } from "./nodes/acknowledgements.ts";
 import { checkCaller, createControllerLinkService } from "./nodes/controller-link-service.ts";
+import { createFencer } from "./nodes/fencer.ts";
 import type { NodeRegistry } from "./nodes/node-registry-model.ts";
 import type { NodeStore } from "./nodes/node-store.ts";
 import type { AgentLink } from "./nodes/open-stream.ts";
 import type { AgentGateway, PluginCatalogue, Store } from "./ports.ts";
 import { createDrainKeeper } from "./reconcile/node/drain-keeper.ts";
 import { createFenceKeeper } from "./reconcile/node/fence-keeper.ts";
+import { createFencerKeeper } from "./reconcile/node/fencer-keeper.ts";
 import { createPluginKeeper } from "./reconcile/plugin/plugin-keeper.ts";
 import type { AuditRecords } from "./records/audit-records.ts";
 import { nodeChangeKey } from "./records/changes.ts";
@@ -29,6 +32,7 @@ import type { PluginRecords } from "./records/plugin-records.ts";
 
 export interface NodeWiring {
   readonly controllerId: string;
+  readonly config: Pick<ControllerConfig, "fencer" | "fencerAfter" | "fencerTimeout">;
   readonly registry: NodeRegistry;
   readonly nodeStore: NodeStore;
   readonly pluginRecords: PluginRecords;
@@ -96,6 +100,32 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
     changed: nodeLog.note,
   });
 
+  const commands = createNodeCommands({ ...command, nodes: registry, audit: deps.audit, profiles: pluginRecords });
+  const { fencer, fencerAfter, fencerTimeout } = deps.config;
+  const fencers =
+    fencer === undefined
+      ? undefined
+      : createFencerKeeper({
+          fencer: createFencer({ target: fencer, timeoutMs: fencerTimeout }),
+          nodes: registry,
+          records,
+          gate: command.gate,
+          fence: ({ name, nodeEpoch }, words) =>
+            commands.fenceNode(
+              {
+                ...{ name, dryRun: false, requestId: "", expectedNodeEpoch: nodeEpoch },
+                ...{ reason: "node_loss: fence", evidence: { kind: "power-off", words } },
+              },
+              { who: `fencer/${controllerId}`, why: "FenceNode" },
+            ),
+          afterMs: fencerAfter,
+          clock: api.clock,
+          random: command.ids.random,
+          log,
+          signal,
+          changed: nodeLog.note,
+        });
+
   return {
     nodes: createNodeService({
       places: deps.places,
@@ -104,9 +134,16 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
       stats: deps.stats,
       remarks: (node) => {
         const details = registry.details(node);
-        return details && { ...details, overdue: drains.overdue(node), fenceWaits: fences.waitsFor(node) };
+        return (
+          details && {
+            ...details,
+            overdue: drains.overdue(node),
+            fenceWaits: fences.waitsFor(node),
+            fencer: fencers?.says(node),
+          }
+        );
       },
-      commands: createNodeCommands({ ...command, nodes: registry, audit: deps.audit, profiles: pluginRecords }),
+      commands,
       keyOfNode: nodeChangeKey,
       log: nodeLog,
     }),
@@ -146,6 +183,7 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
       ["looking for missing links of nodes", registry.watchLinks(signal)],
       ["following drains", drains.run()],
       ["following fences", fences.run()],
+      ...(fencers === undefined ? [] : [["asking the fencer", fencers.run()] as const]),
       ["keeping what is known of plugins", keeper.run()],
     ],
   };

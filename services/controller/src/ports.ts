@@ -4,6 +4,7 @@ import type { GateAnswer } from "./domain/bar.ts";
 import type { Claim } from "./domain/claim/claim.ts";
 import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "./domain/claim/permit.ts";
 import type { ListedSnapshot, ListedVolume, ListingPage, ListingRequest, ListingSkills } from "./domain/listing.ts";
+import type { FencerAnswer, FencerAsk } from "./domain/node/fencer.ts";
 import type { NodeRecord } from "./domain/node/node.ts";
 import type { CallBar, Leave, Seat } from "./domain/open-call.ts";
 import type { Failure, Outcome } from "./domain/outcome.ts";
@@ -272,6 +273,11 @@ export interface NodeDecisions {
     decide: (record: NodeRecord) => NodeRecord,
     unless: IndexEntry,
   ): Promise<"forgotten" | "in use" | "unknown">;
+}
+
+/** Makes sure that a machine is off, or says that it cannot. Never rejects. */
+export interface Fencer {
+  ask(life: FencerAsk, signal: AbortSignal): Promise<FencerAnswer>;
 }
 
 /** Whether anything may be granted or offered now (protocol §2.6). */

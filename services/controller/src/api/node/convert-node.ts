@@ -33,6 +33,8 @@ export interface NodeRemarks {
   readonly since?: number | undefined;
   /** What its fence waits for. */
   readonly fenceWaits?: string | undefined;
+  /** What came of asking the fencer about it. */
+  readonly fencer?: string | undefined;
   readonly overdue?: { readonly since: number; readonly remaining: number; readonly first: string } | undefined;
 }
 
@@ -70,7 +72,7 @@ const stateMessage = (view: NodeView, remarks: NodeRemarks): string => {
     return remarks.message || unwilling;
   const drained = record.drain && `drained, so that nothing new is granted there: ${record.drain.reason}`;
   const link = live === "suspect" || linked === false ? linkMessage(view, remarks) : "";
-  return [drained, link].filter(Boolean).join("; ");
+  return [drained, link, remarks.fencer].filter(Boolean).join("; ");
 };
 
 const conflictMessage = ({ record }: NodeView, conflict: NodeRemarks["conflict"]): Blocked | undefined =>
