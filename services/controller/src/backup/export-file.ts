@@ -37,6 +37,7 @@ interface Line {
 export interface ExportSummary {
   readonly records: number;
   readonly bytes: number;
+  readonly digest: string;
 }
 
 /** Entries that one record alone carries. */
@@ -95,19 +96,26 @@ export const writeExport = async (
     await line(content, true);
     count += 1;
   }
-  await line({ records: count, sha256: hash.digest("hex") }, false);
-  return { records: count, bytes };
+  const digest = hash.digest("hex");
+  await line({ records: count, sha256: digest }, false);
+  return { records: count, bytes, digest };
 };
 
-const damaged = (why: string): HoldfastError =>
-  new HoldfastError({
-    kind: "invalid",
-    reason: "EXPORT_DAMAGED",
-    message: `this is no whole export: ${why}; nothing was written, use another copy`,
-  });
+/** Of a file: one line of it is wrong, or all of them together. */
+type Damaged = (why: string) => HoldfastError;
+
+const damagedFile =
+  (file: string): Damaged =>
+  (why) =>
+    new HoldfastError({
+      kind: "invalid",
+      reason: "EXPORT_DAMAGED",
+      message: `${file} is no whole export: ${why}; nothing was written, use another copy`,
+      metadata: { file },
+    });
 
 /** Judged by the first line alone: nothing else of a newer file has to be as it is known here. E3 */
-const refuseNewer = ({ holdfast_export: format, schema }: Record<string, unknown>): void => {
+const refuseNewer = ({ holdfast_export: format, schema }: Record<string, unknown>, damaged: Damaged): void => {
   if (!Number.isSafeInteger(format)) throw damaged(`its first line says format ${String(format)}`);
   const newer =
     Number(format) > exportFormat
@@ -124,7 +132,7 @@ const refuseNewer = ({ holdfast_export: format, schema }: Record<string, unknown
   });
 };
 
-const parsed = (text: string, nth: number): Record<string, unknown> => {
+const parsed = (text: string, nth: number, damaged: Damaged): Record<string, unknown> => {
   try {
     const content: unknown = JSON.parse(text);
     if (typeof content === "object" && content !== null && !Array.isArray(content))
@@ -135,7 +143,7 @@ const parsed = (text: string, nth: number): Record<string, unknown> => {
   throw damaged(`line ${nth} is no JSON object`);
 };
 
-const recordOf = (content: Record<string, unknown>, nth: number): PlacedRecord => {
+const recordOf = (content: Record<string, unknown>, nth: number, damaged: Damaged): PlacedRecord => {
   const { k, id, b, i, q, t } = content as unknown as Line;
   if (
     typeof k !== "string" ||
@@ -154,36 +162,60 @@ const recordOf = (content: Record<string, unknown>, nth: number): PlacedRecord =
   };
 };
 
-export interface ReadExport {
+export interface CheckedExport {
   readonly head: ExportHead;
-  readonly records: readonly PlacedRecord[];
+  readonly records: number;
   /** Names this very file: an import that was cut goes on with it and with no other. */
   readonly digest: string;
 }
 
-/** The whole of it is read and compared first. E1 */
-export const readExport = async (lines: AsyncIterable<string>): Promise<ReadExport> => {
+export interface ExportText {
+  /** For people. */
+  readonly file: string;
+  readonly lines: AsyncIterable<string>;
+}
+
+/** Reads all of it and compares it with its last line; only what is taken is kept. E1 */
+export const checkExport = async (
+  { file, lines }: ExportText,
+  takeRecord: (record: PlacedRecord) => void = () => undefined,
+): Promise<CheckedExport> => {
+  const damaged = damagedFile(file);
   const hash = createHash("sha256");
-  const records: PlacedRecord[] = [];
+  let records = 0;
   let head: Record<string, unknown> | undefined;
   let last: string | undefined;
   let nth = 0;
   const take = (text: string): void => {
     nth += 1;
     hash.update(`${text}\n`);
-    const content = parsed(text, nth);
+    const content = parsed(text, nth, damaged);
     if (head === undefined) {
-      refuseNewer(content);
+      refuseNewer(content, damaged);
       head = content;
-    } else records.push(recordOf(content, nth));
+      return;
+    }
+    takeRecord(recordOf(content, nth, damaged));
+    records += 1;
   };
   for await (const text of lines) {
     if (last !== undefined) take(last);
     last = text;
   }
   const digest = hash.digest("hex");
-  const end = parsed(last ?? "", nth + 1);
-  if (head === undefined || end["sha256"] !== digest || end["records"] !== records.length)
+  const end = parsed(last ?? "", nth + 1, damaged);
+  if (head === undefined || end["sha256"] !== digest || end["records"] !== records)
     throw damaged("its last line, with the number of records and their checksum, does not fit what stands before");
   return { head: head as unknown as ExportHead, records, digest };
+};
+
+export interface ReadExport extends Omit<CheckedExport, "records"> {
+  readonly records: readonly PlacedRecord[];
+}
+
+/** The whole of it is read and compared before anything of it is used. */
+export const readExport = async (text: ExportText): Promise<ReadExport> => {
+  const records: PlacedRecord[] = [];
+  const { head, digest } = await checkExport(text, (record) => void records.push(record));
+  return { head, records, digest };
 };

@@ -13,6 +13,7 @@ import { judgeRecord } from "../records/shape/record-readers.ts";
 import { openExportSource } from "../store/open-export-source.ts";
 import { openStore } from "../store/open-store.ts";
 import { commitOf } from "../store/test-commits.ts";
+import { createBackupFiles } from "./backup-files.ts";
 import { readExport } from "./export-file.ts";
 import { importRecords } from "./import-records.ts";
 import { runOffline } from "./offline.ts";
@@ -78,10 +79,6 @@ const offline = async (place: Place, ...[command, file]: readonly ["export" | "i
   return said.join("\n");
 };
 
-async function* linesOf(file: string): AsyncGenerator<string> {
-  yield* readFileSync(file, "utf8").trimEnd().split("\n");
-}
-
 /** All of a store, in an order of its own; what is left of a life differs by the time that has passed. */
 const contents = async (place: Place): Promise<readonly PlacedRecord[]> => {
   const source = await openExportSource({
@@ -107,7 +104,8 @@ const contents = async (place: Place): Promise<readonly PlacedRecord[]> => {
 const writes: readonly RecordWrite[] = Array.from({ length: 130 }, (_, i) => ({
   ref: { kind: i % 3 === 0 ? "volume" : i % 3 === 1 ? "node" : "tombstone", key: `ns/k-${i}` },
   expectedRev: 0,
-  body: JSON.stringify({ i, text: 'ä\n\t"' }),
+  // A line separator of Unicode ends no line of the file.
+  body: JSON.stringify({ i, text: 'ä\n\t"\u2028' }),
   indexes: [
     { index: "of", value: `a:b-${i % 7}` },
     { index: "all", value: "" },
@@ -258,7 +256,7 @@ describe("an export", () => {
 
   /** As if the process had been killed at its nth commit. */
   const killedAt = async (place: Place, file: string, nth: number): Promise<void> => {
-    const read = await readExport(linesOf(file));
+    const read = await readExport({ file, lines: createBackupFiles(path.dirname(file)).lines(path.basename(file)) });
     const ending = new AbortController();
     const store = await openStore({
       url: place.store,

@@ -1,16 +1,16 @@
 /** What the controller's program does besides serving: a backup, its way back, and the migration of a Redis. Needs no running controller. */
-import { createReadStream } from "node:fs";
-import { open, rename } from "node:fs/promises";
-import { createInterface } from "node:readline";
+import path from "node:path";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { ConfigError } from "@holdfast/shared/config/config-error";
 import type { Logger } from "@holdfast/shared/log/logger";
-import type { PlacedRecord, StoredRecord } from "../domain/store-types.ts";
+import type { StoredRecord } from "../domain/store-types.ts";
 import type { Ids } from "../ports.ts";
 import { openExportSource } from "../store/open-export-source.ts";
 import { openStore } from "../store/open-store.ts";
-import { readExport, writeExport } from "./export-file.ts";
+import { createBackupFiles } from "./backup-files.ts";
+import { readExport } from "./export-file.ts";
 import { importRecords } from "./import-records.ts";
+import { writeBackup } from "./write-backup.ts";
 
 export const offlineCommands = ["export", "import", "migrate"] as const;
 export type OfflineCommand = (typeof offlineCommands)[number];
@@ -47,55 +47,26 @@ const opening = ({ settings, ids, log, signal }: OfflineOptions) => ({
   signal,
 });
 
-/** A backup without a record that is there would be one in which it is absent: no file is made. */
-async function* soundRecords(
-  records: AsyncIterable<PlacedRecord>,
-  judge: OfflineOptions["judge"],
-): AsyncGenerator<PlacedRecord> {
-  for await (const record of records) {
-    judge({ ...record, rev: 1 });
-    yield record;
-  }
-}
-
-/** The file appears whole or not at all. */
-const exportTo = async (options: OfflineOptions, path: string): Promise<void> => {
-  const { settings, ids, log, say } = options;
-  const source = await openExportSource({
-    url: settings.store,
-    migrateUrl: settings.storeMigrate,
-    cell: settings.cell,
-    log,
-    clock: systemClock,
-    random: ids.random,
-  });
+const exportTo = async (options: OfflineOptions, file: string): Promise<void> => {
+  const { settings, ids, log, say, judge } = options;
+  const { store: url, storeMigrate: migrateUrl, cell } = settings;
+  const source = await openExportSource({ url, migrateUrl, cell, log, clock: systemClock, random: ids.random });
   try {
-    const file = await open(`${path}.part`, "w", 0o600);
-    try {
-      const at = new Date(systemClock.now()).toISOString();
-      const head = { cell: settings.cell, ...source.identity, at };
-      const { records, bytes } = await writeExport(
-        head,
-        soundRecords(source.records(), options.judge),
-        async (text) => void (await file.write(text)),
-      );
-      await file.sync();
-      await rename(`${path}.part`, path);
-      say(`${path}: ${records} records of cell ${settings.cell}, ${bytes} bytes, generation ${source.identity.gen}`);
-    } finally {
-      await file.close();
-    }
+    const files = createBackupFiles(path.dirname(file));
+    const name = path.basename(file);
+    const { records, bytes } = await writeBackup({ source, files, name, cell, at: systemClock.now(), judge });
+    say(`${file}: ${records} records of cell ${cell}, ${bytes} bytes, generation ${source.identity.gen}`);
   } finally {
     await source.close();
   }
 };
 
-const importFrom = async (options: OfflineOptions, path: string): Promise<void> => {
+const importFrom = async (options: OfflineOptions, from: string): Promise<void> => {
   const { say } = options;
-  const lines = createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY });
-  const file = await readExport(lines);
+  const lines = createBackupFiles(path.dirname(from)).lines(path.basename(from));
+  const file = await readExport({ file: from, lines });
   const { clusterUid, gen, at, cell } = file.head;
-  say(`${path}: ${file.records.length} records of cell ${cell}, made ${at}; its checksum holds`);
+  say(`${from}: ${file.records.length} records of cell ${cell}, made ${at}; its checksum holds`);
   const store = await openStore({ ...opening(options), adopt: { clusterUid, gen } });
   try {
     const identity = await store.identity();
@@ -142,11 +113,11 @@ export const isOfflineCommand = (word: string | undefined): word is OfflineComma
 /** Throws in words what cannot be done. */
 export const runOffline = async (
   command: OfflineCommand,
-  path: string | undefined,
+  file: string | undefined,
   options: OfflineOptions,
 ): Promise<void> => {
   if (command === "migrate") return await migrateStore(options);
-  if (path === undefined)
+  if (file === undefined)
     throw new ConfigError([{ field: command, description: `needs a file: ${command} /path/to/holdfast.export` }]);
-  return await (command === "export" ? exportTo(options, path) : importFrom(options, path));
+  return await (command === "export" ? exportTo(options, file) : importFrom(options, file));
 };

@@ -4,7 +4,9 @@ import { ConfigError } from "@holdfast/shared/config/config-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { readableFormats, type StoreFormats } from "../domain/store-format.ts";
 import type { Ids, Store } from "../ports.ts";
+import type { ExportSource } from "./export-source.ts";
 import type { ImportMark } from "./import-mark.ts";
+import { openExportSource } from "./open-export-source.ts";
 import { type AdoptedLineage, openRedisStore, type RedisStoreTuning } from "./redis/open-redis-store.ts";
 import { createSqliteStore } from "./sqlite/sqlite-store.ts";
 import { createStateFile, type StateFile } from "./state-file.ts";
@@ -30,18 +32,25 @@ export interface OpenStoreOptions {
   readonly formats?: StoreFormats;
 }
 
-type OpenedStore = Store & { readonly importMark: ImportMark };
+export type OpenedStore = Store & {
+  readonly importMark: ImportMark;
+  /** For a backup while it is in use; to be closed by whoever asked. */
+  exportSource(): Promise<ExportSource>;
+};
 
 /** The store that the address names, checked and ready. A store that cannot be used as it is rejects with a ConfigError. */
 export const openStore = async (options: OpenStoreOptions): Promise<OpenedStore> => {
   const scheme = /^(\w+):\/\//.exec(options.url)?.[1];
   if (scheme === "sqlite") return openSqlite(options);
-  if (scheme === "redis" || scheme === "rediss")
-    return await openRedisStore({
+  if (scheme === "redis" || scheme === "rediss") {
+    const store = await openRedisStore({
       formats: readableFormats,
       ...options,
       identity: createStateFile(options.stateDir, "store-cluster-uid"),
     });
+    const { random } = options.ids;
+    return { ...store, exportSource: () => openExportSource({ ...options, random }) };
+  }
   // The address is not repeated: it may hold a password.
   throw new ConfigError([
     { field: "store", description: "is none of redis://…, rediss://… and sqlite:///absolute/file" },

@@ -2,13 +2,13 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { readableFormats } from "../../domain/store-format.ts";
 import type { PlacedRecord } from "../../domain/store-types.ts";
-import type { ExportSource } from "../export-source.ts";
+import type { ExportIdentity, ExportSource } from "../export-source.ts";
 import { storeUnavailable } from "../store-errors.ts";
 import { libraryFunctions } from "./library.ts";
 import { readLibraryState, refuseUnreadable } from "./migrate.ts";
 import { parseRedisAddress } from "./redis-address.ts";
-import { createRedisConnection } from "./redis-connection.ts";
-import { createRedisKeys, refOfMember } from "./redis-keys.ts";
+import { createRedisConnection, type RedisConnection } from "./redis-connection.ts";
+import { createRedisKeys, type RedisKeys, refOfMember } from "./redis-keys.ts";
 
 export interface RedisExportOptions {
   /** Of a user that may SCAN: the migrator, where there are two. */
@@ -41,6 +41,14 @@ const placedRecords = (reply: readonly string[]): readonly PlacedRecord[] =>
     };
   });
 
+const identityOf = async (connection: RedisConnection, keys: RedisKeys): Promise<ExportIdentity | undefined> => {
+  const { identity } = await readLibraryState(connection, keys);
+  if (identity === undefined || identity.clusterUid === "") return undefined;
+  refuseUnreadable(connection.shown, identity, readableFormats);
+  const { clusterUid, format: schema, gen } = identity;
+  return { clusterUid, schema, gen };
+};
+
 /** Each record once, as it is at the moment when it is reached; controllers may go on meanwhile. */
 export const openRedisExportSource = async (options: RedisExportOptions): Promise<ExportSource> => {
   const { cell, log, clock, random } = options;
@@ -56,14 +64,11 @@ export const openRedisExportSource = async (options: RedisExportOptions): Promis
   const keys = createRedisKeys(cell);
   const recordKeys = keys.record({ kind: "volume", key: "" }).slice(0, -2);
   try {
-    const { identity } = await readLibraryState(connection, keys);
-    if (identity === undefined || identity.clusterUid === "") {
+    const identity = await identityOf(connection, keys);
+    if (identity === undefined)
       throw storeUnavailable(connection.shown, "export", new Error(`no controller of cell ${cell} has ever used it`));
-    }
-    refuseUnreadable(connection.shown, identity, readableFormats);
-    const { clusterUid, format: schema, gen } = identity;
     return {
-      identity: { clusterUid, schema, gen },
+      identity,
       async *records() {
         const seen = new Set<string>();
         let cursor = "0";
@@ -82,6 +87,7 @@ export const openRedisExportSource = async (options: RedisExportOptions): Promis
           );
         } while (cursor !== "0");
       },
+      identityNow: () => identityOf(connection, keys),
       close: async () => connection.close(),
     };
   } catch (error) {

@@ -21,6 +21,7 @@ import type {
 import type { Store } from "../../ports.ts";
 import { checkCommit } from "../check-commit.ts";
 import { eventToken } from "../event-token.ts";
+import type { ExportSource } from "../export-source.ts";
 import { halfImported, type ImportMark, importingSchema } from "../import-mark.ts";
 import type { StateFile } from "../state-file.ts";
 import { metaNumber, storeUnvetted } from "../store-errors.ts";
@@ -29,6 +30,7 @@ import { carriersOf, createSqliteCommit, headOf, raiseNumber } from "./sqlite-co
 import { damageOf, type FoundColumns, soundColumns } from "./sqlite-damage.ts";
 import { openSqliteDatabase, type SqliteDatabase } from "./sqlite-database.ts";
 import { watchSqlite } from "./sqlite-events.ts";
+import { sqliteExportSource } from "./sqlite-export-source.ts";
 import { establishLineage } from "./sqlite-lineage.ts";
 
 export interface SqliteStoreOptions {
@@ -50,6 +52,8 @@ export interface SqliteStore extends Store {
   /** False: this is not the file that was left here, and nothing is granted from it before it is vetted. */
   readonly accepted: boolean;
   readonly importMark: ImportMark;
+  /** For a backup while it is in use. */
+  exportSource(): Promise<ExportSource>;
 }
 
 interface RecordRow extends FoundColumns {
@@ -127,6 +131,7 @@ export const createSqliteStore = (options: SqliteStoreOptions): SqliteStore => {
         format = found;
       },
     },
+    exportSource: async () => sqliteExportSource(db, now),
     get: async (ref) => get(ref),
     getMany: async (refs) => refs.map(get),
     async list({ index, value, after = "", limit }: ListQuery): Promise<ListPage> {
