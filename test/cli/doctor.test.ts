@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import net from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { backupName } from "@holdfast/controller/backup/backup-name";
 import { machineIdFile } from "@holdfast/node-agent/testing/machine-id-file";
 import type { Finding } from "@holdfast/shared/doctor/finding";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -116,6 +117,27 @@ describe.skipIf(!root)("a controller's settings", () => {
     expect(expectFound(open, "secret-root").message).toContain("HOLDFAST_STATE_DIR");
     const gone = await examined("controller", { ...env, HOLDFAST_SECRET_FILES: "gone=/nonexistent/secrets" });
     expect(expectFound(gone, "secret-root").message).toContain("is not there");
+  });
+
+  test("backup-none, backup-dir, backup-late: of backups by themselves", async () => {
+    expect(expectFound(await examined("controller", controller()), "backup-none").level).toBe("warning");
+    const backup = folder();
+    const env = controller({ HOLDFAST_BACKUP: backup, HOLDFAST_BACKUP_INTERVAL: "30m", HOLDFAST_CELL: "default" });
+    const gone = await examined("controller", { ...env, HOLDFAST_BACKUP: "/nonexistent/backup" });
+    expect(expectFound(gone, "backup-dir").level).toBe("fault");
+    expect(expectFound(await examined("controller", env), "backup-late").message).toContain(
+      "no backup of cell default",
+    );
+    const owner = { cell: "default", controllerId: "ctl-a", clusterUid: "0b54aaaa-1111" };
+    const madeBefore = (minutes: number, of = owner) =>
+      writeFileSync(path.join(backup, backupName(of, Date.now() - minutes * 60_000)), "");
+    madeBefore(1, { ...owner, cell: "another" });
+    madeBefore(70);
+    const late = expectFound(await examined("controller", env), "backup-late");
+    expect(late.message).toMatch(/the last of 1 backups of cell default is 70 minutes old/);
+    madeBefore(60);
+    const [fine] = (await examined("controller", env)).filter(({ id }) => id.startsWith("backup"));
+    expect(fine).toMatchObject({ id: "backup", level: "ok", subject: backup });
   });
 
   test("state-dir: one that this user cannot write", async () => {

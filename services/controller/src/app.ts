@@ -13,6 +13,7 @@ import { addControllerServices } from "./api/controller-services.ts";
 import { createEventService } from "./api/event/event-service.ts";
 import { createSecretService } from "./api/secret/secret-service.ts";
 import { createVolumeService } from "./api/volume/volume-service.ts";
+import { keepBackups } from "./backup-wiring.ts";
 import { createCommands } from "./commands/commands.ts";
 import { listExternalVolumesQuery } from "./commands/volume/list-external-volumes.ts";
 import type { ControllerConfig } from "./config.ts";
@@ -279,6 +280,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       inBackground("looking at the condition of volumes", lookAtVolumes());
       await Promise.all([reconciler.start(), snapshots.reconciler.start()]);
       inBackground("telling that this controller is there", repair.onRecord());
+      inBackground("writing backups", keepBackups({ ...basics, config, store, gate, controllerId: id, metrics }));
       if (config.sweepInterval > 0) inBackground("comparing backends with the records", repair.sweep.run());
       return endOfCalls({ taking, work, drivers, reconcilers: [reconciler, snapshots.reconciler], clock });
     });

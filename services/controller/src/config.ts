@@ -75,6 +75,26 @@ export const configSchema = defineConfig({
     doc: "Directory of this controller's own memory; one controller alone may use it.",
     default: "/var/lib/holdfast-controller",
   }),
+  backup: optional(
+    pathSetting({
+      env: "HOLDFAST_BACKUP",
+      doc: "Directory that this controller writes backups of the store to, best on another disk; it has to be there. None are written without it.",
+    }),
+  ),
+  backupInterval: durationSetting({
+    env: "HOLDFAST_BACKUP_INTERVAL",
+    doc: "Between two backups.",
+    min: 100,
+    max: 7 * 24 * 3_600_000,
+    default: 3_600_000,
+  }),
+  backupKeep: intSetting({
+    env: "HOLDFAST_BACKUP_KEEP",
+    doc: "How many of its backups a controller keeps; older ones are removed.",
+    min: 1,
+    max: 10_000,
+    default: 48,
+  }),
   secretKeys: optional(
     pathSetting({
       env: "HOLDFAST_SECRET_KEYS",

@@ -10,6 +10,7 @@ import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { isLoopback, parseAddress } from "@holdfast/shared/grpc/listen-address";
 import { createLogger } from "@holdfast/shared/log/logger";
 import type { ControllerConfig } from "./config.ts";
+import { examineBackups } from "./doctor/examine-backups.ts";
 import { examineRedis } from "./doctor/examine-redis.ts";
 import { createKeyFile } from "./secrets/key-file.ts";
 import { forbiddenPlaces, unfitRoots } from "./secrets/root-check.ts";
@@ -36,6 +37,19 @@ const examineStore = async (config: ControllerConfig): Promise<readonly Finding[
       subject: file,
     }));
   return [fine("store", file, existsSync(file) ? "is there" : "will be made")];
+};
+
+const examineOwnBackups = async (config: ControllerConfig): Promise<readonly Finding[]> => {
+  const { backup: directory, backupInterval: intervalMs, cell } = config;
+  if (directory !== undefined) return await examineBackups({ directory, cell, intervalMs, now: systemClock.now() });
+  return [
+    warning(
+      "backup-none",
+      "HOLDFAST_BACKUP",
+      "is not set: a store that is lost is put together again from what the agents hold, and what they do not know is lost",
+      "name a directory on another disk, or call holdfast export FILE by a timer",
+    ),
+  ];
 };
 
 const examineKeys = async ({ secretKeys }: ControllerConfig): Promise<readonly Finding[]> => {
@@ -101,6 +115,7 @@ export const doctorFindings = async (config: ControllerConfig, env: Environment)
   ...(await examineStateDir(config.stateDir, "HOLDFAST_STATE_DIR")),
   ...(await examineStore(config)),
   ...(await examineSockets(config.pluginDir, "HOLDFAST_PLUGIN_DIR")),
+  ...(await examineOwnBackups(config)),
   ...(await examineKeys(config)),
   ...examineRoots(config, env),
 ];

@@ -21,6 +21,7 @@ const unfit = (root: string) =>
       store: `sqlite://${dir}/db`,
       secretKeys: path.join(dir, "run/keys"),
       vaultTokenFile: path.join(dir, "run/token"),
+      backup: path.join(dir, "backups"),
       env: { HOLDFAST_STORE_FILE: path.join(dir, "conf/password"), PATH: "/bin" },
     }),
   ).map(({ description }) => description);
@@ -39,6 +40,7 @@ describe("a root of secrets", () => {
     ["a place behind a link to it that is not there yet", () => path.join(dir, "alias/later"), /HOLDFAST_STATE_DIR/],
     ["what holds the key file", () => path.join(dir, "run"), /HOLDFAST_SECRET_KEYS/],
     ["what holds the token", () => path.join(dir, "run"), /HOLDFAST_VAULT_TOKEN_FILE/],
+    ["the directory of backups", () => path.join(dir, "backups"), /HOLDFAST_BACKUP/],
     ["what holds the value of a setting", () => path.join(dir, "conf"), /HOLDFAST_STORE_FILE/],
     ["what holds the store", () => dir, /HOLDFAST_STORE\)/],
     ["the settings", () => "/etc/holdfast", /settings/],
