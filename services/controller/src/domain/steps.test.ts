@@ -12,7 +12,38 @@ const inState = (uid: string, state: ClaimState, changes: Partial<Claim> = {}) =
   claimRecord(uid, { state, epoch, ...changes });
 const planned = (volume: VolumeRecord, now = 1_000) =>
   planSteps(volume, now).ready.map((s) => ("uid" in s ? `${s.do} ${s.uid} in ${s.lane}` : `${s.do} in ${s.lane}`));
+const foreignRecord = (node: string) => ({ node, claimUid: "c9", workload: "w", alias: "data", epoch, since: 1 });
 const later = { count: 2, nextTry: 4_000 };
+
+describe("[I1] [I2] beside a hold that the store does not know", () => {
+  const beside = (volume: VolumeRecord, node = "n9") => planned({ ...volume, foreign: [foreignRecord(node)] });
+  const detaching = volumeRecord([inState("a", "DETACHING")], [], intentTo("detach", "n1"));
+
+  it("nothing is attached or offered, on whatever node it is", () => {
+    for (const node of ["n1", "n9"]) {
+      expect(beside(volumeRecord([inState("a", "ATTACHING")]), node)).toEqual([]);
+      expect(beside(volumeRecord([inState("a", "OFFERED")]), node)).toEqual([]);
+      expect(beside(volumeRecord([inState("a", "ACTIVE", { degradedSince: 1 })]), node)).toEqual([]);
+      expect(beside(volumeRecord([inState("a", "DETACHING")], [], intentTo("attach", "n1")), node)).toEqual([]);
+    }
+  });
+
+  it("nothing is detached from its node; from another one it is", () => {
+    expect(beside(detaching, "n1")).toEqual([]);
+    expect(beside(detaching)).toEqual(["detach a in controller"]);
+  });
+
+  it("a claim of the store is released, and an attach that nobody wants is given up", () => {
+    expect(beside(volumeRecord([inState("a", "RELEASING")]), "n1")).toEqual(["release a in node n1"]);
+    const unwanted = inState("a", "ATTACHING", { goal: "released" });
+    expect(beside(volumeRecord([unwanted]), "n1")).toEqual(["abandon a in controller"]);
+  });
+
+  it("no bar is lifted, and nothing is deleted or grown at the backend", () => {
+    expect(beside(volumeRecord([], [], { bars: [barRecord("n1", { opId: "late" })] }))).toEqual([]);
+    expect(beside(volumeRecord([], [], { state: "DELETING", ...intentTo("delete") }))).toEqual([]);
+  });
+});
 
 describe("planSteps", () => {
   const rows: readonly (readonly [string, VolumeRecord, readonly string[]])[] = [

@@ -155,6 +155,41 @@ const grantSteps = (volume: VolumeRecord): readonly Owed[] =>
       }));
 
 /**
+ * I1, I2: what waits while an agent holds the volume by a grant that the store has lost. The record may be older than that grant: an attach or
+ * a permit of it may bring a second writer, and a detach may take the volume from under the mount of that node.
+ */
+const waitsForForeign: Record<Step["do"], "no" | "on that node" | "yes"> = {
+  create: "no",
+  validate: "no",
+  bind: "no",
+  delete: "yes",
+  attach: "yes",
+  abandon: "no",
+  finish: "yes",
+  detach: "on that node",
+  reattach: "yes",
+  offer: "yes",
+  // The agent compares the claim.
+  release: "no",
+  expand: "yes",
+  modify: "no",
+  grow: "no",
+  lift: "yes",
+  "end growth": "no",
+  grant: "no",
+  expire: "no",
+};
+
+export const heldBack = (
+  { foreign = [] }: VolumeRecord,
+  step: Pick<Step, "do"> & { readonly node?: string },
+): boolean => {
+  const waits = waitsForForeign[step.do];
+  if (foreign.length === 0 || waits === "no") return false;
+  return waits === "yes" || foreign.some(({ node }) => step.node === node);
+};
+
+/**
  * What is owed for a volume now, and when to look again. Pure: whoever asks with the same record gets the same answer. In a hurry
  * the pause after a failed attempt is over: what it failed for (a node, a plugin, the store) has just come back.
  */
@@ -163,7 +198,8 @@ export const planSteps = (volume: VolumeRecord, now: number, hurry = false): Ste
   let next: number | undefined;
   const take = (owed: readonly Owed[]): void => {
     for (const { step, at } of owed)
-      if (at <= now) ready.push(step);
+      if (heldBack(volume, step)) continue;
+      else if (at <= now) ready.push(step);
       else next = Math.min(next ?? at, at);
   };
   take(volumeSteps(volume, now, hurry));

@@ -49,6 +49,14 @@ test("[I1] a foreign hold bars every grant of its volume and its deletion, and s
   expect(usersOf(barred("c1"))).toHaveLength(1);
 });
 
+test("[I3] a volume with a foreign hold is granted under a higher epoch than that one", () => {
+  expect(foreignNoted({ ...volumeRecord(), epoch: { gen: 1, ctr: 3 } }, "n2", [held("c1")], 10).volume?.epoch).toEqual(
+    epoch,
+  );
+  const ahead = { gen: 2, ctr: 1 };
+  expect(foreignNoted({ ...volumeRecord(), epoch: ahead }, "n2", [held("c1")], 10).volume?.epoch).toEqual(ahead);
+});
+
 test("foreign holds of a node are those of its last inventory, since they were first seen", () => {
   const first = barred("c1", "c2");
   expect(foreignNoted(first, "n2", [held("c1"), held("c2")], 20).volume).toBe(first);

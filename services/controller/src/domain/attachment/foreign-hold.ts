@@ -1,5 +1,5 @@
 /** What an agent holds of a volume and the store does not know: how it is judged, noted, and given up by a person. */
-import { compareEpochs, zeroEpoch } from "@holdfast/model/epoch";
+import { compareEpochs, newerEpoch, zeroEpoch } from "@holdfast/model/epoch";
 import { type Change, noChange } from "../change.ts";
 import type { ClaimTombstone } from "../claim/claim.ts";
 import type { Inventory } from "../claim/permit.ts";
@@ -28,7 +28,7 @@ export const judgeHold = (
 const sameHolds = (a: readonly ForeignHold[], b: readonly ForeignHold[]): boolean =>
   a.length === b.length && a.every(({ node, claimUid }, i) => node === b[i]?.node && claimUid === b[i]?.claimUid);
 
-/** The foreign holds of one node are these, and no others. */
+/** The foreign holds of one node are these, and no others. What is granted after them has a higher epoch. */
 export const foreignNoted = (
   volume: VolumeRecord,
   node: string,
@@ -50,7 +50,8 @@ export const foreignNoted = (
   );
   if (sameHolds(before, after)) return noChange(volume);
   const { foreign: _before, ...rest } = volume;
-  const next = { ...rest, ...(after.length === 0 ? {} : { foreign: after }), updatedAt: now };
+  const epoch = holds.reduce((high, hold) => newerEpoch(high, hold.epoch), volume.epoch);
+  const next = { ...rest, epoch, ...(after.length === 0 ? {} : { foreign: after }), updatedAt: now };
   return { volume: next, ended: [], notes: [] };
 };
 

@@ -12,6 +12,7 @@ import { isOfOtherMachine } from "../../domain/claim/grant.ts";
 import { owes } from "../../domain/obligation/obligation.ts";
 import { afterCall } from "../../domain/open-call.ts";
 import type { Attempts, Outcome } from "../../domain/outcome.ts";
+import { heldBack } from "../../domain/steps.ts";
 import { type Attachment, type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import type { Decide } from "../../records/volume/volume-decisions.ts";
 import { runOwed, withoutCall } from "../owed/run-owed.ts";
@@ -40,7 +41,7 @@ export const attachStep: StepHandler<"attach"> = async (deps, { node, uid }, { v
     stillRight(now) {
       const claim = now.claims[uid];
       const wanted = claim?.state === "ATTACHING" && claim.goal === "active";
-      return wanted && owes(now, "attach", node) && gate.state().open;
+      return wanted && owes(now, "attach", node) && gate.state().open && !heldBack(now, { do: "attach", node });
     },
     call: (now, context) => plugins.publish(now, attachmentOf(now, node), { ...context, claim: uid, usedSecret }),
     answered: (v, outcome, at) => attachAnswered(v, node, outcome, at, secretRef),
@@ -151,7 +152,8 @@ export const detachStep: StepHandler<"detach"> = async (deps, { node, uid }, { v
     point: "detach",
     request: { node, kind: "remove", method: "ControllerUnpublishVolume" },
     attemptsOf: undoAttempts(node, uid),
-    stillRight: (now) => owes(now, "detach", node) && !isOwnedSince(now, node),
+    stillRight: (now) =>
+      owes(now, "detach", node) && !isOwnedSince(now, node) && !heldBack(now, { do: "detach", node }),
     async call(now, context) {
       const attachment = attachmentOf(now, node);
       const answer = await plugins.unpublish(now, attachment, { ...context, claim: uid });
