@@ -27,8 +27,9 @@ export interface KnownVolumes {
 const batch = 200;
 
 /**
- * What a node holds that the store does not know of: an epoch above the record's was granted by a store that has been lost. What is
- * only remembered as released holds nothing.
+ * What a node holds that the store does not know of, and that bars nothing yet: an epoch above the record's was granted by a store that has been
+ * lost. What is only remembered as released holds nothing. A hold that is noted as foreign in the record of its volume bars that volume, and
+ * keeps no other one waiting.
  */
 export const compareInventory = async (
   node: Pick<NodeRecord, "name" | "journalUid">,
@@ -52,6 +53,9 @@ export const compareInventory = async (
   return findings;
 };
 
+const isNoted = (record: VolumeRecord | undefined, node: string, uid: string): boolean =>
+  record?.foreign?.some((hold) => hold.node === node && hold.claimUid === uid) === true;
+
 /** No epoch tells it: a store that was rolled back gives the same epochs again. */
 const unknownClaim = async (
   node: string,
@@ -60,8 +64,8 @@ const unknownClaim = async (
   volumes: Pick<KnownVolumes, "ended">,
 ): Promise<string | undefined> => {
   for (const { claimUid: uid, workload, alias } of living(held)) {
-    if (record?.claims[uid] !== undefined || (await volumes.ended({ namespace, volume, workload, alias, uid })))
-      continue;
+    if (record?.claims[uid] !== undefined || isNoted(record, node, uid)) continue;
+    if (await volumes.ended({ namespace, volume, workload, alias, uid })) continue;
     return `node ${node} holds volume ${volumeKey({ namespace, id: volume })} for claim ${uid} of workload ${workload}, which the store does not know`;
   }
   return undefined;

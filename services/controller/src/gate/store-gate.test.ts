@@ -163,6 +163,31 @@ describe("[I8] the gate opens", () => {
     expect(identity.vettedRunId).toBe("run-2");
   });
 
+  test("[I1] beside a hold that the store does not know, once that hold bars its volume", async () => {
+    const epoch = { gen: 1, ctr: 9 };
+    answers["n1"] = inventory("n1", [
+      { epoch, state: "PUBLISHED" },
+      { epoch, state: "PUBLISHED" },
+    ]);
+    await gate.check(signal);
+    expect(gate.findings()).toMatchObject([{ node: "n1", volume: "data" }]);
+    const hold = { node: "n1", claimUid: "c1", workload: "w", alias: "data", epoch, since: 1 };
+    const noted = (...foreign: readonly (typeof hold)[]): void => {
+      volumes = { "ns/data": volumeRecord([], [], { epoch, foreign }) };
+    };
+    for (const other of [
+      { ...hold, node: "n2" },
+      { ...hold, claimUid: "c8" },
+    ]) {
+      noted(other);
+      await gate.check(signal);
+      expect(gate.state().open).toBe(false);
+    }
+    noted(hold);
+    await gate.check(signal);
+    expect(gate.state().open).toBe(true);
+  });
+
   test("without asking nodes that are fenced already and silent", async () => {
     nodes = [node("n1"), { ...node("n2", { state: "QUARANTINED" }), live: "suspect" }];
     delete answers["n2"];
