@@ -146,7 +146,7 @@ describe("an export", () => {
       expect((await contents(target)).length).toBe(writes.length);
       const before = await opened(source, (store) => store.identity());
       const after = await opened(target, (store) => store.identity());
-      expect([after.clusterUid, after.gen]).toEqual([before.clusterUid, 5]);
+      expect([after.clusterUid, before.gen, after.gen]).toEqual([before.clusterUid, 5, 6]);
       expect(after.vettedRunId).not.toBe(after.runId);
     },
   );

@@ -67,7 +67,8 @@ const importFrom = async (options: OfflineOptions, from: string): Promise<void> 
   const file = await readExport({ file: from, lines });
   const { clusterUid, gen, at, cell } = file.head;
   say(`${from}: ${file.records.length} records of cell ${cell}, made ${at}; its checksum holds`);
-  const store = await openStore({ ...opening(options), adopt: { clusterUid, gen } });
+  // What was granted since the backup was made has the generation of the backup: a grant of the restored store has another epoch.
+  const store = await openStore({ ...opening(options), adopt: { clusterUid, gen: gen + 1 } });
   try {
     const identity = await store.identity();
     if (identity.clusterUid !== clusterUid)
