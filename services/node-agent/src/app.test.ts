@@ -5,7 +5,7 @@ import path from "node:path";
 import { PluginHostServiceDefinition } from "@holdfast/shared/gen/holdfast/agent/v1/plugin_host";
 import { WorkloadServiceDefinition } from "@holdfast/shared/gen/holdfast/agent/v1/workload";
 import { AgentServiceDefinition, HeldState, StagingState } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
-import { AccessMode } from "@holdfast/shared/gen/holdfast/v1/common";
+import { AccessMode, AttachmentMode } from "@holdfast/shared/gen/holdfast/v1/common";
 import { PluginHealth } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { createGrpcChannel, createGrpcClient } from "@holdfast/shared/grpc/client";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
@@ -312,8 +312,20 @@ describe.skipIf(!isRoot)("the API of a running agent", () => {
       volumeUid: "uid-vol-1",
       stagingState: StagingState.STAGING_STATE_STAGED,
       floor: { gen: 1n, ctr: 2n },
-      held: [{ claimUid: "a", epoch: { gen: 1n, ctr: 3n }, state: HeldState.HELD_STATE_PUBLISHED, workload: "w-a" }],
+      held: [
+        {
+          claimUid: "a",
+          epoch: { gen: 1n, ctr: 3n },
+          state: HeldState.HELD_STATE_PUBLISHED,
+          workload: "w-a",
+          accessMode: AccessMode.ACCESS_MODE_SINGLE_NODE_WRITER,
+          attachmentMode: AttachmentMode.ATTACHMENT_MODE_FILE_SYSTEM,
+          nodeEpoch: BigInt(rig.controller.nodeEpoch()),
+          releasing: false,
+        },
+      ],
     });
+    expect(volume?.volume?.held[0]?.mountId).toBeGreaterThan(0n);
     expect(end?.end).toEqual({ volumes: 1, orphans: 0 });
     expect(await rig.agent.raiseFloor({ promisedGen: 2n })).toEqual({ promisedGen: 2n });
     expect(await rig.agent.raiseFloor({ promisedGen: 1n })).toEqual({ promisedGen: 2n });

@@ -337,6 +337,33 @@ describe("an inventory", () => {
     });
   });
 
+  test("says how each claim is used, how far the epochs have come, and what was promised", async () => {
+    const permit = {
+      accessMode: AccessMode.ACCESS_MODE_SINGLE_NODE_WRITER,
+      attachmentMode: AttachmentMode.ATTACHMENT_MODE_FILE_SYSTEM,
+      readOnly: true,
+      fsType: "xfs",
+      nodeEpoch: 3n,
+      mountId: 41n,
+      target: "/m/data",
+      releasing: true,
+    };
+    const told = { volume: { ...volume.volume, floor: wire, held: [{ ...volume.volume.held[0], ...permit }] } };
+    script.inventory = [{ header: { ...header.header, promisedGen: 6n } }, told, { end: { volumes: 1, orphans: 0 } }];
+    const { promisedGen, volumes } = await gateway.inventory(node(), new AbortController().signal);
+    expect([promisedGen, volumes[0]?.floor]).toEqual([6, epoch]);
+    expect(volumes[0]?.held[0]?.permit).toEqual({
+      accessMode: "SINGLE_NODE_WRITER",
+      attachmentMode: "FILE_SYSTEM",
+      readOnly: true,
+      fsType: "xfs",
+      nodeEpoch: 3,
+      mountId: 41,
+      target: "/m/data",
+      releasing: true,
+    });
+  });
+
   test.each<[string, readonly DeepPartial<InventoryResponse>[], string]>([
     ["without an end", [header, volume], "UNAVAILABLE"],
     ["with less than its end says", [header, volume, { end: { volumes: 2, orphans: 0 } }], "UNAVAILABLE"],

@@ -160,12 +160,18 @@ export const readInventory = async (
 ): Promise<Inventory> => {
   const volumes: Inventory["volumes"][number][] = [];
   const orphans: string[] = [];
-  let head: Pick<Inventory, "node" | "journalUid" | "nodeEpoch"> | undefined;
+  let head: Pick<Inventory, "node" | "journalUid" | "nodeEpoch" | "promisedGen"> | undefined;
   let bootId = "";
   let complete = false;
   for await (const { header, volume, orphan, end } of chunks) {
     if (header !== undefined) {
-      head = { node: header.node, journalUid: header.journalUid, nodeEpoch: Number(header.nodeEpoch) };
+      const promisedGen = Number(header.promisedGen);
+      head = {
+        node: header.node,
+        journalUid: header.journalUid,
+        nodeEpoch: Number(header.nodeEpoch),
+        ...(promisedGen === 0 ? {} : { promisedGen }),
+      };
       bootId = header.bootId;
     }
     if (volume !== undefined) volumes.push(inventoryVolume(volume));

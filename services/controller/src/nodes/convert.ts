@@ -3,6 +3,7 @@ import { compareEpochs, type Epoch, showEpoch } from "@holdfast/model/epoch";
 import type { Tri } from "@holdfast/model/tri";
 import type { DeepPartial, Permit as WirePermit } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import {
+  type HeldClaim,
   HeldState,
   type InventoryVolume,
   type Pending,
@@ -20,9 +21,15 @@ import {
   PluginRole,
   Support,
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
-import { accessModeMessage, attachmentModeMessage, epochMessage } from "@holdfast/shared/grpc/convert-model";
+import {
+  accessModeFrom,
+  accessModeMessage,
+  attachmentModeFrom,
+  attachmentModeMessage,
+  epochMessage,
+} from "@holdfast/shared/grpc/convert-model";
 import { scrub } from "@holdfast/shared/grpc/redact";
-import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "../domain/claim/permit.ts";
+import type { Inventory, JournalledPermit, Permit, PublishAnswer, ReleaseAnswer } from "../domain/claim/permit.ts";
 import type { NodePlugin, NodeRecord } from "../domain/node/node.ts";
 import type { ReleaseOrder } from "../ports.ts";
 import { growAnswer, rangeMessage } from "./convert-figures.ts";
@@ -174,18 +181,29 @@ const heldState = (state: HeldState): string =>
     .find((name) => HeldState[name as keyof typeof HeldState] === state)
     ?.replace("HELD_STATE_", "") ?? "UNKNOWN";
 
+const journalledPermit = (held: HeldClaim): { readonly permit?: JournalledPermit } => {
+  const { target, readOnly, fsType, releasing } = held;
+  const accessMode = accessModeFrom(held.accessMode);
+  const attachmentMode = attachmentModeFrom(held.attachmentMode);
+  if (accessMode === "UNKNOWN" || attachmentMode === undefined) return {};
+  const numbers = { nodeEpoch: Number(held.nodeEpoch), mountId: Number(held.mountId) };
+  return { permit: { accessMode, attachmentMode, readOnly, fsType, target, releasing, ...numbers } };
+};
+
 export const inventoryVolume = (volume: InventoryVolume): Inventory["volumes"][number] => ({
   namespace: volume.namespace,
   volume: volume.volume,
   volumeUid: volume.volumeUid,
   externalId: volume.externalId,
   plugin: volume.plugin,
-  held: volume.held.map(({ claimUid, workload, alias, epoch, state }) => ({
-    claimUid,
-    workload,
-    alias,
-    epoch: epochFrom(epoch),
-    state: heldState(state),
+  ...(volume.floor === undefined ? {} : { floor: epochFrom(volume.floor) }),
+  held: volume.held.map((held) => ({
+    claimUid: held.claimUid,
+    workload: held.workload,
+    alias: held.alias,
+    epoch: epochFrom(held.epoch),
+    state: heldState(held.state),
+    ...journalledPermit(held),
   })),
   ...(volume.blocked === undefined ? {} : { blocked: volume.blocked.reason }),
 });

@@ -14,7 +14,13 @@ import {
   type Epoch as EpochMessage,
   VerificationScope,
 } from "@holdfast/shared/gen/holdfast/v1/common";
-import { accessModeFrom, attachmentModeFrom, epochMessage } from "@holdfast/shared/grpc/convert-model";
+import {
+  accessModeFrom,
+  accessModeMessage,
+  attachmentModeFrom,
+  attachmentModeMessage,
+  epochMessage,
+} from "@holdfast/shared/grpc/convert-model";
 import type { Inventory, PublishResult, ReleaseResult } from "../domain/answer-types.ts";
 import type { ClaimPhase, HeldClaim, StagePhase } from "../domain/types.ts";
 import type { MountTable, PermitOrder, ReleaseOrder } from "../ports.ts";
@@ -219,7 +225,21 @@ export function inventoryVolumeMessage(
   };
 }
 
-function heldMessage({ facts, phase }: HeldClaim) {
-  const { claimUid, target, workload, alias } = facts;
-  return { claimUid, epoch: epochMessage(facts.epoch), state: heldStates[phase], target, workload, alias };
+function heldMessage({ facts, phase, goal, mountId }: HeldClaim) {
+  const { claimUid, target, workload, alias, readOnly, fsType } = facts;
+  return {
+    claimUid,
+    epoch: epochMessage(facts.epoch),
+    state: heldStates[phase],
+    target,
+    workload,
+    alias,
+    accessMode: accessModeMessage(facts.accessMode),
+    attachmentMode: attachmentModeMessage(facts.attachmentMode),
+    readOnly,
+    fsType,
+    nodeEpoch: BigInt(facts.nodeEpoch),
+    mountId: BigInt(mountId),
+    releasing: goal === "released",
+  };
 }

@@ -1,3 +1,4 @@
+import type { AccessUse } from "@holdfast/model/access";
 import { type Epoch, oldestEpoch } from "@holdfast/model/epoch";
 import type { Blocked } from "../outcome.ts";
 import type { Growth } from "../size/expansion.ts";
@@ -49,23 +50,40 @@ export type ReleaseAnswer =
     }
   | { readonly kind: "refused"; readonly reason: string; readonly message: string };
 
+/** What the journal of an agent has of a permit beside its name: what the record of the claim said. */
+export interface JournalledPermit extends AccessUse {
+  readonly fsType: string;
+  readonly nodeEpoch: number;
+  /** The path on the host. */
+  readonly target: string;
+  readonly mountId: number;
+  /** Its release has begun, whatever its state is. */
+  readonly releasing: boolean;
+}
+
 /** What one agent holds, from its journal and mount table. */
 export interface Inventory {
   readonly node: string;
   readonly journalUid: string;
   readonly nodeEpoch: number;
+  /** No permit of a lower generation is honoured; absent = none was promised. */
+  readonly promisedGen?: number;
   readonly volumes: readonly {
     readonly namespace: string;
     readonly volume: string;
     readonly volumeUid: string;
     readonly externalId: string;
     readonly plugin: string;
+    /** No permit up to it is honoured; absent = there is none. */
+    readonly floor?: Epoch;
     readonly held: readonly {
       readonly claimUid: string;
       readonly workload: string;
       readonly alias: string;
       readonly epoch: Epoch;
       readonly state: string;
+      /** Absent: an agent of an earlier version, or what is only remembered as released. */
+      readonly permit?: JournalledPermit;
     }[];
     readonly blocked?: string;
   }[];
