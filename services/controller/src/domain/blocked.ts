@@ -46,7 +46,8 @@ export type BlockedReason =
   | "EXPAND_UNCERTAIN"
   | "MODIFY_UNCERTAIN"
   | "PLUGIN_AMBIGUOUS"
-  | "PLACE_UNKNOWN";
+  | "PLACE_UNKNOWN"
+  | "NOT_PROVEN";
 
 interface Subject extends Called {
   readonly uid?: string;
@@ -173,6 +174,11 @@ const remedies: Record<BlockedReason, Remedy> = {
     clearWith: (s) =>
       `start plugin ${s.plugin} on every node that may have it, and it goes on by itself; which of them run: holdfast plugin status ${s.plugin}`,
   },
+  NOT_PROVEN: {
+    missingProof: (s) => `what the lost record of ${volumeKey(s)} said, and that no other node uses it`,
+    clearWith: (s) =>
+      `release its claims, then make its record anew, with what it said: ${volumeCommand("volume deregister", s)}; then: holdfast volume register <file>`,
+  },
   MODIFY_UNCERTAIN: {
     missingProof: (s) => `which parameters plugin ${s.plugin} has set for ${volumeKey(s)}`,
     clearWith: (s) =>
@@ -254,10 +260,6 @@ export const heldElsewhere = (
   const why = `plugin ${subject.plugin} does not attach ${volumeKey(subject)} to node ${subject.node ?? "?"} while node ${node} has it, for workload ${workload} (${state}); it is tried again once that one is released and detached: ${message}`;
   return blockedFor("ATTACHED_ELSEWHERE", { ...subject, node, workload, alias }, why, previous, now);
 };
-
-/** CreateVolume was answered with the storage of another record. */
-export const storageTaken = (subject: Subject, message: string, previous: Blocked | undefined, now: number): Blocked =>
-  blockedFor("STORAGE_TAKEN", subject, message, previous, now);
 
 /** What was found out before anything was sent, whatever the step. */
 const byReason: Readonly<Record<string, BlockedReason>> = {

@@ -4,6 +4,7 @@ import { caller, capability, createWorld, type World } from "../../../../../test
 import { foreignNoted } from "../../domain/attachment/foreign-hold.ts";
 import type { BlockedReason } from "../../domain/blocked.ts";
 import type { Blocked } from "../../domain/outcome.ts";
+import { notGranted } from "../../domain/repair/rebuilt-volume.ts";
 import type { CutRecord } from "../../domain/snapshot/snapshot.ts";
 import { explainCuts } from "./explain-cuts.ts";
 
@@ -193,6 +194,15 @@ const ways: Record<BlockedReason | "CREATE_UNCERTAIN", () => Promise<string>> = 
   },
   PLUGIN_AMBIGUOUS: () => undeletable("PLUGIN_AMBIGUOUS"),
   PLACE_UNKNOWN: () => undeletable("PLACE_UNKNOWN"),
+  async NOT_PROVEN() {
+    await world.makeVolume("data");
+    await world.records.change({ namespace: "default", id: "data" }, (v, at) => ({
+      volume: notGranted(v, "its context is not known", at.now),
+      ended: [],
+      notes: [],
+    }));
+    return "data";
+  },
 };
 
 const stuck = async () =>

@@ -199,7 +199,12 @@ export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts
   return undefined;
 };
 
-const attachmentFor = (volume: VolumeRecord, claim: Claim, facts: GrantFacts): Attachment => ({
+export type AttachFacts = Pick<
+  GrantFacts,
+  "attaches" | "nodeId" | "publishesReadOnly" | "pluginVersion" | "nodeEpoch" | "machineId"
+>;
+
+export const attachmentFor = (volume: VolumeRecord, claim: Claim, facts: AttachFacts): Attachment => ({
   node: claim.node,
   state: facts.attaches === "yes" ? "ATTACHING" : "ATTACHED",
   nodeId: facts.nodeId,

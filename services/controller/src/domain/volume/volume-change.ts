@@ -1,5 +1,5 @@
 import { foreignWords } from "../attachment/foreign-block.ts";
-import { blockedBy, createUncertain, storageTaken } from "../blocked.ts";
+import { blockedBy, blockedFor, createUncertain } from "../blocked.ts";
 import { type Change, noChange, volumeNote } from "../change.ts";
 import { earlyClaimsEnded, hasNoRoom, isUnbound, roomless, unboundAgain } from "../claim/early-claims.ts";
 import { doubted, isDoubtful } from "../doubt.ts";
@@ -218,7 +218,7 @@ export const createdTwice = (volume: VolumeRecord, externalId: string, owner: st
   const message = `plugin ${volume.plugin} answered CreateVolume of ${volume.name} with ${externalId}, which is the storage of volume ${owner}`;
   const failure: Failure = { reason: "STORAGE_TAKEN", message, advice: "block" };
   if (volume.goal === "absent") return gone(plain(volume));
-  return createAgain(volume, failure, storageTaken(volume, message, volume.blocked, at.now), at);
+  return createAgain(volume, failure, blockedFor("STORAGE_TAKEN", volume, message, volume.blocked, at.now), at);
 };
 
 /** What DeleteVolume was answered. Still there, or not known: the same call again until it is OK. */
