@@ -11,6 +11,7 @@ import { createApp } from "./app.ts";
 import { isOfflineCommand, offlineCommands, runOffline } from "./backup/offline.ts";
 import { configSchema } from "./config.ts";
 import { doctorFindings } from "./doctor-wiring.ts";
+import { runRebuild } from "./rebuild-wiring.ts";
 import { judgeRecord } from "./records/shape/record-readers.ts";
 import { refuseUnfitRoots } from "./secrets-wiring.ts";
 
@@ -31,7 +32,7 @@ const asConfigError = (error: unknown): unknown => {
     : new ConfigError([{ field: setting, description: `cannot be used (${error.reason}): ${error.message}` }]);
 };
 
-const [word, file] = process.argv.slice(2);
+const [word, file, second] = process.argv.slice(2);
 
 if (word === "check") {
   const examine = () => doctorFindings(loadConfig(configSchema, process.env), process.env);
@@ -41,19 +42,24 @@ if (word === "check") {
       (line) => process.stdout.write(line),
     ),
   );
-} else if (isOfflineCommand(word)) {
+} else if (isOfflineCommand(word) || word === "rebuild") {
   const interrupt = new AbortController();
   process.once("SIGINT", () => interrupt.abort());
   try {
     const config = loadConfig(configSchema, process.env);
-    await runOffline(word, file, {
-      settings: { ...config, store: config.store ?? `sqlite://${path.join(config.stateDir, "store.db")}` },
+    const shared = {
       ids: { uuid: randomUUID, random: Math.random },
       log: createLogger({ level: "error", destination: process.stderr, fields: { service: "controller" } }),
-      say: (line) => process.stdout.write(`${line}\n`),
+      say: (line: string) => void process.stdout.write(`${line}\n`),
       signal: interrupt.signal,
-      judge: judgeRecord,
-    });
+    };
+    if (word === "rebuild") await runRebuild({ ...shared, config, env: process.env, nodes: file, file: second });
+    else
+      await runOffline(word, file, {
+        ...shared,
+        settings: { ...config, store: config.store ?? `sqlite://${path.join(config.stateDir, "store.db")}` },
+        judge: judgeRecord,
+      });
     process.exit(0);
   } catch (error) {
     const known = isHoldfastError(error) ? `${error.message} (${error.reason})` : undefined;
@@ -63,7 +69,7 @@ if (word === "check") {
   }
 } else if (word !== undefined) {
   process.stderr.write(
-    `there is no ${word}: without a word the controller serves, or check, ${offlineCommands.join(", ")}\n`,
+    `there is no ${word}: without a word the controller serves, or check, ${offlineCommands.join(", ")}, rebuild\n`,
   );
   process.exit(64);
 } else {

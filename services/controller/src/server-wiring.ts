@@ -52,6 +52,23 @@ export interface Servers {
 /** Whoever may open a unix socket is a local program, unless it says more of itself. */
 const identityAt = (address: string) => (address.startsWith("unix:") ? identityOfLocalSocket : identityFromMetadata);
 
+export const createAgentServer = ({ config, log, metrics }: Pick<ServerParts, "config" | "log" | "metrics">) =>
+  createGrpcServer({
+    log,
+    metrics,
+    insecure: config.insecure,
+    identity: identityAt(config.agentListen),
+    defaultDeadlineMs,
+    reflection: false,
+    limits: {
+      maxMessageBytes: agentMessageBytes,
+      maxConcurrentStreams: streamsPerAgent,
+      maxConnections: maxAgentConnections,
+      maxOpenStreams: maxAgentStreams,
+      keepalive: agentKeepalive,
+    },
+  });
+
 export const wireServers = ({ config, gate, lifecycle, log, metrics }: ServerParts): Servers => {
   const { insecure } = config;
   const server = createGrpcServer({
@@ -68,21 +85,7 @@ export const wireServers = ({ config, gate, lifecycle, log, metrics }: ServerPar
       connectionAgeMs,
     },
   });
-  const agents = createGrpcServer({
-    log,
-    metrics,
-    insecure,
-    identity: identityAt(config.agentListen),
-    defaultDeadlineMs,
-    reflection: false,
-    limits: {
-      maxMessageBytes: agentMessageBytes,
-      maxConcurrentStreams: streamsPerAgent,
-      maxConnections: maxAgentConnections,
-      maxOpenStreams: maxAgentStreams,
-      keepalive: agentKeepalive,
-    },
-  });
+  const agents = createAgentServer({ config, log, metrics });
   return {
     server,
     surround: agents.surround,

@@ -11,14 +11,14 @@ const codeOf = (code: number): ExitCode =>
 
 /** What it prints goes straight to the terminal; it has said what is wrong. */
 const runController = async ({ io }: Context, command: string, input: Input): Promise<void> => {
-  const file = input.optionalArg("file");
-  const code = await io.runController([command, ...(file === undefined ? [] : [file])]);
+  const args = ["nodes", "file"].flatMap((name) => input.optionalArg(name) ?? []);
+  const code = await io.runController([command, ...args]);
   if (code === undefined)
     throw new CliFailure({
       exitCode: exitCodes.failed,
       reason: "NO_CONTROLLER_HERE",
       message: "the controller's program is not on this machine",
-      next: [`where it is: node services/controller/src/main.ts ${command}${file === undefined ? "" : ` ${file}`}`],
+      next: [`where it is: node services/controller/src/main.ts ${[command, ...args].join(" ")}`],
     });
   if (code !== 0)
     throw new CliFailure({
@@ -54,4 +54,19 @@ const migrateStore: Command = {
   run: (context, input) => runController(context, "migrate", input),
 };
 
-export const backupCommands: readonly Command[] = [exportStore, importStore, migrateStore];
+const rebuildStore: Command = {
+  path: ["rebuild"],
+  summary: "make a backup out of what the agents hold, when the store is lost without one",
+  description: `Listens where the controller listens for agents (HOLDFAST_AGENT_LISTEN), with every controller stopped, and reads what each agent holds and what plugins list. Nothing is changed anywhere: without a file it only says what would be known again, and what is not proven; with one it writes a backup for import. docs/total-loss.md goes through all of it. ${needs}`,
+  args: [
+    { name: "nodes", help: "every node of the installation, separated by commas" },
+    { name: "file", help: "where to write it; without it nothing is written", optional: true, completes: "file" },
+  ],
+  examples: [
+    { line: "holdfast rebuild node-a,node-b,node-c", says: "what would be known again" },
+    { line: "holdfast rebuild node-a,node-b,node-c /backup/rebuilt.export", says: "the same, kept for import" },
+  ],
+  run: (context, input) => runController(context, "rebuild", input),
+};
+
+export const backupCommands: readonly Command[] = [exportStore, importStore, migrateStore, rebuildStore];

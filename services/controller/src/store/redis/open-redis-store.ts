@@ -193,8 +193,8 @@ const cannotStart = (store: string, failure: CallFailure): HoldfastError =>
 const cureOfIdentity = (known: string | undefined, file: StateFile): string | undefined =>
   known === undefined
     ? undefined
-    : `This controller belongs to installation ${known}. Correct the address or the cell, or restore a backup; to give up ` +
-      `what it knew and begin anew remove ${file.path}.`;
+    : `This controller belongs to installation ${known}. Correct the address or the cell, or restore a backup (holdfast import), ` +
+      `or make its records anew from what the agents hold (holdfast rebuild); to give up what it knew and begin anew remove ${file.path}.`;
 
 /** Waits longer than a call does: at the start of a host Redis may come up after the controller. */
 const firstConnection = async (
