@@ -1,6 +1,6 @@
 /**
- * The guides as a newcomer follows them: the blocks marked `walk` of the scheduler's guide, the plugin guide and operations, in this
- * order, in one bash, with a Node on the path that is too old; and the output that the pages show. Blocks that are not marked (the
+ * The guides as a newcomer follows them: the blocks marked `walk` of the scheduler's guide, the plugin guide, operations, restore and total loss, in
+ * this order, in one bash, with a Node on the path that is too old; and the output that the pages show. Blocks that are not marked (the
  * clone, production settings) are not run: their links and command lines are looked at as all others are.
  */
 import { spawn } from "node:child_process";
@@ -59,7 +59,7 @@ test.skipIf(!root)(
   { timeout: 600_000 },
   async () => {
     dir = await mkdtemp(path.join(tmpdir(), "hfg-"));
-    const names = ["scheduler-guide.md", "plugin-guide.md", "operations.md"];
+    const names = ["scheduler-guide.md", "plugin-guide.md", "operations.md", "restore.md", "total-loss.md"];
     const all = (await Promise.all(names.map(async (name) => stepsOf(name, await page(name))))).flat();
     const steps = [...all.filter(({ last }) => !last), ...all.filter(({ last }) => last)];
     const session = path.join(dir, "session.sh");

@@ -128,6 +128,10 @@ test.skipIf(!root)(
     ]);
     expect((await releaseWorkload(cluster, "w-free")).map(stateName)).toEqual(["RELEASED"]);
 
+    await until("the agent to refuse the permit of a claim that is over", async () => {
+      const answer = await cluster.repair.listStuck({ pageSize: 20 });
+      return answer.stuck.some(({ volume, blocked }) => volume === "left" && blocked?.reason === "PERMIT_REFUSED");
+    });
     // Claims that the backup has for running and that are over: nothing is unmounted, the backend is asked once more.
     await cluster.backend.client.clear();
     for (const workload of ["w-left", "w-moved"])
