@@ -251,12 +251,10 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       catalogue: pluginParts.catalogue,
       admission: pluginParts.admission,
       store,
-      places: placement.places,
       command,
       stats,
       api,
-      audit: repair.audit,
-      wake: reconciler.wake,
+      ...{ places: placement.places, audit: repair.audit, wake: reconciler.wake },
     });
     const snapshots = wireSnapshots({ ...command, ...api, ...acting, metrics, slots: reconciler.slots, failpoint });
     learnOfCut = snapshots.reconciler.learnOf;

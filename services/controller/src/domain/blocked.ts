@@ -12,18 +12,6 @@ import {
 import type { Blocked, Failure } from "./outcome.ts";
 import { type VolumeRecord, volumeKey } from "./volume/volume.ts";
 
-/** What was being tried when it stopped. */
-export type BlockedStep =
-  | "create"
-  | "validate"
-  | "delete"
-  | "attach"
-  | "detach"
-  | "expand"
-  | "modify"
-  | "publish"
-  | "release";
-
 export type BlockedReason =
   | "INCOMPATIBLE"
   | "NOT_AT_BACKEND"
@@ -49,7 +37,7 @@ export type BlockedReason =
   | "PLACE_UNKNOWN"
   | "NOT_PROVEN";
 
-interface Subject extends Called {
+export interface Subject extends Called {
   readonly uid?: string;
   readonly plugin: string;
   readonly node?: string;
@@ -186,43 +174,6 @@ const remedies: Record<BlockedReason, Remedy> = {
   },
 };
 
-type CodeRow = Record<Exclude<BlockedStep, "publish" | "release">, BlockedReason>;
-
-const everywhere = (reason: BlockedReason): CodeRow => ({
-  create: reason,
-  validate: reason,
-  delete: reason,
-  attach: reason,
-  detach: reason,
-  expand: reason,
-  modify: reason,
-});
-
-/** What a plugin's code means when the table of codes says that repeating does not help; codes not named are PLUGIN_REFUSED. */
-const byCode: Readonly<Record<string, CodeRow>> = {
-  UNAUTHENTICATED: everywhere("CREDENTIALS_REFUSED"),
-  PERMISSION_DENIED: everywhere("CREDENTIALS_REFUSED"),
-  ALREADY_EXISTS: everywhere("INCOMPATIBLE"),
-  NOT_FOUND: {
-    create: "PLUGIN_REFUSED",
-    validate: "NOT_AT_BACKEND",
-    delete: "NOT_AT_BACKEND",
-    attach: "NOT_AT_BACKEND",
-    detach: "DETACH_UNPROVEN",
-    expand: "NOT_AT_BACKEND",
-    modify: "NOT_AT_BACKEND",
-  },
-  FAILED_PRECONDITION: {
-    create: "PLUGIN_REFUSED",
-    validate: "PLUGIN_REFUSED",
-    delete: "PLUGIN_REFUSED",
-    attach: "FOREIGN_ATTACHMENT",
-    detach: "PLUGIN_REFUSED",
-    expand: "PLUGIN_REFUSED",
-    modify: "PLUGIN_REFUSED",
-  },
-};
-
 export const blockedFor = (
   reason: BlockedReason,
   subject: Subject,
@@ -260,36 +211,6 @@ export const heldElsewhere = (
   const why = `plugin ${subject.plugin} does not attach ${volumeKey(subject)} to node ${subject.node ?? "?"} while node ${node} has it, for workload ${workload} (${state}); it is tried again once that one is released and detached: ${message}`;
   return blockedFor("ATTACHED_ELSEWHERE", { ...subject, node, workload, alias }, why, previous, now);
 };
-
-/** What was found out before anything was sent, whatever the step. */
-const byReason: Readonly<Record<string, BlockedReason>> = {
-  NODE_REPLACED: "NODE_REPLACED",
-  NODE_SILENT: "NODE_SILENT",
-  NODE_PENDING: "NODE_PENDING",
-  SECRET_NOT_FOUND: "CREDENTIALS_REFUSED",
-  SECRETS_UNAVAILABLE: "CREDENTIALS_REFUSED",
-  PLUGIN_AMBIGUOUS: "PLUGIN_AMBIGUOUS",
-  PLACE_UNKNOWN: "PLACE_UNKNOWN",
-  PLUGIN_HANGS: "PLUGIN_HANGS",
-  CALL_MAY_BE_OPEN: "CALL_MAY_BE_OPEN",
-};
-
-const reasonFor = (step: BlockedStep, failure: Failure): BlockedReason => {
-  const known = byReason[failure.reason];
-  if (known !== undefined) return known;
-  if (step === "publish") return "PERMIT_REFUSED";
-  if (step === "release") return "MOUNT_HELD";
-  return byCode[failure.code ?? ""]?.[step] ?? "PLUGIN_REFUSED";
-};
-
-/** Says why something cannot go on by itself, what nobody has shown yet, and the command for this very case. */
-export const blockedBy = (
-  step: BlockedStep,
-  failure: Failure,
-  subject: Subject,
-  previous: Blocked | undefined,
-  now: number,
-): Blocked => blockedFor(reasonFor(step, failure), subject, failure.message, previous, now);
 
 /** Only the backend knows whether an attempt without answer has made it; it is asked again, slowly, all the same. */
 export const createUncertain = (volume: VolumeRecord, failure: Failure, now: number): Blocked => ({

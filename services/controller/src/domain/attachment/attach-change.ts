@@ -1,4 +1,4 @@
-import { blockedBy } from "../blocked.ts";
+import { blockedBy } from "../blocked-by.ts";
 import { type Change, endClaim, foldClaims, noChange, volumeNote, withoutKey } from "../change.ts";
 import type { Claim } from "../claim/claim.ts";
 import {

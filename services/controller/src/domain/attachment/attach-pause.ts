@@ -1,4 +1,5 @@
-import { type BlockedReason, blockedBy, heldElsewhere } from "../blocked.ts";
+import { type BlockedReason, heldElsewhere } from "../blocked.ts";
+import { blockedBy } from "../blocked-by.ts";
 import { type Change, noChange } from "../change.ts";
 import { isDoubtful } from "../doubt.ts";
 import type { Moment } from "../moment.ts";

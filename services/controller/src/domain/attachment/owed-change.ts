@@ -1,4 +1,4 @@
-import { blockedBy } from "../blocked.ts";
+import { blockedBy } from "../blocked-by.ts";
 import { type Change, noChange, volumeNote, withoutKey } from "../change.ts";
 import { holds } from "../claim/claim-machine.ts";
 import type { Moment } from "../moment.ts";

@@ -1,5 +1,6 @@
 /** What all changes of an expansion are made of. Where requests lead is read from `expandMachine`, where answers do from the table of obligations. */
-import { blockedBy, blockedFor } from "../blocked.ts";
+import { blockedFor } from "../blocked.ts";
+import { blockedBy } from "../blocked-by.ts";
 import { type Change, volumeNote } from "../change.ts";
 import type { Moment } from "../moment.ts";
 import { callReturned, wishAgain } from "../obligation/wish.ts";

@@ -2,7 +2,8 @@
  * What agents' answers do to the growth that nodes owe. One node's trouble is its own: neither the size that the backend has nor
  * what other nodes did is taken back for it.
  */
-import { blockedBy, blockedFor } from "../blocked.ts";
+import { blockedFor } from "../blocked.ts";
+import { blockedBy } from "../blocked-by.ts";
 import { type Change, noChange, volumeNote } from "../change.ts";
 import type { Moment } from "../moment.ts";
 import { type Failure, noAttempts } from "../outcome.ts";

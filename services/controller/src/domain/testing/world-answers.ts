@@ -1,4 +1,4 @@
-import { blockedBy } from "../blocked.ts";
+import { blockedBy } from "../blocked-by.ts";
 import { type Change, noChange } from "../change.ts";
 import type { PublishAnswer, ReleaseAnswer } from "../claim/permit.ts";
 import type { Moment } from "../moment.ts";

@@ -5,7 +5,8 @@
  */
 import type { Tri } from "@holdfast/model/tri";
 import { callBar } from "../bar.ts";
-import { blockedBy, blockedFor } from "../blocked.ts";
+import { blockedFor } from "../blocked.ts";
+import { blockedBy } from "../blocked-by.ts";
 import { type Change, noChange, volumeNote } from "../change.ts";
 import type { Moment } from "../moment.ts";
 import { followOf } from "../obligation/obligation.ts";

@@ -1,5 +1,6 @@
 import { foreignWords } from "../attachment/foreign-block.ts";
-import { blockedBy, blockedFor, createUncertain } from "../blocked.ts";
+import { blockedFor, createUncertain } from "../blocked.ts";
+import { blockedBy } from "../blocked-by.ts";
 import { type Change, noChange, volumeNote } from "../change.ts";
 import { earlyClaimsEnded, hasNoRoom, isUnbound, roomless, unboundAgain } from "../claim/early-claims.ts";
 import { doubted, isDoubtful } from "../doubt.ts";

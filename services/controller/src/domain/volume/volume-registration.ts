@@ -1,7 +1,8 @@
 /** Storage that exists and gets a record: asked about, never made, never formatted, and never deleted for not being wanted. */
 
 import { accessRules } from "@holdfast/model/access";
-import { blockedBy, foreignAttachment } from "../blocked.ts";
+import { foreignAttachment } from "../blocked.ts";
+import { blockedBy } from "../blocked-by.ts";
 import { type Change, noChange, volumeNote } from "../change.ts";
 import type { Moment } from "../moment.ts";
 import { followOf } from "../obligation/obligation.ts";

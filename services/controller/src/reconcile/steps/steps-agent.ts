@@ -1,4 +1,4 @@
-import { blockedBy } from "../../domain/blocked.ts";
+import { blockedBy } from "../../domain/blocked-by.ts";
 import { type Change, noChange } from "../../domain/change.ts";
 import {
   notMounted,
