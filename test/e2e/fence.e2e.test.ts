@@ -22,6 +22,7 @@ import {
   stateName,
 } from "../harness/scenario.ts";
 import { until } from "../harness/until.ts";
+import { type RedisServer, startRedisServer } from "../support/redis-server.ts";
 
 const root = process.getuid?.() === 0;
 if (!root) console.warn("SKIPPED: real mounts need root");
@@ -36,11 +37,15 @@ const evidence = { powerOffAttestation: "the PDU shows 0 W, ticket 4711", reason
 const waitFor = { seconds: 45n, nanos: 0 };
 
 describe.skipIf(!root)("a node that is fenced", () => {
+  let redis: RedisServer;
   let cluster: Cluster;
   let channel: GrpcChannel;
 
   beforeAll(async () => {
+    redis = await startRedisServer();
     cluster = await startCluster({
+      store: redis.url,
+      second: {},
       nodes: ["node-a", "node-b"],
       realMounts: true,
       controllerEnv: { HOLDFAST_LINK_GRACE: "1s" },
@@ -51,6 +56,7 @@ describe.skipIf(!root)("a node that is fenced", () => {
   afterAll(async () => {
     channel?.close();
     await cluster?.stop();
+    await redis?.stop();
   });
 
   const nodeOf = async (name: string) => (await cluster.nodes.getNode({ name })).node;
