@@ -1,6 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createWorld, type World } from "../../../../../test/support/controller/world.ts";
 import { attachAbandoned, detached } from "../../domain/attachment/attach-change.ts";
+import { foreignNoted } from "../../domain/attachment/foreign-hold.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { afterCall } from "../../domain/open-call.ts";
 import type { VolumeRecord } from "../../domain/volume/volume.ts";
@@ -176,5 +177,44 @@ describe("an answer that comes after others have gone on", () => {
     expect(world.backend.calls.filter((call) => call.startsWith("unpublish "))).toHaveLength(1);
     expect(world.backend.attachments()).toEqual([]);
     expect((await world.volume("data")).attachments).toEqual({});
+  });
+});
+
+describe("[I1] [I2] a hold that the store does not know, noted while a call was on its way", () => {
+  /** The record is read once more before the call leaves, and has changed since it was planned. */
+  const noted = async (volume: VolumeRecord, node: string): Promise<void> => {
+    const hold = { claimUid: "c9", workload: "w", alias: "data", epoch: { gen: 1, ctr: 99 } };
+    const { changed } = await world.records.change(volume, (v, at) => foreignNoted(v, node, [hold], at.now));
+    expect(changed).toBe(true);
+  };
+  const held = async (states: readonly string[]): Promise<void> => {
+    await world.pass(minute);
+    expect(await world.states("web")).toEqual(states);
+  };
+
+  it("no attach leaves", async () => {
+    const { publish } = world.backend;
+    const spy = vi.spyOn(world.backend, "publish").mockImplementation(async (volume, ...rest) => {
+      await noted(volume, "n2");
+      return await publish(volume, ...rest);
+    });
+    await world.claim("web", "n1", ["data"]);
+    await held(["ATTACHING"]);
+    expect(spy).toHaveBeenCalledOnce();
+    expect(world.backend.calls.filter(isPublish)).toEqual([]);
+  });
+
+  it("no detach leaves for its node", async () => {
+    await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    const { unpublish } = world.backend;
+    const spy = vi.spyOn(world.backend, "unpublish").mockImplementation(async (volume, ...rest) => {
+      await noted(volume, "n1");
+      return await unpublish(volume, ...rest);
+    });
+    await world.release("web");
+    await held(["DETACHING"]);
+    expect(spy).toHaveBeenCalledOnce();
+    expect(world.backend.calls.filter((call) => call.startsWith("unpublish "))).toEqual([]);
   });
 });
