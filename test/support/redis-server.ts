@@ -10,6 +10,8 @@ import { Redis } from "ioredis";
 export interface RedisServer {
   readonly url: string;
   readonly port: number;
+  /** Beside it, where certificates were given. */
+  readonly tlsUrl: string | undefined;
   readonly dir: string;
   /** A connection with all rights, for what a test does behind the store's back. */
   readonly admin: () => Promise<Redis>;
@@ -21,6 +23,13 @@ export interface RedisServer {
   /** On the same port and files. */
   restart(): Promise<void>;
   stop(): Promise<void>;
+}
+
+/** Files in PEM; clients have to show a certificate of the same authority. */
+export interface ServerTls {
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
 }
 
 const freePort = (): Promise<number> =>
@@ -58,11 +67,22 @@ const connected = async (port: number, child: ChildProcess, said: () => string):
   throw new Error(`redis-server did not answer: ${said()}`);
 };
 
-export const startRedisServer = async (config: Readonly<Record<string, string>> = {}): Promise<RedisServer> => {
+const tlsSettings = ({ ca, cert, key }: ServerTls, port: number): Readonly<Record<string, string>> => ({
+  "tls-port": String(port),
+  "tls-ca-cert-file": ca,
+  "tls-cert-file": cert,
+  "tls-key-file": key,
+});
+
+export const startRedisServer = async (
+  config: Readonly<Record<string, string>> = {},
+  tls?: ServerTls,
+): Promise<RedisServer> => {
   const temporary = await mkdtemp(path.join(tmpdir(), "hf-redis-"));
   /** Its files; a test that gives its own directory also removes it. */
   const dir = config["dir"] ?? temporary;
   const port = await freePort();
+  const tlsPort = tls === undefined ? undefined : await freePort();
   const users: (readonly [string, readonly string[]])[] = [];
   let child: ChildProcess;
   let output = "";
@@ -73,6 +93,7 @@ export const startRedisServer = async (config: Readonly<Record<string, string>> 
       ...durable,
       dir,
       ...config,
+      ...(tls === undefined || tlsPort === undefined ? {} : tlsSettings(tls, tlsPort)),
       port: String(port),
       bind: "127.0.0.1",
       "enable-debug-command": "yes",
@@ -105,6 +126,7 @@ export const startRedisServer = async (config: Readonly<Record<string, string>> 
   return {
     url: `redis://127.0.0.1:${port}`,
     port,
+    tlsUrl: tlsPort === undefined ? undefined : `rediss://127.0.0.1:${tlsPort}`,
     dir,
     admin: async () => main ?? connected(port, child, () => output),
     addUser: async (name, rules) => {

@@ -44,6 +44,7 @@ import { wireSnapshots } from "./snapshot-wiring.ts";
 import { measureDamage, measureStanding } from "./standing-metrics.ts";
 import { openStateDir } from "./state-dir.ts";
 import { openStore } from "./store/open-store.ts";
+import { accessOf } from "./store/redis/redis-access.ts";
 
 export const controllerVersion = "0.1.0";
 
@@ -107,6 +108,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const store = await openStore({
       url: config.store ?? `sqlite://${path.join(stateDir, "store.db")}`,
       ...(config.storeMigrate === undefined ? {} : { migrateUrl: config.storeMigrate }),
+      access: accessOf(config),
       cell: config.cell,
       stateDir,
       allowVolatile: config.allowVolatileStore,

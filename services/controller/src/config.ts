@@ -48,6 +48,29 @@ export const configSchema = defineConfig({
     env: "HOLDFAST_STORE_MIGRATE",
     doc: "Another identity at the same Redis, for loading functions and looking at its configuration.",
   }),
+  storeCaFile: optional(
+    pathSetting({
+      env: "HOLDFAST_STORE_CA_FILE",
+      doc: "PEM of the authorities that the certificate of a rediss:// store is checked by; without it, those of the system.",
+    }),
+  ),
+  storeCertFile: optional(
+    pathSetting({
+      env: "HOLDFAST_STORE_CERT_FILE",
+      doc: "PEM of the client certificate for a rediss:// store, with its chain. Like the other two files read for each connection.",
+    }),
+  ),
+  storeKeyFile: optional(
+    pathSetting({ env: "HOLDFAST_STORE_KEY_FILE", doc: "PEM of the key of that client certificate." }),
+  ),
+  storeServerName: optional(
+    stringSetting({
+      env: "HOLDFAST_STORE_SERVER_NAME",
+      doc: "Name that the certificate of a rediss:// store has to bear, in place of the host of its address.",
+      pattern: /^[A-Za-z0-9]([A-Za-z0-9.:-]{0,251}[A-Za-z0-9])?$/,
+      hint: "has to be a host name or an address",
+    }),
+  ),
   storeDurable: boolSetting({
     env: "HOLDFAST_STORE_DECLARED_DURABLE",
     doc: "For a Redis that does not show its configuration: the operator's word that it keeps what it acknowledges.",

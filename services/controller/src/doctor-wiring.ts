@@ -14,13 +14,17 @@ import { examineBackups } from "./doctor/examine-backups.ts";
 import { examineRedis } from "./doctor/examine-redis.ts";
 import { createKeyFile } from "./secrets/key-file.ts";
 import { forbiddenPlaces, unfitRoots } from "./secrets/root-check.ts";
+import { accessOf, refuseUnfitAccess } from "./store/redis/redis-access.ts";
 import { createStateFile } from "./store/state-file.ts";
 
 const examineStore = async (config: ControllerConfig): Promise<readonly Finding[]> => {
   const url = config.store ?? `sqlite://${path.join(config.stateDir, "store.db")}`;
+  const access = accessOf(config);
+  refuseUnfitAccess([url, ...(config.storeMigrate === undefined ? [] : [config.storeMigrate])], access);
   if (!url.startsWith("sqlite://"))
     return await examineRedis({
       url,
+      access,
       cell: config.cell,
       declaredDurable: config.storeDurable,
       clusterUid: createStateFile(config.stateDir, "store-cluster-uid").read(),

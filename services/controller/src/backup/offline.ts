@@ -7,6 +7,7 @@ import type { StoredRecord } from "../domain/store-types.ts";
 import type { Ids } from "../ports.ts";
 import { openExportSource } from "../store/open-export-source.ts";
 import { openStore } from "../store/open-store.ts";
+import { type AccessSettings, accessOf } from "../store/redis/redis-access.ts";
 import { createBackupFiles } from "./backup-files.ts";
 import { readExport } from "./export-file.ts";
 import { importRecords } from "./import-records.ts";
@@ -15,7 +16,7 @@ import { writeBackup } from "./write-backup.ts";
 export const offlineCommands = ["export", "import", "migrate"] as const;
 export type OfflineCommand = (typeof offlineCommands)[number];
 
-export interface OfflineSettings {
+export interface OfflineSettings extends AccessSettings {
   readonly store: string;
   readonly storeMigrate: string | undefined;
   readonly storeDurable: boolean;
@@ -37,6 +38,7 @@ export interface OfflineOptions {
 const opening = ({ settings, ids, log, signal }: OfflineOptions) => ({
   url: settings.store,
   ...(settings.storeMigrate === undefined ? {} : { migrateUrl: settings.storeMigrate }),
+  access: accessOf(settings),
   cell: settings.cell,
   stateDir: settings.stateDir,
   allowVolatile: settings.allowVolatileStore,
@@ -50,7 +52,8 @@ const opening = ({ settings, ids, log, signal }: OfflineOptions) => ({
 const exportTo = async (options: OfflineOptions, file: string): Promise<void> => {
   const { settings, ids, log, say, judge } = options;
   const { store: url, storeMigrate: migrateUrl, cell } = settings;
-  const source = await openExportSource({ url, migrateUrl, cell, log, clock: systemClock, random: ids.random });
+  const access = accessOf(settings);
+  const source = await openExportSource({ url, migrateUrl, access, cell, log, clock: systemClock, random: ids.random });
   try {
     const files = createBackupFiles(path.dirname(file));
     const name = path.basename(file);

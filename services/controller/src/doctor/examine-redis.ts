@@ -5,12 +5,14 @@ import { readableFormats } from "../domain/store-format.ts";
 import { aclCommand, controllerRules } from "../store/redis/acl.ts";
 import { CallFailure, isForbidden } from "../store/redis/call-failure.ts";
 import { inspectServer } from "../store/redis/inspect-server.ts";
+import type { RedisAccess } from "../store/redis/redis-access.ts";
 import { parseRedisAddress } from "../store/redis/redis-address.ts";
 import { createRedisConnection, type RedisConnection } from "../store/redis/redis-connection.ts";
 import { createRedisKeys } from "../store/redis/redis-keys.ts";
 
 export interface RedisExamination {
   readonly url: string;
+  readonly access: RedisAccess;
   readonly cell: string;
   readonly declaredDurable: boolean;
   /** The installation that this controller belongs to, if it was ever started. */
@@ -58,9 +60,10 @@ const unanswered = (connection: RedisConnection, error: unknown): Finding => {
 };
 
 export const examineRedis = async (examination: RedisExamination): Promise<readonly Finding[]> => {
-  const { url, cell, declaredDurable, clusterUid, log, clock, random } = examination;
+  const { url, access, cell, declaredDurable, clusterUid, log, clock, random } = examination;
   const connection = createRedisConnection({
     address: parseRedisAddress(url),
+    access,
     name: "holdfast-doctor",
     commandTimeoutMs: patienceMs,
     log,

@@ -1,12 +1,14 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { ExportSource } from "./export-source.ts";
+import { type RedisAccess, refuseUnfitAccess } from "./redis/redis-access.ts";
 import { openRedisExportSource } from "./redis/redis-export-source.ts";
 import { openSqliteExportSource } from "./sqlite/sqlite-export-source.ts";
 
 export interface ExportSourceOptions {
   readonly url: string;
   readonly migrateUrl?: string | undefined;
+  readonly access?: RedisAccess;
   readonly cell: string;
   readonly log: Logger;
   readonly clock: Clock;
@@ -14,7 +16,8 @@ export interface ExportSourceOptions {
 }
 
 export const openExportSource = async (options: ExportSourceOptions): Promise<ExportSource> => {
-  const { url, migrateUrl, cell, log, clock, random } = options;
+  const { url, migrateUrl, access = {}, cell, log, clock, random } = options;
+  refuseUnfitAccess([url, ...(migrateUrl === undefined ? [] : [migrateUrl])], access);
   if (url.startsWith("sqlite://")) return openSqliteExportSource(url.slice("sqlite://".length), () => clock.now());
-  return await openRedisExportSource({ url: migrateUrl ?? url, cell, log, clock, random });
+  return await openRedisExportSource({ url: migrateUrl ?? url, access, cell, log, clock, random });
 };

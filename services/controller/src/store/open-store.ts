@@ -8,6 +8,7 @@ import type { ExportSource } from "./export-source.ts";
 import type { ImportMark } from "./import-mark.ts";
 import { openExportSource } from "./open-export-source.ts";
 import { type AdoptedLineage, openRedisStore, type RedisStoreTuning } from "./redis/open-redis-store.ts";
+import { type RedisAccess, refuseUnfitAccess } from "./redis/redis-access.ts";
 import { createSqliteStore } from "./sqlite/sqlite-store.ts";
 import { createStateFile, type StateFile } from "./state-file.ts";
 
@@ -16,6 +17,7 @@ export interface OpenStoreOptions {
   readonly url: string;
   /** Another identity at the same Redis, which may load functions and CONFIG GET; absent = the first one tries. */
   readonly migrateUrl?: string;
+  readonly access?: RedisAccess;
   readonly cell: string;
   readonly stateDir: string;
   readonly allowVolatile: boolean;
@@ -41,11 +43,14 @@ export type OpenedStore = Store & {
 /** The store that the address names, checked and ready. A store that cannot be used as it is rejects with a ConfigError. */
 export const openStore = async (options: OpenStoreOptions): Promise<OpenedStore> => {
   const scheme = /^(\w+):\/\//.exec(options.url)?.[1];
+  const { access = {}, migrateUrl } = options;
+  refuseUnfitAccess([options.url, ...(migrateUrl === undefined ? [] : [migrateUrl])], access);
   if (scheme === "sqlite") return openSqlite(options);
   if (scheme === "redis" || scheme === "rediss") {
     const store = await openRedisStore({
       formats: readableFormats,
       ...options,
+      access,
       identity: createStateFile(options.stateDir, "store-cluster-uid"),
     });
     const { random } = options.ids;

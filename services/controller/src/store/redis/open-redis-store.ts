@@ -11,6 +11,7 @@ import { aclCommand, controllerRules, migratorRules } from "./acl.ts";
 import { CallFailure } from "./call-failure.ts";
 import { inspectServer, type ServerFindings } from "./inspect-server.ts";
 import { migrate } from "./migrate.ts";
+import type { RedisAccess } from "./redis-access.ts";
 import { parseRedisAddress } from "./redis-address.ts";
 import { createRedisConnection, type RedisConnection } from "./redis-connection.ts";
 import { createRedisKeys } from "./redis-keys.ts";
@@ -29,6 +30,7 @@ export interface OpenRedisStoreOptions {
   readonly url: string;
   /** A user that may load functions and CONFIG GET, used at the start and after a restart of Redis; absent = the first one tries. */
   readonly migrateUrl?: string;
+  readonly access: RedisAccess;
   readonly cell: string;
   /** Goes on although the store may forget what it acknowledged. */
   readonly allowVolatile: boolean;
@@ -66,6 +68,7 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
   const connect = (url: string, name: string, timeoutMs = commandTimeoutMs): RedisConnection =>
     createRedisConnection({
       address: parseRedisAddress(url),
+      access: options.access,
       name: `holdfast-${name}`,
       commandTimeoutMs: timeoutMs,
       log,

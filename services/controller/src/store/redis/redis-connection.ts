@@ -14,7 +14,10 @@ import { linkSignals } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { Redis } from "ioredis";
 import { CallFailure, callFailureOf } from "./call-failure.ts";
+import type { RedisAccess } from "./redis-access.ts";
 import type { RedisAddress } from "./redis-address.ts";
+import { connectorOf } from "./redis-connector.ts";
+import { meaningOfTls } from "./redis-tls.ts";
 
 export interface Connected {
   /** Names the process, a new one after each start of Redis. */
@@ -39,6 +42,7 @@ export interface RedisConnection {
 
 export interface RedisConnectionOptions {
   readonly address: RedisAddress;
+  readonly access: RedisAccess;
   /** Shown by CLIENT LIST. */
   readonly name: string;
   readonly commandTimeoutMs: number;
@@ -54,14 +58,15 @@ export interface RedisConnectionOptions {
 const reconnectDelay = (attempt: number, random: () => number): number =>
   attempt === 1 ? 5 + Math.floor(20 * random()) : 20 + backoffDelay(attempt, { baseMs: 25, capMs: 2000 }, random());
 
-const clientOptions = ({ address, name, commandTimeoutMs, random }: RedisConnectionOptions) => {
+const clientOptions = ({ address, access, name, commandTimeoutMs, random }: RedisConnectionOptions) => {
+  const { host, port, tls } = address;
   return {
-    host: address.host,
-    port: address.port,
+    Connector: connectorOf({ tls, access, locate: async () => ({ host, port }) }),
     db: address.db,
     ...(address.username === undefined ? {} : { username: address.username }),
     ...(address.password === undefined ? {} : { password: address.password }),
-    ...(address.tls ? { tls: { servername: address.host } } : {}),
+    // Tells ioredis which event of the socket to wait for; the connector knows the rest.
+    ...(tls ? { tls: {} } : {}),
     connectionName: name,
     // The restricted user may say who it is and nothing more; RESP3 and CLIENT SETINFO are not needed.
     protocol: 2 as const,
@@ -93,7 +98,7 @@ export const createRedisConnection = (options: RedisConnectionOptions): RedisCon
 
   const redis = new Redis(clientOptions(options));
   redis.on("error", (error: Error) => {
-    trouble = error.message;
+    trouble = (address.tls ? meaningOfTls(error) : undefined) ?? error.message;
   });
   /** Whoever comes now waits for the next connection. */
   const lose = (reason: string): void => {

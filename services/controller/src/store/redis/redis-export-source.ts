@@ -6,6 +6,7 @@ import type { ExportIdentity, ExportSource } from "../export-source.ts";
 import { storeUnavailable } from "../store-errors.ts";
 import { libraryFunctions } from "./library.ts";
 import { readLibraryState, refuseUnreadable } from "./migrate.ts";
+import type { RedisAccess } from "./redis-access.ts";
 import { parseRedisAddress } from "./redis-address.ts";
 import { createRedisConnection, type RedisConnection } from "./redis-connection.ts";
 import { createRedisKeys, type RedisKeys, refOfMember } from "./redis-keys.ts";
@@ -13,6 +14,7 @@ import { createRedisKeys, type RedisKeys, refOfMember } from "./redis-keys.ts";
 export interface RedisExportOptions {
   /** Of a user that may SCAN: the migrator, where there are two. */
   readonly url: string;
+  readonly access: RedisAccess;
   readonly cell: string;
   readonly log: Logger;
   readonly clock: Clock;
@@ -51,10 +53,11 @@ const identityOf = async (connection: RedisConnection, keys: RedisKeys): Promise
 
 /** Each record once, as it is at the moment when it is reached; controllers may go on meanwhile. */
 export const openRedisExportSource = async (options: RedisExportOptions): Promise<ExportSource> => {
-  const { cell, log, clock, random } = options;
+  const { access, cell, log, clock, random } = options;
   const address = parseRedisAddress(options.url);
   const connection = createRedisConnection({
     address,
+    access,
     name: "holdfast-export",
     commandTimeoutMs: 10_000,
     log,

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { createMemoryLogger, type MemoryLogger } from "@holdfast/shared/log/logger";
-import { type RedisServer, startRedisServer } from "../../../../../test/support/redis-server.ts";
+import { type RedisServer, type ServerTls, startRedisServer } from "../../../../../test/support/redis-server.ts";
 import type { Store } from "../../ports.ts";
 import { type OpenStoreOptions, openStore } from "../open-store.ts";
 import { controllerRules, migratorRules } from "./acl.ts";
@@ -24,8 +24,11 @@ export interface RedisFixture {
   stop(): Promise<void>;
 }
 
-export const startRedisFixture = async (config: Readonly<Record<string, string>> = {}): Promise<RedisFixture> => {
-  const server = await startRedisServer(config);
+export const startRedisFixture = async (
+  config: Readonly<Record<string, string>> = {},
+  tls?: ServerTls,
+): Promise<RedisFixture> => {
+  const server = await startRedisServer(config, tls);
   const stateDir = mkdtempSync(path.join(tmpdir(), "hf-state-"));
   const log = createMemoryLogger();
   const ending = new AbortController();
