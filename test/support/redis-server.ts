@@ -32,7 +32,7 @@ export interface ServerTls {
   readonly key: string;
 }
 
-const freePort = (): Promise<number> =>
+export const freePort = (): Promise<number> =>
   new Promise((resolve, reject) => {
     const probe = createServer();
     probe.once("error", reject);
@@ -67,12 +67,55 @@ const connected = async (port: number, child: ChildProcess, said: () => string):
   throw new Error(`redis-server did not answer: ${said()}`);
 };
 
+const setUser = (admin: Redis, name: string, rules: readonly string[]): Promise<unknown> =>
+  admin.call("ACL", "SETUSER", name, "reset", "on", `>${name}`, ...rules);
+
 const tlsSettings = ({ ca, cert, key }: ServerTls, port: number): Readonly<Record<string, string>> => ({
   "tls-port": String(port),
   "tls-ca-cert-file": ca,
   "tls-cert-file": cert,
   "tls-key-file": key,
 });
+
+export interface RedisProcess {
+  /** Connected to it, with all rights; again, if it was disconnected, as a sentinel does with all clients of a server whose role it changes. */
+  admin(): Promise<Redis>;
+  signal(signal: NodeJS.Signals): void;
+  /** SIGKILL, also of one that is stopped. */
+  kill(): Promise<void>;
+}
+
+/** A server or a sentinel; a test run that ends early leaves none behind. */
+export const launchRedis = async (args: readonly string[], port: number): Promise<RedisProcess> => {
+  const child = spawn("redis-server", args, { stdio: ["ignore", "pipe", "pipe"] });
+  let output = "";
+  const take = (chunk: Buffer): void => {
+    output = `${output}${chunk.toString("utf8")}`.slice(-4000);
+  };
+  child.stdout.on("data", take);
+  child.stderr.on("data", take);
+  child.once("error", (error) => take(Buffer.from(error.message)));
+  const killNow = (): void => void child.kill("SIGKILL");
+  process.once("exit", killNow);
+  child.once("exit", () => process.off("exit", killNow));
+  const connect = (): Promise<Redis> => connected(port, child, () => output);
+  let admin = await connect();
+  return {
+    async admin() {
+      if (admin.status === "end") admin = await connect();
+      return admin;
+    },
+    signal: (signal) => void child.kill(signal),
+    async kill() {
+      admin.disconnect();
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const ended = once(child, "exit");
+      child.kill("SIGCONT");
+      child.kill("SIGKILL");
+      await ended;
+    },
+  };
+};
 
 export const startRedisServer = async (
   config: Readonly<Record<string, string>> = {},
@@ -84,9 +127,7 @@ export const startRedisServer = async (
   const port = await freePort();
   const tlsPort = tls === undefined ? undefined : await freePort();
   const users: (readonly [string, readonly string[]])[] = [];
-  let child: ChildProcess;
-  let output = "";
-  let main: Redis | undefined;
+  let running: RedisProcess;
 
   const start = async (): Promise<void> => {
     const settings = {
@@ -99,42 +140,23 @@ export const startRedisServer = async (
       "enable-debug-command": "yes",
     };
     const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
-    child = spawn("redis-server", args, { stdio: ["ignore", "pipe", "pipe"] });
-    const take = (chunk: Buffer): void => {
-      output = `${output}${chunk.toString("utf8")}`.slice(-4000);
-    };
-    child.stdout?.on("data", take);
-    child.stderr?.on("data", take);
-    child.once("error", (error) => take(Buffer.from(error.message)));
-    // A test run that ends early leaves no server behind.
-    const kill = (): void => void started.kill("SIGKILL");
-    const started = child;
-    process.once("exit", kill);
-    started.once("exit", () => process.off("exit", kill));
-    main = await connected(port, child, () => output);
-    for (const [name, rules] of users) await main.call("ACL", "SETUSER", name, "reset", "on", `>${name}`, ...rules);
+    running = await launchRedis(args, port);
+    for (const [name, rules] of users) await setUser(await running.admin(), name, rules);
   };
-  const kill = async (): Promise<void> => {
-    main?.disconnect();
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const ended = once(child, "exit");
-    child.kill("SIGCONT");
-    child.kill("SIGKILL");
-    await ended;
-  };
+  const kill = (): Promise<void> => running.kill();
   await start();
   return {
     url: `redis://127.0.0.1:${port}`,
     port,
     tlsUrl: tlsPort === undefined ? undefined : `rediss://127.0.0.1:${tlsPort}`,
     dir,
-    admin: async () => main ?? connected(port, child, () => output),
+    admin: () => running.admin(),
     addUser: async (name, rules) => {
       users.push([name, rules]);
-      await main?.call("ACL", "SETUSER", name, "reset", "on", `>${name}`, ...rules);
+      await setUser(await running.admin(), name, rules);
       return `redis://${name}:${name}@127.0.0.1:${port}`;
     },
-    signal: (signal) => void child.kill(signal),
+    signal: (signal) => running.signal(signal),
     kill,
     restart: start,
     stop: async () => {

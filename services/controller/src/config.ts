@@ -19,9 +19,9 @@ const failpoints = failpointSetting(failpointNames, "For tests: where to kill th
 
 const store = stringSetting({
   env: "HOLDFAST_STORE",
-  doc: "redis://host:6379, rediss://… or sqlite:///absolute/file; without it an SQLite file in the state directory.",
-  pattern: /^(rediss?:\/\/.+|sqlite:\/\/\/.+)$/,
-  hint: "has to be redis://host:port, rediss://host:port or sqlite:///absolute/file",
+  doc: "redis://host:6379, redis+sentinel://host:26379,host:26379,…/master-name, the same with rediss for TLS, or sqlite:///absolute/file; without it an SQLite file in the state directory.",
+  pattern: /^(rediss?(\+sentinel)?:\/\/.+|sqlite:\/\/\/.+)$/,
+  hint: "has to be redis://host:port, rediss://host:port, redis+sentinel://host:port,…/master-name or sqlite:///absolute/file",
   // It may hold a password.
   secret: true,
 });
@@ -69,6 +69,15 @@ export const configSchema = defineConfig({
       doc: "Name that the certificate of a rediss:// store has to bear, in place of the host of its address.",
       pattern: /^[A-Za-z0-9]([A-Za-z0-9.:-]{0,251}[A-Za-z0-9])?$/,
       hint: "has to be a host name or an address",
+    }),
+  ),
+  storeSentinelLogin: optional(
+    stringSetting({
+      env: "HOLDFAST_STORE_SENTINEL_LOGIN",
+      doc: "What the sentinels of a redis+sentinel:// store want to know, where they want it: user:password, or :password.",
+      pattern: /^[^:\s]*:.+$/,
+      hint: "has to be user:password or :password",
+      secret: true,
     }),
   ),
   storeDurable: boolSetting({

@@ -42,7 +42,7 @@ export type OpenedStore = Store & {
 
 /** The store that the address names, checked and ready. A store that cannot be used as it is rejects with a ConfigError. */
 export const openStore = async (options: OpenStoreOptions): Promise<OpenedStore> => {
-  const scheme = /^(\w+):\/\//.exec(options.url)?.[1];
+  const scheme = /^(\w+)(?:\+sentinel)?:\/\//.exec(options.url)?.[1];
   const { access = {}, migrateUrl } = options;
   refuseUnfitAccess([options.url, ...(migrateUrl === undefined ? [] : [migrateUrl])], access);
   if (scheme === "sqlite") return openSqlite(options);
@@ -58,7 +58,10 @@ export const openStore = async (options: OpenStoreOptions): Promise<OpenedStore>
   }
   // The address is not repeated: it may hold a password.
   throw new ConfigError([
-    { field: "store", description: "is none of redis://…, rediss://… and sqlite:///absolute/file" },
+    {
+      field: "store",
+      description: "is none of redis://…, redis+sentinel://…, the same with rediss, and sqlite:///absolute/file",
+    },
   ]);
 };
 

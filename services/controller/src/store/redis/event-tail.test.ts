@@ -25,6 +25,8 @@ const scripted = () => {
       return reply === null ? null : [["events", reply]];
     },
     onConnected: () => () => undefined,
+    onDemoted: () => () => undefined,
+    demoted: () => undefined,
     trouble: () => undefined,
     close: () => undefined,
   };

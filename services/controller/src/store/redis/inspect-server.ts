@@ -1,13 +1,15 @@
 import type { FieldViolation } from "@holdfast/shared/errors/holdfast-error";
 import type { StoreFormats } from "../../domain/store-format.ts";
 import { missingLibrary, readLibraryState, refuseUnreadable } from "./migrate.ts";
+import { parseInfo } from "./parse-info.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import type { RedisKeys } from "./redis-keys.ts";
-import { askDurability, decodeDurability, parseInfo, startFaults } from "./start-gate.ts";
+import { askDurability, decodeDurability, startFaults } from "./start-gate.ts";
 import type { FoundIdentity } from "./store-identity.ts";
 
 export interface ServerFindings {
   readonly runId: string;
+  readonly role: string;
   /** The user may CONFIG GET, as one with all rights may; a restricted one that is refused once is not asked again. */
   readonly mayConfigure: boolean;
   /** undefined: the library is not there, or not this version's. */
@@ -42,6 +44,7 @@ export const inspectServer = async (options: InspectServerOptions): Promise<Serv
   const durability = asked ?? decodeDurability(own?.durability ?? "", runId);
   return {
     runId,
+    role: info["role"] ?? "unknown",
     mayConfigure: asked !== undefined,
     identity: own,
     identityFaults: identityFaults(own, clusterUid),

@@ -144,6 +144,9 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
     };
     const store = createRedisStore(parts);
 
+    // Its blocking read is ended in the moment in which a master becomes a replica.
+    tailConnection.onDemoted(connection.demoted);
+
     let told: string | undefined;
     const tell = (finding: string | undefined): void => {
       if (finding === told) return;
@@ -161,6 +164,7 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
         await prepare(undefined);
         now = await inspect(clusterUid);
       }
+      if (now.role === "slave") return connection.demoted("a look at it found it to be a replica");
       if (now.identity !== undefined) store.noteFormat(now.identity.format);
       const faults = [...now.identityFaults, ...(options.allowVolatile ? [] : now.faults)];
       tell(faults.length === 0 ? undefined : faults.map((fault) => `${fault.field} ${fault.description}`).join("; "));

@@ -21,6 +21,8 @@ const scripted = () => {
         ? [entry(5)]
         : await new Promise((answer) => sent.push({ command, answer })),
     onConnected: () => () => undefined,
+    onDemoted: () => () => undefined,
+    demoted: () => undefined,
     trouble: () => undefined,
     close: () => undefined,
   };

@@ -1,8 +1,12 @@
 import { ConfigError } from "@holdfast/shared/config/config-error";
+import type { FieldViolation } from "@holdfast/shared/errors/holdfast-error";
 
-export interface RedisAddress {
+export interface Place {
   readonly host: string;
   readonly port: number;
+}
+
+interface Common {
   readonly username: string | undefined;
   readonly password: string | undefined;
   readonly db: number;
@@ -11,30 +15,89 @@ export interface RedisAddress {
   readonly shown: string;
 }
 
-/** `redis://[user[:password]@]host[:port][/db]`, or `rediss://…` for TLS. */
+export interface ServerAddress extends Common {
+  readonly kind: "server";
+  readonly place: Place;
+}
+
+export interface SentinelAddress extends Common {
+  readonly kind: "sentinel";
+  /** Of the sentinels. */
+  readonly places: readonly Place[];
+  /** What they call the master. */
+  readonly master: string;
+}
+
+export type RedisAddress = ServerAddress | SentinelAddress;
+
+const forms = [
+  "redis://[user:password@]host[:port][/db]",
+  "redis+sentinel://[user:password@]host[:port],host[:port],…/master-name[/db]",
+].join(" or ");
+
+const defaultPorts = { server: 6379, sentinel: 26379 } as const;
+
+const placeOf = (text: string, defaultPort: number): Place | undefined => {
+  const [, bracketed, plain, port = String(defaultPort)] =
+    /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(text) ?? [];
+  const host = bracketed ?? plain;
+  if (host === undefined || Number(port) < 1 || Number(port) > 65_535) return undefined;
+  return { host, port: Number(port) };
+};
+
+export const showPlace = ({ host, port }: Place): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
+
+const decoded = (text: string): string | undefined => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+};
+
+/** The words before the `@`; a password alone is that of the default user. */
+const loginOf = (text: string) => {
+  const colon = text.indexOf(":");
+  const [user, password] = colon === -1 ? [text, ""] : [text.slice(0, colon), text.slice(colon + 1)];
+  return { username: decoded(user), password: decoded(password) };
+};
+
+/** All that is wrong with it at once. Nothing of the text is repeated: it may hold a password. */
 export const parseRedisAddress = (url: string): RedisAddress => {
-  const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  const db = Number(parsed?.pathname.slice(1) === "" ? "0" : parsed?.pathname.slice(1));
-  if (
-    parsed === undefined ||
-    (parsed.protocol !== "redis:" && parsed.protocol !== "rediss:") ||
-    parsed.hostname === "" ||
-    !Number.isSafeInteger(db) ||
-    db < 0
-  )
-    // The url is not repeated: it may hold a password.
-    throw new ConfigError([
-      { field: "store", description: "is no address of a Redis: redis://[user:password@]host[:port][/db]" },
-    ]);
-  const host = parsed.hostname.replace(/^\[|\]$/g, "");
-  const port = parsed.port === "" ? 6379 : Number(parsed.port);
-  return {
-    host,
-    port,
-    username: parsed.username === "" ? undefined : decodeURIComponent(parsed.username),
-    password: parsed.password === "" ? undefined : decodeURIComponent(parsed.password),
-    db,
-    tls: parsed.protocol === "rediss:",
-    shown: `${parsed.protocol}//${parsed.hostname}:${port}/${db}`,
+  const wrong: FieldViolation[] = [];
+  const complain = (description: string): void => void wrong.push({ field: "store", description });
+  const [, scheme = "", of, userinfo = "", hosts = "", path = ""] =
+    /^(rediss?)(?:\+(sentinel))?:\/\/(?:([^/]*)@)?([^/@?#]+)(?:\/([^?#]*))?$/.exec(url) ?? [];
+  if (scheme === "") throw new ConfigError([{ field: "store", description: `is no address of a Redis: ${forms}` }]);
+
+  const kind = of === "sentinel" ? "sentinel" : "server";
+  const places = hosts.split(",").flatMap((text, at) => {
+    const place = placeOf(text.trim(), defaultPorts[kind]);
+    if (place === undefined) complain(`has no host[:port] as host ${at + 1} of ${hosts.split(",").length}: ${forms}`);
+    return place ?? [];
+  });
+  if (kind === "server" && places.length > 1)
+    complain("has several hosts, and one Redis is one host: redis+sentinel://… names the sentinels of several");
+
+  const parts = path.split("/").filter((part) => part !== "");
+  const master = kind === "sentinel" ? decoded(parts.shift() ?? "") : "";
+  if (kind === "sentinel" && !/^[A-Za-z0-9._-]+$/.test(master ?? ""))
+    complain("has no name of a master behind its sentinels, as in sentinel.conf: …:26379/master-name");
+  const [db = "0", ...more] = parts;
+  if (!/^\d{1,5}$/.test(db) || more.length > 0) complain(`has no number of a database at its end: ${forms}`);
+
+  const { username, password } = loginOf(userinfo);
+  if (username === undefined || password === undefined) complain("has a user or password that is not percent-encoded");
+  const [place] = places;
+  if (wrong.length > 0 || place === undefined) throw new ConfigError(wrong);
+
+  const named = kind === "sentinel" ? `/${master}` : "";
+  const common = {
+    username: username === "" ? undefined : username,
+    password: password === "" ? undefined : password,
+    db: Number(db),
+    tls: scheme === "rediss",
+    shown: `${scheme}${of === undefined ? "" : `+${of}`}://${places.map(showPlace).join(",")}${named}/${db}`,
   };
+  return kind === "server" ? { kind, place, ...common } : { kind, places, master: master ?? "", ...common };
 };

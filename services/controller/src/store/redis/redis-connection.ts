@@ -5,6 +5,8 @@
  * C2 Nothing is sent on a connection before it is known which process is at its other end.
  * C3 A connection on which a command timed out is given up: its later replies help nobody, and a half-open one would swallow
  *    the next commands too.
+ * C4 Nothing is sent to a replica: what is the master is asked of each server first, and a connection whose server is found to be one
+ *    no longer is given up at once.
  */
 import { backoffDelay } from "@holdfast/model/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
@@ -14,9 +16,11 @@ import { linkSignals } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { Redis } from "ioredis";
 import { CallFailure, callFailureOf } from "./call-failure.ts";
+import { parseInfo } from "./parse-info.ts";
 import type { RedisAccess } from "./redis-access.ts";
-import type { RedisAddress } from "./redis-address.ts";
+import { type RedisAddress, showPlace } from "./redis-address.ts";
 import { connectorOf } from "./redis-connector.ts";
+import { createRedisLocator, type RedisLocator } from "./redis-locator.ts";
 import { meaningOfTls } from "./redis-tls.ts";
 
 export interface Connected {
@@ -35,6 +39,10 @@ export interface RedisConnection {
   /** Waits for a connection, sends once, and fails with a CallFailure that says what is known. */
   call(command: string, ...args: readonly (string | number)[]): Promise<unknown>;
   onConnected(listener: (connected: Connected) => void): () => void;
+  /** The server at the other end is no master any more, as it or somebody else said. */
+  onDemoted(listener: (reason: string) => void): () => void;
+  /** Gives the connection up and makes another one, as its server is no master any more. */
+  demoted(reason: string): void;
   /** Why there is no connection now. */
   trouble(): string | undefined;
   close(): void;
@@ -53,15 +61,30 @@ export interface RedisConnectionOptions {
 
 /**
  * Soon after a connection that worked, as commits wait for the next one; then ever later. Never at once and never all together:
- * `attempt` counts from 1 since the last connection that was ready.
+ * `attempt` counts from 1 since the last connection that led to a master.
  */
 const reconnectDelay = (attempt: number, random: () => number): number =>
   attempt === 1 ? 5 + Math.floor(20 * random()) : 20 + backoffDelay(attempt, { baseMs: 25, capMs: 2000 }, random());
 
-const clientOptions = ({ address, access, name, commandTimeoutMs, random }: RedisConnectionOptions) => {
-  const { host, port, tls } = address;
+const roleCures: Readonly<Record<RedisAddress["kind"], string>> = {
+  server: "point the address at the master, or name the sentinels with redis+sentinel://…",
+  sentinel: "its sentinels are about to say so; wait",
+};
+
+/** What Redis answers when its server has become a replica. */
+const demotions = /^(?:READONLY|UNBLOCKED)\b/;
+
+interface ClientHooks {
+  readonly locator: RedisLocator;
+  readonly nextDelay: () => number;
+  readonly demoted: (reason: string) => void;
+}
+
+const clientOptions = (options: RedisConnectionOptions, { locator, nextDelay, demoted }: ClientHooks) => {
+  const { address, access, name, commandTimeoutMs } = options;
+  const { tls } = address;
   return {
-    Connector: connectorOf({ tls, access, locate: async () => ({ host, port }) }),
+    Connector: connectorOf({ tls, access, locate: locator.locate }),
     db: address.db,
     ...(address.username === undefined ? {} : { username: address.username }),
     ...(address.password === undefined ? {} : { password: address.password }),
@@ -80,9 +103,13 @@ const clientOptions = ({ address, access, name, commandTimeoutMs, random }: Redi
     connectTimeout: commandTimeoutMs,
     commandTimeout: commandTimeoutMs,
     disconnectTimeout: 100,
-    retryStrategy: (attempt: number) => reconnectDelay(attempt, random),
-    // A replica that was a master: find the new one. 2 would send the command again.
-    reconnectOnError: (error: Error): 1 | false => (error.message.startsWith("READONLY") ? 1 : false), // C1
+    retryStrategy: nextDelay,
+    // A replica that was a master, or a read that waited while its server became one. 2 would send the command again.
+    reconnectOnError: (error: Error): 1 | false => {
+      if (!demotions.test(error.message)) return false;
+      demoted(error.message); // C4
+      return 1; // C1
+    },
   };
 };
 
@@ -95,8 +122,23 @@ export const createRedisConnection = (options: RedisConnectionOptions): RedisCon
   let current: Connected | undefined;
   let sessions = 0;
   let trouble: string | undefined = "not connected yet";
+  let attempts = 0;
+  const demotion = createEmitter<[reason: string]>();
+  const locator = createRedisLocator({ address, access: options.access, timeoutMs: commandTimeoutMs });
+  const nextDelay = (): number => {
+    attempts += 1;
+    return reconnectDelay(attempts, options.random);
+  };
+  /** C4 */
+  const demoted = (reason: string): void => {
+    if (current === undefined) return;
+    trouble = reason;
+    lose(reason);
+    redis.disconnect(true);
+    demotion.tell(reason);
+  };
 
-  const redis = new Redis(clientOptions(options));
+  const redis = new Redis(clientOptions(options, { locator, nextDelay, demoted: (reason) => demoted(reason) }));
   redis.on("error", (error: Error) => {
     trouble = (address.tls ? meaningOfTls(error) : undefined) ?? error.message;
   });
@@ -110,13 +152,20 @@ export const createRedisConnection = (options: RedisConnectionOptions): RedisCon
   redis.on("close", () => lose("connection closed"));
   const greet = async (): Promise<void> => {
     const session = ++sessions;
-    const info = String(await redis.info("server"));
-    const runId = /^run_id:(\w+)/m.exec(info)?.[1];
-    if (runId === undefined) throw new Error("INFO server names no run_id");
+    const info = parseInfo(String(await redis.info()));
+    const { run_id: runId, role } = info;
+    if (runId === undefined || role === undefined) throw new Error("INFO names no run_id and no role");
+    const place = locator.last();
+    const at = place === undefined ? address.shown : showPlace(place);
+    if (role !== "master")
+      throw new Error(
+        `${at} is a replica of ${info["master_host"]}:${info["master_port"]}: ${roleCures[address.kind]}`,
+      ); // C4
     if (session !== sessions || redis.status !== "ready") return;
     current = { runId, session }; // C2
     trouble = undefined;
-    log.info("connected to the store", { run_id: runId });
+    attempts = 0;
+    log.info("connected to the store", { at, run_id: runId });
     listeners.tell(current);
     changed.notify();
   };
@@ -167,6 +216,8 @@ export const createRedisConnection = (options: RedisConnectionOptions): RedisCon
       }
     },
     onConnected: listeners.on,
+    onDemoted: demotion.on,
+    demoted,
     trouble: () => trouble,
     close() {
       if (closing.signal.aborted) return;

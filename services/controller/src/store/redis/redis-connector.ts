@@ -3,12 +3,8 @@ import { connect as connectPlain, Socket } from "node:net";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import { AbstractConnector } from "ioredis";
 import type { RedisAccess } from "./redis-access.ts";
+import type { Place } from "./redis-address.ts";
 import { tlsOptions } from "./redis-tls.ts";
-
-export interface Place {
-  readonly host: string;
-  readonly port: number;
-}
 
 export interface DialOptions {
   readonly tls: boolean;

@@ -27,9 +27,6 @@ export interface ServerFacts {
   readonly declaredDurable: boolean;
 }
 
-export const parseInfo = (text: string): Readonly<Record<string, string>> =>
-  Object.fromEntries([...text.matchAll(/^(\w+):(.*?)\r?$/gm)].map(([, name, value]) => [name, value]));
-
 /** undefined: this user may not ask. */
 export const askDurability = async (connection: RedisConnection, runId: string): Promise<Durability | undefined> => {
   const names = ["appendfsync", "no-appendfsync-on-rewrite", "min-replicas-to-write"];
