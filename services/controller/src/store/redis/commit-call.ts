@@ -22,6 +22,8 @@ export interface CommitTerms {
   readonly maxEvents: number;
   /** The newest format that this release reads. */
   readonly newest: number;
+  /** The highest number of a commit that was seen: a store with a lower one has lost commits. */
+  readonly sequence: number;
 }
 
 const tabbed = (texts: readonly (string | number)[]): string => texts.join("\t");
@@ -63,13 +65,30 @@ export const encodeCommit = (keys: RedisKeys, commit: Commit) => {
   return (terms: CommitTerms): readonly (string | number)[] => {
     const run = commit.requiresVetted ? terms.runId : "";
     const store = [keys.prefix, terms.clusterUid, run, terms.gen, terms.maxEvents];
-    return [names.length, ...names, ...store, alone, ...compared, terms.newest, commit.raisesFormat ?? "", ...written];
+    return [
+      names.length,
+      ...names,
+      ...store,
+      alone,
+      ...compared,
+      terms.newest,
+      commit.raisesFormat ?? "",
+      terms.sequence,
+      ...written,
+    ];
   };
 };
 
 export type CommitAnswer =
   | { readonly kind: "result"; readonly result: CommitResult }
-  | { readonly kind: "unvetted"; readonly runId: string; readonly vettedRunId: string; readonly gen: number }
+  | {
+      readonly kind: "unvetted";
+      readonly runId: string;
+      readonly vettedRunId: string;
+      readonly gen: number;
+      readonly ofVettedHistory: boolean;
+    }
+  | { readonly kind: "behind"; readonly sequence: number }
   | { readonly kind: "damaged"; readonly ref: AggregateRef; readonly damage: string }
   | { readonly kind: "meta"; readonly field: string; readonly found: string }
   | { readonly kind: "newer"; readonly format: number }
@@ -104,7 +123,15 @@ export const decodeCommit = (commit: Commit, runId: string, reply: unknown): Com
     case "meta":
       return { kind: "meta", field: text(0), found: text(1) };
     case "unvetted":
-      return { kind: "unvetted", runId: text(0), vettedRunId: text(1), gen: Number(fields[2]) };
+      return {
+        kind: "unvetted",
+        runId: text(0),
+        vettedRunId: text(1),
+        gen: Number(fields[2]),
+        ofVettedHistory: text(3) === "1",
+      };
+    case "behind":
+      return { kind: "behind", sequence: Number(fields[0]) };
     case "newer":
       return { kind: "newer", format: Number(fields[0]) };
     case "foreign":

@@ -1,4 +1,4 @@
-#!lua name=holdfast_v5
+#!lua name=holdfast_v6
 -- The writes of Holdfast, and the reads that must see one moment. It compares and keeps; it decides nothing: bodies are
 -- opaque, no JSON is read here, no rule about volumes or claims is known here.
 --
@@ -6,7 +6,7 @@
 -- so that controllers of two versions find each their own library while they run side by side.
 --
 -- Keys, all of one cell and so of one hash slot; the places of a record are not known to the caller and so not declared:
---   <p>meta              hash    clusterUid schema (the format of the records, see adr/0015) gen vettedRunId seq (number of the newest event) commits (number of the newest commit)
+--   <p>meta              hash    clusterUid schema (the format of the records, see adr/0015) gen vettedRunId vettedReplId (L8) seq (number of the newest event) commits (number of the newest commit)
 --                        durability (see start-gate.ts)
 --   <p>events            stream  0-<seq>: t type, m member, b body; seq has no gaps, so that a reader sees what was trimmed
 --   <p>expiry            zset    when records with a time to live end → member
@@ -29,6 +29,9 @@
 -- L6 Nothing is committed by a caller that cannot read the store's format, which no commit lowers.
 -- L7 Each commit that writes has a higher number than the one before. A store begins with a number of its clock, and a vetting raises the
 --    number to the clock: a store that lost its newest commits gives their numbers to no others. The clock is read for nothing else.
+-- L8 Nothing is committed for a caller that saw a higher number than this store has: it lost commits, whatever process holds it. That alone is
+--    written down: it is not vetted any more, for nobody. And what is granted is granted in the replication history that was vetted: a
+--    process may take over the data of another one and stay the same process.
 --
 -- Between two commits the processor's caches hold something else: what one costs is the number of commands that it gives, far more
 -- than what they do, and the length of the texts that it makes, as Lua hashes each whole.
@@ -66,14 +69,19 @@ local function run_id()
   return own_run_id
 end
 
+-- Asked each time, as it changes within the life of a process: with each promotion, and when its data is replaced by that of a master.
+local function repl_id()
+  return string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
+end
+
 -- Whole, and within what every reader can count with.
 local function safe(text)
   return text and string.match(text, '^%d+$') and #text <= 16 and tonumber(text) <= 9007199254740991
 end
 
 -- L7: a number above every one that was given before.
-local function newest_number(known, now)
-  return string.format('%.0f', math.max(tonumber(known or '0'), now() * NUMBERS_PER_MS))
+local function newest_number(known, now, seen)
+  return string.format('%.0f', math.max(tonumber(known or '0'), tonumber(seen or '0'), now() * NUMBERS_PER_MS))
 end
 
 local function parts(text)
@@ -333,16 +341,17 @@ end
 --      6 index:value entries, parted by tabs, that no other record may carry;
 --      7 revisions, parted by tabs, of as many records that are only compared: theirs are the last KEYS;
 --      8 index:value entries with the most records that may carry each by turns, parted by tabs: compared when this adds one;
---      9 the newest format that the caller reads, 10 the format from now on or '';
+--      9 the newest format that the caller reads, 10 the format from now on or '', 11 the highest number that the caller saw;
 --      then 4 a write: expected revision; the record as it is kept when its revision is the next and its life has no end, or '' =
 --      remove; time to live in ms or ''; due times of its queues, parted by tabs; then 3 an event: type, member, body
--- returns {'ok', seq, 'rev,rev,…', number of this commit, generation} | {'conflict', nth record key, live revision, …} | {'unvetted', run_id, vettedRunId, gen}
+-- returns {'ok', seq, 'rev,rev,…', number of this commit, generation} | {'conflict', nth record key, live revision, …}
+--       | {'unvetted', run_id, vettedRunId, gen, '1' = of the vetted history} | {'behind', number of the newest commit}
 --       | {'foreign', clusterUid} | {'crowded'} | {'full', nth entry of 8, …}
 --       | {'damaged', nth record key, what is wrong, …} | {'meta', field, what it holds} | {'newer', format}
 local function commit(keys, args)
   local meta, events, expiry, answer = keys[1], keys[2], keys[3], keys[4]
   local prefix = args[1]
-  local head = redis.call('HMGET', meta, 'clusterUid', 'seq', 'vettedRunId', 'gen', 'schema', 'commits')
+  local head = redis.call('HMGET', meta, 'clusterUid', 'seq', 'vettedRunId', 'gen', 'schema', 'commits', 'vettedReplId')
   if head[1] ~= args[2] then return { 'foreign', head[1] or '' } end
   local now = clock()
   head[6] = head[6] or newest_number(nil, now)
@@ -350,10 +359,16 @@ local function commit(keys, args)
     if not safe(head[nth]) then return { 'meta', field, head[nth] or '' } end
   end
   if tonumber(head[5]) > tonumber(args[9]) then return { 'newer', head[5] } end -- L6
+  if tonumber(head[6]) < tonumber(args[11]) then -- L8
+    local done = done_before(answer)
+    if done then return done end
+    redis.call('HSET', meta, 'vettedRunId', '')
+    return { 'behind', head[6] }
+  end
   if args[3] ~= '' then
-    local run = run_id()
-    if run ~= args[3] or head[3] ~= run or tonumber(head[4]) < tonumber(args[4]) then
-      return done_before(answer) or { 'unvetted', run, head[3], head[4] }
+    local run, of_vetted_history = run_id(), head[7] == repl_id()
+    if run ~= args[3] or head[3] ~= run or tonumber(head[4]) < tonumber(args[4]) or not of_vetted_history then
+      return done_before(answer) or { 'unvetted', run, head[3], head[4], of_vetted_history and '1' or '' }
     end
   end
 
@@ -377,7 +392,7 @@ local function commit(keys, args)
   end
   local written = #keys - 4 - #compared
   for nth = 1, written do
-    local at, key = 11 + (nth - 1) * 4, keys[4 + nth]
+    local at, key = 12 + (nth - 1) * 4, keys[4 + nth]
     local expected, text = args[at], args[at + 1]
     local record = compare(nth, expected)
     local rev, from, queues, indices = string.match(text, '^(%d+) 0 1\n()([^\n]*)\n([^\n]*)\n')
@@ -406,7 +421,7 @@ local function commit(keys, args)
   -- L1: from here on nothing is refused. Events first: the one command that could find the keys at odds with each other.
   local seq = tonumber(head[2])
   local text = head[2]
-  local first_event = 11 + written * 4
+  local first_event = 12 + written * 4
   for at = first_event, #args, 3 do
     seq = seq + 1
     text = string.format('%.0f', seq)
@@ -499,10 +514,13 @@ local function count(keys)
 end
 
 -- identity: which process this is, and whose data it holds.
--- KEYS 1 meta   ARGV none   returns {digest of this library, run_id, clusterUid, schema, gen, vettedRunId, durability}
+-- KEYS 1 meta   ARGV none
+-- returns {digest of this library, run_id, clusterUid, schema, gen, vettedRunId or '' in another history than the vetted one, durability,
+--          number of the newest commit or ''}
 local function identity(keys)
-  local meta = redis.call('HMGET', keys[1], 'clusterUid', 'schema', 'gen', 'vettedRunId', 'durability')
-  return { '@digest@', run_id(), meta[1] or '', meta[2] or '', meta[3] or '', meta[4] or '', meta[5] or '' }
+  local meta = redis.call('HMGET', keys[1], 'clusterUid', 'schema', 'gen', 'vettedRunId', 'durability', 'commits', 'vettedReplId')
+  local vetted = meta[7] == repl_id() and meta[4] or ''
+  return { '@digest@', run_id(), meta[1] or '', meta[2] or '', meta[3] or '', vetted, meta[5] or '', meta[6] or '' }
 end
 
 -- init: gives a store without an identity one; the gate stays shut until it is vetted.
@@ -517,7 +535,7 @@ local function init(keys, args)
 end
 
 -- vet: this very process may be granted from, under this generation.
--- KEYS 1 meta   ARGV 1 clusterUid, 2 run_id, 3 generation
+-- KEYS 1 meta   ARGV 1 clusterUid, 2 run_id, 3 generation, 4 the highest number that the caller saw: the next one is above it
 -- returns {'ok'} | {'foreign', clusterUid} | {'other', run_id} | {'older', gen}
 local function vet(keys, args)
   local head = redis.call('HMGET', keys[1], 'clusterUid', 'gen', 'commits')
@@ -527,15 +545,15 @@ local function vet(keys, args)
   local run = run_id()
   if run ~= args[2] then return { 'other', run } end
   if tonumber(head[2]) > tonumber(args[3]) then return { 'older', head[2] } end
-  redis.call('HSET', keys[1], 'vettedRunId', run, 'gen', args[3], 'commits', newest_number(head[3], clock()))
+  redis.call('HSET', keys[1], 'vettedRunId', run, 'vettedReplId', repl_id(), 'gen', args[3], 'commits', newest_number(head[3], clock(), args[4]))
   return { 'ok' }
 end
 
-redis.register_function('holdfast_v5_commit', commit)
-redis.register_function('holdfast_v5_init', init)
-redis.register_function('holdfast_v5_vet', vet)
-redis.register_function{ function_name = 'holdfast_v5_read', callback = read, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v5_placed', callback = placed, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v5_list', callback = list, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v5_count', callback = count, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v5_identity', callback = identity, flags = { 'no-writes' } }
+redis.register_function('holdfast_v6_commit', commit)
+redis.register_function('holdfast_v6_init', init)
+redis.register_function('holdfast_v6_vet', vet)
+redis.register_function{ function_name = 'holdfast_v6_read', callback = read, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v6_placed', callback = placed, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v6_list', callback = list, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v6_count', callback = count, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v6_identity', callback = identity, flags = { 'no-writes' } }

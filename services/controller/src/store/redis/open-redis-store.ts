@@ -113,7 +113,7 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
       if (!options.allowVolatile) throw unfit;
       log.warn("THE STORE IS VOLATILE: acknowledged claims may be lost", { faults: unfit.message });
     }
-    const { clusterUid, runId, gen, format } = found.identity;
+    const { clusterUid, runId, gen, format, sequence } = found.identity;
     identity.write(clusterUid);
     if (found.mayConfigure)
       log.info(
@@ -132,6 +132,7 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
       clusterUid,
       runId,
       gen,
+      sequence,
       format,
       // While a backup is put into it, the mark of that stands in the place of its format.
       formats: importing ? { ...formats, newest: importingSchema } : formats,
@@ -156,18 +157,23 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
       else log.info("the store is fit again");
     };
     let preparedFor = runId;
+    let lookedAt = runId;
     const recheck = async (): Promise<void> => {
       let now = await inspect(clusterUid);
       if (now.faults.length + now.identityFaults.length > 0 && preparedFor !== now.runId) {
         // Another process: nobody has asked it yet how durable it is.
-        preparedFor = now.runId;
         await prepare(undefined);
+        preparedFor = now.runId;
         now = await inspect(clusterUid);
       }
       if (now.role === "slave") return connection.demoted("a look at it found it to be a replica");
       if (now.identity !== undefined) store.noteFormat(now.identity.format);
       const faults = [...now.identityFaults, ...(options.allowVolatile ? [] : now.faults)];
+      const first = lookedAt !== now.runId;
+      lookedAt = now.runId;
       tell(faults.length === 0 ? undefined : faults.map((fault) => `${fault.field} ${fault.description}`).join("; "));
+      // Whoever vets it was refused until now.
+      if (first && faults.length === 0) store.lookAgain("it was looked at, and is fit");
     };
     /** No answer is no finding: whoever needs the store then is told so by the call itself. */
     const unlessAway = (error: unknown): void => {
@@ -176,10 +182,20 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
       log.error("the check of the store failed", { error });
     };
     const ended = AbortSignal.any([signal, store.closed]);
-    connection.onConnected(() => void recheck().catch(unlessAway));
-    every(recheckMs, recheck, { signal: ended, clock, random, jitter: 0.2, onError: unlessAway }).catch(
-      () => undefined,
-    );
+    // One after the other: an answer from before a preparation would undo what was found after it.
+    let looking: Promise<void> = Promise.resolve();
+    const look = (): Promise<void> => {
+      looking = looking.catch(() => undefined).then(recheck);
+      return looking;
+    };
+    connection.onConnected(({ runId: found }) => {
+      if (found !== lookedAt) {
+        told = `process ${found} was not looked at yet`;
+        store.setUnfit(told);
+      }
+      look().catch(unlessAway);
+    });
+    every(recheckMs, look, { signal: ended, clock, random, jitter: 0.2, onError: unlessAway }).catch(() => undefined);
     return store;
   } catch (error) {
     connection.close();

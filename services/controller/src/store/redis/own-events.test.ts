@@ -46,6 +46,7 @@ it("an event of a commit of ours is ours, also when it is read before the commit
     format: 1,
     formats: { oldest: 1, newest: 1 },
     gen: 1,
+    sequence: 0,
     maxEvents: 100,
     settleMs: 1_000,
     blockMs: 1_000,

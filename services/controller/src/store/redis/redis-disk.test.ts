@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Store } from "../../ports.ts";
 import { commitOf, keysOf, ref, take, write } from "../test-commits.ts";
 import { type RedisFixture, startRedisFixture, vet } from "./redis-fixture.ts";
@@ -61,7 +61,12 @@ describe("Redis store, when the disk is not what it was", () => {
       expect(found?.rev).toBeLessThan(20);
       expect(found?.rev).toBeGreaterThan(10);
       await expectRolledBack(store, before);
-      expect(await store.commit(commitOf([write("k", 20, "late")]))).toEqual({
+      const late = commitOf([write("k", 20, "late")]);
+      await expect(store.commit(late)).rejects.toMatchObject({
+        reason: "STORE_UNVETTED",
+        message: expect.stringMatching(/\d+ commits? (is|are) missing/),
+      });
+      expect(await store.commit(late)).toEqual({
         ok: false,
         conflicts: [{ ref: ref("k"), rev: found?.rev }],
       });
@@ -91,7 +96,8 @@ describe("Redis store, when the disk is not what it was", () => {
           .toMatchObject({ rev: 3 });
         await expectRolledBack(store, { ...before, token });
         const { runId, gen } = await store.identity();
-        await store.markVetted(runId, gen + 1);
+        // Not before the new process was looked at as the old one was.
+        await vi.waitFor(() => store.markVetted(runId, gen + 1), { timeout: 30_000, interval: 50 });
         expect(await store.commit(grant("new", 0))).toMatchObject({ ok: true });
       } finally {
         rmSync(backup, { recursive: true, force: true });

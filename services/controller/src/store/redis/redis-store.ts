@@ -4,14 +4,15 @@
  * R1 A commit is one function call, one round trip. R2 A lost answer is settled here: the same opId again, a bounded number of
  * times; what stays unknown is told as unknown. R3 Only the vetted process is granted from, and only while it keeps what it
  * acknowledges. R4 Whatever hints at lost writes is told to the listeners; it costs them a look, never the truth.
- * R5 Nothing is written to a store whose format was raised beyond what is read here.
+ * R5 Nothing is written to a store whose format was raised beyond what is read here. R6 Nothing is written to a store that has lost
+ * a commit that was seen here, before that was told.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createEmitter } from "@holdfast/shared/async/emitter";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { StoreFormats } from "../../domain/store-format.ts";
-import type { AggregateRef, Commit, CommitResult, DueEntry, ListPage, StoredRecord } from "../../domain/store-types.ts";
+import type { Commit, CommitResult } from "../../domain/store-types.ts";
 import type { Store } from "../../ports.ts";
 import { checkCommit } from "../check-commit.ts";
 import { eventToken, seqOfToken } from "../event-token.ts";
@@ -31,7 +32,9 @@ import { startEventTail } from "./event-tail.ts";
 import { libraryFunctions } from "./library.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import { createRedisImportMark } from "./redis-import-mark.ts";
-import { createRedisKeys, refOfMember } from "./redis-keys.ts";
+import { createRedisKeys } from "./redis-keys.ts";
+import { createRedisReads } from "./redis-reads.ts";
+import { createSeenCommits, missingCommits } from "./seen-commits.ts";
 import { readIdentity } from "./store-identity.ts";
 import { watchEvents } from "./watch-events.ts";
 
@@ -43,6 +46,8 @@ export interface RedisStoreOptions {
   /** As found when the store was opened. */
   readonly runId: string;
   readonly gen: number;
+  /** Number of the newest commit then. */
+  readonly sequence: number;
   /** Of the records, as found then. */
   readonly format: number;
   /** What is read here. */
@@ -60,6 +65,8 @@ export interface RedisStore extends Store {
   /** Whether the server keeps what it acknowledges; undefined = it does. While it does not, nothing is granted. */
   setUnfit(finding: string | undefined): void;
   suspect(reason: string): void;
+  /** The listeners look, as something changed for the better. */
+  lookAgain(reason: string): void;
   /** What a look at the store found. */
   noteFormat(format: number): void;
   readonly closed: AbortSignal;
@@ -74,6 +81,7 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
   const { shown } = connection;
   const listeners = createEmitter<[reason: string]>();
   const closing = new AbortController();
+  const seen = createSeenCommits(options.sequence);
   let unfit: string | undefined;
   let highestGen = options.gen;
   let lastRun = options.runId;
@@ -107,21 +115,6 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
     }
   };
 
-  const getMany = async (refs: readonly AggregateRef[]): Promise<readonly (StoredRecord | undefined)[]> => {
-    if (refs.length === 0) return [];
-    const names = refs.map((ref) => keys.record(ref));
-    const reply = (await ask("read", "FCALL_RO", libraryFunctions.read, names.length, ...names)) as (
-      | string
-      | number
-      | null
-    )[];
-    return refs.map((ref, i) => {
-      const [rev, body] = [reply[i * 2], reply[i * 2 + 1]];
-      if (typeof rev === "string") return { ref, rev: 0, body: "", damage: rev };
-      return typeof rev === "number" && typeof body === "string" ? { ref, rev, body } : undefined;
-    });
-  };
-
   /** What the function answered, turned into a result or the error that it is. */
   const settled = (commit: Commit, runId: string, reply: unknown): CommitResult => {
     const answer = decodeCommit(commit, runId, reply);
@@ -130,10 +123,20 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
         return answer.result;
       case "unvetted": {
         const lost =
-          answer.vettedRunId === answer.runId ? `generation ${answer.gen}, ${highestGen} was seen` : "not vetted";
+          answer.vettedRunId !== answer.runId
+            ? "not vetted"
+            : answer.ofVettedHistory
+              ? `generation ${answer.gen}, ${highestGen} was seen`
+              : "its replication history is not the one that was vetted";
         const finding = `process ${answer.runId}: ${lost}`;
         suspect(finding);
         throw storeUnvetted(shown, finding); // R3
+      }
+      case "behind": {
+        const finding = missingCommits(answer.sequence, seen.highest());
+        seen.refused();
+        suspect(finding);
+        throw storeUnvetted(shown, finding); // R6
       }
       case "damaged":
         throw recordDamaged(answer.ref, answer.damage);
@@ -161,10 +164,18 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
       const answered = tail?.sent();
       try {
         const { runId, session } = await connection.connected();
-        const args = encode({ clusterUid, runId, gen: highestGen, maxEvents, newest: options.formats.newest });
+        const args = encode({
+          clusterUid,
+          runId,
+          gen: highestGen,
+          maxEvents,
+          newest: options.formats.newest,
+          sequence: seen.carried(wanted.requiresVetted),
+        });
         const reply = await connection.call("FCALL", libraryFunctions.commit, ...args); // R1
         const result = settled(wanted, runId, reply);
         if (result.ok) noteFormat(wanted.raisesFormat ?? format);
+        if (result.ok) seen.saw(result.order.sequence);
         const seq = result.ok ? seqOfToken(runId, result.token) : undefined;
         if (seq !== undefined && connection.current()?.session === session) tail?.committed(runId, seq, wanted.events);
         return result.ok && lost !== undefined ? { ...result, repeated: true } : result;
@@ -182,39 +193,8 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
 
   return {
     kind: "redis",
-    getMany,
-    get: async (ref) => (await getMany([ref]))[0],
-    async list({ index, value, after = "", limit }): Promise<ListPage> {
-      const args = [keys.index(index, value), keys.prefix, after, limit];
-      const reply = (await ask("list", "FCALL_RO", libraryFunctions.list, 1, ...args)) as (string | number)[];
-      const records: StoredRecord[] = [];
-      for (let at = 1; at + 2 < reply.length; at += 3) {
-        const [ref, rev] = [refOfMember(String(reply[at])), reply[at + 1]];
-        if (typeof rev === "number") records.push({ ref, rev, body: String(reply[at + 2]) });
-        else records.push({ ref, rev: 0, body: "", damage: String(rev) });
-      }
-      const next = String(reply[0] ?? "");
-      return next === "" ? { records } : { records, next };
-    },
-    async count(entries) {
-      if (entries.length === 0) return [];
-      const names = entries.map(({ index, value }) => keys.index(index, value));
-      return (await ask("count", "FCALL_RO", libraryFunctions.count, names.length, ...names)) as number[];
-    },
+    ...createRedisReads(keys, ask),
     commit,
-    async due(queue, now, limit): Promise<readonly DueEntry[]> {
-      const range = [keys.queue(queue), "-inf", now, "BYSCORE", "LIMIT", 0, limit, "WITHSCORES"];
-      const reply = (await ask("due", "ZRANGE", ...range)) as string[];
-      return Array.from({ length: reply.length / 2 }, (_, i) => ({
-        queue,
-        ref: refOfMember(reply[i * 2] ?? ""),
-        at: Number(reply[i * 2 + 1]),
-      }));
-    },
-    async nextDue(queue) {
-      const reply = (await ask("due", "ZRANGE", keys.queue(queue), 0, 0, "WITHSCORES")) as string[];
-      return reply[1] === undefined ? undefined : Number(reply[1]);
-    },
     async head() {
       const { runId } = await connection.connected().catch((error: CallFailure) => {
         throw storeUnavailable(shown, "head", error);
@@ -239,19 +219,21 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
       const found = await readIdentity(shown, ask, keys);
       highestGen = Math.max(highestGen, found.gen);
       noteFormat(found.format);
+      const { behind, news } = seen.compare(found.sequence);
+      if (news !== undefined) suspect(news); // R6
       return {
         clusterUid: found.clusterUid,
         format: found.format,
         gen: found.gen,
         runId: found.runId,
-        // What does not keep its word is not vetted, whatever it was before. R3
-        vettedRunId: unfit === undefined ? found.vettedRunId : "",
+        // What does not keep its word is not vetted, nor what has lost commits, whatever it was before. R3 R6
+        vettedRunId: unfit === undefined && !behind ? found.vettedRunId : "",
       };
     },
     format: () => format,
     async markVetted(runId, gen) {
       if (unfit !== undefined) throw storeUnvetted(shown, unfit); // R3
-      const args = [libraryFunctions.vet, 1, keys.meta, clusterUid, runId, gen];
+      const args = [libraryFunctions.vet, 1, keys.meta, clusterUid, runId, gen, seen.highest()];
       const [word, found, value] = (await ask("vet", "FCALL", ...args)) as string[];
       if (word === "foreign") throw storeForeign(shown, found ?? "", clusterUid);
       if (word === "meta") throw metaDamaged(shown, found ?? "", value ?? "");
@@ -264,6 +246,7 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
           metadata: { store: shown, gen: found ?? "" },
         });
       highestGen = Math.max(highestGen, gen);
+      seen.vetted();
     },
     onSuspect: listeners.on,
     async close() {
@@ -275,6 +258,7 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
       unfit = finding;
     },
     suspect,
+    lookAgain: listeners.tell,
     noteFormat,
     closed: closing.signal,
     importMark: createRedisImportMark(keys, (...command) => ask("import", ...command)),

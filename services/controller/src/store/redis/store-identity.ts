@@ -10,9 +10,12 @@ export interface FoundIdentity {
   readonly clusterUid: string;
   readonly format: number;
   readonly gen: number;
+  /** Empty in another replication history than the vetted one. */
   readonly vettedRunId: string;
   /** What was found out about durability by a user that may ask; see start-gate.ts. */
   readonly durability: string;
+  /** Number of the newest commit; 0: there was none. */
+  readonly sequence: number;
 }
 
 /** Process and data in one moment: asked one after the other, a restart could come in between. */
@@ -22,7 +25,16 @@ export const readIdentity = async (
   keys: RedisKeys,
 ): Promise<FoundIdentity> => {
   const reply = (await ask("identity", "FCALL_RO", libraryFunctions.identity, 1, keys.meta)) as string[];
-  const [digest = "", runId = "", clusterUid = "", schema = "", gen = "", vettedRunId = "", durability = ""] = reply;
+  const [
+    digest = "",
+    runId = "",
+    clusterUid = "",
+    schema = "",
+    gen = "",
+    vettedRunId = "",
+    durability = "",
+    commits = "",
+  ] = reply;
   // A store without an identity has no numbers either.
   const number = (field: string, text: string): number => (clusterUid === "" ? 0 : metaNumber(store, field, text));
   return {
@@ -33,5 +45,6 @@ export const readIdentity = async (
     gen: number("gen", gen),
     vettedRunId,
     durability,
+    sequence: commits === "" ? 0 : metaNumber(store, "commits", commits),
   };
 };
