@@ -53,6 +53,8 @@ test.skipIf(!root)("[I8] export, import and migrate", async () => {
   const golden = (env: Readonly<Record<string, string>>) => createGolden((args) => run(args, env));
   await golden(sqlite)("export", `export ${file}`);
   expect((await readFile(file, "utf8")).split("\n").length).toBeGreaterThan(3);
+  const listening = { HOLDFAST_AGENT_LISTEN: cluster.agentAddress, HOLDFAST_PLUGIN_DIR: path.join(cluster.dir, "cp") };
+  await golden({ ...sqlite, ...listening })("rebuild", "rebuild node-a");
   await golden(onRedis)("migrate", "migrate");
   expect((await run(`import ${file}`, onRedis)).code).toBe(2); // another installation by now
   await (await redis.admin()).call("FLUSHALL");
