@@ -113,10 +113,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       stateDir,
       allowVolatile: config.allowVolatileStore,
       declaredDurable: config.storeDurable,
-      log,
-      clock,
-      ids,
-      signal,
+      ...{ log, clock, ids, signal },
     });
     await lifecycle.start("store", () => () => store.close());
 
