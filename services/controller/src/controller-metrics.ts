@@ -89,4 +89,9 @@ export const measureParts = (metrics: Metrics, parts: MeasuredParts): void => {
       }
     },
   });
+  metrics.gauge({
+    name: "holdfast_nodes_pending",
+    help: "Nodes whose name another life asks for, beside claims that the recorded life may hold.",
+    collect: (gauge) => gauge.set({}, nodes.list().filter(({ record }) => record.pending !== undefined).length),
+  });
 };
