@@ -9,6 +9,7 @@ import type { RedisAccess } from "../store/redis/redis-access.ts";
 import { parseRedisAddress } from "../store/redis/redis-address.ts";
 import { createRedisConnection, type RedisConnection } from "../store/redis/redis-connection.ts";
 import { createRedisKeys } from "../store/redis/redis-keys.ts";
+import { examineReplicas, replicationText } from "./examine-replicas.ts";
 
 export interface RedisExamination {
   readonly url: string;
@@ -48,6 +49,13 @@ const forbiddenCommands = async (connection: RedisConnection, cell: string): Pro
 
 const unanswered = (connection: RedisConnection, error: unknown): Finding => {
   const why = error instanceof Error ? error.message : String(error);
+  if (why.includes(" is a replica of "))
+    return fault(
+      "store-replica",
+      connection.shown,
+      why,
+      "point HOLDFAST_STORE at the master, or at its sentinels: redis+sentinel://…",
+    );
   const password = /WRONGPASS|NOAUTH|invalid username-password/i.test(why);
   return password
     ? fault("store-login", connection.shown, why, "correct the user and password in HOLDFAST_STORE")
@@ -108,8 +116,13 @@ export const examineRedis = async (examination: RedisExamination): Promise<reado
       const [what = description, cure = ""] = description.split(/: (.*)/s);
       return fault("store-volatile", `${connection.shown} ${field}`, what, cure);
     });
-    const all = [...identity, ...volatile];
-    return all.length > 0 ? all : [fine("store", connection.shown, "keeps what it acknowledges, and is the right one")];
+    const faults = [...identity, ...volatile];
+    const well = `keeps what it acknowledges, and is the right one: ${replicationText(found.info)}`;
+    return [
+      ...faults,
+      ...examineReplicas(connection.shown, found.info),
+      ...(faults.length > 0 ? [] : [fine("store", connection.shown, well)]),
+    ];
   } catch (error) {
     if (isForbidden(error))
       return [

@@ -9,7 +9,8 @@ import type { FoundIdentity } from "./store-identity.ts";
 
 export interface ServerFindings {
   readonly runId: string;
-  readonly role: string;
+  /** The fields of INFO. */
+  readonly info: Readonly<Record<string, string>>;
   /** The user may CONFIG GET, as one with all rights may; a restricted one that is refused once is not asked again. */
   readonly mayConfigure: boolean;
   /** undefined: the library is not there, or not this version's. */
@@ -44,7 +45,7 @@ export const inspectServer = async (options: InspectServerOptions): Promise<Serv
   const durability = asked ?? decodeDurability(own?.durability ?? "", runId);
   return {
     runId,
-    role: info["role"] ?? "unknown",
+    info,
     mayConfigure: asked !== undefined,
     identity: own,
     identityFaults: identityFaults(own, clusterUid),

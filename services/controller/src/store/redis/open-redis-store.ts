@@ -166,7 +166,7 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
         preparedFor = now.runId;
         now = await inspect(clusterUid);
       }
-      if (now.role === "slave") return connection.demoted("a look at it found it to be a replica");
+      if (now.info["role"] === "slave") return connection.demoted("a look at it found it to be a replica");
       if (now.identity !== undefined) store.noteFormat(now.identity.format);
       const faults = [...now.identityFaults, ...(options.allowVolatile ? [] : now.faults)];
       const first = lookedAt !== now.runId;
