@@ -1,6 +1,7 @@
 import path from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { startTcpProxy } from "../../../../../test/support/tcp-proxy.ts";
 import { commitOf, write } from "../test-commits.ts";
 import { libraryName } from "./library.ts";
 import { type RedisFixture, startRedisFixture, vet } from "./redis-fixture.ts";
@@ -237,6 +238,43 @@ describe("opening a Redis", () => {
       await admin.config("SET", "appendonly", "yes");
       await expect.poll(() => store.commit(grant("k")).catch(() => undefined)).toMatchObject({ ok: true });
       expect(reasons).toHaveLength(1);
+    });
+  });
+
+  it("[I8] another process is vetted by nobody before it was looked at, and the gate is told when it was", async () => {
+    await withFixture({}, async ({ open, server, migrator }) => {
+      const way = await startTcpProxy({ port: server.port, looksFor: () => false });
+      try {
+        const migrateUrl = new URL(await migrator("test"));
+        migrateUrl.port = String(way.port);
+        const store = await open({ migrateUrl: migrateUrl.href, tuning: { recheckMs: 50, commandTimeoutMs: 500 } });
+        await vet(store);
+        const before = await store.identity();
+        const reasons: string[] = [];
+        store.onSuspect((reason) => reasons.push(reason));
+        // Whoever may ask it how durable it is gets no answer.
+        way.blackHole(true);
+        await server.kill();
+        await server.restart();
+        const runId = () =>
+          store.identity().then(
+            (found) => found.runId,
+            () => before.runId,
+          );
+        await expect.poll(runId, { timeout: 10_000 }).not.toBe(before.runId);
+        const now = await runId();
+        await expect(store.markVetted(now, before.gen)).rejects.toMatchObject({
+          reason: "STORE_UNVETTED",
+          message: expect.stringContaining(`process ${now} was not looked at yet`),
+        });
+        way.cut();
+        way.blackHole(false);
+        await expect.poll(() => reasons.at(-1), { timeout: 20_000 }).toBe("it was looked at, and is fit");
+        await vet(store);
+        expect((await store.identity()).vettedRunId).toBe(now);
+      } finally {
+        await way.close();
+      }
     });
   });
 });
