@@ -277,6 +277,16 @@ describe.skipIf(!root)("an agent's host", () => {
     expect(expectFound(await examined("agent", agent(), { around }), "rights").message).toContain("CAP_SYS_ADMIN");
   });
 
+  test("host-identity: nothing tells a boot of the host from a clone of it", async () => {
+    const found = async (identity: string) =>
+      (await examined("agent", agent({ HOLDFAST_HOST_IDENTITY: identity }))).find(({ id }) => id === "host-identity");
+    expect(await found("none")).toMatchObject({
+      level: "warning",
+      cure: expect.stringContaining("HOLDFAST_HOST_IDENTITY"),
+    });
+    expect(await found("a-host")).toMatchObject({ level: "ok" });
+  });
+
   test("programs: no mount", async () => {
     expectFound(await examined("agent", agent({ PATH: "/nonexistent" })), "programs");
   });
