@@ -143,23 +143,36 @@ describe("a process that took over the data of another one, and is the master ag
   });
 });
 
+it("is suspected by no look at a store that commits meanwhile", async () => {
+  const { runId } = await store.identity();
+  for (let rev = 0; rev < 50; rev += 1) {
+    const looked = store.identity();
+    await store.commit(grant("busy", rev));
+    expect(await looked).toMatchObject({ vettedRunId: runId });
+  }
+  expect(reasons).toEqual([]);
+});
+
 describe("what was seen of commits", () => {
   it("is carried by each commit, until the loss was told; by those that grant, until a vetting", () => {
     const seen = createSeenCommits(5);
     seen.saw(9);
     seen.saw(7);
     expect([seen.carried(true), seen.carried(false)]).toEqual([9, 9]);
-    expect(seen.compare(9)).toEqual({ behind: false, news: undefined });
-    expect(seen.compare(4)).toEqual({ behind: true, news: expect.stringContaining("5 commits are missing") });
-    expect(seen.compare(4)).toEqual({ behind: true, news: undefined });
+    expect(seen.compare(9, 9)).toEqual({ behind: false, news: undefined });
+    expect(seen.compare(4, 9)).toEqual({ behind: true, news: expect.stringContaining("5 commits are missing") });
+    expect(seen.compare(4, 9)).toEqual({ behind: true, news: undefined });
     expect([seen.carried(true), seen.carried(false)]).toEqual([9, 9]);
     seen.refused();
     expect([seen.carried(true), seen.carried(false)]).toEqual([9, 0]);
-    seen.compare(9);
+    seen.compare(9, 9);
     expect([seen.carried(true), seen.carried(false)]).toEqual([9, 9]);
     seen.refused();
     seen.vetted();
     expect([seen.carried(true), seen.carried(false)]).toEqual([9, 9]);
+    // It was answered behind the look at the store.
+    seen.saw(10);
+    expect(seen.compare(9, 9)).toEqual({ behind: false, news: undefined });
     expect(missingCommits(1, 2_000_000)).toContain("its last vetting and every commit since are missing");
   });
 });

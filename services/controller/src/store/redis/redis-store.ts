@@ -216,10 +216,11 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
       return watchEvents({ connection, tail, stream: keys.events, after, signal: ended });
     },
     async identity() {
+      const before = seen.highest();
       const found = await readIdentity(shown, ask, keys);
       highestGen = Math.max(highestGen, found.gen);
       noteFormat(found.format);
-      const { behind, news } = seen.compare(found.sequence);
+      const { behind, news } = seen.compare(found.sequence, before);
       if (news !== undefined) suspect(news); // R6
       return {
         clusterUid: found.clusterUid,

@@ -13,8 +13,11 @@ export interface SeenCommits {
   highest(): number;
   /** It refused a commit for that. */
   refused(): void;
-  /** What the store says of itself: in words what is missing, when that is news. */
-  compare(found: number): { readonly behind: boolean; readonly news: string | undefined };
+  /**
+   * What the store says of itself, and the highest number that was seen when it was asked: in words what is missing, when that is news.
+   * What was seen since may have been committed behind the answer.
+   */
+  compare(found: number, asked: number): { readonly behind: boolean; readonly news: string | undefined };
   /** A vetting gave the store a number above all that were seen. */
   vetted(): void;
 }
@@ -41,9 +44,9 @@ export const createSeenCommits = (first: number): SeenCommits => {
     },
     carried: (requiresVetted) => (refused && !requiresVetted ? 0 : highest),
     highest: () => highest,
-    compare(found) {
-      const behind = found < highest;
-      const news = behind && !told ? missingCommits(found, highest) : undefined;
+    compare(found, asked) {
+      const behind = found < asked;
+      const news = behind && !told ? missingCommits(found, asked) : undefined;
       told = behind;
       refused &&= behind;
       return { behind, news };
