@@ -13,12 +13,15 @@ export const seenFrom = (cluster: Cluster, which: Which): Cluster =>
   which === "first" ? cluster : Object.assign(Object.create(cluster) as Cluster, cluster[which].clients);
 
 /** A limit that cannot be divided: one controller makes all calls. */
-const keepUndivided = async ({ address }: Cluster): Promise<void> => {
+const keepUndivided = async ({ address }: Cluster, ...more: readonly string[]): Promise<void> => {
   const channel = createGrpcChannel(address);
   try {
     const identity = { role: "operator", name: "test" } as const;
     const plugins = createGrpcClient(PluginServiceDefinition, channel, { log: createMemoryLogger(), identity });
-    await plugins.setPluginProfile({ name: "sim.holdfast.dev", profile: { exclusiveMethods: ["GetCapacity"] } });
+    await plugins.setPluginProfile({
+      name: "sim.holdfast.dev",
+      profile: { exclusiveMethods: ["GetCapacity", ...more] },
+    });
   } finally {
     channel.close();
   }
@@ -46,6 +49,8 @@ export const settleDriver = async (cluster: Cluster): Promise<Record<"driver" | 
     const one = makers.length === 2 && makers[0] === makers[1] ? makers[0] : undefined;
     if (one !== undefined && one === before) return one;
     before = one;
+    // Both go on dividing the calls now and then, as if one had not heard of the profile: it is told once more.
+    if (made.length % 40 === 0) await keepUndivided(cluster, ...(made.length % 80 === 0 ? [] : ["ListSnapshots"]));
     await new Promise((resolve) => setTimeout(resolve, 300));
     return undefined;
   });
