@@ -7,8 +7,7 @@
 import { Redis } from "ioredis";
 import type { RedisAccess } from "./redis-access.ts";
 import { type Place, type SentinelAddress, showPlace } from "./redis-address.ts";
-import { connectorOf } from "./redis-connector.ts";
-import { meaningOfTls } from "./redis-tls.ts";
+import { clientBasics, troubleOf } from "./redis-client.ts";
 
 export interface AskSentinelsOptions {
   readonly address: SentinelAddress;
@@ -34,18 +33,10 @@ const wordOf = (reply: unknown): Word => {
 const askOne = async (sentinel: Place, { address, access, timeoutMs }: AskSentinelsOptions): Promise<Word> => {
   const { tls, master } = address;
   const redis = new Redis({
-    Connector: connectorOf({ tls, access, locate: async () => sentinel }),
-    ...(tls ? { tls: {} } : {}),
+    ...clientBasics({ tls, access, locate: async () => sentinel }, timeoutMs),
     ...access.sentinelLogin,
-    protocol: 2,
-    disableClientInfo: true,
-    lazyConnect: true,
     enableReadyCheck: false,
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
     retryStrategy: () => null,
-    connectTimeout: timeoutMs,
-    commandTimeout: timeoutMs,
   });
   let trouble: Error | undefined;
   redis.on("error", (error: Error) => {
@@ -56,8 +47,7 @@ const askOne = async (sentinel: Place, { address, access, timeoutMs }: AskSentin
     return wordOf(await redis.call("SENTINEL", "MASTER", master));
   } catch (error) {
     const cause = trouble ?? (error as Error);
-    const why = (tls ? meaningOfTls(cause) : undefined) ?? cause.message;
-    throw new Error(`${showPlace(sentinel)}: ${why}`, { cause });
+    throw new Error(`${showPlace(sentinel)}: ${troubleOf(address, cause)}`, { cause });
   } finally {
     redis.disconnect();
   }

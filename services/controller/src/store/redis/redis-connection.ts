@@ -1,5 +1,5 @@
 /**
- * One connection to Redis, the only file that knows ioredis.
+ * One connection to Redis, and the only way to it; redis-client.ts and ask-sentinels.ts are what ioredis needs for that.
  *
  * C1 No command is sent twice by the client: a command whose reply is lost fails, and whoever sent it decides.
  * C2 Nothing is sent on a connection before it is known which process is at its other end.
@@ -19,9 +19,8 @@ import { CallFailure, callFailureOf } from "./call-failure.ts";
 import { parseInfo } from "./parse-info.ts";
 import type { RedisAccess } from "./redis-access.ts";
 import { type RedisAddress, showPlace } from "./redis-address.ts";
-import { connectorOf } from "./redis-connector.ts";
+import { clientBasics, troubleOf } from "./redis-client.ts";
 import { createRedisLocator, type RedisLocator } from "./redis-locator.ts";
-import { meaningOfTls } from "./redis-tls.ts";
 
 export interface Connected {
   /** Names the process, a new one after each start of Redis. */
@@ -82,26 +81,15 @@ interface ClientHooks {
 
 const clientOptions = (options: RedisConnectionOptions, { locator, nextDelay, demoted }: ClientHooks) => {
   const { address, access, name, commandTimeoutMs } = options;
-  const { tls } = address;
   return {
-    Connector: connectorOf({ tls, access, locate: locator.locate }),
+    ...clientBasics({ tls: address.tls, access, locate: locator.locate }, commandTimeoutMs),
     db: address.db,
     ...(address.username === undefined ? {} : { username: address.username }),
     ...(address.password === undefined ? {} : { password: address.password }),
-    // Tells ioredis which event of the socket to wait for; the connector knows the rest.
-    ...(tls ? { tls: {} } : {}),
     connectionName: name,
-    // The restricted user may say who it is and nothing more; RESP3 and CLIENT SETINFO are not needed.
-    protocol: 2 as const,
-    disableClientInfo: true,
-    lazyConnect: true,
     autoResendUnfulfilledCommands: false, // C1
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
     enableReadyCheck: true,
     maxLoadingRetryTime: 500,
-    connectTimeout: commandTimeoutMs,
-    commandTimeout: commandTimeoutMs,
     disconnectTimeout: 100,
     retryStrategy: nextDelay,
     // A replica that was a master, or a read that waited while its server became one. 2 would send the command again.
@@ -140,7 +128,7 @@ export const createRedisConnection = (options: RedisConnectionOptions): RedisCon
 
   const redis = new Redis(clientOptions(options, { locator, nextDelay, demoted: (reason) => demoted(reason) }));
   redis.on("error", (error: Error) => {
-    trouble = (address.tls ? meaningOfTls(error) : undefined) ?? error.message;
+    trouble = troubleOf(address, error);
   });
   /** Whoever comes now waits for the next connection. */
   const lose = (reason: string): void => {

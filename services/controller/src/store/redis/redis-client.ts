@@ -1,10 +1,13 @@
-/** How a connection of ioredis gets its socket: each time anew, so that files and addresses that changed meanwhile are seen. */
+/**
+ * What every connection of ioredis here begins with, and how it gets its socket: each time anew, so that files and addresses that changed
+ * meanwhile are seen.
+ */
 import { connect as connectPlain, Socket } from "node:net";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import { AbstractConnector } from "ioredis";
 import type { RedisAccess } from "./redis-access.ts";
 import type { Place } from "./redis-address.ts";
-import { tlsOptions } from "./redis-tls.ts";
+import { meaningOfTls, tlsOptions } from "./redis-tls.ts";
 
 export interface DialOptions {
   readonly tls: boolean;
@@ -28,7 +31,7 @@ const dial = async ({ tls, access, locate }: DialOptions, wanted: () => boolean)
  * To ioredis a connector that rejects is the end of the connection, one whose socket is destroyed a reason to try again: a sentinel that
  * is away, or a file that is just being replaced, is the second.
  */
-export const connectorOf = (options: DialOptions) =>
+const connectorOf = (options: DialOptions) =>
   class extends AbstractConnector {
     constructor() {
       super(disconnectTimeoutMs);
@@ -48,3 +51,22 @@ export const connectorOf = (options: DialOptions) =>
       return this.stream;
     }
   };
+
+/** C1: nothing waits in the client, and nothing is sent again by it. */
+export const clientBasics = (options: DialOptions, timeoutMs: number) => ({
+  Connector: connectorOf(options),
+  // Tells ioredis which event of the socket to wait for; the connector knows the rest.
+  ...(options.tls ? { tls: {} } : {}),
+  // The restricted user may say who it is and nothing more; RESP3 and CLIENT SETINFO are not needed.
+  protocol: 2 as const,
+  disableClientInfo: true,
+  lazyConnect: true,
+  enableOfflineQueue: false,
+  maxRetriesPerRequest: 0,
+  connectTimeout: timeoutMs,
+  commandTimeout: timeoutMs,
+});
+
+/** In words, with the cure where TLS is the cause. */
+export const troubleOf = ({ tls }: Pick<DialOptions, "tls">, error: Error): string =>
+  (tls ? meaningOfTls(error) : undefined) ?? error.message;
