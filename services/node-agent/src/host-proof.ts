@@ -7,8 +7,8 @@
  */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { ConfigError } from "@holdfast/shared/config/config-error";
+import { systemFacts } from "./host-identity.ts";
 
 export interface HostProof {
   /** Empty: there is none, and a boot cannot be told from a clone. */
@@ -29,7 +29,7 @@ const programMs = 10_000;
 const mostBytes = 1_024;
 
 export const systemSources: ProofSources = {
-  read: (file) => readFile(file, "utf8").catch(() => undefined),
+  read: systemFacts.read,
   run: (program) =>
     new Promise((resolve, reject) => {
       execFile(program, [], { timeout: programMs, killSignal: "SIGKILL", maxBuffer: mostBytes }, (error, stdout) => {

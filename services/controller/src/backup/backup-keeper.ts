@@ -7,7 +7,7 @@
  * those that are there.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
-import { linkSignals } from "@holdfast/shared/async/signals";
+import { createNotifier } from "@holdfast/shared/async/notifier";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { StoredRecord } from "../domain/store-types.ts";
@@ -104,17 +104,12 @@ export const createBackupKeeper = (deps: BackupKeeperDeps): BackupKeeper => {
 
   /** K1 */
   const vetted = async (): Promise<void> => {
-    while (!gate.state().open) {
-      const changed = linkSignals(signal);
-      const leave = gate.onChange(() => changed.abort(new DOMException("the gate changed", "AbortError")));
-      try {
-        await clock.sleep(longestRetryMs, changed.signal);
-      } catch {
-        signal.throwIfAborted();
-      } finally {
-        leave();
-        changed.dispose();
-      }
+    const changed = createNotifier();
+    const leave = gate.onChange(changed.notify);
+    try {
+      for (let seen = changed.version(); !gate.state().open; ) seen = await changed.wait(seen, signal);
+    } finally {
+      leave();
     }
   };
 

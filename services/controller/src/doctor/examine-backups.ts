@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
-import { access, readdir, statfs } from "node:fs/promises";
+import { access } from "node:fs/promises";
 import { type Finding, fault, fine, warning } from "@holdfast/shared/doctor/finding";
+import { createBackupFiles } from "../backup/backup-files.ts";
 import { backupsOfCell } from "../backup/backup-name.ts";
 
 export interface BackupExamination {
@@ -32,10 +33,10 @@ export const examineBackups = async ({
     const cure = "make it, for this service's user alone, or correct HOLDFAST_BACKUP";
     return [fault("backup-dir", directory, `no backup can be written to it (${why})`, cure)];
   }
-  const backups = backupsOfCell(cell, await readdir(directory));
+  const files = createBackupFiles(directory);
+  const backups = backupsOfCell(cell, await files.list());
   const [last] = backups;
-  const { bavail, bsize } = await statfs(directory);
-  const room = Math.round((bavail * bsize) / 2 ** 20);
+  const room = Math.round((await files.room()) / 2 ** 20);
   if (last === undefined)
     return [warning("backup-late", directory, `holds no backup of cell ${cell}; ${room} MiB are free`, cureOfLate)];
   const age = Math.max(0, now - last.at);

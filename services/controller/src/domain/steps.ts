@@ -197,9 +197,8 @@ export const planSteps = (volume: VolumeRecord, now: number, hurry = false): Ste
   const ready: Step[] = [];
   let next: number | undefined;
   const take = (owed: readonly Owed[]): void => {
-    for (const { step, at } of owed)
-      if (heldBack(volume, step)) continue;
-      else if (at <= now) ready.push(step);
+    for (const { step, at } of owed.filter((one) => !heldBack(volume, one.step)))
+      if (at <= now) ready.push(step);
       else next = Math.min(next ?? at, at);
   };
   take(volumeSteps(volume, now, hurry));

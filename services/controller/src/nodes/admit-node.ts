@@ -97,8 +97,8 @@ export const admitNode = (
   const another = known !== undefined && !same;
   const nodeEpoch = another ? last + 1 : Math.max(1, last);
   const onWord = another && known.admitted === lifeName(life);
-  const proved = same || (another && provesReboot(known, life));
-  const speaksFrom = onWord ? undefined : proved ? known?.speaksFrom : another ? nodeEpoch : undefined;
+  const unproved = another && !provesReboot(known, life);
+  const speaksFrom = onWord ? undefined : unproved ? nodeEpoch : known?.speaksFrom;
   const boots = known === undefined ? [] : bootsBefore(known, life);
   // Without a word that was not used: the recorded life speaks, and with that it objects.
   const pending = known?.pending?.life === lifeName(life) ? undefined : known?.pending;

@@ -3,7 +3,7 @@
 import { nodeOfName } from "../plugin/instance-name.ts";
 import type { PluginProfile } from "../plugin/plugin-profile.ts";
 import { type Bar, type VolumeRecord, volumeKey } from "../volume/volume.ts";
-import { barsBeforeFence, ofEarlierLife } from "./fence.ts";
+import { barsBeforeFence, isOfThisMachine, ofEarlierLife } from "./fence.ts";
 import type { NodeFence, NodeRecord } from "./node.ts";
 
 export interface VolumeFence {
@@ -18,8 +18,8 @@ type Found =
   | { readonly kind: "uncovered"; readonly why: string };
 
 /** The gate of the bar is one of the node's own host: that the host is off ends what it had in hand. */
-const isOwnGate = ({ name, speaksFrom = 0 }: NodeRecord, { via, gateEpoch = 0 }: Bar): boolean =>
-  nodeOfName(via) === name && gateEpoch >= speaksFrom;
+const isOwnGate = (record: NodeRecord, bar: Bar): boolean =>
+  nodeOfName(bar.via) === record.name && isOfThisMachine(record, bar);
 
 /** Where the detach is the fence, there has to be one, of a plugin that is known to cut the node off. */
 const notCutOff = (volume: VolumeRecord, { name }: NodeRecord, profile: PluginProfile["fence"]): string | undefined => {

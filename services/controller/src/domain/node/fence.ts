@@ -37,11 +37,17 @@ export const fenceEnded = ({ fence: _over, ...record }: NodeRecord): NodeRecord 
 export const isDisproved = ({ fence }: Pick<NodeRecord, "fence">): boolean =>
   fence?.kind === "power-off" && fence.spoke === true;
 
+/** A gate of the machine that the evidence is about, and not of another one that had the name. */
+export const isOfThisMachine = (
+  { speaksFrom = 0 }: Pick<NodeRecord, "speaksFrom">,
+  { gateEpoch = 0 }: Pick<CallBar, "gateEpoch">,
+): boolean => gateEpoch >= speaksFrom;
+
 /** The host of that gate is off with everything that it had in hand, as a person has seen. */
 export const isOffWithGate = (
   record: Pick<NodeRecord, "fence" | "speaksFrom">,
-  { gateEpoch = 0 }: Pick<CallBar, "gateEpoch">,
-): boolean => record.fence?.kind === "power-off" && !isDisproved(record) && gateEpoch >= (record.speaksFrom ?? 0);
+  bar: Pick<CallBar, "gateEpoch">,
+): boolean => record.fence?.kind === "power-off" && !isDisproved(record) && isOfThisMachine(record, bar);
 
 /** The bars that a fence of the node waits for (F2). */
 export const barsBeforeFence = (volume: VolumeRecord, node: string): readonly Bar[] =>

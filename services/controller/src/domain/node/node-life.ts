@@ -1,5 +1,8 @@
 /** Which lives of a node's name are the same life. */
-import type { NodeLife } from "./node.ts";
+import type { NodeLife, NodeRecord } from "./node.ts";
+
+/** The life that is recorded, and the boots that were over before it. */
+type Recorded = NodeLife & Pick<NodeRecord, "bootsBefore">;
 
 /** The journal and the machine are the ones that are known: the agent has its memory. */
 export const hasTheMemory = (known: NodeLife, now: NodeLife): boolean =>
@@ -16,7 +19,7 @@ export const isSameLife = (known: NodeLife, now: NodeLife): boolean =>
  * Another boot of the very host, and no earlier one: the boot that is known is over, and with it every process and mount of it. A copy of
  * the host, its disks and all, has another identity. Where it has the same all the same, the boot that was taken for over comes back.
  */
-export const provesReboot = (known: NodeLife & { readonly bootsBefore?: readonly string[] }, now: NodeLife): boolean =>
+export const provesReboot = (known: Recorded, now: NodeLife): boolean =>
   known.hostIdentity !== undefined &&
   known.hostIdentity === now.hostIdentity &&
   known.bootId !== now.bootId &&
@@ -24,10 +27,7 @@ export const provesReboot = (known: NodeLife & { readonly bootsBefore?: readonly
 
 const rememberedBoots = 32;
 
-export const bootsBefore = (
-  known: NodeLife & { readonly bootsBefore?: readonly string[] },
-  now: NodeLife,
-): readonly string[] => {
+export const bootsBefore = (known: Recorded, now: NodeLife): readonly string[] => {
   const before = known.bootsBefore ?? [];
   if (known.bootId === now.bootId) return before;
   return [...before.filter((boot) => boot !== known.bootId), known.bootId].slice(-rememberedBoots);
