@@ -6,12 +6,10 @@ import {
   ListClaimsResponse,
   ReleaseClaimsRequest,
 } from "@holdfast/shared/gen/holdfast/v1/claim";
-import { AccessMode, AttachmentMode } from "@holdfast/shared/gen/holdfast/v1/common";
-import { CreateVolumeRequest } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type ApiWorld, createApiWorld } from "../support/controller/api-world.ts";
+import { makeSmallVolume } from "../support/controller/make-small-volume.ts";
 import { processAt, sockets } from "../support/controller/processes-beside.ts";
-import { simPlugin } from "../support/controller/snapshot-world.ts";
 
 const namespace = "default";
 const nodes = ["n1", "n2", "n3"];
@@ -22,22 +20,7 @@ const [other, hanging] = sockets.map((socket) => processAt("c1", socket));
 let world: ApiWorld;
 beforeEach(async () => {
   world = await createApiWorld({ nodes: Object.fromEntries(nodes.map((node) => [node, {}])) });
-  for (const id of volumes)
-    await world.api.volumes.createVolume(
-      CreateVolumeRequest.fromPartial({
-        namespace,
-        id,
-        plugin: simPlugin,
-        capacity: { requiredBytes: 1n << 24n },
-        capabilities: [
-          {
-            attachmentMode: AttachmentMode.ATTACHMENT_MODE_FILE_SYSTEM,
-            accessMode: AccessMode.ACCESS_MODE_SINGLE_NODE_WRITER,
-          },
-        ],
-      }),
-      world.context(),
-    );
+  for (const id of volumes) await makeSmallVolume(world, id);
   await world.pass(1_000, 100);
 });
 afterEach(async () => {

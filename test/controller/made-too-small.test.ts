@@ -1,18 +1,10 @@
 /** A volume that the plugin makes too small is deleted again by a call of its own: whoever goes on with it repeats that delete. */
-import { AccessMode, AttachmentMode } from "@holdfast/shared/gen/holdfast/v1/common";
-import {
-  CreateVolumeRequest,
-  GetVolumeRequest,
-  GetVolumeResponse,
-  type Volume,
-  VolumeState,
-} from "@holdfast/shared/gen/holdfast/v1/volume";
+import { GetVolumeRequest, GetVolumeResponse, type Volume, VolumeState } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { afterEach, expect, test } from "vitest";
 import { type ApiWorld, createApiWorld } from "../support/controller/api-world.ts";
-import { simPlugin } from "../support/controller/snapshot-world.ts";
+import { makeSmallVolume, smallBytes } from "../support/controller/make-small-volume.ts";
 
 const [namespace, id] = ["default", "a"];
-const requiredBytes = 1n << 24n;
 /** So long the plugin works on the first delete, for whoever waits for it. */
 const workMs = 30_000;
 
@@ -38,23 +30,9 @@ const making = async (): Promise<void> => {
   world.alter((method, response) => {
     if (method !== "CreateVolume") return response;
     const made = (response as { readonly volume: object }).volume;
-    return { volume: { ...made, capacityBytes: requiredBytes / 2n } };
+    return { volume: { ...made, capacityBytes: smallBytes / 2n } };
   });
-  await world.api.volumes.createVolume(
-    CreateVolumeRequest.fromPartial({
-      namespace,
-      id,
-      plugin: simPlugin,
-      capacity: { requiredBytes },
-      capabilities: [
-        {
-          attachmentMode: AttachmentMode.ATTACHMENT_MODE_FILE_SYSTEM,
-          accessMode: AccessMode.ACCESS_MODE_SINGLE_NODE_WRITER,
-        },
-      ],
-    }),
-    world.context(),
-  );
+  await makeSmallVolume(world, id);
   await world.pass(1_000, 100);
   world.alter(undefined);
 };

@@ -1,10 +1,8 @@
 /** A create that was overtaken is repeated at its gate while the volume is used: the gate knows both calls as of one volume. */
 import { ClaimState, CreateClaimsRequest, GetClaimRequest } from "@holdfast/shared/gen/holdfast/v1/claim";
-import { AccessMode, AttachmentMode } from "@holdfast/shared/gen/holdfast/v1/common";
-import { CreateVolumeRequest } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type ApiWorld, createApiWorld } from "../support/controller/api-world.ts";
-import { simPlugin } from "../support/controller/snapshot-world.ts";
+import { makeSmallVolume } from "../support/controller/make-small-volume.ts";
 
 const [namespace, id, node, workload] = ["default", "a", "n1", "w"];
 
@@ -33,21 +31,7 @@ test("no attach is sent beside the repeat, and it is when that has ended", async
     if (creates === 1) return { kind: "lost" };
     return creates === 3 ? { kind: "slow", ms: 60_000, done: true } : undefined;
   }, undefined);
-  await world.api.volumes.createVolume(
-    CreateVolumeRequest.fromPartial({
-      namespace,
-      id,
-      plugin: simPlugin,
-      capacity: { requiredBytes: 1n << 24n },
-      capabilities: [
-        {
-          attachmentMode: AttachmentMode.ATTACHMENT_MODE_FILE_SYSTEM,
-          accessMode: AccessMode.ACCESS_MODE_SINGLE_NODE_WRITER,
-        },
-      ],
-    }),
-    world.context(),
-  );
+  await makeSmallVolume(world, id);
   await world.pass(100, 100);
   const owner = controllerOf(calls("CreateVolume")[0]);
   owner.stop(15_000);

@@ -8,6 +8,7 @@ import { loadConfig } from "@holdfast/shared/config/config";
 import { type Claim, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { mutatingCalls } from "../harness/calls.ts";
 import { type Cluster, type ClusterNode, startCluster } from "../harness/cluster.ts";
 import {
   admitWaiting,
@@ -15,7 +16,6 @@ import {
   expectClean,
   makeVolume,
   mountsUnder,
-  mutatingCalls,
   namespace,
   persistently,
   releaseWorkload,

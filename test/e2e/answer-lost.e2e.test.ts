@@ -1,14 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { mutatingCalls } from "../harness/calls.ts";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
-import {
-  claimVolume,
-  expectClean,
-  makeVolume,
-  mutatingCalls,
-  releaseWorkload,
-  removeVolume,
-  stateName,
-} from "../harness/scenario.ts";
+import { claimVolume, expectClean, makeVolume, releaseWorkload, removeVolume, stateName } from "../harness/scenario.ts";
 
 const root = process.getuid?.() === 0;
 if (!root) console.warn("SKIPPED: real mounts need root");

@@ -1,6 +1,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { mutatingCalls } from "../harness/calls.ts";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { type OtlpReceiver, startOtlpReceiver } from "../harness/otlp-receiver.ts";
 import {
@@ -10,7 +11,6 @@ import {
   fileWriter,
   makeVolume,
   mountsUnder,
-  mutatingCalls,
   releaseWorkload,
   removeVolume,
   stateName,

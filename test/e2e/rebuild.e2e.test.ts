@@ -17,6 +17,7 @@ import {
   namespace,
   persistently,
   plugin,
+  reasonOf,
   releaseWorkload,
   removeVolume,
   stateName,
@@ -30,12 +31,6 @@ if (!root) console.warn("SKIPPED: real mounts need root");
 
 const nodes = ["node-a", "node-b", "node-c"] as const;
 const waiting = { seconds: 45n, nanos: 0 };
-
-const reasonOf = (call: Promise<unknown>): Promise<unknown> =>
-  call.then(
-    () => "done",
-    (error: { reason?: string }) => error.reason,
-  );
 
 test.skipIf(!root)(
   "[I1] [I2] [I8] without a backup the records are made anew: claims run on, and what is not proven is barred",

@@ -1,13 +1,13 @@
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { VolumeBinding } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { mutatingCalls } from "../harness/calls.ts";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import {
   claimVolume,
   expectClean,
   fileWriter,
   makeVolume,
-  mutatingCalls,
   namespace,
   plugin,
   releaseWorkload,

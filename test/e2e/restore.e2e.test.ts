@@ -16,6 +16,7 @@ import {
   mountsUnder,
   namespace,
   persistently,
+  reasonOf,
   releaseWorkload,
   removeVolume,
   stateName,
@@ -25,12 +26,6 @@ import { startRedisServer } from "../support/redis-server.ts";
 
 const root = process.getuid?.() === 0;
 if (!root) console.warn("SKIPPED: real mounts need root");
-
-const reasonOf = (call: Promise<unknown>): Promise<unknown> =>
-  call.then(
-    () => "done",
-    (error: { reason?: string }) => error.reason,
-  );
 
 test.skipIf(!root)(
   "[I1] [I2] [I8] a backup goes into an emptied Redis: mounts stay, what it does not know bars its volume, the rest goes on",

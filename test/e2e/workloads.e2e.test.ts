@@ -10,13 +10,13 @@ import { AccessMode, AttachmentMode, WatchKind } from "@holdfast/shared/gen/hold
 import { createGrpcChannel, createGrpcClient, type GrpcChannel, type GrpcClient } from "@holdfast/shared/grpc/client";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { mutatingCalls } from "../harness/calls.ts";
 import { type Cluster, type ClusterNode, startCluster } from "../harness/cluster.ts";
 import {
   blockWriter,
   expectClean,
   makeVolume,
   mountsUnder,
-  mutatingCalls,
   namespace,
   persistently,
   removeVolume,

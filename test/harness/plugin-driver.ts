@@ -43,9 +43,12 @@ export const settleDriver = async (cluster: Cluster): Promise<Record<"driver" | 
     const calls = await cluster.backend.client.record();
     return calls.flatMap(({ seq, method, instance }) => (method === "CreateVolume" && seq > last ? [instance] : []));
   };
+  const rounds: string[] = [];
+  const what = (): string => `one controller to make the calls of both; they were made by ${rounds.join("; ")}`;
   let before: string | undefined;
-  const driver = await until("one controller to make the calls of both", async () => {
+  const driver = await until(what, async () => {
     const makers = [...(await makersAt("first")), ...(await makersAt("second"))];
+    rounds.push(makers.join(" and "));
     const one = makers.length === 2 && makers[0] === makers[1] ? makers[0] : undefined;
     if (one !== undefined && one === before) return one;
     before = one;

@@ -147,9 +147,9 @@ export const expectClean = async (cluster: Cluster, options: { readonly volumesL
   expect(await mountsUnder(cluster.dir), "mounts").toEqual([]);
 };
 
-/** The calls that changed something, in the order in which they began. */
-export const mutatingCalls = async (cluster: Cluster): Promise<readonly string[]> => {
-  const changing =
-    /^(Create|Delete|ControllerPublish|ControllerUnpublish|NodeStage|NodeUnstage|NodePublish|NodeUnpublish)/;
-  return (await cluster.backend.client.record()).filter((c) => changing.test(c.method)).map((c) => c.method);
-};
+/** The reason of the error that the call ended with; "done" when it ended with none. */
+export const reasonOf = (call: Promise<unknown>): Promise<unknown> =>
+  call.then(
+    () => "done",
+    (error: { reason?: string }) => error.reason,
+  );

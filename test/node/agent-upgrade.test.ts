@@ -3,13 +3,13 @@ import { appendFile, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { type Claim, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { mutatingCalls } from "../harness/calls.ts";
 import { startCluster } from "../harness/cluster.ts";
 import {
   claimVolume,
   expectClean,
   makeVolume,
   mountsUnder,
-  mutatingCalls,
   namespace,
   persistently,
   releaseWorkload,

@@ -14,12 +14,12 @@ import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { createSimPlugin } from "@holdfast/sim-plugin/sim-plugin";
 import { ServerError, Status } from "nice-grpc";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { mutatingCalls } from "../harness/calls.ts";
 import { startCluster } from "../harness/cluster.ts";
 import {
   claimVolume,
   expectClean,
   makeVolume,
-  mutatingCalls,
   persistently,
   releaseWorkload,
   removeVolume,
