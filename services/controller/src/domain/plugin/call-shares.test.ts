@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { askedAlike, type Sharer, sharerOf } from "./call-shares.ts";
+import { type Sharer, type Spread, sharerOf, spreadAfter } from "./call-shares.ts";
 
 const keys = Array.from({ length: 10_000 }, (_, n) => `default/data-${n}`);
 const sharers = (...asked: readonly number[]): readonly Sharer[] =>
@@ -52,11 +52,48 @@ describe("who makes the call of a record", () => {
     { asked: [70, 130], alike: false },
     { asked: [200, 0], alike: false },
     { asked: [120, 120, 120, 120, 20], alike: false },
-    { asked: [19, 19], alike: false },
     { asked: [20, 20], alike: true },
-    { asked: [0, 0], alike: false },
   ])("[CS2] of $asked calls: alike is $alike", ({ asked, alike }) => {
-    expect(askedAlike(sharers(...asked))).toBe(alike);
+    expect(spreadAfter("unlike", sharers(...asked))).toBe(alike ? "alike" : "unlike");
+  });
+
+  it.each([
+    { looks: [[200, 0]], spread: "doubted" },
+    {
+      looks: [
+        [200, 0],
+        [200, 200],
+      ],
+      spread: "alike",
+    },
+    {
+      looks: [
+        [200, 0],
+        [200, 0],
+      ],
+      spread: "unlike",
+    },
+    {
+      looks: [
+        [200, 0],
+        [200, 0],
+        [200, 200],
+      ],
+      spread: "alike",
+    },
+    { looks: [[39, 0]], spread: "alike" },
+    { looks: [[19, 19], [0, 0], []], spread: "alike" },
+    {
+      looks: [
+        [200, 0],
+        [200, 0],
+        [39, 0],
+      ],
+      spread: "unlike",
+    },
+  ] as const)("[CS3] alike, and then $looks: $spread", ({ looks, spread }) => {
+    const first: Spread = "alike";
+    expect(looks.reduce<Spread>((before, asked) => spreadAfter(before, sharers(...asked)), first)).toBe(spread);
   });
 
   it("without sharers there is none", () => expect(sharerOf([], "default/data")).toBeUndefined());

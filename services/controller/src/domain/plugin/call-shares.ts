@@ -3,7 +3,8 @@
  *
  * CS1 The key of the record decides. Controllers that see the same sharers name the same one, and a sharer that comes or goes moves its
  * own share and no other. CS2 Where the requests come to all sharers alike, each of them keeps the calls that it is asked for: the work is
- * shared already, and a record that is handed over costs a commit and reads.
+ * shared already, and a record that is handed over costs a commit and reads. CS3 One look that finds them unlike proves nothing, for the
+ * sharers count a burst at different moments; nor do too few requests.
  */
 
 /** A controller that can call the plugin now. */
@@ -17,10 +18,14 @@ export interface Sharer {
 const leastAsked = 20;
 const unlike = 0.25;
 
-/** CS2 */
-export const askedAlike = (sharers: readonly Sharer[]): boolean => {
+/** How the requests come to the sharers of a plugin, as the looks so far found it. */
+export type Spread = "alike" | "doubted" | "unlike";
+
+export const spreadAfter = (before: Spread, sharers: readonly Sharer[]): Spread => {
   const mean = sharers.reduce((sum, { asked }) => sum + asked, 0) / sharers.length;
-  return mean >= leastAsked && sharers.every(({ asked }) => Math.abs(asked - mean) <= unlike * mean);
+  if (!(mean >= leastAsked)) return before; // CS3
+  if (sharers.every(({ asked }) => Math.abs(asked - mean) <= unlike * mean)) return "alike"; // CS2
+  return before === "alike" ? "doubted" : "unlike";
 };
 
 /** FNV-1a, and the last mixing of MurmurHash3: keys that differ in one letter are to differ in every bit. */

@@ -223,6 +223,21 @@ describe("who makes the calls of a plugin", () => {
     expect([keptBy(a), keptBy(b)]).toEqual([ownOf(a).size, ownOf(b).size]);
   });
 
+  it("[CS3] a burst that one of them has counted, and the other not yet, moves nothing", async () => {
+    const { clock, start } = build();
+    const [a, b] = [start("a/1"), start("b/1")];
+    await clock.advance(2 * renewMs);
+    for (const { drivers } of [a, b]) asks(drivers, 50);
+    await clock.advance(2 * renewMs);
+    const ofOther = keys.find((key) => b.drivers.drives("p", key)) ?? "";
+    const keptAfter = async (calls: number): Promise<boolean> => {
+      asks(a.drivers, calls);
+      await clock.advance(renewMs);
+      return a.drivers.keeps("p", ofOther);
+    };
+    expect([await keptAfter(400), await keptAfter(400)]).toEqual([true, false]);
+  });
+
   it("every key is that of one controller that can reach the plugin, soon after whatever happened to whom", async () => {
     const step = fc.oneof(
       fc.record({ who: fc.nat(2), does: fc.constantFrom("reaches", "loses", "loses the store", "finds the store") }),

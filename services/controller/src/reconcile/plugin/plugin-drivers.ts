@@ -14,7 +14,7 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import { createEmitter } from "@holdfast/shared/async/emitter";
 import { every } from "@holdfast/shared/async/every";
 import type { Logger } from "@holdfast/shared/log/logger";
-import { askedAlike, type Sharer, sharerOf } from "../../domain/plugin/call-shares.ts";
+import { type Sharer, type Spread, sharerOf, spreadAfter } from "../../domain/plugin/call-shares.ts";
 import { controllerOf, type SharerRecords, type StoredSharer } from "../../records/sharer-records.ts";
 import type { Allowed } from "./plugin-governor.ts";
 
@@ -54,7 +54,7 @@ export interface PluginDriversDeps {
 
 export const renewMs = 2_000;
 export const expiryMs = 6_000;
-/** Of what was counted before a look: looks of two controllers never come in one moment, so that one burst must not tell them apart. */
+/** Of what was counted before a look. */
 const keptOf = 0.9;
 /** So long after its end a life is taken out of the store by others. */
 const forgetMs = 60_000;
@@ -75,6 +75,7 @@ export const createPluginDrivers = (deps: PluginDriversDeps): PluginDrivers => {
   const counted = new Map<string, number>();
   let lives: ReadonlyMap<string, Seen> = new Map();
   let shared: ReadonlyMap<string, readonly Sharer[]> = new Map();
+  let spreads: ReadonlyMap<string, Spread> = new Map();
   let beat = 0;
   let leaving = false;
   let rates: Readonly<Record<string, number>> = {};
@@ -109,6 +110,9 @@ export const createPluginDrivers = (deps: PluginDriversDeps): PluginDrivers => {
         next.set(plugin, [...(next.get(plugin) ?? []), { id: controllerOf(sharer.issuer), asked }]);
     }
     shared = next;
+    const spreadOf = (plugin: string, some: readonly Sharer[]): Spread =>
+      spreadAfter(spreads.get(plugin) ?? "unlike", some);
+    spreads = new Map([...next].map(([plugin, some]) => [plugin, spreadOf(plugin, some)]));
     for (const [plugin, some] of next) {
       const [had, has] = [idsOf(before.get(plugin) ?? [{ id: self, asked: 0 }]), idsOf(some)];
       if (had.size === has.size && had.isSubsetOf(has)) continue;
@@ -142,8 +146,8 @@ export const createPluginDrivers = (deps: PluginDriversDeps): PluginDrivers => {
     keeps(plugin, key) {
       counted.set(plugin, (counted.get(plugin) ?? 0) + 1);
       const some = shared.get(plugin) ?? [];
-      const alike = divides(allowed(plugin), some.length) && some.some(({ id }) => id === self) && askedAlike(some);
-      return alike || drives(plugin, key);
+      const kept = spreads.get(plugin) !== "unlike" && some.some(({ id }) => id === self);
+      return (kept && divides(allowed(plugin), some.length)) || drives(plugin, key);
     },
     isAway(life) {
       if (isFormerLife(life)) return true;
