@@ -199,7 +199,6 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       learnedLimits,
       secrets: kept,
       changes,
-      inBackground,
       learned,
       learnOfCut: (...told) => learnOfCut(...told),
     });

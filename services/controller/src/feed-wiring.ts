@@ -2,7 +2,7 @@
 import type { NodeRegistry } from "./nodes/node-registry-model.ts";
 import type { LearnedLimits } from "./records/attachment/learned-limits.ts";
 import type { ChangeFeedDeps, Told } from "./records/change-feed.ts";
-import { type Changes, nodeChangeKey } from "./records/changes.ts";
+import type { Changes } from "./records/changes.ts";
 import type { PluginRecords } from "./records/plugin-records.ts";
 import type { VolumeRecords } from "./records/volume/volume-records.ts";
 
@@ -17,45 +17,27 @@ export interface FeedParts {
   readonly learned: (key: string, told: Told) => void;
   /** The same of a snapshot or a group of them. */
   readonly learnOfCut: ChangeFeedDeps["learnOfCut"];
-  readonly inBackground: (what: string, task: Promise<unknown>) => void;
 }
 
-const nodeOf = (key: string): string | undefined =>
-  key.startsWith(nodeChangeKey("")) ? key.slice(nodeChangeKey("").length) : undefined;
-
-export const wireFeed = (
-  deps: FeedParts,
-): Pick<ChangeFeedDeps, "records" | "learnOfPlugin" | "learnOfLimit" | "learnOfCut" | "secretChanged" | "changes"> => {
-  const { records, registry, pluginRecords, learnedLimits, secrets, changes, inBackground } = deps;
+export const wireFeed = (deps: FeedParts): Omit<ChangeFeedDeps, "store" | "clock" | "log" | "signal"> => {
+  const { records, registry, pluginRecords, learnedLimits, secrets, changes } = deps;
   return {
     records: {
       async learnOf(key, told) {
         await records.learnOf(key, told.rev, told.node);
         deps.learned(key, told);
       },
-      forgetAll() {
-        records.forgetAll();
-        secrets.forgetAll();
-        inBackground("reading the nodes again", registry.load());
-        inBackground("reading the plugins again", pluginRecords.load());
-        inBackground("reading the learned attach limits again", learnedLimits.load());
-      },
+    },
+    async lookAgain() {
+      records.forgetAll();
+      secrets.forgetAll();
+      await Promise.all([registry.load(), pluginRecords.load(), learnedLimits.load()]);
     },
     learnOfPlugin: pluginRecords.learnOf,
+    learnOfNode: registry.learnOf,
     secretChanged: secrets.changed,
     learnOfLimit: learnedLimits.learnOf,
     learnOfCut: deps.learnOfCut,
-    changes: {
-      ...changes,
-      publish(...keys) {
-        for (const key of keys) {
-          const node = nodeOf(key);
-          const told = (): void => changes.publish(key);
-          // A woken waiter looks at what is known of the node here: the reading comes first.
-          if (node === undefined) told();
-          else inBackground("learning of a node", registry.learnOf(node).finally(told));
-        }
-      },
-    },
+    changes,
   };
 };

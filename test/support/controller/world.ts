@@ -355,8 +355,9 @@ export const createWorld = async (
             await records.learnOf(key, told.rev, told.node);
             reconciler.learned(key, told);
           },
-          forgetAll: records.forgetAll,
         },
+        lookAgain: async () => records.forgetAll(),
+        learnOfNode: async () => undefined,
         learnOfPlugin: pluginRecords.learnOf,
         learnOfLimit: learned.learnOf,
         learnOfCut: () => undefined,

@@ -1,5 +1,5 @@
 import type { Clock } from "@holdfast/shared/async/clock";
-import { isAbort } from "@holdfast/shared/async/signals";
+import { linkSignals } from "@holdfast/shared/async/signals";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { SecretName } from "../domain/secret/secret.ts";
@@ -13,8 +13,11 @@ export interface ChangeFeedDeps {
   readonly store: Store;
   readonly records: {
     learnOf(key: string, told: Told): Promise<void>;
-    forgetAll(): void;
   };
+  /** Whatever is remembered of the store is forgotten or read again. */
+  readonly lookAgain: () => Promise<void>;
+  /** Another controller wrote the record of a node. */
+  readonly learnOfNode: (node: string) => Promise<void>;
   /** Another controller wrote the record of a plugin. */
   readonly learnOfPlugin: (plugin: string) => Promise<void>;
   /** Another controller learned how many volumes of a plugin a node takes, or forgot it; by slot key. */
@@ -40,7 +43,7 @@ export interface Told extends Asks {
   readonly node: string | undefined;
 }
 
-const readBody = ({ body }: StoredEvent): Told => {
+const readBody = ({ body }: Pick<StoredEvent, "body">): Told => {
   const said = fieldsOf(body);
   const word = (name: string): string | undefined => {
     const value = said[name];
@@ -67,55 +70,67 @@ const fieldsOf = (body: string): Readonly<Record<string, unknown>> => {
 
 /**
  * What other controllers write wakes who waits here. It only wakes: a lost event costs time, never truth. Goes on from where it
- * was after a loss of the store; when the history no longer reaches back, everybody is woken. Rejects when aborted.
+ * was after a loss of the store. When the history no longer reaches back, or what an event tells could not be read, everything is
+ * looked at again. Rejects when aborted.
  */
 export const runChangeFeed = async (deps: ChangeFeedDeps): Promise<never> => {
-  const { store, records, learnOfPlugin, learnOfLimit, learnOfCut, changes, clock, log, signal } = deps;
+  const { store, records, lookAgain, learnOfPlugin, learnOfNode, learnOfLimit, learnOfCut, changes } = deps;
+  const { clock, log, signal } = deps;
+  /** undefined: events were missed, or none was followed yet. */
   let position: string | undefined;
+  let round = linkSignals(signal);
 
-  const learn = (event: StoredEvent): Promise<void> | undefined => {
-    if (event.ref.kind === "volume") return records.learnOf(event.ref.key, readBody(event));
-    if (event.ref.kind === "attach-limit") return learnOfLimit(event.ref.key);
-    if (event.ref.kind === "snapshot" || event.ref.kind === "group")
-      return void learnOfCut(keyOfCut(event.ref), readBody(event));
-    return event.ref.kind === "plugin" ? learnOfPlugin(event.ref.key) : undefined;
+  const learn = ({ ref, own, ...event }: StoredEvent): Promise<void> | undefined => {
+    // A woken waiter looks at what is known of the node here: the reading comes first.
+    if (ref.kind === "node") return learnOfNode(ref.key).finally(() => changes.publish(nodeChangeKey(ref.key)));
+    // Whoever committed it here has told it already.
+    if (own !== undefined) return undefined;
+    if (ref.kind === "volume") return records.learnOf(ref.key, readBody(event));
+    if (ref.kind === "attach-limit") return learnOfLimit(ref.key);
+    if (ref.kind === "snapshot" || ref.kind === "group") return void learnOfCut(keyOfCut(ref), readBody(event));
+    return ref.kind === "plugin" ? learnOfPlugin(ref.key) : undefined;
   };
 
   const take = (event: StoredEvent): void => {
-    position = event.token;
-    // Whoever committed it here has told it already.
-    if (event.own === undefined)
-      learn(event)?.catch((error: unknown) => {
-        if (!signal.aborted)
-          log.warn("an event of another controller was lost", { [event.ref.kind]: event.ref.key, error });
-      });
-    if (event.ref.kind === "secret" && event.own === undefined) {
-      const { namespace, id } = refOfKey(event.ref.key);
+    const { ref, own } = event;
+    learn(event)?.catch((error: unknown) => {
+      if (signal.aborted) return;
+      log.warn("what another controller wrote could not be read", { [ref.kind]: ref.key, error });
+      if (!(isHoldfastError(error) && error.reason === "RECORD_DAMAGED")) round.abort(error);
+    });
+    if (ref.kind === "secret" && own === undefined) {
+      const { namespace, id } = refOfKey(ref.key);
       deps.secretChanged({ namespace, name: id });
     }
-    if (event.ref.kind === "node") changes.publish(nodeChangeKey(event.ref.key));
     // Nothing is remembered of these: who waits for one reads it again.
-    if (event.ref.kind === "snapshot" || event.ref.kind === "group") changes.publish(keyOfCut(event.ref));
+    if (ref.kind === "snapshot" || ref.kind === "group") changes.publish(keyOfCut(ref));
   };
 
   for (;;) {
     signal.throwIfAborted();
+    round = linkSignals(signal);
     try {
       if (position === undefined) {
-        position = await store.head();
-        // Whatever happened before this position was not seen.
-        records.forgetAll();
+        // Whatever happens behind this position is followed.
+        const head = await store.head();
+        await lookAgain();
+        position = head;
       }
-      for await (const event of store.watch(position, signal)) take(event);
-      signal.throwIfAborted();
+      for await (const event of store.watch(position, round.signal)) {
+        take(event);
+        position = event.token;
+      }
     } catch (error) {
-      if (signal.aborted || isAbort(error)) signal.throwIfAborted();
+      signal.throwIfAborted();
       if (isHoldfastError(error) && error.reason === "EVENTS_TRIMMED") {
         log.warn("events of other controllers were missed; everything is looked at again", { position });
         position = undefined;
         continue;
       }
       log.warn("the store's events cannot be followed now", { error });
+    } finally {
+      if (round.signal.aborted) position = undefined;
+      round.dispose();
     }
     await clock.sleep(pauseMs, signal);
   }

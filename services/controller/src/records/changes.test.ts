@@ -1,10 +1,10 @@
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import type { StoredEvent } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
-import { runChangeFeed, type Told } from "./change-feed.ts";
+import { type ChangeFeedDeps, runChangeFeed } from "./change-feed.ts";
 import { createChanges, nodeChangeKey } from "./changes.ts";
 
 const never = new AbortController().signal;
@@ -72,7 +72,7 @@ describe("the feed of other controllers' changes", () => {
     key: string,
     token: string,
     body: object,
-    kind: "volume" | "node" | "snapshot" = "volume",
+    kind: "volume" | "node" | "snapshot" | "plugin" = "volume",
   ): StoredEvent => ({
     token,
     type: kind,
@@ -83,19 +83,14 @@ describe("the feed of other controllers' changes", () => {
   const trimmed = new HoldfastError({ kind: "out_of_range", reason: "EVENTS_TRIMMED", message: "pruned" });
   const away = new HoldfastError({ kind: "unavailable", reason: "STORE_UNAVAILABLE", message: "away" });
 
-  it("goes on from where it was, and looks at everything again when events were pruned", async () => {
-    const clock = createManualClock();
-    const changes = createChanges();
-    const life = new AbortController();
+  /** A feed of a store whose watches tell these events one after the other, each until its error. */
+  const following = (scripts: (readonly (StoredEvent | Error)[])[], deps: Partial<ChangeFeedDeps> = {}) => {
+    const [clock, changes, life] = [createManualClock(), createChanges(), new AbortController()];
     const watched: string[] = [];
     const learned: string[] = [];
-    let forgotten = 0;
+    const took = async (what: string): Promise<void> => void learned.push(what);
+    let looks = 0;
     let heads = 0;
-    const scripts: (readonly (StoredEvent | Error)[])[] = [
-      [event("default/a", "1", { rev: 4 }), away],
-      [event("default/b", "2", {}), event("n1", "3", {}, "node"), trimmed],
-      [event("default/c", "9", { rev: 1 }), event("default/s", "10", {}, "snapshot")],
-    ];
     const store = {
       head: async () => {
         heads += 1;
@@ -110,41 +105,86 @@ describe("the feed of other controllers' changes", () => {
         await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
       },
     } as unknown as Store;
-    const records = {
-      learnOf: async (key: string, { rev }: Told) => {
-        learned.push(`${key}@${rev ?? "?"}`);
-      },
-      forgetAll: () => {
-        forgotten += 1;
-      },
-    };
-    const node = changes.wait([nodeChangeKey("n1")], changes.version(), never);
     const feed = runChangeFeed({
       store,
-      records,
-      learnOfPlugin: async (plugin) => void learned.push(plugin),
-      secretChanged: ({ namespace, name }) => void learned.push(`${namespace}/${name}`),
-      learnOfLimit: async (slots) => void learned.push(slots),
+      records: { learnOf: (key, { rev }) => took(`${key}@${rev ?? "?"}`) },
+      async lookAgain() {
+        looks += 1;
+      },
+      learnOfPlugin: took,
+      learnOfNode: took,
+      learnOfLimit: took,
       learnOfCut: (cut) => void learned.push(cut),
+      secretChanged: ({ namespace, name }) => void learned.push(`${namespace}/${name}`),
       changes,
       clock,
       log: createMemoryLogger(),
       signal: life.signal,
+      ...deps,
     });
     feed.catch(() => undefined);
+    onTestFinished(async () => {
+      life.abort(new Error("over"));
+      await expect(feed).rejects.toThrow("over");
+    });
+    return { clock, changes, watched, learned, looks: () => looks };
+  };
+
+  it("goes on from where it was, and looks at everything again when events were pruned", async () => {
+    const { clock, changes, watched, learned, looks } = following([
+      [event("default/a", "1", { rev: 4 }), away],
+      [event("default/b", "2", {}), event("n1", "3", {}, "node"), trimmed],
+      [event("default/c", "9", { rev: 1 }), event("default/s", "10", {}, "snapshot")],
+    ]);
+    const node = changes.wait([nodeChangeKey("n1")], changes.version(), never);
     await clock.advance(5_000);
     await clock.advance(5_000);
     await node;
     expect(watched).toEqual(["head-1", "1", "head-2"]);
-    expect(learned).toEqual(["default/a@4", "default/b@?", "default/c@1", "snapshot:default/s"]);
-    expect(forgotten).toBe(2);
-    life.abort(new Error("over"));
-    await expect(feed).rejects.toThrow("over");
+    expect(learned).toEqual(["default/a@4", "default/b@?", "n1", "default/c@1", "snapshot:default/s"]);
+    expect(looks()).toBe(2);
+  });
+
+  it("looks at everything again when what an event tells could not be read, and until that could be", async () => {
+    const failing = { plugin: 1, looks: 0 };
+    const { clock, watched } = following([[event("p", "1", {}, "plugin")]], {
+      async learnOfPlugin() {
+        failing.plugin -= 1;
+        if (failing.plugin === 0) throw away;
+      },
+      async lookAgain() {
+        failing.looks += 1;
+        if (failing.looks === 2) throw away;
+      },
+    });
+    for (let n = 0; n < 5; n += 1) await clock.advance(1_000);
+    expect(watched).toEqual(["head-1", "head-3"]);
+    expect(failing.looks).toBe(3);
+  });
+
+  it("goes on behind a record that is damaged", async () => {
+    const damaged = new HoldfastError({ kind: "data_loss", reason: "RECORD_DAMAGED", message: "torn" });
+    const { clock, watched, learned } = following([[event("p", "1", {}, "plugin"), event("default/a", "2", {})]], {
+      learnOfPlugin: () => Promise.reject(damaged),
+    });
+    for (let n = 0; n < 3; n += 1) await clock.advance(1_000);
+    expect([watched, learned]).toEqual([["head-1"], ["default/a@?"]]);
+  });
+
+  it("wakes who waits for a node behind the reading of its record", async () => {
+    const reading = Promise.withResolvers<void>();
+    const { clock, changes } = following([[event("n1", "1", {}, "node")]], { learnOfNode: () => reading.promise });
+    let woken = false;
+    const wait = changes.wait([nodeChangeKey("n1")], changes.version(), never).then(() => {
+      woken = true;
+    });
+    await clock.advance(1_000);
+    expect(woken).toBe(false);
+    reading.resolve();
+    await wait;
   });
 
   it("[W39] pauses after each failure, however often in a row the store is away", async () => {
-    const clock = createManualClock();
-    const life = new AbortController();
     let tries = 0;
     const store = {
       head: async () => {
@@ -152,22 +192,11 @@ describe("the feed of other controllers' changes", () => {
         throw away;
       },
     } as unknown as Store;
-    const feed = runChangeFeed({
-      store,
-      records: { learnOf: async () => undefined, forgetAll: () => undefined },
-      learnOfPlugin: async () => undefined,
-      changes: createChanges(),
-      clock,
-      log: createMemoryLogger(),
-      signal: life.signal,
-    } as unknown as Parameters<typeof runChangeFeed>[0]);
-    feed.catch(() => undefined);
+    const { clock } = following([], { store });
     await clock.advance(0);
     const before = tries;
     for (let n = 0; n < 10; n += 1) await clock.advance(1_000);
     expect(tries - before).toBeGreaterThanOrEqual(5);
     expect(tries - before).toBeLessThanOrEqual(10);
-    life.abort(new Error("over"));
-    await expect(feed).rejects.toThrow("over");
   });
 });
