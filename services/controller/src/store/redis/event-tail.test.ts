@@ -232,6 +232,21 @@ describe("the event tail", () => {
       expect(time.pending()).toBe(0);
       next.answer([entry(7), entry(8)]);
       await expect.poll(() => seqs(tail, "aaaa", 6), { interval: 1 }).toEqual([6, 7, 8]);
+      // Ours is known as ours, though its answer came before an event of others was known.
+      expect(tail.recent("aaaa", 7).map(({ own: ours }) => ours)).toEqual([undefined, true]);
+    });
+
+    it("takes no event of another stream for ours", async () => {
+      const { redis, tail, read } = await started();
+      // 6 is missing.
+      tail.committed("aaaa", 7, own("7"));
+      redis.setNewest(2);
+      read.answer(null);
+      const next = await redis.read();
+      expect(next.from).toBe("0-2");
+      next.answer([3, 4, 5, 6, 7].map(entry));
+      await expect.poll(() => seqs(tail, "aaaa", 7), { interval: 1 }).toEqual([7]);
+      expect(tail.recent("aaaa", 7).map(({ own: ours }) => ours)).toEqual([undefined]);
     });
 
     it("waits for the answer of a commit whose events were read first, and not for long", async () => {

@@ -9,6 +9,7 @@
  *    nothing from it.
  * T4 The answer to a commit comes by another connection than its events, and often behind them. What was read while one of ours was
  *    on its way is looked at once that is answered, or `restMs` later: our own would pass for somebody else's, and be learned of.
+ *    Where events of others are missing before ours, the numbers of ours are remembered until they are read.
  */
 import { setImmediate } from "node:timers";
 import type { Clock } from "@holdfast/shared/async/clock";
@@ -82,6 +83,8 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
   /** When a read last showed events that were not known. */
   let taughtAt = Number.NEGATIVE_INFINITY;
   let missing = false;
+  /** Numbers of our own events behind the position. T4 */
+  const ours = new Set<number>();
   let tellsLater = false;
   const unanswered = new Set<() => void>();
   const answers = createNotifier();
@@ -91,6 +94,7 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
     const newest = decodeEvents(await connection.call("XREVRANGE", stream, "+", "-", "COUNT", 1));
     const position = newest[0]?.seq ?? 0;
     if (ring?.session === session && ring.position === position) return ring;
+    ours.clear();
     return { session, runId, events: [], position };
   };
 
@@ -102,7 +106,8 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
     const last = news.at(-1);
     if (last === undefined) return false;
     const before = news[0]?.seq === position + 1 ? ring.events : [];
-    ring = { ...ring, events: [...before, ...news].slice(-kept), position: last.seq };
+    const known = news.map((event) => (ours.delete(event.seq) ? { ...event, own: true as const } : event));
+    ring = { ...ring, events: [...before, ...known].slice(-kept), position: last.seq };
     return true;
   };
 
@@ -208,6 +213,7 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
       if (ring === undefined || ring.runId !== runId || last <= ring.position) return;
       const first = last - events.length + 1;
       if (first > ring.position + 1) {
+        for (let seq = first; seq <= last; seq += 1) ours.add(seq); // T4
         missing = true; // T3
         woken.notify();
         return;
