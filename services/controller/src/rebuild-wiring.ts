@@ -44,7 +44,7 @@ export interface RebuildOptions {
   readonly signal: AbortSignal;
 }
 
-const patience = { nodesMs: 60_000, pluginMs: 15_000 } as const;
+const patience = { nodesMs: 60_000, strangersMs: 3_000, pluginMs: 15_000 } as const;
 const leaveMs = 1_000;
 
 const wantedNodes = (text = ""): readonly string[] => {

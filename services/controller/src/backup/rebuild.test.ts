@@ -75,6 +75,7 @@ let pages: Outcome<ListingPage<ListedVolume>>[];
 let facts: Pick<ControllerPluginFacts, "attaches" | "publishesReadOnly">;
 let ready: boolean;
 let promised: number;
+let strangersMs: number;
 
 beforeEach(() => {
   clock = createManualClock();
@@ -83,6 +84,7 @@ beforeEach(() => {
   facts = { attaches: "yes", publishesReadOnly: "no" };
   ready = true;
   promised = 0;
+  strangersMs = 0;
 });
 
 const gathered = (...wanted: readonly string[]): Promise<Rebuilt> => {
@@ -102,7 +104,7 @@ const gathered = (...wanted: readonly string[]): Promise<Rebuilt> => {
     signal: new AbortController().signal,
     say: () => undefined,
   };
-  return gatherRebuild(deps as unknown as RebuildDeps, wanted, { nodesMs: 1_000, pluginMs: 1_000 });
+  return gatherRebuild(deps as unknown as RebuildDeps, wanted, { nodesMs: 1_000, strangersMs, pluginMs: 1_000 });
 };
 
 const outcomes = ({ rows }: Rebuilt): readonly string[] =>
@@ -131,6 +133,15 @@ describe("[I1] R2 every node that is named answers, and no other one is there", 
     here.push("n9");
     await expect(gathered("n1")).rejects.toMatchObject({ reason: "REBUILD_INCOMPLETE", metadata: { nodes: "n9" } });
   });
+});
+
+test("[I1] R2 a node that is not named is waited for: its agent dials again after a pause of its own", async () => {
+  strangersMs = 400;
+  const refused = expect(gathered("n1")).rejects.toMatchObject({ metadata: { nodes: "n9" } });
+  await clock.advance(200);
+  here.push("n9");
+  await clock.advance(200);
+  await refused;
 });
 
 describe("what a plugin lists", () => {

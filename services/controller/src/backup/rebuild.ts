@@ -29,6 +29,8 @@ export interface RebuildDeps {
 export interface RebuildPatience {
   /** For all nodes to have registered. */
   readonly nodesMs: number;
+  /** For one that is not named to register as well: agents dial again after a pause of their own. */
+  readonly strangersMs: number;
   /** For a plugin to be there. */
   readonly pluginMs: number;
 }
@@ -46,14 +48,18 @@ const within = async ({ clock, signal }: RebuildDeps, ms: number, so: () => bool
   return true;
 };
 
-const heardNodes = async (deps: RebuildDeps, wanted: readonly string[], ms: number): Promise<readonly HeardNode[]> => {
+const heardNodes = async (
+  deps: RebuildDeps,
+  wanted: readonly string[],
+  { nodesMs, strangersMs }: RebuildPatience,
+): Promise<readonly HeardNode[]> => {
   const { nodes, agents, signal, say } = deps;
   const here = (): readonly NodeRecord[] =>
     nodes.list().flatMap(({ record, linked }) => (linked === false ? [] : [record]));
   const missing = (): readonly string[] => wanted.filter((name) => !here().some((record) => record.name === name));
-  if (!(await within(deps, ms, () => missing().length === 0))) throw silent(missing());
-  const strange = here().filter(({ name }) => !wanted.includes(name));
-  if (strange.length > 0) throw unnamed(strange.map(({ name }) => name));
+  if (!(await within(deps, nodesMs, () => missing().length === 0))) throw silent(missing());
+  const strange = (): readonly string[] => here().flatMap(({ name }) => (wanted.includes(name) ? [] : [name]));
+  if (await within(deps, strangersMs, () => strange().length > 0)) throw unnamed(strange());
   const heard: HeardNode[] = [];
   for (const record of here()) {
     const inventory = await agents.inventory(record, signal);
@@ -113,16 +119,16 @@ const toldBy = async (deps: RebuildDeps, plugin: string, ms: number): Promise<Pl
 export const gatherRebuild = async (
   deps: RebuildDeps,
   wanted: readonly string[],
-  { nodesMs, pluginMs }: RebuildPatience,
+  patience: RebuildPatience,
 ): Promise<Rebuilt> => {
-  const nodes = await heardNodes(deps, wanted, nodesMs);
+  const nodes = await heardNodes(deps, wanted, patience);
   deps.promised(Math.max(1, ...nodes.map(({ inventory }) => inventory.promisedGen ?? 0)));
   const names = new Set([
     ...nodes.flatMap(({ inventory }) => inventory.volumes.map(({ plugin }) => plugin)),
     ...nodes.flatMap(({ record }) => record.plugins.map(({ name }) => name)),
   ]);
   const told = new Map<string, PluginTold>();
-  for (const name of names) told.set(name, await toldBy(deps, name, pluginMs));
+  for (const name of names) told.set(name, await toldBy(deps, name, patience.pluginMs));
   const nothing: PluginTold = { attaches: "unknown", publishesReadOnly: "unknown", listed: "it does not answer" };
   const { who, clock } = deps;
   return rebuildVolumes({ nodes, plugin: (name) => told.get(name) ?? nothing, who, now: clock.now() });
