@@ -29,7 +29,7 @@ export interface RebuildDeps {
 export interface RebuildPatience {
   /** For all nodes to have registered. */
   readonly nodesMs: number;
-  /** For one that is not named to register as well: agents dial again after a pause of their own. */
+  /** For a node that is not named to register as well: its agent dials again after a pause of its own. */
   readonly strangersMs: number;
   /** For a plugin to be there. */
   readonly pluginMs: number;
