@@ -3,6 +3,7 @@ import type { Store } from "@holdfast/controller/ports";
 import { openStore } from "@holdfast/controller/store/open-store";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { vetAnew } from "../../services/controller/src/store/vet-anew.ts";
 
 /** A store of the bench, vetted: what is measured begins where a controller may grant. */
 export const openBenchStore = async (url: string, stateDir: string): Promise<Store> => {
@@ -17,7 +18,6 @@ export const openBenchStore = async (url: string, stateDir: string): Promise<Sto
     ids: { uuid: randomUUID, random: Math.random },
     signal: new AbortController().signal,
   });
-  const { runId, gen } = await store.identity();
-  await store.markVetted(runId, gen);
+  await vetAnew(store);
   return store;
 };

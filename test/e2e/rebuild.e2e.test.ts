@@ -126,7 +126,7 @@ test.skipIf(!root)(
       const vetted = await cluster.repair.vet({});
       return vetted.open ? vetted : undefined;
     });
-    expect(gen).toBe(2n);
+    expect(gen).toBe(3n);
     expect(told(await claimsNow())).toEqual(before);
     expect(await mountsUnder(dir)).toEqual(mounts);
 
@@ -167,7 +167,7 @@ test.skipIf(!root)(
     // They are used again, on another node and under a higher generation.
     await cluster.backend.client.clear();
     const again = await claimVolume(cluster, "v0", { node: "node-c", workload: "again" });
-    expect([stateName(again), again.epoch]).toEqual(["ACTIVE", { gen: 2n, ctr: 2n }]);
+    expect([stateName(again), again.epoch]).toEqual(["ACTIVE", { gen: 3n, ctr: 2n }]);
     expect(await calls()).toEqual([
       "ControllerPublishVolume v0 node-c",
       "NodePublishVolume v0 node-c",

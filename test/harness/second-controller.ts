@@ -16,8 +16,8 @@ export interface SecondController {
   readonly address: string;
   readonly agentAddress: string;
   process(): ManagedProcess;
-  /** Starts it (again), on the same state directory and addresses. */
-  start(): Promise<ManagedProcess>;
+  /** Starts it (again), on the same state directory and addresses; extra environment holds for this life only. */
+  start(env?: Readonly<Record<string, string>>): Promise<ManagedProcess>;
   plugin(): SimPluginProcess;
   startPlugin(): Promise<SimPluginProcess>;
   readonly clients: {
@@ -62,7 +62,7 @@ export const startSecondController = async (options: SecondControllerOptions): P
 
   let process: ManagedProcess;
   const at = { address: "127.0.0.1:0", agents: "127.0.0.1:0" };
-  const start = async (): Promise<ManagedProcess> => {
+  const start = async (own: Readonly<Record<string, string>> = {}): Promise<ManagedProcess> => {
     process = startProcess({
       name: `${name} controller`,
       command,
@@ -73,6 +73,7 @@ export const startSecondController = async (options: SecondControllerOptions): P
         HOLDFAST_STATE_DIR: path.join(dir, `controller-${name}`),
         HOLDFAST_PLUGIN_DIR: pluginDir,
         HOLDFAST_ID: name,
+        ...own,
       },
     });
     started(process);

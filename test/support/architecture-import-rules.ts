@@ -59,7 +59,7 @@ const peersForTests = /^packages\/(?:sim-plugin|local-driver)\//;
  */
 const ownsProcess =
   /\/(?:[\w-]*main|lifecycle)\.ts$|^packages\/sim-plugin\/src\/[^/]+\.ts$|^packages\/local-driver\/src\/host\/(?:run-tool|stray-children)\.ts$/;
-const sharedByAllParts = new Set(["domain", "ports.ts", "config.ts", "convert.ts"]);
+const sharedByAllParts = new Set(["domain", "ports.ts", "agent-ports.ts", "config.ts", "convert.ts"]);
 
 /** The rules about who may import what (R1–R7 of docs/architecture.md). */
 export const importRules: readonly Rule[] = [

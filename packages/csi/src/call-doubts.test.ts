@@ -16,6 +16,7 @@ const doubtOf = (subject: string, by: SocketListener, text = "t", told = false) 
   text: () => text,
   words: `${text} for ${subject}`,
   told,
+  opId: `op-${text}`,
 });
 
 describe("the call that ends a doubt", () => {

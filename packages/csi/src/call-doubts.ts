@@ -25,10 +25,12 @@ interface Call {
 
 export interface CallDoubts {
   /** `told`: the process itself said ABORTED. */
-  add(call: Call & { readonly words: string; readonly told: boolean }): void;
+  add(call: Call & { readonly words: string; readonly told: boolean; readonly opId: string }): void;
   ended(call: Call): void;
   /** Why the subject is in doubt, in one sentence; with a path only of calls that were sent to that socket. */
   of(subject: string, socketPath?: string): string | undefined;
+  /** Those that are remembered, and one without a subject when some are not. */
+  all(): readonly { readonly subject: string; readonly opId: string; readonly words: string }[];
 }
 
 interface Doubt {
@@ -36,6 +38,7 @@ interface Doubt {
   readonly listener: SocketListener;
   readonly told: boolean;
   readonly words: string;
+  readonly opId: string;
 }
 
 /** U1 */
@@ -63,13 +66,17 @@ export function createCallDoubts({
     else doubts.set(subject, after);
   };
 
+  const forgottenWords = (): string | undefined =>
+    forgotten ? `more than ${most} calls had no final answer of the plugin, and not all are remembered` : undefined;
+
   return {
-    add({ subject, listener, told, text, words }) {
+    add({ subject, listener, told, text, words, opId }) {
       const before = doubts.get(subject) ?? [];
       const made: Doubt = {
         text: text(),
         listener,
         told,
+        opId,
         words: `${words}, sent to ${listener.socketPath}, had no final answer of the plugin at ${new Date(clock.now()).toISOString()}`,
       };
       const isRepeat = (one: Doubt): boolean =>
@@ -92,10 +99,14 @@ export function createCallDoubts({
       const first = doubts
         .get(subject)
         ?.find(({ listener }) => listener.socketPath === (socketPath ?? listener.socketPath));
-      if (first !== undefined) return first.words;
-      return forgotten
-        ? `more than ${most} calls had no final answer of the plugin, and not all are remembered`
-        : undefined;
+      return first === undefined ? forgottenWords() : first.words;
+    },
+    all() {
+      const words = forgottenWords();
+      return [
+        ...[...doubts].flatMap(([subject, all]) => all.map(({ opId, words }) => ({ subject, opId, words }))),
+        ...(words === undefined ? [] : [{ subject: "", opId: "", words }]),
+      ];
     },
   };
 }

@@ -324,6 +324,20 @@ describe("H8 a subject that is asked to be quiet", () => {
     await clock.advance(0);
   };
 
+  it("stands with the name of its call while that is open or in doubt, and not afterwards", async () => {
+    const plugin = open.over(connection(), here);
+    void ordered(plugin, 7);
+    const words = expect.stringContaining("ControllerPublishVolume for volume v");
+    expect(open.standing()).toEqual([{ subject, opId: "op-7", words }]);
+    await answer(0, lost);
+    expect(open.standing()).toEqual([{ subject, opId: "op-7", words }]);
+    const other = open.over(connection(), here);
+    void call(other, "DeleteVolume", { volumeId: "w" });
+    expect(open.standing().map(({ opId }) => opId)).toEqual(["", "op-7"]);
+    await answer(1, done);
+    expect(open.standing().map(({ opId }) => opId)).toEqual(["op-7"]);
+  });
+
   it("is quiet at once when no call was seen, and lets no call of an equal or a lower order leave from then on", async () => {
     const plugin = open.over(connection(), here);
     expect(await quiesce(7)).toEqual({ idle: true });

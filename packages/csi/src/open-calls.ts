@@ -16,11 +16,11 @@ import { hash } from "node:crypto";
 import type { CommitOrder } from "@holdfast/model/call-order";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createCallDoubts, type SocketListener } from "./call-doubts.ts";
+import { type CallEnd, endOf, finalOf } from "./call-end.ts";
 import { gateSubject, gateSubjects } from "./gate-subject.ts";
 import { codecOf, type RequestOf } from "./messages.ts";
-import { methods, type UnaryMethod } from "./methods.ts";
+import type { UnaryMethod } from "./methods.ts";
 import { createOrderGate } from "./order-gate.ts";
-import { verdictOf } from "./outcome.ts";
 import type { CsiTransport, WireFailure, WireReply } from "./transport.ts";
 
 export interface OpenCalls {
@@ -37,6 +37,17 @@ export interface OpenCalls {
     signal: AbortSignal,
     socketPath?: string,
   ): Promise<Quiesced>;
+  /** The calls without an answer, and those in doubt (H9). */
+  standing(): readonly StandingCall[];
+}
+
+/** A call that may be open at the plugin. */
+export interface StandingCall {
+  readonly subject: string;
+  /** Of its order; empty: it came without one. */
+  readonly opId: string;
+  /** For people. */
+  readonly words: string;
 }
 
 export type Quiesced =
@@ -58,8 +69,8 @@ interface OpenCall {
   readonly reply: Promise<WireReply>;
   readonly socketPath: string;
   readonly left: () => void;
-  /** It passed the gate, be it as one that joined it. */
-  ordered: boolean;
+  /** It passed the gate with this order, be it as one that joined it; undefined: it came without one. */
+  opId: string | undefined;
 }
 
 interface Way {
@@ -68,25 +79,16 @@ interface Way {
   readonly onLeft: (words: string) => () => void;
 }
 
-/** A thing that was not taken away is still there: a refusal to do so is no end, as it may be tried with another secret. */
-const takesAway: ReadonlySet<UnaryMethod> = new Set<UnaryMethod>([
-  "DeleteVolume",
-  "ControllerUnpublishVolume",
-  "DeleteSnapshot",
-  "DeleteVolumeGroupSnapshot",
-]);
-
 export interface OpenCallsOptions {
   readonly clock: Clock;
   readonly maxOpen?: number;
+  /** As of the order gate. */
+  readonly lowestGen?: (() => number) | undefined;
 }
 
-/** A longer answer is not kept: the same order is stale after it. */
-const keptBytes = 16_384;
-
-export function createOpenCalls({ clock, maxOpen = 1_024 }: OpenCallsOptions): OpenCalls {
+export function createOpenCalls({ clock, maxOpen = 1_024, lowestGen }: OpenCallsOptions): OpenCalls {
   const open = new Map<string, OpenCall>();
-  const gate = createOrderGate<WireReply>();
+  const gate = createOrderGate<WireReply>({ lowestGen });
   /** H5: by the subject of a create, the subject of what it was answered last. */
   const made = new Map<string, string>();
   const doubts = createCallDoubts({ clock });
@@ -124,15 +126,15 @@ export function createOpenCalls({ clock, maxOpen = 1_024 }: OpenCallsOptions): O
       reply,
       socketPath: listener.socketPath,
       left,
-      ordered: false,
+      opId: undefined,
     };
     open.set(subject, call);
     const over = (answer?: WireReply): void => {
       open.delete(subject); // H4
-      if (call.ordered) gate.ended(subject, answer && finalOf(method, answer)); // H7
+      if (call.opId !== undefined) gate.ended(subject, answer && finalOf(method, answer)); // H7
       const same = { subject, listener, text: () => hash("sha256", textOf(method, decoded)) };
       if (end === "ended") doubts.ended(same);
-      else if (end !== "not-sent") doubts.add({ ...same, words, told: end === "aborted" }); // H9
+      else if (end !== "not-sent") doubts.add({ ...same, words, told: end === "aborted", opId: call.opId ?? "" }); // H9
       ended?.();
     };
     reply.then(over, () => over());
@@ -181,6 +183,14 @@ export function createOpenCalls({ clock, maxOpen = 1_024 }: OpenCallsOptions): O
       await answerWithin(standing.reply, clock, waitMs, signal).catch(() => undefined);
       return standingOf(subject, order, at);
     },
+    standing: () => [
+      ...[...open].map(([subject, { words, opId = "" }]) => ({
+        subject,
+        opId,
+        words: `${words} has no answer of the plugin yet`,
+      })),
+      ...doubts.all(),
+    ],
     over: (transport, listener, onLeft = () => () => undefined) => ({
       async unary(method, request, options) {
         const { signal, deadlineMs, metadata, order } = options;
@@ -207,7 +217,7 @@ export function createOpenCalls({ clock, maxOpen = 1_024 }: OpenCallsOptions): O
           ); // H6
         const call = standing ?? begin({ transport, listener, onLeft }, method, request, metadata, subject, decoded); // H2
         if (order !== undefined) {
-          call.ordered = true;
+          call.opId = order.opId;
           gate.passed(subject, method, order);
         }
         const reply = await answerWithin(call.reply, clock, deadlineMs, signal);
@@ -239,26 +249,6 @@ function answerWithin(
     signal.addEventListener("abort", gaveUp, { once: true });
     reply.then(end, reject);
   });
-}
-
-/** `aborted`: the plugin says that an operation on the subject goes on. */
-type CallEnd = "ended" | "aborted" | "lost" | "not-sent";
-
-function endOf(answer: WireReply): CallEnd {
-  if ("bytes" in answer) return "ended";
-  const { sent, answered, code } = answer.failure;
-  if (!sent) return "not-sent";
-  if (answered !== true) return "lost";
-  return code === "ABORTED" ? "aborted" : "ended";
-}
-
-/** The answer after which the call does not run again under its order. */
-function finalOf(method: UnaryMethod, answer: WireReply): { readonly answer?: WireReply } | undefined {
-  if ("bytes" in answer) return answer.bytes.length > keptBytes ? {} : { answer };
-  const { code, answered } = answer.failure;
-  const { outcome } = verdictOf(methods[method].callKind, code);
-  const certain = outcome === "done" || (outcome === "refused" && !takesAway.has(method));
-  return answered === true && certain ? { answer } : undefined;
 }
 
 /** A reply that cannot be read is found out by the caller. */

@@ -249,4 +249,14 @@ describe("G6 a subject that is raised", () => {
     expect([6, 7, 8].map((sequence) => judge(gate, sequence, "new"))).toEqual(["stale", "stale", "may-run"]);
     expect([8, 9, 10].map((sequence) => judge(gate, sequence, "open"))).toEqual(["stale", "stale", "may-run"]);
   });
+
+  it("G4 lets nothing of a generation below the promise leave, whatever waited for it", () => {
+    let promised = 1;
+    const gate = createOrderGate<string>({ lowestGen: () => promised });
+    expect(judge(gate, 5)).toBe("may-run");
+    promised = 2;
+    expect(judge(gate, 6)).toBe("stale");
+    expect(gate.raise("a", order(7))).toBe("generation 2 is known");
+    expect(gate.judge("a", "A", order(1, "op", 2)).kind).toBe("may-run");
+  });
 });

@@ -4,8 +4,8 @@
  *
  * G1 An order above the highest of its subject may run, and is the highest once it does. G2 The highest itself, with the same operation,
  * joins its call or gets the final answer of it; it never runs after a final answer, and runs again after any other. G3 Every other order
- * is stale. G4 So is an order of a lower generation than one that came before, whatever its subject is. G5 Memory is bounded: subjects
- * that are forgotten share one floor, and no order runs that is not above it. A subject with an open call is not forgotten.
+ * is stale. G4 So is an order of a lower generation than one that came before, or than was promised, whatever its subject is. G5 Memory is
+ * bounded: subjects that are forgotten share one floor, and no order runs that is not above it. A subject with an open call is not forgotten.
  * G6 An order to which a subject was raised is the order of no call: neither an equal nor a lower one runs after it. An order below the
  * highest, or below a floor that may hold the highest, raises nothing.
  */
@@ -65,7 +65,13 @@ export function judgeOrder<A>({ mark, floor, newestGen }: Known<A>, method: stri
   return final.answer === undefined ? stale("its answer is not kept") : { kind: "answered", answer: final.answer }; // G2
 }
 
-export function createOrderGate<A>({ maxSubjects = 4_096 } = {}): OrderGate<A> {
+export interface OrderGateOptions {
+  readonly maxSubjects?: number;
+  /** G4: what was promised. */
+  readonly lowestGen?: (() => number) | undefined;
+}
+
+export function createOrderGate<A>({ maxSubjects = 4_096, lowestGen = () => 0 }: OrderGateOptions = {}): OrderGate<A> {
   /** The one that passed longest ago first. */
   const marks = new Map<string, Mark<A>>();
   let floor: CommitOrder = { gen: 0, sequence: 0 };
@@ -89,14 +95,14 @@ export function createOrderGate<A>({ maxSubjects = 4_096 } = {}): OrderGate<A> {
 
   return {
     judge(subject, method, order) {
-      newestGen = Math.max(newestGen, order.gen);
+      newestGen = Math.max(newestGen, order.gen, lowestGen());
       return judgeOrder({ mark: marks.get(subject), floor, newestGen }, method, order);
     },
     passed(subject, method, order) {
       put(subject, { highest: order, method, open: true });
     },
     raise(subject, order) {
-      newestGen = Math.max(newestGen, order.gen);
+      newestGen = Math.max(newestGen, order.gen, lowestGen());
       if (order.gen < newestGen) return `generation ${newestGen} is known`; // G4
       const { highest = floor, open = false } = marks.get(subject) ?? {};
       if (isAbove(highest, order)) return `order ${wordsOf(highest)} is known`; // G6

@@ -8,9 +8,6 @@
  * D4 A plugin whose name is bound to another socket is listed, as quarantined, and is never the current one.
  * D5 An open call of one instance holds its subject for all instances of that name: a controller names a node and not the socket there.
  */
-import type { Dirent } from "node:fs";
-import { lstat, readdir } from "node:fs/promises";
-import path from "node:path";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createEmitter } from "@holdfast/shared/async/emitter";
 import { createNotifier } from "@holdfast/shared/async/notifier";
@@ -20,10 +17,11 @@ import type { Tracing } from "@holdfast/shared/tracing";
 import type { PluginRole } from "./capabilities.ts";
 import type { CallReport } from "./csi-exchange.ts";
 import { watchDirectory } from "./directory-wake.ts";
-import { createOpenCalls, type OpenCalls, type Quiesced } from "./open-calls.ts";
+import { createOpenCalls, type OpenCalls, type Quiesced, type StandingCall } from "./open-calls.ts";
 import type { PluginAdmission } from "./plugin-admission.ts";
 import { createPluginConnection, type PluginConnection } from "./plugin-connection.ts";
 import { notLookedAt } from "./plugin-status.ts";
+import { createSocketScan } from "./socket-scan.ts";
 
 /** What is known of an instance beside what it says itself. */
 export interface KnownInstance {
@@ -54,7 +52,13 @@ export interface PluginDirectory {
   whenReady(pluginName: string, signal: AbortSignal): Promise<PluginConnection>;
   /** As of OpenCalls, over all instances of that name, those that are gone among them (D5). */
   quiesce(pluginName: string, ...asked: Parameters<OpenCalls["quiesce"]>): Promise<Quiesced>;
+  /** Of all instances, those that are gone among them: calls without an answer of the plugin, and calls of which nobody knows the end. */
+  openCalls(): readonly PluginCall[];
   close(): Promise<void>;
+}
+
+export interface PluginCall extends StandingCall {
+  readonly plugin: string;
 }
 
 export interface PluginDirectoryOptions {
@@ -72,6 +76,8 @@ export interface PluginDirectoryOptions {
   readonly healthIntervalMs?: number;
   /** How long a path without a socket is kept in mind, with the name that its plugin has to have when it is back. */
   readonly forgetAfterMs?: number;
+  /** No call leaves whose order is of a lower generation, however long it has waited. */
+  readonly lowestGen?: (() => number) | undefined;
 }
 
 const pollMs = 500;
@@ -105,7 +111,7 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
   /** D5 */
   const openCalls = new Map<string, OpenCalls>();
   const openCallsOf = (plugin: string): OpenCalls => {
-    const known = openCalls.get(plugin) ?? createOpenCalls({ clock });
+    const known = openCalls.get(plugin) ?? createOpenCalls({ clock, lowestGen: options.lowestGen });
     openCalls.set(plugin, known);
     return known;
   };
@@ -178,7 +184,7 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
     }
   };
 
-  const scan = createScan(dir, (subdirs) => {
+  const scan = createSocketScan(dir, (subdirs) => {
     for (const subdir of subdirs) {
       if (watchedDirs.has(subdir)) continue;
       const until = new AbortController();
@@ -263,38 +269,12 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
     settled: async (signal) => void (await until(() => (isSettled() ? true : undefined), signal)),
     whenReady: (name, signal) => until(() => get(name), signal),
     quiesce: (name, ...asked) => openCallsOf(name).quiesce(...asked), // D5
+    openCalls: () => [...openCalls].flatMap(([plugin, calls]) => calls.standing().map((call) => ({ plugin, ...call }))),
     async close() {
       life.abort(new DOMException("the plugin directory was closed", "AbortError"));
       await scanning;
       await Promise.all([...instances.values()].map(({ connection }) => connection.close()));
       listeners.clear();
     },
-  };
-}
-
-/** The sockets, oldest first; undefined when the directory cannot be read just now, which says nothing about them. */
-function createScan(dir: string, onDirectories: (subdirs: readonly string[]) => void) {
-  return async (): Promise<string[] | undefined> => {
-    let entries: Dirent[];
-    try {
-      entries = await readdir(dir, { withFileTypes: true });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
-      throw error;
-    }
-    const subdirs = entries.filter((entry) => entry.isDirectory()).map(({ name }) => path.join(dir, name));
-    onDirectories(subdirs);
-    const own = entries.filter(({ name }) => name.endsWith(".sock")).map(({ name }) => path.join(dir, name));
-    const candidates = [...own, ...subdirs.map((subdir) => path.join(subdir, "csi.sock"))];
-    const born = await Promise.all(
-      candidates.map(async (socketPath) => {
-        const found = await lstat(socketPath).catch(() => undefined);
-        return found && { socketPath, at: found.birthtimeMs };
-      }),
-    );
-    return born
-      .filter((one) => one !== undefined)
-      .sort((a, b) => a.at - b.at)
-      .map(({ socketPath }) => socketPath);
   };
 }

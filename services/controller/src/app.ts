@@ -173,7 +173,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     });
     const { plugins, drivers } = pluginParts;
     route = (target, key) => (drivers.keeps(target.plugin, key) ? plugins.instance(target) : undefined);
-    const gate = wireGate({ store, nodes: registry, agents, records, lineage, clock, log });
+    const { directory } = pluginParts;
+    const gate = wireGate({ store, nodes: registry, agents, records, cuts, directory, lineage, ids, clock, log });
     inBackground("the gate of the store", gate.run(work.signal));
     await Promise.all([gate.firstLook(startPatienceMs, signal), pluginParts.settled(signal)]);
     const command = { records, cuts, nodes: registry, plugins, gate, secrets: kept.commands, feed: store, clock, ids };

@@ -13,7 +13,7 @@ test("nodes are counted by what is recorded, and so are those whose name another
         { record: nodeRecord("n2", { pending: another }), live: "suspect" },
       ],
     },
-    gate: { state: () => ({ open: true, gen: 1, reason: "" }) },
+    gate: { state: () => ({ open: true, vetting: { gen: 1, uid: "vetting-1" }, reason: "" }) },
     commits: () => 0,
     working: () => 0,
     plugins: () => [],

@@ -1,6 +1,7 @@
 /** A part of the composition root: what concerns nodes and the plugins on them. */
 import type { PluginAdmission } from "@holdfast/csi/plugin-admission";
 import type { Logger } from "@holdfast/shared/log/logger";
+import type { AgentGateway } from "./agent-ports.ts";
 import type { ApiDeps } from "./api/api-deps.ts";
 import { createLinkClaims } from "./api/claim/link-claims.ts";
 import type { ControllerServices } from "./api/controller-services.ts";
@@ -21,7 +22,7 @@ import { createFencer } from "./nodes/fencer.ts";
 import type { NodeRegistry } from "./nodes/node-registry-model.ts";
 import type { NodeStore } from "./nodes/node-store.ts";
 import type { AgentLink } from "./nodes/open-stream.ts";
-import type { AgentGateway, PluginCatalogue, Store } from "./ports.ts";
+import type { PluginCatalogue, Store } from "./ports.ts";
 import { createDrainKeeper } from "./reconcile/node/drain-keeper.ts";
 import { createFenceKeeper } from "./reconcile/node/fence-keeper.ts";
 import { createFencerKeeper } from "./reconcile/node/fencer-keeper.ts";

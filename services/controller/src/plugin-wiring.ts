@@ -71,11 +71,18 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
     log,
   });
   const watched = { dir: config.pluginDir, role: "controller", admission } as const;
-  const directory = createPluginDirectory({ ...watched, log, tracing, clock, signal, onCall });
+  const lowestGen = () => gate().state().vetting.gen;
+  const directory = createPluginDirectory({ ...watched, log, tracing, clock, signal, onCall, lowestGen });
   createPluginMetrics(deps.metrics, directory);
   await lifecycle.start("plugins", () => () => directory.close());
   const identity = { role: "controller", name: controllerId } as const;
-  const lines = createRelayLines({ streams: deps.streams, identity, log, clock, gen: () => gate().state().gen });
+  const lines = createRelayLines({
+    streams: deps.streams,
+    identity,
+    log,
+    clock,
+    vetting: () => gate().state().vetting,
+  });
   const halves = createHalvesOnNodes(nodes);
   const governor = createPluginGovernor({
     allowed: (plugin) => drivers.shareOf(plugin, profiles.of(plugin)),

@@ -1,8 +1,7 @@
 import type { CommitOrder } from "@holdfast/model/call-order";
 import type { Tri } from "@holdfast/model/tri";
+import type { Vetting } from "@holdfast/model/vetting";
 import type { GateAnswer } from "./domain/bar.ts";
-import type { Claim } from "./domain/claim/claim.ts";
-import type { Inventory, Permit, PublishAnswer, ReleaseAnswer } from "./domain/claim/permit.ts";
 import type { ListedSnapshot, ListedVolume, ListingPage, ListingRequest, ListingSkills } from "./domain/listing.ts";
 import type { FencerAnswer, FencerAsk } from "./domain/node/fencer.ts";
 import type { NodeRecord } from "./domain/node/node.ts";
@@ -16,7 +15,6 @@ import type { PluginSighting } from "./domain/plugin/plugin-sighting.ts";
 import type { AuditedAs } from "./domain/repair/audit.ts";
 import type { ExpandedVolume } from "./domain/size/expand-answer.ts";
 import type { SizeRange } from "./domain/size/expansion.ts";
-import type { GrowAnswer } from "./domain/size/growth-change.ts";
 import type { CutRecord } from "./domain/snapshot/snapshot.ts";
 import type { CutAnswer } from "./domain/snapshot/snapshot-answer.ts";
 import type { AskForBlocks, ListAtBackend, SnapshotFacts } from "./domain/snapshot/snapshot-types.ts";
@@ -62,8 +60,13 @@ export interface Store {
   identity(): Promise<StoreIdentity>;
   /** The format of the store as it was last seen: what is written may look like it, and has to be readable to whoever reads it. */
   format(): number;
-  /** Records that the process `runId` is fit to grant from, and the generation to grant under. */
-  markVetted(runId: string, gen: number): Promise<void>;
+  /**
+   * Begins a higher generation for the process `runId`, from which nothing is granted before it is vetted. Nothing happens where it has one
+   * that is as high already: whoever vets at the same time has begun it.
+   */
+  beginVetting(runId: string, vetting: Vetting): Promise<void>;
+  /** Records that the process `runId` is fit to grant from, under the generation that was begun for it. */
+  markVetted(runId: string, vetting: Vetting): Promise<void>;
   /** Called when the process behind the store may have changed (reconnect, run_id mismatch). */
   onSuspect(listener: (reason: string) => void): () => void;
   close(): Promise<void>;
@@ -205,41 +208,10 @@ export interface SnapshotPlugins {
   readonly blocks: AskForBlocks;
 }
 
-/** The agents, one channel a node. A call without an answer is `uncertain` or `pending`, never an exception of its own kind. */
-export interface AgentGateway {
-  publish(node: NodeRecord, permit: Permit, call: CallContext): Promise<PublishAnswer>;
-  release(node: NodeRecord, order: ReleaseOrder, call: CallContext): Promise<ReleaseAnswer>;
-  /** NodeExpandVolume where the volume is published. */
-  expand(node: NodeRecord, order: GrowOrder, call: CallContext): Promise<GrowAnswer>;
-  /** How full volumes are, by uid; rejects when the agent does not answer. */
-  stats(node: NodeRecord, volumeUids: readonly string[], signal: AbortSignal): Promise<readonly VolumeSample[]>;
-  /** Rejects when the agent does not answer. */
-  inventory(node: NodeRecord, signal: AbortSignal): Promise<Inventory>;
-}
-
 /** What agents measured last of volumes on a node; asked anew when it is too old. */
 export interface Figures {
   /** In the order asked. Never rejects for a node that does not answer: that is each volume's error. */
   of(node: string, wanted: readonly FiguresWanted[]): Promise<readonly VolumeSample[]>;
-}
-
-export interface GrowOrder {
-  readonly volume: VolumeRecord;
-  /** Of the volume's claims there: how it is used. */
-  readonly claim: Claim;
-  readonly nodeEpoch: number;
-  readonly capacity: SizeRange;
-}
-
-export interface ReleaseOrder {
-  readonly namespace: string;
-  readonly volume: string;
-  readonly volumeUid: string;
-  readonly externalId: string;
-  readonly plugin: string;
-  readonly claimUid: string;
-  readonly nodeEpoch: number;
-  readonly epoch: { readonly gen: number; readonly ctr: number };
 }
 
 /** Nodes as this controller sees them: the stored record, and whose link it has. */
@@ -282,7 +254,8 @@ export interface Fencer {
 
 /** Whether anything may be granted or offered now (protocol §2.6). */
 export interface StoreGate {
-  state(): { readonly open: boolean; readonly gen: number; readonly reason: string };
+  /** `vetting`: of the store as it was last seen, also while it is shut; what is done under it is refused once a later one is promised. */
+  state(): { readonly open: boolean; readonly vetting: Vetting; readonly reason: string };
   onChange(listener: () => void): () => void;
 }
 

@@ -95,7 +95,7 @@ const rebuildWithin = async (
   const tracing = createTracing("holdfast-controller");
   let gen = 1;
   const gate: StoreGate = {
-    state: () => ({ open: false, gen, reason: "a rebuild grants nothing" }),
+    state: () => ({ open: false, vetting: { gen, uid: "" }, reason: "a rebuild grants nothing" }),
     onChange: () => () => undefined,
   };
   const parts = await wireRecords({

@@ -12,6 +12,10 @@ import path from "node:path";
 import { readDurableText, writeDurableText } from "@holdfast/shared/durable-text";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { type DirectoryLock, DirectoryTaken, takeDirectoryLock } from "@holdfast/shared/lock/directory-lock";
+import type { Lineage } from "./gate/store-gate.ts";
+
+/** Remembered of the newest: a store that has lost more than these is looked at by a person. */
+const mostVettings = 64;
 
 export interface StateDir {
   /** Stable over restarts. */
@@ -22,8 +26,8 @@ export interface StateDir {
   readonly issuer: string;
   /** D3 */
   readonly isFormerLife: (issuer: string) => boolean;
-  /** The installation that this controller belonged to before, as the gate wants to know it. */
-  readonly lineage: { read(): string | undefined; remember(clusterUid: string): void };
+  /** The history of the store that this controller belonged to, as the gate wants to know it. */
+  readonly lineage: Lineage;
   release(): void;
 }
 
@@ -42,6 +46,7 @@ export const openStateDir = async (
   const own = id ?? kept("controller-id") ?? uuid();
   const line = lineOf(kept("line"), directory, uuid);
   keep("line", line.text);
+  let vettings: readonly string[] = kept("vettings")?.split("\n") ?? [];
   return {
     id: own,
     incarnation,
@@ -54,6 +59,12 @@ export const openStateDir = async (
       read: () => kept("cluster-uid"),
       remember(clusterUid) {
         if (kept("cluster-uid") !== clusterUid) keep("cluster-uid", clusterUid);
+      },
+      knows: (uid) => vettings.includes(uid),
+      saw(uid) {
+        if (uid === "" || vettings.includes(uid)) return;
+        vettings = [...vettings, uid].slice(-mostVettings);
+        keep("vettings", vettings.join("\n"));
       },
     },
     release,

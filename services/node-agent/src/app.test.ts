@@ -327,9 +327,11 @@ describe.skipIf(!isRoot)("the API of a running agent", () => {
     });
     expect(volume?.volume?.held[0]?.mountId).toBeGreaterThan(0n);
     expect(end?.end).toEqual({ volumes: 1, orphans: 0 });
-    expect(await rig.agent.raiseFloor({ promisedGen: 2n })).toEqual({ promisedGen: 2n });
-    expect(await rig.agent.raiseFloor({ promisedGen: 1n })).toEqual({ promisedGen: 2n });
-    expect((await rig.publish({ uid: "b", ctr: 4 })).refused?.message).toMatch(/generation 2 was promised/);
+    const promised = { promisedGen: 2n, vettingUid: "second", openCalls: [] };
+    expect(await rig.agent.raiseFloor({ promisedGen: 2n, vettingUid: "second" })).toEqual(promised);
+    expect(await rig.agent.raiseFloor({ promisedGen: 1n })).toEqual(promised);
+    expect((await rig.publish({ uid: "b", ctr: 4 })).refused?.message).toMatch(/generation 2 .* was promised/);
+    expect(await rig.agent.raiseFloor({ promisedGen: 2n, vettingUid: "other" })).toEqual(promised);
     await rig.releaseUntilSettled({ uid: "a", ctr: 3 });
   });
 

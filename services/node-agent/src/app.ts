@@ -20,6 +20,7 @@ import { type ControllerLink, createControllerLink } from "./controller-link/con
 import { createControllerLinkClaims } from "./controller-link/controller-link-claims.ts";
 import { createControllerStreams } from "./controller-link/controller-stream.ts";
 import { createHostPaths } from "./domain/paths.ts";
+import { promisedOf } from "./domain/promise.ts";
 import type { FailpointName } from "./failpoints.ts";
 import { readHostIdentity } from "./host-identity.ts";
 import { readHostProof } from "./host-proof.ts";
@@ -134,7 +135,8 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
     });
 
     const { onCall } = createAgentMetrics(metrics, { ledger, journal });
-    const found = await wireFoundPlugins({ config, log, tracing, metrics, signal: calls.signal, onCall });
+    const lowestGen = () => ledger.agent().promisedGen;
+    const found = await wireFoundPlugins({ config, log, tracing, metrics, signal: calls.signal, onCall, lowestGen });
     const { statics, directory, admission } = found;
     await lifecycle.start("plugins", () => () => directory.close());
     const board = createFingerprintBoard(directory);
@@ -182,10 +184,10 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
         onDoubt: () => link?.doubt(),
         stats,
         relay: createRelay({
-          directory: { get: plugins.forController, quiesce: directory.quiesce },
+          directory: { get: plugins.forController, quiesce: directory.quiesce, openCalls: directory.openCalls },
           node,
           life: instance,
-          promisedGen: () => ledger.agent().promisedGen,
+          promised: () => promisedOf(ledger.agent()),
           log,
         }),
         now: () => new Date(systemClock.now()),

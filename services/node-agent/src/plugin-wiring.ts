@@ -25,8 +25,9 @@ export async function wireFoundPlugins(deps: {
   readonly metrics: Metrics;
   readonly signal: AbortSignal;
   readonly onCall: (report: CallReport) => void;
+  readonly lowestGen: () => number;
 }): Promise<FoundPlugins> {
-  const { config, log, tracing, metrics, signal, onCall } = deps;
+  const { config, log, tracing, metrics, signal, onCall, lowestGen } = deps;
   const { pluginDir, stateDir, localListen } = config;
   const statics = await readStaticPlugins(pluginDir);
   const admission = createPluginAdmission({
@@ -50,6 +51,7 @@ export async function wireFoundPlugins(deps: {
     clock: systemClock,
     signal,
     onCall,
+    lowestGen,
   });
   createPluginMetrics(metrics, directory);
   return { statics, directory, admission };

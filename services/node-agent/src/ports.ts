@@ -1,5 +1,6 @@
 /** What the logic of the agent needs of the world. Whoever needs a port takes it as an argument of its `createX`. */
 import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
+import type { Vetting } from "@holdfast/model/vetting";
 import type { Halt } from "./domain/answer-types.ts";
 import type { AgentRecord, VolumeRecord } from "./domain/events.ts";
 import type { MountView } from "./domain/mounts.ts";
@@ -178,6 +179,8 @@ export interface PermitOrder {
     readonly fsType: string;
   };
   readonly contents: PermitContents;
+  /** What the store of the controller was vetted as; absent: an earlier version. */
+  readonly vetting?: Vetting | undefined;
 }
 
 export interface ReleaseOrder {
@@ -189,4 +192,6 @@ export interface ReleaseOrder {
   readonly claimUid: string;
   readonly nodeEpoch: number;
   readonly epoch: PermitFacts["epoch"];
+  /** As of a permit; absent too when no controller asked. */
+  readonly vetting?: Vetting | undefined;
 }

@@ -29,6 +29,7 @@ const agent: AgentFacts = {
   nodeEpoch: 1,
   clusterUid: "",
   promisedGen: 1,
+  promisedTo: "",
   bootId: "",
   plugins: emptyRegistry,
   workloads: {},

@@ -261,7 +261,7 @@ export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
         asked({ kind: "release", node, claim: claimUid, epoch, oldest: epoch }, releaseAnswers),
     } satisfies Partial<StepDeps["agents"]>),
     nodes: only("nodes", { get: (node: string) => ({ record: nodeRecord(node), live: "alive", rev: 1 }) }),
-    gate: { state: () => ({ open: true, gen: 1, reason: "" }) },
+    gate: { state: () => ({ open: true, vetting: { gen: 1, uid: "vetting-1" }, reason: "" }) },
     factsOf: (_: string, node: string) => ({ ...goodFacts, nodeId: `id-${node}` }),
     clock: only("clock", { now: () => (patient ? 60_000 : 0) }),
     slots: only("slots", {
@@ -291,9 +291,11 @@ export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
   });
 
   let failed: unknown;
-  const running = runStep(deps, step, { volume: planned, traceId: undefined }).catch((error: unknown) => {
-    failed = error;
-  });
+  const running = runStep(deps, step, { volume: planned, vetting: { gen: 1, uid: "" }, traceId: undefined }).catch(
+    (error: unknown) => {
+      failed = error;
+    },
+  );
   await Promise.race([running, turn()]);
   if (failed !== undefined && !(failed instanceof Error && "reason" in failed)) throw failed;
   const left = unstored.get(key);

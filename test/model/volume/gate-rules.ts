@@ -86,6 +86,7 @@ const createGate = async ({ calls, raised }: Pick<Gate, "calls" | "raised">) => 
   return { open, call, socket, sent };
 };
 
+const vetting = { gen: 1, uid: "" };
 const log = createLogger({ level: "error", destination: { write: () => true } });
 
 /** As the agent relays it, which knows its own life; a socket beside a controller has none. */
@@ -106,10 +107,11 @@ const relayOf = ({ open, socket }: Awaited<ReturnType<typeof createGate>>, life:
           },
         }) as unknown as PluginConnection,
       quiesce: (_: string, ...asked) => open.quiesce(...asked),
+      openCalls: () => [],
     },
     node: "g",
     life,
-    promisedGen: () => 1,
+    promised: () => vetting,
     log,
   });
 
@@ -126,7 +128,7 @@ export const passGate = async (memory: Gate, asked: SentCall): Promise<Passage> 
   else {
     const request = requestOf(asked);
     const { method, gate: meant } = asked;
-    const relayed = { plugin: "model", method: pathOf(method), request, deadlineMs: 0, gen: 1, order, gate: meant };
+    const relayed = { plugin: "model", method: pathOf(method), request, deadlineMs: 0, vetting, order, gate: meant };
     void relayOf(gate, `${meant.split("/")[0]}/${memory.life}`)
       .unary(relayed, signal)
       .then((end) => {
@@ -153,7 +155,7 @@ export const quietGate = async (memory: Gate, { gate: meant, order, subject }: G
       meant === undefined
         ? await gate.open.quiesce(subject, orderOf(order), 0, aborted)
         : await relayOf(gate, `${meant.split("/")[0]}/${memory.life}`).quiesce(
-            { plugin: "model", gate: meant, subject, order: orderOf(order), waitMs: 0 },
+            { plugin: "model", gate: meant, subject, order: orderOf(order), vetting, waitMs: 0 },
             aborted,
           );
     return said.idle ? "idle" : "open";

@@ -1,5 +1,6 @@
 /** One life of a whole controller, handlers to ports, with processes of the simulated plugin beside it. */
 
+import type { AgentGateway } from "@holdfast/controller/agent-ports";
 import { createClaimService } from "@holdfast/controller/api/claim/claim-service";
 import { createMemoryLog } from "@holdfast/controller/api/memory-log";
 import { createNodeService } from "@holdfast/controller/api/node/node-service";
@@ -23,7 +24,7 @@ import { createControllerPlugins } from "@holdfast/controller/plugins/controller
 import { createGates } from "@holdfast/controller/plugins/gates";
 import { createHalvesOnNodes } from "@holdfast/controller/plugins/halves-on-nodes";
 import { createPluginInstances } from "@holdfast/controller/plugins/plugin-instances";
-import type { AgentGateway, Ids, Store } from "@holdfast/controller/ports";
+import type { Ids, Store } from "@holdfast/controller/ports";
 import { createReconciler } from "@holdfast/controller/reconcile/engine/reconciler";
 import { createDrainKeeper } from "@holdfast/controller/reconcile/node/drain-keeper";
 import { createFenceKeeper } from "@holdfast/controller/reconcile/node/fence-keeper";
@@ -173,7 +174,7 @@ export const startControllerLife = async (deps: ControllerLifeDeps) => {
       })
     : undefined;
   const storeGate = {
-    state: () => ({ open: gate.open, gen: 1, reason: gate.open ? "" : "not vetted" }),
+    state: () => ({ open: gate.open, vetting: { gen: 1, uid: "vetting-1" }, reason: gate.open ? "" : "not vetted" }),
     onChange(listener: () => void) {
       gate.listeners.add(listener);
       return () => gate.listeners.delete(listener);

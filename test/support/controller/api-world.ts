@@ -13,6 +13,7 @@ import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { createTracing } from "@holdfast/shared/tracing";
 import { createBackend } from "@holdfast/sim-plugin/backend/backend";
 import type { NodeSettings } from "@holdfast/sim-plugin/backend/settings";
+import { vetAnew } from "../../../services/controller/src/store/vet-anew.ts";
 import { type ControllerProcess, createControllerProcess } from "./controller-process.ts";
 import { createSimHosts, type LinkFault, nodeIdOf } from "./sim-hosts.ts";
 import type { WayFault } from "./sim-transport.ts";
@@ -44,7 +45,7 @@ export const createApiWorld = async (options: ApiWorldOptions) => {
   const log = createMemoryLogger();
   const tracing = createTracing("test");
   const sqlite = createSqliteStore({ file: ":memory:", now: clock.now, uuid: ids.uuid });
-  await sqlite.markVetted((await sqlite.identity()).runId, 1);
+  await vetAnew(sqlite);
   const names = Object.keys(options.nodes);
   const backend = createBackend({
     clock: () => new Date(clock.now()),

@@ -1,5 +1,6 @@
 /** A controller over all its lives: it dies at any commit, stands still, and is started again; its plugin's processes outlive it. */
-import type { AgentGateway, Store } from "@holdfast/controller/ports";
+import type { AgentGateway } from "@holdfast/controller/agent-ports";
+import type { Store } from "@holdfast/controller/ports";
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { CallContext } from "@holdfast/shared/grpc/call-context";
 import { type ControllerLife, type ControllerLifeDeps, startControllerLife } from "./api-controller.ts";
@@ -20,13 +21,14 @@ export interface ControllerProcessDeps
 /** Agents do what they were asked for, whether or not the controller runs that hears their answer. */
 export const heardBy = (
   halting: Halting,
-  { publish, release, expand, stats, inventory }: AgentGateway,
+  { publish, release, expand, stats, inventory, promise }: AgentGateway,
 ): AgentGateway => ({
   publish: (...asked) => halting.through(publish(...asked)),
   release: (...asked) => halting.through(release(...asked)),
   expand: (...asked) => halting.through(expand(...asked)),
   stats: (...asked) => halting.through(stats(...asked)),
   inventory: (...asked) => halting.through(inventory(...asked)),
+  promise: (...asked) => halting.through(promise(...asked)),
 });
 
 export type ControllerProcess = Awaited<ReturnType<typeof createControllerProcess>>;

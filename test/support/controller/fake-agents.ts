@@ -1,10 +1,11 @@
 /** Agents with journals and mounts that outlive every controller: they honour permits as the protocol says and police their caller. */
+
+import type { AgentGateway } from "@holdfast/controller/agent-ports";
 import type { Claim } from "@holdfast/controller/domain/claim/claim";
 import type { Inventory, PublishAnswer, ReleaseAnswer } from "@holdfast/controller/domain/claim/permit";
 import type { GrowAnswer } from "@holdfast/controller/domain/size/growth-change";
 import { type VolumeRecord, volumeKey } from "@holdfast/controller/domain/volume/volume";
 import type { VolumeSample } from "@holdfast/controller/domain/volume/volume-sample";
-import type { AgentGateway } from "@holdfast/controller/ports";
 import { accessConflict } from "@holdfast/model/access";
 import { compareEpochs, type Epoch } from "@holdfast/model/epoch";
 
@@ -241,6 +242,11 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
           ? { volumeUid, usage: [], measuredAt: 1, ...measured?.(name, volumeUid) }
           : { volumeUid, usage: [], error: { reason: "VOLUME_NOT_HERE", message: "nothing is published", at: 1 } },
       );
+    },
+    async promise({ name }, vetting) {
+      calls.push(`promise ${name} ${vetting.gen}`);
+      if (silent.has(name)) throw new Error(`agent ${name} does not answer`);
+      return { vetting, openCalls: [] };
     },
     inventory: async ({ name, journalUid, nodeEpoch }): Promise<Inventory> => {
       calls.push(`inventory ${name}`);

@@ -5,10 +5,11 @@
  * H1 A released or refused epoch is dead here for ever, and none below the floor begins. H2 "released" and "not mounted" are said when the
  * plugin has undone everything, never before.
  */
+
+import type { AgentGateway, ReleaseOrder } from "@holdfast/controller/agent-ports";
 import type { Claim } from "@holdfast/controller/domain/claim/claim";
 import type { Permit, PublishAnswer, ReleaseAnswer } from "@holdfast/controller/domain/claim/permit";
 import type { GrowAnswer } from "@holdfast/controller/domain/size/growth-change";
-import type { AgentGateway, ReleaseOrder } from "@holdfast/controller/ports";
 import { type CsiMethod, methods } from "@holdfast/csi/methods";
 import { verdictOf } from "@holdfast/csi/outcome";
 import type { WireFailure } from "@holdfast/csi/transport";
@@ -326,6 +327,10 @@ export const createSimHosts = (backend: Backend, names: readonly string[], clock
         },
       ),
     stats: async () => [],
+    async promise({ name }, vetting) {
+      if (hostOf(name).silent) throw new Error(`agent ${name} does not answer`);
+      return { vetting, openCalls: [] };
+    },
     inventory: async ({ name, journalUid }) => {
       const host = hostOf(name);
       if (host.silent) throw new Error(`agent ${name} does not answer`);

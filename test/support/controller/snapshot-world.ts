@@ -3,6 +3,7 @@
  * between them and a clock that the test moves. There are no nodes: volumes are made, cut, copied and deleted here.
  */
 
+import type { AgentGateway } from "@holdfast/controller/agent-ports";
 import { createCommands } from "@holdfast/controller/commands/commands";
 import type { CreateVolumeInput } from "@holdfast/controller/commands/model";
 import { createSecretCommands } from "@holdfast/controller/commands/secret/secret-commands";
@@ -16,7 +17,7 @@ import type { CutKind, CutRecord } from "@holdfast/controller/domain/snapshot/sn
 import type { VolumeRecord } from "@holdfast/controller/domain/volume/volume";
 import type { FailpointName } from "@holdfast/controller/failpoints";
 import { createControllerPlugins } from "@holdfast/controller/plugins/controller-plugins";
-import type { AgentGateway, Store } from "@holdfast/controller/ports";
+import type { Store } from "@holdfast/controller/ports";
 import { createReconciler } from "@holdfast/controller/reconcile/engine/reconciler";
 import { createSnapshotReconciler } from "@holdfast/controller/reconcile/engine/snapshot-reconciler";
 import type { SlotGuard } from "@holdfast/controller/reconcile/plugin/call-slots";
@@ -37,6 +38,7 @@ import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { createTracing } from "@holdfast/shared/tracing";
 import { createBackend } from "@holdfast/sim-plugin/backend/backend";
 import { type BackendSettings, defaultName } from "@holdfast/sim-plugin/backend/settings";
+import { vetAnew } from "../../../services/controller/src/store/vet-anew.ts";
 import { equalInstances } from "./equal-instances.ts";
 import { createSimGates } from "./sim-gates.ts";
 import { createSimTransport } from "./sim-transport.ts";
@@ -146,7 +148,7 @@ export const createSnapshotWorld = async (
     random: options.random ?? (() => 0.5),
   };
   const sqlite = createSqliteStore({ file: ":memory:", now: clock.now, uuid: ids.uuid });
-  await sqlite.markVetted((await sqlite.identity()).runId, 1);
+  await vetAnew(sqlite);
   const { store, loseCommits, failCommits } = losing(sqlite);
   const backend = createBackend({ ...options.storage, clock: () => new Date(clock.now()) });
   const transport = createSimTransport(backend, { clock });
@@ -226,7 +228,7 @@ export const createSnapshotWorld = async (
     });
     const nodes = { get: () => undefined, list: () => [], onChange: () => () => undefined } as never;
     const storeGate = {
-      state: () => ({ open: gate.open, gen: 1, reason: gate.open ? "" : "not vetted" }),
+      state: () => ({ open: gate.open, vetting: { gen: 1, uid: "vetting-1" }, reason: gate.open ? "" : "not vetted" }),
       onChange(listener: () => void) {
         gate.listeners.add(listener);
         return () => gate.listeners.delete(listener);

@@ -46,6 +46,7 @@ import type { AccessMode } from "@holdfast/model/access";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createManualClock, type ManualClock } from "@holdfast/shared/async/manual-clock";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { vetAnew } from "../../../services/controller/src/store/vet-anew.ts";
 import { createFakeAgents, type FakeAgents } from "./fake-agents.ts";
 import { createFakeBackend, type FakeBackend } from "./fake-backend.ts";
 import { createFakeListings } from "./fake-listings.ts";
@@ -176,16 +177,16 @@ const createFakeNodes = (names: readonly string[], count: Store["count"]) => {
 const createFakeGate = () => {
   const listeners = new Set<() => void>();
   let open = true;
-  let gen = 1;
+  let vetting = { gen: 1, uid: "vetting-1" };
   const gate: StoreGate & { set(open: boolean, gen?: number): void } = {
-    state: () => ({ open, gen, reason: open ? "" : "node n1 has not answered yet" }),
+    state: () => ({ open, vetting, reason: open ? "" : "node n1 has not answered yet" }),
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
     set(next, nextGen) {
       open = next;
-      gen = nextGen ?? gen;
+      if (nextGen !== undefined) vetting = { gen: nextGen, uid: `vetting-${nextGen}` };
       for (const listener of listeners) listener();
     },
   };
@@ -234,8 +235,7 @@ export const createWorld = async (
     random: options.random ?? (() => 0.5),
   };
   const inner: Store = options.store ?? createSqliteStore({ file: ":memory:", now: clock.now, uuid: ids.uuid });
-  const identity = await inner.identity();
-  await inner.markVetted(identity.runId, 1);
+  await vetAnew(inner);
   const store = createWatchedStore(inner);
   const nodes = beside?.nodes ?? createFakeNodes(names, inner.count);
   const gate = beside?.gate ?? createFakeGate();

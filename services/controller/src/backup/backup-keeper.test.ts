@@ -70,7 +70,7 @@ const started = (keep = 3, judge: () => void = () => undefined): BackupKeeper =>
       };
     },
     gate: {
-      state: () => ({ open, gen: 1, reason: "" }),
+      state: () => ({ open, vetting: { gen: 1, uid: "vetting-1" }, reason: "" }),
       onChange: (listener) => {
         tell = listener;
         return () => undefined;

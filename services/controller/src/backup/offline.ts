@@ -102,9 +102,9 @@ const importFrom = async (options: OfflineOptions, from: string): Promise<void> 
 const migrateStore = async (options: OfflineOptions): Promise<void> => {
   const store = await openStore(opening(options));
   try {
-    const { clusterUid, format, gen } = await store.identity();
+    const { clusterUid, format, vetting } = await store.identity();
     options.say(
-      `the ${store.kind} store of cell ${options.settings.cell} is ready: installation ${clusterUid}, format ${format}, generation ${gen}`,
+      `the ${store.kind} store of cell ${options.settings.cell} is ready: installation ${clusterUid}, format ${format}, generation ${vetting.gen}`,
     );
   } finally {
     await store.close();

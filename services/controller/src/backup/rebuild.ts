@@ -6,11 +6,12 @@
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { AgentGateway } from "../agent-ports.ts";
 import type { ListedVolume } from "../domain/listing.ts";
 import type { NodeRecord } from "../domain/node/node.ts";
 import { type Rebuilt, rebuildVolumes } from "../domain/repair/rebuild.ts";
 import type { HeardNode, PluginTold } from "../domain/repair/rebuilt-volume.ts";
-import type { AgentGateway, BackendListings, ControllerPlugins, Nodes } from "../ports.ts";
+import type { BackendListings, ControllerPlugins, Nodes } from "../ports.ts";
 import { readListing } from "../reconcile/two-way/two-way-listing.ts";
 
 export interface RebuildDeps {

@@ -1,5 +1,6 @@
 /** What is kept, as the store sees it: opaque text under a key, compared by revision. The meaning is in the other files here. */
 import type { CommitOrder } from "@holdfast/model/call-order";
+import type { Vetting } from "@holdfast/model/vetting";
 
 export type AggregateKind =
   | "volume"
@@ -148,7 +149,10 @@ export interface StoreIdentity {
   readonly clusterUid: string;
   /** Of its records; see store-format.ts. */
   readonly format: number;
-  readonly gen: number;
+  /** Of its generation; see vetting.ts. */
+  readonly vetting: Vetting;
+  /** The generation was begun for this very process, in this history of its data: what it is vetted under, or was. */
+  readonly begun: boolean;
   /** Names this very process (Redis run_id) or file; changes when writes may have been lost. */
   readonly runId: string;
   readonly vettedRunId: string;

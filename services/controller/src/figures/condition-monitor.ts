@@ -13,11 +13,12 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import { every } from "@holdfast/shared/async/every";
 import type { Logger } from "@holdfast/shared/log/logger";
+import type { AgentGateway } from "../agent-ports.ts";
 import { type ConditionSource, type Heard, hear, nothingHeard, worstOf } from "../domain/volume/condition.ts";
 import { conditionSeen } from "../domain/volume/condition-change.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume/volume.ts";
 import type { VolumeCondition } from "../domain/volume/volume-sample.ts";
-import type { AgentGateway, ControllerPlugins, Nodes, NodeView } from "../ports.ts";
+import type { ControllerPlugins, Nodes, NodeView } from "../ports.ts";
 import { pagesOf } from "../records/pages-of.ts";
 import type { VolumeRecords } from "../records/volume/volume-records.ts";
 

@@ -7,8 +7,9 @@
  * N4 What is kept is bounded; the longest unasked goes first.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
+import type { AgentGateway } from "../agent-ports.ts";
 import type { FiguresWanted, VolumeSample } from "../domain/volume/volume-sample.ts";
-import type { AgentGateway, Figures, Nodes } from "../ports.ts";
+import type { Figures, Nodes } from "../ports.ts";
 
 export interface NodeFiguresOptions {
   readonly agents: Pick<AgentGateway, "stats">;

@@ -1,8 +1,11 @@
+import { noVetting, type Vetting, withPromise } from "@holdfast/model/vetting";
 import { createManualClock, type ManualClock } from "@holdfast/shared/async/manual-clock";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { OpenCall } from "../agent-ports.ts";
 import type { Inventory } from "../domain/claim/permit.ts";
 import type { NodeRecord } from "../domain/node/node.ts";
+import type { StoreIdentity } from "../domain/store-types.ts";
 import { volumeRecord } from "../domain/testing/record-fixtures.ts";
 import type { VolumeRecord } from "../domain/volume/volume.ts";
 import { volumeKey } from "../domain/volume/volume.ts";
@@ -53,9 +56,18 @@ const inventory = (name: string, held: readonly Held[] = [], change: Partial<Inv
 });
 
 /** A store, its agents, and what is remembered beside it, as one test needs them. */
-let identity: { clusterUid: string; format: number; gen: number; runId: string; vettedRunId: string };
+let identity: StoreIdentity;
 let nodes: NodeView[];
 let answers: Record<string, Inventory | Error>;
+/** What each agent has promised, and what is open at the plugins of its host. */
+let promises: Record<string, Vetting>;
+let open: Record<string, readonly OpenCall[]>;
+let knownCalls: ReadonlySet<string>;
+/** Vettings that this controller has seen in its store, oldest first. */
+let seen: string[];
+/** What the agents were asked, in order. */
+let asked: string[];
+let uuids: number;
 let volumes: Record<string, VolumeRecord>;
 let remembered: string | undefined;
 let suspect: (reason: string) => void;
@@ -77,8 +89,14 @@ const make = (): VettedStoreGate => {
         beforeIdentity();
         return now;
       },
-      markVetted: async (runId, gen) => {
-        identity = { ...identity, vettedRunId: runId, gen };
+      beginVetting: async (runId, vetting) => {
+        if (runId !== identity.runId) throw new Error("another process");
+        if (vetting.gen > identity.vetting.gen) identity = { ...identity, vetting, begun: true, vettedRunId: "" };
+      },
+      markVetted: async (runId, vetting) => {
+        if (!identity.begun || runId !== identity.runId || vetting.uid !== identity.vetting.uid)
+          throw new Error("that vetting was not begun");
+        identity = { ...identity, vettedRunId: runId };
       },
       onSuspect: (listener) => {
         suspect = listener;
@@ -93,7 +111,13 @@ const make = (): VettedStoreGate => {
       },
     },
     agents: {
+      promise: async ({ name }, vetting) => {
+        asked.push(`promise ${name} ${vetting.gen}`);
+        promises[name] = withPromise(promises[name] ?? noVetting, vetting);
+        return { vetting: promises[name], openCalls: open[name] ?? [] };
+      },
       inventory: async ({ name }) => {
+        asked.push(`inventory ${name}`);
         const answer = answers[name] ?? new Error("no answer");
         if (answer instanceof Error) throw answer;
         return answer;
@@ -110,6 +134,14 @@ const make = (): VettedStoreGate => {
       remember: (uid) => {
         remembered = uid;
       },
+      knows: (uid) => seen.includes(uid),
+      saw: (uid) => void seen.push(uid),
+    },
+    knownCalls: async () => knownCalls,
+    openCalls: () => open[""] ?? [],
+    uuid: () => {
+      uuids += 1;
+      return `vetting-${uuids}`;
     },
     clock,
     log,
@@ -119,7 +151,14 @@ const make = (): VettedStoreGate => {
 };
 
 beforeEach(() => {
-  identity = { clusterUid: "cluster-1", format: 1, gen: 3, runId: "run-2", vettedRunId: "run-1" };
+  const vetting = { gen: 3, uid: "before" };
+  identity = { clusterUid: "cluster-1", format: 1, vetting, begun: false, runId: "run-2", vettedRunId: "run-1" };
+  promises = { n1: vetting, n2: vetting };
+  open = {};
+  knownCalls = new Set();
+  seen = [];
+  asked = [];
+  uuids = 0;
   nodes = [node("n1"), node("n2")];
   answers = { n1: inventory("n1"), n2: inventory("n2") };
   volumes = { "ns/data": volumeRecord([], [], { epoch: { gen: 1, ctr: 9 } }) };
@@ -137,11 +176,12 @@ afterEach(() => expect(clock.pending()).toBe(0));
 
 describe("[I8] the gate opens", () => {
   test("at once for the process that was vetted, whatever the agents say", async () => {
-    identity.vettedRunId = "run-2";
+    identity = { ...identity, vettedRunId: "run-2" };
     answers = {};
     expect(gate.state().open).toBe(false);
     await gate.check(signal);
-    expect(gate.state()).toEqual({ open: true, gen: 3, reason: "" });
+    expect(gate.state()).toEqual({ open: true, vetting: { gen: 3, uid: "before" }, reason: "" });
+    expect(asked).toEqual([]);
     expect(told).toEqual([true]);
   });
 
@@ -149,10 +189,11 @@ describe("[I8] the gate opens", () => {
     nodes = [];
     volumes = {};
     remembered = undefined;
-    identity = { ...identity, gen: 0, vettedRunId: "" };
+    identity = { ...identity, vetting: noVetting, vettedRunId: "" };
     await gate.check(signal);
-    expect(gate.state()).toEqual({ open: true, gen: 1, reason: "" });
-    expect(identity).toMatchObject({ vettedRunId: "run-2", gen: 1 });
+    const vetting = { gen: 1, uid: "vetting-1" };
+    expect(gate.state()).toEqual({ open: true, vetting, reason: "" });
+    expect(identity).toMatchObject({ vettedRunId: "run-2", vetting });
     expect(remembered).toBe("cluster-1");
   });
 
@@ -199,8 +240,8 @@ describe("[I8] the gate opens", () => {
 describe("[I8] it stays shut and names", () => {
   const findings = async (): Promise<readonly string[]> => {
     await gate.check(signal);
-    expect(gate.state()).toMatchObject({ open: false, gen: 0 });
-    expect(identity.vettedRunId, "nothing was vetted").toBe("run-1");
+    expect(gate.state()).toMatchObject({ open: false });
+    expect(identity.vettedRunId, "nothing was vetted").not.toBe(identity.runId);
     return gate.findings().map(({ node: name, volume, message }) => `${name}|${volume}|${message}`);
   };
 
@@ -262,7 +303,7 @@ describe("[I8] it stays shut and names", () => {
 
   test("the installation, when it is another one", async () => {
     remembered = "cluster-0";
-    identity.vettedRunId = "run-2";
+    identity = { ...identity, vettedRunId: "run-2" };
     await gate.check(signal);
     expect(gate.state()).toMatchObject({ open: false, reason: expect.stringContaining("cluster-0") });
     expect(remembered).toBe("cluster-0");
@@ -284,7 +325,7 @@ describe("[I8] it stays shut and names", () => {
 
 describe("[I8] a suspicion", () => {
   test("shuts the gate at once, before anybody looks", async () => {
-    identity.vettedRunId = "run-2";
+    identity = { ...identity, vettedRunId: "run-2" };
     await gate.check(signal);
     suspect("the connection was made anew");
     expect(gate.state()).toMatchObject({ open: false, reason: expect.stringContaining("made anew") });
@@ -300,7 +341,8 @@ describe("[I8] a suspicion", () => {
       identity = { ...identity, runId: "run-3" };
     };
     await gate.check(signal);
-    expect(looks).toBe(2);
+    // Once more when its own vetting has begun.
+    expect(looks).toBe(3);
     expect(identity.vettedRunId).toBe("run-3");
     expect(gate.state().open).toBe(true);
   });
@@ -367,12 +409,88 @@ describe("running", () => {
     expect(gate.state().open).toBe(true);
     nodeChanged("n1");
     await clock.advance(600_000);
-    expect(looks).toBe(1);
-    identity = { ...identity, runId: "run-3" };
+    expect(looks).toBe(2);
+    identity = { ...identity, begun: false, runId: "run-3" };
     suspect("a new process");
     await clock.advance(0);
     expect(identity.vettedRunId).toBe("run-3");
-    expect(told).toEqual([true, false, true]);
+    // Shut under the vetting that begins, open, and the same once more.
+    expect(told).toEqual([false, true, false, false, true]);
+  });
+});
+
+describe("[I1] a vetting", () => {
+  test("has a generation of its own, which each node promises before it tells what it holds", async () => {
+    nodes = [node("n1")];
+    await gate.check(signal);
+    expect(asked).toEqual(["promise n1 4", "inventory n1"]);
+    expect(gate.state()).toMatchObject({ open: true, vetting: { gen: 4, uid: "vetting-1" } });
+    expect(promises["n1"]).toEqual({ gen: 4, uid: "vetting-1" });
+  });
+
+  test("goes on under what another controller has begun for the same process", async () => {
+    identity = { ...identity, vetting: { gen: 7, uid: "of-another" }, begun: true };
+    await gate.check(signal);
+    expect(gate.state()).toMatchObject({ open: true, vetting: { gen: 7, uid: "of-another" } });
+    expect(uuids).toBe(0);
+  });
+
+  test("asks a node again as long as another one keeps the gate shut, under one generation", async () => {
+    answers["n2"] = new Error("connection refused");
+    await gate.check(signal);
+    await gate.check(signal);
+    expect(gate.state()).toMatchObject({ open: false, vetting: { gen: 4 } });
+    expect(asked.filter((it) => it === "inventory n1")).toHaveLength(2);
+  });
+
+  test.each([4, 9])(
+    "passes generation %i, which the store has lost since this controller saw it there",
+    async (gen) => {
+      promises["n2"] = { gen, uid: "lost" };
+      seen = ["lost"];
+      await gate.check(signal);
+      expect(gate.state()).toMatchObject({ open: true, vetting: { gen: gen + 1 } });
+      expect(promises["n1"]).toEqual(promises["n2"]);
+    },
+  );
+
+  test.each([4, 9])(
+    "stays shut beside generation %i of a vetting that it never saw, until a person decides",
+    async (gen) => {
+      promises["n2"] = { gen, uid: "of-another-history" };
+      await gate.check(signal);
+      await gate.check(signal);
+      expect(gate.state()).toMatchObject({ open: false, reason: expect.stringMatching(/^OTHER_HISTORY: node n2/) });
+      expect(promises["n2"]).toEqual({ gen, uid: "of-another-history" });
+      await gate.accept("operator/ann", "the other store is gone");
+      // Above it: else the node would follow no order of this store.
+      expect(gate.state()).toMatchObject({ open: true, vetting: { gen: gen + 1 } });
+    },
+  );
+
+  test("never follows a node to a number that no vetting has reached", async () => {
+    promises["n2"] = { gen: 2 ** 52, uid: "" };
+    await gate.check(signal);
+    expect(gate.state()).toMatchObject({ open: false, vetting: { gen: 4 } });
+    expect(gate.state().reason).toContain("node n2 has promised generation 4503599627370496");
+    await gate.accept("operator/ann", "n2 is drained");
+    expect(gate.state().vetting.gen).toBe(4);
+  });
+
+  test("waits for the end of a call that no record has, on a node and beside the controller", async () => {
+    const call = { plugin: "sim", opId: "op-1", words: "ControllerUnpublishVolume for volume ext-1" };
+    for (const where of ["n1", ""]) {
+      open = { [where]: [call, { ...call, opId: "op-2" }] };
+      knownCalls = new Set(["op-2"]);
+      await gate.check(signal);
+      expect(gate.state().open).toBe(false);
+      expect(gate.findings().map(({ node: name, message }) => [name, message])).toEqual([
+        [where, expect.stringContaining("ControllerUnpublishVolume for volume ext-1")],
+      ]);
+    }
+    knownCalls = new Set(["op-1", "op-2"]);
+    await gate.check(signal);
+    expect(gate.state().open).toBe(true);
   });
 });
 

@@ -104,7 +104,8 @@ const permit = (refs: Record<string, string> = {}): Permit => {
   return { volume, claim, attachment, nodeEpoch: 3, epoch, oldestLiveEpoch: { gen: 2, ctr: 4 } };
 };
 
-const call = (signal: AbortSignal = new AbortController().signal) => ({ signal, attempt: 4 });
+const vetting = { gen: 5, uid: "vetting-5" };
+const call = (signal: AbortSignal = new AbortController().signal) => ({ signal, attempt: 4, vetting });
 const publish = (change: Record<string, string> = {}) => gateway.publish(node(), permit(change), call());
 
 const order = {
@@ -272,7 +273,14 @@ describe("a release", () => {
       return { released: { epoch: wire } };
     };
     expect(await gateway.release(node(), order, call())).toEqual({ kind: "released" });
-    expect(seen[0]).toEqual({ ...order, node: "n1", nodeEpoch: 3n, attempt: 4, epoch: wire });
+    expect(seen[0]).toEqual({
+      ...order,
+      node: "n1",
+      nodeEpoch: 3n,
+      attempt: 4,
+      epoch: wire,
+      vetting: { gen: 5n, uid: "vetting-5" },
+    });
     script.release = async () => ({ released: { epoch: { gen: 2n, ctr: 8n } } });
     expect(await gateway.release(node(), order, call())).toMatchObject({ kind: "pending", reason: "INTERNAL" });
   });

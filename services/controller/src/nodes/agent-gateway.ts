@@ -6,6 +6,7 @@
  */
 
 import type { Epoch } from "@holdfast/model/epoch";
+import type { Vetting } from "@holdfast/model/vetting";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { isAbort } from "@holdfast/shared/async/signals";
 import { fromClientError } from "@holdfast/shared/errors/grpc-status";
@@ -15,10 +16,10 @@ import { createGrpcClient, type GrpcClient } from "@holdfast/shared/grpc/client"
 import type { Identity } from "@holdfast/shared/grpc/identity";
 import { scrub } from "@holdfast/shared/grpc/redact";
 import type { Logger } from "@holdfast/shared/log/logger";
+import type { AgentGateway } from "../agent-ports.ts";
 import { blockedFor } from "../domain/blocked.ts";
 import type { Inventory } from "../domain/claim/permit.ts";
 import type { NodeRecord } from "../domain/node/node.ts";
-import type { AgentGateway } from "../ports.ts";
 import type { Secrets } from "../secrets/secrets.ts";
 import type { AgentStreams } from "./agent-streams.ts";
 import { inventoryVolume, permitMessage, publishAnswer, releaseAnswer, releaseMessage } from "./convert.ts";
@@ -46,8 +47,12 @@ interface Line {
   readonly orders: OrderLane;
 }
 
+/** One journal record. */
+const promiseDeadlineMs = 30_000;
 /** As long as an agent gives a plugin for one volume, and a little. */
 const statsDeadlineMs = 35_000;
+
+const vettingMessage = ({ gen, uid }: Vetting) => ({ gen: BigInt(gen), uid });
 
 const orderOf = (verb: string, uid: string, { gen, ctr }: Epoch): string => `${verb} ${uid} ${gen}/${ctr}`;
 
@@ -76,7 +81,7 @@ export const createAgentGateway = (options: AgentGatewayOptions): NodeAgentGatew
   };
 
   return {
-    async publish(node, permit, { signal, attempt }) {
+    async publish(node, permit, { signal, attempt, vetting }) {
       let sensitive: readonly string[] = [];
       try {
         const { namespace, secretRefs } = permit.volume;
@@ -88,7 +93,8 @@ export const createAgentGateway = (options: AgentGatewayOptions): NodeAgentGatew
         ]); // A2
         sensitive = [stage, publish, expand].flatMap(Object.values);
         const { client, orders } = lineTo(node);
-        const request = { permit: permitMessage(permit, { stage, publish, expand }, attempt) };
+        const words = permitMessage(permit, { stage, publish, expand }, attempt);
+        const request = { permit: words, vetting: vettingMessage(vetting) };
         const order = orderOf("publish", permit.claim.uid, permit.epoch);
         const response = await orders.run(order, signal, () => client.publish(request, { signal }));
         return publishAnswer(permit.epoch, response, sensitive);
@@ -101,10 +107,10 @@ export const createAgentGateway = (options: AgentGatewayOptions): NodeAgentGatew
       }
     },
 
-    async release(node, order, { signal, attempt }) {
+    async release(node, order, { signal, attempt, vetting }) {
       try {
         const { client, orders } = lineTo(node);
-        const request = releaseMessage(node.name, order, attempt);
+        const request = { ...releaseMessage(node.name, order, attempt), vetting: vettingMessage(vetting) };
         const response = await orders.run(orderOf("release", order.claimUid, order.epoch), signal, () =>
           client.release(request, { signal }),
         );
@@ -114,13 +120,16 @@ export const createAgentGateway = (options: AgentGatewayOptions): NodeAgentGatew
       }
     },
 
-    async expand(node, order, { signal, attempt }) {
+    async expand(node, order, { signal, attempt, vetting }) {
       let sensitive: readonly string[] = [];
       try {
         const values = await secrets.resolve(order.volume.secretRefs.nodeExpand, order.volume.namespace); // A2
         sensitive = Object.values(values);
         const { client, orders } = lineTo(node);
-        const request = expandMessage(node.name, order, values, attempt);
+        const request = {
+          ...expandMessage(node.name, order, values, attempt),
+          vetting: vettingMessage(vetting),
+        };
         const name = `expand ${order.volume.uid}`;
         return growAnswer(await orders.run(name, signal, () => client.expand(request, { signal })), sensitive);
       } catch (error) {
@@ -136,6 +145,16 @@ export const createAgentGateway = (options: AgentGatewayOptions): NodeAgentGatew
         client.stats({ volumeUids: [...volumeUids] }, options),
       );
       return volumes.map(sampleFrom);
+    },
+
+    async promise(node, { gen, uid }, signal) {
+      const { client } = lineTo(node);
+      const asked = { promisedGen: BigInt(gen), vettingUid: uid };
+      const promised = await client.raiseFloor(asked, { signal, deadlineMs: promiseDeadlineMs });
+      return {
+        vetting: { gen: Number(promised.promisedGen), uid: promised.vettingUid },
+        openCalls: promised.openCalls.map(({ plugin, opId, words }) => ({ plugin, opId, words })),
+      };
     },
 
     async inventory(node, signal) {

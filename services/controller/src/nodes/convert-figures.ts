@@ -8,11 +8,11 @@ import type {
 import { type CapacityRange, UsageUnit } from "@holdfast/shared/gen/holdfast/v1/common";
 import { accessModeMessage, attachmentModeMessage } from "@holdfast/shared/grpc/convert-model";
 import { scrub } from "@holdfast/shared/grpc/redact";
+import type { GrowOrder } from "../agent-ports.ts";
 import type { Failure } from "../domain/outcome.ts";
 import type { SizeRange } from "../domain/size/expansion.ts";
 import type { GrowAnswer } from "../domain/size/growth-change.ts";
 import type { VolumeSample, VolumeUsage } from "../domain/volume/volume-sample.ts";
-import type { GrowOrder } from "../ports.ts";
 import { refusalWord } from "./refusal-word.ts";
 
 export const rangeMessage = ({ required, limit }: SizeRange): CapacityRange => ({

@@ -8,6 +8,7 @@ import {
   type InventoryVolume,
   type Pending,
   type PublishResponse,
+  RefusalReason,
   type Refused,
   type ReleaseRequest,
   type ReleaseResponse,
@@ -29,9 +30,9 @@ import {
   epochMessage,
 } from "@holdfast/shared/grpc/convert-model";
 import { scrub } from "@holdfast/shared/grpc/redact";
+import type { ReleaseOrder } from "../agent-ports.ts";
 import type { Inventory, JournalledPermit, Permit, PublishAnswer, ReleaseAnswer } from "../domain/claim/permit.ts";
 import type { NodePlugin, NodeRecord } from "../domain/node/node.ts";
-import type { ReleaseOrder } from "../ports.ts";
 import { growAnswer, rangeMessage } from "./convert-figures.ts";
 import { refusalWord } from "./refusal-word.ts";
 
@@ -130,6 +131,8 @@ export const publishAnswer = (
     const { reason, message, csiCode } = notMounted;
     return { kind: "not-mounted", reason, message: scrub(message, sensitive), ...code(csiCode) };
   }
+  if (stale?.reason === RefusalReason.REFUSAL_REASON_GENERATION)
+    return { kind: "uncertain", reason: refusalWord(stale.reason), message: stale.message };
   if (stale !== undefined) return refused(stale, sensitive);
   if (uncertain !== undefined) {
     const { reason, message, csiCode, blocked } = uncertain;
@@ -167,6 +170,8 @@ export const releaseAnswer = (asked: Epoch, { released, pending, refused: stale 
       blocked: pending.blocked,
       ...code(pending.csiCode),
     };
+  if (stale?.reason === RefusalReason.REFUSAL_REASON_GENERATION)
+    return { kind: "pending", reason: refusalWord(stale.reason), message: stale.message, blocked: false };
   if (stale !== undefined) return refused(stale, []);
   return {
     kind: "pending",

@@ -59,7 +59,7 @@ beforeEach(async () => {
     identity: { role: "controller", name: "c1" },
     log: createMemoryLogger(),
     clock: systemClock,
-    gen: () => 7,
+    vetting: () => ({ gen: 7, uid: "vetting-7" }),
   });
 });
 
@@ -249,7 +249,10 @@ describe("an agent that is asked to let go of a subject", () => {
     expect(await ask()).toEqual({ kind: "idle" });
     const order = { gen: 3n, sequence: 2n ** 52n };
     const wait = { seconds: 5n, nanos: 0 };
-    expect(quiesced).toEqual([{ node: "n1", plugin: "p", gate: "life-1", subject: "volume v", ...order, wait }]);
+    const vettingUid = "vetting-7";
+    expect(quiesced).toEqual([
+      { node: "n1", plugin: "p", gate: "life-1", subject: "volume v", ...order, wait, vettingUid },
+    ]);
     const words = "because";
     quiesce = async () => ({ idle: true, superseded: true, words });
     expect(await ask()).toEqual({ kind: "open", words });

@@ -15,6 +15,7 @@ import { type CsiMethod, pathOf } from "@holdfast/csi/methods";
 import { type Code, codeOf, codes } from "@holdfast/csi/outcome";
 import type { CsiTransport, WireFailure, WireReply } from "@holdfast/csi/transport";
 import type { CallOrder, CommitOrder } from "@holdfast/model/call-order";
+import type { Vetting } from "@holdfast/model/vetting";
 import { wireDuration } from "@holdfast/model/wire-duration";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createLimiter, type Limiter } from "@holdfast/shared/async/limiter";
@@ -54,8 +55,8 @@ export interface RelayLinesOptions {
   readonly identity: Identity;
   readonly log: Logger;
   readonly clock: Clock;
-  /** The store generation that this controller acts under. */
-  readonly gen: () => number;
+  /** What the store of this controller was vetted as. */
+  readonly vetting: () => Vetting;
 }
 
 interface Line {
@@ -118,7 +119,7 @@ const unsent = (code: Code, message: string): { readonly failure: WireFailure } 
 });
 
 export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
-  const { streams, identity, log, clock, gen } = options;
+  const { streams, identity, log, clock, vetting } = options;
   const lines = new Map<string, Line>();
 
   const lineTo = (node: string): Line => {
@@ -183,7 +184,8 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
     plugin,
     method: pathOf(method),
     request,
-    gen: BigInt(gen()),
+    gen: BigInt(vetting().gen),
+    vettingUid: vetting().uid,
   });
 
   const transportTo = (node: string, plugin: string): CsiTransport => ({
@@ -253,6 +255,7 @@ export const createRelayLines = (options: RelayLinesOptions): RelayLines => {
       node,
       plugin,
       gen: BigInt(order.gen),
+      vettingUid: vetting().uid,
       sequence: BigInt(order.sequence),
       wait: wireDuration(waitMs),
     };

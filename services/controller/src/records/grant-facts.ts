@@ -48,7 +48,7 @@ export const createGrantFacts = ({
       publishesReadOnly: facts.publishesReadOnly,
       ...(slots === undefined ? {} : { slots }),
       storeVetted: vetted.open,
-      storeGen: vetted.gen,
+      storeGen: vetted.vetting.gen,
     };
   };
 };

@@ -1,11 +1,12 @@
 /** What the controller relies on in its store. One suite; the tests beside each implementation run it. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Commit, StoredEvent } from "../domain/store-types.ts";
+import type { Commit, StoredEvent, StoreIdentity } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
 import { describeStoreBounds } from "./store-bounds.ts";
 import { describeStoreModel } from "./store-model.ts";
 import { describeStoreOrder } from "./store-order.ts";
 import { commitOf, keysOf, ref, take, uniqueNames, write } from "./test-commits.ts";
+import { vetAnew } from "./vet-anew.ts";
 
 export interface StoreHarness {
   readonly store: Store;
@@ -28,10 +29,7 @@ export const describeStore = (name: string, open: () => Promise<StoreHarness>): 
     let harness: StoreHarness;
     let store: Store;
 
-    const vet = async (): Promise<void> => {
-      const { runId, gen } = await store.identity();
-      await store.markVetted(runId, gen);
-    };
+    const vet = (): Promise<StoreIdentity> => vetAnew(store);
 
     beforeAll(async () => {
       harness = await open();
@@ -537,13 +535,28 @@ export const describeStore = (name: string, open: () => Promise<StoreHarness>): 
         // What was granted before is still answered, and releases go on.
         expect(await store.commit(before)).toEqual(answer);
         expect(await store.commit(commitOf([write(key, 1, "released")]))).toMatchObject({ ok: true, revs: [2] });
-        await expect(store.markVetted("another", identity.gen)).rejects.toMatchObject({ reason: "STORE_UNVETTED" });
-        await store.markVetted(identity.runId, identity.gen + 1);
-        expect(await store.identity()).toEqual({ ...identity, vettedRunId: identity.runId, gen: identity.gen + 1 });
+        const { runId } = identity;
+        const vetting = { gen: identity.vetting.gen + 1, uid: "mine" };
+        const unvetted = { reason: "STORE_UNVETTED" };
+        await expect(store.markVetted("another", vetting)).rejects.toMatchObject(unvetted);
+        // Nothing is vetted under what was not begun for it.
+        await expect(store.markVetted(runId, vetting)).rejects.toMatchObject(unvetted);
+        await expect(store.beginVetting("another", vetting)).rejects.toMatchObject(unvetted);
+        await store.beginVetting(runId, vetting);
+        expect(await store.identity()).toEqual({ ...identity, vettedRunId: "", vetting, begun: true });
+        // Whoever comes later goes on under the same.
+        await store.beginVetting(runId, { ...vetting, uid: "of another" });
+        expect((await store.identity()).vetting).toEqual(vetting);
+        await expect(store.markVetted(runId, { ...vetting, uid: "of another" })).rejects.toMatchObject(unvetted);
+        await expect(store.commit(grant(key, 2))).rejects.toMatchObject(unvetted);
+        await store.markVetted(runId, vetting);
+        expect(await store.identity()).toEqual({ ...identity, vettedRunId: runId, vetting, begun: true });
         expect(await store.commit(grant(key, 2))).toMatchObject({ ok: true, revs: [3] });
-        await expect(store.markVetted(identity.runId, identity.gen)).rejects.toMatchObject({
-          reason: "STORE_UNVETTED",
-        });
+        await expect(store.markVetted(runId, identity.vetting)).rejects.toMatchObject(unvetted);
+        // A higher one shuts it again.
+        await store.beginVetting(runId, { gen: vetting.gen + 1, uid: "next" });
+        await expect(store.commit(grant(key, 3))).rejects.toMatchObject(unvetted);
+        await vet();
       });
     });
 

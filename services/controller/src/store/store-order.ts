@@ -4,6 +4,7 @@ import type { Commit } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
 import type { BoundsHarness } from "./store-bounds.ts";
 import { commitOf, ref, write } from "./test-commits.ts";
+import { vetAnew } from "./vet-anew.ts";
 
 export const describeStoreOrder = ({ store, other, fresh }: BoundsHarness): void => {
   describe("the order of a commit", () => {
@@ -14,7 +15,7 @@ export const describeStoreOrder = ({ store, other, fresh }: BoundsHarness): void
     };
 
     it("is above that of each commit before, of whatever record, with and without events, by whichever opener", async () => {
-      const { gen } = await store().identity();
+      const { vetting } = await store().identity();
       const [a, b] = [fresh("k"), fresh("k")];
       const events = [{ type: "volume", ref: ref(b), body: "x" }];
       const commits = [
@@ -31,7 +32,7 @@ export const describeStoreOrder = ({ store, other, fresh }: BoundsHarness): void
       const sequences = orders.map(({ sequence }) => sequence);
       expect(sequences.every(Number.isSafeInteger)).toBe(true);
       expect(sequences).toEqual([...new Set(sequences)].toSorted((x, y) => x - y));
-      expect(new Set(orders.map((order) => order.gen))).toEqual(new Set([gen]));
+      expect(new Set(orders.map((order) => order.gen))).toEqual(new Set([vetting.gen]));
     });
 
     it("is told again to a repeat, and belongs to one commit alone under contention", async () => {
@@ -46,8 +47,7 @@ export const describeStoreOrder = ({ store, other, fresh }: BoundsHarness): void
     it("has the generation of the commit, and a vetting gives no number anew", async () => {
       const key = fresh("k");
       const before = await orderOf(store(), commitOf([write(key, 0, "1")]));
-      const { runId, gen } = await store().identity();
-      await store().markVetted(runId, gen + 1);
+      await vetAnew(store());
       const after = await orderOf(store(), commitOf([write(key, 1, "2")]));
       expect(after.gen).toBe(before.gen + 1);
       expect(after.sequence).toBeGreaterThan(before.sequence);

@@ -1,6 +1,12 @@
-import { QuiesceRequest, RelayRequest, RelayStreamRequest } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
+import {
+  QuiesceRequest,
+  RaiseFloorRequest,
+  RelayRequest,
+  RelayStreamRequest,
+} from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import type { CallContext } from "@holdfast/shared/grpc/call-context";
 import { beforeEach, describe, expect, test } from "vitest";
+import type { AgentFacts } from "../domain/types.ts";
 import { type AgentServiceOptions, createAgentService } from "./agent-service.ts";
 
 const context = {
@@ -14,12 +20,20 @@ let passed: string[];
 let orders: unknown[];
 let gates: unknown[];
 let asked: unknown[];
+let open: { plugin: string; subject: string; opId: string; words: string }[];
+let promised: { readonly promisedGen: number; readonly promisedTo: string };
 
 const service = () =>
   createAgentService({
     node: "n1",
     startingBecause: () => starting,
     onDoubt: () => undefined,
+    ledger: {
+      agent: () => promised as AgentFacts,
+      async commitAgent(record) {
+        if (record.type === "promised-gen") promised = { promisedGen: record.gen, promisedTo: record.uid ?? "" };
+      },
+    } as AgentServiceOptions["ledger"],
     relay: {
       async unary({ method, order, gate }) {
         passed.push(method);
@@ -35,6 +49,7 @@ const service = () =>
         asked.push(one);
         return { idle: false, words: "busy", inDoubt: false };
       },
+      openCalls: () => open,
     },
   } as Partial<AgentServiceOptions> as AgentServiceOptions);
 
@@ -46,6 +61,8 @@ const stream = async (node: string) => {
 
 beforeEach(() => {
   starting = undefined;
+  open = [];
+  promised = { promisedGen: 0, promisedTo: "" };
   passed = [];
   orders = [];
   gates = [];
@@ -101,6 +118,34 @@ describe("calls to plugins of this host", () => {
   });
 });
 
+describe("a promise", () => {
+  const raise = async (gen: bigint, uid: string) =>
+    service().raiseFloor(RaiseFloorRequest.fromPartial({ promisedGen: gen, vettingUid: uid }), context);
+
+  test("is to one vetting, is answered as it stands, and tells what may be open at plugins", async () => {
+    open = [{ plugin: "p", subject: "volume v", opId: "op-1", words: "a call" }];
+    const mine = { promisedGen: 2n, vettingUid: "mine", openCalls: open };
+    expect(await raise(2n, "mine")).toEqual(mine);
+    for (const [gen, uid] of [
+      [2n, "other"],
+      [1n, "earlier"],
+      [2n, ""],
+    ] as const)
+      expect(await raise(gen, uid)).toEqual(mine);
+    expect(await raise(3n, "later")).toMatchObject({ promisedGen: 3n, vettingUid: "later" });
+    for (const bad of [raise(2n ** 53n, "x"), raise(4n, "x".repeat(129))])
+      await expect(bad).rejects.toMatchObject({ reason: "INVALID_ARGUMENT" });
+    await expect(raise(4n + 2n ** 20n, "x")).rejects.toMatchObject({ reason: "EPOCH_LEAP" });
+    expect(promised).toEqual({ promisedGen: 3, promisedTo: "later" });
+  });
+
+  test("is made with the first call of a later vetting", async () => {
+    const call = RelayRequest.fromPartial({ node: "n1", method: "call", gen: 4n, vettingUid: "later" });
+    await service().relay(call, context);
+    expect(promised).toEqual({ promisedGen: 4, promisedTo: "later" });
+  });
+});
+
 describe("a subject that is asked to be quiet", () => {
   const good = { node: "n1", plugin: "p", gate: "life-1", subject: "volume v", gen: 2n, sequence: 2n ** 53n - 1n };
   const ask = async (change: Partial<QuiesceRequest> = {}) =>
@@ -111,7 +156,8 @@ describe("a subject that is asked to be quiet", () => {
     await ask({ wait: { seconds: 10n, nanos: 0 } });
     await ask();
     const order = { gen: 2, sequence: Number.MAX_SAFE_INTEGER };
-    const same = { plugin: "p", gate: "life-1", subject: "volume v", order };
+    const vetting = { gen: 2, uid: "" };
+    const same = { plugin: "p", gate: "life-1", subject: "volume v", order, vetting };
     expect(asked).toEqual([500, 1_000, 0].map((waitMs) => ({ ...same, waitMs })));
   });
 

@@ -1,10 +1,9 @@
 /** What controllers ask of this host. */
-import { msOfDuration } from "@holdfast/model/wire-duration";
+import { type Vetting, withPromise } from "@holdfast/model/vetting";
 import { waitFor } from "@holdfast/shared/async/signals";
-import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type {
   AgentServiceDefinition,
-  CallOrder,
   InventoryResponse,
   QuiesceRequest,
   RelayRequest,
@@ -15,6 +14,7 @@ import type { CallContext, Implementation } from "@holdfast/shared/grpc/call-con
 import type { Identity } from "@holdfast/shared/grpc/identity";
 import type { ExpandResult, Inventory, PublishResult, ReleaseResult } from "../domain/answer-types.ts";
 import { leapOfGeneration } from "../domain/epoch-steps.ts";
+import { promisedOf } from "../domain/promise.ts";
 import type { ExpandOrder, VolumeMeasure } from "../domain/volume-figures.ts";
 import type { Ledger, MountTable, PermitOrder, ReleaseOrder } from "../ports.ts";
 import {
@@ -26,7 +26,8 @@ import {
   scopeMessage,
 } from "./convert.ts";
 import { expandFrom, expandMessage, statsFrom, statsMessage } from "./convert-figures.ts";
-import { safeNumber } from "./convert-words.ts";
+import { callOrder, type QuiesceOrder, quiesceOrder, type RelayOrder, relayOrder } from "./convert-relay.ts";
+import { promiseAsked } from "./convert-vetting.ts";
 
 export interface AgentServiceOptions {
   readonly node: string;
@@ -50,31 +51,14 @@ export interface AgentServiceOptions {
     unary(order: RelayOrder, signal: AbortSignal): Promise<RelayEnd>;
     stream(order: RelayOrder, signal: AbortSignal): AsyncIterable<RelayEnd>;
     quiesce(asked: QuiesceOrder, signal: AbortSignal): Promise<QuiesceEnd>;
+    openCalls(): readonly {
+      readonly plugin: string;
+      readonly subject: string;
+      readonly words: string;
+      readonly opId: string;
+    }[];
   };
   readonly now: () => Date;
-}
-
-export interface RelayOrder {
-  readonly plugin: string;
-  readonly method: string;
-  readonly request: Uint8Array;
-  /** 0: as the method's policy says. */
-  readonly deadlineMs: number;
-  readonly gen: number;
-  /** Of calls that change something, since controllers say it. */
-  readonly order?:
-    | { readonly gen: number; readonly sequence: number; readonly opId: string; readonly knownAs: readonly string[] }
-    | undefined;
-  /** The life of this agent that is meant, since controllers say it. */
-  readonly gate?: string | undefined;
-}
-
-export interface QuiesceOrder {
-  readonly plugin: string;
-  readonly gate: string;
-  readonly subject: string;
-  readonly order: { readonly gen: number; readonly sequence: number };
-  readonly waitMs: number;
 }
 
 interface QuiesceEnd {
@@ -95,10 +79,6 @@ export type RelayEnd =
         readonly staleOrder: boolean;
       };
     };
-
-const maxOpId = 128;
-const maxSubject = 1_024;
-const maxQuiesceMs = 10_000;
 
 /** Without certificates a controller may be unnamed; what names itself as something else is not one. */
 const orderers: Readonly<Record<Identity["role"], boolean>> = {
@@ -136,6 +116,18 @@ export function createAgentService(options: AgentServiceOptions): Implementation
       message: `the agent of node ${node} does not promise it: ${why}. Nothing was journalled; look at who sent it, and compare with the generation of the store`,
       metadata: { node, gen: String(gen), promised: String(promised) },
     });
+  /** The first order of a higher generation is a promise of it: from then on what was decided before comes too late. */
+  const promise = (asked: Vetting): Promise<void> | undefined => {
+    const known = promisedOf(ledger.agent());
+    const leap = leapOfGeneration(known.gen, asked.gen);
+    if (leap !== undefined) throw epochLeap(leap, asked.gen, known.gen);
+    return withPromise(known, asked) === known ? undefined : ledger.commitAgent({ type: "promised-gen", ...asked });
+  };
+  /** In this very turn where nothing is to be promised: who gives up an order finds it begun or not, and never in between. */
+  const under = <T>(vetting: Vetting | undefined, act: () => Promise<T>): Promise<T> => {
+    const made = vetting && promise(vetting);
+    return made === undefined ? act() : made.then(act);
+  };
   const meant = (wanted: string): void => {
     if (wanted === node) return;
     const message = `the order is for node ${wanted}, this is ${node}: correct the address of ${wanted}`;
@@ -159,14 +151,16 @@ export function createAgentService(options: AgentServiceOptions): Implementation
       ready(context);
       const { node: wanted, order } = permitFrom(request);
       meant(wanted);
-      return publishMessage(doubted(await volumes.publish(order, context.signal)), scope, now());
+      const result = await under(order.vetting, () => volumes.publish(order, context.signal));
+      return publishMessage(doubted(result), scope, now());
     },
 
     async release(request, context) {
       ready(context);
       const { node: wanted, order } = releaseFrom(request);
       meant(wanted);
-      return releaseMessage(doubted(await volumes.release(order, context.signal)), scope);
+      const result = await under(order.vetting, () => volumes.release(order, context.signal));
+      return releaseMessage(doubted(result), scope);
     },
 
     async *inventory(_request, context) {
@@ -180,6 +174,7 @@ export function createAgentService(options: AgentServiceOptions): Implementation
         bootId: agent.bootId,
         verificationScope: scopeMessage(scope),
         promisedGen: BigInt(agent.promisedGen),
+        vettingUid: agent.promisedTo,
       };
       yield { header } satisfies DeepPartial<InventoryResponse>;
       const at = now();
@@ -190,22 +185,19 @@ export function createAgentService(options: AgentServiceOptions): Implementation
       yield { end: { volumes: known.length, orphans: orphans.length } };
     },
 
-    async raiseFloor({ promisedGen }, context) {
+    async raiseFloor(request, context) {
       allowed(context);
-      const gen = safeNumber(promisedGen);
-      if (gen < 0) throw invalidArgument([{ field: "promised_gen", description: "has to be from 0 to 2^53 - 1" }]);
-      const known = ledger.agent().promisedGen;
-      const leap = leapOfGeneration(known, gen);
-      if (leap !== undefined) throw epochLeap(leap, gen, known);
-      if (gen > known) await ledger.commitAgent({ type: "promised-gen", gen });
-      return { promisedGen: BigInt(ledger.agent().promisedGen) };
+      await promise(promiseAsked(request));
+      const { gen, uid } = promisedOf(ledger.agent());
+      return { promisedGen: BigInt(gen), vettingUid: uid, openCalls: [...relay.openCalls()] };
     },
 
     async relay(request, context) {
       meantCall(request, context);
       const order = callOrder(request.order);
       const gate = request.gate === "" ? undefined : request.gate;
-      return await relay.unary({ ...relayOrder(request, context), order, gate }, context.signal);
+      const call = relayOrder(request, context);
+      return await under(call.vetting, () => relay.unary({ ...call, order, gate }, context.signal));
     },
 
     async *relayStream(request, context) {
@@ -215,7 +207,8 @@ export function createAgentService(options: AgentServiceOptions): Implementation
 
     async quiesce(request, context) {
       meantCall(request, context);
-      const { doubt = false, ...end } = await relay.quiesce(quiesceOrder(request, context), context.signal);
+      const asked = quiesceOrder(request, context);
+      const { doubt = false, ...end } = await under(asked.vetting, () => relay.quiesce(asked, context.signal));
       return { ...end, inDoubt: doubt };
     },
 
@@ -223,7 +216,8 @@ export function createAgentService(options: AgentServiceOptions): Implementation
       ready(context);
       const { node: wanted, order } = expandFrom(request);
       meant(wanted);
-      return expandMessage(doubted(await volumes.expand(order, context.signal)), now());
+      const result = await under(order.vetting, () => volumes.expand(order, context.signal));
+      return expandMessage(doubted(result), now());
     },
 
     async stats(request, context) {
@@ -235,50 +229,4 @@ export function createAgentService(options: AgentServiceOptions): Implementation
       return { volumes: measured };
     },
   };
-}
-
-/** Numbers beyond what can be counted with here would stand for one another. */
-function callOrder(order: CallOrder | undefined): RelayOrder["order"] {
-  if (order === undefined) return undefined;
-  const { opId, knownAs } = order;
-  const [gen, sequence] = [safeNumber(order.gen), safeNumber(order.sequence)];
-  if (gen < 0 || sequence < 0 || opId === "" || opId.length > maxOpId)
-    throw invalidArgument([
-      {
-        field: "order",
-        description: `has to name an operation in at most ${maxOpId} bytes, by numbers up to 2^53 - 1`,
-      },
-    ]);
-  if (knownAs.length > 2 || knownAs.some((one) => one.length > maxSubject))
-    throw invalidArgument([{ field: "order", description: `has two subjects at most, of ${maxSubject} bytes` }]);
-  return { gen, sequence, opId, knownAs };
-}
-
-/** The plugin is told the caller's own time, or less if that was asked for. */
-function relayOrder(request: RelayRequest | RelayStreamRequest, context: CallContext): RelayOrder {
-  const { plugin, method, deadline } = request;
-  const asked = deadline === undefined ? 0 : (msOfDuration(deadline) ?? 0);
-  const left = context.remainingMs();
-  const deadlineMs = asked > 0 ? Math.min(asked, left) : Number.isFinite(left) ? left : 0;
-  return { plugin, method, request: request.request, deadlineMs, gen: Number(request.gen) };
-}
-
-function quiesceOrder(request: QuiesceRequest, context: CallContext): QuiesceOrder {
-  const { node, plugin, gate, subject, wait } = request;
-  const [gen, sequence] = [safeNumber(request.gen), safeNumber(request.sequence)];
-  const waitMs = wait === undefined ? 0 : msOfDuration(wait);
-  const violations = [
-    ...Object.entries({ node, plugin, gate, subject }).flatMap(([field, value]) =>
-      value === "" ? [{ field, description: "has to be named" }] : [],
-    ),
-    ...(subject.length > maxSubject ? [{ field: "subject", description: `has at most ${maxSubject} bytes` }] : []),
-    ...Object.entries({ gen, sequence }).flatMap(([field, value]) =>
-      value < 0 ? [{ field, description: "has to be from 0 to 2^53 - 1" }] : [],
-    ),
-    ...(waitMs === undefined || waitMs < 0 || waitMs > maxQuiesceMs
-      ? [{ field: "wait", description: `has to be from 0 to ${maxQuiesceMs} ms` }]
-      : []),
-  ];
-  if (violations.length > 0) throw invalidArgument(violations);
-  return { plugin, gate, subject, order: { gen, sequence }, waitMs: Math.min(waitMs ?? 0, context.remainingMs()) };
 }

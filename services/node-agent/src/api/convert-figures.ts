@@ -17,6 +17,7 @@ import { accessModeFrom, attachmentModeFrom } from "@holdfast/shared/grpc/conver
 import type { ExpandResult } from "../domain/answer-types.ts";
 import type { CapacityRange, ExpandOrder, UsedAs, VolumeMeasure } from "../domain/volume-figures.ts";
 import { type Checks, createChecks } from "./checks.ts";
+import { vettingFrom } from "./convert-vetting.ts";
 import { blockedMessage, callWords, refusedMessage, safeNumber } from "./convert-words.ts";
 
 const maxVolumes = 500;
@@ -35,10 +36,11 @@ export function expandFrom(request: ExpandRequest): { readonly node: string; rea
   const capacity = rangeFrom(checks, "capacity", request.capacity);
   const usedAs = request.capability === undefined ? undefined : usedAsFrom(checks, request.capability);
   checks.map("node_expand_secrets", request.nodeExpandSecrets);
+  const vetting = vettingFrom(checks, "vetting", request.vetting);
   checks.end();
   const ref = { namespace, volume, volumeUid, externalId, plugin };
   const attempt = request.attempt === 0 ? {} : { attempt: request.attempt };
-  return { node, order: { ref, nodeEpoch, capacity, usedAs, secrets: request.nodeExpandSecrets, ...attempt } };
+  return { node, order: { ref, nodeEpoch, capacity, usedAs, secrets: request.nodeExpandSecrets, vetting, ...attempt } };
 }
 
 /** What a permit says of growth that is owed. */

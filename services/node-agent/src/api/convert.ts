@@ -26,9 +26,13 @@ import type { ClaimPhase, HeldClaim, StagePhase } from "../domain/types.ts";
 import type { MountTable, PermitOrder, ReleaseOrder } from "../ports.ts";
 import { type Checks, createChecks } from "./checks.ts";
 import { expandMessage, owedGrowth } from "./convert-figures.ts";
+import { vettingFrom } from "./convert-vetting.ts";
 import { blockedMessage, callWords, refusedMessage, safeNumber } from "./convert-words.ts";
 
-export function permitFrom({ permit }: PublishRequest): { readonly node: string; readonly order: PermitOrder } {
+export function permitFrom({ permit, vetting }: PublishRequest): {
+  readonly node: string;
+  readonly order: PermitOrder;
+} {
   const checks = createChecks();
   checks.that(permit !== undefined, "permit", "is required");
   if (permit === undefined) throw endOf(checks);
@@ -53,9 +57,11 @@ export function permitFrom({ permit }: PublishRequest): { readonly node: string;
   checks.map("permit.stage_secrets", permit.stageSecrets);
   checks.map("permit.node_publish_secrets", permit.nodePublishSecrets);
   const growth = owedGrowth(checks, permit);
+  const sender = vettingFrom(checks, "vetting", vetting);
   checks.end();
   const order: PermitOrder = {
     ref: subject.ref,
+    vetting: sender,
     claim: {
       claimUid: permit.claimUid,
       workload: permit.workload,
@@ -85,8 +91,10 @@ export function permitFrom({ permit }: PublishRequest): { readonly node: string;
 export function releaseFrom(request: ReleaseRequest): { readonly node: string; readonly order: ReleaseOrder } {
   const checks = createChecks();
   const { ref, nodeEpoch, epoch } = checkSubject(checks, "", request);
+  const vetting = vettingFrom(checks, "vetting", request.vetting);
   checks.end();
-  return { node: request.node, order: { ref, claimUid: request.claimUid, nodeEpoch, epoch, attempt: request.attempt } };
+  const { node, claimUid, attempt } = request;
+  return { node, order: { ref, claimUid, nodeEpoch, epoch, attempt, vetting } };
 }
 
 type Subject = Pick<

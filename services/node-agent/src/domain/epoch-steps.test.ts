@@ -1,6 +1,7 @@
+import { maxGenerationStep } from "@holdfast/model/vetting";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { leapOfEpoch, leapOfGeneration, maxGenerationStep, maxGrantStep } from "./epoch-steps.ts";
+import { leapOfEpoch, leapOfGeneration, maxGrantStep } from "./epoch-steps.ts";
 import { judgePermit, type Standing } from "./judge-order.ts";
 import { emptyRegistry } from "./plugin-registry.ts";
 import type { PermitFacts, VolumeState } from "./types.ts";
@@ -23,7 +24,15 @@ const permit = (gen: number, ctr: number): PermitFacts => ({
   target: "/t",
 });
 const standing = (promisedGen: number, volume?: Partial<VolumeState>): Standing => ({
-  agent: { nodeEpoch: 3, clusterUid: "c", promisedGen, bootId: "b", plugins: emptyRegistry, workloads: noWorkloads },
+  agent: {
+    nodeEpoch: 3,
+    clusterUid: "c",
+    promisedGen,
+    promisedTo: "",
+    bootId: "b",
+    plugins: emptyRegistry,
+    workloads: noWorkloads,
+  },
   quarantined: false,
   volume: volume && {
     ref: { namespace: "n", volume: "v", volumeUid: "u", externalId: "x", plugin: "p" },

@@ -3,10 +3,8 @@
  * make every later one stale, for good. Every true number rises by one at a time, so that these steps are never reached.
  */
 import type { Epoch } from "@holdfast/model/epoch";
+import { maxGenerationStep } from "@holdfast/model/vetting";
 import type { VolumeState } from "./types.ts";
-
-/** Of a store generation, which rises when a store was lost, and of a node epoch, which rises when a journal was lost. */
-export const maxGenerationStep = 2 ** 20;
 
 /** Of a volume's counter of grants: a node may see a volume for the first time after all of its grants elsewhere. */
 export const maxGrantStep = 2 ** 32;

@@ -77,7 +77,7 @@ export type VolumeEvent = VolumeRecord | VolumeSighting;
 /** About the agent as a whole. */
 export type AgentRecord =
   | { readonly type: "node-epoch"; readonly nodeEpoch: number; readonly clusterUid: string }
-  | { readonly type: "promised-gen"; readonly gen: number }
+  | { readonly type: "promised-gen"; readonly gen: number /** Absent: nobody said. */; readonly uid?: string }
   | { readonly type: "boot"; readonly bootId: string }
   | { readonly type: "plugin"; readonly change: RegistryChange }
   | { readonly type: "workload"; readonly record: WorkloadRecord };

@@ -2,7 +2,7 @@ import { type AccessMode, accessConflictOnNode, accessModes } from "@holdfast/mo
 import { epochBelow, zeroEpoch } from "@holdfast/model/epoch";
 import { describe, expect, test } from "vitest";
 import { everyRow } from "../../../../test/support/every-row.ts";
-import { judgePermit, judgeRelease, type Standing } from "./judge-order.ts";
+import { judgeExpand, judgePermit, judgeRelease, type Standing } from "./judge-order.ts";
 import { emptyRegistry } from "./plugin-registry.ts";
 import type { HeldClaim, PermitFacts, VolumeState } from "./types.ts";
 import { noWorkloads } from "./workload-machine.ts";
@@ -30,7 +30,15 @@ const held = (claimUid: string, ctr: number, changes: Partial<HeldClaim> = {}): 
   ...changes,
 });
 const standing = (changes: Partial<VolumeState> = {}, quarantined = false): Standing => ({
-  agent: { nodeEpoch: 3, clusterUid: "c", promisedGen: 1, bootId: "b", plugins: emptyRegistry, workloads: noWorkloads },
+  agent: {
+    nodeEpoch: 3,
+    clusterUid: "c",
+    promisedGen: 1,
+    promisedTo: "",
+    bootId: "b",
+    plugins: emptyRegistry,
+    workloads: noWorkloads,
+  },
   quarantined,
   volume: {
     ref: { namespace: "n", volume: "v", volumeUid: "u", externalId: "x", plugin: "p" },
@@ -223,3 +231,44 @@ test.each([
   [epoch(0, 2), { gen: 1, ctr: Number.MAX_SAFE_INTEGER }],
   [zeroEpoch, zeroEpoch],
 ])("the epoch just below %o is %o", (of, below) => expect(epochBelow(of)).toEqual(below));
+
+describe("[I1] whose orders are followed", () => {
+  const promised = (sender: Standing["sender"], changes: Partial<VolumeState> = {}, quarantined = false): Standing => {
+    const before = standing(changes, quarantined);
+    return { ...before, agent: { ...before.agent, promisedGen: 5, promisedTo: "mine" }, sender };
+  };
+  const mine = { gen: 5, uid: "mine" };
+  const order = { claimUid: "a", epoch: epoch(5), nodeEpoch: 3 };
+
+  test.each([
+    ["the vetting that was promised", mine, true],
+    ["a later one", { gen: 6, uid: "later" }, true],
+    ["a controller that names none, of the same generation", { gen: 5, uid: "" }, true],
+    ["an earlier one", { gen: 4, uid: "mine" }, false],
+    ["another one of the same generation", { gen: 5, uid: "other" }, false],
+  ])("%s", (_who, sender, follows) => {
+    const refused = { kind: "refused", reason: "GENERATION" };
+    const claims = { a: held("a", 5) };
+    // The epoch is of the first generation: claims outlive vettings.
+    const permit = judgePermit(promised(sender, { claims }), facts("a", 5), epoch(4));
+    expect(permit).toMatchObject(follows ? { kind: "repeat" } : refused);
+    expect(judgeRelease(promised(sender, { claims }), order)).toMatchObject(follows ? { kind: "held" } : refused);
+    const grown = judgeExpand(promised(sender), 3);
+    if (follows) expect(grown).toBeUndefined();
+    else expect(grown).toMatchObject(refused);
+  });
+
+  test("a permit of a controller of an earlier version, by its epoch", () => {
+    expect(judgePermit(promised(undefined), facts("a", 5), epoch(5))).toMatchObject({ reason: "GENERATION" });
+    const now = { gen: 5, ctr: 5 };
+    expect(judgePermit(promised(undefined), facts("a", 5, { epoch: now }), now)).toMatchObject({ kind: "new" });
+    expect(judgeRelease(promised(undefined, { claims: { a: held("a", 5) } }), order)).toEqual({ kind: "held" });
+  });
+
+  test("a release also after a promise that no vetting has reached: it is the way back", () => {
+    const before = promised({ gen: 5, uid: "mine" }, { claims: { a: held("a", 5) } });
+    const inError = { ...before, agent: { ...before.agent, promisedGen: 2 ** 52, promisedTo: "" } };
+    expect(judgeRelease(inError, order)).toEqual({ kind: "held" });
+    expect(judgePermit(inError, facts("a", 5), epoch(5))).toMatchObject({ reason: "GENERATION" });
+  });
+});

@@ -9,7 +9,9 @@ import {
   showEpoch,
   zeroEpoch,
 } from "@holdfast/model/epoch";
+import type { Vetting } from "@holdfast/model/vetting";
 import { leapOfEpoch } from "./epoch-steps.ts";
+import { promisedInError, promisedOf, whyOutdated } from "./promise.ts";
 import type { AgentFacts, DeadEpoch, HeldClaim, MountFailure, PermitFacts, VolumeState } from "./types.ts";
 
 export type RefusalReason =
@@ -34,6 +36,8 @@ export interface Standing {
   readonly agent: AgentFacts;
   readonly quarantined: boolean;
   readonly volume: VolumeState | undefined;
+  /** What the store of the controller that orders was vetted as; undefined: an earlier version, or no controller asked. */
+  readonly sender?: Vetting | undefined;
 }
 
 export type PermitJudgement =
@@ -48,14 +52,11 @@ export type PermitJudgement =
   | { readonly kind: "changed" };
 
 export const judgePermit = (standing: Standing, facts: PermitFacts, oldestLive: Epoch): PermitJudgement => {
-  const stale = judgeOrigin(standing, facts.nodeEpoch);
-  if (stale !== undefined) return stale;
   const { agent, volume } = standing;
   const { epoch } = facts;
-  if (epoch.gen < agent.promisedGen) {
-    const message = `permits of generation ${epoch.gen} are not honoured: generation ${agent.promisedGen} was promised`;
-    return { kind: "refused", reason: "GENERATION", message };
-  }
+  const sender = standing.sender ?? { gen: epoch.gen, uid: "" };
+  const stale = judgeOrigin({ ...standing, sender }, facts.nodeEpoch);
+  if (stale !== undefined) return stale;
   const dead = deadAt(volume, epoch);
   if (dead !== undefined) {
     if (dead.failure !== undefined && dead.claimUid === facts.claimUid) {
@@ -120,10 +121,12 @@ export const judgeRelease = (
   standing: Standing,
   order: { readonly claimUid: string; readonly epoch: Epoch; readonly nodeEpoch: number },
 ): ReleaseJudgement => {
+  const { volume, agent } = standing;
+  // After a number that was promised in error the releases are the way back.
+  const sender = standing.sender && promisedInError(promisedOf(agent), standing.sender) ? undefined : standing.sender;
   // A node in quarantine takes releases: that is how it becomes clean.
-  const stale = judgeOrigin({ ...standing, quarantined: false }, order.nodeEpoch);
+  const stale = judgeOrigin({ ...standing, sender, quarantined: false }, order.nodeEpoch);
   if (stale !== undefined) return stale;
-  const { volume } = standing;
   const held = volume?.claims[order.claimUid];
   if (held !== undefined) {
     if (compareEpochs(order.epoch, held.facts.epoch) >= 0) return { kind: "held" };
@@ -138,10 +141,12 @@ export const judgeRelease = (
 export const judgeExpand = (standing: Standing, nodeEpoch: number): Refusal | undefined =>
   judgeOrigin(standing, nodeEpoch);
 
-const judgeOrigin = ({ agent, quarantined }: Standing, nodeEpoch: number): Refusal | undefined => {
+const judgeOrigin = ({ agent, quarantined, sender }: Standing, nodeEpoch: number): Refusal | undefined => {
   if (quarantined) {
     return { kind: "refused", reason: "QUARANTINED", message: "the node was fenced and is not clean yet" };
   }
+  const outdated = sender && whyOutdated(promisedOf(agent), sender);
+  if (outdated !== undefined) return { kind: "refused", reason: "GENERATION", message: outdated };
   if (nodeEpoch === agent.nodeEpoch) return undefined;
   const message = `the order is for node epoch ${nodeEpoch}, this is ${agent.nodeEpoch}`;
   return { kind: "refused", reason: "NODE_EPOCH", message, nodeEpoch: agent.nodeEpoch };

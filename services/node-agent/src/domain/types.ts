@@ -114,8 +114,10 @@ export interface AgentFacts {
   /** 0 before the first registration. */
   readonly nodeEpoch: number;
   readonly clusterUid: string;
-  /** No permit of a lower generation is honoured. */
+  /** No order of a lower generation is followed. */
   readonly promisedGen: number;
+  /** The vetting that this generation was promised to; empty: nobody said. */
+  readonly promisedTo: string;
   readonly bootId: string;
   /** The plugin instances that a runner hosts through this agent. */
   readonly plugins: PluginRegistry;

@@ -1,5 +1,6 @@
 /** What a plugin measures of a volume, and what grows it. */
 import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
+import type { Vetting } from "@holdfast/model/vetting";
 import type { VolumeRef } from "./types.ts";
 
 export interface VolumeUsage {
@@ -63,4 +64,6 @@ export interface ExpandOrder {
   /** Counts the orders; absent = it is not known to be a repeat. */
   readonly attempt?: number;
   readonly secrets: Readonly<Record<string, string>>;
+  /** What the store of the controller was vetted as; absent: an earlier version, or the growth came with a permit. */
+  readonly vetting?: Vetting | undefined;
 }

@@ -48,11 +48,12 @@ function startRelay(
         asked.push(one);
         return { idle: true };
       },
+      openCalls: () => [],
     },
-    promisedGen: () => promised,
+    promised: () => ({ gen: promised, uid: "mine" }),
     log,
   });
-  const order: Omit<RelayedCall, "method"> = { plugin: "sim", request: bytes, deadlineMs: 0, gen: 0 };
+  const order: Omit<RelayedCall, "method"> = { plugin: "sim", request: bytes, deadlineMs: 0, vetting: vetted(0) };
   const all = async (changes: Partial<typeof order> & { method: string }): Promise<RelayedEnd[]> => {
     const ends: RelayedEnd[] = [];
     for await (const end of relay.stream({ ...order, ...changes }, anyCaller)) ends.push(end);
@@ -60,10 +61,14 @@ function startRelay(
   };
   const one = (changes: Partial<typeof order> & { method: string }) => relay.unary({ ...order, ...changes }, anyCaller);
   const quiesce = (gate: string, gen: number) =>
-    relay.quiesce({ plugin: "sim", gate, subject: "volume v", order: { gen, sequence: 7 }, waitMs: 5 }, anyCaller);
+    relay.quiesce(
+      { plugin: "sim", gate, subject: "volume v", order: { gen, sequence: 7 }, vetting: vetted(gen), waitMs: 5 },
+      anyCaller,
+    );
   return { calls, all, one, asked, quiesce, log };
 }
 
+const vetted = (gen: number) => ({ gen, uid: "mine" });
 const publish = pathOf("ControllerPublishVolume");
 const allocated = pathOf("GetMetadataAllocated");
 
@@ -71,11 +76,15 @@ describe("a controller with an older store", () => {
   test("changes no backend through this host: nothing reaches the plugin, by a call or by a stream", async () => {
     const { calls, one, all } = startRelay(3);
     const stale = { reason: "GENERATION", metadata: { plugin: "sim", gen: "2", promised: "3" } };
-    await expect(one({ method: publish, gen: 2 })).rejects.toMatchObject(stale);
-    await expect(all({ method: allocated, gen: 2 })).rejects.toMatchObject(stale);
+    await expect(one({ method: publish, vetting: vetted(2) })).rejects.toMatchObject(stale);
+    await expect(all({ method: allocated, vetting: vetted(2) })).rejects.toMatchObject(stale);
+    // The same number in another history.
+    await expect(one({ method: publish, vetting: { gen: 3, uid: "other" } })).rejects.toMatchObject({
+      reason: "GENERATION",
+    });
     expect(calls).toEqual([]);
-    expect(await one({ method: publish, gen: 3 })).toEqual({ response: bytes });
-    expect(await all({ method: allocated, gen: 4 })).toEqual([{ response: bytes }]);
+    expect(await one({ method: publish, vetting: vetted(3) })).toEqual({ response: bytes });
+    expect(await all({ method: allocated, vetting: vetted(4) })).toEqual([{ response: bytes }]);
   });
 });
 

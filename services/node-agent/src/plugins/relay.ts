@@ -8,10 +8,12 @@ import type { CallOptions } from "@holdfast/csi/csi-caller";
 import { type CsiMethod, methodOf, methods, type UnaryMethod } from "@holdfast/csi/methods";
 import type { Quiesced } from "@holdfast/csi/open-calls";
 import { type CallOutcome, codes } from "@holdfast/csi/outcome";
-import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
+import type { PluginCall, PluginDirectory } from "@holdfast/csi/plugin-directory";
 import type { CallOrder, CommitOrder } from "@holdfast/model/call-order";
+import type { Vetting } from "@holdfast/model/vetting";
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
+import { whyOutdated } from "../domain/promise.ts";
 import type { NodeMethod } from "../ports.ts";
 
 export interface RelayedCall {
@@ -20,8 +22,8 @@ export interface RelayedCall {
   readonly request: Uint8Array;
   /** The caller's own time; 0: as the method's policy says. */
   readonly deadlineMs: number;
-  /** The store generation of whoever asks. */
-  readonly gen: number;
+  /** What the store of whoever asks was vetted as. */
+  readonly vetting: Vetting;
   /** undefined: a controller of an earlier version, or a call that changes nothing. */
   readonly order?: CallOrder | undefined;
   /** The life of the agent that is meant; undefined: a controller of an earlier version. */
@@ -33,6 +35,8 @@ export interface QuiesceCall {
   readonly gate: string;
   readonly subject: string;
   readonly order: CommitOrder;
+  /** As of a call. */
+  readonly vetting: Vetting;
   readonly waitMs: number;
 }
 
@@ -53,27 +57,30 @@ export interface Relay {
   /** A failure is the last item. Nothing is sent before the first item is asked for. */
   stream(call: RelayedCall, signal: AbortSignal): AsyncIterable<RelayedEnd>;
   quiesce(call: QuiesceCall, signal: AbortSignal): Promise<Quiesced>;
+  /** Those of controllers that may be open at plugins of this host. */
+  openCalls(): readonly PluginCall[];
 }
 
 export interface RelayOptions {
-  readonly directory: Pick<PluginDirectory, "get" | "quiesce">;
+  readonly directory: Pick<PluginDirectory, "get" | "quiesce" | "openCalls">;
   readonly node: string;
   /** This process, as it registers. */
   readonly life: string;
   /** What this agent has promised: a controller with an older store must not change a backend through it either. */
-  readonly promisedGen: () => number;
+  readonly promised: () => Vetting;
   readonly log: Logger;
 }
 
-export function createRelay({ directory, node, life, promisedGen, log }: RelayOptions): Relay {
-  const checkGeneration = ({ plugin, gen }: Pick<RelayedCall, "plugin" | "gen">): void => {
-    const promised = promisedGen();
-    if (gen >= promised) return;
+export function createRelay({ directory, node, life, promised, log }: RelayOptions): Relay {
+  const checkVetting = ({ plugin, vetting }: Pick<RelayedCall, "plugin" | "vetting">): void => {
+    const known = promised();
+    const why = whyOutdated(known, vetting);
+    if (why === undefined) return;
     throw new HoldfastError({
       kind: "precondition",
       reason: "GENERATION",
-      message: `the call to plugin ${plugin} is of store generation ${gen}, and ${promised} was promised: the store of this controller is older than what its agents have seen; vet it`,
-      metadata: { plugin, gen: String(gen), promised: String(promised) },
+      message: `the call to plugin ${plugin} did not reach it: ${why}; the store of this controller is not the one that its agents know: vet it`,
+      metadata: { plugin, gen: String(vetting.gen), promised: String(known.gen) },
     });
   };
 
@@ -88,7 +95,7 @@ export function createRelay({ directory, node, life, promisedGen, log }: RelayOp
   };
 
   const made = async (call: RelayedCall, signal: AbortSignal): Promise<RelayedEnd> => {
-    checkGeneration(call);
+    checkVetting(call);
     const method = methodOf(call.method);
     if (method === undefined || !isUnaryMethod(method)) throw wrongMethod(`${call.method} is no unary method of CSI`);
     if (kept.has(method)) {
@@ -116,7 +123,7 @@ export function createRelay({ directory, node, life, promisedGen, log }: RelayOp
     },
 
     async *stream(call, signal) {
-      checkGeneration(call);
+      checkVetting(call);
       const method = methodOf(call.method);
       if (method === undefined || isUnaryMethod(method)) throw wrongMethod(`${call.method} is no stream of CSI`);
       const connection = halfFor(call.plugin, method);
@@ -128,7 +135,7 @@ export function createRelay({ directory, node, life, promisedGen, log }: RelayOp
       for await (const item of connection.relayStream(method, call.request, options)) yield endOf(item);
     },
 
-    async quiesce({ plugin, gate, subject, order, waitMs }, signal) {
+    async quiesce({ plugin, gate, subject, order, vetting, waitMs }, signal) {
       if (gate !== life)
         throw new HoldfastError({
           kind: "precondition",
@@ -136,9 +143,11 @@ export function createRelay({ directory, node, life, promisedGen, log }: RelayOp
           message: `life ${gate} of the agent of node ${node} was asked to let go of ${subject}, and this is life ${life}: it knows nothing of the calls of the other one`,
           metadata: { node, life, wanted: gate },
         }); // L2
-      checkGeneration({ plugin, gen: order.gen });
+      checkVetting({ plugin, vetting });
       return directory.quiesce(plugin, subject, order, waitMs, signal);
     },
+
+    openCalls: directory.openCalls,
   };
 }
 

@@ -85,6 +85,7 @@ export async function startLink(controllers: readonly string[], options: LinkRig
       relay: {
         unary: () => Promise.reject(new Error("no call is relayed")),
         quiesce: () => Promise.reject(new Error("nothing is asked to be quiet")),
+        openCalls: () => [],
         stream: () => {
           throw new Error("no call is relayed");
         },

@@ -25,6 +25,20 @@ describe("what the journal says of the agent itself", () => {
     expect(agent).toMatchObject({ nodeEpoch: 3, clusterUid: "c", promisedGen: 1, bootId: "b", plugins: emptyRegistry });
   });
 
+  test("a generation is promised to one vetting, and by records of an earlier version to nobody", () => {
+    const promise = (gen: number, uid?: string) => ({
+      a: { type: "promised-gen", gen, ...(uid === undefined ? {} : { uid }) },
+    });
+    const after = (...entries: readonly unknown[]) => {
+      const { promisedGen, promisedTo } = foldRecords(entries).agent;
+      return [promisedGen, promisedTo];
+    };
+    expect(after()).toEqual([0, ""]);
+    expect(after(promise(2))).toEqual([2, ""]);
+    expect(after(promise(2), promise(2, "mine"), promise(2, "other"), promise(1, "earlier"))).toEqual([2, "mine"]);
+    expect(after(promise(2, "mine"), promise(3, "later"))).toEqual([3, "later"]);
+  });
+
   test("a record of a later version is damage, and what stood before it is kept", () => {
     for (const later of [{ type: "comet" }, { type: "plugin", change: { type: "moved", allocation: "a" } }]) {
       const { agent, fault } = foldRecords([prepared, { a: later }, registered]);

@@ -5,8 +5,10 @@
  *    record that waits.
  * L2 A record that the machine does not allow makes the journal damaged: nothing is guessed.
  */
+import { type Vetting, withPromise } from "@holdfast/model/vetting";
 import type { AgentRecord, VolumeEvent, VolumeRecord } from "../domain/events.ts";
 import { applyRegistryChange, emptyRegistry, type RegistryStep } from "../domain/plugin-registry.ts";
+import { promisedOf } from "../domain/promise.ts";
 import { type Survival, survivalOf } from "../domain/record-survival.ts";
 import type { AgentFacts, VolumeState } from "../domain/types.ts";
 import { applyEvent, isFault } from "../domain/volume-machine.ts";
@@ -25,6 +27,7 @@ const newAgent: AgentFacts = {
   nodeEpoch: 0,
   clusterUid: "",
   promisedGen: 0,
+  promisedTo: "",
   bootId: "",
   plugins: emptyRegistry,
   workloads: noWorkloads,
@@ -85,7 +88,7 @@ function withRecord(agent: AgentFacts, record: AgentRecord): AgentFacts | undefi
     case "node-epoch":
       return { ...agent, nodeEpoch: record.nodeEpoch, clusterUid: record.clusterUid };
     case "promised-gen":
-      return { ...agent, promisedGen: Math.max(agent.promisedGen, record.gen) };
+      return withPromised(agent, { gen: record.gen, uid: record.uid ?? "" });
     case "boot":
       return { ...agent, bootId: record.bootId, workloads: afterBoot(agent.workloads) };
     case "plugin": {
@@ -95,6 +98,11 @@ function withRecord(agent: AgentFacts, record: AgentRecord): AgentFacts | undefi
     case "workload":
       return { ...agent, workloads: applyWorkload(agent.workloads, record.record) };
   }
+}
+
+function withPromised(agent: AgentFacts, next: Vetting): AgentFacts {
+  const { gen, uid } = withPromise(promisedOf(agent), next);
+  return { ...agent, promisedGen: gen, promisedTo: uid };
 }
 
 export function createLedger(journal: Journal): Ledger {

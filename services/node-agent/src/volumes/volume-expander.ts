@@ -3,6 +3,7 @@
  * whoever wants it sends it again until it is answered for certain.
  */
 
+import type { Vetting } from "@holdfast/model/vetting";
 import type { ExpandResult } from "../domain/answer-types.ts";
 import { judgeExpand, type Standing } from "../domain/judge-order.ts";
 import { seenAt } from "../domain/mounts.ts";
@@ -14,7 +15,7 @@ import { callHalt, failureOf, nameVolume, pluginAwayHalt } from "./halts.ts";
 export interface ExpanderOptions {
   readonly plugins: NodePlugins;
   readonly mounts: Pick<MountTable, "look">;
-  readonly standing: (ref: VolumeRef) => Standing;
+  readonly standing: (ref: VolumeRef, sender: Vetting | undefined) => Standing;
   readonly signal: AbortSignal;
 }
 
@@ -22,7 +23,7 @@ export interface ExpanderOptions {
 export function createExpander({ plugins, mounts, standing, signal }: ExpanderOptions) {
   return async (order: ExpandOrder): Promise<ExpandResult> => {
     const { ref } = order;
-    const now = standing(ref);
+    const now = standing(ref, order.vetting);
     const refused = judgeExpand(now, order.nodeEpoch);
     if (refused !== undefined) return refused;
     const { volume } = now;

@@ -8,6 +8,7 @@
  * M4 Two records of one piece of storage are never held here at the same time (I1).
  */
 import { compareEpochs, type Epoch, zeroEpoch } from "@holdfast/model/epoch";
+import type { Vetting } from "@holdfast/model/vetting";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { ExpandResult, Halt, Inventory, PublishResult, ReleaseResult } from "../domain/answer-types.ts";
@@ -92,19 +93,21 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
     if (!isAtRest(volume)) holders.set(storageOf(volume.ref), volume.ref.volumeUid);
 
   const laneOf = (ref: VolumeRef): string => paths.of(ref.plugin, ref.externalId).publish;
-  const standing = (ref: VolumeRef): Standing => ({
+  const standing = (ref: VolumeRef, sender?: Vetting): Standing => ({
     agent: ledger.agent(),
     quarantined: quarantined(),
     volume: ledger.volume(ref.volumeUid),
+    sender,
   });
 
   const expand = createExpander({ plugins, mounts, standing, signal });
 
   const settle = async (run: VolumeRun, ref: VolumeRef, halt: Halt | undefined): Promise<void> => {
     await run.finish();
-    const resting = isAtRest(run.volume());
-    if (resting) holders.delete(storageOf(ref));
-    if (resting) firstViews.delete(ref.volumeUid);
+    if (isAtRest(run.volume())) {
+      holders.delete(storageOf(ref));
+      firstViews.delete(ref.volumeUid);
+    }
     if (halt === undefined) halts.delete(ref.volumeUid);
     else {
       halts.set(ref.volumeUid, halt);
@@ -127,7 +130,7 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
     const facts = factsOf(order, paths.of(ref.plugin, ref.externalId), hash);
     const other = holders.get(storageOf(ref));
     if (other !== undefined && other !== ref.volumeUid) return heldByOther(ledger.volume(other), ref); // M4
-    const judged = judgePermit(standing(ref), facts, claim.oldestLiveEpoch);
+    const judged = judgePermit(standing(ref, order.vetting), facts, claim.oldestLiveEpoch);
     const run = createVolumeRun(ledger, ledger.volume(ref.volumeUid));
     const place = placeOf(ref, facts);
     switch (judged.kind) {
@@ -207,7 +210,7 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
 
   const releaseInLane = async (order: ReleaseOrder, caller: AbortSignal): Promise<ReleaseResult> => {
     const { ref, claimUid, epoch } = order;
-    const judged = judgeRelease(standing(ref), order);
+    const judged = judgeRelease(standing(ref, order.vetting), order);
     if (judged.kind === "refused") return judged;
     if (judged.kind === "released") return { kind: "released", epoch };
     const run = createVolumeRun(ledger, ledger.volume(ref.volumeUid));
@@ -240,8 +243,7 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
     const view = await mounts.look(false);
     const known = ledger.volume(ref.volumeUid);
     const held = known !== undefined && !isAtRest(known);
-    const elsewhere = holders.get(storageOf(ref));
-    const free = !held && (elsewhere === undefined || elsewhere === ref.volumeUid);
+    const free = !held && [undefined, ref.volumeUid].includes(holders.get(storageOf(ref)));
     const [stray] = free ? strays(view, volumePaths, [target]) : [];
     const staged = free && stray === undefined && view.under(volumePaths.staging).length > 0;
     if (staged || view.under(target).length > 0) {
@@ -263,7 +265,6 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
   };
 
   const allHalts = () => new Map([...deadMounts.halts(), ...halts]);
-
   const checkDamage = (): void => {
     if (ledger.damage !== undefined) throw journalDamaged(ledger.damage);
   };
@@ -290,9 +291,7 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
         if (known?.dead.some((one) => one.claimUid === claimUid && one.late))
           await run.commit({ type: "forgotten", claimUid });
       }),
-    async inventory() {
-      return takeInventory(await mounts.look(false), paths, ledger, allHalts());
-    },
+    inventory: async () => takeInventory(await mounts.look(false), paths, ledger, allHalts()),
     alone: (publish, wait, act) => lanes.run(publish, wait, act),
     lose: (ref, dead) => lanes.run(laneOf(ref), signal, () => lose(ref, dead)), // M1
     halts: allHalts,

@@ -48,10 +48,10 @@ export const createVet =
       await audit.write(auditId, { ...text, effects, risks }, clock.now());
       await gate.accept(who, `${reason} (audit ${auditId})`);
     }
-    const { open, gen } = gate.state();
+    const { open, vetting } = gate.state();
     return {
       open,
-      gen: BigInt(gen),
+      gen: BigInt(vetting.gen),
       findings: findings.map(({ node, namespace, volume, message }) => ({ node, namespace, volume, message })),
       outcome: {
         dryRun,

@@ -1,9 +1,10 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import { linkSignals, throwIfAborted } from "@holdfast/shared/async/signals";
+import type { AgentGateway } from "../../agent-ports.ts";
 import { isOfOtherMachine } from "../../domain/claim/grant.ts";
 import type { Inventory } from "../../domain/claim/permit.ts";
 import type { VolumeRecord } from "../../domain/volume/volume.ts";
-import type { AgentGateway, Nodes } from "../../ports.ts";
+import type { Nodes } from "../../ports.ts";
 
 /**
  * What a node's own agent says of a volume. Only `holds` and `clean` are its word; the others say why there is none: it was never

@@ -1,5 +1,6 @@
+import type { AgentGateway } from "../../agent-ports.ts";
 import type { AuditRecord } from "../../domain/repair/audit.ts";
-import type { AgentGateway, BackendListings, NodeDecisions, Nodes } from "../../ports.ts";
+import type { BackendListings, NodeDecisions, Nodes } from "../../ports.ts";
 import type { AuditFilter, AuditRecords } from "../../records/audit-records.ts";
 import type { DamagedRecords } from "../../records/damaged-records.ts";
 import type { OrphanRecords } from "../../records/orphan-records.ts";

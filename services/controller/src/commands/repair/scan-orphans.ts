@@ -3,9 +3,10 @@
  * background does; where one listing alone proves nothing, it is read twice.
  */
 import { createNotifier } from "@holdfast/shared/async/notifier";
+import type { AgentGateway } from "../../agent-ports.ts";
 import { checkId, checkPlugin } from "../../domain/limits.ts";
 import { mountOrphan, type Orphan, type OrphanKind } from "../../domain/repair/orphan.ts";
-import type { AgentGateway, ControllerPlugins, Nodes } from "../../ports.ts";
+import type { ControllerPlugins, Nodes } from "../../ports.ts";
 import type { OrphanRecords } from "../../records/orphan-records.ts";
 import type { Caller } from "../model.ts";
 import { refuse } from "../volume/validate-volume.ts";

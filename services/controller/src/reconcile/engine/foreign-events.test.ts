@@ -16,7 +16,7 @@ const build = (cut?: Partial<CutRecord>) => {
     drivers,
     lives: { issuer: "a/1", isFormerLife: () => false },
     plugins: {},
-    gate: { state: () => ({ open: true, gen: 1, reason: "" }) },
+    gate: { state: () => ({ open: true, vetting: { gen: 1, uid: "vetting-1" }, reason: "" }) },
     nodes: { onChange: () => () => undefined },
     guard: { onChange: () => () => undefined },
     clock,

@@ -1,10 +1,12 @@
+import type { Vetting } from "@holdfast/model/vetting";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { createTracing, type Tracing } from "@holdfast/shared/tracing";
+import type { AgentGateway } from "../../agent-ports.ts";
 import { planSteps, type Step } from "../../domain/steps.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
-import type { AgentGateway, ControllerPlugins, Ids, Nodes, StoreGate } from "../../ports.ts";
+import type { ControllerPlugins, Ids, Nodes, StoreGate } from "../../ports.ts";
 import type { LearnedLimits } from "../../records/attachment/learned-limits.ts";
 import type { Told } from "../../records/change-feed.ts";
 import { createGrantFacts } from "../../records/grant-facts.ts";
@@ -66,6 +68,12 @@ export interface Reconciler {
   readonly slots: CallSlots;
 }
 
+/** A record, and what the store was vetted as when it was read. */
+interface Planned {
+  readonly volume: VolumeRecord;
+  readonly vetting: Vetting;
+}
+
 const pageSize = 500;
 const claimGivenUp = "CLAIM_ABANDONED";
 
@@ -101,23 +109,27 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     return ready;
   };
 
-  const work = createKeyedWork<VolumeRecord, Step>({
+  const work = createKeyedWork<Planned, Step>({
     what: "volume",
-    read: async (key) => (await records.recent(refOfKey(key)))?.volume,
-    ready: readyNow,
+    async read(key) {
+      const { vetting } = gate.state();
+      const found = await records.recent(refOfKey(key));
+      return found && { volume: found.volume, vetting };
+    },
+    ready: ({ volume }, now, hurry) => readyNow(volume, now, hurry),
     laneOf: ({ lane }) => lane,
     idOf: stepId,
     clock,
     random: ids.random,
     log,
     taking,
-    run: (volume, step) =>
+    run: ({ volume, vetting }, step) =>
       tracedStep(
         tracing,
         volume,
         step,
         clock.now(),
-        (traceId) => runStep({ ...stepDeps, slots: slotsOf(volume) }, step, { volume, traceId }),
+        (traceId) => runStep({ ...stepDeps, slots: slotsOf(volume) }, step, { volume, vetting, traceId }),
         async () => (await records.recent(volume))?.volume,
       ),
   });
@@ -139,11 +151,12 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
 
   const wakeAll = (): void => inBackground("taking up everything", wakeUnsettled());
 
-  let open = gate.state().open;
+  let { open, vetting } = gate.state();
   const gateChanged = (): void => {
-    const was = open;
-    open = gate.state().open;
-    if (was && !open) records.forgetAll();
+    const [was, before] = [open, vetting];
+    ({ open, vetting } = gate.state());
+    // What is remembered may be of a history that is over, and nothing is to be ordered by it under the vetting of the next one.
+    if (was !== open || before !== vetting) records.forgetAll();
     if (was || !open) return;
     inBackground("taking up what waited for the store", wakeUnsettled());
     watch.all();

@@ -54,7 +54,7 @@ const keeperOf = (volumes = [held]) => {
       },
     },
     agents: { inventory: async () => ({ nodeEpoch: view.record.nodeEpoch, volumes: [], orphans: [] }) },
-    gate: { state: () => ({ open, gen: 1, reason: "" }) },
+    gate: { state: () => ({ open, vetting: { gen: 1, uid: "vetting-1" }, reason: "" }) },
     wake: (key: string, hurry: boolean) => woken.push(`${key} ${hurry}`),
     clock: createManualClock(),
     log: createMemoryLogger(),

@@ -11,13 +11,14 @@
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
+import type { AgentGateway } from "../../agent-ports.ts";
 import { living } from "../../domain/attachment/foreign-hold.ts";
 import { noChange } from "../../domain/change.ts";
 import type { Inventory } from "../../domain/claim/permit.ts";
 import { barsBeforeFence, fenceEnded, heldOn, isDisproved, isFenced, volumeFenced } from "../../domain/node/fence.ts";
 import type { NodeRecord } from "../../domain/node/node.ts";
 import { volumeKey } from "../../domain/volume/volume.ts";
-import type { AgentGateway, NodeDecisions, Nodes, NodeView, StoreGate } from "../../ports.ts";
+import type { NodeDecisions, Nodes, NodeView, StoreGate } from "../../ports.ts";
 import { isSilent } from "../../records/grant-facts.ts";
 import { nodeJudgement } from "../../records/node-judgement.ts";
 import type { Decide } from "../../records/volume/volume-decisions.ts";

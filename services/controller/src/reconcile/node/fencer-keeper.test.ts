@@ -68,7 +68,7 @@ beforeEach(() => {
         next: undefined,
       }),
     },
-    gate: { state: () => ({ open, gen: 1, reason: "" }) },
+    gate: { state: () => ({ open, vetting: { gen: 1, uid: "vetting-1" }, reason: "" }) },
     async fence({ name, nodeEpoch }: NodeRecord, evidence: string) {
       fenced.push([name, nodeEpoch, evidence]);
       views.set(name, silent(name, { state: "FENCING" }));

@@ -98,7 +98,11 @@ describe("an agent that comes back", () => {
     world.agents.loseJournal("n1");
     world.agents.forgetReleases();
     const permit = { volume, claim, attachment, nodeEpoch: 1, epoch: claim.epoch, oldestLiveEpoch: claim.epoch };
-    await world.agents.publish(node.record, permit, { signal: new AbortController().signal, attempt: 1 });
+    await world.agents.publish(node.record, permit, {
+      signal: new AbortController().signal,
+      attempt: 1,
+      vetting: world.gate.state().vetting,
+    });
     expect(world.agents.mounts()).toEqual(["default/data@n1"]);
   };
 
@@ -161,7 +165,11 @@ describe("an agent that comes back", () => {
     world.backend.attach(volume.externalId, "n1");
     const epoch = { gen: 1, ctr: 1 };
     const permit = { volume, claim, attachment, nodeEpoch: 1, epoch, oldestLiveEpoch: epoch };
-    await world.agents.publish(node.record, permit, { signal: new AbortController().signal, attempt: 1 });
+    await world.agents.publish(node.record, permit, {
+      signal: new AbortController().signal,
+      attempt: 1,
+      vetting: world.gate.state().vetting,
+    });
     world.nodes.set("n1", { instance: "instance-2" });
     await world.idle();
     expect(world.agents.mounts()).toEqual(["default/data@n1"]);
@@ -184,7 +192,11 @@ describe("an agent that comes back", () => {
       epoch: { gen: 1, ctr: 9 },
       oldestLiveEpoch: { gen: 1, ctr: 9 },
     };
-    await world.agents.publish(node.record, permit, { signal: new AbortController().signal, attempt: 1 });
+    await world.agents.publish(node.record, permit, {
+      signal: new AbortController().signal,
+      attempt: 1,
+      vetting: world.gate.state().vetting,
+    });
     world.nodes.set("n1", { instance: "instance-2" });
     await world.idle();
     expect([...world.agents.heldOn("n1")].sort()).toEqual([uid, "claim-lost"].sort());
@@ -210,7 +222,11 @@ describe("an agent that comes back", () => {
     const lost = { ...claim, uid: "lost-by-the-store", workload: "lost" };
     const epoch = { gen: 1, ctr: 2 };
     const permit = { volume, claim: lost, attachment, nodeEpoch: 1, epoch, oldestLiveEpoch: epoch };
-    await world.agents.publish(node.record, permit, { signal: new AbortController().signal, attempt: 1 });
+    await world.agents.publish(node.record, permit, {
+      signal: new AbortController().signal,
+      attempt: 1,
+      vetting: world.gate.state().vetting,
+    });
     world.nodes.set("n1", { instance: "instance-2" });
     await world.idle();
     expect(world.agents.mounts()).toEqual(["default/data@n1"]);
@@ -228,16 +244,17 @@ describe("an agent that comes back", () => {
 
   it("is asked once per life, and again when it did not answer", async () => {
     await active();
-    const asked = () => world.agents.calls.filter((c) => c === "inventory n1").length;
+    const asked = () => world.agents.calls.filter((c) => c === "inventory n1" || c === "promise n1 1");
     const before = asked();
     for (let n = 0; n < 3; n += 1) world.nodes.set("n1", {});
     await world.idle();
-    expect(asked()).toBe(before);
+    expect(asked()).toEqual(before);
     world.agents.silence("n1", true);
     world.nodes.set("n1", { instance: "instance-2" });
     await world.clock.advance(0);
     world.agents.silence("n1", false);
     await world.clock.advance(5_000);
-    expect(asked()).toBe(before + 2);
+    // What was decided in another history of the store comes too late before anybody believes what is held here.
+    expect(asked().slice(before.length)).toEqual(["promise n1 1", "promise n1 1", "inventory n1"]);
   });
 });

@@ -1,10 +1,13 @@
+import { judgeVetting, showVetting, type Vetting } from "@holdfast/model/vetting";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
+import type { AgentGateway, Promised } from "../../agent-ports.ts";
 import { living } from "../../domain/attachment/foreign-hold.ts";
 import { noChange } from "../../domain/change.ts";
 import { offerAgain, publicationLost } from "../../domain/claim/claim-change.ts";
 import type { Inventory } from "../../domain/claim/permit.ts";
 import { type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
-import type { AgentGateway, NodeView, StoreGate } from "../../ports.ts";
+import type { NodeView, StoreGate } from "../../ports.ts";
 import type { VolumeRecords } from "../../records/volume/volume-records.ts";
 import { volumesOnNode } from "../../records/volume/volumes-on-node.ts";
 import { noteForeignHolds, readableRecord, standingOf } from "./foreign-holds.ts";
@@ -35,6 +38,14 @@ const expectedOn = async (records: VolumeRecords, node: string): Promise<readonl
   return found;
 };
 
+const otherHistory = (node: string, vetting: Vetting, promised: Promised): HoldfastError =>
+  new HoldfastError({
+    kind: "precondition",
+    reason: "OTHER_HISTORY",
+    message: `node ${node} has promised generation ${showVetting(promised.vetting)}, and this store was vetted as ${showVetting(vetting)}: it follows no order of this controller; end the other history, or have this one vetted anew (holdfast repair vet --accept)`,
+    metadata: { node },
+  });
+
 /**
  * Compares what an agent holds with the records: what the records have ended is released there, what it should hold and does not is
  * offered again under the same permit. Only with a vetted store, because a store that has lost writes would end living claims.
@@ -47,8 +58,12 @@ export const reconcileInventory = async (
   { records, agents, gate, log, signal }: InventoryDeps,
   node: NodeView,
 ): Promise<"shut" | "settled" | "owed"> => {
-  if (!gate.state().open) return "shut";
+  const { open, vetting } = gate.state();
+  if (!open) return "shut";
   const name = node.record.name;
+  // What was decided before the store was vetted comes too late from now on, and so behind the inventory too.
+  const promised = await agents.promise(node.record, vetting, signal);
+  if (!["same", "older"].includes(judgeVetting(vetting, promised.vetting))) throw otherHistory(name, vetting, promised);
   const expected = await expectedOn(records, name);
   const inventory = await agents.inventory(node.record, signal);
   const held = heldClaims(inventory);
@@ -84,7 +99,7 @@ export const reconcileInventory = async (
       nodeEpoch: node.record.nodeEpoch,
       epoch,
     };
-    const answer = await agents.release(node.record, order, { signal, attempt: 1 });
+    const answer = await agents.release(node.record, order, { signal, attempt: 1, vetting });
     if (answer.kind !== "released") owed += 1;
     log.warn("the agent held a claim that is over; it was told to let go", {
       node: name,

@@ -1,5 +1,7 @@
 /** Calls that had to wait for their turn, while what they were for went away. */
+
 import { randomUUID } from "node:crypto";
+import { noVetting } from "@holdfast/model/vetting";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { caller, createWorld, plugin, volumeInput, type World } from "../../../../../test/support/controller/world.ts";
 import type { Outcome } from "../../domain/outcome.ts";
@@ -41,7 +43,7 @@ afterEach(async () => {
 /** Everything a step needs, with slots that are free only after `meanwhile`. */
 const waiting = (meanwhile: () => Promise<unknown>) => ({
   clock: world.clock,
-  gate: { state: () => ({ open, gen: 1, reason: "" }), onChange: () => () => undefined },
+  gate: { state: () => ({ open, vetting: { gen: 1, uid: "vetting-1" }, reason: "" }), onChange: () => () => undefined },
   slots: {
     async run(_request: unknown, _signal: AbortSignal, call: () => Promise<unknown>) {
       await meanwhile();
@@ -103,7 +105,7 @@ describe("a call of a volume that waited for its turn", () => {
 
   test("is made when it is still owed", async () => {
     const volume = await leaving();
-    const run = { volume, traceId: undefined };
+    const run = { volume, vetting: noVetting, traceId: undefined };
     await deleteStep(
       stepDeps(async () => undefined),
       { do: "delete", lane: "controller" },
@@ -117,7 +119,7 @@ describe("a call of a volume that waited for its turn", () => {
     const { settles: news } = await settles();
     const ended = { settles: news } as const;
     await world.records.change(data, ({ intent: _i, ...volume }) => ({ volume, ended: [], notes: [] }), ended);
-    const run = { volume: await world.volume("data"), traceId: undefined };
+    const run = { volume: await world.volume("data"), vetting: noVetting, traceId: undefined };
     expect(
       await deleteStep(
         stepDeps(async () => undefined),
@@ -131,14 +133,14 @@ describe("a call of a volume that waited for its turn", () => {
 
   test("does not delete storage whose record was forgotten: it may be another volume's by now", async () => {
     const volume = await leaving();
-    const run = { volume, traceId: undefined };
+    const run = { volume, vetting: noVetting, traceId: undefined };
     expect(await deleteStep(stepDeps(forget), { do: "delete", lane: "controller" }, run)).toBe(false);
     expect(calls).toEqual([]);
   });
 
   test("does not delete once the store is not vetted any more", async () => {
     const volume = await leaving();
-    const run = { volume, traceId: undefined };
+    const run = { volume, vetting: noVetting, traceId: undefined };
     const shut = async () => {
       open = false;
     };
@@ -148,14 +150,14 @@ describe("a call of a volume that waited for its turn", () => {
 
   test("[I5] does not make storage whose record was forgotten: nobody would know of it", async () => {
     const volume = await made();
-    const run = { volume, traceId: undefined };
+    const run = { volume, vetting: noVetting, traceId: undefined };
     expect(await createStep(stepDeps(forget), { do: "create", lane: "controller" }, run)).toBe(false);
     expect(calls).toEqual([]);
   });
 
   test("does not leave under the intent of another call that the record owes by now", async () => {
     const volume = await made();
-    const run = { volume, traceId: undefined };
+    const run = { volume, vetting: noVetting, traceId: undefined };
     const unwanted = async () => {
       await leaving();
       calls = [];

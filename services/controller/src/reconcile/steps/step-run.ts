@@ -1,6 +1,8 @@
+import type { Vetting } from "@holdfast/model/vetting";
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { KeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { Logger } from "@holdfast/shared/log/logger";
+import type { AgentGateway } from "../../agent-ports.ts";
 import { barLifted, volumeOvertaken } from "../../domain/bar.ts";
 import { callWaits } from "../../domain/call-waits.ts";
 import { type Change, noChange } from "../../domain/change.ts";
@@ -8,7 +10,7 @@ import { doubted } from "../../domain/doubt.ts";
 import type { Failed } from "../../domain/outcome.ts";
 import type { Step } from "../../domain/steps.ts";
 import { type Attachment, type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
-import type { AgentGateway, ControllerPlugins, Nodes, StoreGate } from "../../ports.ts";
+import type { ControllerPlugins, Nodes, StoreGate } from "../../ports.ts";
 import type { LearnedLimits } from "../../records/attachment/learned-limits.ts";
 import type { GrantFactsOf } from "../../records/grant-facts.ts";
 import type { VolumeRecords } from "../../records/volume/volume-records.ts";
@@ -46,6 +48,8 @@ export interface StepDeps {
 export interface StepRun {
   /** The record from which the step was planned. */
   readonly volume: VolumeRecord;
+  /** What the store was vetted as when that record was read. */
+  readonly vetting: Vetting;
   readonly traceId: string | undefined;
 }
 

@@ -123,7 +123,7 @@ const nodeBlock = (
 };
 
 /** Pushes the permit of a claim whose attachment is done. A repeat under the same epoch means "make it so again". */
-export const offerStep: StepHandler<"offer"> = async (deps, { node: name, uid }, { volume, traceId }) => {
+export const offerStep: StepHandler<"offer"> = async (deps, { node: name, uid }, { volume, vetting, traceId }) => {
   const { agents, nodes, gate, records, signal, failpoint } = deps;
   const node = nodes.get(name);
   const claim = volume.claims[uid];
@@ -140,7 +140,7 @@ export const offerStep: StepHandler<"offer"> = async (deps, { node: name, uid },
   await failpoint("controller.offer.after-commit");
   signal.throwIfAborted();
   const answer = await agents
-    .publish(node.record, permit, { signal, attempt: claim.attempts.count + 1 })
+    .publish(node.record, permit, { signal, vetting, attempt: claim.attempts.count + 1 })
     .catch((error: unknown): PublishAnswer => ({ kind: "uncertain", ...failureOf(error, publishMethod) }));
   signal.throwIfAborted();
   await failpoint("controller.offer.after-call");
@@ -182,7 +182,7 @@ const releaseOutcome = (
 };
 
 /** Asks the agent to let go until it answers RELEASED, which is the proof. A silent node is asked too: only it can answer. */
-export const releaseStep: StepHandler<"release"> = async (deps, { node: name, uid }, { volume, traceId }) => {
+export const releaseStep: StepHandler<"release"> = async (deps, { node: name, uid }, { volume, vetting, traceId }) => {
   const { agents, nodes, records, signal, failpoint } = deps;
   const node = nodes.get(name);
   const claim = volume.claims[uid];
@@ -207,7 +207,7 @@ export const releaseStep: StepHandler<"release"> = async (deps, { node: name, ui
     epoch: claim.epoch,
   };
   const answer = await agents
-    .release(node.record, order, { signal, attempt: claim.attempts.count + 1 })
+    .release(node.record, order, { signal, vetting, attempt: claim.attempts.count + 1 })
     .catch(
       (error: unknown): ReleaseAnswer => ({ kind: "pending", blocked: false, ...failureOf(error, releaseMethod) }),
     );

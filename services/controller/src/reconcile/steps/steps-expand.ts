@@ -64,7 +64,7 @@ export const expandStep: StepHandler<"expand"> = async (deps, _step, { volume, t
 };
 
 /** NodeExpandVolume on one node that has the volume published; what it owes is in the record until it has answered. */
-export const growStep: StepHandler<"grow"> = async (deps, { node: name }, { volume, traceId }) => {
+export const growStep: StepHandler<"grow"> = async (deps, { node: name }, { volume, vetting, traceId }) => {
   const { agents, nodes, gate, records, signal, failpoint } = deps;
   const node = nodes.get(name);
   const { growth } = volume;
@@ -84,7 +84,7 @@ export const growStep: StepHandler<"grow"> = async (deps, { node: name }, { volu
   };
   const attempt = (growth.nodes[name]?.attempts.count ?? 0) + 1;
   const answer = await agents
-    .expand(node.record, order, { signal, attempt })
+    .expand(node.record, order, { signal, attempt, vetting })
     .catch((error: unknown): GrowAnswer => ({ kind: "unknown", failure: failureOf(error, growMethod) }));
   signal.throwIfAborted();
   await failpoint("controller.grow.after-call");

@@ -17,7 +17,7 @@ export interface CommitTerms {
   readonly clusterUid: string;
   /** The process that the connection leads to. */
   readonly runId: string;
-  /** The highest generation seen: a store with a lower one has lost something, whatever it says of itself. */
+  /** The highest generation seen: a store with a lower one has lost something, and one with a higher one was vetted anew since. */
   readonly gen: number;
   readonly maxEvents: number;
   /** The newest format that this release reads. */

@@ -1,4 +1,4 @@
-#!lua name=holdfast_v6
+#!lua name=holdfast_v7
 -- The writes of Holdfast, and the reads that must see one moment. It compares and keeps; it decides nothing: bodies are
 -- opaque, no JSON is read here, no rule about volumes or claims is known here.
 --
@@ -6,7 +6,7 @@
 -- so that controllers of two versions find each their own library while they run side by side.
 --
 -- Keys, all of one cell and so of one hash slot; the places of a record are not known to the caller and so not declared:
---   <p>meta              hash    clusterUid schema (the format of the records, see adr/0015) gen vettedRunId vettedReplId (L8) seq (number of the newest event) commits (number of the newest commit)
+--   <p>meta              hash    clusterUid schema (the format of the records, see adr/0015) gen vettingUid begunFor (L9) vettedRunId vettedReplId (L8) seq (number of the newest event) commits (number of the newest commit)
 --                        durability (see start-gate.ts)
 --   <p>events            stream  0-<seq>: t type, m member, b body; seq has no gaps, so that a reader sees what was trimmed
 --   <p>expiry            zset    when records with a time to live end → member
@@ -32,6 +32,9 @@
 -- L8 Nothing is committed for a caller that saw a higher number than this store has: it lost commits, whatever process holds it. That alone is
 --    written down: it is not vetted any more, for nobody. And what is granted is granted in the replication history that was vetted: a
 --    process may take over the data of another one and stay the same process.
+-- L9 A vetting begins with a generation that no vetting had before it, for this process in this history of its data, and under a name of
+--    its own: orders of an older generation, or of another vetting that came to the same number, are refused by those who promised it.
+--    Several controllers that vet together share what one of them has begun; what is granted by one that has not seen it is refused.
 --
 -- Between two commits the processor's caches hold something else: what one costs is the number of commands that it gives, far more
 -- than what they do, and the length of the texts that it makes, as Lua hashes each whole.
@@ -72,6 +75,11 @@ end
 -- Asked each time, as it changes within the life of a process: with each promotion, and when its data is replaced by that of a master.
 local function repl_id()
   return string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
+end
+
+-- What names a process in one history of its data.
+local function history()
+  return run_id() .. ' ' .. repl_id()
 end
 
 -- Whole, and within what every reader can count with.
@@ -337,7 +345,7 @@ end
 
 -- commit: every write and event, or none.
 -- KEYS 1 meta, 2 events, 3 expiry, 4 the answer of this commit, 5… one record key per write, then per record that is only compared
--- ARGV 1 prefix, 2 clusterUid, 3 run_id that must be the vetted one ('' = need not be), 4 lowest generation, 5 events kept,
+-- ARGV 1 prefix, 2 clusterUid, 3 run_id that must be the vetted one ('' = need not be), 4 its generation, 5 events kept,
 --      6 index:value entries, parted by tabs, that no other record may carry;
 --      7 revisions, parted by tabs, of as many records that are only compared: theirs are the last KEYS;
 --      8 index:value entries with the most records that may carry each by turns, parted by tabs: compared when this adds one;
@@ -362,12 +370,12 @@ local function commit(keys, args)
   if tonumber(head[6]) < tonumber(args[11]) then -- L8
     local done = done_before(answer)
     if done then return done end
-    redis.call('HSET', meta, 'vettedRunId', '')
+    redis.call('HSET', meta, 'vettedRunId', '', 'begunFor', '')
     return { 'behind', head[6] }
   end
   if args[3] ~= '' then
     local run, of_vetted_history = run_id(), head[7] == repl_id()
-    if run ~= args[3] or head[3] ~= run or tonumber(head[4]) < tonumber(args[4]) or not of_vetted_history then
+    if run ~= args[3] or head[3] ~= run or tonumber(head[4]) ~= tonumber(args[4]) or not of_vetted_history then
       return done_before(answer) or { 'unvetted', run, head[3], head[4], of_vetted_history and '1' or '' }
     end
   end
@@ -516,11 +524,12 @@ end
 -- identity: which process this is, and whose data it holds.
 -- KEYS 1 meta   ARGV none
 -- returns {digest of this library, run_id, clusterUid, schema, gen, vettedRunId or '' in another history than the vetted one, durability,
---          number of the newest commit or ''}
+--          number of the newest commit or '', vettingUid, '1' = the generation was begun for this process in this history}
 local function identity(keys)
-  local meta = redis.call('HMGET', keys[1], 'clusterUid', 'schema', 'gen', 'vettedRunId', 'durability', 'commits', 'vettedReplId')
+  local meta = redis.call('HMGET', keys[1], 'clusterUid', 'schema', 'gen', 'vettedRunId', 'durability', 'commits', 'vettedReplId', 'vettingUid', 'begunFor')
   local vetted = meta[7] == repl_id() and meta[4] or ''
-  return { '@digest@', run_id(), meta[1] or '', meta[2] or '', meta[3] or '', vetted, meta[5] or '', meta[6] or '' }
+  local begun = meta[9] == history() and '1' or ''
+  return { '@digest@', run_id(), meta[1] or '', meta[2] or '', meta[3] or '', vetted, meta[5] or '', meta[6] or '', meta[8] or '', begun }
 end
 
 -- init: gives a store without an identity one; the gate stays shut until it is vetted.
@@ -534,26 +543,44 @@ local function init(keys, args)
   return args[1]
 end
 
--- vet: this very process may be granted from, under this generation.
--- KEYS 1 meta   ARGV 1 clusterUid, 2 run_id, 3 generation, 4 the highest number that the caller saw: the next one is above it
+-- begin: this very process stands under a higher generation from now on, and grants nothing before that is vetted (L9).
+-- KEYS 1 meta   ARGV 1 clusterUid, 2 run_id, 3 generation, 4 the highest number that the caller saw, as of vet, 5 uid of the vetting
 -- returns {'ok'} | {'foreign', clusterUid} | {'other', run_id} | {'older', gen}
-local function vet(keys, args)
+local function begin(keys, args)
   local head = redis.call('HMGET', keys[1], 'clusterUid', 'gen', 'commits')
   if head[1] ~= args[1] then return { 'foreign', head[1] or '' } end
   if head[3] and not safe(head[3]) then return { 'meta', 'commits', head[3] } end
   if not safe(head[2]) then return { 'meta', 'gen', head[2] or '' } end
   local run = run_id()
   if run ~= args[2] then return { 'other', run } end
-  if tonumber(head[2]) > tonumber(args[3]) then return { 'older', head[2] } end
-  redis.call('HSET', keys[1], 'vettedRunId', run, 'vettedReplId', repl_id(), 'gen', args[3], 'commits', newest_number(head[3], clock(), args[4]))
+  if tonumber(head[2]) >= tonumber(args[3]) then return { 'older', head[2] } end
+  local commits = newest_number(head[3], clock(), args[4])
+  redis.call('HSET', keys[1], 'vettedRunId', '', 'gen', args[3], 'vettingUid', args[5], 'begunFor', history(), 'commits', commits)
   return { 'ok' }
 end
 
-redis.register_function('holdfast_v6_commit', commit)
-redis.register_function('holdfast_v6_init', init)
-redis.register_function('holdfast_v6_vet', vet)
-redis.register_function{ function_name = 'holdfast_v6_read', callback = read, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v6_placed', callback = placed, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v6_list', callback = list, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v6_count', callback = count, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v6_identity', callback = identity, flags = { 'no-writes' } }
+-- vet: this very process may be granted from, under the generation that was begun for it.
+-- KEYS 1 meta   ARGV 1 clusterUid, 2 run_id, 3 generation, 4 the highest number that the caller saw: the next one is above it, 5 uid of
+--      the vetting
+-- returns {'ok'} | {'foreign', clusterUid} | {'other', run_id} | {'older', gen}
+local function vet(keys, args)
+  local head = redis.call('HMGET', keys[1], 'clusterUid', 'gen', 'commits', 'vettingUid', 'begunFor')
+  if head[1] ~= args[1] then return { 'foreign', head[1] or '' } end
+  if head[3] and not safe(head[3]) then return { 'meta', 'commits', head[3] } end
+  if not safe(head[2]) then return { 'meta', 'gen', head[2] or '' } end
+  local run = run_id()
+  if run ~= args[2] then return { 'other', run } end
+  if head[2] ~= args[3] or head[4] ~= args[5] or head[5] ~= history() then return { 'older', head[2] } end
+  redis.call('HSET', keys[1], 'vettedRunId', run, 'vettedReplId', repl_id(), 'commits', newest_number(head[3], clock(), args[4]))
+  return { 'ok' }
+end
+
+redis.register_function('holdfast_v7_commit', commit)
+redis.register_function('holdfast_v7_init', init)
+redis.register_function('holdfast_v7_begin', begin)
+redis.register_function('holdfast_v7_vet', vet)
+redis.register_function{ function_name = 'holdfast_v7_read', callback = read, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v7_placed', callback = placed, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v7_list', callback = list, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v7_count', callback = count, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v7_identity', callback = identity, flags = { 'no-writes' } }

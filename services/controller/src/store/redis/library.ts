@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
 /** Raised with every change of library.lua, so that controllers of two versions run side by side on one Redis. */
-export const libraryVersion = 6;
+export const libraryVersion = 7;
 export const libraryName = `holdfast_v${libraryVersion}`;
 
 const named = (name: string): string => `${libraryName}_${name}`;
@@ -10,6 +10,7 @@ const named = (name: string): string => `${libraryName}_${name}`;
 export const libraryFunctions = {
   commit: named("commit"),
   init: named("init"),
+  begin: named("begin"),
   vet: named("vet"),
   read: named("read"),
   list: named("list"),

@@ -61,7 +61,7 @@ export interface MigrateOptions {
 
 /** Does what is missing, as far as its user may; running it again changes nothing. What is still missing then, the gate tells. */
 export const migrate = async (options: MigrateOptions): Promise<void> => {
-  const { connection, keys, newClusterUid, newGen = 1, importing = false, formats } = options;
+  const { connection, keys, newClusterUid, newGen = 0, importing = false, formats } = options;
   const newSchema = importing ? importingSchema : formats.newest;
   const ifAllowed = async (command: string, ...args: readonly (string | number)[]): Promise<void> => {
     try {

@@ -79,7 +79,7 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
   const importing = options.adopt !== undefined;
 
   const prepare = async (newClusterUid: string | undefined): Promise<void> => {
-    const wanted = { keys, newClusterUid, newGen: options.adopt?.gen ?? 1, importing, formats };
+    const wanted = { keys, newClusterUid, newGen: options.adopt?.gen ?? 0, importing, formats };
     if (options.migrateUrl === undefined) return void (await migrate({ connection, ...wanted }));
     const migrator = connect(options.migrateUrl, "migrator");
     try {

@@ -4,8 +4,10 @@ import { cpSync, mkdtempSync, readdirSync, rmSync, statSync, truncateSync, write
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { describe, expect, it, vi } from "vitest";
+import type { StoreIdentity } from "../../domain/store-types.ts";
 import type { Store } from "../../ports.ts";
 import { commitOf, keysOf, ref, take, write } from "../test-commits.ts";
+import { vetAnew } from "../vet-anew.ts";
 import { type RedisFixture, startRedisFixture, vet } from "./redis-fixture.ts";
 
 const root = process.getuid?.() === 0;
@@ -35,11 +37,11 @@ const count = async (store: Store, key: string, from: number, to: number): Promi
 /** A rollback as far as a controller can see it: nothing is granted, and what it knew does not fit any more. */
 const expectRolledBack = async (
   store: Store,
-  before: { clusterUid: string; gen: number; token: string },
+  before: Pick<StoreIdentity, "clusterUid" | "vetting"> & { token: string },
 ): Promise<void> => {
   await expect(store.commit(grant("new", 0))).rejects.toMatchObject({ reason: "STORE_UNVETTED" });
   const now = await store.identity();
-  expect(now).toMatchObject({ clusterUid: before.clusterUid, gen: before.gen });
+  expect(now).toMatchObject({ clusterUid: before.clusterUid, vetting: before.vetting });
   expect(now.vettedRunId).not.toBe(now.runId);
   await expect(take(store, before.token, 1)).rejects.toMatchObject({ reason: "EVENTS_TRIMMED" });
 };
@@ -95,9 +97,8 @@ describe("Redis store, when the disk is not what it was", () => {
           .poll(() => store.get(ref("k")).catch(() => undefined), { timeout: 10_000 })
           .toMatchObject({ rev: 3 });
         await expectRolledBack(store, { ...before, token });
-        const { runId, gen } = await store.identity();
         // Not before the new process was looked at as the old one was.
-        await vi.waitFor(() => store.markVetted(runId, gen + 1), { timeout: 30_000, interval: 50 });
+        await vi.waitFor(() => vetAnew(store), { timeout: 30_000, interval: 50 });
         expect(await store.commit(grant("new", 0))).toMatchObject({ ok: true });
       } finally {
         rmSync(backup, { recursive: true, force: true });

@@ -6,6 +6,7 @@ import { sample } from "../../../../../test/support/full.ts";
 import { type Fault, startTcpProxy, type TcpProxy } from "../../../../../test/support/tcp-proxy.ts";
 import type { Store } from "../../ports.ts";
 import { commitOf, ref, take, write } from "../test-commits.ts";
+import { vetAnew } from "../vet-anew.ts";
 import { libraryFunctions } from "./library.ts";
 import { type RedisFixture, startRedisFixture, vet } from "./redis-fixture.ts";
 
@@ -210,13 +211,13 @@ describe("Redis store, when the server is lost", () => {
       const grant = commitOf([write("granted", 0, "x")], { requiresVetted: true });
       await expect(store.commit(grant)).rejects.toMatchObject({ kind: "unavailable", reason: "STORE_UNVETTED" });
       expect(await store.commit(commitOf([write("released", 0, "x")]))).toMatchObject({ ok: true });
-      const { runId, gen, clusterUid } = await store.identity();
+      const { runId, vetting, clusterUid } = await store.identity();
       expect(clusterUid).toBe(before.clusterUid);
       expect(runId).not.toBe(before.runId);
       expect(reasons.join()).toContain(`another process now: ${runId}`);
-      await expect(store.markVetted(before.runId, gen)).rejects.toMatchObject({ reason: "STORE_UNVETTED" });
+      await expect(store.markVetted(before.runId, vetting)).rejects.toMatchObject({ reason: "STORE_UNVETTED" });
       // Not before the new process was looked at as the old one was.
-      await vi.waitFor(() => store.markVetted(runId, gen + 1), { timeout: 30_000, interval: 50 });
+      await vi.waitFor(() => vetAnew(store), { timeout: 30_000, interval: 50 });
       expect(await store.commit(grant)).toMatchObject({ ok: true });
     }),
   );

@@ -8,6 +8,7 @@ import { createMemoryLogger, type MemoryLogger } from "@holdfast/shared/log/logg
 import { type RedisServer, type ServerTls, startRedisServer } from "../../../../../test/support/redis-server.ts";
 import type { Store } from "../../ports.ts";
 import { type OpenStoreOptions, openStore } from "../open-store.ts";
+import { vetAnew } from "../vet-anew.ts";
 import { controllerRules, migratorRules } from "./acl.ts";
 
 export type Opening = Partial<OpenStoreOptions> & { readonly port?: number };
@@ -82,6 +83,5 @@ export const startRedisFixture = async (
 
 /** So that grants are taken. */
 export const vet = async (store: Store): Promise<void> => {
-  const { runId, gen } = await store.identity();
-  await store.markVetted(runId, gen);
+  await vetAnew(store);
 };

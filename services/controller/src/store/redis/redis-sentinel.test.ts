@@ -114,6 +114,7 @@ describe("a store behind sentinels", () => {
     const old = sentinels.master;
     const stubborn = await open(pinned(old));
     await vet(store);
+    await stubborn.identity();
     expect(await stubborn.commit(grant("before"))).toMatchObject({ ok: true });
     await sentinels.replicated();
 

@@ -171,7 +171,7 @@ describe("Redis store", () => {
   it("an identity with numbers that are none is written to by nobody, and opened by nobody", async () => {
     const cell = "damaged-meta";
     const [store, { meta }] = [await fixture.open({ cell }), createRedisKeys(cell)];
-    const { runId, gen } = await store.identity();
+    const { runId, vetting } = await store.identity();
     const damaged = { reason: "RECORD_DAMAGED", metadata: { kind: "meta" } };
     for (const [field, value] of [
       ["gen", "NaN"],
@@ -183,7 +183,7 @@ describe("Redis store", () => {
       await expect(store.commit(commitOf([write("k", 0, "1")]))).rejects.toMatchObject(damaged);
       if (field === "gen") {
         await expect(store.identity()).rejects.toMatchObject(damaged);
-        await expect(store.markVetted(runId, gen)).rejects.toMatchObject(damaged);
+        await expect(store.markVetted(runId, vetting)).rejects.toMatchObject(damaged);
         await expect(fixture.open({ cell })).rejects.toMatchObject(damaged);
       }
       await admin.hset(meta, field, before);
@@ -377,7 +377,9 @@ describe("Redis store", () => {
     const cell = "older";
     const store = await fixture.open({ cell });
     const { runId } = await store.identity();
-    await store.markVetted(runId, 7);
+    const vetting = { gen: 7, uid: "seventh" };
+    await store.beginVetting(runId, vetting);
+    await store.markVetted(runId, vetting);
     await admin.hset(createRedisKeys(cell).meta, "gen", "6");
     const reasons: string[] = [];
     store.onSuspect((reason) => reasons.push(reason));

@@ -191,6 +191,20 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
     }
   };
 
+  /** The generation that stands in the way, if there is one. */
+  const vettingStep = async (
+    runId: string,
+    step: string,
+    ...args: readonly (string | number)[]
+  ): Promise<string | undefined> => {
+    const reply = await ask("vet", "FCALL", step, 1, keys.meta, clusterUid, runId, ...args);
+    const [word, found = "", value = ""] = reply as string[];
+    if (word === "foreign") throw storeForeign(shown, found, clusterUid);
+    if (word === "meta") throw metaDamaged(shown, found, value);
+    if (word === "other") throw storeUnvetted(shown, `vetted was process ${runId}, but it is ${found} by now`);
+    return word === "older" ? found : undefined;
+  };
+
   return {
     kind: "redis",
     ...createRedisReads(keys, ask),
@@ -225,26 +239,26 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
       return {
         clusterUid: found.clusterUid,
         format: found.format,
-        gen: found.gen,
+        vetting: { gen: found.gen, uid: found.vettingUid },
+        begun: found.begun && !behind,
         runId: found.runId,
         // What does not keep its word is not vetted, nor what has lost commits, whatever it was before. R3 R6
         vettedRunId: unfit === undefined && !behind ? found.vettedRunId : "",
       };
     },
     format: () => format,
-    async markVetted(runId, gen) {
+    async beginVetting(runId, { gen, uid }) {
+      await vettingStep(runId, libraryFunctions.begin, gen, seen.highest(), uid);
+    },
+    async markVetted(runId, { gen, uid }) {
       if (unfit !== undefined) throw storeUnvetted(shown, unfit); // R3
-      const args = [libraryFunctions.vet, 1, keys.meta, clusterUid, runId, gen, seen.highest()];
-      const [word, found, value] = (await ask("vet", "FCALL", ...args)) as string[];
-      if (word === "foreign") throw storeForeign(shown, found ?? "", clusterUid);
-      if (word === "meta") throw metaDamaged(shown, found ?? "", value ?? "");
-      if (word === "other") throw storeUnvetted(shown, `vetted was process ${runId}, but it is ${found} by now`);
-      if (word === "older")
+      const older = await vettingStep(runId, libraryFunctions.vet, gen, seen.highest(), uid);
+      if (older !== undefined)
         throw new HoldfastError({
           kind: "precondition",
           reason: "STORE_UNVETTED",
-          message: `the store ${shown} has generation ${found}, it cannot be vetted for the older ${gen}: vet again`,
-          metadata: { store: shown, gen: found ?? "" },
+          message: `the store ${shown} has generation ${older}, it cannot be vetted for the ${gen} of vetting ${uid}: vet again`,
+          metadata: { store: shown, gen: older },
         });
       highestGen = Math.max(highestGen, gen);
       seen.vetted();

@@ -144,7 +144,7 @@ describe("opening a Redis", () => {
       const [one, two] = await Promise.all([open(opening), open({ ...opening, stateDir: path.join(stateDir, "b") })]);
       expect((await one.identity()).clusterUid).toBe((await two.identity()).clusterUid);
       expect(await admin.call("FUNCTION", "LIST", "LIBRARYNAME", libraryName)).toHaveLength(1);
-      expect(await one.identity()).toMatchObject({ format: 3, gen: 1, vettedRunId: "" });
+      expect(await one.identity()).toMatchObject({ format: 3, vetting: { gen: 0 }, vettedRunId: "" });
     });
   });
 
@@ -231,9 +231,9 @@ describe("opening a Redis", () => {
         reason: "STORE_UNVETTED",
         metadata: { finding: expect.stringContaining("CONFIG SET appendonly yes") },
       });
-      const { runId, gen, vettedRunId } = await store.identity();
+      const { runId, vetting, vettedRunId } = await store.identity();
       expect(vettedRunId).not.toBe(runId);
-      await expect(store.markVetted(runId, gen)).rejects.toMatchObject({ reason: "STORE_UNVETTED" });
+      await expect(store.markVetted(runId, vetting)).rejects.toMatchObject({ reason: "STORE_UNVETTED" });
       expect(await store.commit(commitOf([write("released", 0, "x")]))).toMatchObject({ ok: true });
       await admin.config("SET", "appendonly", "yes");
       await expect.poll(() => store.commit(grant("k")).catch(() => undefined)).toMatchObject({ ok: true });
@@ -263,7 +263,7 @@ describe("opening a Redis", () => {
           );
         await expect.poll(runId, { timeout: 10_000 }).not.toBe(before.runId);
         const now = await runId();
-        await expect(store.markVetted(now, before.gen)).rejects.toMatchObject({
+        await expect(store.markVetted(now, before.vetting)).rejects.toMatchObject({
           reason: "STORE_UNVETTED",
           message: expect.stringContaining(`process ${now} was not looked at yet`),
         });

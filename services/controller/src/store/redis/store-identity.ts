@@ -16,6 +16,10 @@ export interface FoundIdentity {
   readonly durability: string;
   /** Number of the newest commit; 0: there was none. */
   readonly sequence: number;
+  /** Of the generation; empty: it was vetted by an earlier version. */
+  readonly vettingUid: string;
+  /** The generation was begun for this process, in this history of its data. */
+  readonly begun: boolean;
 }
 
 /** Process and data in one moment: asked one after the other, a restart could come in between. */
@@ -34,6 +38,8 @@ export const readIdentity = async (
     vettedRunId = "",
     durability = "",
     commits = "",
+    vettingUid = "",
+    begun = "",
   ] = reply;
   // A store without an identity has no numbers either.
   const number = (field: string, text: string): number => (clusterUid === "" ? 0 : metaNumber(store, field, text));
@@ -45,6 +51,8 @@ export const readIdentity = async (
     gen: number("gen", gen),
     vettedRunId,
     durability,
+    vettingUid,
+    begun: begun === "1",
     sequence: commits === "" ? 0 : metaNumber(store, "commits", commits),
   };
 };

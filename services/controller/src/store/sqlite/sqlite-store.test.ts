@@ -13,6 +13,7 @@ import { createStateFile, type StateFile } from "../state-file.ts";
 import { describeStore } from "../store-contract.ts";
 import { describeStoreFormats } from "../store-formats-contract.ts";
 import { commitOf, ref, take, write } from "../test-commits.ts";
+import { vetAnew } from "../vet-anew.ts";
 import { openSqliteDatabase } from "./sqlite-database.ts";
 import { createSqliteStore } from "./sqlite-store.ts";
 
@@ -145,7 +146,12 @@ describe("SQLite store", () => {
     expect(second.accepted).toBe(true);
     expect(await second.get(ref("k"))).toMatchObject({ body: "2", rev: 2 });
     const { runId, ...rest } = await second.identity();
-    expect(rest).toEqual({ clusterUid: before.clusterUid, format: 3, gen: 1, vettedRunId: runId });
+    expect(rest).toMatchObject({
+      clusterUid: before.clusterUid,
+      format: 3,
+      vetting: before.vetting,
+      vettedRunId: runId,
+    });
     expect(runId).not.toBe(before.runId);
     expect((await take(second, token, 1)).map(({ body }) => body)).toEqual(["later"]);
     expect(await second.commit(grant("k", 2))).toMatchObject({ ok: true });
@@ -187,8 +193,7 @@ describe("SQLite store", () => {
         await store.close();
       }
       const store = open(given);
-      const { runId, gen } = await store.identity();
-      await store.markVetted(runId, gen + 1);
+      await vetAnew(store);
       await store.close();
       const vetted = open(given);
       expect(await vetted.commit(grant(`${name}-granted`))).toMatchObject({ ok: true });
@@ -221,8 +226,7 @@ describe("SQLite store", () => {
     now += 1;
     const restored = open(copy);
     expect(await numberOf(restored, "third")).toBe(lost);
-    const { runId, gen } = await restored.identity();
-    await restored.markVetted(runId, gen);
+    await vetAnew(restored);
     expect(await numberOf(restored, "fourth")).toBeGreaterThan(lost);
     await restored.close();
     const other = open(path.join(dir, "other.db"));

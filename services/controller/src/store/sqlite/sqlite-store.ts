@@ -7,6 +7,7 @@
  * than the one before, also in a file that was made, or vetted, in place of one that is lost.
  */
 
+import type { Vetting } from "@holdfast/model/vetting";
 import { createNotifier } from "@holdfast/shared/async/notifier";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { readableFormats, reads, type StoreFormats } from "../../domain/store-format.ts";
@@ -113,6 +114,11 @@ export const createSqliteStore = (options: SqliteStoreOptions): SqliteStore => {
     return row === undefined ? undefined : recordOf(row);
   };
 
+  const vettingOf = (): Vetting => ({
+    gen: metaNumber(file, "gen", db.meta("gen") ?? ""),
+    uid: db.meta("vettingUid") ?? "",
+  });
+
   return {
     kind: "sqlite",
     accepted,
@@ -181,18 +187,29 @@ export const createSqliteStore = (options: SqliteStoreOptions): SqliteStore => {
     identity: async () => ({
       clusterUid,
       format,
-      gen: metaNumber(file, "gen", db.meta("gen") ?? ""),
+      vetting: vettingOf(),
+      begun: db.meta("begunFor") === runId,
       runId,
       vettedRunId: db.meta("vettedRunId") ?? "",
     }),
     format: () => format,
-    async markVetted(vetted, gen) {
-      const known = metaNumber(file, "gen", db.meta("gen") ?? "");
+    async beginVetting(wanted, { gen, uid }) {
+      if (wanted !== runId) throw storeUnvetted(file, `vetted was ${wanted}, but it is ${runId}`);
+      if (gen <= vettingOf().gen) return;
+      db.transaction(() => {
+        db.setMeta("vettedRunId", "");
+        db.setMeta("gen", String(gen));
+        db.setMeta("vettingUid", uid);
+        db.setMeta("begunFor", runId);
+      });
+    },
+    async markVetted(vetted, { gen, uid }) {
       if (vetted !== runId) throw storeUnvetted(file, `vetted was ${vetted}, but it is ${runId}`);
-      if (gen < known) throw storeUnvetted(file, `it has generation ${known}, and was vetted for the older ${gen}`);
+      const known = vettingOf();
+      if (gen !== known.gen || uid !== known.uid || db.meta("begunFor") !== runId)
+        throw storeUnvetted(file, `it has generation ${known.gen}, and was vetted for ${gen}`);
       db.transaction(() => {
         db.setMeta("vettedRunId", runId);
-        db.setMeta("gen", String(gen));
         raiseNumber(db, now());
       });
     },

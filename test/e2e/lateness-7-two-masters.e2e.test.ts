@@ -1,0 +1,84 @@
+/**
+ * Redis fails over while one controller still reaches the old master, which goes on answering it. From the moment in which the new master was vetted
+ * the nodes follow no order of the old history: nothing is mounted for it, and nothing is unmounted.
+ */
+import { expect, onTestFinished, test } from "vitest";
+import { startCluster } from "../harness/cluster.ts";
+import {
+  claimVolume,
+  expectClean,
+  makeVolume,
+  mountsUnder,
+  namespace,
+  persistently,
+  releaseWorkload,
+  removeVolume,
+  stateName,
+} from "../harness/scenario.ts";
+import { until } from "../harness/until.ts";
+import { startRedisServer } from "../support/redis-server.ts";
+
+const root = process.getuid?.() === 0;
+if (!root) console.warn("SKIPPED: real mounts need root");
+
+test.skipIf(!root)(
+  "lateness 7: [I1] [I2] [I8] a controller at a master that was replaced mounts and unmounts nothing",
+  { timeout: 90_000 },
+  async () => {
+    // The second replica stays with the old master, which has enough of them to take writes.
+    const [old, next, other] = [await startRedisServer(), await startRedisServer(), await startRedisServer()];
+    onTestFinished(async () => {
+      for (const server of [old, next, other]) await server.stop();
+    });
+    const [oldAdmin, nextAdmin] = [await old.admin(), await next.admin()];
+    for (const replica of [nextAdmin, await other.admin()]) await replica.call("REPLICAOF", "127.0.0.1", old.port);
+    await oldAdmin.config("SET", "min-replicas-to-write", "1");
+    await until("both replicas", async () => (await oldAdmin.info("replication")).includes("min_slaves_good_slaves:2"));
+    // Nothing is attached: the backend would let any node write, so that only the records and the agents keep a second writer away.
+    const backend = { capabilities: { without: ["controller.PUBLISH_UNPUBLISH_VOLUME"] } } as const;
+    const nodes = ["node-a", "node-b"];
+    const cluster = await startCluster({ nodes, realMounts: true, store: old.url, second: {}, backend });
+    onTestFinished(() => cluster.stop());
+    for (const id of ["free", "held"]) await makeVolume(cluster, id);
+    expect(stateName(await claimVolume(cluster, "held", { node: "node-a" }))).toBe("ACTIVE");
+    const mounts = await mountsUnder(cluster.node("node-a").rootDir);
+    expect(mounts.length).toBeGreaterThan(0);
+    expect(await oldAdmin.call("WAIT", 2, 10_000)).toBe(2);
+
+    await nextAdmin.call("REPLICAOF", "NO", "ONE");
+    const { second } = cluster;
+    await second.process().kill("SIGKILL");
+    await second.start({ HOLDFAST_STORE: next.url });
+    const claims = [{ volume: "free" }];
+    const asked = { namespace, workload: "true", node: "node-b", claims, waitFor: { seconds: 30n, nanos: 0 } };
+    const { claims: granted } = await persistently("the grant", () => second.clients.claims.createClaims(asked));
+    expect(granted.map(stateName)).toEqual(["ACTIVE"]);
+
+    // The old history grants the same volume under its own next epoch, and takes away what is held.
+    const waitFor = { seconds: 1n, nanos: 0 };
+    const request = { namespace, workload: "late", node: "node-a", claims };
+    await cluster.claims.createClaims({ ...request, waitFor }).catch(() => undefined);
+    await cluster.claims.releaseClaims({ namespace, workload: "w-held", waitFor }).catch(() => undefined);
+    const stuck = async (volume: string): Promise<string> => {
+      const explained = await cluster.claims.listClaims({ filter: { namespace, volume } });
+      return explained.claims.map(({ state, lastError }) => JSON.stringify({ state, lastError })).join();
+    };
+    for (const volume of ["free", "held"])
+      await until(`the refusal of ${volume}`, async () => (await stuck(volume)).includes("GENERATION"));
+    expect(await mountsUnder(cluster.node("node-a").rootDir)).toEqual(mounts);
+    expect((await mountsUnder(cluster.node("node-b").rootDir)).length).toBeGreaterThan(0);
+
+    // It goes on in the true history, whose records are those that count.
+    await cluster.controller().kill("SIGKILL");
+    await cluster.startController({ HOLDFAST_STORE: next.url });
+    const found = await persistently("the records", () => cluster.claims.listClaims({ filter: { namespace } }));
+    expect(found.claims.map((claim) => `${claim.workload} ${stateName(claim)}`).toSorted()).toEqual([
+      "true ACTIVE",
+      "w-held ACTIVE",
+    ]);
+    for (const workload of ["true", "w-held"])
+      expect((await releaseWorkload(cluster, workload)).map(stateName)).toEqual(["RELEASED"]);
+    for (const id of ["free", "held"]) await removeVolume(cluster, id);
+    await expectClean(cluster);
+  },
+);
