@@ -82,8 +82,7 @@ export const answerTo = (order: Order): Frame | undefined => {
   if (release !== undefined) return { answer: { head, release: { released: { epoch: release.epoch } } } };
   if (order.inventory !== undefined) return { answer: { head: { ...head, byTransfer: true }, inventory: {} } };
   if (order.stats !== undefined) return { answer: { head, stats: { volumes: [] } } };
-  if (order.raiseFloor !== undefined)
-    return { answer: { head, raiseFloor: { promisedGen: order.raiseFloor.promisedGen } } };
+  if (order.raiseFloor !== undefined) return { answer: { head, raiseFloor: { ...order.raiseFloor } } };
   return undefined;
 };
 

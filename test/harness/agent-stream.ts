@@ -23,6 +23,9 @@ const refused = Object.fromEntries(
   ]),
 ) as unknown as Agent;
 
+/** It holds nothing, and promises whatever it is asked for. */
+const promised: Agent["raiseFloor"] = async ({ promisedGen, vettingUid }) => ({ promisedGen, vettingUid });
+
 export const instanceOf = (node: string): string => `instance-${node}`;
 
 export const openAgentStream = (controller: string, node: string, answers: Partial<Agent> = {}): ControllerStream => {
@@ -31,7 +34,7 @@ export const openAgentStream = (controller: string, node: string, answers: Parti
     instance: instanceOf(node),
     served: createServedMethods({
       definition: AgentServiceDefinition,
-      implementation: { ...refused, ...answers },
+      implementation: { ...refused, raiseFloor: promised, ...answers },
       surround,
     }),
     proxy: undefined,

@@ -23,9 +23,11 @@ export const wireFeed = (deps: FeedParts): Omit<ChangeFeedDeps, "store" | "clock
   const { records, registry, pluginRecords, learnedLimits, secrets, changes } = deps;
   return {
     records: {
-      async learnOf(key, told) {
-        await records.learnOf(key, told.rev, told.node);
+      learnOf(key, told) {
+        const forgotten = records.learnOf(key, told.rev, told.node);
+        if (forgotten !== undefined) return forgotten.then(() => deps.learned(key, told));
         deps.learned(key, told);
+        return undefined;
       },
     },
     async lookAgain() {

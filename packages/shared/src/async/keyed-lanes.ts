@@ -12,6 +12,8 @@ export interface KeyedLanes {
   run<T>(key: string, signal: AbortSignal | undefined, fn: () => Promise<T>): Promise<T>;
   /** Keys with something running. */
   size(): number;
+  /** Something of that key is running. */
+  busy(key: string): boolean;
   /** Waiters of a key, the running one not counted. */
   waiting(key: string): number;
 }
@@ -66,6 +68,7 @@ export function createKeyedLanes(): KeyedLanes {
       }
     },
     size: () => lanes.size,
+    busy: (key) => lanes.has(key),
     waiting: (key) => lanes.get(key)?.size ?? 0,
   };
 }

@@ -12,7 +12,8 @@ import { refOfKey } from "./volume/volume-codec.ts";
 export interface ChangeFeedDeps {
   readonly store: Store;
   readonly records: {
-    learnOf(key: string, told: Told): Promise<void>;
+    /** undefined: it was learned at once. */
+    learnOf(key: string, told: Told): Promise<void> | undefined;
   };
   /** Whatever is remembered of the store is forgotten or read again. */
   readonly lookAgain: () => Promise<void>;

@@ -109,6 +109,8 @@ export interface VolumeDecisions {
   ): Promise<readonly ChangeResult[] | undefined>;
   /** Nobody else of this process decides on these volumes while `fn` runs. */
   exclusively<T>(refs: readonly VolumeRef[], fn: () => Promise<T>): Promise<T>;
+  /** Something of this process decides on the volume of that key now. */
+  busy(key: string): boolean;
   /** undefined = a conflict, or nobody knows whether it was stored; what was remembered of the volumes is forgotten. */
   commitOnce(commit: Commit, refs: readonly VolumeRef[]): Promise<Stored | "crowded" | undefined>;
   readonly rounds: CommitRounds["run"];
@@ -137,18 +139,16 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
         slots.saw(volumeKey(ref), null);
         return undefined;
       }
-      const found = { volume: damages.read(record, decodeVolume), rev: record.rev };
-      const kept = cache.keep(volumeKey(ref), found);
+      const kept = cache.keep(volumeKey(ref), { volume: damages.read(record, decodeVolume), rev: record.rev });
       slots.saw(volumeKey(ref), (cache.get(volumeKey(ref)) ?? kept).volume);
       return kept;
     });
   };
 
   const recall = (ref: VolumeRef): VersionedVolume | undefined => {
-    const key = volumeKey(ref);
-    const found = cache.get(key);
+    const found = cache.get(volumeKey(ref));
     // It may be remembered from a list, which tells nobody who waits.
-    if (found !== undefined) slots.saw(key, found.volume);
+    if (found !== undefined) slots.saw(volumeKey(ref), found.volume);
     return found;
   };
 
@@ -163,8 +163,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
   /** Holds the lanes of all keys, always in the same order, so that two sets never wait for each other. */
   const within = <T>(keys: readonly string[], fn: () => Promise<T>): Promise<T> => {
     const [first, ...rest] = keys;
-    if (first === undefined) return fn();
-    return lanes.run(first, signal, rest.length === 0 ? fn : () => within(rest, fn));
+    return first === undefined ? fn() : lanes.run(first, signal, rest.length === 0 ? fn : () => within(rest, fn));
   };
 
   const exclusively = <T>(refs: readonly VolumeRef[], fn: () => Promise<T>): Promise<T> =>
@@ -269,6 +268,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
 
   return {
     moment,
+    busy: lanes.busy,
     orders,
     route,
     read,

@@ -87,7 +87,7 @@ export interface VolumeRecords extends VolumeInsertion {
   /** Moves the record to its next due time, although nothing changed; before it is looked at, so that no look is lost. */
   reschedule(ref: VolumeRef): Promise<void>;
   /** Another controller wrote revision `rev`: older ones are forgotten, and the waiters are woken whatever is remembered. */
-  learnOf(key: string, rev: number | undefined, node?: string): Promise<void>;
+  learnOf(key: string, rev: number | undefined, node?: string): Promise<void> | undefined;
   forgetAll(): void;
   onCommit(listener: (notice: CommitNotice) => void): () => void;
   /** Whoever acts is to try now what it owes: a request was repeated, or what stood in the way is gone. Writes nothing. */
@@ -199,20 +199,24 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
         const stored = await decisions.commitOnce(commit, [ref]);
         if (typeof stored === "object") cache.keep(volumeKey(ref), { volume: held.volume, rev: held.rev + 1 });
       }),
-    async learnOf(key, rev, node) {
-      const ref = refOfKey(key);
+    learnOf(key, rev, node) {
       const forget = (): void => {
         if (rev === undefined) cache.drop(key);
         else cache.outdated(key, rev);
       };
+      const tell = (): void => {
+        // Also when a read has brought this revision before: the waiters did not see that read.
+        changes.publish(key);
+        // Whatever is remembered of the volume: it may have been read since, and the slots not counted. Behind the forgetting, so that
+        // who waits for it reads it anew.
+        slots.learnOf(key, node);
+      };
+      const known = rev !== undefined && (cache.get(key)?.rev ?? 0) >= rev;
       // In the lane of the volume: a commit of this process that is under way is not forgotten behind its answer.
-      if (rev === undefined || (cache.get(key)?.rev ?? 0) < rev)
-        await decisions.exclusively([ref], async () => forget());
-      // Also when a read has brought this revision before: the waiters did not see that read.
-      changes.publish(volumeKey(ref));
-      // Whatever is remembered of the volume: it may have been read since, and the slots not counted. Behind the forgetting, so that
-      // who waits for it reads it anew.
-      slots.learnOf(key, node);
+      if (!known && decisions.busy(key)) return decisions.exclusively([refOfKey(key)], async () => forget()).then(tell);
+      if (!known) forget();
+      tell();
+      return undefined;
     },
     forgetAll() {
       cache.clear();

@@ -236,6 +236,18 @@ describe("the event tail", () => {
       expect(tail.recent("aaaa", 7).map(({ own: ours }) => ours)).toEqual([undefined, true]);
     });
 
+    it("reads no more often than every few milliseconds, however much others write", async () => {
+      const { redis, tail, time, read } = await started();
+      read.answer([entry(6)]);
+      await expect.poll(() => time.pending(), { interval: 1 }).toBe(1);
+      // 7, 9 and 11 are not ours.
+      for (const seq of [8, 10, 12]) tail.committed("aaaa", seq, own(`${seq}`));
+      await time.advance(3);
+      expect(time.pending()).toBe(1);
+      await time.advance(1);
+      expect((await redis.read()).from).toBe("0-6");
+    });
+
     it("takes no event of another stream for ours", async () => {
       const { redis, tail, read } = await started();
       // 6 is missing.
