@@ -94,6 +94,31 @@ describe("[I8] while the store is not vetted", () => {
     expect(world.backend.attachments()).toEqual([]);
   });
 
+  it("[I2] a detach that was decided before the store changed does not leave by what is read last", async () => {
+    await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    const { current } = world.records;
+    Object.assign(world.records, {
+      current: async (...asked: Parameters<typeof current>) => {
+        // The store fails over to one that has forgotten a grant; it was vetted when the detach was planned.
+        if (world.gate.state().open) {
+          world.agents.silence("n1", true);
+          world.gate.set(false, 2);
+        }
+        return await current(...asked);
+      },
+    });
+    await world.release("web");
+    await world.pass(60_000);
+    expect(world.backend.attachments()).toHaveLength(1);
+    world.agents.silence("n1", false);
+    await world.pass(120_000);
+    // Its agent has promised to follow nothing that was decided before, and then told that it holds nothing.
+    const calls = world.agents.calls.filter((c) => c === "promise n1 2" || c === "inventory n1");
+    expect(calls.slice(-2)).toEqual(["promise n1 2", "inventory n1"]);
+    expect(world.backend.attachments()).toEqual([]);
+  });
+
   it("no volume is made or deleted", async () => {
     world.gate.set(false);
     await expect(world.makeVolume("more")).rejects.toMatchObject({ kind: "unavailable", reason: "STORE_UNVETTED" });

@@ -127,7 +127,7 @@ export const liftBar = async <R extends Owing, C>(
     const wanted = async (instance: string): Promise<Leave | undefined> => {
       const now = await records.read(record);
       const standing = now?.uid === record.uid && instance === bar.via ? barOf(now) : undefined;
-      const still = now !== undefined && standing?.asked?.opId === order.opId;
+      const still = now !== undefined && standing?.asked?.opId === order.opId && gate.state().open;
       return still && repeatOf(now, standing) !== undefined ? { order: { ...order, gate: seat?.gate } } : undefined;
     };
     return call({ signal, attempt: bar.attempts.count, wanted }).catch((error: unknown): Outcome<never> => {

@@ -1,3 +1,4 @@
+import { judgeVetting } from "@holdfast/model/vetting";
 import {
   attachAbandoned,
   attachAnswered,
@@ -90,23 +91,26 @@ export const finishStep: StepHandler<"finish"> = async (deps, { node, uid }, { v
     point: "attach",
     request: { node, kind: "make", method: "ControllerPublishVolume", repeat: true },
     attemptsOf: undoAttempts(node, uid),
-    stillRight: (now) => owes(now, "finish", node),
+    stillRight: (now) => owes(now, "finish", node) && gate.state().open,
     call: (now, context) => plugins.publish(now, attachmentOf(now, node), { ...context, claim: uid }),
     answered: (v, outcome, at) => finishAnswered(v, node, outcome, at),
   });
 };
 
 /**
- * I2 while the store is unvetted: the record may be older than a newer grant of the same pair, so the agent is asked first. It
- * holds nothing of the volume: the pair may be detached. It does not answer: wait.
+ * I2 while the store is unvetted: the record may be older than a newer grant of the same pair, so the agent is asked first, once it has
+ * promised to follow no permit of the time before. It holds nothing of the volume: the pair may be detached. It does not answer: wait.
  */
 const provedUnused = async (deps: StepDeps, volume: VolumeRecord, node: string): Promise<boolean> => {
-  if (deps.gate.state().open) return true;
+  const { open, vetting } = deps.gate.state();
+  if (open) return true;
   const view = deps.nodes.get(node);
   const attachment = volume.attachments[node];
   if (view === undefined || (attachment !== undefined && isOfOtherMachine(attachment, view.record.machineId)))
     return false;
   try {
+    const promised = await deps.agents.promise(view.record, vetting, deps.signal);
+    if (!["same", "older"].includes(judgeVetting(vetting, promised.vetting))) return false;
     const { volumes } = await deps.agents.inventory(view.record, deps.signal);
     return volumes
       .filter((v) => v.volumeUid === volume.uid || (v.plugin === volume.plugin && v.externalId === volume.externalId))
@@ -142,18 +146,24 @@ const confirmed = async (
 
 /** ControllerUnpublishVolume until it is known to be done. Only ever after a proof of release, which the state carries (I2). */
 export const detachStep: StepHandler<"detach"> = async (deps, { node, uid }, { volume, traceId }) => {
-  const { plugins, records } = deps;
+  const { plugins, records, gate } = deps;
   if (isOwnedSince(volume, node))
     return (await records.change(volume, (v, at) => orphanOwned(v, node, at), { traceId })).changed;
   if (volume.intent === undefined)
     return (await records.change(volume, (v, at) => detachStarted(v, node, at), { traceId })).changed;
+  const before = gate.state();
   if (!plugins.facts(volume.plugin).ready || !(await provedUnused(deps, volume, node))) return false;
+  /** The record that is read last may be of a store that has forgotten a grant since: what was proved of another one proves nothing. */
+  const stillProved = (): boolean => {
+    const { open, vetting } = gate.state();
+    return open || (!before.open && vetting === before.vetting);
+  };
   return await runOwed(owedVolumes(deps), volume, traceId, {
     point: "detach",
     request: { node, kind: "remove", method: "ControllerUnpublishVolume" },
     attemptsOf: undoAttempts(node, uid),
     stillRight: (now) =>
-      owes(now, "detach", node) && !isOwnedSince(now, node) && !heldBack(now, { do: "detach", node }),
+      owes(now, "detach", node) && !isOwnedSince(now, node) && !heldBack(now, { do: "detach", node }) && stillProved(),
     async call(now, context) {
       const attachment = attachmentOf(now, node);
       const answer = await plugins.unpublish(now, attachment, { ...context, claim: uid });
