@@ -26,9 +26,11 @@ const abandonForeign = (
     throw claimNotFound(volume, workload, alias);
   const heard = word.kind === "holds" || word.kind === "clean";
   const { namespace, id, uid, plugin, externalId } = volume;
+  // Said in other words: one that was asked for while the agent was heard gives nothing away when it is not.
+  const stopped = `workload ${workload} does not run on node ${node} and never will again under claim ${claimUid}`;
   return {
     change: foreignAbandoned(volume, hold, { heard, evidence }, at),
-    confirmWith: `workload ${workload} does not run on node ${node} and never will again under claim ${claimUid}`,
+    confirmWith: heard ? stopped : `${stopped}, and nothing of it is mounted there`,
     effects: [
       heard
         ? `the agent of node ${node} is told to unmount claim ${claimUid}; the volume is granted again when it has`

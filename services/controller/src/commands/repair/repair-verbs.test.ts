@@ -1,6 +1,7 @@
 import { type HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { caller, createWorld, type World } from "../../../../../test/support/controller/world.ts";
+import { foreignNoted } from "../../domain/attachment/foreign-hold.ts";
 import type { Asked, RepairOutcome } from "./repair-model.ts";
 
 let world: World;
@@ -145,6 +146,22 @@ describe("AbandonClaim", () => {
       reason: "REPAIR_NOT_APPLICABLE",
       metadata: { state: "held by its agent", node: "n1" },
     });
+  });
+
+  test("[I1] what only an agent knows is not given away by words that were asked for while the agent was heard", async () => {
+    await world.makeVolume("data");
+    const hold = { claimUid: "lost", workload: "job", alias: "data", epoch: { gen: 1, ctr: 1 } };
+    await world.records.change({ namespace: "default", id: "data" }, (v, at) => foreignNoted(v, "n1", [hold], at.now));
+    const { epoch: _epoch, ...named } = hold;
+    const target = { namespace: "default", volume: "data", ...named, evidence: "it was stopped" };
+    const abandon = (asked: Asked) => world.repair.abandonClaim({ ...target, ...asked }, caller);
+    const { confirmWith } = await abandon(dry);
+    world.agents.silence("n1", true);
+    const error = await refusal(abandon({ ...dry, dryRun: false, confirm: confirmWith }));
+    expect(error.violations).toMatchObject([{ field: "confirm" }]);
+    expect((await world.volume("data")).foreign).toHaveLength(1);
+    expect((await twice(abandon)).effects.join("\n")).toContain("is granted again at once");
+    expect((await world.volume("data")).foreign).toBeUndefined();
   });
 
   test("is refused for a claim that nobody wants released, and for one that is over", async () => {

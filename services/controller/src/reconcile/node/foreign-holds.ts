@@ -44,7 +44,10 @@ export const standingOf = async (
   return ended?.node === node ? "over" : "foreign";
 };
 
-/** Of one inventory; answers how many holds are foreign. */
+const isNoted = (record: VolumeRecord | undefined, node: string, { claimUid }: Held): boolean =>
+  record?.foreign?.some((hold) => hold.node === node && hold.claimUid === claimUid) === true;
+
+/** Of one inventory; answers how many holds are foreign. One that a person has given up bars its volume until the agent holds it no more. */
 export const noteForeignHolds = async (
   { records, log }: ForeignHoldsDeps,
   node: string,
@@ -56,20 +59,24 @@ export const noteForeignHolds = async (
     const found = await readableRecord(records, { namespace: volume.namespace, id: volume.volume });
     if (found === "damaged") continue;
     for (const held of living(volume.held)) {
-      if ((await standingOf(records, node, found, volume, held)) !== "foreign") continue;
-      count += 1;
+      const standing = await standingOf(records, node, found, volume, held);
+      if (standing === "held") continue;
       // Another record may stand for the same storage by now.
       const barred = found?.uid === volume.volumeUid ? found : (await records.owner(volume))?.volume;
-      log.warn(
-        "an agent holds a claim that the store does not know; it is left alone, and its volume is granted no more",
-        {
-          node,
-          volume: `${volume.namespace}/${volume.volume}`,
-          claim_uid: held.claimUid,
-          workload: held.workload,
-          bars: barred === undefined ? "" : volumeKey(barred),
-        },
-      );
+      if (standing === "over" && !isNoted(barred, node, held)) continue;
+      count += 1;
+      const words = {
+        foreign:
+          "an agent holds a claim that the store does not know; it is left alone, and its volume is granted no more",
+        over: "an agent still holds a claim that was given up; its volume is granted again when it has let go",
+      };
+      log.warn(words[standing], {
+        node,
+        volume: `${volume.namespace}/${volume.volume}`,
+        claim_uid: held.claimUid,
+        workload: held.workload,
+        bars: barred === undefined ? "" : volumeKey(barred),
+      });
       if (barred === undefined) continue;
       const noted = foreign.get(volumeKey(barred)) ?? { record: barred, holds: [] };
       noted.holds.push(held);

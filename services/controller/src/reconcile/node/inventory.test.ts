@@ -237,6 +237,11 @@ describe("an agent that comes back", () => {
       const [hold] = v.foreign ?? [];
       return hold === undefined ? noChange(v) : foreignAbandoned(v, hold, { heard: true, evidence: "stopped" }, at);
     });
+    // It is given up, and not let go of yet.
+    world.agents.script("release", ...Array(3).fill({ kind: "pending", blocked: true }));
+    await world.pass(5_000);
+    expect(world.agents.mounts()).toEqual(["default/data@n1"]);
+    await expect(world.claim("second", "n2", ["data"])).rejects.toMatchObject({ reason: "FOREIGN_HOLD" });
     await world.pass(2 * 60_000);
     expect(world.agents.mounts()).toEqual([]);
     expect((await world.volume("data")).foreign).toBeUndefined();
