@@ -33,7 +33,7 @@ describe("a call over a stream", () => {
       },
     });
     const metadata = Metadata({ "x-request-id": "r-1", tracestate: "a=b" });
-    expect(await stream.orders.raiseFloor({ promisedGen: 5n }, { deadlineMs: 60_000, metadata })).toEqual({
+    expect(await stream.orders.raiseFloor({ promisedGen: 5n }, { deadlineMs: 60_000, metadata })).toMatchObject({
       promisedGen: 5n,
     });
     expect(await stream.requests.greet({ node: "n1" })).toMatchObject({ controllerId: "c of n1", known: true });
@@ -227,7 +227,7 @@ describe("what a peer sends", () => {
     };
     expect(await failureOf(stream.orders.raiseFloor({ promisedGen: 300n }))).toMatchObject({ kind: "internal" });
     stream.toController.onFrame = () => "deliver";
-    expect(await stream.orders.raiseFloor({ promisedGen: 1n })).toEqual({ promisedGen: 1n });
+    expect(await stream.orders.raiseFloor({ promisedGen: 1n })).toMatchObject({ promisedGen: 1n });
     expect([stream.agent.load(), stream.controller.load()]).toEqual([idle, idle]);
   });
 
@@ -374,7 +374,7 @@ describe("what is too much", () => {
     expect(stream.toAgent.frames).toEqual([]);
     const answered = await failureOf(stream.orders.relay({}));
     expect([answered.kind, reasonSent(answered)]).toEqual(["exhausted", "MESSAGE_TOO_LARGE"]);
-    expect(await stream.orders.raiseFloor({ promisedGen: 2n })).toEqual({ promisedGen: 2n });
+    expect(await stream.orders.raiseFloor({ promisedGen: 2n })).toMatchObject({ promisedGen: 2n });
     await expect.poll(() => stream.agent.load()).toEqual(idle);
   });
 });
