@@ -58,7 +58,7 @@ const inventory = (name: string, held: readonly Held[] = [], change: Partial<Inv
 /** A store, its agents, and what is remembered beside it, as one test needs them. */
 let identity: StoreIdentity;
 let nodes: NodeView[];
-let answers: Record<string, Inventory | Error>;
+let answers: Record<string, Inventory | Promise<Inventory> | Error>;
 /** What each agent has promised, and what is open at the plugins of its host. */
 let promises: Record<string, Vetting>;
 let open: Record<string, readonly OpenCall[]>;
@@ -507,4 +507,21 @@ test("somebody's word opens it, and stays in the log", async () => {
       fields: expect.objectContaining({ who: "operator/ann", why: "ticket 4711" }),
     }),
   );
+});
+
+test("[I8] G2 somebody's word is not undone by a look that was under way", async () => {
+  let fail = (): void => undefined;
+  const silent = new Promise<Inventory>((_, reject) => {
+    fail = () => reject(new Error("burnt down"));
+  });
+  answers["n2"] = silent;
+  const look = gate.check(signal);
+  await clock.advance(0);
+  expect(asked).toContain("inventory n2");
+  await gate.accept("operator/ann", "ticket 4711");
+  const before = told.length;
+  fail();
+  await look;
+  expect(told.slice(before)).not.toContain(false);
+  expect(gate.state().open).toBe(true);
 });

@@ -4,7 +4,7 @@
  *
  * I8 an unvetted store grants nothing: the gate is shut until the process behind the store is the one that was vetted.
  * G1 Vetting asks every READY node, and a fenced one that is heard: a store that lost writes may show a fence that is long over. A node
- * that does not answer keeps the gate shut and is named. G2 A suspicion during a vetting makes it
+ * that does not answer keeps the gate shut and is named. G2 A suspicion during a vetting, or the word of a person, makes it
  * begin anew. G3 What was vetted is recorded in the store, which compares it at every grant by itself.
  * G4 A vetting begins a generation of its own, and each node promises it before it is asked what it holds: an order that was decided
  * before comes too late from then on, however long it was held on its way. G5 A generation that is promised to a vetting which this
@@ -92,7 +92,8 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
     reason: "the store was not looked at yet",
   };
   let found: readonly Finding[] = [];
-  let suspicion = 0;
+  /** Counts what overtakes a look that is under way: a suspicion, or somebody's word. */
+  let overtaken = 0;
   /** The highest generation that stood in the way of a vetting: what a person accepts is above it. */
   let refused = 0;
 
@@ -116,7 +117,7 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
   };
 
   store.onSuspect((reason) => {
-    suspicion += 1; // G2
+    overtaken += 1; // G2
     shut([finding(`the store may be another one than before: ${reason}`)]);
     wake.notify();
   });
@@ -204,7 +205,7 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
   const check = async (signal: AbortSignal): Promise<void> => {
     let above = 0;
     for (let begun = 0; begun <= mostBegun; ) {
-      const before = suspicion;
+      const before = overtaken;
       try {
         const identity = await store.identity();
         const stranger = foreign(identity);
@@ -217,18 +218,18 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
         }
         if (!vetted) become({ ...standing, vetting: identity.vetting }, found);
         const told = vetted ? { findings: [], above: 0 } : await vet(identity.vetting, signal);
-        if (suspicion !== before) continue; // G2
+        if (overtaken !== before) continue; // G2
         above = Math.max(above, told.above);
         refused = above;
         if (told.findings.length > 0) return shut(told.findings);
         if (told.above > 0) continue; // G5
         await open(identity, vetted);
-        if (suspicion === before) return;
+        if (overtaken === before) return;
         // The suspicion came while the answer was on its way; the store compares by itself, and it is looked at again.
         become({ open: false, vetting: identity.vetting, reason: "the store changed while it was vetted" });
       } catch (error) {
         signal.throwIfAborted();
-        if (suspicion !== before) continue; // G2
+        if (overtaken !== before) continue; // G2
         const why = error instanceof Error ? error.message : String(error);
         return shut([finding(`the store cannot be reached: ${why}`)]);
       }
@@ -287,6 +288,7 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
         findings: found.map(({ message }) => message),
       });
       await open(identity, false);
+      overtaken += 1; // G2
     },
   };
 };
