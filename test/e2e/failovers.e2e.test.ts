@@ -7,7 +7,7 @@ if (!root) console.warn("SKIPPED: real mounts need root");
 /** A sample of `test/full/failovers.test.ts`. */
 describe.skipIf(!root)("a store that fails over under claims that come and go, by two controllers", () => {
   it("[I1] [I2] [I8] nobody writes beside another one, and nothing is taken from who runs", {
-    timeout: 90_000,
+    timeout: 240_000,
   }, async () => {
     const figures = await runFailovers({ seed: 5, rounds: ["kill", "lose"], attaches: false });
     const told = JSON.stringify(figures);
