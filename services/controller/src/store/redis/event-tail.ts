@@ -4,10 +4,9 @@
  * T1 A watch sees each event once and in order, or ends with EVENTS_TRIMMED; it never skips.
  * T2 The tail only wakes and caches: what it did not keep is read from the stream.
  * T3 Our own commits end a blocked read as those of others do, and teach nothing. Their events are kept as soon as they are answered,
- *    and after a read the next one waits until that has stopped for a moment, or for a shorter one when a number is missing: somebody
- *    else wrote, and where several write at once each of their commits would be a read here. Twice
- *    as long when the read showed nothing but ours, ten times when nobody else wrote for a minute: who is alone with the store learns
- *    nothing from it.
+ *    and after a read the next one waits until that has stopped for `restMs`, or for no longer than that when a number is missing:
+ *    somebody else wrote, and where several write at once each of their commits would be a read here. Twice as long when the read
+ *    showed nothing but ours, ten times when nobody else wrote for a minute: who is alone with the store learns nothing from it.
  * T4 The answer to a commit comes by another connection than its events, and often behind them. What was read while one of ours was
  *    on its way is looked at once that is answered, or `restMs` later: our own would pass for somebody else's, and be learned of.
  *    Where events of others are missing before ours, the numbers of ours are remembered until they are read.
@@ -47,8 +46,6 @@ export const decodeEvents = (entries: unknown): readonly SequencedEvent[] =>
   });
 
 const mostRead = 500;
-/** Part of the rest, as a divisor: so long at least is between two reads. */
-const shortRest = 2.5;
 /** After an event of somebody else, so long is more expected. */
 const companyMs = 60_000;
 
@@ -135,7 +132,7 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
     missing = false;
     const began = clock.monotonic();
     heard = began;
-    const until = (): number => (missing ? began + restMs / shortRest : heard + ms);
+    const until = (): number => (missing ? began + restMs : heard + ms);
     for (let left = ms; left > 0; left = until() - clock.monotonic()) {
       const version = woken.version();
       const cancel = clock.timer(left, woken.notify);
