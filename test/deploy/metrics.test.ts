@@ -1,6 +1,9 @@
 /** What alerts and dashboards ask for is what the services tell: names and labels, by docs/metrics.md, which is held against the code. */
 import { readFileSync } from "node:fs";
 import path from "node:path";
+import { commands } from "@holdfast/cli/commands/commands";
+import type { BlockedReason } from "@holdfast/controller/domain/blocked";
+import { findingKinds } from "@holdfast/controller/gate/finding";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 
@@ -65,9 +68,36 @@ describe.each(asked)("$by", ({ expr, text }) => {
   });
 });
 
+/** What is said of a command: its path, as far as the words are those of one. */
+const commandsIn = (text: string): readonly string[] =>
+  [...text.matchAll(/\bholdfast (doctor|[a-z]+ [a-z][a-z-]*)/g)].map(([, words = ""]) => words);
+const known = new Set(commands.map(({ path: words }) => words.join(" ")));
+
 test("every alert says what to do, and its commands are commands", () => {
   for (const { alert, annotations } of rules) {
     expect(annotations["do"], alert).toBeTruthy();
     expect(annotations["summary"], alert).toBeTruthy();
+    for (const command of commandsIn(annotations["do"] ?? "")) expect(known, alert).toContain(command);
   }
+});
+
+test("the runbook has a line for every alert, and for no other", () => {
+  const lines = [...read("docs/operations.md").matchAll(/^\| `(Holdfast[A-Za-z]+)` \|[^|]+\|([^|]+)\|$/gm)];
+  expect(lines.map(([, alert]) => alert).sort()).toEqual(rules.map(({ alert }) => alert).sort());
+  for (const [, alert, cure = ""] of lines)
+    for (const command of commandsIn(cure)) expect(known, alert).toContain(command);
+});
+
+/** Typed: a reason that the code has no more does not compile. */
+const barred: BlockedReason = "CALL_BARRED";
+
+test("what they ask for by kind or reason is a kind or reason of the code", () => {
+  const kindsIn = (texts: readonly string[]): readonly string[] =>
+    texts.flatMap((text) =>
+      [...text.matchAll(/\b(?:kind|reason)=~?"([A-Z_|]+)"/g)].flatMap(([, list = ""]) => list.split("|")),
+    );
+  const words: readonly string[] = [...findingKinds, barred];
+  const named = kindsIn(asked.map(({ expr }) => expr));
+  expect(named.length).toBeGreaterThan(3);
+  for (const word of named) expect(words).toContain(word);
 });

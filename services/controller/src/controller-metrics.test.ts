@@ -2,8 +2,9 @@ import { createMetrics } from "@holdfast/shared/metrics";
 import { expect, test } from "vitest";
 import { measureParts } from "./controller-metrics.ts";
 import { nodeRecord } from "./domain/testing/record-fixtures.ts";
+import { finding } from "./gate/finding.ts";
 
-test("nodes are counted by what is recorded, and so are those whose name another life asks for", async () => {
+test("nodes are counted by what is recorded, by who asks for their name, and by what keeps the store shut", async () => {
   const metrics = createMetrics();
   const another = { life: "l2", machineId: "m2", bootId: "b2", journalUid: "j2", address: "", since: 1 };
   measureParts(metrics, {
@@ -12,8 +13,12 @@ test("nodes are counted by what is recorded, and so are those whose name another
         { record: nodeRecord("n1"), live: "alive" },
         { record: nodeRecord("n2", { pending: another }), live: "suspect" },
       ],
+      details: (name) => ({ conflict: name === "n1" ? {} : undefined }),
     },
-    gate: { state: () => ({ open: true, vetting: { gen: 1, uid: "vetting-1" }, reason: "" }) },
+    gate: {
+      state: () => ({ open: false, vetting: { gen: 1, uid: "vetting-1" }, reason: "" }),
+      findings: () => [finding("NOT_PROMISED", "", "n1"), finding("NOT_PROMISED", "", "n2"), finding("HOLD", "", "n1")],
+    },
     commits: () => 0,
     working: () => 0,
     plugins: () => [],
@@ -21,10 +26,16 @@ test("nodes are counted by what is recorded, and so are those whose name another
       throw new Error("there is no plugin");
     },
   });
-  const lines = (await metrics.text()).split("\n").filter((line) => line.startsWith("holdfast_nodes"));
-  expect(lines).toEqual([
+  const text = (await metrics.text()).split("\n");
+  const found = text.filter((line) => line.startsWith("holdfast_vetting_findings") && !line.endsWith(" 0"));
+  expect(found).toEqual([
+    'holdfast_vetting_findings{kind="NOT_PROMISED"} 2',
+    'holdfast_vetting_findings{kind="HOLD"} 1',
+  ]);
+  expect(text.filter((line) => line.startsWith("holdfast_nodes"))).toEqual([
     'holdfast_nodes{state="READY",live="alive"} 1',
     'holdfast_nodes{state="READY",live="suspect"} 1',
     "holdfast_nodes_pending 1",
+    "holdfast_nodes_in_conflict 1",
   ]);
 });

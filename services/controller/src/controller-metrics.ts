@@ -3,11 +3,14 @@ import { createCallMetric } from "@holdfast/csi/call-metrics";
 import type { CallReport } from "@holdfast/csi/csi-exchange";
 import type { Metrics } from "@holdfast/shared/metrics";
 import type { PluginLoad } from "./domain/plugin/plugin-load.ts";
-import type { Nodes, StoreGate } from "./ports.ts";
+import { type Finding, findingKinds } from "./gate/finding.ts";
+import type { Nodes, NodeView, StoreGate } from "./ports.ts";
 
 export interface MeasuredParts {
-  readonly nodes: Pick<Nodes, "list">;
-  readonly gate: Pick<StoreGate, "state">;
+  readonly nodes: Pick<Nodes, "list"> & {
+    details(name: string): { readonly conflict: unknown } | undefined;
+  };
+  readonly gate: Pick<StoreGate, "state"> & { findings(): readonly Pick<Finding, "kind">[] };
   readonly commits: () => number;
   /** Volumes that are being worked on. */
   readonly working: () => number;
@@ -68,6 +71,15 @@ export const measureParts = (metrics: Metrics, parts: MeasuredParts): void => {
     collect: (gauge) => gauge.set({}, Number(gate.state().open)),
   });
   metrics.gauge({
+    name: "holdfast_vetting_findings",
+    help: "What keeps the store shut, by kind.",
+    labels: ["kind"],
+    collect(gauge) {
+      const found = gate.findings();
+      for (const kind of findingKinds) gauge.set({ kind }, found.filter((each) => each.kind === kind).length);
+    },
+  });
+  metrics.gauge({
     name: "holdfast_store_commits",
     help: "Commits of volume records that were asked of the store since the start.",
     collect: (gauge) => gauge.set({}, commits()),
@@ -93,5 +105,13 @@ export const measureParts = (metrics: Metrics, parts: MeasuredParts): void => {
     name: "holdfast_nodes_pending",
     help: "Nodes whose name another life asks for, beside claims that the recorded life may hold.",
     collect: (gauge) => gauge.set({}, nodes.list().filter(({ record }) => record.pending !== undefined).length),
+  });
+  metrics.gauge({
+    name: "holdfast_nodes_in_conflict",
+    help: "Nodes whose name two live agents use, as far as this controller was asked.",
+    collect: (gauge) => {
+      const disputed = ({ record }: NodeView): boolean => nodes.details(record.name)?.conflict !== undefined;
+      gauge.set({}, nodes.list().filter(disputed).length);
+    },
   });
 };

@@ -4,14 +4,7 @@ import type { ClaimTombstone } from "../domain/claim/claim.ts";
 import type { Inventory } from "../domain/claim/permit.ts";
 import type { NodeRecord } from "../domain/node/node.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume/volume.ts";
-
-/** Something that keeps the store shut; what does not apply is empty. */
-export interface Finding {
-  readonly node: string;
-  readonly namespace: string;
-  readonly volume: string;
-  readonly message: string;
-}
+import { type Finding, finding } from "./finding.ts";
 
 export interface KnownVolumes {
   /** In the order asked, as they are in the store now. */
@@ -38,16 +31,15 @@ export const compareInventory = async (
 ): Promise<readonly Finding[]> => {
   const { name } = node;
   if (inventory.journalUid !== node.journalUid)
-    return [
-      { node: name, namespace: "", volume: "", message: `node ${name} has another journal than it registered with` },
-    ];
+    return [finding("HOLD", `node ${name} has another journal than it registered with`, name)];
   const findings: Finding[] = [];
   for (let start = 0; start < inventory.volumes.length; start += batch) {
     const part = inventory.volumes.slice(start, start + batch);
     const records = await volumes.read(part.map(({ namespace, volume }) => ({ namespace, id: volume })));
     for (const [i, held] of part.entries()) {
       const message = disagreement(name, held, records[i]) ?? (await unknownClaim(name, held, records[i], volumes));
-      if (message !== undefined) findings.push({ node: name, namespace: held.namespace, volume: held.volume, message });
+      if (message === undefined) continue;
+      findings.push({ ...finding("HOLD", message, name), namespace: held.namespace, volume: held.volume });
     }
   }
   return findings;

@@ -62,6 +62,8 @@ let answers: Record<string, Inventory | Promise<Inventory> | Error>;
 /** What each agent has promised, and what is open at the plugins of its host. */
 let promises: Record<string, Vetting>;
 let open: Record<string, readonly OpenCall[]>;
+/** Agents that cannot write a promise. */
+let full: ReadonlySet<string>;
 let knownCalls: ReadonlySet<string>;
 /** Vettings that this controller has seen in its store, oldest first. */
 let seen: string[];
@@ -113,6 +115,7 @@ const make = (): VettedStoreGate => {
     agents: {
       promise: async ({ name }, vetting) => {
         asked.push(`promise ${name} ${vetting.gen}`);
+        if (full.has(name)) throw new Error("no space left on device");
         promises[name] = withPromise(promises[name] ?? noVetting, vetting);
         return { vetting: promises[name], openCalls: open[name] ?? [] };
       },
@@ -155,6 +158,7 @@ beforeEach(() => {
   identity = { clusterUid: "cluster-1", format: 1, vetting, begun: false, runId: "run-2", vettedRunId: "run-1" };
   promises = { n1: vetting, n2: vetting };
   open = {};
+  full = new Set();
   knownCalls = new Set();
   seen = [];
   asked = [];
@@ -242,25 +246,33 @@ describe("[I8] it stays shut and names", () => {
     await gate.check(signal);
     expect(gate.state()).toMatchObject({ open: false });
     expect(identity.vettedRunId, "nothing was vetted").not.toBe(identity.runId);
-    return gate.findings().map(({ node: name, volume, message }) => `${name}|${volume}|${message}`);
+    return gate.findings().map(({ kind, node: name, volume, message }) => `${kind}|${name}|${volume}|${message}`);
   };
 
   test("the node that does not answer", async () => {
     answers["n2"] = new Error("connection refused");
-    expect(await findings()).toEqual(["n2||node n2 did not tell what it holds: connection refused"]);
+    expect(await findings()).toEqual(["NOT_TOLD|n2||node n2 did not tell what it holds: connection refused"]);
     expect(gate.state().reason).toContain("node n2");
+  });
+
+  test("the node that does not promise the generation; it is asked nothing else", async () => {
+    full = new Set(["n2"]);
+    expect(await findings()).toEqual([
+      "NOT_PROMISED|n2||node n2 did not promise generation 4: no space left on device",
+    ]);
+    expect(asked).not.toContain("inventory n2");
   });
 
   test("what a node holds whose fence may be over since", async () => {
     nodes = [node("n1"), node("n2", { state: "QUARANTINED" })];
     answers["n2"] = inventory("n2", [{ epoch: { gen: 1, ctr: 10 }, state: "PUBLISHED" }]);
-    expect(await findings()).toEqual([expect.stringMatching(/^n2\|data\|/)]);
+    expect(await findings()).toEqual([expect.stringMatching(/^HOLD\|n2\|data\|/)]);
   });
 
   test("the volume that was granted by a store that is gone", async () => {
     answers["n1"] = inventory("n1", [{ epoch: { gen: 1, ctr: 10 }, state: "PUBLISHED" }]);
     expect(await findings()).toEqual([
-      "n1|data|node n1 holds volume ns/data under epoch 1.10, and the store has granted 1.9 only",
+      "HOLD|n1|data|node n1 holds volume ns/data under epoch 1.10, and the store has granted 1.9 only",
     ]);
   });
 
@@ -268,7 +280,7 @@ describe("[I8] it stays shut and names", () => {
     over.clear();
     answers["n1"] = inventory("n1", [{ epoch: { gen: 1, ctr: 1 }, state: "PUBLISHED" }]);
     expect(await findings()).toEqual([
-      "n1|data|node n1 holds volume ns/data for claim c0 of workload w, which the store does not know",
+      "HOLD|n1|data|node n1 holds volume ns/data for claim c0 of workload w, which the store does not know",
     ]);
     expect(noted).toContain("n1");
     over.add("c0");
@@ -284,7 +296,7 @@ describe("[I8] it stays shut and names", () => {
   test("the volume that the store does not know, unless it is over", async () => {
     volumes = {};
     answers["n1"] = inventory("n1", [{ epoch: { gen: 1, ctr: 1 }, state: "PERMITTED" }]);
-    expect(await findings()).toEqual(["n1|data|node n1 holds volume ns/data, which the store does not know"]);
+    expect(await findings()).toEqual(["HOLD|n1|data|node n1 holds volume ns/data, which the store does not know"]);
     answers["n1"] = inventory("n1", [{ epoch: { gen: 1, ctr: 1 }, state: "RELEASED" }]);
     await gate.check(signal);
     expect(gate.state().open).toBe(true);
@@ -298,7 +310,7 @@ describe("[I8] it stays shut and names", () => {
 
   test("the node whose journal is not the one that it registered with", async () => {
     answers["n1"] = inventory("n1", [], { journalUid: "another" });
-    expect(await findings()).toEqual(["n1||node n1 has another journal than it registered with"]);
+    expect(await findings()).toEqual(["HOLD|n1||node n1 has another journal than it registered with"]);
   });
 
   test("the installation, when it is another one", async () => {
@@ -311,7 +323,7 @@ describe("[I8] it stays shut and names", () => {
 
   test("that nobody can say what is held: volumes, and no node", async () => {
     nodes = [];
-    expect(await findings()).toEqual(["||no node is READY to say what it holds"]);
+    expect(await findings()).toEqual(["NO_WITNESS|||no node is READY to say what it holds"]);
   });
 
   test("the store, when it does not answer", async () => {
@@ -461,6 +473,7 @@ describe("[I1] a vetting", () => {
       await gate.check(signal);
       await gate.check(signal);
       expect(gate.state()).toMatchObject({ open: false, reason: expect.stringMatching(/^OTHER_HISTORY: node n2/) });
+      expect(gate.findings().map(({ kind }) => kind)).toEqual(["OTHER_HISTORY"]);
       expect(promises["n2"]).toEqual({ gen, uid: "of-another-history" });
       await gate.accept("operator/ann", "the other store is gone");
       // Above it: else the node would follow no order of this store.

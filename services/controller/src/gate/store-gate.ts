@@ -26,7 +26,8 @@ import type { NodeRecord } from "../domain/node/node.ts";
 import type { StoreIdentity } from "../domain/store-types.ts";
 import type { Nodes, Store, StoreGate } from "../ports.ts";
 import { isSilent } from "../records/grant-facts.ts";
-import { compareInventory, type Finding, type KnownVolumes } from "./compare-inventory.ts";
+import { compareInventory, type KnownVolumes } from "./compare-inventory.ts";
+import { type Finding, type FindingKind, finding } from "./finding.ts";
 
 export interface StoreGateOptions {
   readonly store: Pick<Store, "identity" | "beginVetting" | "markVetted" | "onSuspect">;
@@ -73,8 +74,6 @@ interface Vetted {
   readonly above: number;
 }
 
-const finding = (message: string, node = ""): Finding => ({ node, namespace: "", volume: "", message });
-
 const retryMs = 2_000;
 /** So often a vetting goes on above a generation that a node had promised already. */
 const mostBegun = 8;
@@ -118,7 +117,7 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
 
   store.onSuspect((reason) => {
     overtaken += 1; // G2
-    shut([finding(`the store may be another one than before: ${reason}`)]);
+    shut([finding("STORE", `the store may be another one than before: ${reason}`)]);
     wake.notify();
   });
   nodes.onChange(() => {
@@ -130,6 +129,7 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
     return before === undefined || before === clusterUid
       ? undefined
       : finding(
+          "OTHER_HISTORY",
           `the store belongs to installation ${clusterUid}, and this controller to ${before}: point it at its own store, or give it an empty state directory`,
         );
   };
@@ -145,7 +145,7 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
     const asked = nodes.list().filter((view) => !isFenced(view.record) || !isSilent(view));
     if (asked.length === 0) {
       const fresh = nodes.list().length === 0 && (await volumes.none());
-      return { findings: fresh ? [] : [finding("no node is READY to say what it holds")], above: 0 };
+      return { findings: fresh ? [] : [finding("NO_WITNESS", "no node is READY to say what it holds")], above: 0 };
     }
     const findings = [...(await lostCalls("", openCalls()))];
     let above = 0;
@@ -166,12 +166,13 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
     return calls
       .filter(({ opId }) => !known.has(opId))
       .map(({ plugin, words }) =>
-        finding(`plugin ${plugin} ${where} may have a call open that the store does not know: ${words}`, node),
+        finding("CALL", `plugin ${plugin} ${where} may have a call open that the store does not know: ${words}`, node),
       );
   };
 
   /** G1, G4 */
   const hear = async (node: NodeRecord, vetting: Vetting, signal: AbortSignal): Promise<Vetted> => {
+    let step: FindingKind = "NOT_PROMISED";
     try {
       const promised = await agents.promise(node, vetting, signal);
       const verdict = judgeVetting(vetting, promised.vetting);
@@ -179,12 +180,13 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
         const { gen, uid } = promised.vetting;
         if (gen - vetting.gen > maxGenerationStep) {
           const error = `node ${node.name} has promised generation ${gen}, which no vetting has reached: see "numbers near 2^53" in docs/repair.md`;
-          return { findings: [finding(error, node.name)], above: 0 };
+          return { findings: [finding("OTHER_HISTORY", error, node.name)], above: 0 };
         }
         if (uid === "" || lineage.knows(uid)) return { findings: [], above: gen }; // G5
         const other = `OTHER_HISTORY: node ${node.name} has promised generation ${showVetting(promised.vetting)}, which this controller never saw in its store: another history of it may be in use; end that one, or take this one for the true one (holdfast repair vet --accept)`;
-        return { findings: [finding(other, node.name)], above: gen };
+        return { findings: [finding("OTHER_HISTORY", other, node.name)], above: gen };
       }
+      step = "NOT_TOLD";
       const inventory = await agents.inventory(node, signal);
       // Before anything is granted, by whatever way the gate opens.
       if (inventory.journalUid === node.journalUid) await volumes.noteForeign(node.name, inventory);
@@ -192,7 +194,9 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
       return { findings: [...(await lostCalls(node.name, promised.openCalls)), ...different], above: 0 };
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      return { findings: [finding(`node ${node.name} did not tell what it holds: ${why}`, node.name)], above: 0 };
+      const what = step === "NOT_TOLD" ? "tell what it holds" : `promise generation ${vetting.gen}`;
+      const words = `node ${node.name} did not ${what}: ${why}`;
+      return { findings: [finding(step, words, node.name)], above: 0 };
     }
   };
 
@@ -231,10 +235,10 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
         signal.throwIfAborted();
         if (overtaken !== before) continue; // G2
         const why = error instanceof Error ? error.message : String(error);
-        return shut([finding(`the store cannot be reached: ${why}`)]);
+        return shut([finding("STORE", `the store cannot be reached: ${why}`)]);
       }
     }
-    shut([finding("other controllers vet the store at the same time; it is looked at again")]);
+    shut([finding("STORE", "other controllers vet the store at the same time; it is looked at again")]);
   };
 
   const pause = async (version: number, signal: AbortSignal): Promise<void> => {
