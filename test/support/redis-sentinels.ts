@@ -34,8 +34,12 @@ const startSentinel = async (dir: string, port: number, masterPort: number): Pro
   return await launchRedis([file, "--sentinel"], port);
 };
 
+/** Sentinels name a killed master until they have chosen another one: it is asked like the others, and is gone. */
 const roleOf = async (server: RedisServer): Promise<string> => {
-  const info = await (await server.admin()).info("replication").catch(() => "");
+  const info = await server
+    .admin()
+    .then((admin) => admin.info("replication"))
+    .catch(() => "");
   return /role:(\w+)/.exec(info)?.[1] ?? "gone";
 };
 

@@ -56,7 +56,8 @@ const connected = async (port: number, child: ChildProcess, said: () => string):
   const redis = new Redis(port, "127.0.0.1", { lazyConnect: true, maxRetriesPerRequest: 0, retryStrategy: () => null });
   redis.on("error", () => undefined);
   for (let attempt = 0; attempt < 400; attempt += 1) {
-    if (child.exitCode !== null) throw new Error(`redis-server ended with ${child.exitCode}: ${said()}`);
+    const ending = child.exitCode ?? child.signalCode;
+    if (ending !== null) throw new Error(`redis-server ended with ${ending}: ${said()}`);
     try {
       if (redis.status !== "ready") await redis.connect();
       if ((await redis.ping()) === "PONG") return redis;
