@@ -156,6 +156,10 @@ export interface StoreIdentity {
   /** Names this very process (Redis run_id) or file; changes when writes may have been lost. */
   readonly runId: string;
   readonly vettedRunId: string;
+  /** Uid of the newest vetting that ended; empty: none is known. */
+  readonly lastVetted: string;
+  /** Since that vetting the store has lost nothing that was acknowledged to this very process. Of others it says nothing. */
+  readonly keptAll: boolean;
 }
 
 /** The entries that a commit has to be alone with. */

@@ -6,7 +6,7 @@
 -- so that controllers of two versions find each their own library while they run side by side.
 --
 -- Keys, all of one cell and so of one hash slot; the places of a record are not known to the caller and so not declared:
---   <p>meta              hash    clusterUid schema (the format of the records, see adr/0015) gen vettingUid begunFor (L9) vettedRunId vettedReplId (L8) seq (number of the newest event) commits (number of the newest commit)
+--   <p>meta              hash    clusterUid schema (the format of the records, see adr/0015) gen vettingUid begunFor (L9) vettedRunId vettedReplId (L8) lastVetted (uid of the newest vetting that ended) turnedFor turnVetted lastBefore firstAfter (L10) seq (number of the newest event) commits (number of the newest commit)
 --                        durability (see start-gate.ts)
 --   <p>events            stream  0-<seq>: t type, m member, b body; seq has no gaps, so that a reader sees what was trimmed
 --   <p>expiry            zset    when records with a time to live end → member
@@ -35,6 +35,9 @@
 -- L9 A vetting begins with a generation that no vetting had before it, for this process in this history of its data, and under a name of
 --    its own: orders of an older generation, or of another vetting that came to the same number, are refused by those who promised it.
 --    Several controllers that vet together share what one of them has begun; what is granted by one that has not seen it is refused.
+-- L10 The first commit of a process, and a vetting that begins after another one had ended, are a turn: the newest number before it is noted,
+--    and the first one after it. What a controller saw between the two is lost. A turn lasts until a vetting has ended; another one that
+--    comes before keeps what the first one noted.
 --
 -- Between two commits the processor's caches hold something else: what one costs is the number of commands that it gives, far more
 -- than what they do, and the length of the texts that it makes, as Lua hashes each whole.
@@ -90,6 +93,13 @@ end
 -- L7: a number above every one that was given before.
 local function newest_number(known, now, seen)
   return string.format('%.0f', math.max(tonumber(known or '0'), tonumber(seen or '0'), now() * NUMBERS_PER_MS))
+end
+
+-- L10: `head` is turnedFor, turnVetted and lastBefore. Only a number of the clock is above those of every process before, lost ones too.
+local function note_turn(meta, head, last, first, now)
+  if head[1] and head[2] ~= '1' then last = head[3] end
+  if tonumber(first) > now() * NUMBERS_PER_MS then first = '' end
+  redis.call('HSET', meta, 'turnedFor', run_id(), 'turnVetted', '', 'lastBefore', last or '', 'firstAfter', first)
 end
 
 local function parts(text)
@@ -359,7 +369,7 @@ end
 local function commit(keys, args)
   local meta, events, expiry, answer = keys[1], keys[2], keys[3], keys[4]
   local prefix = args[1]
-  local head = redis.call('HMGET', meta, 'clusterUid', 'seq', 'vettedRunId', 'gen', 'schema', 'commits', 'vettedReplId')
+  local head = redis.call('HMGET', meta, 'clusterUid', 'seq', 'vettedRunId', 'gen', 'schema', 'commits', 'vettedReplId', 'turnedFor')
   if head[1] ~= args[2] then return { 'foreign', head[1] or '' } end
   local now = clock()
   head[6] = head[6] or newest_number(nil, now)
@@ -370,7 +380,7 @@ local function commit(keys, args)
   if tonumber(head[6]) < tonumber(args[11]) then -- L8
     local done = done_before(answer)
     if done then return done end
-    redis.call('HSET', meta, 'vettedRunId', '', 'begunFor', '')
+    redis.call('HSET', meta, 'vettedRunId', '', 'begunFor', '', 'turnedFor', '-')
     return { 'behind', head[6] }
   end
   if args[3] ~= '' then
@@ -439,7 +449,12 @@ local function commit(keys, args)
       redis.call('XADD', events, '0-' .. text, 't', args[at], 'm', args[at + 1], 'b', args[at + 2])
     end
   end
-  local number = string.format('%.0f', tonumber(head[6]) + 1)
+  local known = head[6]
+  if head[8] ~= run_id() then -- L10
+    known = newest_number(head[6], now)
+    note_turn(meta, redis.call('HMGET', meta, 'turnedFor', 'turnVetted', 'lastBefore'), head[6], known, now)
+  end
+  local number = string.format('%.0f', tonumber(known) + 1)
   redis.call('HSET', meta, 'seq', text, 'commits', number)
   if args[10] ~= '' and tonumber(args[10]) > tonumber(head[5]) then redis.call('HSET', meta, 'schema', args[10]) end -- L6
   local revs = {}
@@ -524,12 +539,18 @@ end
 -- identity: which process this is, and whose data it holds.
 -- KEYS 1 meta   ARGV none
 -- returns {digest of this library, run_id, clusterUid, schema, gen, vettedRunId or '' in another history than the vetted one, durability,
---          number of the newest commit or '', vettingUid, '1' = the generation was begun for this process in this history}
+--          number of the newest commit or '', vettingUid, '1' = the generation was begun for this process in this history, lastVetted,
+--          lastBefore and firstAfter of its turn, '' where that is not known}
 local function identity(keys)
-  local meta = redis.call('HMGET', keys[1], 'clusterUid', 'schema', 'gen', 'vettedRunId', 'durability', 'commits', 'vettedReplId', 'vettingUid', 'begunFor')
+  local meta = redis.call('HMGET', keys[1], 'clusterUid', 'schema', 'gen', 'vettedRunId', 'durability', 'commits', 'vettedReplId', 'vettingUid', 'begunFor',
+    'lastVetted', 'turnedFor', 'lastBefore', 'firstAfter')
   local vetted = meta[7] == repl_id() and meta[4] or ''
   local begun = meta[9] == history() and '1' or ''
-  return { '@digest@', run_id(), meta[1] or '', meta[2] or '', meta[3] or '', vetted, meta[5] or '', meta[6] or '', meta[8] or '', begun }
+  local known = meta[11] == run_id()
+  return {
+    '@digest@', run_id(), meta[1] or '', meta[2] or '', meta[3] or '', vetted, meta[5] or '', meta[6] or '', meta[8] or '', begun,
+    meta[10] or '', known and meta[12] or '', known and meta[13] or '',
+  }
 end
 
 -- init: gives a store without an identity one; the gate stays shut until it is vetted.
@@ -547,14 +568,16 @@ end
 -- KEYS 1 meta   ARGV 1 clusterUid, 2 run_id, 3 generation, 4 the highest number that the caller saw, as of vet, 5 uid of the vetting
 -- returns {'ok'} | {'foreign', clusterUid} | {'other', run_id} | {'older', gen}
 local function begin(keys, args)
-  local head = redis.call('HMGET', keys[1], 'clusterUid', 'gen', 'commits')
+  local head = redis.call('HMGET', keys[1], 'clusterUid', 'gen', 'commits', 'turnedFor', 'turnVetted', 'lastBefore')
   if head[1] ~= args[1] then return { 'foreign', head[1] or '' } end
   if head[3] and not safe(head[3]) then return { 'meta', 'commits', head[3] } end
   if not safe(head[2]) then return { 'meta', 'gen', head[2] or '' } end
   local run = run_id()
   if run ~= args[2] then return { 'other', run } end
   if tonumber(head[2]) >= tonumber(args[3]) then return { 'older', head[2] } end
-  local commits = newest_number(head[3], clock(), args[4])
+  local now = clock()
+  local commits = newest_number(head[3], now, args[4])
+  if head[4] ~= run or head[5] == '1' then note_turn(keys[1], { head[4], head[5], head[6] }, head[3], commits, now) end
   redis.call('HSET', keys[1], 'vettedRunId', '', 'gen', args[3], 'vettingUid', args[5], 'begunFor', history(), 'commits', commits)
   return { 'ok' }
 end
@@ -571,7 +594,8 @@ local function vet(keys, args)
   local run = run_id()
   if run ~= args[2] then return { 'other', run } end
   if head[2] ~= args[3] or head[4] ~= args[5] or head[5] ~= history() then return { 'older', head[2] } end
-  redis.call('HSET', keys[1], 'vettedRunId', run, 'vettedReplId', repl_id(), 'commits', newest_number(head[3], clock(), args[4]))
+  local commits = newest_number(head[3], clock(), args[4])
+  redis.call('HSET', keys[1], 'vettedRunId', run, 'vettedReplId', repl_id(), 'lastVetted', args[5], 'turnVetted', '1', 'commits', commits)
   return { 'ok' }
 end
 

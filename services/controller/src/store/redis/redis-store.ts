@@ -236,6 +236,8 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
       noteFormat(found.format);
       const { behind, news } = seen.compare(found.sequence, before);
       if (news !== undefined) suspect(news); // R6
+      const { turn } = found;
+      const keptAll = !behind && turn !== undefined && !seen.sawBetween(turn.lastBefore, turn.firstAfter);
       return {
         clusterUid: found.clusterUid,
         format: found.format,
@@ -244,6 +246,8 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
         runId: found.runId,
         // What does not keep its word is not vetted, nor what has lost commits, whatever it was before. R3 R6
         vettedRunId: unfit === undefined && !behind ? found.vettedRunId : "",
+        lastVetted: found.lastVetted,
+        keptAll,
       };
     },
     format: () => format,

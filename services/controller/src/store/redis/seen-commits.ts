@@ -20,10 +20,15 @@ export interface SeenCommits {
   compare(found: number, asked: number): { readonly behind: boolean; readonly news: string | undefined };
   /** A vetting gave the store a number above all that were seen. */
   vetted(): void;
+  /** Whether a commit was seen whose number is between the two. */
+  sawBetween(lastBefore: number, firstAfter: number): boolean;
 }
 
 /** A vetting raises the number by far more than the commits between two of them. */
 const mostBetweenVettings = 1_000_000;
+/** Others commit, too, but seldom so much between two commits of this controller: another process has the store, or it was vetted anew. */
+const leap = 1_000;
+const mostLeaps = 64;
 
 export const missingCommits = (found: number, seen: number): string => {
   const missing = seen - found;
@@ -38,10 +43,15 @@ export const createSeenCommits = (first: number): SeenCommits => {
   let highest = first;
   let refused = false;
   let told = false;
+  /** The highest number before each leap. */
+  let before: readonly number[] = [];
   return {
     saw(sequence) {
+      if (sequence - highest > leap) before = [...before, highest].slice(-mostLeaps);
       highest = Math.max(highest, sequence);
     },
+    sawBetween: (lastBefore, firstAfter) =>
+      [...before, highest].some((number) => number > lastBefore && number < firstAfter),
     carried: (requiresVetted) => (refused && !requiresVetted ? 0 : highest),
     highest: () => highest,
     compare(found, asked) {

@@ -20,6 +20,16 @@ export interface FoundIdentity {
   readonly vettingUid: string;
   /** The generation was begun for this process, in this history of its data. */
   readonly begun: boolean;
+  /** Uid of the newest vetting that ended; empty: none since an earlier version. */
+  readonly lastVetted: string;
+  /** What was committed between the two numbers is lost; undefined: it is not known what was. */
+  readonly turn: Turn | undefined;
+}
+
+/** The data came to this process: the newest commit before that, and the first number after it. */
+export interface Turn {
+  readonly lastBefore: number;
+  readonly firstAfter: number;
 }
 
 /** Process and data in one moment: asked one after the other, a restart could come in between. */
@@ -40,6 +50,9 @@ export const readIdentity = async (
     commits = "",
     vettingUid = "",
     begun = "",
+    lastVetted = "",
+    lastBefore = "",
+    firstAfter = "",
   ] = reply;
   // A store without an identity has no numbers either.
   const number = (field: string, text: string): number => (clusterUid === "" ? 0 : metaNumber(store, field, text));
@@ -53,6 +66,11 @@ export const readIdentity = async (
     durability,
     vettingUid,
     begun: begun === "1",
+    lastVetted,
+    turn:
+      lastBefore === "" || firstAfter === ""
+        ? undefined
+        : { lastBefore: number("lastBefore", lastBefore), firstAfter: number("firstAfter", firstAfter) },
     sequence: commits === "" ? 0 : metaNumber(store, "commits", commits),
   };
 };

@@ -191,6 +191,9 @@ export const createSqliteStore = (options: SqliteStoreOptions): SqliteStore => {
       begun: db.meta("begunFor") === runId,
       runId,
       vettedRunId: db.meta("vettedRunId") ?? "",
+      // Another file, or another process: what was seen of the one before is in no memory.
+      lastVetted: "",
+      keptAll: false,
     }),
     format: () => format,
     async beginVetting(wanted, { gen, uid }) {
