@@ -98,7 +98,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       return own.release;
     });
     if (own === undefined) throw new Error("the state directory is not open");
-    const { id, incarnation, issuer, lineage } = own;
+    const { id, incarnation, issuer } = own;
 
     await lifecycle.start(
       "telemetry",
@@ -173,8 +173,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     });
     const { plugins, drivers } = pluginParts;
     route = (target, key) => (drivers.keeps(target.plugin, key) ? plugins.instance(target) : undefined);
-    const { directory } = pluginParts;
-    const gate = wireGate({ store, nodes: registry, agents, records, cuts, directory, lineage, ids, clock, log });
+    const gate = wireGate({ ...pluginParts, ...own, store, nodes: registry, agents, records, cuts, ids, clock, log });
     inBackground("the gate of the store", gate.run(work.signal));
     await Promise.all([gate.firstLook(startPatienceMs, signal), pluginParts.settled(signal)]);
     const command = { records, cuts, nodes: registry, plugins, gate, secrets: kept.commands, feed: store, clock, ids };

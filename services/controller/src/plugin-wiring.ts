@@ -13,25 +13,31 @@ import type { Tracing } from "@holdfast/shared/tracing";
 import type { PluginCallsView } from "./api/plugin/convert-plugin-calls.ts";
 import type { ControllerConfig } from "./config.ts";
 import { readCode } from "./domain/plugin/plugin-profile.ts";
+import type { OtherControllers } from "./gate/controller-words.ts";
+import type { VettedStoreGate } from "./gate/store-gate.ts";
 import { createPluginCatalogue } from "./nodes/plugin-catalogue.ts";
 import { controllerInstances } from "./plugins/controller-instances.ts";
 import { type ControllerPluginsOptions, createControllerPlugins } from "./plugins/controller-plugins.ts";
 import { createGates } from "./plugins/gates.ts";
 import { createHalvesOnNodes } from "./plugins/halves-on-nodes.ts";
 import { createPluginInstances } from "./plugins/plugin-instances.ts";
+import { createPluginsBeside } from "./plugins/plugins-beside.ts";
 import { pluginsSettled } from "./plugins/plugins-settled.ts";
 import { type AgentChannels, createRelayLines } from "./plugins/relay-transport.ts";
-import type { Ids, Nodes, PluginCatalogue, PluginProfiles, Store, StoreGate } from "./ports.ts";
-import type { CallRights } from "./reconcile/plugin/call-turn.ts";
+import type { Ids, Nodes, PluginCatalogue, PluginProfiles, Store } from "./ports.ts";
 import { createPluginDrivers, type PluginDrivers } from "./reconcile/plugin/plugin-drivers.ts";
 import { createPluginGovernor, type PluginGovernor } from "./reconcile/plugin/plugin-governor.ts";
+import { createControllerGates } from "./records/controller-gates.ts";
 import { createSharerRecords } from "./records/sharer-records.ts";
+import type { StateDir } from "./state-dir.ts";
 
 export interface PluginParts {
   readonly directory: PluginDirectory;
   readonly plugins: ReturnType<typeof createControllerPlugins>;
   readonly governor: PluginGovernor;
   readonly drivers: PluginDrivers;
+  /** undefined: no other controller can use the store. */
+  readonly controllers: OtherControllers | undefined;
   /** Resolves when those that are there have told who they are, or soon. */
   settled(signal: AbortSignal): Promise<void>;
   /** `waiting`: calls that wait for their turn, which the reconciler knows. */
@@ -45,7 +51,7 @@ export interface PluginPartsDeps
   readonly lifecycle: Pick<Lifecycle, "start">;
   readonly controllerId: string;
   /** This controller, in this life, and which of its own lives are proved to be over. */
-  readonly lives: Pick<CallRights, "issuer" | "isFormerLife">;
+  readonly lives: Pick<StateDir, "issuer" | "isFormerLife" | "incarnation">;
   readonly store: Pick<Store, "kind" | "get" | "list" | "commit">;
   readonly config: Pick<ControllerConfig, "pluginDir" | "stateDir">;
   readonly metrics: Metrics;
@@ -53,7 +59,7 @@ export interface PluginPartsDeps
   readonly streams: AgentChannels;
   readonly profiles: PluginProfiles;
   /** Asked when a call is made: the gate is made after the plugins. */
-  readonly gate: () => Pick<StoreGate, "state">;
+  readonly gate: () => Pick<VettedStoreGate, "state" | "look" | "forget">;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly tracing: Tracing;
@@ -63,7 +69,8 @@ export interface PluginPartsDeps
 }
 
 export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> => {
-  const { lifecycle, controllerId, config, nodes, profiles, gate, clock, ids, log, tracing, onCall, signal } = deps;
+  const { lifecycle, controllerId, lives, config, nodes, profiles, gate, clock, ids, log, tracing, onCall, signal } =
+    deps;
   const admission = createPluginAdmission({
     bindings: openPluginBindings(path.join(config.stateDir, "plugin-bindings.json")),
     acceptWith: (plugin, socketPath) =>
@@ -129,17 +136,34 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
     governor.changed(plugin);
     instances.reconsider(plugin);
   });
+  // They are told at the end, too, when every other signal is aborted.
+  const told = { ...deps, signal: AbortSignal.any([]) };
+  const alone = deps.store.kind === "sqlite";
   const drivers = createPluginDrivers({
-    sharers: deps.store.kind === "sqlite" ? undefined : createSharerRecords({ ...deps, signal: AbortSignal.any([]) }),
-    ...deps.lives,
+    sharers: alone ? undefined : createSharerRecords(told),
+    ...lives,
     allowed: profiles.of,
     reachable: () => instances.names().filter((plugin) => instances.current({ plugin }) !== undefined),
     clock,
     log,
     signal,
   });
+  const beside = createPluginsBeside(directory);
+  beside.onNew(() => gate().look());
+  drivers.onForgotten((life) =>
+    gate()
+      .forget(life)
+      .catch((error: unknown) => log.warn("the word of a controller that is gone stays in the store", { life, error })),
+  );
+  const signOff = async (): Promise<void> => {
+    await drivers.signOff();
+    await gate().forget(lives.issuer);
+  };
   return {
-    drivers,
+    drivers: { ...drivers, signOff },
+    controllers: alone
+      ? undefined
+      : { ...createControllerGates(told), ...lives, firstLife: lives.incarnation === 1, plugins: beside.names },
     directory,
     admission,
     settled: (until) => pluginsSettled(directory, clock, until),

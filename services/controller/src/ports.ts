@@ -254,8 +254,11 @@ export interface Fencer {
 
 /** Whether anything may be granted or offered now (protocol §2.6). */
 export interface StoreGate {
-  /** `vetting`: of the store as it was last seen, also while it is shut; what is done under it is refused once a later one is promised. */
-  state(): { readonly open: boolean; readonly vetting: Vetting; readonly reason: string };
+  /**
+   * Of a plugin: whether anything may be decided of its volumes, too. `vetting`: of the store as it was last seen, also while it is shut;
+   * what is done under it is refused once a later one is promised.
+   */
+  state(plugin?: string): { readonly open: boolean; readonly vetting: Vetting; readonly reason: string };
   onChange(listener: () => void): () => void;
 }
 

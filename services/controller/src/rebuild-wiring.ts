@@ -21,7 +21,7 @@ import { createAgentStreams } from "./nodes/agent-streams.ts";
 import { createLinkService } from "./nodes/link-service.ts";
 import { createRebuildLink } from "./nodes/rebuild-link.ts";
 import { wirePlugins } from "./plugin-wiring.ts";
-import type { Ids, StoreGate } from "./ports.ts";
+import type { Ids } from "./ports.ts";
 import { wireRecords } from "./record-wiring.ts";
 import { createChanges } from "./records/changes.ts";
 import { judgeRecord } from "./records/shape/record-readers.ts";
@@ -94,7 +94,9 @@ const rebuildWithin = async (
   const metrics = createMetrics();
   const tracing = createTracing("holdfast-controller");
   let gen = 1;
-  const gate: StoreGate = {
+  const gate = {
+    look: () => undefined,
+    forget: async () => undefined,
     state: () => ({ open: false, vetting: { gen, uid: "" }, reason: "a rebuild grants nothing" }),
     onChange: () => () => undefined,
   };

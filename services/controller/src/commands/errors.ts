@@ -1,6 +1,6 @@
 import { type ErrorKind, HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { grantBar } from "../domain/bar.ts";
-import type { Obstacle } from "../domain/claim/grant.ts";
+import { type Obstacle, unvettedWords } from "../domain/claim/grant.ts";
 import { explainCommand } from "../domain/operator-command.ts";
 import type { CapabilityMismatch } from "../domain/volume/capability-match.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume/volume.ts";
@@ -122,7 +122,7 @@ export const storeUnvetted = (finding: string): HoldfastError =>
   new HoldfastError({
     kind: "unavailable",
     reason: "STORE_UNVETTED",
-    message: `the store is not shown to agree with the agents yet: ${finding}; repeat, or see holdfast repair vet`,
+    message: `${unvettedWords(finding)}; repeat, or see holdfast repair vet`,
     metadata: { finding },
   });
 
@@ -217,12 +217,12 @@ export const obstacleError = (
   volume: VolumeRecord,
   node: string,
   obstacle: Obstacle,
-  known: { readonly nodeState: string; readonly finding: string },
+  known: { readonly nodeState: string; readonly unvetted?: string | undefined },
 ): HoldfastError => {
   const [holder] = obstacle.holders;
   if (obstacle.reason === "CLAIM_CONFLICT" && holder !== undefined)
     return claimConflict(volume, obstacle.message, holder);
-  if (obstacle.reason === "STORE_UNVETTED") return storeUnvetted(known.finding);
+  if (obstacle.reason === "STORE_UNVETTED") return storeUnvetted(known.unvetted ?? "");
   if (obstacle.reason === "VOLUME_NOT_AVAILABLE") return volumeNotAvailable(volume);
   return new HoldfastError({
     kind: obstacleKinds[obstacle.reason],

@@ -8,6 +8,8 @@ export const findingKinds = [
   "NO_WITNESS",
   /** A node did not promise the generation of the vetting. */
   "NOT_PROMISED",
+  /** A controller did not promise it: what the plugins beside it are asked for waits, and nothing else. */
+  "CONTROLLER",
   /** A node promised, and did not tell what it holds. */
   "NOT_TOLD",
   /** A node holds what the store does not know. */

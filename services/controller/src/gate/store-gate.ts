@@ -13,21 +13,22 @@
  * the gate shut: nobody waits for its end, and what it does would come after the next grant.
  */
 
-import { judgeVetting, maxGenerationStep, noVetting, showVetting, type Vetting } from "@holdfast/model/vetting";
+import { noVetting } from "@holdfast/model/vetting";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createEmitter } from "@holdfast/shared/async/emitter";
-import { inTurns } from "@holdfast/shared/async/in-turns";
 import { createNotifier } from "@holdfast/shared/async/notifier";
 import { linkSignals } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { AgentGateway, OpenCall } from "../agent-ports.ts";
 import { isFenced } from "../domain/node/fence.ts";
-import type { NodeRecord } from "../domain/node/node.ts";
 import type { StoreIdentity } from "../domain/store-types.ts";
 import type { Nodes, Store, StoreGate } from "../ports.ts";
+import type { GateWord } from "../records/controller-gates.ts";
 import { isSilent } from "../records/grant-facts.ts";
-import { compareInventory, type KnownVolumes } from "./compare-inventory.ts";
-import { type Finding, type FindingKind, finding } from "./finding.ts";
+import { createAskNodes, type Vetted } from "./ask-nodes.ts";
+import type { KnownVolumes } from "./compare-inventory.ts";
+import { heldBackBy, nothingLost, type OtherControllers, unheardFindings, unheardOf } from "./controller-words.ts";
+import { type Finding, finding } from "./finding.ts";
 
 export interface StoreGateOptions {
   readonly store: Pick<Store, "identity" | "beginVetting" | "markVetted" | "onSuspect">;
@@ -38,6 +39,8 @@ export interface StoreGateOptions {
   readonly knownCalls: () => Promise<ReadonlySet<string>>;
   /** Calls of this controller that may be open at plugins beside it. */
   readonly openCalls: () => readonly OpenCall[];
+  /** undefined: no other controller can use the store. */
+  readonly controllers: OtherControllers | undefined;
   readonly lineage: Lineage;
   readonly uuid: () => string;
   readonly clock: Clock;
@@ -61,27 +64,23 @@ export interface VettedStoreGate extends StoreGate {
   run(signal: AbortSignal): Promise<never>;
   /** Resolves when `run` has looked once, or after `mostMs`: a node that is out of reach must not hold up a start. */
   firstLook(mostMs: number, signal: AbortSignal): Promise<void>;
-  /** What keeps it shut. */
+  /** Something changed of which it hears in no other way. */
+  look(): void;
+  /** A life of a controller that others forget, or this one when it ends: nobody waits for its word any more. */
+  forget(issuer: string): Promise<void>;
+  /** What keeps it shut, for all plugins or for some. */
   findings(): readonly Finding[];
   /** Opens it in spite of the findings, on somebody's word. */
   accept(who: string, reason: string): Promise<void>;
 }
 
-/** What one node said, or all of them. */
-interface Vetted {
-  readonly findings: readonly Finding[];
-  /** A generation that is promised already, to a vetting that is over; 0 = none is in the way. */
-  readonly above: number;
-}
-
 const retryMs = 2_000;
 /** So often a vetting goes on above a generation that a node had promised already. */
 const mostBegun = 8;
-/** Agents asked at the same time. */
-const abreast = 16;
 
 export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
-  const { store, nodes, agents, volumes, knownCalls, openCalls, lineage, uuid, clock, log } = options;
+  const { store, nodes, volumes, openCalls, controllers, lineage, uuid, clock, log } = options;
+  const { ask, lostCalls } = createAskNodes({ ...options, knows: lineage.knows });
   const wake = createNotifier();
   const looks = createNotifier();
   const listeners = createEmitter();
@@ -95,11 +94,19 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
   let overtaken = 0;
   /** The highest generation that stood in the way of a vetting: what a person accepts is above it. */
   let refused = 0;
+  /** Uid of the newest vetting under which this gate was open. */
+  let opened = "";
+  /** What the others know of this gate. */
+  let said: GateWord | undefined;
+  let unheard: readonly GateWord[] = [];
+
+  const sameWords = (one: readonly Finding[], other: readonly Finding[]): boolean =>
+    one.length === other.length && one.every(({ message }, i) => message === other[i]?.message);
 
   const become = (next: typeof standing, findings: readonly Finding[] = []): void => {
     const { open, reason, vetting } = standing;
     const same = next.vetting.gen === vetting.gen && next.vetting.uid === vetting.uid;
-    const changed = next.open !== open || next.reason !== reason || !same;
+    const changed = next.open !== open || next.reason !== reason || !same || !sameWords(findings, found);
     standing = same ? { ...next, vetting } : next;
     found = findings;
     if (!changed) return;
@@ -141,69 +148,48 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
     return true;
   };
 
-  const vet = async (vetting: Vetting, signal: AbortSignal): Promise<Vetted> => {
-    const asked = nodes.list().filter((view) => !isFenced(view.record) || !isSilent(view));
-    if (asked.length === 0) {
+  /** Tells what this gate has promised, and hears what the others have: the first thing under a vetting, and again when its own word changes. */
+  const hearControllers = async (identity: StoreIdentity): Promise<readonly GateWord[]> => {
+    if (controllers === undefined) return [];
+    const { issuer, plugins, isFormerLife, firstLife } = controllers;
+    const { vetting, lastVetted, keptAll } = identity;
+    const clear = (await lostCalls("", openCalls())).length === 0; // G6
+    // What a former life saw is in no memory.
+    const sawAll = opened === "" ? firstLife : opened === lastVetted;
+    const word = {
+      issuer,
+      plugins: plugins(),
+      promised: clear ? vetting.uid : "",
+      lost: said?.promised === vetting.uid ? said.lost : !keptAll || !sawAll,
+    };
+    const same = said !== undefined && JSON.stringify(said) === JSON.stringify(word);
+    const words = same ? await controllers.read() : await controllers.tell(word, isFormerLife);
+    said = word;
+    return words;
+  };
+
+  const vet = async (identity: StoreIdentity, signal: AbortSignal): Promise<Vetted> => {
+    const { vetting } = identity;
+    const words = await hearControllers(identity);
+    const kept = controllers !== undefined && nothingLost(words, vetting); // CW2
+    const asked = nodes.list().filter((view) => !isSilent(view) || !(kept || isFenced(view.record)));
+    if (asked.length === 0 && !kept) {
       const fresh = nodes.list().length === 0 && (await volumes.none());
       return { findings: fresh ? [] : [finding("NO_WITNESS", "no node is READY to say what it holds")], above: 0 };
     }
-    const findings = [...(await lostCalls("", openCalls()))];
-    let above = 0;
-    await inTurns(asked, abreast, async ({ record }) => {
-      const told = await hear(record, vetting, signal);
-      findings.push(...told.findings);
-      above = Math.max(above, told.above);
-    });
-    signal.throwIfAborted();
-    return { findings: findings.sort((a, b) => (a.node < b.node ? -1 : 1)), above };
+    const records = asked.map(({ record }) => record);
+    const [own, told] = [await lostCalls("", openCalls()), await ask(records, vetting, signal)];
+    return { ...told, findings: [...own, ...told.findings] };
   };
 
-  /** G6 */
-  const lostCalls = async (node: string, calls: readonly OpenCall[]): Promise<readonly Finding[]> => {
-    if (calls.length === 0) return [];
-    const where = node === "" ? "beside this controller" : `on node ${node}`;
-    const known = await knownCalls();
-    return calls
-      .filter(({ opId }) => !known.has(opId))
-      .map(({ plugin, words }) =>
-        finding("CALL", `plugin ${plugin} ${where} may have a call open that the store does not know: ${words}`, node),
-      );
-  };
-
-  /** G1, G4 */
-  const hear = async (node: NodeRecord, vetting: Vetting, signal: AbortSignal): Promise<Vetted> => {
-    let step: FindingKind = "NOT_PROMISED";
-    try {
-      const promised = await agents.promise(node, vetting, signal);
-      const verdict = judgeVetting(vetting, promised.vetting);
-      if (verdict !== "same" && verdict !== "older") {
-        const { gen, uid } = promised.vetting;
-        if (gen - vetting.gen > maxGenerationStep) {
-          const error = `node ${node.name} has promised generation ${gen}, which no vetting has reached: see "numbers near 2^53" in docs/repair.md`;
-          return { findings: [finding("OTHER_HISTORY", error, node.name)], above: 0 };
-        }
-        if (uid === "" || lineage.knows(uid)) return { findings: [], above: gen }; // G5
-        const other = `OTHER_HISTORY: node ${node.name} has promised generation ${showVetting(promised.vetting)}, which this controller never saw in its store: another history of it may be in use; end that one, or take this one for the true one (holdfast repair vet --accept)`;
-        return { findings: [finding("OTHER_HISTORY", other, node.name)], above: gen };
-      }
-      step = "NOT_TOLD";
-      const inventory = await agents.inventory(node, signal);
-      // Before anything is granted, by whatever way the gate opens.
-      if (inventory.journalUid === node.journalUid) await volumes.noteForeign(node.name, inventory);
-      const different = await compareInventory(node, inventory, volumes);
-      return { findings: [...(await lostCalls(node.name, promised.openCalls)), ...different], above: 0 };
-    } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      const what = step === "NOT_TOLD" ? "tell what it holds" : `promise generation ${vetting.gen}`;
-      const words = `node ${node.name} did not ${what}: ${why}`;
-      return { findings: [finding(step, words, node.name)], above: 0 };
-    }
-  };
-
-  const open = async ({ clusterUid, runId, vetting }: StoreIdentity, vetted: boolean): Promise<void> => {
+  const open = async (identity: StoreIdentity, vetted: boolean): Promise<void> => {
+    const { clusterUid, runId, vetting } = identity;
     if (!vetted) await store.markVetted(runId, vetting); // G3
+    const words = await hearControllers(identity);
     lineage.remember(clusterUid);
-    become({ open: true, vetting, reason: "" });
+    opened = vetting.uid;
+    unheard = unheardOf(words, vetting); // CW1
+    become({ open: true, vetting, reason: "" }, unheardFindings(unheard, vetting));
   };
 
   const check = async (signal: AbortSignal): Promise<void> => {
@@ -220,8 +206,9 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
           begun += 1;
           continue;
         }
-        if (!vetted) become({ ...standing, vetting: identity.vetting }, found);
-        const told = vetted ? { findings: [], above: 0 } : await vet(identity.vetting, signal);
+        // From here on no call that was decided before leaves: what is told to the others is true.
+        become({ ...standing, vetting: identity.vetting }, found);
+        const told = vetted ? { findings: [], above: 0 } : await vet(identity, signal);
         if (overtaken !== before) continue; // G2
         above = Math.max(above, told.above);
         refused = above;
@@ -243,9 +230,10 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
 
   const pause = async (version: number, signal: AbortSignal): Promise<void> => {
     const until = linkSignals(signal);
-    const cancel = standing.open
-      ? undefined
-      : clock.timer(retryMs, () => until.abort(new DOMException("", "TimeoutError")));
+    const cancel =
+      standing.open && unheard.length === 0
+        ? undefined
+        : clock.timer(retryMs, () => until.abort(new DOMException("", "TimeoutError")));
     try {
       await wake.wait(version, until.signal);
     } catch {
@@ -256,9 +244,16 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
     }
   };
 
+  const state: StoreGate["state"] = (plugin) => {
+    const { open, vetting } = standing;
+    const reason = open && plugin !== undefined ? heldBackBy(unheard, plugin, vetting) : undefined;
+    return reason === undefined ? standing : { open: false, vetting, reason };
+  };
+
   return {
-    state: () => standing,
+    state,
     onChange: listeners.on,
+    look: wake.notify,
     check,
     async run(signal) {
       for (;;) {
@@ -281,10 +276,16 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
         until.dispose();
       }
     },
+    async forget(issuer) {
+      const { open, vetting } = standing;
+      if (!open) return; // CW3
+      await controllers?.remove((word) => word.issuer === issuer && word.promised === vetting.uid, true);
+    },
     findings: () => found,
     async accept(who, reason) {
-      let identity = await store.identity();
-      if (await begin(identity, refused)) identity = await store.identity();
+      const before = await store.identity();
+      const identity = (await begin(before, refused)) ? await store.identity() : before;
+      await controllers?.remove(({ promised }) => promised !== before.vetting.uid, false); // CW1
       log.warn("audit: the store was accepted without proof", {
         who,
         why: reason,

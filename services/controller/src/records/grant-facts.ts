@@ -32,7 +32,7 @@ export const createGrantFacts = ({
     const node = nodes.get(name);
     const half = nodePluginOf(node, plugin);
     const facts = plugins.facts(plugin);
-    const vetted = gate.state();
+    const { open, vetting, reason } = gate.state(plugin);
     const slots = records.slots.state(slotKey(plugin, name), records.attachLimit(plugin, name));
     return {
       nodeReady: takesWork(node),
@@ -47,8 +47,8 @@ export const createGrantFacts = ({
       attaches: facts.attaches,
       publishesReadOnly: facts.publishesReadOnly,
       ...(slots === undefined ? {} : { slots }),
-      storeVetted: vetted.open,
-      storeGen: vetted.vetting.gen,
+      ...(open ? {} : { unvetted: reason }),
+      storeGen: vetting.gen,
     };
   };
 };

@@ -5,8 +5,8 @@ import type { AuditedAs } from "../domain/repair/audit.ts";
 import type { AggregateRef } from "../domain/store-types.ts";
 import { changedAllTheTime } from "./commit-rounds.ts";
 import { createRecordTable, type RecordTableDeps } from "./record-table.ts";
+import { rosterShape } from "./shape/controller-shapes.ts";
 import { recordReader } from "./shape/record-reader.ts";
-import { rosterShape } from "./shape/record-shapes.ts";
 
 export interface RosterView {
   readonly controllers: readonly KnownController[];

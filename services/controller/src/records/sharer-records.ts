@@ -2,8 +2,8 @@
 import type { AggregateRef } from "../domain/store-types.ts";
 import { changedAllTheTime } from "./commit-rounds.ts";
 import { createRecordTable, type RecordTableDeps } from "./record-table.ts";
+import { sharersShape } from "./shape/controller-shapes.ts";
 import { recordReader } from "./shape/record-reader.ts";
-import { sharersShape } from "./shape/record-shapes.ts";
 
 export interface StoredSharer {
   /** Controller and life. */

@@ -26,8 +26,11 @@ export interface VetDeps {
 /** "The first 500." */
 const shown = 500;
 
-const effects = ["the store is trusted as it is, and grants again"];
-const risks = ["a volume held by a node that was not heard may get a second holder"];
+const effects = ["the store is trusted as it is, and grants again, for all plugins"];
+const risks = [
+  "a volume held by a node that was not heard may get a second holder",
+  "a call that a controller which was not heard decided before may arrive at its plugin",
+];
 
 /** Shows what keeps the store shut; with `accept` it opens in spite of it, and the record of that is stored first. */
 export const createVet =
@@ -40,7 +43,7 @@ export const createVet =
     if (violations.length > 0) throw invalidArgument(violations);
     const before = gate.state();
     const findings = gate.findings().slice(0, shown);
-    const opens = accept && !before.open;
+    const opens = accept && (!before.open || findings.length > 0);
     const who = formatIdentity(identity);
     const auditId = opens && !dryRun ? audit.newId(clock.now()) : "";
     if (auditId !== "") {

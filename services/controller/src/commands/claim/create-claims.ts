@@ -83,7 +83,7 @@ export const placeOrder = async (
   order: ClaimOrder,
   caller: Caller,
 ): Promise<readonly ClaimView[]> => {
-  const { nodes, gate, records } = deps;
+  const { nodes, records } = deps;
   const node = nodes.get(order.node);
   if (node === undefined) throw nodes.damage?.(order.node) ?? nodeNotFound(order.node);
   const factsOf = createGrantFacts(deps);
@@ -100,7 +100,6 @@ export const placeOrder = async (
       {
         facts: (plugin) => factsOf(plugin, order.node),
         nodeState: stateOfNode(nodes.get(order.node) ?? node),
-        finding: gate.state().reason,
       },
       at,
     );

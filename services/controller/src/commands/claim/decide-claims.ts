@@ -46,7 +46,6 @@ export interface ClaimOrder {
 export interface GrantView {
   readonly facts: (plugin: string) => GrantFacts;
   readonly nodeState: string;
-  readonly finding: string;
 }
 
 export interface ClaimDecision {
@@ -220,7 +219,10 @@ export const decideClaims = (
   const hard = blocking.find((b) =>
     order.queue ? neverFits(b, needs, view.facts(b.volume.plugin)) : !passesByItself(order, b, aliases),
   );
-  if (hard !== undefined) throw obstacleError(hard.volume, order.node, hard.obstacle, view);
+  if (hard !== undefined) {
+    const { unvetted } = view.facts(hard.volume.plugin);
+    throw obstacleError(hard.volume, order.node, hard.obstacle, { ...view, unvetted });
+  }
   return {
     uids,
     changes: withBirths(

@@ -1,6 +1,6 @@
 import { pausedFor } from "../../domain/attachment/attach-pause.ts";
 import type { Claim } from "../../domain/claim/claim.ts";
-import { type GrantFacts, obstacleTo } from "../../domain/claim/grant.ts";
+import { type GrantFacts, obstacleTo, unvettedWords } from "../../domain/claim/grant.ts";
 import type { VolumeRecord } from "../../domain/volume/volume.ts";
 
 /** Slots of the node that the other members of its set wait for together with it. */
@@ -14,7 +14,7 @@ const refusedSlot = (volume: VolumeRecord, { node, attempts }: Claim): string =>
 
 /** What a claim waits for, in one sentence; empty when it waits for nothing but the call under way. */
 export const waitingFor = (volume: VolumeRecord, claim: Claim, facts: GrantFacts): string => {
-  const unvetted = facts.storeVetted ? "" : "the store is not vetted yet";
+  const unvetted = facts.unvetted === undefined ? "" : unvettedWords(facts.unvetted);
   switch (claim.state) {
     case "QUEUED":
       return obstacleTo(volume, claim, facts, besideIn(claim, facts))?.message ?? "the other members of its set";

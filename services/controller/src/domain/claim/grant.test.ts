@@ -40,7 +40,7 @@ describe("obstacleTo", () => {
     ],
     ["another before it in the queue", volumeRecord([me, queued("earlier", single)]), {}, "CLAIM_CONFLICT"],
     ["another after it in the queue", volumeRecord([me, queued("z-later", single)]), {}, undefined],
-    ["an unvetted store", volumeRecord([me]), { storeVetted: false }, "STORE_UNVETTED"],
+    ["an unvetted store", volumeRecord([me]), { unvetted: "it changed" }, "STORE_UNVETTED"],
     ["a node that is not ready", volumeRecord([me]), { nodeReady: false }, "NODE_NOT_READY"],
     ["a plugin without a name for the node", volumeRecord([me]), { nodeId: "" }, "PLUGIN_NOT_READY"],
     ["not knowing whether to attach", volumeRecord([me]), { attaches: "unknown" }, "PLUGIN_NOT_READY"],

@@ -37,7 +37,8 @@ export interface GrantFacts {
   readonly publishesReadOnly: Tri;
   /** Of the plugin on the node; absent = it takes any number. */
   readonly slots?: SlotState;
-  readonly storeVetted: boolean;
+  /** Why nothing may be granted from the store; absent when it may. */
+  readonly unvetted?: string;
   readonly storeGen: number;
 }
 
@@ -149,6 +150,8 @@ const besideUnowned = (volume: VolumeRecord, claim: Claim): Attachment | undefin
   );
 };
 
+export const unvettedWords = (why: string): string => `the store is not vetted yet: ${why}`;
+
 /** Rule G1. undefined = it may be granted now, beside so many slots that other members of its set take. */
 export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts, taken = 0): Obstacle | undefined => {
   const name = `volume ${volume.namespace}/${volume.id}`;
@@ -164,8 +167,7 @@ export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts
     );
   const [foreign] = volume.foreign ?? [];
   if (foreign !== undefined) return obstacle("FOREIGN_HOLD", foreignBarred(volume, foreign));
-  if (!facts.storeVetted)
-    return obstacle("STORE_UNVETTED", "the store changed and is not vetted yet: nothing is granted");
+  if (facts.unvetted !== undefined) return obstacle("STORE_UNVETTED", unvettedWords(facts.unvetted));
   if (!facts.nodeReady) return obstacle("NODE_NOT_READY", `node ${claim.node} is not ready`);
   if (facts.nodeClosed !== undefined) return obstacle("NODE_NOT_READY", facts.nodeClosed);
   if (facts.nodeId === "" || facts.attaches === "unknown")

@@ -140,7 +140,6 @@ export const goodFacts: GrantFacts = {
   pluginVersion: "1",
   attaches: "yes",
   publishesReadOnly: "no",
-  storeVetted: true,
   storeGen: 1,
 };
 

@@ -70,7 +70,7 @@ export const createVolumeWorld = (options: VolumeWorldOptions) => {
     pluginVersion: "1",
     attaches: attaches ? "yes" : "no",
     publishesReadOnly: "yes",
-    storeVetted: gateOpen,
+    ...(gateOpen ? {} : { unvetted: "it changed" }),
     storeGen: 1,
   });
   const steps = createWorldSteps({

@@ -157,7 +157,8 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     ({ open, vetting } = gate.state());
     // What is remembered may be of a history that is over, and nothing is to be ordered by it under the vetting of the next one.
     if (was !== open || before !== vetting) records.forgetAll();
-    if (was || !open) return;
+    // Open before and after, it opened for some plugins.
+    if (!open) return;
     inBackground("taking up what waited for the store", wakeUnsettled());
     watch.all();
   };

@@ -127,7 +127,7 @@ export const offerStep: StepHandler<"offer"> = async (deps, { node: name, uid },
   const { agents, nodes, gate, records, signal, failpoint } = deps;
   const node = nodes.get(name);
   const claim = volume.claims[uid];
-  if (!gate.state().open || !takesWork(node) || claim === undefined) return false;
+  if (!gate.state(volume.plugin).open || !takesWork(node) || claim === undefined) return false;
   const gone = replacedNode(volume, uid, node.record);
   if (gone !== undefined)
     return (

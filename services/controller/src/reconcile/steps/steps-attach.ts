@@ -28,7 +28,7 @@ import { attachmentOf, owedVolumes, type StepDeps, type StepHandler } from "./st
  */
 export const attachStep: StepHandler<"attach"> = async (deps, { node, uid }, { volume, traceId }) => {
   const { plugins, gate, records } = deps;
-  if (!gate.state().open || !plugins.facts(volume.plugin).ready) return false;
+  if (!gate.state(volume.plugin).open || !plugins.facts(volume.plugin).ready) return false;
   if (volume.attachments[node]?.paused !== undefined)
     return (await records.change(volume, (v, at) => attachResumed(v, node, at), { traceId })).changed;
   let secretRef: string | undefined;
@@ -42,7 +42,9 @@ export const attachStep: StepHandler<"attach"> = async (deps, { node, uid }, { v
     stillRight(now) {
       const claim = now.claims[uid];
       const wanted = claim?.state === "ATTACHING" && claim.goal === "active";
-      return wanted && owes(now, "attach", node) && gate.state().open && !heldBack(now, { do: "attach", node });
+      return (
+        wanted && owes(now, "attach", node) && gate.state(volume.plugin).open && !heldBack(now, { do: "attach", node })
+      );
     },
     call: (now, context) => plugins.publish(now, attachmentOf(now, node), { ...context, claim: uid, usedSecret }),
     answered: (v, outcome, at) => attachAnswered(v, node, outcome, at, secretRef),
@@ -86,12 +88,12 @@ export const finishStep: StepHandler<"finish"> = async (deps, { node, uid }, { v
   const { intent } = volume;
   if (intent?.via === undefined || (intent.openSince === undefined && notCalled(owed, volume).end === "not-sent"))
     return await withoutCall(owed, volume, traceId, (v, at) => attachFinished(v, node, at));
-  if (!gate.state().open || !plugins.facts(volume.plugin).ready) return false;
+  if (!gate.state(volume.plugin).open || !plugins.facts(volume.plugin).ready) return false;
   return await runOwed(owed, volume, traceId, {
     point: "attach",
     request: { node, kind: "make", method: "ControllerPublishVolume", repeat: true },
     attemptsOf: undoAttempts(node, uid),
-    stillRight: (now) => owes(now, "finish", node) && gate.state().open,
+    stillRight: (now) => owes(now, "finish", node) && gate.state(volume.plugin).open,
     call: (now, context) => plugins.publish(now, attachmentOf(now, node), { ...context, claim: uid }),
     answered: (v, outcome, at) => finishAnswered(v, node, outcome, at),
   });
@@ -102,7 +104,7 @@ export const finishStep: StepHandler<"finish"> = async (deps, { node, uid }, { v
  * promised to follow no permit of the time before. It holds nothing of the volume: the pair may be detached. It does not answer: wait.
  */
 const provedUnused = async (deps: StepDeps, volume: VolumeRecord, node: string): Promise<boolean> => {
-  const { open, vetting } = deps.gate.state();
+  const { open, vetting } = deps.gate.state(volume.plugin);
   if (open) return true;
   const view = deps.nodes.get(node);
   const attachment = volume.attachments[node];
@@ -151,11 +153,11 @@ export const detachStep: StepHandler<"detach"> = async (deps, { node, uid }, { v
     return (await records.change(volume, (v, at) => orphanOwned(v, node, at), { traceId })).changed;
   if (volume.intent === undefined)
     return (await records.change(volume, (v, at) => detachStarted(v, node, at), { traceId })).changed;
-  const before = gate.state();
+  const before = gate.state(volume.plugin);
   if (!plugins.facts(volume.plugin).ready || !(await provedUnused(deps, volume, node))) return false;
   /** The record that is read last may be of a store that has forgotten a grant since: what was proved of another one proves nothing. */
   const stillProved = (): boolean => {
-    const { open, vetting } = gate.state();
+    const { open, vetting } = gate.state(volume.plugin);
     return open || (!before.open && vetting === before.vetting);
   };
   return await runOwed(owedVolumes(deps), volume, traceId, {

@@ -35,7 +35,7 @@ export const expandStep: StepHandler<"expand"> = async (deps, _step, { volume, t
   const { plugins, gate, records } = deps;
   const owed = owedVolumes(deps);
   const plan = expandPlanFor(volume.plugin, deps);
-  if (!gate.state().open) return false;
+  if (!gate.state(volume.plugin).open) return false;
   const { ready, reason } = plugins.facts(volume.plugin);
   if (volume.intent === undefined) {
     if (!ready && (plan === "any-time" || plan === "only-unused")) return false;
@@ -52,7 +52,7 @@ export const expandStep: StepHandler<"expand"> = async (deps, _step, { volume, t
     request: { kind: "make", method: "ControllerExpandVolume" },
     attemptsOf: ({ expansion }) => expansion?.attempts,
     stillRight: (now) =>
-      owes(now, "expand") && (now.expansion?.onlyUnused !== true || isUnused(now)) && gate.state().open,
+      owes(now, "expand") && (now.expansion?.onlyUnused !== true || isUnused(now)) && gate.state(volume.plugin).open,
     async call(now, context) {
       const outcome = await plugins.expandVolume(now, now.expansion?.target ?? { required: 0, limit: 0 }, context);
       // Whether it is in doubt is judged where the answer is stored; asking once too often costs a question.
@@ -70,7 +70,7 @@ export const growStep: StepHandler<"grow"> = async (deps, { node: name }, { volu
   const { growth } = volume;
   const attachment = volume.attachments[name];
   const claim = Object.values(volume.claims).find((c) => c.node === name && c.state === "ACTIVE");
-  if (!gate.state().open || !takesWork(node) || growth === undefined || claim === undefined) return false;
+  if (!gate.state(volume.plugin).open || !takesWork(node) || growth === undefined || claim === undefined) return false;
   // Another machine than the one that has it mounted: it has nothing to grow.
   if (attachment === undefined || isOfOtherMachine(attachment, node.record.machineId)) return false;
   const { bytes } = growth;

@@ -7,7 +7,7 @@ import { away, owedVolumes, type StepHandler } from "./step-run.ts";
 export const modifyStep: StepHandler<"modify"> = async (deps, _step, { volume, traceId }) => {
   const { plugins, gate, records } = deps;
   const owed = owedVolumes(deps);
-  if (!gate.state().open) return false;
+  if (!gate.state(volume.plugin).open) return false;
   const { ready, reason, modifiesVolumes } = plugins.facts(volume.plugin);
   if (volume.intent === undefined) {
     if (!ready && modifiesVolumes === "yes") return false;
@@ -22,7 +22,7 @@ export const modifyStep: StepHandler<"modify"> = async (deps, _step, { volume, t
     point: "modify",
     request: { kind: "make", method: "ControllerModifyVolume" },
     attemptsOf: ({ modification }) => modification?.attempts,
-    stillRight: (now) => owes(now, "modify") && gate.state().open,
+    stillRight: (now) => owes(now, "modify") && gate.state(volume.plugin).open,
     call: (now, context) => plugins.modifyVolume(now, now.modification?.target ?? {}, context),
     answered: modifyAnswered,
   });

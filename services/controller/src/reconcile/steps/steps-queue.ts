@@ -46,7 +46,7 @@ const stillWaiting = (volumes: VolumesByKey, { set }: Claim): readonly string[] 
  * wakes the volume when it goes, so that a wait costs nothing; nothing is granted while the store is unvetted (I8).
  */
 export const grantStep: StepHandler<"grant"> = async (deps, _step, { volume, traceId }) => {
-  if (!deps.gate.state().open) return false;
+  if (!deps.gate.state(volume.plugin).open) return false;
   const { slots } = deps.records;
   for (const claim of queueOf(volume)) {
     if (claim.attempts.nextTry > deps.clock.now()) continue;

@@ -9,14 +9,14 @@ import { attachmentOf, owedVolumes, type StepHandler } from "./step-run.ts";
  */
 export const reattachStep: StepHandler<"reattach"> = async (deps, { node }, { volume, traceId }) => {
   const { plugins, gate, records } = deps;
-  if (!gate.state().open || !plugins.facts(volume.plugin).ready) return false;
+  if (!gate.state(volume.plugin).open || !plugins.facts(volume.plugin).ready) return false;
   if (volume.intent === undefined)
     return (await records.change(volume, (v, at) => reattachStarted(v, node, at), { traceId })).changed;
   return await runOwed(owedVolumes(deps), volume, traceId, {
     point: "attach",
     request: { node, kind: "make", method: "ControllerPublishVolume" },
     attemptsOf: ({ attachments }) => attachments[node]?.owed?.attempts,
-    stillRight: (now) => owes(now, "reattach", node) && gate.state().open,
+    stillRight: (now) => owes(now, "reattach", node) && gate.state(volume.plugin).open,
     call: (now, context) => plugins.publish(now, attachmentOf(now, node), context),
     answered: (v, outcome, at) => reattachAnswered(v, node, outcome, at),
   });

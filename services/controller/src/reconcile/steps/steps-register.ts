@@ -42,7 +42,7 @@ export const validateStep: StepHandler<"validate"> = async (deps, _step, { volum
   const { plugins, records, gate } = deps;
   const { ready, controllerService } = plugins.facts(volume.plugin);
   // The record may be older than one that the store has lost, and that one may stand for the same storage.
-  if (!gate.state().open || (!ready && controllerService !== "no")) return false;
+  if (!gate.state(volume.plugin).open || (!ready && controllerService !== "no")) return false;
   const outcome = controllerService === "no" ? unasked(deps, volume) : await asked(deps, volume);
   const decide = (v: VolumeRecord, at: Moment): Change =>
     v.uid === volume.uid ? validateAnswered(v, outcome, at) : noChange(v);

@@ -65,13 +65,13 @@ export const deleteStep: StepHandler<"delete"> = async (deps, _step, { volume, t
   // Claims of one that failed may wait for it.
   const store = (decide: Decide, options: ChangeOptions) => changeWithSets(records, volume, undefined, decide, options);
   if (volume.intent === undefined) return (await store(deletionEnded, { traceId })).changed;
-  if (!gate.state().open || !plugins.facts(volume.plugin).ready) return false;
+  if (!gate.state(volume.plugin).open || !plugins.facts(volume.plugin).ready) return false;
   return await runOwed(owedVolumes(deps), volume, traceId, {
     point: "delete",
     request: { kind: "remove", method: "DeleteVolume" },
     attemptsOf: ({ attempts }) => attempts,
     // Forgotten while the call waited for its turn: by now the storage may be somebody else's.
-    stillRight: (now) => owes(now, "delete") && gate.state().open,
+    stillRight: (now) => owes(now, "delete") && gate.state(volume.plugin).open,
     call: (now, context) => plugins.deleteVolume(now, context),
     answered: deleteAnswered,
     store: (_outcome, decide, options) => store(decide, options),

@@ -281,16 +281,6 @@ export const orphanShape: Shape = shaped({
   seenAt: amount,
 });
 
-export const rosterShape: Shape = shaped({
-  controllers: listOf(
-    shaped({ id: filled, version: text, formats: shaped({ oldest: count, newest: count }), seenAt: amount }),
-  ),
-});
-
-export const sharersShape: Shape = shaped({
-  sharers: listOf(shaped({ issuer: filled, beat: count, plugins: mapOf(count) })),
-});
-
 export const learnedLimitShape: Shape = shaped({
   slots: filled,
   limit: count,

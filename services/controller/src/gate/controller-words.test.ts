@@ -1,0 +1,286 @@
+import type { Vetting } from "@holdfast/model/vetting";
+import { createManualClock } from "@holdfast/shared/async/manual-clock";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { OpenCall } from "../agent-ports.ts";
+import type { StoreIdentity } from "../domain/store-types.ts";
+import type { NodeView } from "../ports.ts";
+import { createControllerGates } from "../records/controller-gates.ts";
+import { createSqliteStore, type SqliteStore } from "../store/sqlite/sqlite-store.ts";
+import { createStoreGate, type VettedStoreGate } from "./store-gate.ts";
+
+const signal = new AbortController().signal;
+const clock = createManualClock();
+const first: Vetting = { gen: 1, uid: "vetting-1" };
+
+let records: SqliteStore;
+let uuids: number;
+/** The store that all vet. */
+let identity: Omit<StoreIdentity, "keptAll">;
+let silent: ReadonlySet<string>;
+let asked: string[];
+let stop: AbortController;
+
+beforeEach(() => {
+  uuids = 1;
+  stop = new AbortController();
+  const uuid = () => {
+    uuids += 1;
+    return `00000000-0000-4000-8000-${uuids.toString(16).padStart(12, "0")}`;
+  };
+  records = createSqliteStore({ file: ":memory:", now: clock.now, uuid });
+  identity = {
+    ...{ clusterUid: "cluster-1", format: 1, vetting: first, begun: true, runId: "run-1", vettedRunId: "run-1" },
+    lastVetted: first.uid,
+  };
+  silent = new Set();
+  asked = [];
+});
+afterEach(async () => {
+  stop.abort(new Error("over"));
+  await records.close();
+  expect(clock.pending()).toBe(0);
+});
+
+const node = (name: string): NodeView => ({
+  live: silent.has(name) ? "suspect" : "alive",
+  record: {
+    ...{
+      name,
+      machineId: "m",
+      bootId: "b",
+      journalUid: `journal-${name}`,
+      instance: "i",
+      nodeEpoch: 1,
+      state: "READY",
+    },
+    ...{ address: "", version: "", verificationScope: "host", plugins: [], registeredAt: 0, updatedAt: 0 },
+  },
+});
+
+interface Controller {
+  readonly gate: VettedStoreGate;
+  readonly told: string[];
+  keptAll: boolean;
+  open: readonly OpenCall[];
+  plugins: readonly string[];
+}
+
+const controller = (issuer: string, life = 1): Controller => {
+  const store = {
+    identity: async () => ({ ...identity, keptAll: one.keptAll }),
+    beginVetting: async (_runId: string, vetting: Vetting) => {
+      if (vetting.gen > identity.vetting.gen) identity = { ...identity, vetting, begun: true, vettedRunId: "" };
+    },
+    markVetted: async (runId: string, vetting: Vetting) => {
+      identity = { ...identity, vettedRunId: runId, lastVetted: vetting.uid };
+    },
+    onSuspect: () => () => undefined,
+  };
+  const gate = createStoreGate({
+    store,
+    nodes: { list: () => ["n1", "n2"].map(node), onChange: () => () => undefined },
+    agents: {
+      promise: async ({ name }, vetting) => {
+        if (silent.has(name)) throw new Error("nobody is there");
+        asked.push(name);
+        return { vetting, openCalls: [] };
+      },
+      inventory: async ({ name, journalUid }) => ({ node: name, journalUid, nodeEpoch: 1, volumes: [], orphans: [] }),
+    },
+    volumes: {
+      read: async () => [],
+      none: async () => false,
+      ended: async () => false,
+      noteForeign: async () => undefined,
+    },
+    controllers: {
+      ...createControllerGates({
+        store: records,
+        clock,
+        ids: { uuid: () => `op-${uuids++}`, random: () => 0 },
+        signal,
+      }),
+      issuer: `${issuer}/${life}`,
+      isFormerLife: (other) => other.startsWith(`${issuer}/`) && Number(other.split("/")[1]) < life,
+      firstLife: life === 1,
+      plugins: () => one.plugins,
+    },
+    lineage: { read: () => "cluster-1", remember: () => undefined, knows: () => true, saw: () => undefined },
+    knownCalls: async () => new Set(),
+    openCalls: () => one.open,
+    uuid: () => `vetting-${identity.vetting.gen + 1}`,
+    clock,
+    log: createMemoryLogger(),
+  });
+  const one: Controller = { gate, told: [], keptAll: true, open: [], plugins: ["p"] };
+  gate.onChange(() => void one.told.push(gate.state("p").open ? "open" : "shut"));
+  return one;
+};
+
+/** Two that work, and a store that another process has from then on. */
+const lived = async (): Promise<[Controller, Controller]> => {
+  const both: [Controller, Controller] = [controller("a"), controller("b")];
+  for (const { gate } of both) await gate.check(signal);
+  identity = { ...identity, runId: "run-2", begun: false };
+  return both;
+};
+
+const shutBy = (gate: VettedStoreGate): readonly string[] =>
+  gate.findings().map(({ kind, node: name }) => `${kind} ${name}`);
+
+describe("a node that is silent", () => {
+  it("[CW2] bars nothing where every controller lived through the change and lost nothing", async () => {
+    const [a, b] = await lived();
+    silent = new Set(["n2"]);
+    await a.gate.check(signal);
+    expect(shutBy(a.gate)).toEqual(["NOT_PROMISED n2"]);
+    await b.gate.check(signal);
+    expect(b.gate.state().open).toBe(true);
+    await a.gate.check(signal);
+    expect(a.gate.state()).toMatchObject({ open: true, vetting: { gen: 2, uid: "vetting-2" } });
+    expect(asked).not.toContain("n2");
+  });
+
+  it("[CW2] bars nothing either when no other one is there", async () => {
+    const [a] = await lived();
+    silent = new Set(["n1", "n2"]);
+    await a.gate.check(signal);
+    expect(shutBy(a.gate)).toEqual(["NOT_PROMISED n1", "NOT_PROMISED n2"]);
+  });
+
+  it.each<[string, (b: Controller) => Controller | undefined]>([
+    ["has lost a commit", (b) => Object.assign(b, { keptAll: false })],
+    [
+      "may have a call open that the store does not know",
+      (b) => Object.assign(b, { open: [{ plugin: "p", opId: "x", words: "" }] }),
+    ],
+    ["is another life by now, which has seen nothing", () => controller("b", 2)],
+    ["has not answered", () => undefined],
+  ])("[CW2] bars everything where a controller %s", async (_what, become) => {
+    const [a, b] = await lived();
+    silent = new Set(["n2"]);
+    await become(b)?.gate.check(signal);
+    await a.gate.check(signal);
+    expect(shutBy(a.gate)).toEqual(["NOT_PROMISED n2"]);
+  });
+
+  it("[CW2] bars everything where this controller has not seen the last vetting", async () => {
+    const [a, b] = await lived();
+    silent = new Set(["n2"]);
+    identity = { ...identity, lastVetted: "of another history" };
+    for (const { gate } of [a, b, a]) await gate.check(signal);
+    expect([a, b].map(({ gate }) => gate.state().open)).toEqual([false, false]);
+  });
+
+  it("[CW2] a controller that never was there before has nothing to lose", async () => {
+    const [a, b] = await lived();
+    silent = new Set(["n2"]);
+    for (const { gate } of [controller("c"), b, a]) await gate.check(signal);
+    expect(a.gate.state().open).toBe(true);
+  });
+});
+
+describe("a controller that has not promised", () => {
+  it("[CW1] bars the plugins beside it and nothing else, until it does", async () => {
+    const [a, b] = await lived();
+    const looking = a.gate.run(stop.signal);
+    looking.catch(() => undefined);
+    await a.gate.firstLook(1_000, signal);
+    expect(a.gate.state()).toMatchObject({ open: true, reason: "" });
+    expect(a.gate.state("q").open).toBe(true);
+    expect(a.gate.state("p")).toMatchObject({
+      open: false,
+      reason: expect.stringContaining("controller b/1 has not promised generation 2 (vetting vetting-2)"),
+    });
+    expect(a.gate.findings()).toMatchObject([{ kind: "CONTROLLER", message: expect.stringContaining("plugins: p") }]);
+    await b.gate.check(signal);
+    expect(a.told.at(-1)).toBe("shut");
+    await clock.advance(2_000);
+    await expect.poll(() => a.told.at(-1)).toBe("open");
+    expect(a.gate.findings()).toEqual([]);
+    stop.abort(new Error("over"));
+  });
+
+  it("[CW1] and its next life bars nothing of it", async () => {
+    const [a] = await lived();
+    await controller("b", 2).gate.check(signal);
+    await a.gate.check(signal);
+    expect(a.gate.state("p").open).toBe(true);
+  });
+
+  it("[CW1] a copy of its name is no next life of it", async () => {
+    const [a] = await lived();
+    await controller("b", 0).gate.check(signal);
+    await a.gate.check(signal);
+    expect(a.gate.state("p").reason).toContain("controller b/1 has not promised");
+  });
+
+  it("[CW1] bars them at itself, too, while a call that the store does not know is open", async () => {
+    const [a, b] = await lived();
+    for (const { gate } of [b, a]) await gate.check(signal);
+    a.open = [{ plugin: "p", opId: "x", words: "" }];
+    identity = { ...identity, runId: "run-3", begun: false };
+    await b.gate.check(signal);
+    await a.gate.check(signal);
+    expect(a.gate.state()).toMatchObject({ open: true });
+    expect(a.gate.state("p").reason).toContain("controller a/1 has not promised");
+    a.open = [];
+    await a.gate.check(signal);
+    expect(a.gate.state("p").open).toBe(true);
+  });
+
+  it("[CW1] is taken for gone on somebody's word", async () => {
+    const [a] = await lived();
+    await a.gate.check(signal);
+    expect(a.gate.state("p").open).toBe(false);
+    await a.gate.accept("operator/ann", "b is switched off");
+    expect(a.gate.state("p").open).toBe(true);
+  });
+
+  it("[CW3] is forgotten when others forget its life, if it had promised and the store is vetted", async () => {
+    const [a, b] = await lived();
+    await a.gate.check(signal);
+    await a.gate.forget("b/1");
+    await a.gate.check(signal);
+    expect(a.gate.state("p").open).toBe(false);
+    await b.gate.check(signal);
+    await a.gate.check(signal);
+    await a.gate.forget("b/1");
+    identity = { ...identity, runId: "run-3", begun: false };
+    await a.gate.check(signal);
+    expect(a.gate.state("p").open).toBe(true);
+  });
+
+  it("[CW3] keeps what it lost in mind while the store is not vetted, also when its life is over", async () => {
+    const [a, b] = await lived();
+    silent = new Set(["n2"]);
+    b.keptAll = false;
+    for (const { gate } of [b, a]) await gate.check(signal);
+    await a.gate.forget("b/1");
+    await a.gate.check(signal);
+    expect(shutBy(a.gate)).toEqual(["NOT_PROMISED n2"]);
+  });
+
+  it("[CW3] stays while the store is not vetted", async () => {
+    const [a, b] = await lived();
+    for (const { gate } of [a, b]) await gate.check(signal);
+    identity = { ...identity, runId: "run-3", begun: false };
+    silent = new Set(["n1"]);
+    await a.gate.check(signal);
+    await a.gate.forget("b/1");
+    silent = new Set();
+    await a.gate.check(signal);
+    expect(a.gate.state("p").reason).toContain("controller b/1 has not promised");
+  });
+});
+
+it("a gate that shows a plugin for the first time tells the others", async () => {
+  const [a, b] = await lived();
+  for (const { gate } of [a, b]) await gate.check(signal);
+  b.plugins = ["p", "q"];
+  await b.gate.check(signal);
+  identity = { ...identity, runId: "run-3", begun: false };
+  await a.gate.check(signal);
+  expect(["p", "q", "r"].map((plugin) => a.gate.state(plugin).open)).toEqual([false, false, true]);
+});

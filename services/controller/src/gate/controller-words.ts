@@ -1,0 +1,46 @@
+/**
+ * What the gates of controllers promised, and what follows. A call that a controller decided under an older vetting may be in its hands while
+ * others vet the store: no agent stands between that call and a plugin in a socket beside the controller.
+ *
+ * CW1 A controller that has not promised the vetting bars what is decided of the plugins in its sockets, at every controller, and nothing
+ * else. No timer ends that: the controller promises, its next life does, or a person says that it is gone.
+ * CW2 Where every controller on record promised, and none of them saw a commit that the store had lost, nothing acknowledged was lost. What
+ * silent nodes hold is in the store then, and they bar nothing.
+ * CW3 The word of a life that ended stays while the store is not vetted: what it saw may be lost. It goes by a commit that the vetted store
+ * takes, and only if it was the word of that vetting.
+ */
+import { showVetting, type Vetting } from "@holdfast/model/vetting";
+import type { ControllerGates, GateWord } from "../records/controller-gates.ts";
+import { type Finding, finding } from "./finding.ts";
+
+/** The gates of all controllers, as one of them sees them. */
+export interface OtherControllers extends ControllerGates {
+  /** This controller, in this life. */
+  readonly issuer: string;
+  readonly isFormerLife: (issuer: string) => boolean;
+  /** No life before this one kept a state directory here. */
+  readonly firstLife: boolean;
+  /** The plugins that this controller attaches and detaches in sockets of its own. */
+  readonly plugins: () => readonly string[];
+}
+
+/** CW1 */
+export const unheardOf = (words: readonly GateWord[], { uid }: Vetting): readonly GateWord[] =>
+  words.filter(({ promised }) => promised !== uid);
+
+/** CW2 */
+export const nothingLost = (words: readonly GateWord[], { uid }: Vetting): boolean =>
+  words.every(({ promised, lost }) => promised === uid && !lost);
+
+const unheardBecause = ({ issuer }: GateWord, vetting: Vetting): string =>
+  `controller ${issuer} has not promised generation ${showVetting(vetting)}, and a call that it decided before may be on its way to a plugin beside it: start it again, or take it for gone (holdfast repair vet --accept)`;
+
+export const heldBackBy = (unheard: readonly GateWord[], plugin: string, vetting: Vetting): string | undefined => {
+  const one = unheard.find(({ plugins }) => plugins.includes(plugin));
+  return one && unheardBecause(one, vetting);
+};
+
+export const unheardFindings = (unheard: readonly GateWord[], vetting: Vetting): readonly Finding[] =>
+  unheard
+    .filter(({ plugins }) => plugins.length > 0)
+    .map((word) => finding("CONTROLLER", `${unheardBecause(word, vetting)}; plugins: ${word.plugins.join(", ")}`));

@@ -1,0 +1,64 @@
+/**
+ * What the controllers say of their own gates: one record, so that one read shows all of them. A controller calls plugins in sockets beside
+ * it, where no agent stands between a late call and the plugin.
+ */
+import type { AggregateRef } from "../domain/store-types.ts";
+import { changedAllTheTime } from "./commit-rounds.ts";
+import { createRecordTable, type RecordTableDeps } from "./record-table.ts";
+import { controllerGatesShape } from "./shape/controller-shapes.ts";
+import { recordReader } from "./shape/record-reader.ts";
+
+export interface GateWord {
+  /** Controller and life. */
+  readonly issuer: string;
+  /** The plugins that it attaches and detaches in sockets of its own. */
+  readonly plugins: readonly string[];
+  /** Uid of the vetting that it has promised: no call that was decided before leaves it any more, and none of those is open. */
+  readonly promised: string;
+  /** It may have seen commits that the store had lost when that vetting began. */
+  readonly lost: boolean;
+}
+
+export interface ControllerGates {
+  /** Puts the word in the place of the life's last one, and of its former lives; answers all that stand there then. */
+  tell(word: GateWord, isFormerLife: (issuer: string) => boolean): Promise<readonly GateWord[]>;
+  read(): Promise<readonly GateWord[]>;
+  /** Takes the words that fit out: nobody waits for these lives any more. `vetted`: only in a store that is vetted. */
+  remove(fits: (word: GateWord) => boolean, vetted: boolean): Promise<void>;
+}
+
+interface StoredGates {
+  readonly gates: readonly GateWord[];
+}
+
+const ref: AggregateRef = { kind: "meta", key: "gates" };
+
+const readGates = recordReader<StoredGates>({ shape: controllerGatesShape });
+
+export const createControllerGates = (deps: RecordTableDeps): ControllerGates => {
+  const table = createRecordTable<AggregateRef, StoredGates>(deps, {
+    refOf: () => ref,
+    read: readGates,
+    encode: (record) => ({ body: JSON.stringify(record), indexes: [], due: [] }),
+    busy: () => changedAllTheTime("the record of the gates of controllers"),
+  });
+  const change = async (
+    next: (before: readonly GateWord[]) => readonly GateWord[],
+    requiresVetted = false,
+  ): Promise<readonly GateWord[]> => {
+    const { now } = await table.change(ref, (found) => {
+      const before = found?.record.gates ?? [];
+      const gates = next(before);
+      return gates.length === before.length && gates.every((word, i) => word === before[i])
+        ? undefined
+        : { record: { gates }, requiresVetted };
+    });
+    return now?.record.gates ?? [];
+  };
+  return {
+    tell: (word, isFormerLife) =>
+      change((before) => [...before.filter(({ issuer }) => issuer !== word.issuer && !isFormerLife(issuer)), word]),
+    read: async () => (await table.get(ref))?.record.gates ?? [],
+    remove: async (fits, vetted) => void (await change((before) => before.filter((word) => !fits(word)), vetted)),
+  };
+};

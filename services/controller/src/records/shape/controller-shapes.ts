@@ -1,0 +1,16 @@
+/** The fields of what controllers say of themselves. */
+import { amount, count, filled, flag, listOf, mapOf, type Shape, shaped, text } from "./record-shape.ts";
+
+export const rosterShape: Shape = shaped({
+  controllers: listOf(
+    shaped({ id: filled, version: text, formats: shaped({ oldest: count, newest: count }), seenAt: amount }),
+  ),
+});
+
+export const sharersShape: Shape = shaped({
+  sharers: listOf(shaped({ issuer: filled, beat: count, plugins: mapOf(count) })),
+});
+
+export const controllerGatesShape: Shape = shaped({
+  gates: listOf(shaped({ issuer: filled, plugins: listOf(text), promised: text, lost: flag })),
+});
