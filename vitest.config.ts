@@ -21,6 +21,8 @@ export default defineConfig({
     expect: { poll: { timeout: 20_000 } },
     // Processes, not threads: tests mount, change umask and hold sockets.
     pool: "forks",
+    // Half of the time of unit tests, and a seventh of that of the others, was the loading of modules: files share them.
+    isolate: false,
     setupFiles: ["scripts/cpu-of-test-files.mjs", "test/support/seeded-properties.ts"],
     maxWorkers: 2,
     projects: [
@@ -29,8 +31,6 @@ export default defineConfig({
         test: {
           name: "parts",
           include: ["packages/*/src/**/*.test.ts", "services/*/src/**/*.test.ts"],
-          // Half of their time was the loading of modules: these files share them.
-          isolate: false,
         },
       },
       {

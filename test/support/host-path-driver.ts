@@ -34,8 +34,10 @@ export const buildHostPath = async (): Promise<string> => {
           "build",
           "-C",
           sources,
+          // Neither inlined nor with tables for debuggers: a third less to build.
+          "-gcflags=all=-l",
           "-ldflags",
-          `-X main.version=v${version}`,
+          `-s -w -X main.version=v${version}`,
           "-o",
           made,
           "./cmd/hostpathplugin",
