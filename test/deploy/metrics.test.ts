@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { commands } from "@holdfast/cli/commands/commands";
 import type { BlockedReason } from "@holdfast/controller/domain/blocked";
-import { findingKinds } from "@holdfast/controller/gate/finding";
+import { type FindingKind, findingKinds } from "@holdfast/controller/gate/finding";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 
@@ -88,8 +88,43 @@ test("the runbook has a line for every alert, and for no other", () => {
     for (const command of commandsIn(cure)) expect(known, alert).toContain(command);
 });
 
-/** Typed: a reason that the code has no more does not compile. */
+/** Typed: a reason or kind that the code has no more does not compile. */
 const barred: BlockedReason = "CALL_BARRED";
+const findings: FindingKind = "NOT_PROMISED";
+/** What a person has to hear of before anybody looks for it: what its alert asks for, and its panel. */
+const states: readonly (readonly [state: string, alert: string, panel: string])[] = [
+  [
+    "a bar older than a minute",
+    `holdfast_blocked_oldest_seconds{reason="${barred}"} > 60`,
+    "holdfast_blocked_oldest_seconds",
+  ],
+  [
+    "such a bar of a snapshot",
+    `holdfast_snapshots_blocked_oldest_seconds{reason="${barred}"} > 60`,
+    "holdfast_snapshots_blocked_oldest_seconds",
+  ],
+  ["a gate that is silent", "holdfast_gates_silent > 0", "holdfast_gates_silent"],
+  ["such a gate of a snapshot", "holdfast_snapshots_gates_silent > 0", "holdfast_snapshots_gates_silent"],
+  ["a conflict of lives", "holdfast_nodes_in_conflict > 0", "holdfast_nodes_in_conflict"],
+  ["an agent of another installation", "holdfast_agents_of_others > 0", "holdfast_agents_of_others"],
+  ["a node that is pending", "holdfast_nodes_pending > 0", "holdfast_nodes_pending"],
+  [
+    "a generation that is not promised",
+    `holdfast_vetting_findings{kind=~"${findings}|NOT_TOLD"}) > 0`,
+    "by (kind) (holdfast_vetting_findings)",
+  ],
+  [
+    "a backup that is late",
+    "holdfast_backup_age_seconds > 2 * holdfast_backup_interval_seconds",
+    "holdfast_backup_age_seconds",
+  ],
+];
+test.each(states)("%s has an alert, whose line is in the runbook, and a panel", (_state, alert, panel) => {
+  const named = rules.filter(({ expr }) => expr.includes(alert)).map((rule) => rule.alert);
+  expect(named).toHaveLength(1);
+  expect(read("docs/operations.md")).toContain(`| \`${named[0]}\` |`);
+  expect(panels.filter(({ targets }) => targets.some(({ expr }) => expr.includes(panel)))).not.toEqual([]);
+});
 
 test("what they ask for by kind or reason is a kind or reason of the code", () => {
   const kindsIn = (texts: readonly string[]): readonly string[] =>

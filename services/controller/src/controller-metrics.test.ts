@@ -1,11 +1,15 @@
 import { createMetrics } from "@holdfast/shared/metrics";
 import { expect, test } from "vitest";
 import { measureParts } from "./controller-metrics.ts";
+import type { Dispute } from "./domain/node/dispute.ts";
 import { nodeRecord } from "./domain/testing/record-fixtures.ts";
 import { finding } from "./gate/finding.ts";
 
 test("nodes are counted by what is recorded, by who asks for their name, and by what keeps the store shut", async () => {
   const metrics = createMetrics();
+  const refused = (node: string, reason: Dispute["reason"]) => ({
+    ...{ node, reason, since: 1, machineId: "m3", bootId: "b3", why: "" },
+  });
   const another = { life: "l2", machineId: "m2", bootId: "b2", journalUid: "j2", address: "", since: 1 };
   measureParts(metrics, {
     nodes: {
@@ -13,7 +17,7 @@ test("nodes are counted by what is recorded, by who asks for their name, and by 
         { record: nodeRecord("n1"), live: "alive" },
         { record: nodeRecord("n2", { pending: another }), live: "suspect" },
       ],
-      details: (name) => ({ conflict: name === "n1" ? {} : undefined }),
+      disputes: () => [refused("n1", "NODE_CONFLICT"), refused("strange", "CLUSTER_MISMATCH")],
     },
     gate: {
       state: () => ({ open: false, vetting: { gen: 1, uid: "vetting-1" }, reason: "" }),
@@ -38,4 +42,5 @@ test("nodes are counted by what is recorded, by who asks for their name, and by 
     "holdfast_nodes_pending 1",
     "holdfast_nodes_in_conflict 1",
   ]);
+  expect(text).toContain("holdfast_agents_of_others 1");
 });

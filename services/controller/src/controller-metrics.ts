@@ -4,12 +4,10 @@ import type { CallReport } from "@holdfast/csi/csi-exchange";
 import type { Metrics } from "@holdfast/shared/metrics";
 import type { PluginLoad } from "./domain/plugin/plugin-load.ts";
 import { type Finding, findingKinds } from "./gate/finding.ts";
-import type { Nodes, NodeView, StoreGate } from "./ports.ts";
+import type { Nodes, StoreGate } from "./ports.ts";
 
 export interface MeasuredParts {
-  readonly nodes: Pick<Nodes, "list"> & {
-    details(name: string): { readonly conflict: unknown } | undefined;
-  };
+  readonly nodes: Pick<Nodes, "list" | "disputes">;
   readonly gate: Pick<StoreGate, "state"> & { findings(): readonly Pick<Finding, "kind">[] };
   readonly commits: () => number;
   /** Volumes that are being worked on. */
@@ -64,6 +62,7 @@ const measureCalls = (metrics: Metrics, { plugins, callsOf }: Pick<MeasuredParts
 
 export const measureParts = (metrics: Metrics, parts: MeasuredParts): void => {
   const { nodes, gate, commits, working } = parts;
+  const disputed = (reason: string): number => nodes.disputes?.().filter((each) => each.reason === reason).length ?? 0;
   measureCalls(metrics, parts);
   metrics.gauge({
     name: "holdfast_store_gate_open",
@@ -109,9 +108,11 @@ export const measureParts = (metrics: Metrics, parts: MeasuredParts): void => {
   metrics.gauge({
     name: "holdfast_nodes_in_conflict",
     help: "Nodes whose name two live agents use, as far as this controller was asked.",
-    collect: (gauge) => {
-      const disputed = ({ record }: NodeView): boolean => nodes.details(record.name)?.conflict !== undefined;
-      gauge.set({}, nodes.list().filter(disputed).length);
-    },
+    collect: (gauge) => gauge.set({}, disputed("NODE_CONFLICT")),
+  });
+  metrics.gauge({
+    name: "holdfast_agents_of_others",
+    help: "Agents of another installation that asked this controller to be a node of it.",
+    collect: (gauge) => gauge.set({}, disputed("CLUSTER_MISMATCH")),
   });
 };

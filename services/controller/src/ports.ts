@@ -3,6 +3,7 @@ import type { Tri } from "@holdfast/model/tri";
 import type { Vetting } from "@holdfast/model/vetting";
 import type { GateAnswer } from "./domain/bar.ts";
 import type { ListedSnapshot, ListedVolume, ListingPage, ListingRequest, ListingSkills } from "./domain/listing.ts";
+import type { Dispute } from "./domain/node/dispute.ts";
 import type { FencerAnswer, FencerAsk } from "./domain/node/fencer.ts";
 import type { NodeRecord } from "./domain/node/node.ts";
 import type { CallBar, Leave, Seat } from "./domain/open-call.ts";
@@ -228,6 +229,8 @@ export interface Nodes {
   get(name: string): NodeView | undefined;
   /** Why there is none: its record in the store is damaged. */
   damage?(name: string): Error | undefined;
+  /** Agents that ask here for a name, also for one that no node has, and are refused. */
+  disputes?(): readonly Dispute[];
   list(): readonly NodeView[];
   /** Reads what other controllers may have written since. */
   refresh?(name: string): Promise<void>;

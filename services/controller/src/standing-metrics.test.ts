@@ -2,6 +2,8 @@ import { createMetrics } from "@holdfast/shared/metrics";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createSnapshotWorld, type SnapshotWorld } from "../../../test/support/controller/snapshot-world.ts";
 import { caller, createWorld, type World } from "../../../test/support/controller/world.ts";
+import { gateAway } from "./domain/bar-block.ts";
+import { barRecord, volumeRecord } from "./domain/testing/record-fixtures.ts";
 import { createSnapshotStanding } from "./records/snapshot-standing.ts";
 import { createStanding } from "./records/standing.ts";
 import { measureSnapshots, measureStanding } from "./standing-metrics.ts";
@@ -57,6 +59,20 @@ test("what blocks a change of a volume is counted as what blocks the volume", as
   await world.commands.expandVolume({ namespace: "default", id: "data", capacity, requestId: "" }, caller);
   await world.idle();
   expect(await lines("holdfast_blocked{")).toEqual(['holdfast_blocked{reason="EXPAND_IN_USE"} 1']);
+});
+
+test("gates that have an overtaken call and do not answer are counted, each once, and those that answer are not", async () => {
+  const barOf = (via: string, reason?: string) => {
+    const lastError = reason === undefined ? {} : { lastError: { reason, message: "", at: 1 } };
+    return barRecord("n1", { via, attempts: { count: 1, nextTry: 0, ...lastError } });
+  };
+  const bars = [barOf("gone", gateAway), barOf("gone", gateAway), barOf("there", "DEADLINE_EXCEEDED"), barOf("new")];
+  const volumes = [{ volume: volumeRecord([], [], { bars }), rev: 1 }];
+  const records = { list: async () => ({ volumes, next: undefined }) };
+  const metrics = createMetrics();
+  const standing = createStanding({ records, clock: world.clock });
+  measureStanding(metrics, { standing, slotsWaiting: () => 0, now: world.clock.now });
+  expect((await metrics.text()).split("\n")).toContain("holdfast_gates_silent 1");
 });
 
 describe("snapshots", () => {

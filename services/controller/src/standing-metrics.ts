@@ -85,6 +85,11 @@ export const measureStanding = (metrics: Metrics, { standing, slotsWaiting, now 
     collect: (gauge) => blocked((reason, { seconds }) => gauge.set({ reason }, seconds)),
   });
   metrics.gauge({
+    name: "holdfast_gates_silent",
+    help: "Plugin instances that bars of volumes wait for and whose gates give no answer.",
+    collect: async (gauge) => gauge.set({}, (await standing.now()).silentGates.size),
+  });
+  metrics.gauge({
     name: "holdfast_standing_partial",
     help: "1: more is owed than is counted; claims, intents and blocks are told too low.",
     collect: async (gauge) => gauge.set({}, Number((await standing.now()).partial)),
@@ -131,6 +136,11 @@ export const measureSnapshots = (metrics: Metrics, { standing, working, now }: S
     help: "How long the oldest of them is blocked; 0 for none.",
     labels: ["reason"],
     collect: (gauge) => blocked((reason, { seconds }) => gauge.set({ reason }, seconds)),
+  });
+  metrics.gauge({
+    name: "holdfast_snapshots_gates_silent",
+    help: "Plugin instances that bars of snapshots and groups wait for and whose gates give no answer.",
+    collect: async (gauge) => gauge.set({}, (await standing.now()).silentGates.size),
   });
   metrics.gauge({
     name: "holdfast_snapshots_partial",

@@ -1,6 +1,7 @@
 import { type ErrorKind, HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { grantBar } from "../domain/bar.ts";
 import { type Obstacle, unvettedWords } from "../domain/claim/grant.ts";
+import { type Dispute, disputeBlock } from "../domain/node/dispute.ts";
 import { explainCommand } from "../domain/operator-command.ts";
 import type { CapabilityMismatch } from "../domain/volume/capability-match.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume/volume.ts";
@@ -110,13 +111,18 @@ export const pluginAmbiguous = (plugin: string, why: string): HoldfastError =>
     metadata: { plugin },
   });
 
-export const nodeNotFound = (node: string): HoldfastError =>
-  new HoldfastError({
+/** `refused`: agents that asked for a name and were refused, this one's perhaps among them. */
+export const nodeNotFound = (node: string, refused: readonly Dispute[] = []): HoldfastError => {
+  const dispute = refused.find((each) => each.node === node);
+  const told = dispute && disputeBlock(dispute);
+  const why = told === undefined ? "start the agent there, or correct the name" : `${told.message}; ${told.clearWith}`;
+  return new HoldfastError({
     kind: "not_found",
     reason: "NODE_NOT_FOUND",
-    message: `no agent ever registered as node ${node}; start the agent there, or correct the name`,
+    message: `no agent ever registered as node ${node}; ${why}`,
     metadata: { node },
   });
+};
 
 export const storeUnvetted = (finding: string): HoldfastError =>
   new HoldfastError({

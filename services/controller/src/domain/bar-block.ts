@@ -19,9 +19,14 @@ export const barWords = (record: Barring, { op, node = "", via, issuer, since, a
   return `the call "${op}"${where} of ${kind} ${volumeKey(record)} was given to "${via}" by controller ${issuer} and may still do its work there; it was overtaken at ${new Date(since).toISOString()}${last}`;
 };
 
+/** The gate that has the call gave no answer: nobody can say whether it is over. */
+const isGateSilent = ({ attempts: { lastError } }: CallBar): boolean => lastError?.reason === gateAway;
+
+export const silentGatesOf = ({ bars }: { readonly bars: readonly CallBar[] }): readonly string[] =>
+  bars.filter(isGateSilent).map(({ via }) => via);
+
 /** Its host runs: what keeps the bar then is the plugin there, or a connection to it that broke. */
-const hasAnswered = ({ attempts: { lastError } }: CallBar): boolean =>
-  lastError !== undefined && lastError.reason !== gateAway;
+const hasAnswered = (bar: CallBar): boolean => bar.attempts.lastError !== undefined && !isGateSilent(bar);
 
 export const barBlock = (record: Barring, bar: Told): Blocked => {
   const node = bar.node === undefined ? {} : { node: bar.node };

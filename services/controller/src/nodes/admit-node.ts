@@ -67,7 +67,7 @@ const judgeOther = (
       kind: "conflict",
       why: `a live agent on machine ${known.machineId} has this name, and its journal is another one`,
     };
-  return replaced.has(header.instance) ? { kind: "conflict", why: replacedWhy } : undefined;
+  return alive && replaced.has(header.instance) ? { kind: "conflict", why: replacedWhy } : undefined;
 };
 
 const replacedWhy = "a later process with the same journal has registered since; one is a copy";

@@ -1,10 +1,10 @@
 /** What the registry of nodes is asked and tells. */
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
+import type { Dispute } from "../domain/node/dispute.ts";
 import type { NodePlugin, NodeRecord } from "../domain/node/node.ts";
 import type { NodeDecisions, Nodes } from "../ports.ts";
 import type { AgentHeader } from "./convert.ts";
-import type { NameConflict } from "./name-disputes.ts";
 import type { LinkEnd } from "./node-links.ts";
 import type { NodeStore } from "./node-store.ts";
 
@@ -34,8 +34,8 @@ export interface NodeDetails {
   readonly linkEnd: LinkEnd | undefined;
   /** Why it is not accepting, in its agent's words. */
   readonly message: string;
-  /** Another process wants the name. */
-  readonly conflict: NameConflict | undefined;
+  /** Another process asks for the name, and is refused. */
+  readonly dispute: Dispute | undefined;
   /** Wall clock of this controller: since when it sees the state that it shows. */
   readonly since: number | undefined;
 }

@@ -158,6 +158,10 @@ describe("registering", () => {
       metadata: { cluster_uid: "another" },
     });
     expect(registry.get("n1")).toBeUndefined();
+    // It is no node here, and is told all the same, as long as it asks.
+    expect(registry.disputes?.()).toMatchObject([{ node: "n1", reason: "CLUSTER_MISMATCH", machineId: "machine-1" }]);
+    await clock.advance(11 * grace);
+    expect(registry.disputes?.()).toEqual([]);
   });
 
   test("two controllers that learn of one node at the same time both succeed", async () => {
@@ -208,9 +212,9 @@ describe("a lost journal", () => {
       metadata: { node: "n1", machine_id: "machine-2" },
     });
     expect(registry.get("n1")).toMatchObject({ live: "alive", record: { machineId: "machine-1", nodeEpoch: 1 } });
-    expect(registry.details("n1")?.conflict).toMatchObject({ machineId: "machine-2" });
+    expect(registry.details("n1")?.dispute).toMatchObject({ machineId: "machine-2" });
     await clock.advance(11 * grace);
-    expect(registry.details("n1")?.conflict).toBeUndefined();
+    expect(registry.details("n1")?.dispute).toBeUndefined();
   });
 
   test("nor while any other controller may have that link", async () => {
@@ -242,6 +246,15 @@ test("of two copies of one machine the earlier is refused when it comes back", a
   expect((await registry.report(word())).known).toBe(false);
   await expect(registry.register(agentHeader(), [])).rejects.toMatchObject({ reason: "NODE_CONFLICT" });
   expect(registry.get("n1")?.record.instance).toBe("i2");
+});
+
+test("and is the node again by itself once the later one was stopped, under an incarnation of its own", async () => {
+  await join();
+  await join({ instance: "i2", bootId: "boot-2" });
+  await expect(registry.register(agentHeader(), [])).rejects.toMatchObject({ reason: "NODE_CONFLICT" });
+  registry.unlinked("n1", "i2", "the connection was closed");
+  await clock.advance(3 * grace);
+  expect(await registry.register(agentHeader(), [])).toMatchObject({ instance: "i1", nodeEpoch: 3 });
 });
 
 describe("reports", () => {

@@ -23,7 +23,6 @@ import { createNodeLinks } from "./node-links.ts";
 import { createNodeNews } from "./node-news.ts";
 import type { AgentReport, NodeRegistry, NodeRegistryOptions, ReportAnswer } from "./node-registry-model.ts";
 import type { StoredNode } from "./node-store.ts";
-import { otherCluster } from "./other-cluster.ts";
 
 /** For how many graces a name that somebody was refused stays flagged. */
 const settledGraces = 10;
@@ -88,8 +87,12 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
 
   const register = async (header: AgentHeader, plugins: readonly NodePlugin[]): Promise<NodeRecord> => {
     const clusterUid = await nodes.clusterUid();
-    if (header.clusterUid !== "" && header.clusterUid !== clusterUid) throw otherCluster(header, clusterUid);
     const { name } = header;
+    if (header.clusterUid !== "" && header.clusterUid !== clusterUid) {
+      const refused = disputes.foreign(header, clusterUid);
+      tell(name);
+      throw refused;
+    }
     let instanceBefore: string | undefined;
     let admission: Exclude<Admission, { readonly kind: "conflict" }> | undefined;
     let alive = false;
@@ -230,6 +233,7 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
       return node === undefined ? undefined : viewOf(node);
     },
     damage: nodes.damage,
+    disputes: disputes.all,
     list: () => [...known.values()].map(viewOf),
     onChange: news.onChange,
     details(name) {
@@ -241,7 +245,7 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
         lastHeard: links.has(node.record) ? clock.now() : linkEnd?.at,
         linkEnd,
         message: links.last(name)?.message ?? "",
-        conflict: disputes.of(name),
+        dispute: disputes.of(name),
         since: news.since(name),
       };
     },

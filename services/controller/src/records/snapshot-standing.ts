@@ -3,6 +3,7 @@
  * came with a group is counted with it.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
+import { silentGatesOf } from "../domain/bar-block.ts";
 import { type CutKind, type CutState, cutKinds, cutStates } from "../domain/snapshot/snapshot.ts";
 import { cutBlocks } from "../domain/snapshot/snapshot-bar.ts";
 import { type BlockedCount, countBlocked, countBounded, countOnce } from "./bounded-count.ts";
@@ -15,6 +16,8 @@ export interface SnapshotStanding {
   readonly uncertain: number;
   /** By reason. */
   readonly blocked: ReadonlyMap<string, BlockedCount>;
+  /** Plugin instances that bars wait for and whose gates give no answer. */
+  readonly silentGates: ReadonlySet<string>;
   readonly partial: boolean;
 }
 
@@ -36,6 +39,7 @@ export const createSnapshotStanding = ({ cuts, clock, most = 20_000 }: SnapshotS
   const count = async (): Promise<SnapshotStanding> => {
     const owed = { snapshot: none(), group: none() };
     const blocked = new Map<string, BlockedCount>();
+    const silentGates = new Set<string>();
     let uncertain = 0;
     let whole = true;
     for (const kind of cutKinds) {
@@ -45,10 +49,11 @@ export const createSnapshotStanding = ({ cuts, clock, most = 20_000 }: SnapshotS
       });
       const allBlocked = await countBounded(most, pagesOf(`${kind}-blocked`), ({ record }) => {
         for (const one of cutBlocks(record)) countBlocked(blocked, one);
+        for (const gate of silentGatesOf(record)) silentGates.add(gate);
       });
       whole &&= all && allBlocked;
     }
-    return { owed, uncertain, blocked, partial: !whole };
+    return { owed, uncertain, blocked, silentGates, partial: !whole };
   };
   return { now: countOnce(clock, count) };
 };

@@ -6,6 +6,7 @@
  * of a volume, workload or node.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
+import { silentGatesOf } from "../domain/bar-block.ts";
 import { type ClaimState, claimStates } from "../domain/claim/claim.ts";
 import { blocksOf } from "../domain/size/growth.ts";
 import type { VolumeRecord } from "../domain/volume/volume.ts";
@@ -19,6 +20,8 @@ export interface Standing {
   readonly uncertain: number;
   /** By reason. */
   readonly blocked: ReadonlyMap<string, BlockedCount>;
+  /** Plugin instances that bars wait for and whose gates give no answer. */
+  readonly silentGates: ReadonlySet<string>;
   readonly partial: boolean;
 }
 
@@ -46,6 +49,7 @@ export const createStanding = ({ records, clock, most = 20_000 }: StandingDeps):
     const claims = new Map<ClaimState, number>(claimStates.map((state) => [state, 0]));
     const intents = new Map<string, number>();
     const blocked = new Map<string, BlockedCount>();
+    const silentGates = new Set<string>();
     let uncertain = 0;
     const whole = await each("volume-unsettled", (volume) => {
       for (const { state } of Object.values(volume.claims)) claims.set(state, (claims.get(state) ?? 0) + 1);
@@ -61,8 +65,9 @@ export const createStanding = ({ records, clock, most = 20_000 }: StandingDeps):
     });
     const wholeBlocked = await each("volume-blocked", (volume) => {
       for (const block of blocksOf(volume)) countBlocked(blocked, block);
+      for (const gate of silentGatesOf(volume)) silentGates.add(gate);
     });
-    return { claims, intents, uncertain, blocked, partial: !(whole && wholeBlocked) };
+    return { claims, intents, uncertain, blocked, silentGates, partial: !(whole && wholeBlocked) };
   };
 
   return { now: countOnce(clock, count) }; // N2

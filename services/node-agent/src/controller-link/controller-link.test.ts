@@ -229,26 +229,43 @@ test("[I7] a volume that hangs holds up no report, although a release of it is t
 
 describe("answers of two controllers at once", () => {
   /** Controllers that answer a registration at once and nothing else. */
-  async function startWith(answers: Readonly<Record<string, { nodeEpoch: number; state: NodeState }>>) {
+  async function startWith(
+    answers: Readonly<Record<string, { nodeEpoch: number; state: NodeState; clusterUid?: string }>>,
+  ) {
     const open: OpenControllerStream = ({ target }) => {
       const ended = Promise.withResolvers<unknown>();
       const silent = () => new Promise<never>(() => undefined);
       const client = {
         register: async () => {
-          const { nodeEpoch = 0, state = NodeState.NODE_STATE_READY } = answers[target] ?? {};
-          return RegisterResponse.fromPartial({ nodeEpoch: BigInt(nodeEpoch), clusterUid: "cluster-1", state });
+          const { nodeEpoch = 0, state = NodeState.NODE_STATE_READY, clusterUid = "cluster" } = answers[target] ?? {};
+          return RegisterResponse.fromPartial({ nodeEpoch: BigInt(nodeEpoch), clusterUid, state });
         },
         report: silent,
         acknowledge: silent,
       } as Partial<ControllerStream["client"]> as ControllerStream["client"];
-      const end = async (why: string) => ended.resolve(why);
+      const end = async (why: string) => {
+        left.push(target);
+        ended.resolve(why);
+      };
       return { client, idle: () => true, ended: ended.promise, end };
     };
+    const left: string[] = [];
     const { agent, link } = await startLink(Object.keys(answers), { open });
     await registered(link);
     for (let turn = 0; turn < 50; turn += 1) await Promise.resolve();
-    return { agent, link };
+    return { agent, link, left };
   }
+
+  test("[K5] of two installations the first that answered has the node, and no stream to the other one stays", async () => {
+    const ready = { nodeEpoch: 1, state: NodeState.NODE_STATE_READY };
+    const { agent, link, left } = await startWith({
+      "127.0.0.1:1": ready,
+      "127.0.0.1:2": { ...ready, clusterUid: "cluster-2" },
+    });
+    expect(agent.ledger().agent().clusterUid).toBe("cluster");
+    expect(link.controllers().map(({ address }) => address)).toEqual(["127.0.0.1:1"]);
+    expect(left).toEqual(["127.0.0.1:2"]);
+  });
 
   test("[I9] the node epoch does not go back to the older one, whatever the order of the answers", async () => {
     const ready = { state: NodeState.NODE_STATE_READY };

@@ -6,6 +6,7 @@
  * K2 The node epoch never goes back, and who answers with an older one lifts no quarantine.
  * K3 Each address of a controller has its own loop: one that hangs delays no other.
  * K4 A node epoch that no controller gives is not taken: it would make every true one stale.
+ * K5 A node belongs to one installation, the first that answered: two that are dialled at once both take an agent without a journal for theirs.
  */
 import { createNotifier } from "@holdfast/shared/async/notifier";
 import { HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
@@ -88,6 +89,16 @@ export function createControllerLink(options: ControllerLinkOptions): Controller
       // K4
       const message = `the controller at ${controller} answered with node epoch ${nodeEpoch}, and ${known.nodeEpoch} is known here: no controller gives such a number; look at which program listens there`;
       throw new HoldfastError({ kind: "precondition", reason: "EPOCH_LEAP", message, metadata: { controller } });
+    }
+    if (known.clusterUid !== "" && clusterUid !== known.clusterUid) {
+      // K5
+      const message = `the controller at ${controller} belongs to installation ${clusterUid}, and this agent to ${known.clusterUid}: take it out of HOLDFAST_CONTROLLERS`;
+      throw new HoldfastError({
+        kind: "precondition",
+        reason: "CLUSTER_MISMATCH",
+        message,
+        metadata: { cluster_uid: known.clusterUid, wanted: clusterUid },
+      });
     }
     // Before its node epoch counts: no permit slips in between.
     if (isFenced(state)) onState(state);

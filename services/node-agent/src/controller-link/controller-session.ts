@@ -4,7 +4,8 @@
  *
  * Session-1 A report is sent only where something changed. A fenced node asks again at each look, as no controller tells it of the
  * end of the fence.
- * Session-2 A refused registration is repeated on the same stream; an unanswered one ends the stream.
+ * Session-2 A refused registration is repeated on the same stream; an unanswered one ends the stream, and so does one that shows another
+ * installation, whose controller may have taken this agent for its own.
  */
 import { backoffDelay } from "@holdfast/model/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
@@ -123,7 +124,7 @@ export function createControllerSession(options: ControllerSessionOptions): Cont
         answered();
         return;
       } catch (error) {
-        if (isHoldfastError(error) && error.kind === "deadline") throw error; // Session-2
+        if (isHoldfastError(error) && (error.kind === "deadline" || error.reason === "CLUSTER_MISMATCH")) throw error; // Session-2
         await failed("a registration", error);
       }
     }

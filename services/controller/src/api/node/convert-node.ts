@@ -11,6 +11,7 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/node";
 import type { DrainNodeInput, DrainView } from "../../commands/node/node-model.ts";
 import type { NodePlace, UsedSlots } from "../../commands/node/node-places.ts";
+import { type Dispute, disputeBlock } from "../../domain/node/dispute.ts";
 import { isFenced } from "../../domain/node/fence.ts";
 import { fenceBlock } from "../../domain/node/fence-block.ts";
 import { type NodeDrain, type NodeState, nodeStates } from "../../domain/node/node.ts";
@@ -28,7 +29,7 @@ export interface NodeRemarks {
   readonly linkEnd?: { readonly at: number; readonly why: string } | undefined;
   /** Why its agent does not accept work. */
   readonly message: string;
-  readonly conflict: { readonly since: number; readonly machineId: string; readonly why: string } | undefined;
+  readonly dispute: Dispute | undefined;
   /** Since when it is in the state that is shown. */
   readonly since?: number | undefined;
   /** What its fence waits for. */
@@ -74,17 +75,6 @@ const stateMessage = (view: NodeView, remarks: NodeRemarks): string => {
   const link = live === "suspect" || linked === false ? linkMessage(view, remarks) : "";
   return [drained, link, remarks.fencer].filter(Boolean).join("; ");
 };
-
-const conflictMessage = ({ record }: NodeView, conflict: NodeRemarks["conflict"]): Blocked | undefined =>
-  conflict === undefined
-    ? undefined
-    : {
-        since: dateOf(conflict.since),
-        reason: "NODE_CONFLICT",
-        message: `an agent on machine ${conflict.machineId} wants the name ${record.name}: ${conflict.why}`,
-        missingProof: "that only one of the two is meant to be this node",
-        clearWith: "give one of the two agents another HOLDFAST_NODE, or stop it",
-      };
 
 const pendingMessage = ({ record: { pending } }: NodeView) =>
   pending === undefined
@@ -183,7 +173,7 @@ export const nodeMessage = (view: NodeView, remarks: NodeRemarks, place: NodePla
     lastHeartbeat: dateOf(remarks.lastHeard),
     blocked:
       blockedMessage(pendingBlock(record)) ??
-      conflictMessage(view, remarks.conflict) ??
+      blockedMessage(remarks.dispute && disputeBlock(remarks.dispute)) ??
       blockedMessage(fenceBlock(record)) ??
       overdueMessage(view, remarks.overdue),
     placementClass: place.placementClass,

@@ -49,7 +49,7 @@ describe("nodes", () => {
     const view = world.nodes.get("n1");
     if (view === undefined) throw new Error("no n1");
     const linkEnd = { at: 1_000, why: "the connection was closed" };
-    const remarks = { rev: 3, lastHeard: 1_000, linkEnd, message: "an old word", conflict: undefined };
+    const remarks = { rev: 3, lastHeard: 1_000, linkEnd, message: "an old word", dispute: undefined };
     const shown = (live: NodeView["live"], linked: boolean) =>
       nodeMessage({ ...view, live, linked }, remarks, { placementClass: "", slots: [] });
     expect(shown("alive", false)).toMatchObject({
@@ -68,9 +68,10 @@ describe("nodes", () => {
   test("a second agent that wants the name is flagged", () => {
     const view = world.nodes.get("n1");
     if (view === undefined) throw new Error("no n1");
-    const conflict = { since: 1_000, machineId: "m2", why: "its journal is another one" };
+    const told = { node: "n1", since: 1_000, machineId: "m2", bootId: "b2", why: "its journal is another one" };
+    const dispute = { ...told, reason: "NODE_CONFLICT" } as const;
     expect(
-      nodeMessage(view, { rev: 3, lastHeard: 5, message: "", conflict }, { placementClass: "", slots: [] }).blocked,
+      nodeMessage(view, { rev: 3, lastHeard: 5, message: "", dispute }, { placementClass: "", slots: [] }).blocked,
     ).toMatchObject({
       reason: "NODE_CONFLICT",
       message: expect.stringContaining("machine m2"),

@@ -1,4 +1,4 @@
-import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
+import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import {
   Node,
   NodeServiceDefinition,
@@ -6,6 +6,7 @@ import {
   type WatchNodesResponse,
 } from "@holdfast/shared/gen/holdfast/v1/node";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
+import { nodeNotFound } from "../../commands/errors.ts";
 import type { NodePlaces } from "../../commands/node/node-places.ts";
 import type { StatsQueries } from "../../commands/volume/stats-model.ts";
 import { checkId } from "../../domain/limits.ts";
@@ -34,7 +35,7 @@ type NodeService = Implementation<typeof NodeServiceDefinition>;
 /** How many nodes one page may look at before it is handed out short. */
 const maxLooked = 2_000;
 
-const noRemarks: NodeRemarks = { rev: 0, lastHeard: undefined, message: "", conflict: undefined };
+const noRemarks: NodeRemarks = { rev: 0, lastHeard: undefined, message: "", dispute: undefined };
 
 export const createNodeService = (deps: NodeServiceDeps): NodeService => {
   const { nodes, places, remarks } = deps;
@@ -76,7 +77,7 @@ export const createNodeService = (deps: NodeServiceDeps): NodeService => {
       const violations = checkId("name", name);
       if (violations.length > 0) throw invalidArgument(violations);
       const view = nodes.get(name);
-      if (view === undefined) throw nodes.damage?.(name) ?? unknownNode(name);
+      if (view === undefined) throw nodes.damage?.(name) ?? nodeNotFound(name, nodes.disputes?.());
       await places.count([view]);
       return { node: message(view) };
     },
@@ -142,11 +143,3 @@ async function* watchNodes(
   });
   for await (const { kind, resource, resumeToken } of messages) yield { kind, node: resource, resumeToken };
 }
-
-const unknownNode = (node: string): HoldfastError =>
-  new HoldfastError({
-    kind: "not_found",
-    reason: "NODE_NOT_FOUND",
-    message: `no agent ever registered as node ${node}; start the agent there, or correct the name`,
-    metadata: { node },
-  });

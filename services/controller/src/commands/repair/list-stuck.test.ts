@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { Dispute } from "../../domain/node/dispute.ts";
 import type { CutRecord } from "../../domain/snapshot/snapshot.ts";
 import { nodeRecord, volumeRecord } from "../../domain/testing/record-fixtures.ts";
 import type { VolumeRecord } from "../../domain/volume/volume.ts";
@@ -42,6 +43,10 @@ const fenced = (name: string) => {
   return { record: nodeRecord(name, { state: "QUARANTINED", fence }), live: "suspect", rev: 1 };
 };
 
+const refused = (node: string, reason: Dispute["reason"]): Dispute => ({
+  ...{ node, reason, since: 9, machineId: "m", bootId: "b", why: "it is another one" },
+});
+
 const deps = {
   records: {
     list: async (_index: string, _value: string, page: { after?: string; limit: number }) => {
@@ -58,6 +63,11 @@ const deps = {
   },
   nodes: {
     list: () => [waiting("n2"), waiting("n1"), { record: nodeRecord("n3"), live: "alive", rev: 1 }, fenced("n4")],
+    disputes: () => [
+      refused("n3", "NODE_CONFLICT"),
+      refused("n4", "NODE_CONFLICT"),
+      refused("stranger", "CLUSTER_MISMATCH"),
+    ],
   },
 } as unknown as ListStuckDeps;
 
@@ -76,7 +86,9 @@ test.each([1, 2, 3, 4, 100])("by pages of %d everything is told once: volumes, s
   expect(seen).toEqual([
     "node n1",
     "node n2",
+    "node n3",
     "node n4",
+    "node stranger",
     "volume a",
     "volume b",
     "volume c",
@@ -91,8 +103,16 @@ test("filters leave out what they do not name", async () => {
   expect(page.items.map(({ of }) => of)).toEqual(["snapshot", "snapshot", "group"]);
   // A node belongs to no namespace, and every claim on it waits.
   const elsewhere = await list({ ...none, namespace: "other" }, { size: 100, after: undefined });
-  expect(elsewhere.items.map(({ node }) => node)).toEqual(["n1", "n2", "n4"]);
+  expect(elsewhere.items.map(({ node }) => node)).toEqual(["n1", "n2", "n3", "n4", "stranger"]);
   expect(elsewhere.items[2]).toMatchObject({
+    ...{ state: "REFUSED", node: "n3" },
+    blocked: { reason: "NODE_CONFLICT", clearWith: expect.stringContaining("systemctl stop holdfast-node-agent") },
+  });
+  expect(elsewhere.items[4]).toMatchObject({
+    ...{ state: "REFUSED", node: "stranger" },
+    blocked: { reason: "CLUSTER_MISMATCH", clearWith: expect.stringContaining("HOLDFAST_CONTROLLERS") },
+  });
+  expect(elsewhere.items[3]).toMatchObject({
     ...{ state: "QUARANTINED", node: "n4" },
     blocked: { since: 7, reason: "NODE_FENCED", clearWith: expect.stringContaining("holdfast node forget n4") },
   });

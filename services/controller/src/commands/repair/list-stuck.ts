@@ -1,6 +1,7 @@
 import { foreignBlock } from "../../domain/attachment/foreign-block.ts";
 import { barBlock } from "../../domain/bar-block.ts";
 import type { ClaimState } from "../../domain/claim/claim.ts";
+import { disputeBlock } from "../../domain/node/dispute.ts";
 import { fenceBlock } from "../../domain/node/fence-block.ts";
 import type { NodeRecord } from "../../domain/node/node.ts";
 import { pendingBlock } from "../../domain/node/pending-life.ts";
@@ -33,6 +34,7 @@ export interface Stuck {
     | "DAMAGED"
     | "PENDING"
     | "FOREIGN"
+    | "REFUSED"
     | "BARRED";
   readonly blocked: Blocked;
   readonly attempts: Attempts;
@@ -133,23 +135,16 @@ const stuckDamage = ({ ref: { kind, key }, error, since }: DamagedRecord): Stuck
   };
 };
 
+const ofNode = (node: string, state: Stuck["state"], blocked: Blocked): Stuck => ({
+  ...{ ...nobody, of: "node", volume: { namespace: "", id: "", plugin: "" }, attempts: noAttempts },
+  ...{ node, state, blocked },
+});
+
 /** Another life asks for its name beside claims that stand, or it is fenced. */
 const stuckNode = ({ record }: NodeView): readonly Stuck[] => {
   const pending = pendingBlock(record);
   const blocked = pending ?? fenceBlock(record);
-  return blocked === undefined
-    ? []
-    : [
-        {
-          ...nobody,
-          of: "node",
-          volume: { namespace: "", id: "", plugin: "" },
-          node: record.name,
-          state: pending === undefined ? record.state : "PENDING",
-          blocked,
-          attempts: noAttempts,
-        },
-      ];
+  return blocked === undefined ? [] : [ofNode(record.name, pending === undefined ? record.state : "PENDING", blocked)];
 };
 
 /** How many records one page may look at before it is handed out short. */
@@ -177,16 +172,17 @@ export interface ListStuckDeps {
   readonly records: Pick<VolumeRecords, "list">;
   readonly cuts: Pick<CutRecords, "list">;
   readonly damages?: Pick<DamagedRecords, "list">;
-  readonly nodes: Pick<Nodes, "list">;
+  readonly nodes: Pick<Nodes, "list" | "disputes">;
 }
 
 /** From indexes of what is blocked: what is well costs nothing here. A page ends between two records. */
 export const listStuckQuery = ({ records, cuts, damages, nodes }: ListStuckDeps) => {
   const read = async (source: Source, after: string | undefined, limit: number): Promise<Part> => {
     if (source === "node-pending") {
-      const waiting = nodes
-        .list()
-        .flatMap(stuckNode)
+      const own = nodes.list().flatMap(stuckNode);
+      // One row a node, by which a page ends.
+      const refused = (nodes.disputes?.() ?? []).filter(({ node }) => own.every((one) => one.node !== node));
+      const waiting = [...own, ...refused.map((one) => ofNode(one.node, "REFUSED", disputeBlock(one)))]
         .filter(({ node }) => after === undefined || node > after)
         .sort((a, b) => (a.node < b.node ? -1 : 1));
       const stuck = waiting.slice(0, limit);
