@@ -23,7 +23,7 @@ import {
   stateName,
 } from "../harness/scenario.ts";
 import { until } from "../harness/until.ts";
-import { sample } from "../support/full.ts";
+import { full, sample } from "../support/full.ts";
 import { startRedisServer } from "../support/redis-server.ts";
 
 const root = process.getuid?.() === 0;
@@ -81,6 +81,7 @@ test.skipIf(!root)(
     const mounts = await mountsUnder(dir);
     await cluster.backend.client.clear();
 
+    const lostAt = performance.now();
     await (await redis.admin()).call("FLUSHALL");
     expect(await reasonOf(claimVolume(cluster, "v0", { node: "node-b", workload: "second" }))).toMatch(
       /^(STORE_UNAVAILABLE|VOLUME_NOT_FOUND)$/,
@@ -104,10 +105,16 @@ test.skipIf(!root)(
     expect(dry.code, dry.err).toBe(0);
     expect(dry.out).toContain("nothing was written");
     expect((await readdir(dir)).filter((name) => name.endsWith(".export"))).toEqual([]);
+    const madeAt = performance.now();
     const made = await rebuild(nodes.join(), file);
+    const madeMs = performance.now() - madeAt;
     expect(made.code, made.err).toBe(0);
     const rows = made.out.split("\n").filter((line) => /^(known again|not proven|no record): /.test(line));
-    expect(rows.filter((row) => row.startsWith("known again"))).toHaveLength(running.length + 1);
+    // Each volume has its row: which is known again, and which is not, and why.
+    const known = rows.filter((row) => row.startsWith("known again"));
+    expect(known.map((row) => /^known again: test\/(\S+?):? /.exec(`${row} `)?.[1]).toSorted()).toEqual(
+      [...running.map(({ id }) => id), "shared"].toSorted(),
+    );
     expect(rows.filter((row) => row.startsWith("not proven"))).toEqual([
       expect.stringMatching(
         /test\/strange: w-strange on node-c under 1\.1; it is attached to .*node-x.*, a node that was not heard/,
@@ -119,16 +126,31 @@ test.skipIf(!root)(
     expect(await mountsUnder(dir)).toEqual(mounts);
     expect(await calls()).toEqual([]);
 
+    const importedAt = performance.now();
     const imported = await cliRun(["import", file], { env });
     expect(imported.code, imported.err).toBe(0);
+    const startedAt = performance.now();
     await cluster.startController();
     const { gen } = await until("the store to grant by itself", async () => {
       const vetted = await cluster.repair.vet({});
       return vetted.open ? vetted : undefined;
     });
+    const openAt = performance.now();
     expect(gen).toBe(3n);
     expect(told(await claimsNow())).toEqual(before);
     expect(await mountsUnder(dir)).toEqual(mounts);
+    expect(await calls()).toEqual([]);
+    if (full)
+      console.log(
+        JSON.stringify({
+          ...{ volumes: nameOf.size, nodes: nodes.length, claims: before.length, mounts: mounts.length },
+          ...{ knownAgain: known.length, notProven: 1, noRecord: 1 },
+          rebuildMs: Math.round(madeMs),
+          importMs: Math.round(startedAt - importedAt),
+          startToGrantingMs: Math.round(openAt - startedAt),
+          lossToGrantingMs: Math.round(openAt - lostAt),
+        }),
+      );
 
     // No second writer, and nothing of what is not proven.
     for (const { id, node } of running.slice(0, 6)) {
