@@ -62,6 +62,20 @@ test("the installation is remembered", async () => {
   expect((await readdir(directory)).filter((name) => name.endsWith(".new"))).toEqual([]);
 });
 
+test("the vettings that were seen are remembered, and the highest generation of them", async () => {
+  const first = await start();
+  expect(first.lineage.generation()).toBe(0);
+  for (const [gen, uid] of [
+    [2, "v2"],
+    [5, "v5"],
+    [4, "v4"],
+  ] as const)
+    first.lineage.saw({ gen, uid });
+  await stop();
+  const { lineage } = await start();
+  expect([lineage.generation(), lineage.knows("v4"), lineage.knows("v6")]).toEqual([5, true, false]);
+});
+
 test("[I5] no two lives speak under one name, also when the directory was lost and counting began anew", async () => {
   const first = await start("named");
   expect(first.issuer).toMatch(/^named\/1-/);

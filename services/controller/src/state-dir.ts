@@ -12,7 +12,7 @@ import path from "node:path";
 import { readDurableText, writeDurableText } from "@holdfast/shared/durable-text";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { type DirectoryLock, DirectoryTaken, takeDirectoryLock } from "@holdfast/shared/lock/directory-lock";
-import type { Lineage } from "./gate/store-gate.ts";
+import type { Lineage } from "./gate/lineage.ts";
 
 /** Remembered of the newest: a store that has lost more than these is looked at by a person. */
 const mostVettings = 64;
@@ -47,6 +47,7 @@ export const openStateDir = async (
   const line = lineOf(kept("line"), directory, uuid);
   keep("line", line.text);
   let vettings: readonly string[] = kept("vettings")?.split("\n") ?? [];
+  let generation = Number(kept("generation") ?? "0");
   return {
     id: own,
     incarnation,
@@ -61,11 +62,15 @@ export const openStateDir = async (
         if (kept("cluster-uid") !== clusterUid) keep("cluster-uid", clusterUid);
       },
       knows: (uid) => vettings.includes(uid),
-      saw(uid) {
+      saw({ gen, uid }) {
         if (uid === "" || vettings.includes(uid)) return;
         vettings = [...vettings, uid].slice(-mostVettings);
         keep("vettings", vettings.join("\n"));
+        if (gen <= generation) return;
+        generation = gen;
+        keep("generation", String(gen));
       },
+      generation: () => generation,
     },
     release,
   };

@@ -1,6 +1,7 @@
 /** What the nodes say when the store is vetted: each promises the generation, and then tells what it holds. */
 import { judgeVetting, maxGenerationStep, showVetting, type Vetting } from "@holdfast/model/vetting";
 import { inTurns } from "@holdfast/shared/async/in-turns";
+import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { AgentGateway, OpenCall } from "../agent-ports.ts";
 import type { NodeRecord } from "../domain/node/node.ts";
 import { compareInventory, type KnownVolumes } from "./compare-inventory.ts";
@@ -60,7 +61,10 @@ export const createAskNodes = ({ agents, volumes, knownCalls, knows }: AskNodesD
       const different = await compareInventory(node, inventory, volumes);
       return { findings: [...(await lostCalls(node.name, promised.openCalls)), ...different], above: 0 };
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const away = isHoldfastError(error) && error.reason === "NOT_SENT";
+      const why = away
+        ? "its agent has no stream to this controller: start it, or mend the network between"
+        : String(error instanceof Error ? error.message : error);
       const what = step === "NOT_TOLD" ? "tell what it holds" : `promise generation ${vetting.gen}`;
       const words = `node ${node.name} did not ${what}: ${why}`;
       return { findings: [finding(step, words, node.name)], above: 0 };

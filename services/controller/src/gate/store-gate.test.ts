@@ -1,5 +1,6 @@
 import { noVetting, type Vetting, withPromise } from "@holdfast/model/vetting";
 import { createManualClock, type ManualClock } from "@holdfast/shared/async/manual-clock";
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { OpenCall } from "../agent-ports.ts";
@@ -63,7 +64,7 @@ let answers: Record<string, Inventory | Promise<Inventory> | Error>;
 let promises: Record<string, Vetting>;
 let open: Record<string, readonly OpenCall[]>;
 /** Agents that cannot write a promise. */
-let full: ReadonlySet<string>;
+let full: ReadonlyMap<string, Error>;
 let knownCalls: ReadonlySet<string>;
 /** Vettings that this controller has seen in its store, oldest first. */
 let seen: string[];
@@ -80,6 +81,8 @@ let gate: VettedStoreGate;
 let told: boolean[];
 let over: Set<string>;
 let noted: string[];
+let seenGen: number;
+const notSent = new HoldfastError({ kind: "unavailable", reason: "NOT_SENT", message: "the call was not sent" });
 const log = createMemoryLogger();
 const signal = new AbortController().signal;
 
@@ -115,7 +118,8 @@ const make = (): VettedStoreGate => {
     agents: {
       promise: async ({ name }, vetting) => {
         asked.push(`promise ${name} ${vetting.gen}`);
-        if (full.has(name)) throw new Error("no space left on device");
+        const failure = full.get(name);
+        if (failure !== undefined) throw failure;
         promises[name] = withPromise(promises[name] ?? noVetting, vetting);
         return { vetting: promises[name], openCalls: open[name] ?? [] };
       },
@@ -138,7 +142,11 @@ const make = (): VettedStoreGate => {
         remembered = uid;
       },
       knows: (uid) => seen.includes(uid),
-      saw: (uid) => void seen.push(uid),
+      saw: ({ gen, uid }) => {
+        seen.push(uid);
+        seenGen = Math.max(seenGen, gen);
+      },
+      generation: () => seenGen,
     },
     controllers: undefined,
     knownCalls: async () => knownCalls,
@@ -162,9 +170,10 @@ beforeEach(() => {
   };
   promises = { n1: vetting, n2: vetting };
   open = {};
-  full = new Set();
+  full = new Map();
   knownCalls = new Set();
   seen = [];
+  seenGen = 0;
   asked = [];
   uuids = 0;
   nodes = [node("n1"), node("n2")];
@@ -246,6 +255,15 @@ describe("[I8] the gate opens", () => {
   });
 });
 
+test("[G7] a vetting begins no generation below one that was seen, and the same one is not begun twice", async () => {
+  seenGen = 9;
+  answers["n2"] = new Error("connection refused");
+  for (let look = 0; look < 2; look += 1) {
+    await gate.check(signal);
+    expect(identity.vetting.gen).toBe(9);
+  }
+});
+
 describe("[I8] it stays shut and names", () => {
   const findings = async (): Promise<readonly string[]> => {
     await gate.check(signal);
@@ -260,8 +278,15 @@ describe("[I8] it stays shut and names", () => {
     expect(gate.state().reason).toContain("node n2");
   });
 
+  test("the node whose agent is away, with what to do", async () => {
+    full = new Map([["n2", notSent]]);
+    expect(await findings()).toEqual([
+      "NOT_PROMISED|n2||node n2 did not promise generation 4: its agent has no stream to this controller: start it, or mend the network between",
+    ]);
+  });
+
   test("the node that does not promise the generation; it is asked nothing else", async () => {
-    full = new Set(["n2"]);
+    full = new Map([["n2", new Error("no space left on device")]]);
     expect(await findings()).toEqual([
       "NOT_PROMISED|n2||node n2 did not promise generation 4: no space left on device",
     ]);
@@ -324,6 +349,21 @@ describe("[I8] it stays shut and names", () => {
     await gate.check(signal);
     expect(gate.state()).toMatchObject({ open: false, reason: expect.stringContaining("cluster-0") });
     expect(remembered).toBe("cluster-0");
+  });
+
+  test("[G7] a master that was vetted, and was replaced since; a person's word begins a generation above all that was seen", async () => {
+    identity = { ...identity, vettedRunId: "run-2" };
+    seenGen = 5;
+    await gate.check(signal);
+    expect(gate.state().open).toBe(false);
+    expect(gate.findings()).toMatchObject([
+      { kind: "OTHER_HISTORY", message: expect.stringContaining("HOLDFAST_STORE") },
+    ]);
+    expect([asked, identity.vetting.gen]).toEqual([[], 3]);
+    await gate.accept("ops", "it is the true one");
+    expect([gate.state().open, identity.vetting.gen]).toEqual([true, 6]);
+    await gate.check(signal);
+    expect(gate.state().open).toBe(true);
   });
 
   test("that nobody can say what is held: volumes, and no node", async () => {

@@ -10,7 +10,8 @@
  * before comes too late from then on, however long it was held on its way. G5 A generation that is promised to a vetting which this
  * controller knows is passed by a higher one: the store has lost it. One of a vetting that is not known may stand in another
  * history, and keeps the gate shut until a person decides. G6 A call that the store does not know, and that may be open at a plugin, keeps
- * the gate shut: nobody waits for its end, and what it does would come after the next grant.
+ * the gate shut: nobody waits for its end, and what it does would come after the next grant. G7 A process that was vetted under a lower
+ * generation than this controller has seen is a master that was replaced, and serves another history.
  */
 
 import { noVetting } from "@holdfast/model/vetting";
@@ -29,6 +30,7 @@ import { createAskNodes, type Vetted } from "./ask-nodes.ts";
 import type { KnownVolumes } from "./compare-inventory.ts";
 import { heldBackBy, nothingLost, type OtherControllers, unheardFindings, unheardOf } from "./controller-words.ts";
 import { type Finding, finding } from "./finding.ts";
+import { type Lineage, otherHistory } from "./lineage.ts";
 
 export interface StoreGateOptions {
   readonly store: Pick<Store, "identity" | "beginVetting" | "markVetted" | "onSuspect">;
@@ -45,16 +47,6 @@ export interface StoreGateOptions {
   readonly uuid: () => string;
   readonly clock: Clock;
   readonly log: Logger;
-}
-
-/** What this controller keeps beside the store. */
-export interface Lineage {
-  /** The installation that it belonged to before; it is remembered once one was seen. */
-  read(): string | undefined;
-  remember(clusterUid: string): void;
-  /** Whether it saw that vetting in its store. */
-  knows(vettingUid: string): boolean;
-  saw(vettingUid: string): void;
 }
 
 export interface VettedStoreGate extends StoreGate {
@@ -131,16 +123,6 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
     if (!standing.open) wake.notify();
   });
 
-  const foreign = ({ clusterUid }: StoreIdentity): Finding | undefined => {
-    const before = lineage.read();
-    return before === undefined || before === clusterUid
-      ? undefined
-      : finding(
-          "OTHER_HISTORY",
-          `the store belongs to installation ${clusterUid}, and this controller to ${before}: point it at its own store, or give it an empty state directory`,
-        );
-  };
-
   /** G4: of the process that is behind the store now. */
   const begin = async ({ runId, vetting, begun }: StoreIdentity, above: number): Promise<boolean> => {
     if (begun && vetting.gen > above) return false;
@@ -193,15 +175,18 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
   };
 
   const check = async (signal: AbortSignal): Promise<void> => {
-    let above = 0;
+    let above = Math.max(0, lineage.generation() - 1);
     for (let begun = 0; begun <= mostBegun; ) {
       const before = overtaken;
       try {
         const identity = await store.identity();
-        const stranger = foreign(identity);
-        if (stranger !== undefined) return shut([stranger]);
-        lineage.saw(identity.vetting.uid);
         const vetted = identity.runId !== "" && identity.runId === identity.vettedRunId;
+        const other = otherHistory(identity, vetted, lineage);
+        if (other !== undefined) {
+          refused = Math.max(refused, lineage.generation());
+          return shut([other]);
+        }
+        lineage.saw(identity.vetting);
         if (!vetted && (await begin(identity, above))) {
           begun += 1;
           continue;
