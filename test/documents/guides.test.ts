@@ -1,7 +1,7 @@
 /**
- * The guides as a newcomer follows them: the blocks marked `walk` of the scheduler's guide, the plugin guide, operations, restore and total loss, in
- * this order, in one bash, with a Node on the path that is too old; and the output that the pages show. Blocks that are not marked (the
- * clone, production settings) are not run: their links and command lines are looked at as all others are.
+ * The guides as a newcomer follows them: the blocks marked `walk` of the scheduler's guide, the plugin guide, operations, restore, total
+ * loss, a dead node and (with `npm run test:full`) a failover, in this order, in one bash, with a Node on the path that is too old; and the output that the pages
+ * show. Blocks that are not marked (the clone, production settings) are not run: their links and command lines are looked at as all others are.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -17,6 +17,7 @@ import { machineIdFile } from "@holdfast/node-agent/testing/machine-id-file";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { afterAll, describe, expect, test } from "vitest";
 import { detachLoopsUnder } from "../harness/loop-files.ts";
+import { full } from "../support/full.ts";
 import { unmountUnder } from "./clean-up.ts";
 import { blocksOf, missingLine, outputOf, sessionOf, stepsOf } from "./guide-walk.ts";
 
@@ -59,13 +60,14 @@ test.skipIf(!root)(
   { timeout: 600_000 },
   async () => {
     dir = await mkdtemp(path.join(tmpdir(), "hfg-"));
-    const names = ["scheduler-guide.md", "plugin-guide.md", "operations.md", "restore.md", "total-loss.md"];
+    const cell = ["scheduler-guide.md", "plugin-guide.md", "operations.md"];
+    const names = [...cell, "restore.md", "total-loss.md", "dead-node.md", ...(full ? ["failover.md"] : [])];
     const all = (await Promise.all(names.map(async (name) => stepsOf(name, await page(name))))).flat();
     const steps = [...all.filter(({ last }) => !last), ...all.filter(({ last }) => last)];
     const session = path.join(dir, "session.sh");
     // The tests may run in a container, whose own machine id is no host's.
-    const ofThisHost = `HOLDFAST_MACHINE_ID_FILE=${machineIdFile()} HOLDFAST_NODE=`;
-    await writeFile(session, sessionOf(steps).replaceAll(/^HOLDFAST_NODE=(?=\S+ )/gm, ofThisHost));
+    const ofThisHost = `$1HOLDFAST_MACHINE_ID_FILE=${machineIdFile()} HOLDFAST_NODE=`;
+    await writeFile(session, sessionOf(steps).replaceAll(/^( *)HOLDFAST_NODE=(?=\S+ )/gm, ofThisHost));
 
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("HOLDFAST_"));
     const shell = spawn("bash", [session], {

@@ -132,7 +132,7 @@ const listAudit: Command = {
       records.push(...page.records);
     out.answer(shown("holdfast.v1.ListAuditResponse", ListAuditResponse, { records, nextPageToken: "" }), () =>
       records.length === 0
-        ? "no override was made\n"
+        ? `no override was made${request.namespace === "" ? "" : ` in namespace ${request.namespace}; those of nodes and of the store belong to none: holdfast repair audit -A`}\n`
         : tableText(
             [
               { title: "AT", of: ({ at }) => moment(at) },
