@@ -1,15 +1,11 @@
 import { spawnSync } from "node:child_process";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { createApp } from "@holdfast/node-agent/app";
-import { configSchema } from "@holdfast/node-agent/config";
-import { machineIdFile } from "@holdfast/node-agent/testing/machine-id-file";
-import { loadConfig } from "@holdfast/shared/config/config";
 import { type Claim, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
-import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { mutatingCalls } from "../harness/calls.ts";
 import { type Cluster, type ClusterNode, startCluster } from "../harness/cluster.ts";
+import { nextBoot } from "../harness/next-boot.ts";
 import {
   admitWaiting,
   claimVolume,
@@ -61,6 +57,22 @@ describe.skipIf(!root)("an agent that is not what it was", { timeout: 120_000 },
   const mountPoints = async (): Promise<readonly string[]> =>
     (await mountsUnder(node.rootDir)).map((line) => line.split(" ")[4] ?? "").sort();
 
+  /** Nothing is mounted after it, and the plugin is up again. Answers what was. */
+  const powerCut = async (): Promise<readonly string[]> => {
+    await node.agent().kill("SIGKILL");
+    await node.plugin().kill("SIGKILL");
+    const lost = await mountPoints();
+    for (const at of lost.toReversed()) spawnSync("umount", ["--lazy", at]);
+    expect(await mountPoints()).toEqual([]);
+    await node.startPlugin();
+    return lost;
+  };
+  const activeAgain = (): Promise<Claim> =>
+    until("the claim to be active", async () => {
+      const claim = await theClaim();
+      return claim.state === ClaimState.CLAIM_STATE_ACTIVE && claim.degradedSince === undefined ? claim : undefined;
+    });
+
   const end = async (): Promise<void> => {
     const over = await persistently("the release", () => releaseWorkload(cluster, "w-v"));
     expect(over.map(stateName)).toEqual(["RELEASED"]);
@@ -81,10 +93,7 @@ describe.skipIf(!root)("an agent that is not what it was", { timeout: 120_000 },
       const taken = (await readFile(path.join(node.stateDir, "journal"), "utf8")).includes('"type":"published"');
       return taken || undefined;
     });
-    const after = await until("the claim to be active", async () => {
-      const claim = await theClaim();
-      return claim.state === ClaimState.CLAIM_STATE_ACTIVE && claim.degradedSince === undefined ? claim : undefined;
-    });
+    const after = await activeAgain();
     expect(after).toMatchObject({ uid: before.uid, epoch: before.epoch, hostPath: before.hostPath });
     expect(await mountPoints()).toEqual(mounts);
     expect(await data(after)).toBe("kept");
@@ -114,35 +123,17 @@ describe.skipIf(!root)("an agent that is not what it was", { timeout: 120_000 },
       await node.startAgent({ HOLDFAST_HOST_IDENTITY: first });
       const before = await inUse();
       const nodeEpoch = await nodeEpochNow();
-      await node.agent().kill("SIGKILL");
-      await node.plugin().kill("SIGKILL");
-      const lost = await mountPoints();
-      for (const at of lost.toReversed()) spawnSync("umount", ["--lazy", at]);
-      expect(await mountPoints()).toEqual([]);
-      await node.startPlugin();
-      const log = createMemoryLogger();
-      const app = createApp(
-        loadConfig(configSchema, {
-          HOLDFAST_NODE: node.name,
-          HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
-          HOLDFAST_CONTROLLERS: cluster.agentAddress,
-          HOLDFAST_STATE_DIR: node.stateDir,
-          HOLDFAST_MACHINE_ID_FILE: machineIdFile(),
-          HOLDFAST_HOST_IDENTITY: then,
-          HOLDFAST_ROOT_DIR: node.rootDir,
-          HOLDFAST_PLUGIN_DIR: path.dirname(node.plugin().socketPath),
-        }),
-        { log, bootId: "another-boot" },
-      );
+      const lost = await powerCut();
+      const app = await nextBoot(node, { controllers: cluster.agentAddress, identity: then });
       onTestFinished(() => app.stop());
       const proved = first === then && first !== "none";
       await Promise.all([app.start(AbortSignal.timeout(60_000)), ...(proved ? [] : [admitWaiting(cluster, "node-a")])]);
       expect((await cluster.nodes.getNode({ name: node.name })).node).toMatchObject({
-        bootId: "another-boot",
+        bootId: app.bootId,
         nodeEpoch: nodeEpoch + 1n,
         pending: undefined,
       });
-      expect(log.lines.find(({ message }) => message === "the journal was read")?.fields).toMatchObject({
+      expect(app.log.lines.find(({ message }) => message === "the journal was read")?.fields).toMatchObject({
         held: 1,
         missing: 1,
         rebooted: true,
@@ -152,10 +143,7 @@ describe.skipIf(!root)("an agent that is not what it was", { timeout: 120_000 },
         "the mounts to be there again",
         async () => (await mountPoints()).length === lost.length || undefined,
       );
-      const after = await until("the claim to be active", async () => {
-        const claim = await theClaim();
-        return claim.state === ClaimState.CLAIM_STATE_ACTIVE && claim.degradedSince === undefined ? claim : undefined;
-      });
+      const after = await activeAgain();
       expect(await mountPoints()).toEqual(lost);
       expect(after).toMatchObject({ uid: before.uid, epoch: before.epoch, hostPath: before.hostPath });
       expect(await data(after)).toBe("kept");
@@ -170,4 +158,22 @@ describe.skipIf(!root)("an agent that is not what it was", { timeout: 120_000 },
       await end();
     },
   );
+
+  it("[I2] [I3] [I6] its host is made anew from an image, and proves that it is a later boot: by nobody's word what stands is mounted again", async () => {
+    await node.agent().kill("SIGTERM");
+    await node.startAgent({ HOLDFAST_HOST_IDENTITY: "host-1" });
+    const before = await inUse();
+    const nodeEpoch = await nodeEpochNow();
+    const lost = await powerCut();
+    const app = await nextBoot(node, { controllers: cluster.agentAddress, identity: "host-1", imaged: true });
+    onTestFinished(() => app.stop());
+    await app.start(AbortSignal.timeout(60_000));
+    const { node: now } = await cluster.nodes.getNode({ name: node.name });
+    expect(now).toMatchObject({ bootId: app.bootId, nodeEpoch: nodeEpoch + 1n, pending: undefined });
+    await until("the mounts to be there again", async () => (await mountPoints()).length === lost.length || undefined);
+    const after = await activeAgain();
+    expect(after).toMatchObject({ uid: before.uid, epoch: before.epoch, hostPath: before.hostPath });
+    expect(await data(after)).toBe("kept");
+    await end();
+  });
 });

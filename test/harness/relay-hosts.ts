@@ -3,17 +3,11 @@
  * nothing is mounted there any more. The agent of the next boot runs in the test's own process, which tells it another boot id.
  */
 import { spawnSync } from "node:child_process";
-import { randomBytes } from "node:crypto";
-import { rm, writeFile } from "node:fs/promises";
-import path from "node:path";
-import { type App, createApp } from "@holdfast/node-agent/app";
-import { configSchema } from "@holdfast/node-agent/config";
-import { machineIdFile } from "@holdfast/node-agent/testing/machine-id-file";
-import { loadConfig } from "@holdfast/shared/config/config";
-import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import type { App } from "@holdfast/node-agent/app";
 import type { SimPluginProcess } from "@holdfast/sim-plugin/processes";
 import type { Cluster } from "./cluster.ts";
 import { openLateWays } from "./late-ways.ts";
+import { nextBoot } from "./next-boot.ts";
 import { mountsUnder } from "./scenario.ts";
 
 export const startRelayHosts = async (cluster: Cluster, nodes: readonly string[]) => {
@@ -47,31 +41,10 @@ export const startRelayHosts = async (cluster: Cluster, nodes: readonly string[]
       const node = cluster.node(name);
       await node.startPlugin();
       halves.set(name, await node.startControllerHalf());
-      const otherMachine = `${machineIdFile()}-${randomBytes(4).toString("hex")}`;
-      if (imaged) {
-        await rm(node.stateDir, { recursive: true });
-        await writeFile(otherMachine, `${randomBytes(16).toString("hex")}\n`);
-      }
-      const app = createApp(
-        loadConfig(configSchema, {
-          HOLDFAST_NODE: name,
-          HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
-          HOLDFAST_CONTROLLERS: [cluster.agentAddress, cluster.second.agentAddress].join(),
-          HOLDFAST_STATE_DIR: node.stateDir,
-          HOLDFAST_MACHINE_ID_FILE: imaged ? otherMachine : machineIdFile(),
-          HOLDFAST_HOST_IDENTITY: "none",
-          HOLDFAST_ROOT_DIR: node.rootDir,
-          HOLDFAST_PLUGIN_DIR: path.dirname(node.plugin().socketPath),
-        }),
-        { log: createMemoryLogger(), bootId: `boot-${randomBytes(4).toString("hex")}` },
-      );
-      return {
-        ...app,
-        async stop() {
-          await app.stop();
-          await rm(otherMachine, { force: true });
-        },
-      };
+      return await nextBoot(node, {
+        controllers: [cluster.agentAddress, cluster.second.agentAddress].join(),
+        imaged,
+      });
     },
     /** Its agent runs as a process again, and what it sends arrives. */
     async asBefore(name: string): Promise<void> {

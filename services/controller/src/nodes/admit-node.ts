@@ -1,5 +1,5 @@
 import type { NodeLife, NodePlugin, NodeRecord, PendingLife } from "../domain/node/node.ts";
-import { bootsBefore, hasTheMemory, isSameLife, provesReboot } from "../domain/node/node-life.ts";
+import { bootsBefore, hasTheMemory, isSameLife, machinesBefore, provesReboot } from "../domain/node/node-life.ts";
 import type { AgentHeader } from "./convert.ts";
 import { lifeName } from "./life-name.ts";
 
@@ -100,6 +100,7 @@ export const admitNode = (
   const unproved = another && !provesReboot(known, life);
   const speaksFrom = onWord ? undefined : unproved ? nodeEpoch : known?.speaksFrom;
   const boots = known === undefined ? [] : bootsBefore(known, life);
+  const machines = known === undefined ? [] : machinesBefore(known, life);
   // Without a word that was not used: the recorded life speaks, and with that it objects.
   const pending = known?.pending?.life === lifeName(life) ? undefined : known?.pending;
   return {
@@ -124,6 +125,7 @@ export const admitNode = (
       ...(pending === undefined ? {} : { pending }),
       ...(speaksFrom === undefined ? {} : { speaksFrom }),
       ...(boots.length === 0 ? {} : { bootsBefore: boots }),
+      ...(machines.length === 0 ? {} : { machinesBefore: machines }),
       registeredAt: known?.forgottenAt === undefined ? (known?.registeredAt ?? now) : now,
       updatedAt: now,
     },

@@ -283,7 +283,12 @@ describe("a boot that its host proves", () => {
       lockId: "8:2",
       nodeEpoch: 0,
     });
-    expect(await registry.register(imaged, [])).toMatchObject({ machineId: "machine-2", nodeEpoch: 2 });
+    expect(await registry.register(imaged, [])).toMatchObject({
+      ...{ machineId: "machine-2", nodeEpoch: 2 },
+      // What was given to machine-1 was given to it.
+      machinesBefore: ["machine-1"],
+    });
+    expect(await registry.register({ ...imaged, instance: "i3" }, [])).toMatchObject({ machinesBefore: ["machine-1"] });
   });
 
   test("also from a store that is not vetted: what it proves stands in no record of a claim", async () => {

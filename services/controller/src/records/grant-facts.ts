@@ -41,6 +41,7 @@ export const createGrantFacts = ({
       nodeId: half?.health === "HEALTHY" ? half.nodeId : "",
       topology: half?.topology ?? {},
       ...(node === undefined ? {} : { machineId: node.record.machineId }),
+      ...(node?.record.machinesBefore === undefined ? {} : { machinesBefore: node.record.machinesBefore }),
       ...(facts.ready ? {} : { pluginTrouble: facts.reason }),
       ...(facts.callsHeld === undefined ? {} : { callsHeld: facts.callsHeld }),
       pluginVersion: facts.version,

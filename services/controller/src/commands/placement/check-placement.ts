@@ -103,9 +103,9 @@ export const checkPlacementQuery = ({
         );
         verdicts.set(placementClass, verdict);
       }
-      const { name, machineId } = view.record;
+      const { name, machineId, machinesBefore } = view.record;
       const slots = (plugin: string) => records.slots.state(slotKey(plugin, name), records.attachLimit(plugin, name));
-      return { ...placeOn(question, verdict, { name, machineId, slots }), placementClass };
+      return { ...placeOn(question, verdict, { name, machineId, machinesBefore, slots }), placementClass };
     };
   };
 

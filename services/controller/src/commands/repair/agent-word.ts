@@ -40,7 +40,7 @@ export const askAgent = async (
   const view = nodes.get(name);
   if (view === undefined) return { kind: "unknown-node" };
   const attachment = volume.attachments[name];
-  if (attachment !== undefined && isOfOtherMachine(attachment, view.record.machineId)) return { kind: "other-machine" };
+  if (attachment !== undefined && isOfOtherMachine(attachment, view.record)) return { kind: "other-machine" };
   const until = linkSignals(signal);
   const stopTimer = clock.timer(patienceMs, () => until.abort(new DOMException("no answer in time", "TimeoutError")));
   try {

@@ -27,6 +27,8 @@ export interface GrantFacts {
   readonly topology: Segments;
   /** The machine that has the node's name now. */
   readonly machineId?: string;
+  /** Of the same host, as its identity shows. */
+  readonly machinesBefore?: readonly string[];
   /** Why the plugin's controller half takes no call now; absent when it does. */
   readonly pluginTrouble?: string;
   /** The plugin is there and its calls wait all the same: no obstacle to a grant, and worth telling. */
@@ -131,8 +133,14 @@ const joins = (volume: VolumeRecord, claim: Claim): boolean =>
   volume.intent?.op === "attach" && volume.intent.node === claim.node;
 
 /** The pair was granted to a machine that has lost its name to another: the new one has and knows nothing of it (I7). */
-export const isOfOtherMachine = ({ machineId }: Pick<Attachment, "machineId">, now: string | undefined): boolean =>
-  machineId !== undefined && now !== undefined && machineId !== now;
+export const isOfOtherMachine = (
+  { machineId }: Pick<Attachment, "machineId">,
+  now: { readonly machineId?: string; readonly machinesBefore?: readonly string[] | undefined },
+): boolean =>
+  machineId !== undefined &&
+  now.machineId !== undefined &&
+  machineId !== now.machineId &&
+  now.machinesBefore?.includes(machineId) !== true;
 
 /** An attach that waits for a detach is not overtaken: each newcomer would be attached where it is to go. */
 export const attachGoesFirst = (volume: VolumeRecord, node: string): string =>
@@ -186,7 +194,7 @@ export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts
   const standing = volume.attachments[claim.node];
   const waits = standing === undefined && facts.attaches === "yes" ? nodeThatWaits(volume, claim.node) : undefined;
   if (waits !== undefined) return obstacle("VOLUME_BUSY", attachGoesFirst(volume, waits));
-  if (standing !== undefined && isOfOtherMachine(standing, facts.machineId))
+  if (standing !== undefined && isOfOtherMachine(standing, facts))
     return obstacle(
       "NODE_NOT_READY",
       `${name} is still held by machine ${standing.machineId}, which was ${claim.node}`,

@@ -2,7 +2,7 @@
 import type { NodeLife, NodeRecord } from "./node.ts";
 
 /** The life that is recorded, and the boots that were over before it. */
-type Recorded = NodeLife & Pick<NodeRecord, "bootsBefore">;
+type Recorded = NodeLife & Pick<NodeRecord, "bootsBefore" | "machinesBefore">;
 
 /** The journal and the machine are the ones that are known: the agent has its memory. */
 export const hasTheMemory = (known: NodeLife, now: NodeLife): boolean =>
@@ -26,9 +26,18 @@ export const provesReboot = (known: Recorded, now: NodeLife): boolean =>
   known.bootsBefore?.includes(now.bootId) !== true;
 
 const rememberedBoots = 32;
+const rememberedMachines = 32;
 
 export const bootsBefore = (known: Recorded, now: NodeLife): readonly string[] => {
   const before = known.bootsBefore ?? [];
   if (known.bootId === now.bootId) return before;
   return [...before.filter((boot) => boot !== known.bootId), known.bootId].slice(-rememberedBoots);
+};
+
+/** Only of a host that proves that it is the same one: a machine id alone may be another machine's. */
+export const machinesBefore = (known: Recorded, now: NodeLife): readonly string[] => {
+  const before = known.machinesBefore ?? [];
+  if (isSameLife(known, now)) return before;
+  if (!provesReboot(known, now)) return [];
+  return [...new Set([...before, known.machineId])].filter((id) => id !== now.machineId).slice(-rememberedMachines);
 };

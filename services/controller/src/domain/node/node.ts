@@ -86,6 +86,8 @@ export interface NodeRecord extends NodeLife, LinkMarks {
   readonly pending?: PendingLife;
   /** Boots that were over when a later one registered, the newest last: one of them that speaks again is no later boot. */
   readonly bootsBefore?: readonly string[];
+  /** Machine ids that this very host had, as its identity shows: an image gives it another one. What was given to them was given to it. */
+  readonly machinesBefore?: readonly string[];
   /** A person's word: the life of this short name is the node from its next registration on. */
   readonly admitted?: string;
   /** A claim that was granted to a lower node epoch was granted to another life, which this life does not speak for. */

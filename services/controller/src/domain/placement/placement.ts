@@ -4,6 +4,7 @@
  */
 import type { Tri } from "@holdfast/model/tri";
 import { type SlotState, slotsFull, slotsLeft } from "../attachment/slots.ts";
+import { isOfOtherMachine } from "../claim/grant.ts";
 import type { BackendCapacity } from "../plugin/backend-capacity.ts";
 import type { ClassHalf, NodeClass } from "./node-class.ts";
 import { excluded, lastTicket, type VolumeAsk } from "./placement-ask.ts";
@@ -25,6 +26,7 @@ export interface ClassVerdict {
 export interface PlacedNode {
   readonly name: string;
   readonly machineId: string;
+  readonly machinesBefore?: readonly string[] | undefined;
   /** Of a plugin; undefined = any number. */
   readonly slots: (plugin: string) => SlotState | undefined;
 }
@@ -161,7 +163,7 @@ export const placeOn = (question: PlacementQuestion, found: ClassVerdict, node: 
     const pair = named.get(node.name) ?? elsewhere;
     own.push(...pair.reasons);
     if (pair.attached) attached += 1;
-    if (pair.machineId !== undefined && pair.machineId !== node.machineId) {
+    if (isOfOtherMachine(pair, node)) {
       const message = `volume ${key} is still held by machine ${pair.machineId}, which had the node's name`;
       own.push(placementReason("NODE_NOT_READY", message, { volume: id, plugin }));
     }

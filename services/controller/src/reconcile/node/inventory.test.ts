@@ -135,6 +135,16 @@ describe("an agent that comes back", () => {
     expect(asked(), "and then it is left alone").toBe(last);
   });
 
+  it("[I6] of a machine whose snapshot was resumed is compared when its stream begins, though the process is the same and no silence was seen", async () => {
+    await heldTooLong();
+    world.nodes.set("n1", {});
+    await world.idle();
+    expect(world.agents.mounts()).toEqual(["default/data@n1"]);
+    world.reconciler.linked("n1");
+    await world.idle();
+    expect(world.agents.mounts()).toEqual([]);
+  });
+
   it("and does not tell what it holds for long is asked until it does", async () => {
     await heldTooLong();
     world.agents.silence("n1", true);

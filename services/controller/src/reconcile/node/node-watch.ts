@@ -39,7 +39,7 @@ const lifeOf = ({ record }: NodeView): string =>
 
 /**
  * Follows nodes: wakes what waits for one, notices publications that a reboot or a lost journal took away, and compares inventories once
- * per life of an agent, and after each silence; again only as long as it has not answered, or still holds what is over. One node is
+ * per life of an agent, at each stream that begins, and after each silence; again only as long as it has not answered, or still holds what is over. One node is
  * looked at by one task at a time.
  */
 export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
@@ -155,6 +155,8 @@ export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
     changed,
     linked(name) {
       reachable.add(name);
+      // The same process may hold what it held long ago: a snapshot of its machine was resumed, in a gap that nobody saw.
+      unsure.add(name);
       changed(name);
     },
     doubt(name) {

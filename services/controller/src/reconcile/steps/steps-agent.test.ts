@@ -113,6 +113,20 @@ describe("another machine under the name of a node that went silent", () => {
   });
 });
 
+it("[I6] a host that was made anew from an image, and shows that it is the very one, goes on with what it was given under its machine id of before", async () => {
+  await world.claim("web", "n1", ["data"]);
+  await world.idle();
+  world.agents.reboot("n1");
+  world.agents.loseJournal("n1");
+  world.nodes.set("n1", { ...other, machinesBefore: ["machine-n1"] });
+  await world.idle();
+  expect(await world.states("web")).toEqual(["ACTIVE"]);
+  expect(world.agents.mounts()).toEqual(["default/data@n1"]);
+  await world.release("web");
+  await world.idle();
+  expect(await world.states("web")).toEqual(["RELEASED"]);
+});
+
 describe("a node that is lost", () => {
   it("[I6] [I7] blocks what is to be released there, with the proof that is missing and the way out, until it is back", async () => {
     const [view] = await world.claim("web", "n1", ["data"]);

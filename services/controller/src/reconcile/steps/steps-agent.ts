@@ -93,7 +93,7 @@ const replacedNode = (volume: VolumeRecord, uid: string, record: NodeRecord): Fa
     return { reason: "NODE_PENDING", message, advice: "block" };
   }
   const attachment = volume.attachments[name];
-  if (attachment === undefined || !isOfOtherMachine(attachment, machineId)) return undefined;
+  if (attachment === undefined || !isOfOtherMachine(attachment, record)) return undefined;
   const message = `node ${name} is machine ${machineId} now, and ${volumeKey(volume)} was given to machine ${attachment.machineId}`;
   return { reason: "NODE_REPLACED", message, advice: "block" };
 };

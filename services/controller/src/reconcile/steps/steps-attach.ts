@@ -108,8 +108,7 @@ const provedUnused = async (deps: StepDeps, volume: VolumeRecord, node: string):
   if (open) return true;
   const view = deps.nodes.get(node);
   const attachment = volume.attachments[node];
-  if (view === undefined || (attachment !== undefined && isOfOtherMachine(attachment, view.record.machineId)))
-    return false;
+  if (view === undefined || (attachment !== undefined && isOfOtherMachine(attachment, view.record))) return false;
   try {
     const promised = await deps.agents.promise(view.record, vetting, deps.signal);
     if (!["same", "older"].includes(judgeVetting(vetting, promised.vetting))) return false;

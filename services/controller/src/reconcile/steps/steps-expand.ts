@@ -72,7 +72,7 @@ export const growStep: StepHandler<"grow"> = async (deps, { node: name }, { volu
   const claim = Object.values(volume.claims).find((c) => c.node === name && c.state === "ACTIVE");
   if (!gate.state(volume.plugin).open || !takesWork(node) || growth === undefined || claim === undefined) return false;
   // Another machine than the one that has it mounted: it has nothing to grow.
-  if (attachment === undefined || isOfOtherMachine(attachment, node.record.machineId)) return false;
+  if (attachment === undefined || isOfOtherMachine(attachment, node.record)) return false;
   const { bytes } = growth;
   await failpoint("controller.grow.after-commit");
   signal.throwIfAborted();

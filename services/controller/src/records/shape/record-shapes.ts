@@ -215,7 +215,7 @@ export const nodeShape: Shape = shaped({
   speaksFrom: optional(count),
   lockId: optional(text),
   hostIdentity: optional(filled),
-  bootsBefore: optional(listOf(filled)),
+  ...{ bootsBefore: optional(listOf(filled)), machinesBefore: optional(listOf(filled)) },
   linkDoubt: optional(shaped({ by: filled, at: amount })),
   linkLost: optional(shaped({ at: amount })),
   forgottenAt: optional(amount),
