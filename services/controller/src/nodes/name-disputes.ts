@@ -23,6 +23,8 @@ export interface NameDisputes {
 }
 
 const rememberedInstances = 16;
+/** A stranger may ask for any name. */
+const mostDisputes = 1_000;
 
 export const createNameDisputes = ({ clock, log }: { readonly clock: Clock; readonly log: Logger }): NameDisputes => {
   const disputes = new Map<string, { readonly dispute: Dispute; readonly at: number }>();
@@ -36,6 +38,8 @@ export const createNameDisputes = ({ clock, log }: { readonly clock: Clock; read
     const same = before?.reason === reason;
     const dispute = { node, reason, since: same ? before.since : clock.now(), machineId, bootId, why };
     disputes.set(node, { dispute, at: clock.monotonic() });
+    const [first] = disputes.keys();
+    if (disputes.size > mostDisputes && first !== undefined) disputes.delete(first);
     if (!same) log.warn(warning, { node, machine_id: machineId, boot_id: bootId, why });
   };
 

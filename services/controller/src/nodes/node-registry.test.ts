@@ -164,6 +164,13 @@ describe("registering", () => {
     expect(registry.disputes?.()).toEqual([]);
   });
 
+  test("of another installation is told of a bounded number of names", async () => {
+    for (let n = 0; n < 1_100; n += 1)
+      await registry.register(agentHeader({ name: `n${n}`, clusterUid: "another" }), []).catch(() => undefined);
+    const told = registry.disputes?.() ?? [];
+    expect([told.length, told.at(-1)?.node]).toEqual([1_000, "n1099"]);
+  });
+
   test("two controllers that learn of one node at the same time both succeed", async () => {
     const other = await controller();
     const both = await Promise.all([
