@@ -2,22 +2,19 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { freePort, launchRedis, type RedisProcess, type RedisServer, startRedisServer } from "./redis-server.ts";
+import type { RedisServers } from "./redis-servers.ts";
 
-/** A master with two replicas, and three sentinels that watch over them; all on loopback. */
-export interface RedisSentinels {
-  readonly master: RedisServer;
-  readonly replicas: readonly RedisServer[];
+/** A master with two replicas, and three sentinels that watch over them. */
+export interface RedisSentinels extends Required<RedisServers> {
+  /** Of the sentinels. */
   readonly ports: readonly number[];
   /** As a user with these rules on each server; answers the URL that names the sentinels. */
   addUser(name: string, rules: readonly string[]): Promise<string>;
-  /** Until both replicas have what the master has. */
-  replicated(): Promise<void>;
-  /** The server that says of itself that it is the master, once a sentinel says so too. */
-  settled(except?: RedisServer): Promise<RedisServer>;
-  stop(): Promise<void>;
 }
 
-export const masterName = "holdfast";
+const masterName = "holdfast";
+/** The user that replicas and sentinels have on each server. */
+const peer = "peer";
 
 const startSentinel = async (dir: string, port: number, masterPort: number): Promise<RedisProcess> => {
   const file = path.join(dir, `sentinel-${port}.conf`);
@@ -29,6 +26,8 @@ const startSentinel = async (dir: string, port: number, masterPort: number): Pro
     `sentinel down-after-milliseconds ${masterName} 600`,
     `sentinel failover-timeout ${masterName} 3000`,
     `sentinel parallel-syncs ${masterName} 2`,
+    `sentinel auth-user ${masterName} ${peer}`,
+    `sentinel auth-pass ${masterName} ${peer}`,
   ];
   await writeFile(file, `${lines.join("\n")}\n`);
   return await launchRedis([file, "--sentinel"], port);
@@ -53,8 +52,14 @@ const until = async (what: string, met: () => Promise<boolean>): Promise<void> =
 
 export const startRedisSentinels = async (): Promise<RedisSentinels> => {
   const dir = await mkdtemp(path.join(tmpdir(), "hf-sentinels-"));
-  const config = { "repl-diskless-sync-delay": "0", "min-replicas-to-write": "1" };
+  const config = {
+    "repl-diskless-sync-delay": "0",
+    "min-replicas-to-write": "1",
+    masteruser: peer,
+    masterauth: peer,
+  };
   const servers = await Promise.all([1, 2, 3].map(() => startRedisServer(config)));
+  for (const server of servers) await server.addUser(peer, ["~*", "&*", "+@all"]);
   const [master, ...replicas] = servers;
   if (master === undefined) throw new Error("no master");
   for (const replica of replicas) await (await replica.admin()).call("REPLICAOF", "127.0.0.1", master.port);
@@ -72,13 +77,27 @@ export const startRedisSentinels = async (): Promise<RedisSentinels> => {
   };
   await until("sentinels that know each other", async () => (await Promise.all(sentinels.map(known))).every(Boolean));
 
+  const places = `${ports.map((port) => `127.0.0.1:${port}`).join(",")}/${masterName}`;
+  const replicaOf = async (server: RedisServer, port: number): Promise<void> =>
+    void (await (await server.admin()).call("REPLICAOF", "127.0.0.1", port));
   return {
+    url: `redis+sentinel://${places}`,
     master,
     replicas,
     ports,
     async addUser(name, rules) {
       for (const server of servers) await server.addUser(name, rules);
-      return `redis+sentinel://${name}:${name}@${ports.map((port) => `127.0.0.1:${port}`).join(",")}/${masterName}`;
+      return `redis+sentinel://${name}:${name}@${places}`;
+    },
+    follow: (server, next) => replicaOf(server, next.port),
+    fallBehind: (replica) => replicaOf(replica, 1),
+    async cutOff(server, on) {
+      const own = await server.admin();
+      await own.call("ACL", "SETUSER", peer, on ? "off" : "on");
+      // Who is not logged in is the default user, and a sentinel whose pings are refused holds the server to be dead.
+      const sign = on ? "-" : "+";
+      await own.call("ACL", "SETUSER", "default", ...["ping", "replicaof", "slaveof"].map((word) => `${sign}${word}`));
+      if (on) await own.call("CLIENT", "KILL", "USER", peer);
     },
     replicated: async () => void (await until("replication", async () => (await admin.wait(2, 1000)) === 2)),
     async settled(except) {

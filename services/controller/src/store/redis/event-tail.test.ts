@@ -27,6 +27,7 @@ const scripted = () => {
     onConnected: () => () => undefined,
     onDemoted: () => () => undefined,
     demoted: () => undefined,
+    replaced: async () => undefined,
     trouble: () => undefined,
     close: () => undefined,
   };

@@ -147,6 +147,8 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
 
     // Its blocking read is ended in the moment in which a master becomes a replica.
     tailConnection.onDemoted(connection.demoted);
+    // Nothing ends the read at a master that was replaced and does not know.
+    connection.onDemoted(tailConnection.demoted);
 
     let told: string | undefined;
     const tell = (finding: string | undefined): void => {
@@ -167,6 +169,8 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
         now = await inspect(clusterUid);
       }
       if (now.info["role"] === "slave") return connection.demoted("a look at it found it to be a replica");
+      const replaced = await connection.replaced();
+      if (replaced !== undefined) return connection.demoted(replaced);
       if (now.identity !== undefined) store.noteFormat(now.identity.format);
       const faults = [...now.identityFaults, ...(options.allowVolatile ? [] : now.faults)];
       const first = lookedAt !== now.runId;

@@ -6,7 +6,7 @@
  * C3 A connection on which a command timed out is given up: its later replies help nobody, and a half-open one would swallow
  *    the next commands too.
  * C4 Nothing is sent to a replica: what is the master is asked of each server first, and a connection whose server is found to be one
- *    no longer is given up at once.
+ *    no longer is given up at once. One that was replaced and cannot know it is left when those who chose another one are asked again.
  */
 import { backoffDelay } from "@holdfast/model/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
@@ -42,6 +42,8 @@ export interface RedisConnection {
   onDemoted(listener: (reason: string) => void): () => void;
   /** Gives the connection up and makes another one, as its server is no master any more. */
   demoted(reason: string): void;
+  /** In words, when another server is the master by now and this one goes on answering: cut off from those who chose, it cannot know. */
+  replaced(): Promise<string | undefined>;
   /** Why there is no connection now. */
   trouble(): string | undefined;
   close(): void;
@@ -113,6 +115,9 @@ export const createRedisConnection = (options: RedisConnectionOptions): RedisCon
   let attempts = 0;
   const demotion = createEmitter<[reason: string]>();
   const locator = createRedisLocator({ address, access: options.access, timeoutMs: commandTimeoutMs });
+  /** Asks beside the connection, whose own place is what the locator above found last. */
+  const lookout = createRedisLocator({ address, access: options.access, timeoutMs: commandTimeoutMs });
+  let leads: { readonly to: string; readonly since: number } | undefined;
   const nextDelay = (): number => {
     attempts += 1;
     return reconnectDelay(attempts, options.random);
@@ -151,6 +156,7 @@ export const createRedisConnection = (options: RedisConnectionOptions): RedisCon
       ); // C4
     if (session !== sessions || redis.status !== "ready") return;
     current = { runId, session }; // C2
+    leads = place && { to: showPlace(place), since: clock.monotonic() };
     trouble = undefined;
     attempts = 0;
     log.info("connected to the store", { at, run_id: runId });
@@ -206,6 +212,15 @@ export const createRedisConnection = (options: RedisConnectionOptions): RedisCon
     onConnected: listeners.on,
     onDemoted: demotion.on,
     demoted,
+    async replaced() {
+      const session = current?.session;
+      // Right after a failover not all of those who are asked know it: what led here is believed for a while.
+      if (session === undefined || leads === undefined || clock.monotonic() - leads.since < commandTimeoutMs)
+        return undefined;
+      const place = await lookout.locate().catch(() => undefined);
+      if (place === undefined || current?.session !== session || showPlace(place) === leads.to) return undefined;
+      return `${leads.to} was replaced by ${showPlace(place)}`;
+    },
     trouble: () => trouble,
     close() {
       if (closing.signal.aborted) return;
