@@ -1,6 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
 import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { createGrpcChannel, createGrpcClient, type GrpcChannel, type GrpcClient } from "@holdfast/shared/grpc/client";
@@ -24,6 +25,7 @@ export interface SecondController {
     readonly volumes: GrpcClient<typeof VolumeServiceDefinition>;
     readonly claims: GrpcClient<typeof ClaimServiceDefinition>;
     readonly snapshots: GrpcClient<typeof SnapshotServiceDefinition>;
+    readonly repair: GrpcClient<typeof RepairServiceDefinition>;
   };
   stop(): Promise<void>;
 }
@@ -103,6 +105,10 @@ export const startSecondController = async (options: SecondControllerOptions): P
       volumes: createGrpcClient(VolumeServiceDefinition, channel, client),
       claims: createGrpcClient(ClaimServiceDefinition, channel, client),
       snapshots: createGrpcClient(SnapshotServiceDefinition, channel, client),
+      repair: createGrpcClient(RepairServiceDefinition, channel, {
+        ...client,
+        identity: { role: "operator", name: "test" },
+      }),
     },
     stop: async () => {
       channel.close();

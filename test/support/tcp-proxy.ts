@@ -35,11 +35,13 @@ export interface TcpProxyOptions {
   readonly host?: string;
   /** Tells the requests that faults are for. */
   readonly looksFor?: (chunk: Buffer) => boolean;
+  /** What the client gets in place of a chunk of the server's. */
+  readonly translate?: (chunk: Buffer) => Buffer;
   readonly lateMs?: number;
 }
 
 export const startTcpProxy = async (options: TcpProxyOptions): Promise<TcpProxy> => {
-  const { port: target, host = "127.0.0.1", looksFor = () => true, lateMs = 30 } = options;
+  const { port: target, host = "127.0.0.1", looksFor = () => true, translate, lateMs = 30 } = options;
   const ends = new Set<() => void>();
   const timers = new Set<NodeJS.Timeout>();
   let armed: Fault | undefined;
@@ -109,8 +111,9 @@ export const startTcpProxy = async (options: TcpProxyOptions): Promise<TcpProxy>
       count += 1;
       faults[fault](chunk);
     });
-    upstream.on("data", (chunk: Buffer) => {
+    upstream.on("data", (answer: Buffer) => {
       if (hole) return;
+      const chunk = translate === undefined ? answer : translate(answer);
       if (swallow) end();
       else if (found && holding) held.push(chunk);
       else pass(client, chunk);
