@@ -1,6 +1,7 @@
 import type { Cluster } from "./cluster.ts";
 
-type Calls = Awaited<ReturnType<Cluster["backend"]["client"]["record"]>>;
+type Call = Awaited<ReturnType<Cluster["backend"]["client"]["record"]>>[number];
+type Calls = readonly Pick<Call, "seq" | "endSeq" | "method" | "volume" | "node" | "done">[];
 
 /** Of volumes for one writer: publications that arrived at one node while another one had the volume, by the plugin's own book. */
 export const doubleWriters = (calls: Calls): readonly string[] => {

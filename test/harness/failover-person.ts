@@ -104,11 +104,13 @@ export const createFailoverPerson = (options: PersonOptions): FailoverPerson => 
     counts,
     async look() {
       // They may be at two masters for a while, of which neither knows what the other one has.
-      for (const side of sides) {
+      const one = async (side: Cluster): Promise<void> => {
         await releaseLost(side);
         await giveUpForeign(side);
         await acceptHistory(side);
-      }
+      };
+      // One that does not reach its store answers late.
+      await Promise.all(sides.map(one));
       if (recovered > 0) for (const volume of workload.moving) await registerAnew(volume);
     },
     async recover() {

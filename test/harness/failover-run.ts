@@ -17,6 +17,7 @@ import { createFailoverPerson, type FailoverPerson } from "./failover-person.ts"
 import { createFailoverWorkload, type WorkloadCounts } from "./failover-workload.ts";
 import { seenFrom } from "./plugin-driver.ts";
 import { namespace, persistently, stateName } from "./scenario.ts";
+import { takenInUse } from "./taken-in-use.ts";
 import { until } from "./until.ts";
 
 const starts = { sentinel: startRedisSentinels } satisfies Record<string, () => Promise<RedisServers>>;
@@ -50,7 +51,7 @@ export interface FailoverFigures extends WorkloadCounts, ToldFigures {
   readonly refused: Readonly<Record<string, number>>;
   readonly violations: readonly string[];
   readonly doubles: readonly string[];
-  /** Calls that took something from a workload which was never let go of. */
+  /** Calls that took something from a workload which was not let go of. */
   readonly taken: readonly string[];
   readonly silent: readonly string[];
 }
@@ -102,8 +103,6 @@ const runOn = async (
   const workload = await createFailoverWorkload({ cluster, sides, nodes, random });
   const person = createFailoverPerson({ cluster, sides, nodes, url: store.url, workload });
   await store.replicated();
-  const { seq: began = 0 } = (await cluster.backend.client.record()).at(-1) ?? {};
-
   /** With what the controllers say of it, for whoever reads why a run did not go on. */
   const explained = async (error: unknown): Promise<never> => {
     const views = await Promise.all(sides.map((side) => viewOf(side).catch(String)));
@@ -161,10 +160,6 @@ const runOn = async (
     const told = still.claims.filter(({ volume }) => volume === id).map((one) => `${stateName(one)} ${one.waitingFor}`);
     return told.join() === "ACTIVE " ? [] : [`${id}, which is in use, is ${told}`];
   });
-  const inUse = new Set(workload.running.map(({ externalId }) => externalId));
-  const taken = calls.filter(
-    ({ seq, method, volume = "" }) => seq > began && inUse.has(volume) && /Unpublish|Unstage/.test(method),
-  );
   const pages = await Promise.all(
     admins.map(async (line) => (await fetch(`http://${String((await line)["address"])}/metrics`)).text()),
   );
@@ -177,7 +172,7 @@ const runOn = async (
     refused: refusedByGeneration(pages),
     violations: (await cluster.backend.client.violations()).map((one) => JSON.stringify(one)),
     doubles: doubleWriters(calls),
-    taken: taken.map(({ seq, method, volume }) => `call ${seq}: ${method} of ${volume}`),
+    taken: takenInUse(calls, workload.uses),
     silent,
   };
 };

@@ -4,6 +4,7 @@ import type { Volume } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { SeededRandom } from "../local-driver/seeded-random.ts";
 import type { Cluster } from "./cluster.ts";
 import { makeVolume, namespace, persistently, stateName } from "./scenario.ts";
+import type { Use } from "./taken-in-use.ts";
 import { until } from "./until.ts";
 
 export interface WorkloadCounts {
@@ -17,6 +18,7 @@ export interface FailoverWorkload {
   readonly moving: readonly Volume[];
   readonly running: readonly Volume[];
   readonly counts: WorkloadCounts;
+  readonly uses: readonly Use[];
   /** It was not let go of by its scheduler. */
   holds(workload: string): boolean;
   /** When a grant was there that was asked for after that moment. */
@@ -43,9 +45,12 @@ export interface WorkloadOptions {
 export const createFailoverWorkload = async (options: WorkloadOptions): Promise<FailoverWorkload> => {
   const { cluster, sides, nodes, random } = options;
   const made = (id: string): Promise<Volume> => persistently(id, () => makeVolume(cluster, id));
-  const moving = await Promise.all(["m0", "m1", "m2", "m3"].map(made));
+  const brief = await Promise.all(["m0", "m1", "m2", "m3"].map(made));
+  // Most failovers are over while they are in use.
+  const long = await Promise.all(["s0", "s1"].map(made));
   const running = await Promise.all(["r0", "r1"].map(made));
   const counts = { active: 0, released: 0 };
+  const uses: Use[] = [];
   const held = new Set<string>();
   const ending = new AbortController();
   /** Of those that were granted, the one that was asked for last. */
@@ -80,31 +85,42 @@ export const createFailoverWorkload = async (options: WorkloadOptions): Promise<
       if (claims.length > 0) throw error;
     });
   };
-  const work = async ({ id }: Volume): Promise<void> => {
-    for (let n = 0; !ending.signal.aborted; n += 1) {
-      const workload = `w-${id}-${n}`;
-      held.add(workload);
-      if (await claim(id, workload, random.pick(nodes))) await pause(random.integer(200));
-      held.delete(workload);
-      await release(workload);
+  const use = async ({ id, externalId }: Volume, workload: string, node: string, ms: number): Promise<void> => {
+    held.add(workload);
+    if (await claim(id, workload, node)) {
+      const own = { externalId, node, from: Date.now(), until: Number.POSITIVE_INFINITY };
+      uses.push(own);
+      await pause(ms);
+      own.until = Date.now();
     }
+    held.delete(workload);
+    await release(workload);
+  };
+  const work = async (volume: Volume, mostMs: number): Promise<void> => {
+    for (let n = 0; !ending.signal.aborted; n += 1)
+      await use(volume, `w-${volume.id}-${n}`, random.pick(nodes), random.integer(mostMs));
   };
 
-  for (const [i, { id }] of running.entries()) {
-    const workload = `running-${id}`;
+  for (const [i, { id, externalId }] of running.entries()) {
+    const [workload, node] = [`running-${id}`, nodes[i % nodes.length] ?? ""];
     held.add(workload);
-    await until(`${workload} to run`, () => claim(id, workload, nodes[i % nodes.length] ?? ""));
+    await until(`${workload} to run`, () => claim(id, workload, node));
+    uses.push({ externalId, node, from: Date.now(), until: Number.POSITIVE_INFINITY });
   }
   let working: Promise<readonly PromiseSettledResult<void>[]> = Promise.resolve([]);
   return {
-    moving,
+    moving: [...brief, ...long],
     running,
     counts,
+    uses,
     holds: (workload) => held.has(workload),
     grantSince: (at) => (newest.asked >= at ? newest.there : undefined),
     start() {
       // One that fails leaves the others at work until the end.
-      working = Promise.allSettled(moving.map(work));
+      working = Promise.allSettled([
+        ...brief.map((volume) => work(volume, 200)),
+        ...long.map((volume) => work(volume, 8_000)),
+      ]);
     },
     async end() {
       ending.abort();

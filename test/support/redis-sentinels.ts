@@ -80,6 +80,19 @@ export const startRedisSentinels = async (): Promise<RedisSentinels> => {
   const places = `${ports.map((port) => `127.0.0.1:${port}`).join(",")}/${masterName}`;
   const replicaOf = async (server: RedisServer, port: number): Promise<void> =>
     void (await (await server.admin()).call("REPLICAOF", "127.0.0.1", port));
+  const settled = async (except?: RedisServer): Promise<RedisServer> => {
+    let found: RedisServer | undefined;
+    await until("a master that the sentinels agree on", async () => {
+      const told = await Promise.all(
+        sentinels.map(async (one) => (await one.admin()).call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName)),
+      );
+      const said = new Set(told.map((address) => Number((address as string[])[1])));
+      found = servers.find((server) => server !== except && said.size === 1 && said.has(server.port));
+      return found !== undefined && (await roleOf(found)) === "master";
+    });
+    if (found === undefined) throw new Error("no master");
+    return found;
+  };
   return {
     url: `redis+sentinel://${places}`,
     master,
@@ -99,20 +112,13 @@ export const startRedisSentinels = async (): Promise<RedisSentinels> => {
       await own.call("ACL", "SETUSER", "default", ...["ping", "replicaof", "slaveof"].map((word) => `${sign}${word}`));
       if (on) await own.call("CLIENT", "KILL", "USER", peer);
     },
-    replicated: async () => void (await until("replication", async () => (await admin.wait(2, 1000)) === 2)),
-    async settled(except) {
-      let found: RedisServer | undefined;
-      await until("a master that the sentinels agree on", async () => {
-        const told = await Promise.all(
-          sentinels.map(async (one) => (await one.admin()).call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName)),
-        );
-        const said = new Set(told.map((address) => Number((address as string[])[1])));
-        found = servers.find((server) => server !== except && said.size === 1 && said.has(server.port));
-        return found !== undefined && (await roleOf(found)) === "master";
-      });
-      if (found === undefined) throw new Error("no master");
-      return found;
-    },
+    replicated: async () =>
+      void (await until("replication", async () => {
+        // On a busy host another one may have been chosen by now, of which the first would refuse to wait for its replicas.
+        const current = await settled();
+        return (await (await current.admin()).wait(replicas.length, 1000).catch(() => 0)) === replicas.length;
+      })),
+    settled,
     async stop() {
       await Promise.all(sentinels.map((sentinel) => sentinel.kill()));
       await Promise.all(servers.map((server) => server.stop()));
