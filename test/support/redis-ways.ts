@@ -15,7 +15,9 @@ export interface RedisWays {
 /** As it stands in the answers of sentinels and of nodes of a cluster, and in an error that names another node. */
 const portInAnswer = /(?<=\n:?|127\.0\.0\.1:)\d{4,5}(?=\r\n|@)/g;
 
-export const openRedisWays = async ({ url, master, replicas }: RedisServers): Promise<RedisWays> => {
+type Places = Pick<RedisServers, "url" | "master" | "replicas">;
+
+export const openRedisWays = async ({ url, master, replicas }: Places): Promise<RedisWays> => {
   const ways = new Map<string, TcpProxy>();
   const shownAs = (port: string): string => String(ways.get(port)?.port ?? port);
   const translate = (chunk: Buffer): Buffer =>
