@@ -11,25 +11,25 @@ import { type OpenStoreOptions, openStore } from "../open-store.ts";
 import { vetAnew } from "../vet-anew.ts";
 import { controllerRules, migratorRules } from "./acl.ts";
 
-export type Opening = Partial<OpenStoreOptions> & { readonly port?: number };
-
-export interface RedisFixture {
-  readonly server: RedisServer;
-  readonly stateDir: string;
-  readonly log: MemoryLogger;
-  /** The address of the restricted user of a cell; `port` leads over a proxy. */
-  restricted(cell: string, port?: number): Promise<string>;
-  migrator(cell: string): Promise<string>;
-  /** As the restricted user, with a migrator; closed at the end. */
-  open(opening?: Opening): Promise<Store>;
+/** One server, or those of which one is the master. */
+interface Servers {
+  addUser(name: string, rules: readonly string[]): Promise<string>;
   stop(): Promise<void>;
 }
 
-export const startRedisFixture = async (
-  config: Readonly<Record<string, string>> = {},
-  tls?: ServerTls,
-): Promise<RedisFixture> => {
-  const server = await startRedisServer(config, tls);
+export interface StoreFixture {
+  readonly stateDir: string;
+  readonly log: MemoryLogger;
+  /** The address of the restricted user of a cell. */
+  restricted(cell: string): Promise<string>;
+  migrator(cell: string): Promise<string>;
+  /** As the restricted user, with a migrator; closed at the end. */
+  open(opening?: Partial<OpenStoreOptions>): Promise<Store>;
+  /** The servers, too. */
+  stop(): Promise<void>;
+}
+
+export const createStoreFixture = (servers: Servers): StoreFixture => {
   const stateDir = mkdtempSync(path.join(tmpdir(), "hf-state-"));
   const log = createMemoryLogger();
   const ending = new AbortController();
@@ -37,27 +37,22 @@ export const startRedisFixture = async (
   const users = new Map<string, Promise<string>>();
 
   const user = (name: string, rules: readonly string[]): Promise<string> => {
-    const known = users.get(name) ?? server.addUser(name, rules);
+    const known = users.get(name) ?? servers.addUser(name, rules);
     users.set(name, known);
     return known;
   };
-  const restricted = async (cell: string, port = server.port): Promise<string> => {
-    const url = new URL(await user(`controller-${cell}`, controllerRules(cell)));
-    url.port = String(port);
-    return url.href;
-  };
+  const restricted = (cell: string): Promise<string> => user(`controller-${cell}`, controllerRules(cell));
   const migrator = (cell: string): Promise<string> => user(`migrator-${cell}`, migratorRules(cell));
 
   return {
-    server,
     stateDir,
     log,
     restricted,
     migrator,
-    async open({ port, ...more } = {}) {
+    async open(more = {}) {
       const cell = more.cell ?? "test";
       const store = await openStore({
-        url: await restricted(cell, port),
+        url: await restricted(cell),
         migrateUrl: await migrator(cell),
         cell,
         stateDir: path.join(stateDir, cell),
@@ -75,9 +70,38 @@ export const startRedisFixture = async (
     async stop() {
       ending.abort(new DOMException("the test is over", "AbortError"));
       await Promise.all(opened.map((store) => store.close()));
-      await server.stop();
+      await servers.stop();
       rmSync(stateDir, { recursive: true, force: true });
     },
+  };
+};
+
+export type Opening = Partial<OpenStoreOptions> & { readonly port?: number };
+
+export interface RedisFixture extends StoreFixture {
+  readonly server: RedisServer;
+  /** `port` leads over a proxy. */
+  restricted(cell: string, port?: number): Promise<string>;
+  open(opening?: Opening): Promise<Store>;
+}
+
+export const startRedisFixture = async (
+  config: Readonly<Record<string, string>> = {},
+  tls?: ServerTls,
+): Promise<RedisFixture> => {
+  const server = await startRedisServer(config, tls);
+  const stores = createStoreFixture(server);
+  const restricted = async (cell: string, port = server.port): Promise<string> => {
+    const url = new URL(await stores.restricted(cell));
+    url.port = String(port);
+    return url.href;
+  };
+  return {
+    ...stores,
+    server,
+    restricted,
+    open: async ({ port, ...more } = {}) =>
+      await stores.open({ url: await restricted(more.cell ?? "test", port), ...more }),
   };
 };
 

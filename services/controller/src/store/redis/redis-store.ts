@@ -99,7 +99,7 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
     else suspect(`${shown} is another process now: ${runId} in place of ${before}`);
   });
 
-  connection.onDemoted((reason) => suspect(`${shown} is no master any more: ${reason}`));
+  connection.onDemoted((reason) => suspect(`${shown} is no master of the store any more: ${reason}`));
 
   const noteFormat = (found: number): void => {
     format = Math.max(format, found);
