@@ -82,12 +82,15 @@ describe("settings", () => {
     expect(() => loadConfig(configSchema, { [name]: value })).toThrow(`${name} = `);
   });
 
-  test.each(["redis://127.0.0.1:6379", "rediss://user:pw@host:6380", "sqlite:///var/lib/x.db"])(
-    "%s is a store",
-    (store) => {
-      expect(loadConfig(configSchema, { HOLDFAST_STORE: store }).store).toBe(store);
-    },
-  );
+  test.each([
+    "redis://127.0.0.1:6379",
+    "rediss://user:pw@host:6380",
+    "redis+sentinel://h:1,i:2/main",
+    "rediss+cluster://user:pw@h:1,i:2",
+    "sqlite:///var/lib/x.db",
+  ])("%s is a store", (store) => {
+    expect(loadConfig(configSchema, { HOLDFAST_STORE: store }).store).toBe(store);
+  });
 });
 
 describe("failpoints", () => {

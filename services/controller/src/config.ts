@@ -19,9 +19,9 @@ const failpoints = failpointSetting(failpointNames, "For tests: where to kill th
 
 const store = stringSetting({
   env: "HOLDFAST_STORE",
-  doc: "redis://host:6379, redis+sentinel://host:26379,host:26379,…/master-name, the same with rediss for TLS, or sqlite:///absolute/file; without it an SQLite file in the state directory.",
-  pattern: /^(rediss?(\+sentinel)?:\/\/.+|sqlite:\/\/\/.+)$/,
-  hint: "has to be redis://host:port, rediss://host:port, redis+sentinel://host:port,…/master-name or sqlite:///absolute/file",
+  doc: "redis://host:6379, redis+sentinel://host:26379,host:26379,…/master-name, redis+cluster://host:6379,host:6379,…, the same with rediss for TLS, or sqlite:///absolute/file; without it an SQLite file in the state directory.",
+  pattern: /^(rediss?(\+(sentinel|cluster))?:\/\/.+|sqlite:\/\/\/.+)$/,
+  hint: "has to be redis://host:port, rediss://host:port, redis+sentinel://host:port,…/master-name, redis+cluster://host:port,… or sqlite:///absolute/file",
   // It may hold a password.
   secret: true,
 });

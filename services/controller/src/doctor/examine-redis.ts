@@ -8,7 +8,7 @@ import { inspectServer } from "../store/redis/inspect-server.ts";
 import type { RedisAccess } from "../store/redis/redis-access.ts";
 import { parseRedisAddress } from "../store/redis/redis-address.ts";
 import { createRedisConnection, type RedisConnection } from "../store/redis/redis-connection.ts";
-import { createRedisKeys } from "../store/redis/redis-keys.ts";
+import { createRedisKeys, type RedisKeys } from "../store/redis/redis-keys.ts";
 import { examineReplicas, replicationText } from "./examine-replicas.ts";
 
 export interface RedisExamination {
@@ -26,8 +26,7 @@ export interface RedisExamination {
 const patienceMs = 5_000;
 
 /** What the commands of the controller are answered; they read, and change nothing. */
-const forbiddenCommands = async (connection: RedisConnection, cell: string): Promise<readonly string[]> => {
-  const keys = createRedisKeys(cell);
+const forbiddenCommands = async (connection: RedisConnection, keys: RedisKeys): Promise<readonly string[]> => {
   const probes: readonly (readonly [string, readonly (string | number)[]])[] = [
     ["TIME", []],
     ["GET", [`${keys.prefix}doctor`]],
@@ -47,31 +46,66 @@ const forbiddenCommands = async (connection: RedisConnection, cell: string): Pro
   return forbidden;
 };
 
-const unanswered = (connection: RedisConnection, error: unknown): Finding => {
-  const why = error instanceof Error ? error.message : String(error);
-  if (why.includes(" is a replica of "))
-    return fault(
-      "store-replica",
-      connection.shown,
-      why,
-      "point HOLDFAST_STORE at the master, or at its sentinels: redis+sentinel://…",
-    );
-  const password = /WRONGPASS|NOAUTH|invalid username-password/i.test(why);
-  return password
-    ? fault("store-login", connection.shown, why, "correct the user and password in HOLDFAST_STORE")
-    : fault(
+const aclFault = (shown: string, what: string, cell: string): Finding =>
+  fault("store-acl", shown, what, aclCommand("<user>", controllerRules(cell)));
+
+interface Trouble {
+  /** In the words of the connection. */
+  readonly sign: RegExp;
+  readonly finding: (shown: string, why: string, cell: string) => Finding;
+}
+
+const masterPlaces =
+  "the master, at its sentinels (redis+sentinel://…), or at nodes of its cluster (redis+cluster://…)";
+
+/** The first that fits; the last fits all. */
+const troubles: readonly Trouble[] = [
+  { sign: /\+cluster\|nodes/, finding: aclFault },
+  {
+    sign: / is a replica of /,
+    finding: (shown, why) => fault("store-replica", shown, why, `point HOLDFAST_STORE at ${masterPlaces}`),
+  },
+  {
+    sign: /WRONGPASS|NOAUTH|invalid username-password/i,
+    finding: (shown, why) => fault("store-login", shown, why, "correct the user and password in HOLDFAST_STORE"),
+  },
+  {
+    sign: /CLUSTERDOWN|no node of a cluster|serves? (?:the )?slot |master of slot |a part of the store only/,
+    finding: (shown, why) =>
+      fault(
+        "store-cluster",
+        shown,
+        why,
+        "look at redis-cli --cluster check <host:port of one of its nodes>, and at docs/redis.md",
+      ),
+  },
+  {
+    sign: /^/,
+    finding: (shown, why) =>
+      fault(
         "store-unreachable",
-        connection.shown,
+        shown,
         `does not answer: ${why}`,
         "start Redis, or correct HOLDFAST_STORE; look at firewalls and at rediss:// where Redis wants TLS",
-      );
+      ),
+  },
+];
+
+const unanswered = ({ shown }: RedisConnection, error: unknown, cell: string): readonly Finding[] => {
+  const why = error instanceof Error ? error.message : String(error);
+  return troubles
+    .filter(({ sign }) => sign.test(why))
+    .slice(0, 1)
+    .map(({ finding }) => finding(shown, why, cell));
 };
 
 export const examineRedis = async (examination: RedisExamination): Promise<readonly Finding[]> => {
   const { url, access, cell, declaredDurable, clusterUid, log, clock, random } = examination;
+  const keys = createRedisKeys(cell);
   const connection = createRedisConnection({
     address: parseRedisAddress(url),
     access,
+    keys,
     name: "holdfast-doctor",
     commandTimeoutMs: patienceMs,
     log,
@@ -82,13 +116,10 @@ export const examineRedis = async (examination: RedisExamination): Promise<reado
     try {
       await connection.connected();
     } catch (error) {
-      return [unanswered(connection, error)];
+      return unanswered(connection, error, cell);
     }
-    const acl = (commands: string): Finding =>
-      fault("store-acl", connection.shown, `its user may not ${commands}`, aclCommand("<user>", controllerRules(cell)));
-    const forbidden = await forbiddenCommands(connection, cell);
-    if (forbidden.length > 0) return [acl(forbidden.join(", "))];
-    const keys = createRedisKeys(cell);
+    const forbidden = await forbiddenCommands(connection, keys);
+    if (forbidden.length > 0) return [aclFault(connection.shown, `its user may not ${forbidden.join(", ")}`, cell)];
     const found = await inspectServer({
       connection,
       keys,
@@ -126,14 +157,9 @@ export const examineRedis = async (examination: RedisExamination): Promise<reado
   } catch (error) {
     if (isForbidden(error))
       return [
-        fault(
-          "store-acl",
-          connection.shown,
-          `its user may not do what a controller does: ${(error as Error).message}`,
-          aclCommand("<user>", controllerRules(cell)),
-        ),
+        aclFault(connection.shown, `its user may not do what a controller does: ${(error as Error).message}`, cell),
       ];
-    if (error instanceof CallFailure) return [unanswered(connection, error)];
+    if (error instanceof CallFailure) return unanswered(connection, error, cell);
     throw error;
   } finally {
     connection.close();

@@ -39,7 +39,7 @@ export const examineReplicas = (shown: string, info: Info): readonly Finding[] =
             replicas.length === 0
               ? "no replica follows it: when its disk is lost the store is what the last backup holds"
               : "one replica follows it: while that one is restarted, min-replicas-to-write stops every write",
-            "let two replicas follow it, and sentinels watch over them (docs/redis.md)",
+            "let two replicas follow it, behind sentinels or in a cluster (docs/redis.md)",
           ),
         ];
   return [

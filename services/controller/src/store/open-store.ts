@@ -13,7 +13,7 @@ import { createSqliteStore } from "./sqlite/sqlite-store.ts";
 import { createStateFile, type StateFile } from "./state-file.ts";
 
 export interface OpenStoreOptions {
-  /** redis://…, rediss://… or sqlite:///absolute/path */
+  /** redis://…, redis+sentinel://…, redis+cluster://…, the same with rediss, or sqlite:///absolute/path */
   readonly url: string;
   /** Another identity at the same Redis, which may load functions and CONFIG GET; absent = the first one tries. */
   readonly migrateUrl?: string;
@@ -42,7 +42,7 @@ export type OpenedStore = Store & {
 
 /** The store that the address names, checked and ready. A store that cannot be used as it is rejects with a ConfigError. */
 export const openStore = async (options: OpenStoreOptions): Promise<OpenedStore> => {
-  const scheme = /^(\w+)(?:\+sentinel)?:\/\//.exec(options.url)?.[1];
+  const scheme = /^(\w+)(?:\+(?:sentinel|cluster))?:\/\//.exec(options.url)?.[1];
   const { access = {}, migrateUrl } = options;
   refuseUnfitAccess([options.url, ...(migrateUrl === undefined ? [] : [migrateUrl])], access);
   if (scheme === "sqlite") return openSqlite(options);
@@ -60,7 +60,8 @@ export const openStore = async (options: OpenStoreOptions): Promise<OpenedStore>
   throw new ConfigError([
     {
       field: "store",
-      description: "is none of redis://…, redis+sentinel://…, the same with rediss, and sqlite:///absolute/file",
+      description:
+        "is none of redis://…, redis+sentinel://…, redis+cluster://…, the same with rediss, and sqlite:///absolute/file",
     },
   ]);
 };

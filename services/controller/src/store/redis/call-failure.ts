@@ -34,6 +34,10 @@ const cures: Readonly<Record<string, string>> = {
   READONLY: "this Redis is a replica: point the address at the master",
   LOADING: "the store is reading its data; wait",
   MASTERDOWN: "this Redis is a replica without its master",
+  MOVED: "another node of its cluster serves the slot of the store",
+  ASK: "the slot of the store is being moved to another node of its cluster; wait",
+  TRYAGAIN: "the slot of the store is being moved to another node of its cluster; wait",
+  CLUSTERDOWN: "its cluster takes nothing: look at redis-cli --cluster check",
 };
 
 /** Redis names the script in errors that came up while it ran: by then something may have been written. */

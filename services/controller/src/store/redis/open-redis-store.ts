@@ -69,6 +69,7 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
     createRedisConnection({
       address: parseRedisAddress(url),
       access: options.access,
+      keys,
       name: `holdfast-${name}`,
       commandTimeoutMs: timeoutMs,
       log,

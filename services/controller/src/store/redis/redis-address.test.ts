@@ -48,6 +48,28 @@ describe("the address of a Redis", () => {
     });
   });
 
+  it("names nodes of a cluster, which has one database", () => {
+    expect(parseRedisAddress("rediss+cluster://u:p@n1,n2:1,[::2]:2")).toEqual({
+      kind: "cluster",
+      places: [
+        { host: "n1", port: 6379 },
+        { host: "n2", port: 1 },
+        { host: "::2", port: 2 },
+      ],
+      username: "u",
+      password: "p",
+      db: 0,
+      tls: true,
+      shown: "rediss+cluster://n1:6379,n2:1,[::2]:2",
+    });
+    expect(parseRedisAddress("redis+cluster://n1/0")).toMatchObject({ shown: "redis+cluster://n1:6379", tls: false });
+    expect(wrong("redis+cluster://u:hunter2@a:b,c/3")).toEqual([
+      expect.stringContaining("host 1 of 2"),
+      expect.stringContaining("another database than 0"),
+    ]);
+    expect(wrong("redis+cluster://a/main")).toEqual([expect.stringContaining("no number of a database")]);
+  });
+
   it("is refused with all that is wrong with it, and never shown", () => {
     for (const odd of ["http://h", "redis://", "redis://u:hunter2@", "redis+other://h", "redis://h?x=hunter2"])
       expect(wrong(odd), odd).toHaveLength(1);

@@ -28,14 +28,21 @@ export interface SentinelAddress extends Common {
   readonly master: string;
 }
 
-export type RedisAddress = ServerAddress | SentinelAddress;
+export interface ClusterAddress extends Common {
+  readonly kind: "cluster";
+  /** Of some of its nodes. */
+  readonly places: readonly Place[];
+}
+
+export type RedisAddress = ServerAddress | SentinelAddress | ClusterAddress;
 
 const forms = [
   "redis://[user:password@]host[:port][/db]",
   "redis+sentinel://[user:password@]host[:port],host[:port],…/master-name[/db]",
+  "redis+cluster://[user:password@]host[:port],host[:port],…",
 ].join(" or ");
 
-const defaultPorts = { server: 6379, sentinel: 26379 } as const;
+const defaultPorts = { server: 6379, sentinel: 26379, cluster: 6379 } as const;
 
 const placeOf = (text: string, defaultPort: number): Place | undefined => {
   const [, bracketed, plain, port = String(defaultPort)] =
@@ -67,17 +74,19 @@ export const parseRedisAddress = (url: string): RedisAddress => {
   const wrong: FieldViolation[] = [];
   const complain = (description: string): void => void wrong.push({ field: "store", description });
   const [, scheme = "", of, userinfo = "", hosts = "", path = ""] =
-    /^(rediss?)(?:\+(sentinel))?:\/\/(?:([^/]*)@)?([^/@?#]+)(?:\/([^?#]*))?$/.exec(url) ?? [];
+    /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^/]*)@)?([^/@?#]+)(?:\/([^?#]*))?$/.exec(url) ?? [];
   if (scheme === "") throw new ConfigError([{ field: "store", description: `is no address of a Redis: ${forms}` }]);
 
-  const kind = of === "sentinel" ? "sentinel" : "server";
+  const kind = of === "sentinel" || of === "cluster" ? of : "server";
   const places = hosts.split(",").flatMap((text, at) => {
     const place = placeOf(text.trim(), defaultPorts[kind]);
     if (place === undefined) complain(`has no host[:port] as host ${at + 1} of ${hosts.split(",").length}: ${forms}`);
     return place ?? [];
   });
   if (kind === "server" && places.length > 1)
-    complain("has several hosts, and one Redis is one host: redis+sentinel://… names the sentinels of several");
+    complain(
+      "has several hosts, and one Redis is one host: redis+sentinel://… names the sentinels of several, redis+cluster://… nodes",
+    );
 
   const parts = path.split("/").filter((part) => part !== "");
   const master = kind === "sentinel" ? decoded(parts.shift() ?? "") : "";
@@ -85,19 +94,22 @@ export const parseRedisAddress = (url: string): RedisAddress => {
     complain("has no name of a master behind its sentinels, as in sentinel.conf: …:26379/master-name");
   const [db = "0", ...more] = parts;
   if (!/^\d{1,5}$/.test(db) || more.length > 0) complain(`has no number of a database at its end: ${forms}`);
+  else if (kind === "cluster" && Number(db) !== 0)
+    complain("has another database than 0, and in a cluster that one is used: leave it away");
 
   const { username, password } = loginOf(userinfo);
   if (username === undefined || password === undefined) complain("has a user or password that is not percent-encoded");
   const [place] = places;
   if (wrong.length > 0 || place === undefined) throw new ConfigError(wrong);
 
-  const named = kind === "sentinel" ? `/${master}` : "";
+  const end = { server: `/${db}`, sentinel: `/${master}/${db}`, cluster: "" }[kind];
   const common = {
     username: username === "" ? undefined : username,
     password: password === "" ? undefined : password,
     db: Number(db),
     tls: scheme === "rediss",
-    shown: `${scheme}${of === undefined ? "" : `+${of}`}://${places.map(showPlace).join(",")}${named}/${db}`,
+    shown: `${scheme}${of === undefined ? "" : `+${of}`}://${places.map(showPlace).join(",")}${end}`,
   };
-  return kind === "server" ? { kind, place, ...common } : { kind, places, master: master ?? "", ...common };
+  if (kind === "server") return { kind, place, ...common };
+  return kind === "sentinel" ? { kind, places, master: master ?? "", ...common } : { kind, places, ...common };
 };

@@ -1,5 +1,5 @@
 /**
- * One connection to Redis, and the only way to it; redis-client.ts and ask-sentinels.ts are what ioredis needs for that.
+ * One connection to Redis, and the only way to it; redis-client.ts and redis-locator.ts are what ioredis needs for that.
  *
  * C1 No command is sent twice by the client: a command whose reply is lost fails, and whoever sent it decides.
  * C2 Nothing is sent on a connection before it is known which process is at its other end.
@@ -7,6 +7,8 @@
  *    the next commands too.
  * C4 Nothing is sent to a replica: what is the master is asked of each server first, and a connection whose server is found to be one
  *    no longer is given up at once. One that was replaced and cannot know it is left when those who chose another one are asked again.
+ * C5 Nothing is sent to a node of a cluster that does not serve the whole slot of the store, by its own word; no redirection is followed on
+ *    the way, as it would lead to a process that nobody has looked at.
  */
 import { backoffDelay } from "@holdfast/model/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
@@ -16,10 +18,12 @@ import { linkSignals } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { Redis } from "ioredis";
 import { CallFailure, callFailureOf } from "./call-failure.ts";
-import { parseInfo } from "./parse-info.ts";
+import { greetServer } from "./greet-server.ts";
+import { hashSlot } from "./hash-slot.ts";
 import type { RedisAccess } from "./redis-access.ts";
 import { type RedisAddress, showPlace } from "./redis-address.ts";
 import { clientBasics, troubleOf } from "./redis-client.ts";
+import type { RedisKeys } from "./redis-keys.ts";
 import { createRedisLocator, type RedisLocator } from "./redis-locator.ts";
 
 export interface Connected {
@@ -52,6 +56,8 @@ export interface RedisConnection {
 export interface RedisConnectionOptions {
   readonly address: RedisAddress;
   readonly access: RedisAccess;
+  /** Whose slot a cluster is asked for. */
+  readonly keys: RedisKeys;
   /** Shown by CLIENT LIST. */
   readonly name: string;
   readonly commandTimeoutMs: number;
@@ -67,13 +73,8 @@ export interface RedisConnectionOptions {
 const reconnectDelay = (attempt: number, random: () => number): number =>
   attempt === 1 ? 5 + Math.floor(20 * random()) : 20 + backoffDelay(attempt, { baseMs: 25, capMs: 2000 }, random());
 
-const roleCures: Readonly<Record<RedisAddress["kind"], string>> = {
-  server: "point the address at the master, or name the sentinels with redis+sentinel://…",
-  sentinel: "its sentinels are about to say so; wait",
-};
-
-/** What Redis answers when its server has become a replica. */
-const demotions = /^(?:READONLY|UNBLOCKED)\b/;
+/** What Redis answers when its server has become a replica, or no longer serves the slot. */
+const demotions = /^(?:READONLY|UNBLOCKED|MOVED|ASK|TRYAGAIN|CLUSTERDOWN)\b/;
 
 interface ClientHooks {
   readonly locator: RedisLocator;
@@ -94,17 +95,17 @@ const clientOptions = (options: RedisConnectionOptions, { locator, nextDelay, de
     maxLoadingRetryTime: 500,
     disconnectTimeout: 100,
     retryStrategy: nextDelay,
-    // A replica that was a master, or a read that waited while its server became one. 2 would send the command again.
+    // Also of a read that waited meanwhile. 2 would send the command again.
     reconnectOnError: (error: Error): 1 | false => {
       if (!demotions.test(error.message)) return false;
-      demoted(error.message); // C4
+      demoted(error.message); // C4 C5
       return 1; // C1
     },
   };
 };
 
 export const createRedisConnection = (options: RedisConnectionOptions): RedisConnection => {
-  const { address, commandTimeoutMs, clock } = options;
+  const { address, keys, commandTimeoutMs, clock } = options;
   const log = options.log.child({ store: address.shown, connection: options.name });
   const changed = createNotifier();
   const listeners = createEmitter<[connected: Connected]>();
@@ -114,9 +115,15 @@ export const createRedisConnection = (options: RedisConnectionOptions): RedisCon
   let trouble: string | undefined = "not connected yet";
   let attempts = 0;
   const demotion = createEmitter<[reason: string]>();
-  const locator = createRedisLocator({ address, access: options.access, timeoutMs: commandTimeoutMs });
+  const asking = {
+    address,
+    access: options.access,
+    slot: hashSlot(keys.absent),
+    timeoutMs: commandTimeoutMs,
+  };
+  const locator = createRedisLocator(asking);
   /** Asks beside the connection, whose own place is what the locator above found last. */
-  const lookout = createRedisLocator({ address, access: options.access, timeoutMs: commandTimeoutMs });
+  const lookout = createRedisLocator(asking);
   let leads: { readonly to: string; readonly since: number } | undefined;
   const nextDelay = (): number => {
     attempts += 1;
@@ -145,15 +152,9 @@ export const createRedisConnection = (options: RedisConnectionOptions): RedisCon
   redis.on("close", () => lose("connection closed"));
   const greet = async (): Promise<void> => {
     const session = ++sessions;
-    const info = parseInfo(String(await redis.info()));
-    const { run_id: runId, role } = info;
-    if (runId === undefined || role === undefined) throw new Error("INFO names no run_id and no role");
     const place = locator.last();
     const at = place === undefined ? address.shown : showPlace(place);
-    if (role !== "master")
-      throw new Error(
-        `${at} is a replica of ${info["master_host"]}:${info["master_port"]}: ${roleCures[address.kind]}`,
-      ); // C4
+    const runId = await greetServer(redis, { kind: address.kind, at, absentKey: keys.absent });
     if (session !== sessions || redis.status !== "ready") return;
     current = { runId, session }; // C2
     leads = place && { to: showPlace(place), since: clock.monotonic() };

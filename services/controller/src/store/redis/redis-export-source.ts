@@ -55,16 +55,17 @@ const identityOf = async (connection: RedisConnection, keys: RedisKeys): Promise
 export const openRedisExportSource = async (options: RedisExportOptions): Promise<ExportSource> => {
   const { access, cell, log, clock, random } = options;
   const address = parseRedisAddress(options.url);
+  const keys = createRedisKeys(cell);
   const connection = createRedisConnection({
     address,
     access,
+    keys,
     name: "holdfast-export",
     commandTimeoutMs: 10_000,
     log,
     clock,
     random,
   });
-  const keys = createRedisKeys(cell);
   const recordKeys = keys.record({ kind: "volume", key: "" }).slice(0, -2);
   try {
     const identity = await identityOf(connection, keys);
@@ -75,6 +76,7 @@ export const openRedisExportSource = async (options: RedisExportOptions): Promis
       async *records() {
         const seen = new Set<string>();
         let cursor = "0";
+        const { runId } = await connection.connected();
         do {
           const pattern = `${recordKeys.replace(/[*?[\]\\]/g, "\\$&")}*`;
           const reply = await connection.call("SCAN", cursor, "MATCH", pattern, "COUNT", scanned);
@@ -82,12 +84,14 @@ export const openRedisExportSource = async (options: RedisExportOptions): Promis
           const fresh = found.filter((key) => !seen.has(key));
           for (const key of fresh) seen.add(key);
           cursor = next;
-          if (fresh.length === 0) continue;
           const members = fresh.map((key) => key.slice(recordKeys.length));
-          const args = [fresh.length, ...fresh, keys.prefix, ...members];
-          yield* placedRecords(
-            (await connection.call("FCALL_RO", libraryFunctions.placed, ...args)) as readonly string[],
-          );
+          // Asked without records, too: a scan does not say that a part of them was moved to another node.
+          const args = [fresh.length + 1, ...fresh, keys.absent, keys.prefix, ...members];
+          const placed = await connection.call("FCALL_RO", libraryFunctions.placed, ...args);
+          // Where one process was in its scan says nothing to another one.
+          if ((await connection.connected()).runId !== runId)
+            throw storeUnavailable(connection.shown, "export", new Error("it is another process now: begin again"));
+          yield* placedRecords(placed as readonly string[]);
         } while (cursor !== "0");
       },
       identityNow: () => identityOf(connection, keys),

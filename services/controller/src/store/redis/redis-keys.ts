@@ -34,6 +34,11 @@ export interface RedisKeys {
   readonly meta: string;
   readonly events: string;
   readonly expiry: string;
+  /**
+   * Never written. A node of a cluster answers a command that names it only while it has the whole slot: records that a function finds through
+   * other keys, and so cannot declare, might be on another node already. A commit names its answer, which is not there yet either.
+   */
+  readonly absent: string;
   record(ref: AggregateRef): string;
   /** Of a commit, for as long as its caller may look for it. */
   answer(commit: string): string;
@@ -48,6 +53,7 @@ export const createRedisKeys = (cell: string): RedisKeys => {
     meta: `${prefix}meta`,
     events: `${prefix}events`,
     expiry: `${prefix}expiry`,
+    absent: `${prefix}absent`,
     record: (ref) => `${prefix}r:${memberOf(ref)}`,
     answer: (commit) => `${prefix}o:${commit}`,
     index: (index, value) => `${prefix}i:${index}:${value}`,

@@ -1,4 +1,5 @@
 /** Where the Redis of an address is now; asked for each connection. */
+import { askCluster } from "./ask-cluster.ts";
 import { askSentinels } from "./ask-sentinels.ts";
 import type { RedisAccess } from "./redis-access.ts";
 import type { Place, RedisAddress } from "./redis-address.ts";
@@ -12,14 +13,27 @@ export interface RedisLocator {
 export interface RedisLocatorOptions {
   readonly address: RedisAddress;
   readonly access: RedisAccess;
+  /** In which a cluster has the keys of the store. */
+  readonly slot: number;
   readonly timeoutMs: number;
 }
 
-export const createRedisLocator = ({ address, access, timeoutMs }: RedisLocatorOptions): RedisLocator => {
+const placeOf = async ({ address, ...how }: RedisLocatorOptions): Promise<Place> => {
+  switch (address.kind) {
+    case "server":
+      return address.place;
+    case "sentinel":
+      return await askSentinels({ address, ...how });
+    case "cluster":
+      return await askCluster({ address, ...how });
+  }
+};
+
+export const createRedisLocator = (options: RedisLocatorOptions): RedisLocator => {
   let last: Place | undefined;
   return {
     async locate() {
-      last = address.kind === "server" ? address.place : await askSentinels({ address, access, timeoutMs });
+      last = await placeOf(options);
       return last;
     },
     last: () => last,

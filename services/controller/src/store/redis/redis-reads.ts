@@ -28,8 +28,8 @@ export const createRedisReads = (keys: RedisKeys, ask: Ask): RedisReads => {
     getMany,
     get: async (ref) => (await getMany([ref]))[0],
     async list({ index, value, after = "", limit }): Promise<ListPage> {
-      const args = [keys.index(index, value), keys.prefix, after, limit];
-      const reply = (await ask("list", "FCALL_RO", libraryFunctions.list, 1, ...args)) as (string | number)[];
+      const args = [keys.index(index, value), keys.absent, keys.prefix, after, limit];
+      const reply = (await ask("list", "FCALL_RO", libraryFunctions.list, 2, ...args)) as (string | number)[];
       const records: StoredRecord[] = [];
       for (let at = 1; at + 2 < reply.length; at += 3) {
         const [ref, rev] = [refOfMember(String(reply[at])), reply[at + 1]];
@@ -41,8 +41,9 @@ export const createRedisReads = (keys: RedisKeys, ask: Ask): RedisReads => {
     },
     async count(entries) {
       if (entries.length === 0) return [];
-      const names = entries.map(({ index, value }) => keys.index(index, value));
-      return (await ask("count", "FCALL_RO", libraryFunctions.count, names.length, ...names)) as number[];
+      const names = [...entries.map(({ index, value }) => keys.index(index, value)), keys.absent];
+      const reply = (await ask("count", "FCALL_RO", libraryFunctions.count, names.length, ...names)) as number[];
+      return reply.slice(0, entries.length);
     },
     async due(queue, now, limit): Promise<readonly DueEntry[]> {
       const range = [keys.queue(queue), "-inf", now, "BYSCORE", "LIMIT", 0, limit, "WITHSCORES"];

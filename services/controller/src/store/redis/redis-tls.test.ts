@@ -11,6 +11,7 @@ import { type RedisAccess, refuseUnfitAccess } from "./redis-access.ts";
 import { parseRedisAddress } from "./redis-address.ts";
 import { createRedisConnection, type RedisConnection } from "./redis-connection.ts";
 import { type RedisFixture, startRedisFixture, vet } from "./redis-fixture.ts";
+import { createRedisKeys } from "./redis-keys.ts";
 
 let dir: string;
 let own: Authority;
@@ -39,6 +40,7 @@ const connect = (change: Partial<RedisAccess>): RedisConnection => {
   const connection = createRedisConnection({
     address: parseRedisAddress(fixture.server.tlsUrl ?? ""),
     access: { ...access, ...change },
+    keys: createRedisKeys("test"),
     name: "tls-test",
     commandTimeoutMs: 400,
     log: createMemoryLogger(),

@@ -38,7 +38,7 @@ export const readIdentity = async (
   ask: (what: string, command: string, ...args: readonly (string | number)[]) => Promise<unknown>,
   keys: RedisKeys,
 ): Promise<FoundIdentity> => {
-  const reply = (await ask("identity", "FCALL_RO", libraryFunctions.identity, 1, keys.meta)) as string[];
+  const reply = (await ask("identity", "FCALL_RO", libraryFunctions.identity, 2, keys.meta, keys.absent)) as string[];
   const [
     digest = "",
     runId = "",
