@@ -57,7 +57,7 @@ const connected = async (port: number, child: ChildProcess, said: () => string):
   redis.on("error", () => undefined);
   for (let attempt = 0; attempt < 400; attempt += 1) {
     const ending = child.exitCode ?? child.signalCode;
-    if (ending !== null) throw new Error(`redis-server ended with ${ending}: ${said()}`);
+    if (ending !== null) throw new Error(`${program} ended with ${ending}: ${said()}`);
     try {
       if (redis.status !== "ready") await redis.connect();
       if ((await redis.ping()) === "PONG") return redis;
@@ -65,7 +65,7 @@ const connected = async (port: number, child: ChildProcess, said: () => string):
       await new Promise((resolve) => setTimeout(resolve, 25));
     }
   }
-  throw new Error(`redis-server did not answer: ${said()}`);
+  throw new Error(`${program} did not answer: ${said()}`);
 };
 
 const setUser = (admin: Redis, name: string, rules: readonly string[]): Promise<unknown> =>
@@ -86,9 +86,12 @@ export interface RedisProcess {
   kill(): Promise<void>;
 }
 
+/** Another one that is to be tested, such as a valkey-server. */
+const program = process.env["HOLDFAST_REDIS_SERVER"] ?? "redis-server";
+
 /** A server or a sentinel; a test run that ends early leaves none behind. */
 export const launchRedis = async (args: readonly string[], port: number): Promise<RedisProcess> => {
-  const child = spawn("redis-server", args, { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   const take = (chunk: Buffer): void => {
     output = `${output}${chunk.toString("utf8")}`.slice(-4000);
