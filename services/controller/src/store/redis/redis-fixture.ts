@@ -8,8 +8,10 @@ import { createMemoryLogger, type MemoryLogger } from "@holdfast/shared/log/logg
 import { type RedisServer, type ServerTls, startRedisServer } from "../../../../../test/support/redis-server.ts";
 import type { Store } from "../../ports.ts";
 import { type OpenStoreOptions, openStore } from "../open-store.ts";
+import type { StoreHarness } from "../store-contract.ts";
 import { vetAnew } from "../vet-anew.ts";
 import { controllerRules, migratorRules } from "./acl.ts";
+import { createRedisKeys } from "./redis-keys.ts";
 
 /** One server, or those of which one is the master. */
 interface Servers {
@@ -102,6 +104,28 @@ export const startRedisFixture = async (
     restricted,
     open: async ({ port, ...more } = {}) =>
       await stores.open({ url: await restricted(more.cell ?? "test", port), ...more }),
+  };
+};
+
+/** What the contract of a store is tried on. */
+export const contractOver = async (stores: StoreFixture, server: RedisServer): Promise<StoreHarness> => {
+  const tuning = { maxEvents: 200 };
+  let current = await stores.open({ tuning });
+  const other = await stores.open({ tuning });
+  return {
+    // One object over the reopening.
+    store: new Proxy({} as Store, { get: (_, name) => Reflect.get(current, name) }),
+    other,
+    maxEvents: 200,
+    async unvet() {
+      await (await server.admin()).hset(createRedisKeys("test").meta, "vettedRunId", "of-an-earlier-process");
+    },
+    pass: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+    async reopen() {
+      await current.close();
+      current = await stores.open({ tuning });
+    },
+    stop: () => stores.stop(),
   };
 };
 

@@ -7,29 +7,12 @@ import { describeStoreFormats } from "../store-formats-contract.ts";
 import { commitOf, keysOf, ref, take, write } from "../test-commits.ts";
 import { aclCommand, controllerRules } from "./acl.ts";
 import { libraryName } from "./library.ts";
-import { type RedisFixture, startRedisFixture, vet } from "./redis-fixture.ts";
+import { contractOver, type RedisFixture, startRedisFixture, vet } from "./redis-fixture.ts";
 import { createRedisKeys } from "./redis-keys.ts";
 
 describeStore("Redis, as the restricted user", async () => {
   const fixture = await startRedisFixture();
-  const tuning = { maxEvents: 200 };
-  let current = await fixture.open({ tuning });
-  const other = await fixture.open({ tuning });
-  return {
-    // One object over the reopening.
-    store: new Proxy({} as Store, { get: (_, name) => Reflect.get(current, name) }),
-    other,
-    maxEvents: 200,
-    async unvet() {
-      await (await fixture.server.admin()).hset(createRedisKeys("test").meta, "vettedRunId", "of-an-earlier-process");
-    },
-    pass: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
-    async reopen() {
-      await current.close();
-      current = await fixture.open({ tuning });
-    },
-    stop: () => fixture.stop(),
-  };
+  return await contractOver(fixture, fixture.server);
 });
 
 describe("the format of a Redis store", () => {
