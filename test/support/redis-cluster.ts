@@ -126,7 +126,10 @@ export const startRedisCluster = async (options: RedisClusterOptions = {}): Prom
         async () => {
           const said = new Set(await Promise.all(others.map(ownerSeenBy)));
           const found = servers.find((server) => server !== except && said.size === 1 && said.has(ids.get(server)));
-          return found !== undefined && (await ownerSeenBy(found)) === ids.get(found) ? found : undefined;
+          if (found === undefined || (await ownerSeenBy(found)) !== ids.get(found)) return undefined;
+          // One that fell behind and was chosen may follow again.
+          await call(found, "CONFIG", "SET", "masterauth", "");
+          return found;
         },
         60_000,
       ),

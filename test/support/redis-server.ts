@@ -154,7 +154,12 @@ export const startRedisServer = async (
     port,
     tlsUrl: tlsPort === undefined ? undefined : `rediss://127.0.0.1:${tlsPort}`,
     dir,
-    admin: () => running.admin(),
+    async admin() {
+      const admin = await running.admin();
+      // A replica of a cluster answers what is asked of its own data to nobody else.
+      if (config["cluster-enabled"] === "yes") await admin.readonly();
+      return admin;
+    },
     addUser: async (name, rules) => {
       users.push([name, rules]);
       await setUser(await running.admin(), name, rules);
