@@ -12,6 +12,7 @@ import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import { isFenced } from "../domain/node/fence.ts";
 import type { NodePlugin, NodeRecord } from "../domain/node/node.ts";
 import { isSameLife } from "../domain/node/node-life.ts";
+import { mayBeAlive } from "../domain/node/standing.ts";
 import type { NodeView } from "../ports.ts";
 import { recordAfter } from "../records/record-table.ts";
 import { type Admission, admitNode, withFingerprints } from "./admit-node.ts";
@@ -98,11 +99,7 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
     let alive = false;
     await recall(name); // N7
     const stored = await changes(name, async (before) => {
-      // As long as the record does not say otherwise, another controller may have the link of the process before.
-      alive =
-        before !== undefined &&
-        before.record.forgottenAt === undefined &&
-        (links.has(before.record) || before.record.linkLost === undefined);
+      alive = before !== undefined && mayBeAlive(before.record, links.has(before.record));
       const verdict = admitNode(
         header,
         plugins,

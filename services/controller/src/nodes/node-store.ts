@@ -4,8 +4,8 @@
  * NS1 Only changes are stored. NS2 What is proved by the absence of records is proved only by a vetted store (I8).
  */
 import type { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import { permitLives } from "../domain/claim/claim-machine.ts";
 import type { NodeRecord } from "../domain/node/node.ts";
+import { standingOn } from "../domain/node/standing.ts";
 import type { AuditedAs } from "../domain/repair/audit.ts";
 import type { AggregateRef, IndexEntry, StoredRecord } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
@@ -66,12 +66,10 @@ const noteOf = (record: NodeRecord) => ({
   ...(record.forgottenAt === undefined ? {} : { forgotten: true }),
 });
 
-/** A hold that the store does not know stands like a claim; a record that cannot be read may have either. */
+/** A record that cannot be read may have a claim or a hold. */
 const standingIn = (stored: StoredRecord, name: string): number => {
   try {
-    const { claims, foreign = [] } = decodeVolume(stored);
-    const permitted = Object.values(claims).filter(({ node, state }) => node === name && permitLives[state]);
-    return permitted.length + foreign.filter(({ node }) => node === name).length;
+    return standingOn(decodeVolume(stored), name);
   } catch (error) {
     if (isDamage(error)) return 1;
     throw error;

@@ -1,5 +1,5 @@
 /** What controllers ask of this host. */
-import { type Vetting, withPromise } from "@holdfast/model/vetting";
+import type { Vetting } from "@holdfast/model/vetting";
 import { waitFor } from "@holdfast/shared/async/signals";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type {
@@ -13,8 +13,7 @@ import type { DeepPartial } from "@holdfast/shared/gen/holdfast/v1/common";
 import type { CallContext, Implementation } from "@holdfast/shared/grpc/call-context";
 import type { Identity } from "@holdfast/shared/grpc/identity";
 import type { ExpandResult, Inventory, PublishResult, ReleaseResult } from "../domain/answer-types.ts";
-import { leapOfGeneration } from "../domain/epoch-steps.ts";
-import { promisedOf } from "../domain/promise.ts";
+import { judgePromise, promisedOf } from "../domain/promise.ts";
 import type { ExpandOrder, VolumeMeasure } from "../domain/volume-figures.ts";
 import type { Ledger, MountTable, PermitOrder, ReleaseOrder } from "../ports.ts";
 import {
@@ -119,9 +118,9 @@ export function createAgentService(options: AgentServiceOptions): Implementation
   /** The first order of a higher generation is a promise of it: from then on what was decided before comes too late. */
   const promise = (asked: Vetting): Promise<void> | undefined => {
     const known = promisedOf(ledger.agent());
-    const leap = leapOfGeneration(known.gen, asked.gen);
-    if (leap !== undefined) throw epochLeap(leap, asked.gen, known.gen);
-    return withPromise(known, asked) === known ? undefined : ledger.commitAgent({ type: "promised-gen", ...asked });
+    const judged = judgePromise(known, asked);
+    if (judged.kind === "leap") throw epochLeap(judged.why, asked.gen, known.gen);
+    return judged.kind === "known" ? undefined : ledger.commitAgent({ type: "promised-gen", ...asked });
   };
   /** In this very turn where nothing is to be promised: who gives up an order finds it begun or not, and never in between. */
   const under = <T>(vetting: Vetting | undefined, act: () => Promise<T>): Promise<T> => {

@@ -1,6 +1,7 @@
 import { type AttachLimit, slotKey } from "../../domain/attachment/slots.ts";
 import { type Change, type Note, volumeNote } from "../../domain/change.ts";
 import { memberKey } from "../../domain/claim/claim-set-change.ts";
+import { grantsOrOffers } from "../../domain/claim/grants-or-offers.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { type Asks, asksOf } from "../../domain/steps.ts";
 import type { Commit, EventWrite, RecordWrite, StoredRecord } from "../../domain/store-types.ts";
@@ -17,13 +18,6 @@ import {
   slotEntry,
   volumeRef,
 } from "./volume-codec.ts";
-
-/** I8: a claim that starts to be attached or offered may be stored only in the store process that was vetted. */
-const grantsOrOffers = (before: VolumeRecord, after: VolumeRecord | null): boolean =>
-  after !== null &&
-  Object.values(after.claims).some(
-    (c) => (c.state === "ATTACHING" || c.state === "OFFERED") && before.claims[c.uid]?.state !== c.state,
-  );
 
 /** A record that lets go of its storage while the DeleteVolume may still arrive leaves a mark, so that nobody adopts what is about to vanish. */
 export const leavesMark = (before: VolumeRecord, { volume, settled }: Change): boolean =>
