@@ -1,5 +1,5 @@
 import type { Nodes } from "../ports.ts";
-import type { Expects } from "./volume/volume-decisions.ts";
+import type { Expects } from "./volume/change-options.ts";
 
 export interface NodeJudgement {
   /** To be called where the decision is made: it is tied to the node as it is known then. */

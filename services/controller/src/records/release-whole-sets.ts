@@ -4,8 +4,8 @@ import type { Claim } from "../domain/claim/claim.ts";
 import { releaseWanted } from "../domain/claim/claim-change.ts";
 import { memberKey } from "../domain/claim/claim-set-change.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume/volume.ts";
+import type { ChangeOptions } from "./volume/change-options.ts";
 import { refOfKey } from "./volume/volume-codec.ts";
-import type { ChangeOptions } from "./volume/volume-decisions.ts";
 import type { VolumeRecords } from "./volume/volume-records.ts";
 
 /** Is this claim, as it is now, to go? Asked anew for every commit. */

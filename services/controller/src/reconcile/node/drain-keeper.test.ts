@@ -3,7 +3,8 @@ import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { expect, it } from "vitest";
 import { claimRecord, momentAt, volumeRecord } from "../../domain/testing/record-fixtures.ts";
 import type { NodeView } from "../../ports.ts";
-import type { ChangeOptions, DecideMany } from "../../records/volume/volume-decisions.ts";
+import type { ChangeOptions } from "../../records/volume/change-options.ts";
+import type { DecideMany } from "../../records/volume/volume-decisions.ts";
 import { createDrainKeeper, type DrainKeeperDeps } from "./drain-keeper.ts";
 
 it("K5 a release is stored only over the record of the node that has the drain", async () => {

@@ -11,7 +11,8 @@ import {
   volumeRecord,
 } from "../../domain/testing/record-fixtures.ts";
 import type { NodeView } from "../../ports.ts";
-import type { ChangeOptions, Decide } from "../../records/volume/volume-decisions.ts";
+import type { ChangeOptions } from "../../records/volume/change-options.ts";
+import type { Decide } from "../../records/volume/volume-decisions.ts";
 import { createFenceKeeper, type FenceKeeperDeps } from "./fence-keeper.ts";
 
 const fenced = nodeRecord("n1", {

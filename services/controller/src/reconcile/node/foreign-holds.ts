@@ -1,4 +1,5 @@
 /** Finds what an agent holds and the store does not know, and bars the volumes of it. Nothing is taken from the agent. */
+import { compareEpochs } from "@holdfast/model/epoch";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { foreignNoted, type Held, judgeHold, living } from "../../domain/attachment/foreign-hold.ts";
 import { noChange } from "../../domain/change.ts";
@@ -44,15 +45,32 @@ export const standingOf = async (
   return ended?.node === node ? "over" : "foreign";
 };
 
+const isOf =
+  ({ claimUid }: Pick<Held, "claimUid">) =>
+  (other: Pick<Held, "claimUid">): boolean =>
+    other.claimUid === claimUid;
+
+/** Its grant was lost, and the claim ended since without it: the volume is granted again under a higher epoch, once it is let go of. */
+const isAbove = ({ epoch }: Pick<Held, "epoch">, record: VolumeRecord | undefined): boolean =>
+  record !== undefined && compareEpochs(epoch, record.epoch) > 0;
+
 const isNoted = (record: VolumeRecord | undefined, node: string, { claimUid }: Held): boolean =>
   record?.foreign?.some((hold) => hold.node === node && hold.claimUid === claimUid) === true;
 
-/** Of one inventory; answers how many holds are foreign. One that a person has given up bars its volume until the agent holds it no more. */
+/**
+ * Of one inventory; answers how many holds are foreign. One that a person has given up bars its volume until the agent holds it no more.
+ *
+ * What was noted and is not shown is taken back only while `isOfVetting` says that the inventory was told under the vetting of the store as
+ * it is, and by a vetted store: an inventory may have waited here while the store was lost and vetted anew, and it does not show what its
+ * agent mounted since. Without it nothing is taken back.
+ */
 export const noteForeignHolds = async (
   { records, log }: ForeignHoldsDeps,
   node: string,
   inventory: Pick<Inventory, "volumes">,
+  isOfVetting?: () => boolean,
 ): Promise<number> => {
+  const options = isOfVetting === undefined ? {} : { requiresVetted: true as const };
   const foreign = new Map<string, { readonly record: VolumeRecord; readonly holds: Held[] }>();
   let count = 0;
   for (const volume of inventory.volumes) {
@@ -63,7 +81,7 @@ export const noteForeignHolds = async (
       if (standing === "held") continue;
       // Another record may stand for the same storage by now.
       const barred = found?.uid === volume.volumeUid ? found : (await records.owner(volume))?.volume;
-      if (standing === "over" && !isNoted(barred, node, held)) continue;
+      if (standing === "over" && !isNoted(barred, node, held) && !isAbove(held, barred)) continue;
       count += 1;
       const words = {
         foreign:
@@ -87,15 +105,16 @@ export const noteForeignHolds = async (
     if (volume.foreign?.some((hold) => hold.node === node) && !foreign.has(volumeKey(volume)))
       foreign.set(volumeKey(volume), { record: volume, holds: [] });
   for (const { record, holds } of foreign.values())
-    await records.change(record, (v, at) =>
-      v.uid !== record.uid
-        ? noChange(v)
-        : foreignNoted(
-            v,
-            node,
-            holds.filter((held) => v.claims[held.claimUid] === undefined || judgeHold(v, held) === "newer"),
-            at.now,
-          ),
+    await records.change(
+      record,
+      (v, at) => {
+        if (v.uid !== record.uid) return noChange(v);
+        const shown = holds.filter((held) => v.claims[held.claimUid] === undefined || judgeHold(v, held) === "newer");
+        const before = isOfVetting?.() === true ? [] : (v.foreign ?? []);
+        const kept = before.filter((hold) => hold.node === node && !shown.some(isOf(hold)));
+        return foreignNoted(v, node, [...kept, ...shown], at.now);
+      },
+      options,
     );
   return count;
 };

@@ -272,4 +272,16 @@ describe("an agent that comes back", () => {
     // What was decided in another history of the store comes too late before anybody believes what is held here.
     expect(asked().slice(before.length)).toEqual(["promise n1 1", "promise n1 1", "inventory n1"]);
   });
+
+  it("is asked again once the store was vetted anew: what was noted for that may be over", async () => {
+    await active();
+    const before = world.agents.calls.length;
+    world.gate.set(false);
+    world.gate.set(true, 2);
+    await world.idle();
+    expect(world.agents.calls.slice(before).filter((call) => / n1( |$)/.test(call))).toEqual([
+      "promise n1 2",
+      "inventory n1",
+    ]);
+  });
 });

@@ -83,7 +83,12 @@ export const reconcileInventory = async (
   }
 
   let owed = 0;
-  const foreign = await noteForeignHolds({ records, log }, name, inventory);
+  /** A store that was lost since may have been vetted with what its agents told later. */
+  const isOfVetting = (): boolean => {
+    const now = gate.state();
+    return now.open && judgeVetting(vetting, now.vetting) === "same";
+  };
+  const foreign = await noteForeignHolds({ records, log }, name, inventory, isOfVetting);
   for (const { volume, held: one, uid } of held) {
     const { namespace, volume: id, volumeUid, externalId, plugin } = volume;
     const found = await readableRecord(records, { namespace, id });
@@ -109,5 +114,6 @@ export const reconcileInventory = async (
       ...(answer.kind === "released" ? {} : { reason: answer.reason, detail: answer.message }),
     });
   }
+  if (!isOfVetting()) return "shut";
   return owed > 0 || foreign > 0 ? "owed" : "settled";
 };

@@ -164,7 +164,10 @@ export const createNodeWatch = (deps: NodeWatchDeps): NodeWatch => {
       changed(name);
     },
     all() {
-      for (const { record } of nodes.list()) changed(record.name);
+      for (const { record } of nodes.list()) {
+        unsure.add(record.name);
+        changed(record.name);
+      }
     },
     async idle() {
       while (running.size > 0) await Promise.all(running);

@@ -1,8 +1,9 @@
 import { memberKey, spreadFailure } from "../../domain/claim/claim-set-change.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
+import type { ChangeOptions } from "../../records/volume/change-options.ts";
 import { refOfKey } from "../../records/volume/volume-codec.ts";
-import type { ChangeOptions, Decide } from "../../records/volume/volume-decisions.ts";
+import type { Decide } from "../../records/volume/volume-decisions.ts";
 import type { VolumeRecords } from "../../records/volume/volume-records.ts";
 
 /** The volumes of every set that has a claim of this volume on the node; without one, on any. */

@@ -11,8 +11,8 @@ import { obstacleTo, queueOf } from "../../domain/claim/grant.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import { nodeJudgement } from "../../records/node-judgement.ts";
+import type { Expects } from "../../records/volume/change-options.ts";
 import { refOfKey } from "../../records/volume/volume-codec.ts";
-import type { Expects } from "../../records/volume/volume-decisions.ts";
 import type { StepDeps, StepHandler } from "./step-run.ts";
 
 /** Decides over all volumes of a claim's set and stores it in one commit. */

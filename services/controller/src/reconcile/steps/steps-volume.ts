@@ -9,7 +9,8 @@ import {
   deletionEnded,
   homeChosen,
 } from "../../domain/volume/volume-change.ts";
-import type { ChangeOptions, Decide } from "../../records/volume/volume-decisions.ts";
+import type { ChangeOptions } from "../../records/volume/change-options.ts";
+import type { Decide } from "../../records/volume/volume-decisions.ts";
 import { runOwed } from "../owed/run-owed.ts";
 import { changeWithSets } from "./set-failure.ts";
 import { owedVolumes, type StepHandler } from "./step-run.ts";

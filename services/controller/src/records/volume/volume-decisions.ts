@@ -15,7 +15,7 @@ import type { Moment } from "../../domain/moment.ts";
 import { type CallNews, givenTo, type Seat } from "../../domain/open-call.ts";
 import type { RouteOf } from "../../domain/plugin/instance-reach.ts";
 import type { RetryRule } from "../../domain/retry.ts";
-import type { Commit, CommitResult, ExpectedRecord, IndexEntry } from "../../domain/store-types.ts";
+import type { Commit, CommitResult, IndexEntry } from "../../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
 import type { Ids, Store } from "../../ports.ts";
 import type { AttachSlots } from "../attachment/attach-slots.ts";
@@ -23,8 +23,9 @@ import { keepsOpenCall } from "../call-open-error.ts";
 import { type CallOrders, createCallOrders } from "../call-orders.ts";
 import { type CommitRounds, changedAllTheTime, createCommitRounds } from "../commit-rounds.ts";
 import type { DamagedRecords } from "../damaged-records.ts";
-import { type Cause, momentsOf } from "../event-body.ts";
+import { momentsOf } from "../event-body.ts";
 import type { RecordCache, VersionedVolume } from "../record-cache.ts";
+import type { ChangeOptions } from "./change-options.ts";
 import type { CommitNotice } from "./commit-notice.ts";
 import { createFreshKeys } from "./fresh-keys.ts";
 import { staleAgainst } from "./stale-against.ts";
@@ -32,18 +33,6 @@ import { decodeVolume, volumeRef } from "./volume-codec.ts";
 import { type AttachLimitOf, buildCommit, relatedOf } from "./volume-commit.ts";
 import { remainsOf } from "./volume-remains.ts";
 
-export interface ChangeOptions extends Cause {
-  /** Only over this revision of the first record; over another one the change is refused with REVISION_CONFLICT. */
-  readonly expectedRev?: number | undefined;
-  /** The id of the intent that the change may drop or replace although its call was given to an instance: it has ended, or is this life's. */
-  readonly settles?: CallNews | undefined;
-  /** Asked before each commit: records that have to be as they are now when it is made, or it is decided anew. */
-  readonly expects?: Expects | undefined;
-  /** Entries that no record may carry that is not changed here. */
-  readonly alone?: (volumes: readonly VolumeRecord[]) => readonly IndexEntry[];
-}
-
-export type Expects = () => Promise<readonly ExpectedRecord[]>;
 export interface ChangeResult {
   /** The record after the decision; null when it was removed or there is none. */
   readonly volume: VolumeRecord | null;
@@ -189,7 +178,11 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     const built = buildCommit(found, decision, remains, at, attachLimit, linked);
     const alone = options.alone?.(found.flatMap((f) => f?.volume ?? []));
     const expects = options.expects === undefined ? undefined : await options.expects();
-    const terms = { ...(alone === undefined ? {} : { alone }), ...(expects === undefined ? {} : { expects }) };
+    const terms = {
+      ...(alone === undefined ? {} : { alone }),
+      ...(expects === undefined ? {} : { expects }),
+      ...(options.requiresVetted === undefined ? {} : { requiresVetted: true }),
+    };
     const result = await attempt({ ...built.commit, ...terms }, refs);
     if (result === undefined) slots.doubt([...found.map((f) => f?.volume), ...decision.map((d) => d?.volume)]);
     if (result === undefined || result === "crowded") return result;

@@ -10,6 +10,7 @@ import type { Ids, Store } from "../../ports.ts";
 import { auditOf } from "../audit-records.ts";
 import { eventBody, traceIdOf } from "../event-body.ts";
 import type { RecordCache } from "../record-cache.ts";
+import type { Expects } from "./change-options.ts";
 import type { CommitNotice } from "./commit-notice.ts";
 import {
   type DeleteMark,
@@ -21,7 +22,7 @@ import {
   volumeRef,
   volumeTombstoneRef,
 } from "./volume-codec.ts";
-import type { Expects, Stored, VolumeDecisions } from "./volume-decisions.ts";
+import type { Stored, VolumeDecisions } from "./volume-decisions.ts";
 
 export type Make = (at: Moment) => Change;
 

@@ -9,6 +9,7 @@ import type { Changes } from "../changes.ts";
 import { createDamagedRecords, type DamagedRecords } from "../damaged-records.ts";
 import { createRecordCache, type VersionedVolume } from "../record-cache.ts";
 import type { RecordPage } from "../record-table.ts";
+import type { ChangeOptions } from "./change-options.ts";
 import type { CommitNotice } from "./commit-notice.ts";
 import { createRecentlyEnded } from "./recently-ended.ts";
 import {
@@ -30,7 +31,6 @@ import {
 } from "./volume-codec.ts";
 import type { AttachLimitOf } from "./volume-commit.ts";
 import {
-  type ChangeOptions,
   type ChangeResult,
   createVolumeDecisions,
   type Decide,

@@ -1,0 +1,83 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createWorld, type World } from "../../../../../test/support/controller/world.ts";
+import type { Inventory } from "../../domain/claim/permit.ts";
+import { noteForeignHolds } from "./foreign-holds.ts";
+import { reconcileInventory } from "./inventory.ts";
+
+let world: World;
+const signal = new AbortController().signal;
+
+beforeEach(async () => {
+  world = await createWorld();
+  await world.makeVolume("data");
+});
+
+afterEach(() => world.close());
+
+const told = async (holds: boolean, claimUid = "lost"): Promise<Inventory> => {
+  const { namespace, id, uid, externalId, plugin } = await world.volume("data");
+  const held = [{ claimUid, workload: "web", alias: "data", epoch: { gen: 1, ctr: 7 }, state: "PUBLISHED" as const }];
+  const volumes = holds ? [{ namespace, volume: id, volumeUid: uid, externalId, plugin, held }] : [];
+  const { journalUid = "" } = world.nodes.get("n1")?.record ?? {};
+  return { node: "n1", journalUid, nodeEpoch: 1, volumes, orphans: [] };
+};
+const note = async (holds: boolean, isOfVetting?: () => boolean, uid?: string): Promise<void> => {
+  await noteForeignHolds(world, "n1", await told(holds, uid), isOfVetting);
+};
+const foreign = async (): Promise<readonly string[]> =>
+  ((await world.volume("data")).foreign ?? []).map(({ claimUid }) => claimUid);
+
+describe("[I1] a hold that was noted", () => {
+  it("is taken back by an inventory of the vetting that stands, and by no other one", async () => {
+    await note(true);
+    await note(false);
+    expect(await foreign(), "before the store is vetted").toEqual(["lost"]);
+    await note(false, () => false);
+    expect(await foreign(), "by what was told before the store was vetted anew").toEqual(["lost"]);
+    await note(false, () => true);
+    expect(await foreign()).toEqual([]);
+  });
+
+  it("stays when the store was lost and vetted anew while the inventory of before was on its way", async () => {
+    const node = world.nodes.get("n1");
+    if (node === undefined) throw new Error("no node");
+    const answer = (inventory: () => Promise<Inventory>) =>
+      reconcileInventory({ ...world, signal, agents: { ...world.agents, inventory } }, node);
+    const late = answer(async () => {
+      const before = await told(false);
+      world.gate.set(true, 2);
+      await note(true);
+      return before;
+    });
+    expect(await late).toBe("shut");
+    expect(await foreign()).toEqual(["lost"]);
+    expect(await answer(() => told(false))).toBe("settled");
+    expect(await foreign()).toEqual([]);
+  });
+
+  it("[I6] of a claim that ended after its grant was lost raises the epoch, so that the store can be vetted", async () => {
+    const [claim] = await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    await world.release("web");
+    await world.idle();
+    const uid = claim?.claim.uid ?? "";
+    await note(true, undefined, uid);
+    expect(await foreign()).toEqual([uid]);
+    expect((await world.volume("data")).epoch).toEqual({ gen: 1, ctr: 7 });
+    await note(false, () => true);
+    await note(true, () => true, uid);
+    expect(await foreign(), "what is not above the record waits for nobody").toEqual([]);
+  });
+
+  it("is taken back in a vetted store alone, whatever is known here", async () => {
+    await note(true);
+    const asked: boolean[] = [];
+    const { commit } = world.store;
+    world.store.commit = async (wanted) => {
+      asked.push(wanted.requiresVetted);
+      return await commit(wanted);
+    };
+    await note(false, () => true);
+    expect(asked).toEqual([true]);
+  });
+});

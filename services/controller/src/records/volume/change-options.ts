@@ -1,0 +1,20 @@
+/** What a decision over volume records may depend on beside them. */
+import type { CallNews } from "../../domain/open-call.ts";
+import type { ExpectedRecord, IndexEntry } from "../../domain/store-types.ts";
+import type { VolumeRecord } from "../../domain/volume/volume.ts";
+import type { Cause } from "../event-body.ts";
+
+export interface ChangeOptions extends Cause {
+  /** Only over this revision of the first record; over another one the change is refused with REVISION_CONFLICT. */
+  readonly expectedRev?: number | undefined;
+  /** The id of the intent that the change may drop or replace although its call was given to an instance: it has ended, or is this life's. */
+  readonly settles?: CallNews | undefined;
+  /** Asked before each commit: records that have to be as they are now when it is made, or it is decided anew. */
+  readonly expects?: Expects | undefined;
+  /** The store takes it only while it is vetted, whatever is decided. */
+  readonly requiresVetted?: true;
+  /** Entries that no record may carry that is not changed here. */
+  readonly alone?: (volumes: readonly VolumeRecord[]) => readonly IndexEntry[];
+}
+
+export type Expects = () => Promise<readonly ExpectedRecord[]>;
