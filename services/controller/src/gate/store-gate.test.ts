@@ -293,6 +293,20 @@ describe("[I8] it stays shut and names", () => {
     expect(asked).not.toContain("inventory n2");
   });
 
+  test("[I1] the fenced node that was heard since, and is silent again: it may have mounted what the store has lost", async () => {
+    const fence = { kind: "power-off", who: "ops", evidence: "off", since: 1 } as const;
+    const silent = (heard: boolean): NodeView => ({
+      ...node("n2", { state: "QUARANTINED", fence: heard ? { ...fence, spoke: true } : fence }),
+      live: "suspect",
+    });
+    answers["n2"] = new Error("no stream");
+    nodes = [node("n1"), silent(true)];
+    expect(await findings()).toEqual([expect.stringMatching(/^NOT_TOLD\|n2\|/)]);
+    nodes = [node("n1"), silent(false)];
+    await gate.check(signal);
+    expect(gate.state().open).toBe(true);
+  });
+
   test("what a node holds whose fence may be over since", async () => {
     nodes = [node("n1"), node("n2", { state: "QUARANTINED" })];
     answers["n2"] = inventory("n2", [{ epoch: { gen: 1, ctr: 10 }, state: "PUBLISHED" }]);

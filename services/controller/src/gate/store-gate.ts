@@ -3,8 +3,8 @@
  * forgotten grants that agents hold; from such a memory a second writer could be granted.
  *
  * I8 an unvetted store grants nothing: the gate is shut until the process behind the store is the one that was vetted.
- * G1 Vetting asks every READY node, and a fenced one that is heard: a store that lost writes may show a fence that is long over. A node
- * that does not answer keeps the gate shut and is named. G2 A suspicion during a vetting, or the word of a person, makes it
+ * G1 Vetting asks every READY node, and a fenced one that is heard, or was since: a store that lost writes may show a fence that is long
+ * over. A node that does not answer keeps the gate shut and is named. G2 A suspicion during a vetting, or the word of a person, makes it
  * begin anew. G3 What was vetted is recorded in the store, which compares it at every grant by itself.
  * G4 A vetting begins a generation of its own, and each node promises it before it is asked what it holds: an order that was decided
  * before comes too late from then on, however long it was held on its way. G5 A generation that is promised to a vetting which this
@@ -21,7 +21,7 @@ import { createNotifier } from "@holdfast/shared/async/notifier";
 import { linkSignals } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { AgentGateway, OpenCall } from "../agent-ports.ts";
-import { isFenced } from "../domain/node/fence.ts";
+import { mayHold } from "../domain/node/fence.ts";
 import type { StoreIdentity } from "../domain/store-types.ts";
 import type { Nodes, Store, StoreGate } from "../ports.ts";
 import type { GateWord } from "../records/controller-gates.ts";
@@ -154,7 +154,7 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
     const { vetting } = identity;
     const words = await hearControllers(identity);
     const kept = controllers !== undefined && nothingLost(words, vetting); // CW2
-    const asked = nodes.list().filter((view) => !isSilent(view) || !(kept || isFenced(view.record)));
+    const asked = nodes.list().filter((view) => !isSilent(view) || (!kept && mayHold(view.record)));
     if (asked.length === 0 && !kept) {
       const fresh = nodes.list().length === 0 && (await volumes.none());
       return { findings: fresh ? [] : [finding("NO_WITNESS", "no node is READY to say what it holds")], above: 0 };

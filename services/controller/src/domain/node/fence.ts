@@ -37,6 +37,10 @@ export const fenceEnded = ({ fence: _over, ...record }: NodeRecord): NodeRecord 
 export const isDisproved = ({ fence }: Pick<NodeRecord, "fence">): boolean =>
   fence?.kind === "power-off" && fence.spoke === true;
 
+/** Its agent may hold mounts, also while it is silent: it is not fenced, or it was heard since, so that its fence says nothing of it now. */
+export const mayHold = (record: Pick<NodeRecord, "state" | "fence">): boolean =>
+  !isFenced(record) || record.fence?.spoke === true;
+
 /** A gate of the machine that the evidence is about, and not of another one that had the name. */
 export const isOfThisMachine = (
   { speaksFrom = 0 }: Pick<NodeRecord, "speaksFrom">,
