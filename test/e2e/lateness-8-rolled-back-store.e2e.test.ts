@@ -1,7 +1,7 @@
 /**
- * The store is restored from a copy that is older than a node and its grant. While the node is away the same volume is granted again,
- * twice, so that its epoch is above the epoch that the node holds. When the node returns its running mount is neither taken away nor
- * joined by another writer.
+ * The store is restored from a copy that is older than a node and its grant. Nothing is granted while that node is away, as the controller
+ * remembers it. A person is mistaken and accepts: the same volume is granted again, twice, so that its epoch is above the epoch that the
+ * node holds. When the node returns its running mount is neither taken away nor joined by another writer.
  */
 import { cp, rm } from "node:fs/promises";
 import path from "node:path";
@@ -56,6 +56,16 @@ test.skipIf(!root)(
     for (const file of storeFiles) await rm(path.join(cluster.dir, file), { force: true });
     await cp(copy, cluster.dir, { recursive: true });
     await cluster.startController();
+
+    const { findings } = await until("what keeps the store shut", async () => {
+      const told = await cluster.repair.vet({});
+      return told.findings.some((one) => one.node === "node-b") ? told : undefined;
+    });
+    expect(findings.map(({ message }) => message).join()).toContain(
+      "node node-b was registered, and the store does not",
+    );
+    await expect(claimVolume(cluster, "v", { workload: "early" })).rejects.toMatchObject({ reason: "STORE_UNVETTED" });
+    await cluster.repair.vet({ accept: true, reason: "it never ran anything, as somebody thinks" });
 
     for (const workload of ["first", "second"]) {
       const again = await persistently("a further grant", () => claimVolume(cluster, "v", { workload }));

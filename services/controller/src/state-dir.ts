@@ -71,6 +71,8 @@ export const openStateDir = async (
         keep("generation", String(gen));
       },
       generation: () => generation,
+      nodes: () => kept("nodes")?.split("\n") ?? [],
+      keepNodes: (names) => keep("nodes", names.join("\n")),
     },
     release,
   };

@@ -19,6 +19,8 @@ let uuids: number;
 let identity: Omit<StoreIdentity, "keptAll">;
 let silent: ReadonlySet<string>;
 let asked: string[];
+/** The nodes of the store. */
+let registered: readonly string[];
 let stop: AbortController;
 
 beforeEach(() => {
@@ -35,6 +37,7 @@ beforeEach(() => {
   };
   silent = new Set();
   asked = [];
+  registered = ["n1", "n2"];
 });
 afterEach(async () => {
   stop.abort(new Error("over"));
@@ -79,7 +82,7 @@ const controller = (issuer: string, life = 1): Controller => {
   };
   const gate = createStoreGate({
     store,
-    nodes: { list: () => ["n1", "n2"].map(node), onChange: () => () => undefined },
+    nodes: { list: () => registered.map(node), onChange: () => () => undefined },
     agents: {
       promise: async ({ name }, vetting) => {
         if (silent.has(name)) throw new Error("nobody is there");
@@ -112,6 +115,8 @@ const controller = (issuer: string, life = 1): Controller => {
       knows: () => true,
       saw: () => undefined,
       generation: () => 0,
+      nodes: () => [],
+      keepNodes: () => undefined,
     },
     knownCalls: async () => new Set(),
     openCalls: () => one.open,
@@ -184,6 +189,28 @@ describe("a node that is silent", () => {
     silent = new Set(["n2"]);
     for (const { gate } of [controller("c"), b, a]) await gate.check(signal);
     expect(a.gate.state().open).toBe(true);
+  });
+});
+
+describe("a node that the store knows no more", () => {
+  it("[NR2] keeps it shut where something may be lost, until a person accepts", async () => {
+    registered = ["n1", "n2", "n3"];
+    const [a, b] = await lived();
+    registered = ["n1", "n2"];
+    b.keptAll = false;
+    for (const { gate } of [b, a]) await gate.check(signal);
+    expect(shutBy(a.gate)).toEqual(["FORGOTTEN_NODE n3"]);
+    await a.gate.accept("operator/ann", "n3 never ran anything");
+    await a.gate.check(signal);
+    expect(a.gate.state().open).toBe(true);
+  });
+
+  it("[CW2] [NR2] keeps nothing shut where nothing was lost", async () => {
+    registered = ["n1", "n2", "n3"];
+    const [a, b] = await lived();
+    registered = ["n1", "n2"];
+    for (const { gate } of [b, a, b]) await gate.check(signal);
+    expect([a, b].map(({ gate }) => gate.state().open)).toEqual([true, true]);
   });
 });
 

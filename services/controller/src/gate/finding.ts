@@ -6,6 +6,8 @@ export const findingKinds = [
   "OTHER_HISTORY",
   /** Nobody can say what is held. */
   "NO_WITNESS",
+  /** A node that this controller knew is not in the store: nobody asks it what it holds. */
+  "FORGOTTEN_NODE",
   /** A node did not promise the generation of the vetting. */
   "NOT_PROMISED",
   /** A controller did not promise it: what the plugins beside it are asked for waits, and nothing else. */

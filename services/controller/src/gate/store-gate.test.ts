@@ -141,6 +141,7 @@ const make = (): VettedStoreGate => {
       remember: (uid) => {
         remembered = uid;
       },
+      ...{ nodes: () => [], keepNodes: () => undefined },
       knows: (uid) => seen.includes(uid),
       saw: ({ gen, uid }) => {
         seen.push(uid);

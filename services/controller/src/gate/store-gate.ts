@@ -31,6 +31,7 @@ import type { KnownVolumes } from "./compare-inventory.ts";
 import { heldBackBy, nothingLost, type OtherControllers, unheardFindings, unheardOf } from "./controller-words.ts";
 import { type Finding, finding } from "./finding.ts";
 import { type Lineage, otherHistory } from "./lineage.ts";
+import { createNodeRoster } from "./node-roster.ts";
 
 export interface StoreGateOptions {
   readonly store: Pick<Store, "identity" | "beginVetting" | "markVetted" | "onSuspect">;
@@ -72,6 +73,7 @@ const mostBegun = 8;
 
 export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
   const { store, nodes, volumes, openCalls, controllers, lineage, uuid, clock, log } = options;
+  const roster = createNodeRoster(options);
   const { ask, lostCalls } = createAskNodes({ ...options, knows: lineage.knows });
   const wake = createNotifier();
   const looks = createNotifier();
@@ -119,7 +121,8 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
     shut([finding("STORE", `the store may be another one than before: ${reason}`)]);
     wake.notify();
   });
-  nodes.onChange(() => {
+  nodes.onChange((name) => {
+    roster.changed(name, standing.open);
     if (!standing.open) wake.notify();
   });
 
@@ -155,13 +158,15 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
     const words = await hearControllers(identity);
     const kept = controllers !== undefined && nothingLost(words, vetting); // CW2
     const asked = nodes.list().filter((view) => !isSilent(view) || (!kept && mayHold(view.record)));
+    const forgotten = kept ? [] : roster.missing();
     if (asked.length === 0 && !kept) {
       const fresh = nodes.list().length === 0 && (await volumes.none());
-      return { findings: fresh ? [] : [finding("NO_WITNESS", "no node is READY to say what it holds")], above: 0 };
+      const nobody = fresh ? [] : [finding("NO_WITNESS", "no node is READY to say what it holds")];
+      return { findings: [...nobody, ...forgotten], above: 0 };
     }
     const records = asked.map(({ record }) => record);
     const [own, told] = [await lostCalls("", openCalls()), await ask(records, vetting, signal)];
-    return { ...told, findings: [...own, ...told.findings] };
+    return { ...told, findings: [...own, ...forgotten, ...told.findings] };
   };
 
   const open = async (identity: StoreIdentity, vetted: boolean): Promise<void> => {
@@ -169,6 +174,7 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
     if (!vetted) await store.markVetted(runId, vetting); // G3
     const words = await hearControllers(identity);
     lineage.remember(clusterUid);
+    roster.settle();
     opened = vetting.uid;
     unheard = unheardOf(words, vetting); // CW1
     become({ open: true, vetting, reason: "" }, unheardFindings(unheard, vetting));
