@@ -9,7 +9,7 @@ import { createRedisKeys } from "./redis-keys.ts";
 /** Called inside library.lua; functions run with the rights of their caller. */
 const insideFunctions = ["time", "get", "set", "hmget", "hset", "zadd", "zrem", "zcard", "zrange", "xadd"];
 /** Sent by the client itself; INFO also from within. */
-const direct = ["fcall", "fcall_ro", "info", "xread", "xrange", "xrevrange", "client|setname", "cluster|nodes"];
+const direct = ["fcall", "fcall_ro", "info", "xread", "xrange", "xrevrange", "wait", "client|setname", "cluster|nodes"];
 
 export const controllerCommands: readonly string[] = [...direct, ...insideFunctions];
 

@@ -145,6 +145,8 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
       log,
     };
     const store = createRedisStore(parts);
+    const replicasOf = ({ info }: ServerFindings): number => Number(info["connected_slaves"] ?? 0);
+    store.sawReplicas(replicasOf(found));
 
     // Its blocking read is ended in the moment in which a master becomes a replica.
     tailConnection.onDemoted(connection.demoted);
@@ -172,6 +174,7 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
       if (now.info["role"] === "slave") return connection.demoted("a look at it found it to be a replica");
       const replaced = await connection.replaced();
       if (replaced !== undefined) return connection.demoted(replaced);
+      store.sawReplicas(replicasOf(now));
       if (now.identity !== undefined) store.noteFormat(now.identity.format);
       const faults = [...now.identityFaults, ...(options.allowVolatile ? [] : now.faults)];
       const first = lookedAt !== now.runId;

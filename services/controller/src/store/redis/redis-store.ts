@@ -5,7 +5,7 @@
  * times; what stays unknown is told as unknown. R3 Only the vetted process is granted from, and only while it keeps what it
  * acknowledges. R4 Whatever hints at lost writes is told to the listeners; it costs them a look, never the truth.
  * R5 Nothing is written to a store whose format was raised beyond what is read here. R6 Nothing is written to a store that has lost
- * a commit that was seen here, before that was told.
+ * a commit that was seen here, before that was told. R7 A commit is answered when a replica has it, where there is one.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createEmitter } from "@holdfast/shared/async/emitter";
@@ -34,6 +34,7 @@ import type { RedisConnection } from "./redis-connection.ts";
 import { createRedisImportMark } from "./redis-import-mark.ts";
 import { createRedisKeys } from "./redis-keys.ts";
 import { createRedisReads } from "./redis-reads.ts";
+import { createReplicaAcks } from "./replica-acks.ts";
 import { createSeenCommits, missingCommits } from "./seen-commits.ts";
 import { readIdentity } from "./store-identity.ts";
 import { watchEvents } from "./watch-events.ts";
@@ -64,6 +65,8 @@ export interface RedisStoreOptions {
 export interface RedisStore extends Store {
   /** Whether the server keeps what it acknowledges; undefined = it does. While it does not, nothing is granted. */
   setUnfit(finding: string | undefined): void;
+  /** How many replicas the server has. */
+  sawReplicas(count: number): void;
   suspect(reason: string): void;
   /** The listeners look, as something changed for the better. */
   lookAgain(reason: string): void;
@@ -74,6 +77,8 @@ export interface RedisStore extends Store {
 }
 
 const maxAttempts = 5;
+const noReplica =
+  "it is done, and no replica has it: a failover may lose it; see whether the replicas of the store keep up";
 
 export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
   const { connection, tailConnection, clusterUid, maxEvents, settleMs, clock, log } = options;
@@ -82,6 +87,7 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
   const listeners = createEmitter<[reason: string]>();
   const closing = new AbortController();
   const seen = createSeenCommits(options.sequence);
+  const acks = createReplicaAcks({ connection, log });
   let unfit: string | undefined;
   let highestGen = options.gen;
   let lastRun = options.runId;
@@ -178,6 +184,7 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
         if (result.ok) seen.saw(result.order.sequence);
         const seq = result.ok ? seqOfToken(runId, result.token) : undefined;
         if (seq !== undefined && connection.current()?.session === session) tail?.committed(runId, seq, wanted.events);
+        if (result.ok && !(await acks.acknowledged(session))) throw new CallFailure("unknown", noReplica); // R7
         return result.ok && lost !== undefined ? { ...result, repeated: true } : result;
       } catch (error) {
         if (!(error instanceof CallFailure)) throw error;
@@ -273,6 +280,7 @@ export const createRedisStore = (options: RedisStoreOptions): RedisStore => {
       connection.close();
       tailConnection.close();
     },
+    sawReplicas: acks.saw,
     setUnfit(finding) {
       unfit = finding;
     },
