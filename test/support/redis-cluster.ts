@@ -37,7 +37,7 @@ export interface RedisClusterOptions {
 }
 
 const slots = 16_384;
-const nodeTimeoutMs = 1000;
+const nodeTimeoutMs = 1500;
 
 const startNode = async (busPort: number, replicas: boolean, tls: ServerTls | undefined): Promise<RedisServer> =>
   await startRedisServer(
