@@ -1,33 +1,21 @@
 import { until } from "../harness/until.ts";
 import { freePort, type RedisServer, type ServerTls, startRedisServer } from "./redis-server.ts";
+import type { RedisServers } from "./redis-servers.ts";
 
 /**
  * A Redis Cluster on loopback. Its first shard, a master with the replicas, has all slots but one for each of the other masters: whatever
  * the cell of a store, it is there.
  */
-export interface RedisCluster {
-  /** For the user with all rights. */
-  readonly url: string;
-  readonly master: RedisServer;
-  readonly replicas: readonly RedisServer[];
+export interface RedisCluster extends RedisServers {
   /** Masters of other shards; with the first they are the majority that chooses. */
   readonly others: readonly RedisServer[];
   /** As a user with these rules on each server; answers the URL that names the cluster. */
   addUser(name: string, rules: readonly string[]): Promise<string>;
-  /** Until all replicas have what the master has. */
-  replicated(): Promise<void>;
-  /** The server that says of itself that it is the master of the shard, once the masters of the others say so too. */
-  settled(except?: RedisServer): Promise<RedisServer>;
-  /** One that runs becomes a replica of the other; one that was a master can do so once it knows that it is none any more. */
-  follow(server: RedisServer, next: RedisServer): Promise<void>;
-  /** A replica receives nothing from now on, and may be chosen all the same. A stopped one would read on from its socket. */
-  fallBehind(replica: RedisServer): Promise<void>;
   /** Between the first two calls a slot is on its way, as `redis-cli --cluster reshard` has it for each one. */
   moveBegins(slot: number, from: RedisServer, to: RedisServer): Promise<void>;
   /** So many of its keys, or all of them. */
   moveKeys(slot: number, from: RedisServer, to: RedisServer, count?: number): Promise<void>;
   moveEnds(slot: number, from: RedisServer, to: RedisServer): Promise<void>;
-  stop(): Promise<void>;
 }
 
 export interface RedisClusterOptions {
@@ -107,6 +95,19 @@ export const startRedisCluster = async (options: RedisClusterOptions = {}): Prom
   const scheme = tls === undefined ? "redis+cluster" : "rediss+cluster";
   const eachAnswering = async (tell: (server: RedisServer) => Promise<unknown>): Promise<void> =>
     void (await Promise.allSettled(servers.map(tell)));
+  const settled = (except?: RedisServer): Promise<RedisServer> =>
+    until(
+      "a master that the others agree on",
+      async () => {
+        const said = new Set(await Promise.all(others.map(ownerSeenBy)));
+        const found = servers.find((server) => server !== except && said.size === 1 && said.has(ids.get(server)));
+        if (found === undefined || (await ownerSeenBy(found)) !== ids.get(found)) return undefined;
+        // One that fell behind and was chosen may follow again.
+        await call(found, "CONFIG", "SET", "masterauth", "");
+        return found;
+      },
+      60_000,
+    );
   return {
     master,
     replicas,
@@ -118,21 +119,11 @@ export const startRedisCluster = async (options: RedisClusterOptions = {}): Prom
     },
     replicated: async () =>
       void (await until("replication", async () => {
-        return (await (await master.admin()).wait(replicas.length, 1000)) === replicas.length;
+        // On a busy host another one may have been chosen by now, of which the first would refuse to wait for its replicas.
+        const current = await settled();
+        return (await (await current.admin()).wait(replicas.length, 1000).catch(() => 0)) === replicas.length;
       })),
-    settled: (except) =>
-      until(
-        "a master that the others agree on",
-        async () => {
-          const said = new Set(await Promise.all(others.map(ownerSeenBy)));
-          const found = servers.find((server) => server !== except && said.size === 1 && said.has(ids.get(server)));
-          if (found === undefined || (await ownerSeenBy(found)) !== ids.get(found)) return undefined;
-          // One that fell behind and was chosen may follow again.
-          await call(found, "CONFIG", "SET", "masterauth", "");
-          return found;
-        },
-        60_000,
-      ),
+    settled,
     follow: async (server, next) =>
       void (await until("a replica", () =>
         call(server, "CLUSTER", "REPLICATE", ids.get(next) ?? "").then(
