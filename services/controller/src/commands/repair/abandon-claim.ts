@@ -1,4 +1,5 @@
 import { foreignAbandoned } from "../../domain/attachment/foreign-hold.ts";
+import type { ClaimTombstone } from "../../domain/claim/claim.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { abandonable, claimAbandoned } from "../../domain/repair/repair-change.ts";
 import { type ForeignHold, type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
@@ -13,11 +14,17 @@ import { checkClaimKey, checkEvidence, checkRepair } from "./validate-repair.ts"
 const foreignOf = (volume: VolumeRecord, uid: string): ForeignHold | undefined =>
   volume.foreign?.find(({ claimUid }) => claimUid === uid);
 
+interface Seen {
+  readonly word: AgentWord;
+  /** The tombstone of a claim that the store does not know otherwise: it was given up, and its agent has not let go yet. */
+  readonly given: ClaimTombstone | undefined;
+}
+
 /** A claim that only an agent knows. An agent that is heard is told to let go, and the volume is barred until it has. */
 const abandonForeign = (
   volume: VolumeRecord,
   hold: ForeignHold,
-  word: AgentWord,
+  { word, given }: Seen,
   { workload, alias, evidence }: AbandonClaimInput,
   at: Moment,
 ): Decision => {
@@ -26,10 +33,17 @@ const abandonForeign = (
     throw claimNotFound(volume, workload, alias);
   const heard = word.kind === "holds" || word.kind === "clean";
   const { namespace, id, uid, plugin, externalId } = volume;
+  if (given !== undefined && heard)
+    throw repairNotApplicable(
+      `claim ${claimUid} of workload ${workload} on volume ${volumeKey(volume)}`,
+      given.state,
+      `it was given up before, and node ${node} is told to unmount it; the volume is granted again when it has`,
+      { namespace, volume: id, node },
+    );
   // Said in other words: one that was asked for while the agent was heard gives nothing away when it is not.
   const stopped = `workload ${workload} does not run on node ${node} and never will again under claim ${claimUid}`;
   return {
-    change: foreignAbandoned(volume, hold, { heard, evidence }, at),
+    change: foreignAbandoned(volume, hold, { heard, evidence, ended: given !== undefined }, at),
     confirmWith: heard ? stopped : `${stopped}, and nothing of it is mounted there`,
     effects: [
       heard
@@ -62,8 +76,11 @@ export const abandonClaimCommand =
 
       async look(volume) {
         const node = volume.claims[claimUid]?.node ?? foreignOf(volume, claimUid)?.node;
+        const over =
+          volume.claims[claimUid] === undefined
+            ? await deps.records.ended({ namespace, volume: id, workload, alias, uid: claimUid })
+            : undefined;
         if (node === undefined) {
-          const over = await deps.records.ended({ namespace, volume: id, workload, alias, uid: claimUid });
           if (over === undefined) return undefined;
           throw repairNotApplicable(what, over.state, "it is over", { namespace, volume: id, node: over.node });
         }
@@ -75,15 +92,15 @@ export const abandonClaimCommand =
             `node ${node} answers and still has it mounted; end what uses it there, and its release goes on by itself`,
             { namespace, volume: id, node },
           );
-        return word;
+        return { word, given: over };
       },
 
-      decide(volume, word, at) {
+      decide(volume, seen: Seen | undefined, at) {
         const claim = volume.claims[claimUid];
         const hold = foreignOf(volume, claimUid);
-        if (claim === undefined && hold !== undefined && word !== undefined)
-          return abandonForeign(volume, hold, word, input, at);
-        if (claim === undefined || claim.workload !== workload || claim.alias !== alias || word === undefined)
+        if (claim === undefined && hold !== undefined && seen !== undefined)
+          return abandonForeign(volume, hold, seen, input, at);
+        if (claim === undefined || claim.workload !== workload || claim.alias !== alias || seen === undefined)
           throw claimNotFound(ref, workload, alias);
         const { node } = claim;
         const barred = volume.bars.find((b) => b.node === node);
@@ -101,7 +118,7 @@ export const abandonClaimCommand =
             detaches
               ? `the volume is detached from node ${node}`
               : `other claims of node ${node} keep the volume attached`,
-            agentEffect(word, node),
+            agentEffect(seen.word, node),
           ],
           risks: [
             `if workload ${workload} still runs on node ${node}, it and the next holder write at the same time, and the file system is lost`,

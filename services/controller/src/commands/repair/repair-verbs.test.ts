@@ -164,6 +164,26 @@ describe("AbandonClaim", () => {
     expect((await world.volume("data")).foreign).toBeUndefined();
   });
 
+  test("what was given up and not let go of is said so, and given up for good when its agent is silent", async () => {
+    await world.makeVolume("data");
+    const hold = { claimUid: "lost", workload: "job", alias: "data", epoch: { gen: 1, ctr: 1 } };
+    const note = () =>
+      world.records.change({ namespace: "default", id: "data" }, (v, at) => foreignNoted(v, "n1", [hold], at.now));
+    await note();
+    const { epoch: _epoch, ...named } = hold;
+    const target = { namespace: "default", volume: "data", ...named, evidence: "it was stopped" };
+    const abandon = (asked: Asked) => world.repair.abandonClaim({ ...target, ...asked }, caller);
+    expect((await twice(abandon)).effects.join("\n")).toContain("is told to unmount claim lost");
+    await note();
+    const again = await refusal(abandon(dry));
+    expect(again).toMatchObject({ reason: "REPAIR_NOT_APPLICABLE", metadata: { state: "FAILED", node: "n1" } });
+    expect(again.message).toContain("it was given up before, and node n1 is told to unmount it");
+    world.agents.silence("n1", true);
+    await note();
+    expect((await twice(abandon)).effects.join("\n")).toContain("is granted again at once");
+    expect((await world.volume("data")).foreign).toBeUndefined();
+  });
+
   test("is refused for a claim that nobody wants released, and for one that is over", async () => {
     await world.makeVolume("data");
     const [view] = await world.claim("job", "n1", ["data"]);

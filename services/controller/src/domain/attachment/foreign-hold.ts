@@ -55,6 +55,14 @@ export const foreignNoted = (
   return { volume: next, ended: [], notes: [] };
 };
 
+export interface HoldEnd {
+  /** The agent answers. */
+  readonly heard: boolean;
+  readonly evidence: string;
+  /** It was given up before, and has its tombstone: a second one would be a conflict for ever. */
+  readonly ended?: boolean;
+}
+
 /**
  * A person gives up a claim that only an agent knows. Its tombstone lets the agent be told to let go; the volume stays barred until the
  * agent holds it no more, and at once free when that agent will never speak again.
@@ -62,7 +70,7 @@ export const foreignNoted = (
 export const foreignAbandoned = (
   volume: VolumeRecord,
   hold: ForeignHold,
-  { heard, evidence }: { readonly heard: boolean; readonly evidence: string },
+  { heard, evidence, ended = false }: HoldEnd,
   at: Moment,
 ): Change => {
   const tombstone: ClaimTombstone = {
@@ -86,5 +94,5 @@ export const foreignAbandoned = (
   };
   const left = (volume.foreign ?? []).filter(({ node, claimUid }) => node === hold.node && claimUid !== hold.claimUid);
   const after = heard ? { ...volume, updatedAt: at.now } : foreignNoted(volume, hold.node, left, at.now).volume;
-  return { volume: after, ended: [tombstone], notes: [] };
+  return { volume: after, ended: ended ? [] : [tombstone], notes: [] };
 };
