@@ -24,41 +24,58 @@ const shares: Readonly<Record<FailoverKind, number>> = {
   "older-file": 3,
   flush: 1,
 };
-/** HOLDFAST_FAILOVER_KINDS=kill,lose: only those. */
-const kinds = process.env["HOLDFAST_FAILOVER_KINDS"]?.split(",") ?? failoverKinds;
-const hat = failoverKinds.flatMap((kind) =>
-  kinds.includes(kind) ? Array.from({ length: shares[kind] }, () => kind) : [],
-);
+/** Some of them by their names, separated by commas. */
+const chosen = <T extends string>(setting: string, all: readonly T[]): readonly T[] => {
+  const names = process.env[setting]?.split(",") ?? all;
+  const unknown = names.filter((name) => !all.some((one) => one === name));
+  if (unknown.length > 0) throw new Error(`${setting} names ${unknown}, and there are ${all}`);
+  return all.filter((one) => names.includes(one));
+};
+const kinds = chosen("HOLDFAST_FAILOVERS_KINDS", failoverKinds);
+const places = chosen("HOLDFAST_FAILOVERS_SERVERS", ["sentinel", "cluster"]);
 
-/** With attachments the plugin's book still shows detaches and attaches that an older record asks for: docs/protocol.md, "Built, and next". */
-const attaches = process.env["HOLDFAST_FAILOVERS_ATTACH"] === "1" ? [false, true] : [false];
+/** The nodes of a cluster cannot be cut from each other here. */
+const hatOf = (servers: (typeof places)[number]): readonly FailoverKind[] =>
+  kinds
+    .filter((kind) => servers === "sentinel" || kind !== "cut-replicas")
+    .flatMap((kind) => Array.from({ length: shares[kind] }, () => kind));
 
-const perCluster = 20;
+/**
+ * An attachment that the store has forgotten stays until a person removes it: the plugin refuses another one beside it, and nothing has it
+ * mounted (docs/protocol.md, "Built, and next").
+ */
+const besideForgotten = /"rule":"(?:arrived-attach-elsewhere-in-use|attach-second-node)"/;
+
+const perCluster = 10;
 const clusters = Array.from({ length: Math.ceil(failovers / perCluster) }, (_, i) => {
   const own = seed + i;
+  const servers = places[i % places.length] ?? "sentinel";
+  const hat = hatOf(servers);
   const count = Math.min(perCluster, failovers - i * perCluster);
   const rounds = Array.from({ length: Math.ceil(count / hat.length) }, () =>
     createSeededRandom(own).some(hat, hat.length),
   );
-  return { seed: own, rounds: rounds.flat().slice(0, count), attaches: attaches[i % attaches.length] === true };
+  return { seed: own, rounds: rounds.flat().slice(0, count), servers, attaches: i % 4 > 1 };
 });
 
-describe.runIf(full && root)(`${failovers} failovers of a Redis with sentinels, HOLDFAST_SEED=${seed}`, () => {
+describe.runIf(full && root)(`${failovers} failovers of Redis, HOLDFAST_SEED=${seed}`, () => {
   const told: FailoverFigures[] = [];
 
   it.each(clusters)(
-    "[I1] [I2] [I8] seed $seed, with ControllerPublish: $attaches",
+    "[I1] [I2] [I8] seed $seed, $servers, with ControllerPublish: $attaches",
     { timeout: 1_800_000 },
     async (cluster) => {
       const figures = await runFailovers({
         ...cluster,
-        servers: "sentinel",
         tell: (line) => console.log(line),
         ...(outputs === undefined ? {} : { output: path.join(outputs, `failovers-${cluster.seed}.log`) }),
       });
       told.push(figures);
       const shown = JSON.stringify(figures);
-      expect(figures.violations, shown).toEqual([]);
+      expect(
+        figures.violations.filter((one) => !besideForgotten.test(one)),
+        shown,
+      ).toEqual([]);
       expect(figures.doubles, shown).toEqual([]);
       expect(figures.taken, shown).toEqual([]);
       expect(figures.silent, shown).toEqual([]);
@@ -90,6 +107,7 @@ describe.runIf(full && root)(`${failovers} failovers of a Redis with sentinels, 
       gatesShut: sum((one) => one.gatesShut),
       ordersRefusedByGeneration: sum(({ refused }) => Object.values(refused).reduce((a, b) => a + b, 0)),
       permitsRefusedByGeneration: sum(({ refused }) => refused["publish"] ?? 0),
+      attachesBesideForgotten: sum(({ violations }) => violations.filter((one) => besideForgotten.test(one)).length),
       holdsGivenUp: sum(({ person }) => person.foreign),
       historiesAccepted: sum(({ person }) => person.accepted),
       ...times(rounds),

@@ -5,6 +5,7 @@
 import { writeFile } from "node:fs/promises";
 import { ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { createSeededRandom } from "../local-driver/seeded-random.ts";
+import { startRedisCluster } from "../support/redis-cluster.ts";
 import { startRedisSentinels } from "../support/redis-sentinels.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 import type { RedisServers } from "../support/redis-servers.ts";
@@ -20,7 +21,10 @@ import { namespace, persistently, stateName } from "./scenario.ts";
 import { takenInUse } from "./taken-in-use.ts";
 import { until } from "./until.ts";
 
-const starts = { sentinel: startRedisSentinels } satisfies Record<string, () => Promise<RedisServers>>;
+const starts = { sentinel: startRedisSentinels, cluster: startRedisCluster } satisfies Record<
+  string,
+  () => Promise<RedisServers>
+>;
 
 export interface FailoverOptions {
   readonly seed: number;

@@ -10,7 +10,7 @@ export interface RedisServers {
   replicated(): Promise<void>;
   /** The server that says of itself that it is the master, once those that choose it say so too. */
   settled(except?: RedisServer): Promise<RedisServer>;
-  /** One that runs becomes a replica of the other, sooner than those that choose would have it so. */
+  /** One that runs becomes a replica of the other, sooner than those that choose would have it so; in a cluster, once it knows that it is no master any more. */
   follow(server: RedisServer, next: RedisServer): Promise<void>;
   /** A replica receives nothing from now on, and may be chosen all the same. A stopped one would read on from its socket. */
   fallBehind(replica: RedisServer): Promise<void>;

@@ -1,19 +1,15 @@
 /** What a store does whose master changes. One suite, whoever chooses the master; the oracle is what stands in the server that is the master in the end. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RedisServer } from "../../../../../test/support/redis-server.ts";
+import type { RedisServers } from "../../../../../test/support/redis-servers.ts";
 import type { Commit } from "../../domain/store-types.ts";
 import type { Store } from "../../ports.ts";
 import type { OpenStoreOptions } from "../open-store.ts";
 import { commitOf, ref, take, write } from "../test-commits.ts";
 import { createStoreFixture, type StoreFixture, vet } from "./redis-fixture.ts";
 
-/** A master with replicas of which one becomes the master when it is gone. */
-interface Servers {
-  readonly master: RedisServer;
+interface Servers extends Pick<RedisServers, "master" | "replicated" | "settled" | "stop"> {
   addUser(name: string, rules: readonly string[]): Promise<string>;
-  replicated(): Promise<void>;
-  settled(except?: RedisServer): Promise<RedisServer>;
-  stop(): Promise<void>;
 }
 
 export const quick = {
