@@ -1,4 +1,5 @@
 import { orphanDetachWanted } from "../../domain/attachment/owed-change.ts";
+import { unownedAttachment } from "../../domain/attachment/unowned-attachment.ts";
 import { explainCommand } from "../../domain/operator-command.ts";
 import type { Orphan } from "../../domain/repair/orphan.ts";
 import { type Attachment, type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
@@ -24,22 +25,12 @@ const placeOf = (volume: VolumeRecord, { node, driverNodeId }: Orphan): string =
 const owns = (volume: VolumeRecord, { driverNodeId }: Orphan): boolean =>
   Object.values(volume.attachments).some((a) => a.nodeId === driverNodeId);
 
-/** All that its detach needs. */
-const attachmentOf = (volume: VolumeRecord, orphan: Orphan, word: AgentWord, nodeEpoch: number): Attachment => ({
-  node: placeOf(volume, orphan),
-  state: "DETACHING",
-  nodeId: orphan.driverNodeId,
-  needsCalls: true,
-  readOnly: false,
-  accessMode: volume.capabilities[0]?.accessMode ?? "UNKNOWN",
-  attachmentMode: volume.capabilities[0]?.attachmentMode ?? "FILE_SYSTEM",
-  fsType: "",
-  mountFlags: [],
-  publishContext: {},
-  ...(volume.secretRefs.controllerPublish === undefined ? {} : { secretRef: volume.secretRefs.controllerPublish }),
-  pluginVersion: volume.pluginVersion,
-  nodeEpoch: word.kind === "unknown-node" ? 0 : nodeEpoch,
-});
+const attachmentOf = (volume: VolumeRecord, orphan: Orphan, word: AgentWord, nodeEpoch: number): Attachment =>
+  unownedAttachment(volume, {
+    node: placeOf(volume, orphan),
+    nodeId: orphan.driverNodeId,
+    nodeEpoch: word.kind === "unknown-node" ? 0 : nodeEpoch,
+  });
 
 /** The approved detach of an attachment that no record owns: never while an agent shows the volume mounted there. */
 export const removeAttachment = async (

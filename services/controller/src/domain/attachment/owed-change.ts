@@ -53,6 +53,15 @@ export const orphanDetachWanted = (volume: VolumeRecord, attachment: Attachment,
 };
 
 /**
+ * The node holds the volume by a grant that the store has lost, and with it the attachment: it is detached once the node has let go, and
+ * the volume is attached nowhere beside it.
+ */
+export const withForgotten = (volume: VolumeRecord, attachment: Attachment, now: number): VolumeRecord =>
+  volume.attachments[attachment.node] === undefined && volume.foreign?.some(({ node }) => node === attachment.node)
+    ? withAttachment(volume, { ...attachment, owed: owing("late", now) }, now)
+    : volume;
+
+/**
  * A node that nobody knew has registered since, and the record owns its attachment now: the approval was for another one, and its
  * detach would take the volume from under its user (I2).
  */

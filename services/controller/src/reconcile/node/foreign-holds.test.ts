@@ -6,6 +6,7 @@ import { reconcileInventory } from "./inventory.ts";
 
 let world: World;
 const signal = new AbortController().signal;
+const queue = { queue: { enabled: true, deadlineMs: undefined } };
 
 beforeEach(async () => {
   world = await createWorld();
@@ -42,7 +43,7 @@ describe("[I1] a hold that was noted", () => {
     const node = world.nodes.get("n1");
     if (node === undefined) throw new Error("no node");
     const answer = (inventory: () => Promise<Inventory>) =>
-      reconcileInventory({ ...world, signal, agents: { ...world.agents, inventory } }, node);
+      reconcileInventory({ ...world, plugins: world.backend, signal, agents: { ...world.agents, inventory } }, node);
     const late = answer(async () => {
       const before = await told(false);
       world.gate.set(true, 2);
@@ -53,6 +54,27 @@ describe("[I1] a hold that was noted", () => {
     expect(await foreign()).toEqual(["lost"]);
     expect(await answer(() => told(false))).toBe("settled");
     expect(await foreign()).toEqual([]);
+  });
+
+  it("[I2] [I6] owes the detach that was lost with it, once the node has let go, before the volume goes elsewhere", async () => {
+    const node = world.nodes.get("n1");
+    if (node === undefined) throw new Error("no node");
+    const inventoryWith = async (holds: boolean) =>
+      reconcileInventory(
+        { ...world, plugins: world.backend, signal, agents: { ...world.agents, inventory: () => told(holds) } },
+        node,
+      );
+    await inventoryWith(true);
+    expect((await world.volume("data")).attachments["n1"]).toMatchObject({ state: "DETACHING", owed: { why: "late" } });
+    const detaches = () => world.backend.calls.filter((call) => call.startsWith("unpublish"));
+    await world.idle();
+    expect(detaches()).toEqual([]);
+    await world.claim("next", "n2", ["data"], queue);
+    await inventoryWith(false);
+    await world.idle();
+    expect(detaches()).toHaveLength(1);
+    expect((await world.volume("data")).attachments["n1"]).toBeUndefined();
+    expect(await world.states("next")).toEqual(["ACTIVE"]);
   });
 
   it("[I6] of a claim that ended after its grant was lost raises the epoch, so that the store can be vetted", async () => {

@@ -2,9 +2,10 @@
 import { compareEpochs } from "@holdfast/model/epoch";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { foreignNoted, type Held, judgeHold, living } from "../../domain/attachment/foreign-hold.ts";
+import { withForgotten } from "../../domain/attachment/owed-change.ts";
 import { noChange } from "../../domain/change.ts";
 import type { Inventory } from "../../domain/claim/permit.ts";
-import { type VolumeRecord, type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
+import { type Attachment, type VolumeRecord, type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
 import { isDamage } from "../../records/damaged-records.ts";
 import type { VolumeRecords } from "../../records/volume/volume-records.ts";
 import { volumesOnNode } from "../../records/volume/volumes-on-node.ts";
@@ -14,6 +15,8 @@ export type HeldVolume = Inventory["volumes"][number];
 export interface ForeignHoldsDeps {
   readonly records: Pick<VolumeRecords, "get" | "ended" | "owner" | "list" | "change">;
   readonly log: Logger;
+  /** How the volume is attached where it is held; undefined: it is not, or that is not known. */
+  readonly attachmentOf?: (volume: VolumeRecord) => Attachment | undefined;
 }
 
 /** A record that cannot be read ends nothing, and grants nothing. */
@@ -65,7 +68,7 @@ const isNoted = (record: VolumeRecord | undefined, node: string, { claimUid }: H
  * agent mounted since. Without it nothing is taken back.
  */
 export const noteForeignHolds = async (
-  { records, log }: ForeignHoldsDeps,
+  { records, log, attachmentOf }: ForeignHoldsDeps,
   node: string,
   inventory: Pick<Inventory, "volumes">,
   isOfVetting?: () => boolean,
@@ -112,7 +115,10 @@ export const noteForeignHolds = async (
         const shown = holds.filter((held) => v.claims[held.claimUid] === undefined || judgeHold(v, held) === "newer");
         const before = isOfVetting?.() === true ? [] : (v.foreign ?? []);
         const kept = before.filter((hold) => hold.node === node && !shown.some(isOf(hold)));
-        return foreignNoted(v, node, [...kept, ...shown], at.now);
+        const noted = foreignNoted(v, node, [...kept, ...shown], at.now);
+        const attachment = attachmentOf?.(v);
+        if (noted.volume === null || attachment === undefined) return noted;
+        return { ...noted, volume: withForgotten(noted.volume, attachment, at.now) };
       },
       options,
     );

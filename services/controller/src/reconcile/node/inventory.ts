@@ -3,11 +3,13 @@ import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { AgentGateway, Promised } from "../../agent-ports.ts";
 import { living } from "../../domain/attachment/foreign-hold.ts";
+import { unownedAttachment } from "../../domain/attachment/unowned-attachment.ts";
 import { noChange } from "../../domain/change.ts";
 import { offerAgain, publicationLost } from "../../domain/claim/claim-change.ts";
 import type { Inventory } from "../../domain/claim/permit.ts";
-import { type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
-import type { NodeView, StoreGate } from "../../ports.ts";
+import { type Attachment, type VolumeRecord, type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
+import type { ControllerPlugins, NodeView, StoreGate } from "../../ports.ts";
+import { nodePluginOf } from "../../records/attachment/node-plugin.ts";
 import type { VolumeRecords } from "../../records/volume/volume-records.ts";
 import { volumesOnNode } from "../../records/volume/volumes-on-node.ts";
 import { noteForeignHolds, readableRecord, standingOf } from "./foreign-holds.ts";
@@ -15,6 +17,7 @@ import { noteForeignHolds, readableRecord, standingOf } from "./foreign-holds.ts
 export interface InventoryDeps {
   readonly records: VolumeRecords;
   readonly agents: AgentGateway;
+  readonly plugins: Pick<ControllerPlugins, "facts">;
   readonly gate: StoreGate;
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -55,7 +58,7 @@ const otherHistory = (node: string, vetting: Vetting, promised: Promised): Holdf
  * it is gone: no event tells that.
  */
 export const reconcileInventory = async (
-  { records, agents, gate, log, signal }: InventoryDeps,
+  { records, agents, plugins, gate, log, signal }: InventoryDeps,
   node: NodeView,
 ): Promise<"shut" | "settled" | "owed"> => {
   const { open, vetting } = gate.state();
@@ -88,7 +91,13 @@ export const reconcileInventory = async (
     const now = gate.state();
     return now.open && judgeVetting(vetting, now.vetting) === "same";
   };
-  const foreign = await noteForeignHolds({ records, log }, name, inventory, isOfVetting);
+  const attachmentOf = (volume: VolumeRecord): Attachment | undefined => {
+    const { machineId, nodeEpoch } = node.record;
+    const { nodeId = "" } = nodePluginOf(node, volume.plugin) ?? {};
+    const known = nodeId !== "" && plugins.facts(volume.plugin).attaches === "yes";
+    return known ? unownedAttachment(volume, { node: name, nodeId, nodeEpoch, machineId }) : undefined;
+  };
+  const foreign = await noteForeignHolds({ records, log, attachmentOf }, name, inventory, isOfVetting);
   for (const { volume, held: one, uid } of held) {
     const { namespace, volume: id, volumeUid, externalId, plugin } = volume;
     const found = await readableRecord(records, { namespace, id });
