@@ -175,6 +175,16 @@ describe("a permit", () => {
       { kind: "not-mounted", reason: "PLUGIN_REFUSED", message: "no", code: "INVALID_ARGUMENT" },
     ],
     [
+      "refused as one of another incarnation, which says nothing of the mount",
+      { refused: { reason: RefusalReason.REFUSAL_REASON_NODE_EPOCH, message: "for 1, this is 2" } },
+      { kind: "uncertain", reason: "NODE_EPOCH", message: "for 1, this is 2" },
+    ],
+    [
+      "refused by a node that was fenced, which says nothing of the mount either",
+      { refused: { reason: RefusalReason.REFUSAL_REASON_QUARANTINED, message: "fenced" } },
+      { kind: "uncertain", reason: "QUARANTINED", message: "fenced" },
+    ],
+    [
       "refused",
       { refused: { reason: RefusalReason.REFUSAL_REASON_ACCESS_CONFLICT, message: "held", holderClaimUid: "c0" } },
       { kind: "refused", reason: "ACCESS_CONFLICT", message: "held (claim c0)" },

@@ -8,7 +8,6 @@ import {
   type InventoryVolume,
   type Pending,
   type PublishResponse,
-  RefusalReason,
   type Refused,
   type ReleaseRequest,
   type ReleaseResponse,
@@ -31,7 +30,14 @@ import {
 } from "@holdfast/shared/grpc/convert-model";
 import { scrub } from "@holdfast/shared/grpc/redact";
 import type { ReleaseOrder } from "../agent-ports.ts";
-import type { Inventory, JournalledPermit, Permit, PublishAnswer, ReleaseAnswer } from "../domain/claim/permit.ts";
+import {
+  type Inventory,
+  isOfAnotherTime,
+  type JournalledPermit,
+  type Permit,
+  type PublishAnswer,
+  type ReleaseAnswer,
+} from "../domain/claim/permit.ts";
 import type { NodePlugin, NodeRecord } from "../domain/node/node.ts";
 import { growAnswer, rangeMessage } from "./convert-figures.ts";
 import { refusalWord } from "./refusal-word.ts";
@@ -131,7 +137,7 @@ export const publishAnswer = (
     const { reason, message, csiCode } = notMounted;
     return { kind: "not-mounted", reason, message: scrub(message, sensitive), ...code(csiCode) };
   }
-  if (stale?.reason === RefusalReason.REFUSAL_REASON_GENERATION)
+  if (stale !== undefined && isOfAnotherTime(refusalWord(stale.reason)))
     return { kind: "uncertain", reason: refusalWord(stale.reason), message: stale.message };
   if (stale !== undefined) return refused(stale, sensitive);
   if (uncertain !== undefined) {
@@ -170,7 +176,7 @@ export const releaseAnswer = (asked: Epoch, { released, pending, refused: stale 
       blocked: pending.blocked,
       ...code(pending.csiCode),
     };
-  if (stale?.reason === RefusalReason.REFUSAL_REASON_GENERATION)
+  if (stale !== undefined && isOfAnotherTime(refusalWord(stale.reason)))
     return { kind: "pending", reason: refusalWord(stale.reason), message: stale.message, blocked: false };
   if (stale !== undefined) return refused(stale, []);
   return {

@@ -50,6 +50,14 @@ export type ReleaseAnswer =
     }
   | { readonly kind: "refused"; readonly reason: string; readonly message: string };
 
+const ofAnotherTime: ReadonlySet<string> = new Set(["GENERATION", "NODE_EPOCH", "QUARANTINED"]);
+
+/**
+ * Why an agent refused an order before it looked at the claim: the order was made before the store was vetted, or the node registered or
+ * was fenced since, or the store has lost that. What the claim has there may be mounted, so that the order is repeated as things are by then.
+ */
+export const isOfAnotherTime = (refusal: string): boolean => ofAnotherTime.has(refusal);
+
 /** What the journal of an agent has of a permit beside its name: what the record of the claim said. */
 export interface JournalledPermit extends AccessUse {
   readonly fsType: string;
