@@ -1,5 +1,6 @@
 /** Faults of the product that the search has to find. */
 import { barMutants } from "./bar-mutants.ts";
+import { historyMutants } from "./history-mutants.ts";
 import type { ModelMutant } from "./planted-fault.ts";
 
 const domain = "services/controller/src/domain";
@@ -143,4 +144,4 @@ const callMutants: readonly ModelMutant[] = [
   },
 ];
 
-export const modelMutants: readonly ModelMutant[] = [...callMutants, ...barMutants];
+export const modelMutants: readonly ModelMutant[] = [...callMutants, ...barMutants, ...historyMutants];

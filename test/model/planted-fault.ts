@@ -2,7 +2,7 @@
 import { registerHooks } from "node:module";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import type { BoundsName } from "./bounds.ts";
+import type { WorldName } from "./worlds.ts";
 
 interface Place {
   readonly file: string;
@@ -15,7 +15,7 @@ export interface ModelMutant extends Place {
   readonly name: string;
   /** Guards that alone stop the fault: without them it has to be found. */
   readonly also?: readonly Place[];
-  readonly within: BoundsName;
+  readonly within: WorldName;
 }
 
 const root = path.resolve(import.meta.dirname, "../..");

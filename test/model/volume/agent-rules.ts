@@ -2,8 +2,9 @@
  * An agent and its host. An order is judged and journalled by the product's rules and done in the product's steps, all in one piece; what
  * the plugin on the host does is decided here.
  */
+import type { Vetting } from "@holdfast/model/vetting";
 import type { VolumeEvent } from "../../../services/node-agent/src/domain/events.ts";
-import { judgePermit, judgeRelease } from "../../../services/node-agent/src/domain/judge-order.ts";
+import { judgePermit, judgeRelease, type RefusalReason } from "../../../services/node-agent/src/domain/judge-order.ts";
 import { nextStep } from "../../../services/node-agent/src/domain/next-step.ts";
 import { emptyRegistry } from "../../../services/node-agent/src/domain/plugin-registry.ts";
 import type {
@@ -23,26 +24,40 @@ export type StageFate = (typeof stageFates)[number];
 export interface Handled {
   readonly host: Host;
   readonly answer: AgentReply;
+  /** Why it was refused. */
+  readonly reason?: RefusalReason;
 }
 
-const agent: AgentFacts = {
-  nodeEpoch: 1,
+/** Of whom the order is, and what the agent has promised; absent: all is of the first life in the first history. */
+export interface Origin {
+  readonly nodeEpoch: number;
+  readonly promised: Vetting;
+  readonly quarantined: boolean;
+  /** As the order says. */
+  readonly sender: Vetting;
+  readonly forEpoch: number;
+}
+
+const firstVetting: Vetting = { gen: 1, uid: "" };
+const first: Origin = { nodeEpoch: 1, promised: firstVetting, quarantined: false, sender: firstVetting, forEpoch: 1 };
+const agentOf = ({ nodeEpoch, promised }: Origin): AgentFacts => ({
+  nodeEpoch,
   clusterUid: "",
-  promisedGen: 1,
-  promisedTo: "",
+  promisedGen: promised.gen,
+  promisedTo: promised.uid,
   bootId: "",
   plugins: emptyRegistry,
   workloads: {},
-};
+});
 const ref: VolumeRef = { namespace: "ns", volume: "data", volumeUid: "volume-1", externalId: "ext-1", plugin: "model" };
 const refusal: MountFailure = { reason: "PLUGIN_REFUSED", method: "NodeStageVolume", code: "INVALID_ARGUMENT" };
 
-const factsOf = ({ claim, epoch }: AgentOrder): PermitFacts => ({
+const factsOf = ({ claim, epoch }: AgentOrder, nodeEpoch: number): PermitFacts => ({
   claimUid: claim,
   workload: claim,
   alias: "data",
   epoch,
-  nodeEpoch: 1,
+  nodeEpoch,
   accessMode: "SINGLE_NODE_WRITER",
   attachmentMode: "FILE_SYSTEM",
   readOnly: false,
@@ -51,8 +66,15 @@ const factsOf = ({ claim, epoch }: AgentOrder): PermitFacts => ({
   target: claim,
 });
 
-export const handleOrder = (before: Host, order: AgentOrder, attached: boolean, fate: StageFate): Handled => {
+export const handleOrder = (
+  before: Host,
+  order: AgentOrder,
+  attached: boolean,
+  fate: StageFate,
+  origin: Origin = first,
+): Handled => {
   const { claim, epoch } = order;
+  const facts = factsOf(order, origin.forEpoch);
   let { volume } = before;
   const mounted = new Set(before.mounted);
   const take = (event: VolumeEvent): void => {
@@ -61,10 +83,11 @@ export const handleOrder = (before: Host, order: AgentOrder, attached: boolean, 
     volume = after;
   };
   const held = () => volume?.claims[claim];
-  const ended = (answer: AgentReply): Handled => {
+  const ended = (answer: AgentReply, reason?: RefusalReason): Handled => {
     const { late } = before;
     const host: Host = { mounted: [...mounted].sort(), ...(late === undefined ? {} : { late }) };
-    return { host: volume === undefined ? host : { ...host, volume }, answer };
+    const told = reason === undefined ? { answer } : { answer, reason };
+    return { host: volume === undefined ? host : { ...host, volume }, ...told };
   };
 
   /** undefined = as far as the goal of the claim asks for. */
@@ -109,19 +132,20 @@ export const handleOrder = (before: Host, order: AgentOrder, attached: boolean, 
     return undefined;
   };
 
-  const standing = { agent, quarantined: false, volume };
+  const { quarantined, sender } = origin;
+  const standing = { agent: agentOf(origin), quarantined, volume, sender };
   if (order.kind === "permit") {
-    const judged = judgePermit(standing, factsOf(order), order.oldest);
+    const judged = judgePermit(standing, facts, order.oldest);
     switch (judged.kind) {
       case "refused":
-        return ended("refused");
+        return ended("refused", judged.reason);
       case "not-mounted":
         return ended("not-mounted");
       case "new":
         take({
           type: "permit",
           ref,
-          facts: factsOf(order),
+          facts,
           floor: judged.floor,
           stageNeeded: true,
           stagePath: "",
@@ -134,10 +158,10 @@ export const handleOrder = (before: Host, order: AgentOrder, attached: boolean, 
     }
     return ended(drive() ?? (held() === undefined ? "not-mounted" : "published"));
   }
-  const judged = judgeRelease(standing, { claimUid: claim, epoch, nodeEpoch: 1 });
+  const judged = judgeRelease(standing, { claimUid: claim, epoch, nodeEpoch: origin.forEpoch });
   switch (judged.kind) {
     case "refused":
-      return ended("refused");
+      return ended("refused", judged.reason);
     case "released":
       return ended("released");
     case "unseen":

@@ -32,6 +32,7 @@ import { createVolumeCalls } from "../../../services/controller/src/plugins/volu
 import type { StepDeps } from "../../../services/controller/src/reconcile/steps/step-run.ts";
 import { runStep } from "../../../services/controller/src/reconcile/steps/steps.ts";
 import { keepsOpenCall } from "../../../services/controller/src/records/call-open-error.ts";
+import { only } from "../search/only.ts";
 import type { GateQuestion } from "./gate-rules.ts";
 import {
   type AgentOrder,
@@ -112,15 +113,6 @@ const releaseAnswers: Readonly<Record<string, ReleaseAnswer>> = {
   refused: { kind: "refused", reason: "FLOOR", message: "" },
   pending: { kind: "pending", blocked: false, reason: "UNAVAILABLE", message: "" },
 };
-
-/** Reads as the product does where nothing was promised: a member that no step of the model needs throws when it is used. */
-const only = <T extends object>(name: string, members: object): T =>
-  new Proxy(members, {
-    get(target, member) {
-      if (member in target) return Reflect.get(target, member);
-      throw new Error(`the model has no ${name}.${String(member)}`);
-    },
-  }) as T;
 
 export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
   const { issuer, step, seat, lives, patient, drives = true, until } = input;
