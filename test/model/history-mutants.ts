@@ -53,8 +53,8 @@ export const historyMutants: readonly ModelMutant[] = [
     also: [
       {
         file: "services/controller/src/gate/node-roster.ts",
-        find: ".filter((name) => !now.has(name))",
-        put: ".filter(() => now.size === 0)",
+        find: "return [...known].flatMap(",
+        put: "return [...now].flatMap(",
       },
     ],
     within: "a newcomer that is lost",

@@ -1,9 +1,11 @@
 /** What agents do: they promise, follow orders, tell what they hold, and register. */
+
 import { judgeVetting, type Vetting, withPromise } from "@holdfast/model/vetting";
 import { isOfAnotherTime } from "../../../services/controller/src/domain/claim/permit.ts";
 import { isFenced } from "../../../services/controller/src/domain/node/fence.ts";
 import { isSameLife } from "../../../services/controller/src/domain/node/node-life.ts";
 import { mayBeAlive, standingOn } from "../../../services/controller/src/domain/node/standing.ts";
+import { rosterLine } from "../../../services/controller/src/gate/node-roster.ts";
 import { admitNode } from "../../../services/controller/src/nodes/admit-node.ts";
 import type { AgentHeader } from "../../../services/controller/src/nodes/convert.ts";
 import { judgePromise } from "../../../services/node-agent/src/domain/promise.ts";
@@ -122,8 +124,10 @@ export const createAgentMoves = ({ one, idOf, once, handled }: HistoryRules) => 
     return one<Host>({ ...rest, nodeEpoch, ...(fenced ? { quarantined: true } : {}) });
   };
 
-  const withName = ({ names }: Controller, name: string): readonly string[] =>
-    names.includes(name) ? names : one([...names, name].sort());
+  const withName = ({ names }: Controller, { name, nodeEpoch }: PlainNode): readonly string[] => {
+    const line = rosterLine(name, nodeEpoch);
+    return names.includes(line) ? names : one([...names, line].sort());
+  };
 
   const register = (state: State, go: Go): void => {
     for (const [place, host] of hostsOf(state)) {
@@ -148,13 +152,13 @@ export const createAgentMoves = ({ one, idOf, once, handled }: HistoryRules) => 
             ? controller.replaced
             : one([...controller.replaced, before.instance].sort());
         const { [host.name]: _known, ...kept } = controller.kept;
-        const names = withName(controller, host.name);
+        const names = withName(controller, node);
         const knows = one<Controller>({ ...controller, links, replaced, names, kept: one(kept) });
         if (nodes === site.nodes && idOf(after) === idOf(host) && idOf(knows) === idOf(controller)) continue;
         // Each controller of the store hears of it.
         const heard = controllersOf(state).flatMap(([m, other]) =>
           m !== n && other.up && other.at === controller.at && other.run === controller.run
-            ? [[controllerAt(m), one<Controller>({ ...other, names: withName(other, host.name) })] as const]
+            ? [[controllerAt(m), one<Controller>({ ...other, names: withName(other, node) })] as const]
             : [],
         );
         go("an agent registers", `${host.instance} at c${n}`, {

@@ -19,6 +19,7 @@
  * E9 What controllers tell each other of what they lost (CW1 to CW3): the gate here knows of no other one, and so asks every node.
  * E10 A person's word that is false, and a link that is said to be lost although a controller of the store has it.
  */
+import { rosterLine } from "../../../services/controller/src/gate/node-roster.ts";
 import type { State, World } from "../search/search.ts";
 import { createAgentMoves } from "./agent-moves.ts";
 import { createCommits } from "./commits.ts";
@@ -116,7 +117,7 @@ export const createOneHistory = (options: HistoryOptions): World => {
         high: 1,
         knows: [vetting.uid],
         generation: 1,
-        names: known.map(({ name }) => name),
+        names: known.map(({ name, nodeEpoch }) => rosterLine(name, nodeEpoch)),
       },
       ...{ links, replaced: [], kept: {} },
     };
@@ -137,7 +138,8 @@ export const createOneHistory = (options: HistoryOptions): World => {
       Object.assign(state, withSite("copy", { meta, volume, nodes }));
       Object.assign(state, withSite("store", { nodes: { ...nodes, n1: taken } }));
       state[places.clone] = other;
-      const seen = { links: { ...links, n1: other.instance }, replaced: [first.instance] };
+      const names = [...controller.names, rosterLine(other.name, 2)].sort();
+      const seen = { links: { ...links, n1: other.instance }, replaced: [first.instance], names };
       state[controllerAt(1)] = { ...controller, ...seen };
     }
     if (split) {

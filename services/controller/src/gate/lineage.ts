@@ -13,9 +13,9 @@ export interface Lineage {
   saw(vetting: Vetting): void;
   /** The highest generation that it saw, also before it was started; 0 = none. */
   generation(): number;
-  /** Names of the nodes that the store had when it was vetted last, and of those that were seen in it since. */
+  /** The nodes that the store had when it was vetted last, and those that were seen in it since; see node-roster.ts. */
   nodes(): readonly string[];
-  keepNodes(names: readonly string[]): void;
+  keepNodes(lines: readonly string[]): void;
 }
 
 /**

@@ -3,8 +3,8 @@
  * granted; nobody would ask it what it holds.
  *
  * NR1 A node that was seen in the store is remembered before the next turn of the clock is over, and forgotten only while the store is
- * vetted. NR2 One that the store knows no more keeps it shut by its name, until it registers, a vetting shows that nothing was lost,
- * or a person accepts. An empty state directory remembers nobody, and proves nothing.
+ * vetted. NR2 One that the store knows no more, or under a lower node epoch only, keeps it shut by its name, until it registers, a vetting
+ * shows that nothing was lost, or a person accepts. An empty state directory remembers nobody, and proves nothing.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Nodes } from "../ports.ts";
@@ -28,40 +28,51 @@ export interface NodeRoster {
 /** Many nodes register at once, and each write is of all of them. */
 const writeAfterMs = 50;
 
+const read = (lines: readonly string[]): Map<string, number> => {
+  const found = new Map<string, number>();
+  for (const line of lines) {
+    const [name = "", epoch] = line.split(" ");
+    found.set(name, Math.max(found.get(name) ?? 0, Number(epoch ?? 0)));
+  }
+  return found;
+};
+
+export const rosterLine = (name: string, nodeEpoch: number): string => `${name} ${nodeEpoch}`;
+
 export const createNodeRoster = ({ nodes, lineage, clock }: NodeRosterDeps): NodeRoster => {
-  const known = new Set(lineage.nodes());
+  let known = read(lineage.nodes());
   let waits: (() => void) | undefined;
   const write = (): void => {
     waits?.();
     waits = undefined;
-    lineage.keepNodes([...known].sort());
+    lineage.keepNodes([...known].map(([name, epoch]) => rosterLine(name, epoch)).sort());
   };
-  const there = (): ReadonlySet<string> => new Set(nodes.list().map(({ record }) => record.name));
+  const there = (): Map<string, number> => new Map(nodes.list().map(({ record }) => [record.name, record.nodeEpoch]));
   return {
     changed(name, vetted) {
-      const registered = nodes.list().some(({ record }) => record.name === name);
-      if (registered === known.has(name) || !(registered || vetted)) return;
-      if (registered) known.add(name);
-      else known.delete(name);
+      const [now, before] = [there().get(name), known.get(name)];
+      if (now === before || (!vetted && (now ?? 0) < (before ?? 0))) return;
+      if (now === undefined) known.delete(name);
+      else known.set(name, now);
       waits ??= clock.timer(writeAfterMs, write); // NR1
     },
     missing() {
       const now = there();
-      return [...known]
-        .filter((name) => !now.has(name))
-        .map((name) =>
-          finding(
-            "FORGOTTEN_NODE",
-            `node ${name} was registered, and the store does not know it any more: what it was granted since may be in no record; start its agent, or take it for empty (holdfast repair vet --accept)`,
-            name,
-          ),
-        );
+      return [...known].flatMap(([name, epoch]) => {
+        const found = now.get(name);
+        if (found !== undefined && found >= epoch) return [];
+        const what =
+          found === undefined
+            ? `node ${name} was registered, and the store does not know it any more`
+            : `node ${name} had node epoch ${epoch}, and the store knows node epoch ${found}: which life of it was admitted last is lost`;
+        const cure = "start its agent, or take it for empty (holdfast repair vet --accept)";
+        return [finding("FORGOTTEN_NODE", `${what}: what it was granted since may be in no record; ${cure}`, name)];
+      });
     },
     settle() {
       const now = there();
-      if (now.size === known.size && now.isSubsetOf(known)) return;
-      known.clear();
-      for (const name of now) known.add(name);
+      if (now.size === known.size && [...now].every(([name, epoch]) => known.get(name) === epoch)) return;
+      known = now;
       write();
     },
   };
