@@ -35,7 +35,7 @@
 -- L9 A vetting begins with a generation that no vetting had before it, for this process in this history of its data, and under a name of
 --    its own: orders of an older generation, or of another vetting that came to the same number, are refused by those who promised it.
 --    Several controllers that vet together share what one of them has begun; what is granted by one that has not seen it is refused.
--- L10 The first commit of a process, and a vetting that begins after another one had ended, are a turn: the newest number before it is noted,
+-- L10 The first commit of a process in one history of its data, and a vetting that begins after another one had ended, are a turn: the newest number before it is noted,
 --    and the first one after it. What a controller saw between the two is lost. A turn lasts until a vetting has ended; another one that
 --    comes before keeps what the first one noted.
 --
@@ -81,8 +81,8 @@ local function repl_id()
 end
 
 -- What names a process in one history of its data.
-local function history()
-  return run_id() .. ' ' .. repl_id()
+local function history(repl)
+  return run_id() .. ' ' .. (repl or repl_id())
 end
 
 -- Whole, and within what every reader can count with.
@@ -99,7 +99,7 @@ end
 local function note_turn(meta, head, last, first, now)
   if head[1] and head[2] ~= '1' then last = head[3] end
   if tonumber(first) > now() * NUMBERS_PER_MS then first = '' end
-  redis.call('HSET', meta, 'turnedFor', run_id(), 'turnVetted', '', 'lastBefore', last or '', 'firstAfter', first)
+  redis.call('HSET', meta, 'turnedFor', history(), 'turnVetted', '', 'lastBefore', last or '', 'firstAfter', first)
 end
 
 local function parts(text)
@@ -383,8 +383,9 @@ local function commit(keys, args)
     redis.call('HSET', meta, 'vettedRunId', '', 'begunFor', '', 'turnedFor', '-')
     return { 'behind', head[6] }
   end
+  local repl = repl_id()
   if args[3] ~= '' then
-    local run, of_vetted_history = run_id(), head[7] == repl_id()
+    local run, of_vetted_history = run_id(), head[7] == repl
     if run ~= args[3] or head[3] ~= run or tonumber(head[4]) ~= tonumber(args[4]) or not of_vetted_history then
       return done_before(answer) or { 'unvetted', run, head[3], head[4], of_vetted_history and '1' or '' }
     end
@@ -450,7 +451,7 @@ local function commit(keys, args)
     end
   end
   local known = head[6]
-  if head[8] ~= run_id() then -- L10
+  if head[8] ~= history(repl) then -- L10
     known = newest_number(head[6], now)
     note_turn(meta, redis.call('HMGET', meta, 'turnedFor', 'turnVetted', 'lastBefore'), head[6], known, now)
   end
@@ -546,7 +547,7 @@ local function identity(keys)
     'lastVetted', 'turnedFor', 'lastBefore', 'firstAfter')
   local vetted = meta[7] == repl_id() and meta[4] or ''
   local begun = meta[9] == history() and '1' or ''
-  local known = meta[11] == run_id()
+  local known = meta[11] == history()
   return {
     '@digest@', run_id(), meta[1] or '', meta[2] or '', meta[3] or '', vetted, meta[5] or '', meta[6] or '', meta[8] or '', begun,
     meta[10] or '', known and meta[12] or '', known and meta[13] or '',
@@ -577,7 +578,7 @@ local function begin(keys, args)
   if tonumber(head[2]) >= tonumber(args[3]) then return { 'older', head[2] } end
   local now = clock()
   local commits = newest_number(head[3], now, args[4])
-  if head[4] ~= run or head[5] == '1' then note_turn(keys[1], { head[4], head[5], head[6] }, head[3], commits, now) end
+  if head[4] ~= history() or head[5] == '1' then note_turn(keys[1], { head[4], head[5], head[6] }, head[3], commits, now) end
   redis.call('HSET', keys[1], 'vettedRunId', '', 'gen', args[3], 'vettingUid', args[5], 'begunFor', history(), 'commits', commits)
   return { 'ok' }
 end

@@ -11,6 +11,7 @@ import { aclCommand, controllerRules, migratorRules } from "./acl.ts";
 import { CallFailure } from "./call-failure.ts";
 import { inspectServer, type ServerFindings } from "./inspect-server.ts";
 import { migrate } from "./migrate.ts";
+import { onlineReplicas } from "./parse-info.ts";
 import type { RedisAccess } from "./redis-access.ts";
 import { parseRedisAddress } from "./redis-address.ts";
 import { createRedisConnection, type RedisConnection } from "./redis-connection.ts";
@@ -145,8 +146,7 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
       log,
     };
     const store = createRedisStore(parts);
-    const replicasOf = ({ info }: ServerFindings): number => Number(info["connected_slaves"] ?? 0);
-    store.sawReplicas(replicasOf(found));
+    store.sawReplicas(onlineReplicas(found.info));
 
     // Its blocking read is ended in the moment in which a master becomes a replica.
     tailConnection.onDemoted(connection.demoted);
@@ -174,7 +174,7 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
       if (now.info["role"] === "slave") return connection.demoted("a look at it found it to be a replica");
       const replaced = await connection.replaced();
       if (replaced !== undefined) return connection.demoted(replaced);
-      store.sawReplicas(replicasOf(now));
+      store.sawReplicas(onlineReplicas(now.info));
       if (now.identity !== undefined) store.noteFormat(now.identity.format);
       const faults = [...now.identityFaults, ...(options.allowVolatile ? [] : now.faults)];
       const first = lookedAt !== now.runId;

@@ -144,6 +144,30 @@ describe("a process that took over the data of another one, and is the master ag
     await vet(newcomer);
     expect(await newcomer.commit(grant("early"))).toMatchObject({ ok: true });
   });
+
+  it("[I8] tells who lost a commit there, however much others have committed since", async () => {
+    const second = await other.admin();
+    await second.call("REPLICAOF", "127.0.0.1", fixture.server.port);
+    await expect.poll(() => field(second, "master_link_status"), { timeout: 20_000 }).toBe("up");
+    await vet(store);
+    await store.commit(grant("kept"));
+    await admin.wait(1, 5000);
+    const peer = await fixture.open({ allowVolatile: true });
+    await second.call("REPLICAOF", "NO", "ONE");
+    await store.commit(grant("lost"));
+    await admin.call("REPLICAOF", "127.0.0.1", other.port);
+    await expect.poll(() => field(admin, "master_link_status"), { timeout: 20_000 }).toBe("up");
+    await admin.call("REPLICAOF", "NO", "ONE");
+    for (let rev = 0; rev < 4; rev += 1) {
+      const beat = (): Promise<unknown> =>
+        peer.commit(commitOf([write("beat", rev, "1")])).then(({ ok }) => ok, String);
+      await expect.poll(beat, { timeout: 20_000 }).toBe(true);
+    }
+    expect(await peer.get(ref("lost"))).toBeUndefined();
+    const { runId, vetting } = await peer.identity();
+    await peer.beginVetting(runId, { gen: vetting.gen + 1, uid: "of the peer" });
+    expect([(await store.identity()).keptAll, (await peer.identity()).keptAll]).toEqual([false, true]);
+  });
 });
 
 it("is suspected by no look at a store that commits meanwhile", async () => {

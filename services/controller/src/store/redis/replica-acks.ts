@@ -7,7 +7,7 @@
  */
 import type { Logger } from "@holdfast/shared/log/logger";
 import { isForbidden } from "./call-failure.ts";
-import { parseInfo } from "./parse-info.ts";
+import { onlineReplicas, parseInfo } from "./parse-info.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 
 export interface ReplicaAcks {
@@ -38,7 +38,7 @@ export const createReplicaAcks = ({
       const acknowledged = Number(await connection.call("WAIT", 1, patienceMs));
       if (connection.current()?.session !== session) return false; // RA2
       if (acknowledged > 0) return true;
-      replicas = Number(parseInfo(String(await connection.call("INFO", "replication")))["connected_slaves"] ?? 0);
+      replicas = onlineReplicas(parseInfo(String(await connection.call("INFO", "replication"))));
       return replicas === 0;
     } catch (error) {
       if (!isForbidden(error)) return false;
