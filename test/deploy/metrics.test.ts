@@ -110,7 +110,7 @@ const states: readonly (readonly [state: string, alert: string, panel: string])[
   ["a node that is pending", "holdfast_nodes_pending > 0", "holdfast_nodes_pending"],
   [
     "a generation that is not promised",
-    `holdfast_vetting_findings{kind=~"${findings}|NOT_TOLD"}) > 0`,
+    `holdfast_vetting_findings{kind=~"${findings}|NOT_TOLD|FORGOTTEN_NODE"}) > 0`,
     "by (kind) (holdfast_vetting_findings)",
   ],
   [
