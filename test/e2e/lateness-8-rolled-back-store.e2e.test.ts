@@ -62,7 +62,7 @@ test.skipIf(!root)(
       return told.findings.some((one) => one.node === "node-b") ? told : undefined;
     });
     expect(findings.map(({ message }) => message).join()).toContain(
-      "node node-b was registered, and the store does not",
+      "node node-b was registered and in use, and the store does not",
     );
     await expect(claimVolume(cluster, "v", { workload: "early" })).rejects.toMatchObject({ reason: "STORE_UNVETTED" });
     await cluster.repair.vet({ accept: true, reason: "it never ran anything, as somebody thinks" });

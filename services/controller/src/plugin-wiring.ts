@@ -163,7 +163,13 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
     drivers: { ...drivers, signOff },
     controllers: alone
       ? undefined
-      : { ...createControllerGates(told), ...lives, firstLife: lives.incarnation === 1, plugins: beside.names },
+      : {
+          ...createControllerGates(told),
+          ...lives,
+          firstLife: lives.incarnation === 1,
+          plugins: beside.names,
+          isAway: drivers.isAway,
+        },
     directory,
     admission,
     settled: (until) => pluginsSettled(directory, clock, until),

@@ -21,6 +21,9 @@ let silent: ReadonlySet<string>;
 let asked: string[];
 /** The nodes of the store. */
 let registered: readonly string[];
+let fenced = new Set<string>();
+/** Lives that have said nothing for a while. */
+let away: ReadonlySet<string>;
 let stop: AbortController;
 
 beforeEach(() => {
@@ -38,6 +41,8 @@ beforeEach(() => {
   silent = new Set();
   asked = [];
   registered = ["n1", "n2"];
+  fenced = new Set();
+  away = new Set();
 });
 afterEach(async () => {
   stop.abort(new Error("over"));
@@ -55,7 +60,7 @@ const node = (name: string): NodeView => ({
       journalUid: `journal-${name}`,
       instance: "i",
       nodeEpoch: 1,
-      state: "READY",
+      state: fenced.has(name) ? "FENCING" : "READY",
     },
     ...{ address: "", version: "", verificationScope: "host", plugins: [], registeredAt: 0, updatedAt: 0 },
   },
@@ -107,6 +112,7 @@ const controller = (issuer: string, life = 1): Controller => {
       issuer: `${issuer}/${life}`,
       isFormerLife: (other) => other.startsWith(`${issuer}/`) && Number(other.split("/")[1]) < life,
       firstLife: life === 1,
+      isAway: (other) => away.has(other),
       plugins: () => one.plugins,
     },
     lineage: {
@@ -145,7 +151,7 @@ describe("a node that is silent", () => {
     const [a, b] = await lived();
     silent = new Set(["n2"]);
     await a.gate.check(signal);
-    expect(shutBy(a.gate)).toEqual(["NOT_PROMISED n2"]);
+    expect(shutBy(a.gate)).toEqual(["CONTROLLER ", "NOT_PROMISED n2"]);
     await b.gate.check(signal);
     expect(b.gate.state().open).toBe(true);
     await a.gate.check(signal);
@@ -157,6 +163,9 @@ describe("a node that is silent", () => {
     const [a] = await lived();
     silent = new Set(["n1", "n2"]);
     await a.gate.check(signal);
+    expect(shutBy(a.gate)).toEqual(["CONTROLLER ", "NOT_PROMISED n1", "NOT_PROMISED n2"]);
+    away = new Set(["b/1"]);
+    await a.gate.check(signal);
     expect(shutBy(a.gate)).toEqual(["NOT_PROMISED n1", "NOT_PROMISED n2"]);
   });
 
@@ -167,7 +176,13 @@ describe("a node that is silent", () => {
       (b) => Object.assign(b, { open: [{ plugin: "p", opId: "x", words: "" }] }),
     ],
     ["is another life by now, which has seen nothing", () => controller("b", 2)],
-    ["has not answered", () => undefined],
+    [
+      "has not answered and is away",
+      () => {
+        away = new Set(["b/1"]);
+        return undefined;
+      },
+    ],
   ])("[CW2] bars everything where a controller %s", async (_what, become) => {
     const [a, b] = await lived();
     silent = new Set(["n2"]);
@@ -215,6 +230,10 @@ describe("a node that the store knows no more", () => {
 });
 
 describe("a controller that has not promised", () => {
+  beforeEach(() => {
+    away = new Set(["b/1"]);
+  });
+
   it("[CW1] bars the plugins beside it and nothing else, until it does", async () => {
     const [a, b] = await lived();
     const looking = a.gate.run(stop.signal);
@@ -254,8 +273,7 @@ describe("a controller that has not promised", () => {
     for (const { gate } of [b, a]) await gate.check(signal);
     a.open = [{ plugin: "p", opId: "x", words: "" }];
     identity = { ...identity, runId: "run-3", begun: false };
-    await b.gate.check(signal);
-    await a.gate.check(signal);
+    for (const { gate } of [b, a, b, a]) await gate.check(signal);
     expect(a.gate.state()).toMatchObject({ open: true });
     expect(a.gate.state("p").reason).toContain("controller a/1 has not promised");
     a.open = [];
@@ -309,6 +327,7 @@ describe("a controller that has not promised", () => {
 });
 
 it("a gate that shows a plugin for the first time tells the others", async () => {
+  away = new Set(["b/1"]);
   const [a, b] = await lived();
   for (const { gate } of [a, b]) await gate.check(signal);
   b.plugins = ["p", "q"];
@@ -316,4 +335,66 @@ it("a gate that shows a plugin for the first time tells the others", async () =>
   identity = { ...identity, runId: "run-3", begun: false };
   await a.gate.check(signal);
   expect(["p", "q", "r"].map((plugin) => a.gate.state(plugin).open)).toEqual([false, false, true]);
+});
+
+it("a plugin that is called here waits until the others are told so", async () => {
+  const [a] = await lived();
+  away = new Set(["b/1"]);
+  await a.gate.check(signal);
+  a.plugins = ["p", "q"];
+  expect(a.gate.state("q").reason).toContain("not told yet that q is called here");
+  await a.gate.check(signal);
+  expect(a.gate.state("q").open).toBe(true);
+});
+
+describe("a controller whose word was taken out, as it was silent for long", () => {
+  /** It goes on under the vetting that it had, and the store changes hands again. */
+  const goesOn = async (): Promise<Controller> => {
+    const [a, b] = await lived();
+    for (const { gate } of [a, b, a]) await gate.check(signal);
+    await a.gate.forget("b/1");
+    await b.gate.check(signal);
+    identity = { ...identity, runId: "run-3", begun: false };
+    away = new Set(["b/1"]);
+    return a;
+  };
+
+  it("[CW2] has its word again: what it saw may be lost", async () => {
+    const a = await goesOn();
+    silent = new Set(["n2"]);
+    await a.gate.check(signal);
+    expect(shutBy(a.gate)).toEqual(["NOT_PROMISED n2"]);
+  });
+
+  it("[CW1] has its word again: its plugins are barred", async () => {
+    const a = await goesOn();
+    await a.gate.check(signal);
+    expect([a.gate.state().open, a.gate.state("p").open]).toEqual([true, false]);
+  });
+});
+
+it("[NR2] a node that one controller misses keeps it shut for those, too, that never saw it", async () => {
+  registered = ["n1", "n2", "n3"];
+  const a = controller("a");
+  await a.gate.check(signal);
+  registered = ["n1", "n2"];
+  identity = { ...identity, runId: "run-2", begun: false };
+  a.keptAll = false;
+  await a.gate.check(signal);
+  expect(shutBy(a.gate)).toEqual(["FORGOTTEN_NODE n3"]);
+  const b = controller("b", 2);
+  for (const { gate } of [b, a, b]) await gate.check(signal);
+  expect([a, b].map(({ gate }) => shutBy(gate))).toEqual([["FORGOTTEN_NODE n3"], ["FORGOTTEN_NODE n3"]]);
+});
+
+it("[NR2] the end of a fence that the store has lost: the node is missed, as it may hold something", async () => {
+  registered = ["n1", "n2", "n3"];
+  const a = controller("a");
+  await a.gate.check(signal);
+  identity = { ...identity, runId: "run-2", begun: false };
+  a.keptAll = false;
+  fenced = new Set(["n3"]);
+  silent = new Set(["n3"]);
+  await a.gate.check(signal);
+  expect(shutBy(a.gate)).toEqual(["FORGOTTEN_NODE n3"]);
 });

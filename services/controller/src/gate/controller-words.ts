@@ -6,6 +6,7 @@
  * else. No timer ends that: the controller promises, its next life does, or a person says that it is gone.
  * CW2 Where every controller on record promised, and none of them saw a commit that the store had lost, nothing acknowledged was lost. What
  * silent nodes hold is in the store then, and they bar nothing.
+ * Where something may be lost, the words of those that are not away are waited for: a node that one of them misses is missed by all.
  * CW3 The word of a life that ended stays while the store is not vetted: what it saw may be lost. It goes by a commit that the vetted store
  * takes, and only if it was the word of that vetting.
  */
@@ -18,6 +19,8 @@ export interface OtherControllers extends ControllerGates {
   /** This controller, in this life. */
   readonly issuer: string;
   readonly isFormerLife: (issuer: string) => boolean;
+  /** That life has said nothing for a while: no proof of anything. */
+  readonly isAway: (issuer: string) => boolean;
   /** No life before this one kept a state directory here. */
   readonly firstLife: boolean;
   /** The plugins that this controller attaches and detaches in sockets of its own. */
@@ -39,6 +42,30 @@ export const heldBackBy = (unheard: readonly GateWord[], plugin: string, vetting
   const one = unheard.find(({ plugins }) => plugins.includes(plugin));
   return one && unheardBecause(one, vetting);
 };
+
+/** CW2 While something may be lost: who is still to speak, and which nodes this controller or another one misses. */
+export const doubtsOf = (
+  words: readonly GateWord[],
+  vetting: Vetting,
+  controllers: Pick<OtherControllers, "issuer" | "isAway"> | undefined,
+  own: readonly Finding[],
+): readonly Finding[] => {
+  const others = words.filter(({ issuer }) => issuer !== controllers?.issuer);
+  const [spoke, mute] = [
+    others.filter(({ told }) => told === vetting.uid),
+    others.filter(({ told }) => told !== vetting.uid),
+  ];
+  const awaited = mute.filter(({ issuer }) => controllers?.isAway(issuer) === false);
+  const missed = spoke.flatMap(({ issuer, missing }) =>
+    missing
+      .filter((name) => !own.some(({ node }) => node === name))
+      .map((name) => finding("FORGOTTEN_NODE", missedWords(name, issuer), name)),
+  );
+  return [...awaited.map((word) => finding("CONTROLLER", unheardBecause(word, vetting))), ...own, ...missed];
+};
+
+const missedWords = (name: string, issuer: string): string =>
+  `node ${name} was registered and in use, as controller ${issuer} knows, and the store does not know that any more: start its agent, or take it for empty (holdfast repair vet --accept)`;
 
 export const unheardFindings = (unheard: readonly GateWord[], vetting: Vetting): readonly Finding[] =>
   unheard

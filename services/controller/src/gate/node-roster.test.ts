@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { NodeView } from "../ports.ts";
 import { createNodeRoster } from "./node-roster.ts";
 
-const view = (name: string, nodeEpoch: number) => ({ record: { name, nodeEpoch } }) as NodeView;
+const view = (name: string, nodeEpoch: number) => ({ record: { name, nodeEpoch, state: "READY" } }) as NodeView;
 
 const build = (kept: readonly string[], ...registered: readonly string[]) => {
   const clock = createManualClock();

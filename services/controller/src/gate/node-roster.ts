@@ -1,5 +1,5 @@
 /**
- * The nodes of the store, as this controller keeps them beside it. A store that was rolled back may have lost a node together with what it was
+ * The nodes of the store that may hold something, as this controller keeps them beside it. A store that was rolled back may have lost a node together with what it was
  * granted; nobody would ask it what it holds.
  *
  * NR1 A node that was seen in the store is remembered before the next turn of the clock is over, and forgotten only while the store is
@@ -7,6 +7,7 @@
  * shows that nothing was lost, or a person accepts. An empty state directory remembers nobody, and proves nothing.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
+import { mayHold } from "../domain/node/fence.ts";
 import type { Nodes } from "../ports.ts";
 import { type Finding, finding } from "./finding.ts";
 import type { Lineage } from "./lineage.ts";
@@ -47,7 +48,8 @@ export const createNodeRoster = ({ nodes, lineage, clock }: NodeRosterDeps): Nod
     waits = undefined;
     lineage.keepNodes([...known].map(([name, epoch]) => rosterLine(name, epoch)).sort());
   };
-  const there = (): Map<string, number> => new Map(nodes.list().map(({ record }) => [record.name, record.nodeEpoch]));
+  const there = (): Map<string, number> =>
+    new Map(nodes.list().flatMap(({ record }) => (mayHold(record) ? [[record.name, record.nodeEpoch]] : [])));
   return {
     changed(name, vetted) {
       const [now, before] = [there().get(name), known.get(name)];
@@ -63,7 +65,7 @@ export const createNodeRoster = ({ nodes, lineage, clock }: NodeRosterDeps): Nod
         if (found !== undefined && found >= epoch) return [];
         const what =
           found === undefined
-            ? `node ${name} was registered, and the store does not know it any more`
+            ? `node ${name} was registered and in use, and the store does not know that any more`
             : `node ${name} had node epoch ${epoch}, and the store knows node epoch ${found}: which life of it was admitted last is lost`;
         const cure = "start its agent, or take it for empty (holdfast repair vet --accept)";
         return [finding("FORGOTTEN_NODE", `${what}: what it was granted since may be in no record; ${cure}`, name)];

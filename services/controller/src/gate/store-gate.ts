@@ -22,16 +22,25 @@ import { linkSignals } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { AgentGateway, OpenCall } from "../agent-ports.ts";
 import { mayHold } from "../domain/node/fence.ts";
+import type { NodeRecord } from "../domain/node/node.ts";
 import type { StoreIdentity } from "../domain/store-types.ts";
-import type { Nodes, Store, StoreGate } from "../ports.ts";
+import type { Nodes, NodeView, Store, StoreGate } from "../ports.ts";
 import type { GateWord } from "../records/controller-gates.ts";
 import { isSilent } from "../records/grant-facts.ts";
 import { createAskNodes, type Vetted } from "./ask-nodes.ts";
 import type { KnownVolumes } from "./compare-inventory.ts";
-import { heldBackBy, nothingLost, type OtherControllers, unheardFindings, unheardOf } from "./controller-words.ts";
+import {
+  doubtsOf,
+  heldBackBy,
+  nothingLost,
+  type OtherControllers,
+  unheardFindings,
+  unheardOf,
+} from "./controller-words.ts";
 import { type Finding, finding } from "./finding.ts";
 import { type Lineage, otherHistory } from "./lineage.ts";
 import { createNodeRoster } from "./node-roster.ts";
+import { createOwnWord } from "./own-word.ts";
 
 export interface StoreGateOptions {
   readonly store: Pick<Store, "identity" | "beginVetting" | "markVetted" | "onSuspect">;
@@ -67,13 +76,19 @@ export interface VettedStoreGate extends StoreGate {
   accept(who: string, reason: string): Promise<void>;
 }
 
+const noWitness = finding("NO_WITNESS", "no node is READY to say what it holds");
+const recordsOf = (views: readonly NodeView[]): readonly NodeRecord[] => views.map(({ record }) => record);
+
 const retryMs = 2_000;
+/** So often a gate that is open looks whether its word still stands: others take out that of a life which is silent for long. */
+const lookMs = 5_000;
 /** So often a vetting goes on above a generation that a node had promised already. */
 const mostBegun = 8;
 
 export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
   const { store, nodes, volumes, openCalls, controllers, lineage, uuid, clock, log } = options;
   const roster = createNodeRoster(options);
+  const word = createOwnWord(controllers, roster);
   const { ask, lostCalls } = createAskNodes({ ...options, knows: lineage.knows });
   const wake = createNotifier();
   const looks = createNotifier();
@@ -90,8 +105,6 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
   let refused = 0;
   /** Uid of the newest vetting under which this gate was open. */
   let opened = "";
-  /** What the others know of this gate. */
-  let said: GateWord | undefined;
   let unheard: readonly GateWord[] = [];
 
   const sameWords = (one: readonly Finding[], other: readonly Finding[]): boolean =>
@@ -133,46 +146,34 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
     return true;
   };
 
-  /** Tells what this gate has promised, and hears what the others have: the first thing under a vetting, and again when its own word changes. */
-  const hearControllers = async (identity: StoreIdentity): Promise<readonly GateWord[]> => {
-    if (controllers === undefined) return [];
-    const { issuer, plugins, isFormerLife, firstLife } = controllers;
-    const { vetting, lastVetted, keptAll } = identity;
-    const clear = (await lostCalls("", openCalls())).length === 0; // G6
-    // What a former life saw is in no memory.
-    const sawAll = opened === "" ? firstLife : opened === lastVetted;
-    const word = {
-      issuer,
-      plugins: plugins(),
-      promised: clear ? vetting.uid : "",
-      lost: said?.promised === vetting.uid ? said.lost : !keptAll || !sawAll,
-    };
-    const same = said !== undefined && JSON.stringify(said) === JSON.stringify(word);
-    const words = same ? await controllers.read() : await controllers.tell(word, isFormerLife);
-    said = word;
-    return words;
-  };
+  /** The first thing under a vetting, and again when its own word changes. */
+  const tell = async (identity: StoreIdentity): Promise<readonly GateWord[]> =>
+    word.tell(identity, opened, (await lostCalls("", openCalls())).length === 0); // G6
 
   const vet = async (identity: StoreIdentity, signal: AbortSignal): Promise<Vetted> => {
     const { vetting } = identity;
-    const words = await hearControllers(identity);
-    const kept = controllers !== undefined && nothingLost(words, vetting); // CW2
-    const asked = nodes.list().filter((view) => !isSilent(view) || (!kept && mayHold(view.record)));
-    const forgotten = kept ? [] : roster.missing();
-    if (asked.length === 0 && !kept) {
-      const fresh = nodes.list().length === 0 && (await volumes.none());
-      const nobody = fresh ? [] : [finding("NO_WITNESS", "no node is READY to say what it holds")];
-      return { findings: [...nobody, ...forgotten], above: 0 };
-    }
-    const records = asked.map(({ record }) => record);
-    const [own, told] = [await lostCalls("", openCalls()), await ask(records, vetting, signal)];
-    return { ...told, findings: [...own, ...forgotten, ...told.findings] };
+    await tell(identity);
+    const [silent, speaking] = [nodes.list().filter(isSilent), nodes.list().filter((view) => !isSilent(view))];
+    const told = await ask(recordsOf(speaking), vetting, signal);
+    const findings = [...(await lostCalls("", openCalls())), ...told.findings];
+    // While the nodes spoke, the other controllers did.
+    const words = (await controllers?.read()) ?? [];
+    if (controllers !== undefined && nothingLost(words, vetting)) return { ...told, findings }; // CW2
+    const doubtful = silent.filter(({ record }) => mayHold(record));
+    const missed = await ask(recordsOf(doubtful), vetting, signal);
+    const fresh = nodes.list().length === 0 && (await volumes.none());
+    const nobody = fresh || doubtful.length + speaking.length > 0 ? [] : [noWitness];
+    const others = doubtsOf(words, vetting, controllers, roster.missing());
+    return {
+      above: Math.max(told.above, missed.above),
+      findings: [...findings, ...nobody, ...others, ...missed.findings],
+    };
   };
 
   const open = async (identity: StoreIdentity, vetted: boolean): Promise<void> => {
     const { clusterUid, runId, vetting } = identity;
     if (!vetted) await store.markVetted(runId, vetting); // G3
-    const words = await hearControllers(identity);
+    const words = await tell(identity);
     lineage.remember(clusterUid);
     roster.settle();
     opened = vetting.uid;
@@ -222,9 +223,11 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
   const pause = async (version: number, signal: AbortSignal): Promise<void> => {
     const until = linkSignals(signal);
     const cancel =
-      standing.open && unheard.length === 0
+      standing.open && unheard.length === 0 && controllers === undefined
         ? undefined
-        : clock.timer(retryMs, () => until.abort(new DOMException("", "TimeoutError")));
+        : clock.timer(standing.open && unheard.length === 0 ? lookMs : retryMs, () =>
+            until.abort(new DOMException("", "TimeoutError")),
+          );
     try {
       await wake.wait(version, until.signal);
     } catch {
@@ -237,7 +240,10 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
 
   const state: StoreGate["state"] = (plugin) => {
     const { open, vetting } = standing;
-    const reason = open && plugin !== undefined ? heldBackBy(unheard, plugin, vetting) : undefined;
+    if (!open || plugin === undefined) return standing;
+    const reason = word.names(plugin)
+      ? heldBackBy(unheard, plugin, vetting)
+      : `the other controllers are not told yet that ${plugin} is called here`;
     return reason === undefined ? standing : { open: false, vetting, reason };
   };
 
@@ -276,14 +282,15 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
     async accept(who, reason) {
       const before = await store.identity();
       const identity = (await begin(before, refused)) ? await store.identity() : before;
-      await controllers?.remove(({ promised }) => promised !== before.vetting.uid, false); // CW1
       log.warn("audit: the store was accepted without proof", {
         who,
         why: reason,
         cluster: identity.clusterUid,
         findings: found.map(({ message }) => message),
       });
-      await open(identity, false);
+      await store.markVetted(identity.runId, identity.vetting);
+      await controllers?.remove(({ promised }) => promised !== before.vetting.uid, true); // CW1
+      await open(identity, true);
       overtaken += 1; // G2
     },
   };

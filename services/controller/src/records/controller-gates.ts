@@ -13,10 +13,14 @@ export interface GateWord {
   readonly issuer: string;
   /** The plugins that it attaches and detaches in sockets of its own. */
   readonly plugins: readonly string[];
+  /** Uid of the vetting under which it spoke last. */
+  readonly told: string;
   /** Uid of the vetting that it has promised: no call that was decided before leaves it any more, and none of those is open. */
   readonly promised: string;
   /** It may have seen commits that the store had lost when that vetting began. */
   readonly lost: boolean;
+  /** Nodes that it knew, and that the store knows no more: what keeps it shut keeps all shut. */
+  readonly missing: readonly string[];
 }
 
 export interface ControllerGates {

@@ -12,5 +12,7 @@ export const sharersShape: Shape = shaped({
 });
 
 export const controllerGatesShape: Shape = shaped({
-  gates: listOf(shaped({ issuer: filled, plugins: listOf(text), promised: text, lost: flag })),
+  gates: listOf(
+    shaped({ issuer: filled, plugins: listOf(text), told: text, promised: text, lost: flag, missing: listOf(text) }),
+  ),
 });
