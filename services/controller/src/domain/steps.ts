@@ -180,12 +180,19 @@ const waitsForForeign: Record<Step["do"], "no" | "on that node" | "yes"> = {
   expire: "no",
 };
 
+/** What leads to a permit of the claim that is held already: it ends in what the agent has. */
+const leadsToPermit: ReadonlySet<Step["do"]> = new Set<Step["do"]>(["attach", "finish", "offer"]);
+
 export const heldBack = (
-  { foreign = [] }: VolumeRecord,
+  { foreign: all = [], claims }: VolumeRecord,
   step: Pick<Step, "do"> & { readonly node?: string },
 ): boolean => {
   const waits = waitsForForeign[step.do];
-  if (foreign.length === 0 || waits === "no") return false;
+  if (all.length === 0 || waits === "no") return false;
+  const foreign = leadsToPermit.has(step.do)
+    ? all.filter(({ claimUid, node }) => node !== step.node || claims[claimUid]?.goal !== "active")
+    : all;
+  if (foreign.length === 0) return false;
   return waits === "yes" || foreign.some(({ node }) => step.node === node);
 };
 

@@ -21,12 +21,16 @@ describe("[I1] a hold beside its record", () => {
     expect(judgeHold(detaching, { ...held("c1"), epoch: { gen: 2, ctr: 1 } })).toBe("newer");
   });
 
-  test.each(["ATTACHING", "OFFERED", "ACTIVE", "RELEASING"] as const)("of a claim that is %s goes on", (state) => {
+  test.each(["OFFERED", "ACTIVE", "RELEASING"] as const)("of a claim that is %s goes on", (state) => {
     expect(judgeHold(volumeRecord([claimRecord("c1", { state, epoch })], []), held("c1"))).toBe("held");
   });
 
   test("of a claim that was not granted yet was granted by a store that has lost it", () => {
     expect(judgeHold(volumeRecord([claimRecord("c1", { state: "QUEUED" })], []), held("c1"))).toBe("newer");
+  });
+
+  test("of a claim that was not offered yet was offered by a store that has lost it", () => {
+    expect(judgeHold(volumeRecord([claimRecord("c1", { state: "ATTACHING", epoch })], []), held("c1"))).toBe("newer");
   });
 
   test("of a claim that the record does not name is proved by no epoch", () => {

@@ -13,7 +13,8 @@ export const living = (held: readonly Held[]): readonly Held[] => held.filter(({
 
 /**
  * How a hold stands to the record of its volume. An epoch proves nothing of a claim that the record does not name: a store that was
- * rolled back gives the same epochs again.
+ * rolled back gives the same epochs again. A claim that is ATTACHING was offered by a store that has lost it: its attach is undone
+ * without a word of the agent.
  */
 export const judgeHold = (
   volume: VolumeRecord,
@@ -22,6 +23,7 @@ export const judgeHold = (
   const claim = volume.claims[claimUid];
   if (claim === undefined) return "unnamed";
   if (compareEpochs(epoch, claim.epoch ?? zeroEpoch) > 0) return "newer";
+  if (claim.state === "ATTACHING") return "newer";
   return claim.state === "DETACHING" ? "over" : "held";
 };
 

@@ -77,6 +77,54 @@ describe("[I1] a hold that was noted", () => {
     expect(await world.states("next")).toEqual(["ACTIVE"]);
   });
 
+  describe("[I2] of a claim that is to be attached, as the store has lost that it was offered", () => {
+    const offered = async () => {
+      world.backend.script("publish", { kind: "dropped" });
+      const [view] = await world.claim("web", "n1", ["data"]);
+      await world.idle();
+      expect(await world.states("web")).toEqual(["ATTACHING"]);
+      const uid = view?.claim.uid ?? "";
+      const node = world.nodes.get("n1");
+      if (node === undefined) throw new Error("no node");
+      const { epoch } = (await world.volume("data")).claims[uid] ?? {};
+      if (epoch === undefined) throw new Error("it was granted");
+      const inventory = async (holds: boolean): Promise<Inventory> => {
+        const before = await told(holds, uid);
+        return {
+          ...before,
+          volumes: before.volumes.map((one) => ({ ...one, held: one.held.map((held) => ({ ...held, epoch })) })),
+        };
+      };
+      return async (holds: boolean) =>
+        reconcileInventory(
+          { ...world, plugins: world.backend, signal, agents: { ...world.agents, inventory: () => inventory(holds) } },
+          node,
+        );
+    };
+    const detaches = () => world.backend.calls.filter((call) => call.startsWith("unpublish"));
+
+    it("is detached only when the agent holds it no more", async () => {
+      const inventoryWith = await offered();
+      expect(await inventoryWith(true)).toBe("owed");
+      await world.release("web");
+      await world.pass(60_000);
+      expect(await world.states("web")).toEqual(["DETACHING"]);
+      expect(detaches()).toEqual([]);
+      await inventoryWith(false);
+      await world.idle();
+      expect(detaches()).toHaveLength(1);
+    });
+
+    it("goes on to be attached and offered, and is noted no more then", async () => {
+      const inventoryWith = await offered();
+      await inventoryWith(true);
+      await world.pass(60_000);
+      expect(await world.states("web")).toEqual(["ACTIVE"]);
+      expect(await inventoryWith(true)).toBe("settled");
+      expect(await foreign()).toEqual([]);
+    });
+  });
+
   it("[I6] of a claim that ended after its grant was lost raises the epoch, so that the store can be vetted", async () => {
     const [claim] = await world.claim("web", "n1", ["data"]);
     await world.idle();
