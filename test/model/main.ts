@@ -17,7 +17,7 @@ import { exhaustedWorlds, type WorldName, worldNames, worldOf } from "./worlds.t
 const mostOfMutant = 250_000;
 
 /** No schedule to a known gap within so many states: it is closed. */
-const mostOfGap = 1_000_000;
+const mostOfGap = 3_000_000;
 
 const searched = async (name: string, within: WorldName, mostStates?: number) => {
   const began = performance.now();
