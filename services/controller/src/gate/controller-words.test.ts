@@ -281,6 +281,15 @@ describe("a controller that has not promised", () => {
     expect(a.gate.state("p").open).toBe(true);
   });
 
+  it("[CW1] has promised for good: a call that it makes under the vetting may end between two questions about it", async () => {
+    const [a, b] = await lived();
+    away = new Set();
+    for (const { gate } of [a, b, a, b]) await gate.check(signal);
+    a.open = [{ plugin: "p", opId: "x", words: "" }];
+    for (const { gate } of [a, b]) await gate.check(signal);
+    expect([a, b].map(({ gate }) => gate.state("p").open)).toEqual([true, true]);
+  });
+
   it("[CW1] is taken for gone on somebody's word", async () => {
     const [a] = await lived();
     await a.gate.check(signal);

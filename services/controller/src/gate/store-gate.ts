@@ -146,16 +146,16 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
     return true;
   };
 
-  /** The first thing under a vetting, and again when its own word changes. */
-  const tell = async (identity: StoreIdentity): Promise<readonly GateWord[]> =>
-    word.tell(identity, opened, (await lostCalls("", openCalls())).length === 0); // G6
+  /** G6: calls beside this controller. */
+  const ownLostCalls = (): Promise<readonly Finding[]> => lostCalls("", openCalls());
 
   const vet = async (identity: StoreIdentity, signal: AbortSignal): Promise<Vetted> => {
     const { vetting } = identity;
-    await tell(identity);
+    const lost = await ownLostCalls();
+    await word.tell(identity, opened, lost.length === 0);
     const [silent, speaking] = [nodes.list().filter(isSilent), nodes.list().filter((view) => !isSilent(view))];
     const told = await ask(recordsOf(speaking), vetting, signal);
-    const findings = [...(await lostCalls("", openCalls())), ...told.findings];
+    const findings = [...lost, ...told.findings];
     // While the nodes spoke, the other controllers did.
     const words = (await controllers?.read()) ?? [];
     if (controllers !== undefined && nothingLost(words, vetting)) return { ...told, findings }; // CW2
@@ -173,9 +173,10 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
   const open = async (identity: StoreIdentity, vetted: boolean): Promise<void> => {
     const { clusterUid, runId, vetting } = identity;
     if (!vetted) await store.markVetted(runId, vetting); // G3
-    const words = await tell(identity);
-    lineage.remember(clusterUid);
     roster.settle();
+    const promises = word.hasPromised(vetting) || (await ownLostCalls()).length === 0;
+    const words = await word.tell(identity, opened, promises);
+    lineage.remember(clusterUid);
     opened = vetting.uid;
     unheard = unheardOf(words, vetting); // CW1
     become({ open: true, vetting, reason: "" }, unheardFindings(unheard, vetting));
