@@ -2,11 +2,9 @@
  * What the controllers say of their own gates: one record, so that one read shows all of them. A controller calls plugins in sockets beside
  * it, where no agent stands between a late call and the plugin.
  */
-import type { AggregateRef } from "../domain/store-types.ts";
-import { changedAllTheTime } from "./commit-rounds.ts";
-import { createRecordTable, type RecordTableDeps } from "./record-table.ts";
+import { createMetaTable, metaRef } from "./meta-table.ts";
+import type { RecordTableDeps } from "./record-table.ts";
 import { controllerGatesShape } from "./shape/controller-shapes.ts";
-import { recordReader } from "./shape/record-reader.ts";
 
 export interface GateWord {
   /** Controller and life. */
@@ -35,17 +33,11 @@ interface StoredGates {
   readonly gates: readonly GateWord[];
 }
 
-const ref: AggregateRef = { kind: "meta", key: "gates" };
-
-const readGates = recordReader<StoredGates>({ shape: controllerGatesShape });
+const ref = metaRef("gates");
 
 export const createControllerGates = (deps: RecordTableDeps): ControllerGates => {
-  const table = createRecordTable<AggregateRef, StoredGates>(deps, {
-    refOf: () => ref,
-    read: readGates,
-    encode: (record) => ({ body: JSON.stringify(record), indexes: [], due: [] }),
-    busy: () => changedAllTheTime("the record of the gates of controllers"),
-  });
+  const what = "the record of the gates of controllers";
+  const table = createMetaTable<StoredGates>(deps, { shape: controllerGatesShape, what });
   const change = async (
     next: (before: readonly GateWord[]) => readonly GateWord[],
     requiresVetted = false,

@@ -2,11 +2,10 @@
 
 import { type KnownController, stillKnown, withController } from "../domain/controller-roster.ts";
 import type { AuditedAs } from "../domain/repair/audit.ts";
-import type { AggregateRef } from "../domain/store-types.ts";
 import { changedAllTheTime } from "./commit-rounds.ts";
-import { createRecordTable, type RecordTableDeps } from "./record-table.ts";
+import { createMetaTable, metaRef } from "./meta-table.ts";
+import type { RecordTableDeps } from "./record-table.ts";
 import { rosterShape } from "./shape/controller-shapes.ts";
-import { recordReader } from "./shape/record-reader.ts";
 
 export interface RosterView {
   readonly controllers: readonly KnownController[];
@@ -25,24 +24,19 @@ export interface RosterRecords {
   raise(format: number, view: RosterView, word: AuditedAs): Promise<boolean>;
 }
 
-export const rosterRef: AggregateRef = { kind: "meta", key: "controllers" };
+export const rosterRef = metaRef("controllers");
+
+const what = "the roster of controllers";
 
 interface StoredRoster {
   readonly controllers: readonly KnownController[];
 }
 
-const readRoster = recordReader<StoredRoster>({ shape: rosterShape });
-
-export const rosterBusy = () => changedAllTheTime("the roster of controllers");
+export const rosterBusy = () => changedAllTheTime(what);
 
 export const createRosterRecords = (deps: RecordTableDeps): RosterRecords => {
   const { now } = deps.clock;
-  const table = createRecordTable<AggregateRef, StoredRoster>(deps, {
-    refOf: (ref) => ref,
-    read: readRoster,
-    encode: (roster) => ({ body: JSON.stringify(roster), indexes: [], due: [] }),
-    busy: rosterBusy,
-  });
+  const table = createMetaTable<StoredRoster>(deps, { shape: rosterShape, what });
 
   return {
     async read() {

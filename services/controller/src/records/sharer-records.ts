@@ -1,9 +1,7 @@
 /** The controllers that share the calls of plugins: one record, so that one read shows all of them. */
-import type { AggregateRef } from "../domain/store-types.ts";
-import { changedAllTheTime } from "./commit-rounds.ts";
-import { createRecordTable, type RecordTableDeps } from "./record-table.ts";
+import { createMetaTable, metaRef } from "./meta-table.ts";
+import type { RecordTableDeps } from "./record-table.ts";
 import { sharersShape } from "./shape/controller-shapes.ts";
-import { recordReader } from "./shape/record-reader.ts";
 
 export interface StoredSharer {
   /** Controller and life. */
@@ -25,20 +23,14 @@ interface StoredSharers {
   readonly sharers: readonly StoredSharer[];
 }
 
-const ref: AggregateRef = { kind: "meta", key: "sharers" };
-
-const readSharers = recordReader<StoredSharers>({ shape: sharersShape });
+const ref = metaRef("sharers");
 
 /** Of a controller and its life. */
 export const controllerOf = (issuer: string): string => issuer.slice(0, issuer.lastIndexOf("/"));
 
 export const createSharerRecords = (deps: RecordTableDeps): SharerRecords => {
-  const table = createRecordTable<AggregateRef, StoredSharers>(deps, {
-    refOf: () => ref,
-    read: readSharers,
-    encode: (record) => ({ body: JSON.stringify(record), indexes: [], due: [] }),
-    busy: () => changedAllTheTime("the record of the controllers that share calls"),
-  });
+  const what = "the record of the controllers that share calls";
+  const table = createMetaTable<StoredSharers>(deps, { shape: sharersShape, what });
   const change = async (next: (before: readonly StoredSharer[]) => readonly StoredSharer[]) => {
     const { now } = await table.change(ref, (found) => ({ record: { sharers: next(found?.record.sharers ?? []) } }));
     return now?.record.sharers ?? [];
