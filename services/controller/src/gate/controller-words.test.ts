@@ -4,6 +4,7 @@ import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { OpenCall } from "../agent-ports.ts";
 import type { StoreIdentity } from "../domain/store-types.ts";
+import { nodeRecord } from "../domain/testing/record-fixtures.ts";
 import type { NodeView } from "../ports.ts";
 import { createControllerGates } from "../records/controller-gates.ts";
 import { createSqliteStore, type SqliteStore } from "../store/sqlite/sqlite-store.ts";
@@ -52,18 +53,7 @@ afterEach(async () => {
 
 const node = (name: string): NodeView => ({
   live: silent.has(name) ? "suspect" : "alive",
-  record: {
-    ...{
-      name,
-      machineId: "m",
-      bootId: "b",
-      journalUid: `journal-${name}`,
-      instance: "i",
-      nodeEpoch: 1,
-      state: fenced.has(name) ? "FENCING" : "READY",
-    },
-    ...{ address: "", version: "", verificationScope: "host", plugins: [], registeredAt: 0, updatedAt: 0 },
-  },
+  record: nodeRecord(name, { journalUid: `journal-${name}`, state: fenced.has(name) ? "FENCING" : "READY" }),
 });
 
 interface Controller {

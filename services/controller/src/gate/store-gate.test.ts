@@ -7,7 +7,7 @@ import type { OpenCall } from "../agent-ports.ts";
 import type { Inventory } from "../domain/claim/permit.ts";
 import type { NodeRecord } from "../domain/node/node.ts";
 import type { StoreIdentity } from "../domain/store-types.ts";
-import { volumeRecord } from "../domain/testing/record-fixtures.ts";
+import { nodeRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
 import type { VolumeRecord } from "../domain/volume/volume.ts";
 import { volumeKey } from "../domain/volume/volume.ts";
 import type { NodeView } from "../ports.ts";
@@ -15,22 +15,7 @@ import { createStoreGate, type VettedStoreGate } from "./store-gate.ts";
 
 const node = (name: string, change: Partial<NodeRecord> = {}): NodeView => ({
   live: "alive",
-  record: {
-    name,
-    machineId: "m",
-    bootId: "b",
-    journalUid: `journal-${name}`,
-    instance: "i",
-    nodeEpoch: 1,
-    state: "READY",
-    address: "",
-    version: "",
-    verificationScope: "host",
-    plugins: [],
-    registeredAt: 0,
-    updatedAt: 0,
-    ...change,
-  },
+  record: nodeRecord(name, { journalUid: `journal-${name}`, ...change }),
 });
 
 type Held = { readonly epoch: { readonly gen: number; readonly ctr: number }; readonly state: string };
