@@ -13,6 +13,7 @@
 import { showVetting, type Vetting } from "@holdfast/model/vetting";
 import type { ControllerGates, GateWord } from "../records/controller-gates.ts";
 import { type Finding, finding } from "./finding.ts";
+import { forgottenNode } from "./node-roster.ts";
 
 /** The gates of all controllers, as one of them sees them. */
 export interface OtherControllers extends ControllerGates {
@@ -57,15 +58,16 @@ export const doubtsOf = (
   ];
   const awaited = mute.filter(({ issuer }) => controllers?.isAway(issuer) === false);
   const missed = spoke.flatMap(({ issuer, missing }) =>
-    missing
-      .filter((name) => !own.some(({ node }) => node === name))
-      .map((name) => finding("FORGOTTEN_NODE", missedWords(name, issuer), name)),
+    missing.filter((name) => !own.some(({ node }) => node === name)).map((name) => missedBy(issuer, name)),
   );
   return [...awaited.map((word) => finding("CONTROLLER", unheardBecause(word, vetting))), ...own, ...missed];
 };
 
-const missedWords = (name: string, issuer: string): string =>
-  `node ${name} was registered and in use, as controller ${issuer} knows, and the store does not know that any more: start its agent, or take it for empty (holdfast repair vet --accept)`;
+const missedBy = (issuer: string, name: string): Finding =>
+  forgottenNode(
+    name,
+    `node ${name} was registered and in use, as controller ${issuer} knows, and the store does not know that any more`,
+  );
 
 export const unheardFindings = (unheard: readonly GateWord[], vetting: Vetting): readonly Finding[] =>
   unheard

@@ -38,6 +38,14 @@ const read = (lines: readonly string[]): Map<string, number> => {
   return found;
 };
 
+/** `lost`: what the store does not know any more of it, in words. */
+export const forgottenNode = (name: string, lost: string): Finding =>
+  finding(
+    "FORGOTTEN_NODE",
+    `${lost}: what node ${name} was granted since may be in no record; start its agent, or take it for empty (holdfast repair vet --accept)`,
+    name,
+  );
+
 export const rosterLine = (name: string, nodeEpoch: number): string => `${name} ${nodeEpoch}`;
 
 export const createNodeRoster = ({ nodes, lineage, clock }: NodeRosterDeps): NodeRoster => {
@@ -67,8 +75,7 @@ export const createNodeRoster = ({ nodes, lineage, clock }: NodeRosterDeps): Nod
           found === undefined
             ? `node ${name} was registered and in use, and the store does not know that any more`
             : `node ${name} had node epoch ${epoch}, and the store knows node epoch ${found}: which life of it was admitted last is lost`;
-        const cure = "start its agent, or take it for empty (holdfast repair vet --accept)";
-        return [finding("FORGOTTEN_NODE", `${what}: what it was granted since may be in no record; ${cure}`, name)];
+        return [forgottenNode(name, what)];
       });
     },
     settle() {

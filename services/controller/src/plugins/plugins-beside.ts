@@ -12,15 +12,19 @@ export interface PluginsBeside {
 }
 
 export const createPluginsBeside = (directory: Pick<PluginDirectory, "list" | "onChange">): PluginsBeside => {
-  const names = new Set<string>();
+  /** Asked with each grant that is thought of: in order, and made anew only with a new one. */
+  let names: readonly string[] = [];
   const listeners = createEmitter();
   const look = (): void => {
-    const before = names.size;
-    for (const { plugin } of controllerInstances(directory))
-      if (plugin.capabilities["controller:PUBLISH_UNPUBLISH_VOLUME"] !== "no") names.add(plugin.name);
-    if (names.size > before) listeners.tell();
+    const found = controllerInstances(directory)
+      .filter(({ plugin }) => plugin.capabilities["controller:PUBLISH_UNPUBLISH_VOLUME"] !== "no")
+      .map(({ plugin }) => plugin.name);
+    const all = [...new Set([...names, ...found])].sort();
+    if (all.length === names.length) return;
+    names = all;
+    listeners.tell();
   };
   directory.onChange(look);
   look();
-  return { names: () => [...names].sort(), onNew: listeners.on };
+  return { names: () => names, onNew: listeners.on };
 };
