@@ -1,5 +1,5 @@
 import { foreignAbandoned } from "../../domain/attachment/foreign-hold.ts";
-import type { ClaimTombstone } from "../../domain/claim/claim.ts";
+import type { ClaimState } from "../../domain/claim/claim.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { abandonable, claimAbandoned } from "../../domain/repair/repair-change.ts";
 import { type ForeignHold, type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
@@ -16,8 +16,8 @@ const foreignOf = (volume: VolumeRecord, uid: string): ForeignHold | undefined =
 
 interface Seen {
   readonly word: AgentWord;
-  /** The tombstone of a claim that the store does not know otherwise: it was given up, and its agent has not let go yet. */
-  readonly given: ClaimTombstone | undefined;
+  /** The tombstone of a claim that the store does not know otherwise, or a claim that waits for its detach: its agent has not let go yet. */
+  readonly given: { readonly state: ClaimState } | undefined;
 }
 
 /** A claim that only an agent knows. An agent that is heard is told to let go, and the volume is barred until it has. */
@@ -37,7 +37,7 @@ const abandonForeign = (
     throw repairNotApplicable(
       `claim ${claimUid} of workload ${workload} on volume ${volumeKey(volume)}`,
       given.state,
-      `it was given up before, and node ${node} is told to unmount it; the volume is granted again when it has`,
+      `it is over, and node ${node} is told to unmount it; the volume is granted again when it has`,
       { namespace, volume: id, node },
     );
   // Said in other words: one that was asked for while the agent was heard gives nothing away when it is not.
@@ -48,7 +48,7 @@ const abandonForeign = (
     effects: [
       heard
         ? `the agent of node ${node} is told to unmount claim ${claimUid}; the volume is granted again when it has`
-        : `the volume is granted again at once; node ${node} is told to unmount claim ${claimUid} if it ever speaks again`,
+        : `the volume is ${given?.state === "DETACHING" ? `detached from node ${node}` : "granted again at once"}; node ${node} is told to unmount claim ${claimUid} if it ever speaks again`,
       agentEffect(word, node),
     ],
     risks: [
@@ -98,8 +98,9 @@ export const abandonClaimCommand =
       decide(volume, seen: Seen | undefined, at) {
         const claim = volume.claims[claimUid];
         const hold = foreignOf(volume, claimUid);
-        if (claim === undefined && hold !== undefined && seen !== undefined)
-          return abandonForeign(volume, hold, seen, input, at);
+        const lets = claim === undefined || claim.state === "DETACHING";
+        if (lets && hold !== undefined && seen !== undefined)
+          return abandonForeign(volume, hold, { ...seen, given: claim ?? seen.given }, input, at);
         if (claim === undefined || claim.workload !== workload || claim.alias !== alias || seen === undefined)
           throw claimNotFound(ref, workload, alias);
         const { node } = claim;

@@ -177,11 +177,33 @@ describe("AbandonClaim", () => {
     await note();
     const again = await refusal(abandon(dry));
     expect(again).toMatchObject({ reason: "REPAIR_NOT_APPLICABLE", metadata: { state: "FAILED", node: "n1" } });
-    expect(again.message).toContain("it was given up before, and node n1 is told to unmount it");
+    expect(again.message).toContain("it is over, and node n1 is told to unmount it");
     world.agents.silence("n1", true);
     await note();
     expect((await twice(abandon)).effects.join("\n")).toContain("is granted again at once");
     expect((await world.volume("data")).foreign).toBeUndefined();
+  });
+
+  test("[I2] a claim that waits for its detach, and that its node held when the store was vetted, is given up when that node is silent", async () => {
+    await world.makeVolume("data");
+    const [view] = await world.claim("job", "n1", ["data"]);
+    await world.idle();
+    world.backend.script("unpublish", { kind: "dropped" });
+    await world.release("job");
+    await world.idle();
+    const claimUid = view?.claim.uid ?? "";
+    const ref = { namespace: "default", id: "data" };
+    const hold = { claimUid, workload: "job", alias: "data", epoch: { gen: 1, ctr: 1 } };
+    await world.records.change(ref, (v, at) => foreignNoted(v, "n1", [hold], at.now));
+    await world.pass(120_000);
+    expect(await world.states("job")).toEqual(["DETACHING"]);
+    const target = { namespace: "default", volume: "data", workload: "job", alias: "data", claimUid, evidence: "off" };
+    const abandon = (asked: Asked) => world.repair.abandonClaim({ ...target, ...asked }, caller);
+    expect(await refusal(abandon(dry))).toMatchObject({ metadata: { state: "DETACHING", node: "n1" } });
+    world.agents.silence("n1", true);
+    expect((await twice(abandon)).effects.join("\n")).toContain("is detached from node n1");
+    await world.pass(120_000);
+    expect(await world.states("job")).toEqual(["RELEASED"]);
   });
 
   test("is refused for a claim that nobody wants released, and for one that is over", async () => {

@@ -61,7 +61,7 @@ export interface HoldEnd {
   /** The agent answers. */
   readonly heard: boolean;
   readonly evidence: string;
-  /** It was given up before, and has its tombstone: a second one would be a conflict for ever. */
+  /** It has its tombstone, or gets it with the detach: a second one would be a conflict for ever. */
   readonly ended?: boolean;
 }
 

@@ -115,6 +115,27 @@ describe("[I1] a hold that was noted", () => {
       expect(detaches()).toHaveLength(1);
     });
 
+    it("is detached only then, too, where it was released before the store was vetted", async () => {
+      await offered();
+      const volume = await world.volume("data");
+      const active = Object.values(volume.claims).map((claim) => [claim.uid, { ...claim, state: "ACTIVE" as const }]);
+      world.agents.hold({ ...volume, claims: Object.fromEntries(active) });
+      world.gate.set(false, 2);
+      await world.release("web");
+      await world.idle();
+      expect(await world.states("web")).toEqual(["DETACHING"]);
+      const { record } = world.nodes.get("n1") ?? {};
+      if (record === undefined) throw new Error("no node");
+      await noteForeignHolds(world, "n1", await world.agents.inventory(record, signal));
+      world.agents.script("release", { kind: "pending", blocked: false }, { kind: "pending", blocked: false });
+      world.gate.set(true, 3);
+      await world.pass(60_000);
+      expect(detaches()).toHaveLength(1);
+      expect(world.violations()).toEqual([]);
+      expect(await world.states("web")).toEqual(["RELEASED"]);
+      expect(await foreign()).toEqual([]);
+    });
+
     it("goes on to be attached and offered, and is noted no more then", async () => {
       const inventoryWith = await offered();
       await inventoryWith(true);

@@ -73,7 +73,8 @@ export const noteForeignHolds = async (
   inventory: Pick<Inventory, "volumes">,
   isOfVetting?: () => boolean,
 ): Promise<number> => {
-  const options = isOfVetting === undefined ? {} : { requiresVetted: true as const };
+  const unvetted = isOfVetting === undefined;
+  const options = unvetted ? {} : { requiresVetted: true as const };
   const foreign = new Map<string, { readonly record: VolumeRecord; readonly holds: Held[] }>();
   let count = 0;
   for (const volume of inventory.volumes) {
@@ -84,7 +85,9 @@ export const noteForeignHolds = async (
       if (standing === "held") continue;
       // Another record may stand for the same storage by now.
       const barred = found?.uid === volume.volumeUid ? found : (await records.owner(volume))?.volume;
-      if (standing === "over" && !isNoted(barred, node, held) && !isAbove(held, barred)) continue;
+      // Before the store is vetted, a claim that waits for its detach may have been offered since: nothing else keeps the detach back.
+      const noted = isNoted(barred, node, held) || (unvetted && barred?.claims[held.claimUid] !== undefined);
+      if (standing === "over" && !noted && !isAbove(held, barred)) continue;
       count += 1;
       const words = {
         foreign:
@@ -99,9 +102,9 @@ export const noteForeignHolds = async (
         bars: barred === undefined ? "" : volumeKey(barred),
       });
       if (barred === undefined) continue;
-      const noted = foreign.get(volumeKey(barred)) ?? { record: barred, holds: [] };
-      noted.holds.push(held);
-      foreign.set(volumeKey(barred), noted);
+      const bars = foreign.get(volumeKey(barred)) ?? { record: barred, holds: [] };
+      bars.holds.push(held);
+      foreign.set(volumeKey(barred), bars);
     }
   }
   for await (const { volume } of volumesOnNode(records, node))
@@ -112,7 +115,11 @@ export const noteForeignHolds = async (
       record,
       (v, at) => {
         if (v.uid !== record.uid) return noChange(v);
-        const shown = holds.filter((held) => v.claims[held.claimUid] === undefined || judgeHold(v, held) === "newer");
+        const bars = (held: Held): boolean => {
+          const verdict = judgeHold(v, held);
+          return verdict === "over" ? unvetted || isNoted(v, node, held) : verdict !== "held";
+        };
+        const shown = holds.filter(bars);
         const before = isOfVetting?.() === true ? [] : (v.foreign ?? []);
         const kept = before.filter((hold) => hold.node === node && !shown.some(isOf(hold)));
         const noted = foreignNoted(v, node, [...kept, ...shown], at.now);
