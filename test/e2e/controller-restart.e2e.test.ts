@@ -2,6 +2,9 @@ import path from "node:path";
 import { ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { AccessMode, AttachmentMode, WatchKind } from "@holdfast/shared/gen/holdfast/v1/common";
 import { type Node, NodeServiceDefinition, NodeState } from "@holdfast/shared/gen/holdfast/v1/node";
+import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { SnapshotState } from "@holdfast/shared/gen/holdfast/v1/snapshot";
+import { VolumeState } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { createGrpcChannel, createGrpcClient } from "@holdfast/shared/grpc/client";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, expect, test } from "vitest";
@@ -104,3 +107,43 @@ test.runIf(root)(
     expect(states.filter(({ state }) => state !== NodeState.NODE_STATE_READY).map(({ name }) => name)).toEqual([]);
   },
 );
+
+test("[O3] a controller that is stopped leaves no bar: calls that waited for their turn go to the other one at once", async () => {
+  const { cluster, stop } = await startTwoControllers([]);
+  cleanups.push(stop);
+  const channel = createGrpcChannel(cluster.second.address);
+  cleanups.push(() => channel.close());
+  const plugins = createGrpcClient(PluginServiceDefinition, channel, {
+    log: createMemoryLogger(),
+    identity: { role: "operator", name: "test" },
+  });
+  const plugin = "sim.holdfast.dev";
+  await plugins.setPluginProfile({ name: plugin, profile: { maxConcurrentCalls: 2 } });
+  const { volumes, snapshots } = cluster.second.clients;
+  const volume = (id: string) =>
+    volumes.createVolume({
+      namespace,
+      id,
+      plugin,
+      capacity: { requiredBytes: 1n << 24n },
+      capabilities: [{ attachmentMode: 1, accessMode: 1 }],
+      waitFor,
+    });
+  await volume("source");
+  for (const method of ["CreateVolume", "CreateSnapshot"] as const)
+    await cluster.backend.client.addFault({ method, hangMs: 100, when: "before", times: 100 });
+  const ids = Array.from({ length: 12 }, (_, index) => `v${index}`);
+  const made = Promise.all([
+    Promise.all(ids.map(volume)),
+    Promise.all(ids.map((id) => snapshots.createSnapshot({ namespace, id, volume: "source", waitFor }))),
+  ]);
+  await until("calls of both controllers", async () => {
+    const creates = (await cluster.backend.client.record()).filter(({ method }) => method === "CreateVolume");
+    return new Set(creates.map(({ instance }) => instance)).size === 2;
+  });
+  await cluster.controller().kill("SIGTERM");
+  const [newVolumes, newSnapshots] = await made;
+  for (const one of newVolumes) expect(one.volume?.state).toBe(VolumeState.VOLUME_STATE_AVAILABLE);
+  for (const one of newSnapshots) expect(one.snapshot?.state).toBe(SnapshotState.SNAPSHOT_STATE_READY);
+  expect(cluster.second.process().output()).not.toContain("behind a bar");
+});

@@ -12,7 +12,7 @@ const build = (idle: Promise<void>, leave = async (): Promise<void> => undefined
     },
     signOff: async () => void done.push(`sign off ${work.signal.aborted}`),
   };
-  const end = endOfCalls({ taking, work, drivers, reconcilers: [{ idle: () => idle }], clock })();
+  const end = endOfCalls({ taking, work, drivers, reconcilers: [{ end: () => idle }], clock })();
   return { done, clock, work, end };
 };
 

@@ -8,7 +8,7 @@ export interface EndOfCallsDeps {
   /** Aborted when the calls have had their time. */
   readonly work: AbortController;
   readonly drivers: Pick<PluginDrivers, "leave" | "signOff">;
-  readonly reconcilers: readonly { idle(): Promise<void> }[];
+  readonly reconcilers: readonly { end(): Promise<void> }[];
   readonly clock: Pick<Clock, "sleep">;
 }
 
@@ -20,7 +20,7 @@ export const endOfCalls =
   async (): Promise<void> => {
     const why = new DOMException("the controller is stopping", "AbortError");
     taking.abort(why);
-    const ends = Promise.allSettled([drivers.leave(), ...reconcilers.map((each) => each.idle())]);
+    const ends = Promise.allSettled([drivers.leave(), ...reconcilers.map((each) => each.end())]);
     await Promise.race([ends, clock.sleep(patienceMs, work.signal)]);
     work.abort(why);
     await drivers.signOff();

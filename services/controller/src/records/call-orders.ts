@@ -11,6 +11,8 @@ export interface CallOrders {
   /** A commit has stored the intent of a record, or that it has none. */
   note(key: string, intent: CallSite | undefined, order: CommitOrder): void;
   of(key: string, opId: string): CallOrder | undefined;
+  /** Records with an intent of this life. */
+  keys(): readonly string[];
   /** A later call of the subject has left, or may have: the attempt has to be stored anew. */
   forget(key: string): void;
 }
@@ -32,6 +34,7 @@ export const createCallOrders = (issuer: string): CallOrders => {
       const order = orders.get(key);
       return order?.opId === opId ? order : undefined;
     },
+    keys: () => [...orders.keys()],
     forget: (key) => void orders.delete(key),
   };
 };

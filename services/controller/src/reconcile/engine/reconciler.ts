@@ -15,9 +15,11 @@ import { refOfKey } from "../../records/volume/volume-codec.ts";
 import type { VolumeRecords } from "../../records/volume/volume-records.ts";
 import type { Failpoint } from "../failpoints.ts";
 import { createNodeWatch } from "../node/node-watch.ts";
+import { giveBack } from "../owed/give-back.ts";
 import { type CallSlots, createCallSlots, type SlotGuard } from "../plugin/call-slots.ts";
 import { type CallRights, createCallRights } from "../plugin/call-turn.ts";
 import type { PluginDrivers } from "../plugin/plugin-drivers.ts";
+import { owedVolumes } from "../steps/step-run.ts";
 import { runStep, stepId } from "../steps/steps.ts";
 import { type DueSource, runDueLoop } from "./due-loop.ts";
 import { createKeyedWork } from "./keyed-work.ts";
@@ -60,6 +62,8 @@ export interface Reconciler {
   start(): Promise<void>;
   /** Resolves when nothing runs and nothing is ready. */
   idle(): Promise<void>;
+  /** Once `taking` is aborted: resolves when no step runs any more, and what never left is nobody's. */
+  end(): Promise<void>;
   /** Volumes that are being worked on. */
   size(): number;
   /** Calls of the plugin that wait for their turn. */
@@ -163,6 +167,11 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     watch.all();
   };
 
+  const idle = async (): Promise<void> => {
+    await watch.idle();
+    await work.idle();
+  };
+
   return {
     wake,
     learned(key, { plugin, untaken, anyone }) {
@@ -202,9 +211,10 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
       await wakeUnsettled();
       watch.all();
     },
-    async idle() {
-      await watch.idle();
-      await work.idle();
+    idle,
+    async end() {
+      await idle();
+      await giveBack(owedVolumes(stepDeps), async (key) => (await records.current(refOfKey(key)))?.volume);
     },
     size: work.size,
     callsWaiting: slots.waiting,

@@ -8,10 +8,11 @@ import type { Told } from "../../records/change-feed.ts";
 import { pagesOf } from "../../records/pages-of.ts";
 import type { CutRecords } from "../../records/snapshot-records.ts";
 import type { Failpoint } from "../failpoints.ts";
+import { giveBack } from "../owed/give-back.ts";
 import type { CallSlots } from "../plugin/call-slots.ts";
 import { type CallRights, createCallRights } from "../plugin/call-turn.ts";
 import type { PluginDrivers } from "../plugin/plugin-drivers.ts";
-import { runCutStep } from "../steps/steps-snapshot.ts";
+import { owedCuts, runCutStep } from "../steps/steps-snapshot.ts";
 import { runDueLoop } from "./due-loop.ts";
 import { createKeyedWork } from "./keyed-work.ts";
 import { tracedCutStep } from "./step-trace.ts";
@@ -47,6 +48,8 @@ export interface SnapshotReconciler {
   start(): Promise<void>;
   /** Resolves when nothing runs and nothing is ready. */
   idle(): Promise<void>;
+  /** Once `taking` is aborted: resolves when no step runs any more, and what never left is nobody's. */
+  end(): Promise<void>;
   /** Snapshots and groups that are being worked on. */
   size(): number;
 }
@@ -144,6 +147,10 @@ export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): Snapshot
       await wakeUnsettled();
     },
     idle: work.idle,
+    async end() {
+      await work.idle();
+      await giveBack(owedCuts(stepDeps), async (key) => (await cuts.get(refOfCutKey(key)))?.record);
+    },
     size: work.size,
   };
 };

@@ -43,7 +43,10 @@ export const failureOf = (error: unknown, method: string): Failure => ({
 });
 
 /** Nothing was sent for the intent in this turn. */
-export const notCalled = <R extends Owing, C>({ records, unstored }: Owed<R, C>, record: R): CallNews => {
+export const notCalled = <R extends Owing, C>(
+  { records, unstored }: Pick<Owed<R, C>, "records" | "unstored">,
+  record: R,
+): CallNews => {
   const opId = record.intent?.opId ?? "";
   return { opId, end: unstored.get(records.keyOf(record)) === opId ? "open" : "not-sent" };
 };

@@ -48,7 +48,7 @@ export interface CutStepDeps {
 }
 
 /** Snapshots and groups, as the engine of owed calls sees them. */
-const owedCuts = (deps: CutStepDeps): Owed<CutRecord, CutChange> => {
+export const owedCuts = (deps: CutStepDeps): Owed<CutRecord, CutChange> => {
   const { cuts, plugins } = deps;
   return {
     ...deps,
