@@ -13,7 +13,8 @@ import { only } from "../search/only.ts";
 import { wholeRecord } from "../volume/plain-record.ts";
 import { createAwaited, settle } from "./awaited.ts";
 import { silentLog } from "./gate-run.ts";
-import type { Controller, Order, StoredVolume, Trace } from "./history-types.ts";
+import type { Controller, Order, PlainNode, StoredVolume, Trace } from "./history-types.ts";
+import { wholeNode } from "./plain-node.ts";
 import { afterChange, momentNow } from "./step-run.ts";
 
 type Records = Pick<VolumeRecords, "get" | "ended" | "owner" | "list" | "change">;
@@ -47,7 +48,7 @@ const recordsOf = (
   };
 };
 
-export const noteRun = async (node: string, inventory: Inventory, before: StoredVolume): Promise<StoredVolume> => {
+export const noteRun = async (node: PlainNode, inventory: Inventory, before: StoredVolume): Promise<StoredVolume> => {
   let after = before;
   const records = recordsOf(
     () => after,
@@ -56,7 +57,7 @@ export const noteRun = async (node: string, inventory: Inventory, before: Stored
     },
     () => after,
   );
-  await noteForeignHolds({ records: only<Records>("records", records), log: silentLog }, node, inventory);
+  await noteForeignHolds({ records: only<Records>("records", records), log: silentLog }, wholeNode(node), inventory);
   return after;
 };
 

@@ -156,7 +156,7 @@ export const createGateMoves = (rules: HistoryRules, { promise }: AgentMoves) =>
         const asked = name.replace("note", "inventory");
         const inventory = trace[asked] as Inventory;
         const node = nodeIn(trace, question.node);
-        const volume = one(rules.noted(node.name, inventory, site.volume));
+        const volume = one(rules.noted(node, inventory, site.volume));
         const shown = rules.compared(node, inventory, volume, () => comparedAs(wholeNode(node), inventory, volume));
         const short = one({ ...trace, [asked]: one(shown.inventory) });
         const changed = {

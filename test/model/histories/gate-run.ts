@@ -68,7 +68,7 @@ export const gateRun = async ({ trace, nodes, knows, vetting, ...kept }: GateInp
     volumes: {
       read: async (refs) => refs.map(({ id }) => (id === "data" && told ? wholeRecord(told.record) : undefined)),
       ended: async ({ uid }) => told?.ended[uid] !== undefined,
-      noteForeign: async (node) => {
+      noteForeign: async ({ name: node }) => {
         told = await ask<StoredVolume>(`note ${node}`, { kind: "note", node });
       },
       none: async () => false,

@@ -46,8 +46,8 @@ export const createHistoryRules = () => {
       ),
     compared: (node: PlainNode, inventory: Inventory, stored: StoredVolume, run: () => ReturnType<typeof comparedAs>) =>
       asked(`compared|${idOf(node)}|${idOf(inventory)}|${idOf(stored)}`, run),
-    noted: (node: string, inventory: Inventory, stored: StoredVolume): StoredVolume =>
-      asked(`noted|${node}|${idOf(inventory)}|${idOf(stored)}`, () => noteRun(node, inventory, stored)),
+    noted: (node: PlainNode, inventory: Inventory, stored: StoredVolume): StoredVolume =>
+      asked(`noted|${idOf(node)}|${idOf(inventory)}|${idOf(stored)}`, () => noteRun(node, inventory, stored)),
     step: (key: string, input: StepInput): StepOutput => asked(`step|${key}`, () => stepRun(input)),
     compare: (key: string, input: CompareInput): CompareOutput => asked(`compare|${key}`, () => compareRun(input)),
     inventory: (host: Host): Inventory => once(`inventory|${idOf(host)}`, () => inventoryOf(host)),

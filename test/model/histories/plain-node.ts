@@ -1,5 +1,6 @@
 /** Records of nodes as states hold them. Words for a life are made from its parts, so that other names give the same words. */
-import type { NodeLife, NodeRecord } from "../../../services/controller/src/domain/node/node.ts";
+import type { NodeRecord } from "../../../services/controller/src/domain/node/node.ts";
+import type { NodeLife } from "../../../services/controller/src/domain/node/node-life.ts";
 import { nodeRecord } from "../../../services/controller/src/domain/testing/record-fixtures.ts";
 import { lifeName } from "../../../services/controller/src/nodes/life-name.ts";
 import type { NodeView } from "../../../services/controller/src/ports.ts";
@@ -45,7 +46,7 @@ export const wholeNode = (node: PlainNode): NodeRecord => {
 
 export const plainNode = (record: NodeRecord): PlainNode => {
   const { name, nodeEpoch, state, instance, machineId, bootId, journalUid, lockId, hostIdentity } = record;
-  const { linkLost, pending, admitted, speaksFrom, bootsBefore, fence, forgottenAt } = record;
+  const { linkLost, pending, admitted, speaksFrom, outlived, bootsBefore, fence, forgottenAt } = record;
   return {
     ...{ name, nodeEpoch, state, instance, machineId, bootId, journalUid },
     ...(lockId === undefined ? {} : { lockId }),
@@ -54,6 +55,7 @@ export const plainNode = (record: NodeRecord): PlainNode => {
     ...(pending === undefined ? {} : { pending: { ...pending, life: wordsOf(pending), since: 0 } }),
     ...(admitted === undefined ? {} : { admitted: pendingWords(record, admitted) }),
     ...(speaksFrom === undefined ? {} : { speaksFrom }),
+    ...(outlived === undefined ? {} : { outlived }),
     ...(bootsBefore === undefined ? {} : { bootsBefore }),
     ...(fence === undefined ? {} : { fence }),
     ...(forgottenAt === undefined ? {} : { forgottenAt: 0 }),

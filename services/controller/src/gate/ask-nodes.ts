@@ -57,7 +57,7 @@ export const createAskNodes = ({ agents, volumes, knownCalls, knows }: AskNodesD
       step = "NOT_TOLD";
       const inventory = await agents.inventory(node, signal);
       // Before anything is granted, by whatever way the gate opens.
-      if (inventory.journalUid === node.journalUid) await volumes.noteForeign(node.name, inventory);
+      if (inventory.journalUid === node.journalUid) await volumes.noteForeign(node, inventory);
       const different = await compareInventory(node, inventory, volumes);
       return { findings: [...(await lostCalls(node.name, promised.openCalls)), ...different], above: 0 };
     } catch (error) {

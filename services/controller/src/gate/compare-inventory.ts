@@ -12,7 +12,7 @@ export interface KnownVolumes {
   /** Whether that life of a claim is over, by its tombstone. */
   ended(life: Pick<ClaimTombstone, "namespace" | "volume" | "workload" | "alias" | "uid">): Promise<boolean>;
   /** Bars the volumes of what the store does not know. */
-  noteForeign(node: string, inventory: Inventory): Promise<unknown>;
+  noteForeign(node: NodeRecord, inventory: Inventory): Promise<unknown>;
   /** There is no volume at all. */
   none(): Promise<boolean>;
 }

@@ -119,7 +119,7 @@ const make = (): VettedStoreGate => {
       read: async (refs) => refs.map((ref) => volumes[volumeKey(ref)]),
       none: async () => Object.keys(volumes).length === 0,
       ended: async ({ uid }) => over.has(uid),
-      noteForeign: async (node) => void noted.push(node),
+      noteForeign: async ({ name }) => void noted.push(name),
     },
     lineage: {
       read: () => remembered,

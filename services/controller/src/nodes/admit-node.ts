@@ -1,5 +1,12 @@
-import type { NodeLife, NodePlugin, NodeRecord, PendingLife } from "../domain/node/node.ts";
-import { bootsBefore, hasTheMemory, isSameLife, machinesBefore, provesReboot } from "../domain/node/node-life.ts";
+import type { NodePlugin, NodeRecord, PendingLife } from "../domain/node/node.ts";
+import {
+  bootsBefore,
+  hasTheMemory,
+  isSameLife,
+  lifeOf,
+  machinesBefore,
+  provesReboot,
+} from "../domain/node/node-life.ts";
 import type { AgentHeader } from "./convert.ts";
 import { lifeName } from "./life-name.ts";
 
@@ -23,14 +30,6 @@ export type Admission =
 /** The newest first, and the order of an agent's list says nothing. */
 const byInstance = (a: NodePlugin, b: NodePlugin): number =>
   a.name === b.name ? (a.instance < b.instance ? -1 : 1) : a.name < b.name ? -1 : 1;
-
-const lifeOf = ({ machineId, bootId, journalUid, lockId, hostIdentity }: AgentHeader): NodeLife => ({
-  machineId,
-  bootId,
-  journalUid,
-  ...(lockId === "" ? {} : { lockId }),
-  ...(hostIdentity === "" ? {} : { hostIdentity }),
-});
 
 const pendingLife = (header: AgentHeader, known: NodeRecord, now: number): PendingLife => {
   const life = lifeOf(header);
@@ -99,6 +98,7 @@ export const admitNode = (
   const onWord = another && known.admitted === lifeName(life);
   const unproved = another && !provesReboot(known, life);
   const speaksFrom = onWord ? undefined : unproved ? nodeEpoch : known?.speaksFrom;
+  const outlived = onWord ? lifeOf(known) : unproved ? undefined : known?.outlived;
   const boots = known === undefined ? [] : bootsBefore(known, life);
   const machines = known === undefined ? [] : machinesBefore(known, life);
   // Without a word that was not used: the recorded life speaks, and with that it objects.
@@ -124,6 +124,7 @@ export const admitNode = (
       ...(known?.changedBy === undefined ? {} : { changedBy: known.changedBy }),
       ...(pending === undefined ? {} : { pending }),
       ...(speaksFrom === undefined ? {} : { speaksFrom }),
+      ...(outlived === undefined ? {} : { outlived }),
       ...(boots.length === 0 ? {} : { bootsBefore: boots }),
       ...(machines.length === 0 ? {} : { machinesBefore: machines }),
       registeredAt: known?.forgottenAt === undefined ? (known?.registeredAt ?? now) : now,

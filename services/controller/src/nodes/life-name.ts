@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { NodeLife } from "../domain/node/node.ts";
+import type { NodeLife } from "../domain/node/node-life.ts";
 
 const shownDigits = 12;
 

@@ -118,12 +118,12 @@ describe.each(Object.entries(others))("%s, beside a claim that stands", (_what, 
 
   test.each(["QUEUED", "DETACHING"] as const)("that is %s: nothing was given to the old life", async (state) => {
     await claimed(state);
+    const life = { machineId: "m", bootId: "b", journalUid: "j" };
+    await registry.change("n1", (before) => ({ ...before, outlived: life }));
     await silence();
-    expect(await registry.register(agentHeader(other), [])).toMatchObject({
-      instance: "i2",
-      nodeEpoch: 2,
-      speaksFrom: 2,
-    });
+    const taken = await registry.register(agentHeader(other), []);
+    expect(taken).toMatchObject({ instance: "i2", nodeEpoch: 2, speaksFrom: 2 });
+    expect(taken, "the word was about another one").not.toHaveProperty("outlived");
   });
 });
 
@@ -195,6 +195,8 @@ describe("a person's word", () => {
     const admitted = await registry.register(rebooted, []);
     expect(admitted).toMatchObject({ instance: "i2", bootId: "boot-2", nodeEpoch: 2 });
     for (const gone of ["pending", "admitted", "speaksFrom"]) expect(admitted).not.toHaveProperty(gone);
+    const { machineId, bootId, journalUid } = agentHeader();
+    expect(admitted.outlived, "a person has said so").toMatchObject({ machineId, bootId, journalUid });
     expect(await createAuditRecords({ store, ids }).get(auditId)).toMatchObject({
       verb: "AdmitNode",
       who: "operator ann",

@@ -6,6 +6,7 @@ import type { BlockedReason } from "../../domain/blocked.ts";
 import type { Blocked } from "../../domain/outcome.ts";
 import { notGranted } from "../../domain/repair/rebuilt-volume.ts";
 import type { CutRecord } from "../../domain/snapshot/snapshot.ts";
+import { nodeRecord } from "../../domain/testing/record-fixtures.ts";
 import { explainCuts } from "./explain-cuts.ts";
 
 let world: World;
@@ -145,7 +146,9 @@ const ways: Record<BlockedReason | "CREATE_UNCERTAIN", () => Promise<string>> = 
   async FOREIGN_HOLD() {
     await used();
     const held = { claimUid: "lost", workload: "job", alias: "data", epoch: { gen: 1, ctr: 9 } };
-    await world.records.change({ namespace: "default", id: "data" }, (v) => foreignNoted(v, "n1", [held], 5));
+    await world.records.change({ namespace: "default", id: "data" }, (v) =>
+      foreignNoted(v, nodeRecord("n1"), [held], 5),
+    );
     return "data";
   },
   async EXPAND_IN_USE() {

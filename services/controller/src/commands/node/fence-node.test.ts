@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { caller, capability, createWorld, plugin, type World } from "../../../../../test/support/controller/world.ts";
+import { foreignNoted } from "../../domain/attachment/foreign-hold.ts";
 import { barRecord } from "../../domain/testing/record-fixtures.ts";
 import type { FenceNodeInput } from "./node-model.ts";
 
@@ -122,6 +123,18 @@ describe("a fence is refused, and nothing is written,", () => {
     die();
     world.nodes.set("n1", { nodeEpoch: 2, speaksFrom: 2 });
     await refused({ expectedNodeEpoch: 2 }, { reason: "EVIDENCE_REQUIRED", message: /another machine that had this/ });
+  });
+
+  it("[I1] of a hold that another machine of that name has told", async () => {
+    const record = node() ?? expect.fail();
+    const hold = { claimUid: "lost", workload: "w", alias: "data", epoch: { gen: 1, ctr: 1 } };
+    const copy = { ...record, bootId: "boot of the copy" };
+    await world.records.change({ namespace: "default", id: "data" }, (v) => foreignNoted(v, copy, [hold], 1));
+    die();
+    await refused(
+      {},
+      { reason: "EVIDENCE_REQUIRED", message: /boot of the copy.* the evidence is of another machine/ },
+    );
   });
 
   it("[I8] in a store that is not vetted", async () => {

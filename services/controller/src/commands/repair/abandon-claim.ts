@@ -1,8 +1,9 @@
-import { foreignAbandoned } from "../../domain/attachment/foreign-hold.ts";
+import { foreignAbandoned, speaksForHold } from "../../domain/attachment/foreign-hold.ts";
 import type { ClaimState } from "../../domain/claim/claim.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { abandonable, claimAbandoned } from "../../domain/repair/repair-change.ts";
 import { type ForeignHold, type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
+import type { Nodes } from "../../ports.ts";
 import { claimNotFound } from "../errors.ts";
 import { refuse } from "../volume/validate-volume.ts";
 import { type AgentWord, type AgentWordDeps, agentEffect, askAgent } from "./agent-word.ts";
@@ -11,8 +12,23 @@ import type { AbandonClaimInput, Verb } from "./repair-model.ts";
 import { type Decision, type RepairVerbDeps, runVolumeVerb } from "./repair-verb.ts";
 import { checkClaimKey, checkEvidence, checkRepair } from "./validate-repair.ts";
 
-const foreignOf = (volume: VolumeRecord, uid: string): ForeignHold | undefined =>
-  volume.foreign?.find(({ claimUid }) => claimUid === uid);
+const otherMachine = { kind: "other-machine" } as const satisfies AgentWord;
+
+interface NotedHold {
+  readonly hold: ForeignHold;
+  /** Of a life that the registered one says nothing of. */
+  readonly other: boolean;
+}
+
+const foreignOf = (volume: VolumeRecord, uid: string, nodes: Pick<Nodes, "get">): NotedHold | undefined => {
+  const found = (volume.foreign ?? []).flatMap((hold): readonly NotedHold[] => {
+    if (hold.claimUid !== uid) return [];
+    const record = nodes.get(hold.node)?.record;
+    return [{ hold, other: record !== undefined && !speaksForHold(record, hold) }];
+  });
+  // No agent can be heard of what another life had: it comes first, and what the registered one holds is asked for again.
+  return found.find(({ other }) => other) ?? found[0];
+};
 
 interface Seen {
   readonly word: AgentWord;
@@ -75,7 +91,8 @@ export const abandonClaimCommand =
       subject: { namespace, volume: id, workload, claimUid },
 
       async look(volume) {
-        const node = volume.claims[claimUid]?.node ?? foreignOf(volume, claimUid)?.node;
+        const noted = foreignOf(volume, claimUid, deps.nodes);
+        const node = noted?.other === true ? noted.hold.node : (volume.claims[claimUid]?.node ?? noted?.hold.node);
         const over =
           volume.claims[claimUid] === undefined
             ? await deps.records.ended({ namespace, volume: id, workload, alias, uid: claimUid })
@@ -84,6 +101,7 @@ export const abandonClaimCommand =
           if (over === undefined) return undefined;
           throw repairNotApplicable(what, over.state, "it is over", { namespace, volume: id, node: over.node });
         }
+        if (noted?.other === true) return { word: otherMachine, given: over };
         const word = await askAgent(deps, node, volume);
         if (volume.claims[claimUid] !== undefined && word.kind === "holds" && word.claimUids.includes(claimUid))
           throw repairNotApplicable(
@@ -97,10 +115,12 @@ export const abandonClaimCommand =
 
       decide(volume, seen: Seen | undefined, at) {
         const claim = volume.claims[claimUid];
-        const hold = foreignOf(volume, claimUid);
-        const lets = claim === undefined || claim.state === "DETACHING";
-        if (lets && hold !== undefined && seen !== undefined)
-          return abandonForeign(volume, hold, { ...seen, given: claim ?? seen.given }, input, at);
+        const { hold, other = false } = foreignOf(volume, claimUid, deps.nodes) ?? {};
+        const lets = claim === undefined || claim.state === "DETACHING" || other;
+        if (lets && hold !== undefined && seen !== undefined) {
+          const word = other ? otherMachine : seen.word;
+          return abandonForeign(volume, hold, { word, given: claim ?? seen.given }, input, at);
+        }
         if (claim === undefined || claim.workload !== workload || claim.alias !== alias || seen === undefined)
           throw claimNotFound(ref, workload, alias);
         const { node } = claim;

@@ -54,6 +54,8 @@ const stranded = async (live: "alive" | "suspect" = "suspect") => {
   return { claimUid, abandon: (asked: Asked) => world.repair.abandonClaim({ ...target, ...asked }, caller), target };
 };
 
+const registered = (node: string) => world.nodes.get(node)?.record ?? expect.fail();
+
 describe("AbandonClaim", () => {
   test("a dry run says what would happen and writes nothing", async () => {
     const { abandon } = await stranded();
@@ -151,7 +153,9 @@ describe("AbandonClaim", () => {
   test("[I1] what only an agent knows is not given away by words that were asked for while the agent was heard", async () => {
     await world.makeVolume("data");
     const hold = { claimUid: "lost", workload: "job", alias: "data", epoch: { gen: 1, ctr: 1 } };
-    await world.records.change({ namespace: "default", id: "data" }, (v, at) => foreignNoted(v, "n1", [hold], at.now));
+    await world.records.change({ namespace: "default", id: "data" }, (v, at) =>
+      foreignNoted(v, registered("n1"), [hold], at.now),
+    );
     const { epoch: _epoch, ...named } = hold;
     const target = { namespace: "default", volume: "data", ...named, evidence: "it was stopped" };
     const abandon = (asked: Asked) => world.repair.abandonClaim({ ...target, ...asked }, caller);
@@ -164,11 +168,27 @@ describe("AbandonClaim", () => {
     expect((await world.volume("data")).foreign).toBeUndefined();
   });
 
+  test("[I1] of what a machine holds that had the name in a history that is lost asks no other one, and frees the volume at once", async () => {
+    await world.makeVolume("data");
+    const hold = { claimUid: "lost", workload: "job", alias: "data", epoch: { gen: 1, ctr: 1 } };
+    const copy = { ...registered("n1"), bootId: "boot of the copy" };
+    await world.records.change({ namespace: "default", id: "data" }, (v, at) => foreignNoted(v, copy, [hold], at.now));
+    const { epoch: _epoch, ...named } = hold;
+    const target = { namespace: "default", volume: "data", ...named, evidence: "the copy was deleted" };
+    const { confirmWith, effects } = await world.repair.abandonClaim({ ...target, ...dry }, caller);
+    expect(confirmWith).toContain("and nothing of it is mounted there");
+    expect(effects.join("\n")).toContain("node n1 is another machine now");
+    await world.repair.abandonClaim({ ...target, ...dry, dryRun: false, confirm: confirmWith }, caller);
+    expect((await world.volume("data")).foreign).toBeUndefined();
+  });
+
   test("what was given up and not let go of is said so, and given up for good when its agent is silent", async () => {
     await world.makeVolume("data");
     const hold = { claimUid: "lost", workload: "job", alias: "data", epoch: { gen: 1, ctr: 1 } };
     const note = () =>
-      world.records.change({ namespace: "default", id: "data" }, (v, at) => foreignNoted(v, "n1", [hold], at.now));
+      world.records.change({ namespace: "default", id: "data" }, (v, at) =>
+        foreignNoted(v, registered("n1"), [hold], at.now),
+      );
     await note();
     const { epoch: _epoch, ...named } = hold;
     const target = { namespace: "default", volume: "data", ...named, evidence: "it was stopped" };
@@ -184,7 +204,10 @@ describe("AbandonClaim", () => {
     expect((await world.volume("data")).foreign).toBeUndefined();
   });
 
-  test("[I2] a claim that waits for its detach, and that its node held when the store was vetted, is given up when that node is silent", async () => {
+  test.each([
+    ["its node held when the store was vetted, is given up when that node is silent", false],
+    ["a copy of its node held then, is given up although that node answers", true],
+  ])("[I2] [I6] a claim that waits for its detach, and that %s", async (_what, isCopy) => {
     await world.makeVolume("data");
     const [view] = await world.claim("job", "n1", ["data"]);
     await world.idle();
@@ -193,14 +216,17 @@ describe("AbandonClaim", () => {
     await world.idle();
     const claimUid = view?.claim.uid ?? "";
     const ref = { namespace: "default", id: "data" };
+    const teller = { ...registered("n1"), ...(isCopy ? { bootId: "boot of the copy" } : {}) };
     const hold = { claimUid, workload: "job", alias: "data", epoch: { gen: 1, ctr: 1 } };
-    await world.records.change(ref, (v, at) => foreignNoted(v, "n1", [hold], at.now));
+    await world.records.change(ref, (v, at) => foreignNoted(v, teller, [hold], at.now));
     await world.pass(120_000);
     expect(await world.states("job")).toEqual(["DETACHING"]);
     const target = { namespace: "default", volume: "data", workload: "job", alias: "data", claimUid, evidence: "off" };
     const abandon = (asked: Asked) => world.repair.abandonClaim({ ...target, ...asked }, caller);
-    expect(await refusal(abandon(dry))).toMatchObject({ metadata: { state: "DETACHING", node: "n1" } });
-    world.agents.silence("n1", true);
+    if (!isCopy) {
+      expect(await refusal(abandon(dry))).toMatchObject({ metadata: { state: "DETACHING", node: "n1" } });
+      world.agents.silence("n1", true);
+    }
     expect((await twice(abandon)).effects.join("\n")).toContain("is detached from node n1");
     await world.pass(120_000);
     expect(await world.states("job")).toEqual(["RELEASED"]);

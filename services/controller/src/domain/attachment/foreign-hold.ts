@@ -1,9 +1,11 @@
 /** What an agent holds of a volume and the store does not know: how it is judged, noted, and given up by a person. */
-import { compareEpochs, newerEpoch, zeroEpoch } from "@holdfast/model/epoch";
+import { compareEpochs, type Epoch, newerEpoch, zeroEpoch } from "@holdfast/model/epoch";
 import { type Change, noChange } from "../change.ts";
 import type { ClaimTombstone } from "../claim/claim.ts";
 import type { Inventory } from "../claim/permit.ts";
 import type { Moment } from "../moment.ts";
+import type { NodeRecord } from "../node/node.ts";
+import { hasOutlived, lifeOf } from "../node/node-life.ts";
 import type { ForeignHold, VolumeRecord } from "../volume/volume.ts";
 
 export type Held = Inventory["volumes"][number]["held"][number];
@@ -27,32 +29,56 @@ export const judgeHold = (
   return claim.state === "DETACHING" ? "over" : "held";
 };
 
-const sameHolds = (a: readonly ForeignHold[], b: readonly ForeignHold[]): boolean =>
-  a.length === b.length && a.every(({ node, claimUid }, i) => node === b[i]?.node && claimUid === b[i]?.claimUid);
+/** Who tells what is held: the life of a node that is registered. */
+export type Teller = Pick<
+  NodeRecord,
+  "name" | "machineId" | "bootId" | "journalUid" | "lockId" | "hostIdentity" | "outlived"
+>;
 
-/** The foreign holds of one node are these, and no others. What is granted after them has a higher epoch. */
+/** Whether that life can say that the hold is over. A hold of an older record names nobody, and is believed to be of whoever has the name. */
+export const speaksForHold = (teller: Teller, { node, toldBy }: Pick<ForeignHold, "node" | "toldBy">): boolean =>
+  node === teller.name && (toldBy === undefined || hasOutlived(teller, toldBy));
+
+const keyOf = ({ node, claimUid, toldBy }: ForeignHold): string =>
+  [
+    node,
+    claimUid,
+    ...(toldBy === undefined ? [] : [toldBy.bootId, toldBy.journalUid, toldBy.machineId, toldBy.lockId]),
+  ].join(" ");
+
+const sameHolds = (a: readonly ForeignHold[], b: readonly ForeignHold[]): boolean =>
+  a.length === b.length && a.every((hold, i) => b[i] !== undefined && keyOf(hold) === keyOf(b[i]));
+
+/**
+ * The foreign holds that this life of a node can speak for are these, and no others. What is granted after them has a higher epoch.
+ * Those of another life stay: the name may be that of a machine which knows nothing of them.
+ */
 export const foreignNoted = (
   volume: VolumeRecord,
-  node: string,
+  teller: Teller,
   holds: readonly Pick<Held, "claimUid" | "workload" | "alias" | "epoch">[],
   now: number,
 ): Change => {
   const before = volume.foreign ?? [];
-  const known = new Map(before.map((hold) => [`${hold.node} ${hold.claimUid}`, hold.since]));
+  const own = before.filter((hold) => speaksForHold(teller, hold));
+  const since = new Map(own.map((hold) => [hold.claimUid, hold.since]));
   const here = holds.map(({ claimUid, workload, alias, epoch }) => ({
-    node,
+    node: teller.name,
     claimUid,
     workload,
     alias,
     epoch,
-    since: known.get(`${node} ${claimUid}`) ?? now,
+    since: since.get(claimUid) ?? now,
+    toldBy: lifeOf(teller),
   }));
-  const after = [...before.filter((hold) => hold.node !== node), ...here].sort((a, b) =>
-    `${a.node} ${a.claimUid}` < `${b.node} ${b.claimUid}` ? -1 : 1,
-  );
-  if (sameHolds(before, after)) return noChange(volume);
-  const { foreign: _before, ...rest } = volume;
   const epoch = holds.reduce((high, hold) => newerEpoch(high, hold.epoch), volume.epoch);
+  return withForeign(volume, epoch, [...before.filter((hold) => !own.includes(hold)), ...here], now);
+};
+
+const withForeign = (volume: VolumeRecord, epoch: Epoch, holds: readonly ForeignHold[], now: number): Change => {
+  const { foreign: before = [], ...rest } = volume;
+  const after = [...holds].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+  if (sameHolds(before, after)) return noChange(volume);
   const next = { ...rest, epoch, ...(after.length === 0 ? {} : { foreign: after }), updatedAt: now };
   return { volume: next, ended: [], notes: [] };
 };
@@ -61,7 +87,7 @@ export interface HoldEnd {
   /** The agent answers. */
   readonly heard: boolean;
   readonly evidence: string;
-  /** It has its tombstone, or gets it with the detach: a second one would be a conflict for ever. */
+  /** It has its tombstone, or gets it with the end of its claim: a second one would be a conflict for ever. */
   readonly ended?: boolean;
 }
 
@@ -94,7 +120,7 @@ export const foreignAbandoned = (
     createdAt: hold.since,
     endedAt: at.now,
   };
-  const left = (volume.foreign ?? []).filter(({ node, claimUid }) => node === hold.node && claimUid !== hold.claimUid);
-  const after = heard ? { ...volume, updatedAt: at.now } : foreignNoted(volume, hold.node, left, at.now).volume;
+  const left = (volume.foreign ?? []).filter((one) => keyOf(one) !== keyOf(hold));
+  const after = heard ? { ...volume, updatedAt: at.now } : withForeign(volume, volume.epoch, left, at.now).volume;
   return { volume: after, ended: ended ? [] : [tombstone], notes: [] };
 };

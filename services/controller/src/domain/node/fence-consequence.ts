@@ -1,5 +1,7 @@
 /** What a fence of a node would do to a volume, and why the evidence may not cover that. */
 
+import { foreignBlock, foreignWords } from "../attachment/foreign-block.ts";
+import { speaksForHold } from "../attachment/foreign-hold.ts";
 import { nodeOfName } from "../plugin/instance-name.ts";
 import type { PluginProfile } from "../plugin/plugin-profile.ts";
 import { type Bar, type VolumeRecord, volumeKey } from "../volume/volume.ts";
@@ -46,6 +48,12 @@ export const fenceOfVolume = (
     return {
       kind: "uncovered",
       why: `claim ${earlier.uid} of workload ${earlier.workload} on volume ${key} was granted to another machine that had this name, of which the evidence says nothing; end it first: holdfast repair abandon-claim`,
+    };
+  const other = volume.foreign?.find((hold) => hold.node === name && !speaksForHold(record, hold));
+  if (other !== undefined)
+    return {
+      kind: "uncovered",
+      why: `${foreignWords(volume, other)}; the evidence is of another machine or boot of the name and says nothing of that; ${foreignBlock(volume, other).clearWith}`,
     };
   const why = kind === "on-detach" ? notCutOff(volume, record, profile) : undefined;
   if (why !== undefined) return { kind: "uncovered", why };

@@ -86,7 +86,7 @@ export const volumeFenced = (volume: VolumeRecord, record: NodeRecord, way: Fenc
   if (way === "asked") return foldClaims(volume, claims, (v, { uid }) => step(v, uid, "release_wanted", at, told));
   if (isDisproved(record) || barsBeforeFence(volume, name).length > 0) return noChange(volume);
   // What a machine that is off held beside the records is held no more; it is found again when the machine comes back.
-  const known = record.fence?.kind === "power-off" ? foreignNoted(volume, name, [], at.now).volume : volume;
+  const known = record.fence?.kind === "power-off" ? foreignNoted(volume, record, [], at.now).volume : volume;
   if (known === null) return noChange(volume);
   const attachment = volume.attachments[name];
   const undone = attachment !== undefined && claims.some(({ state }) => state === "ATTACHING");

@@ -1,8 +1,21 @@
 /** Which lives of a node's name are the same life. */
-import type { NodeLife, NodeRecord } from "./node.ts";
+
+/** What tells one life of a node from another. A process with all of these is the same life: the kernel lets one process alone lock the journal. */
+export interface NodeLife {
+  readonly machineId: string;
+  readonly bootId: string;
+  readonly journalUid: string;
+  /** Device and inode of the directory that the agent locks; a copy of the directory has others. Absent in older records. */
+  readonly lockId?: string;
+  /** A digest of what the host has and no copy of it. Absent where nothing proves a boot, and in older records. */
+  readonly hostIdentity?: string;
+}
 
 /** The life that is recorded, and the boots that were over before it. */
-type Recorded = NodeLife & Pick<NodeRecord, "bootsBefore" | "machinesBefore">;
+interface Recorded extends NodeLife {
+  readonly bootsBefore?: readonly string[];
+  readonly machinesBefore?: readonly string[];
+}
 
 /** The journal and the machine are the ones that are known: the agent has its memory. */
 export const hasTheMemory = (known: NodeLife, now: NodeLife): boolean =>
@@ -24,6 +37,22 @@ export const provesReboot = (known: Recorded, now: NodeLife): boolean =>
   known.hostIdentity === now.hostIdentity &&
   known.bootId !== now.bootId &&
   known.bootsBefore?.includes(now.bootId) !== true;
+
+/** The parts that tell a life from others, of whatever has them. */
+export const lifeOf = ({ machineId, bootId, journalUid, lockId, hostIdentity }: NodeLife): NodeLife => ({
+  machineId,
+  bootId,
+  journalUid,
+  ...(lockId === undefined || lockId === "" ? {} : { lockId }),
+  ...(hostIdentity === undefined || hostIdentity === "" ? {} : { hostIdentity }),
+});
+
+/**
+ * Whether that life is this one, or is over, as the host proves or a person has said. Anything else is a life that may go on beside this
+ * one, such as a copy that had the name in a history which the store has lost: this one knows nothing of what it holds.
+ */
+export const hasOutlived = (now: NodeLife & { readonly outlived?: NodeLife }, other: NodeLife): boolean =>
+  isSameLife(other, now) || provesReboot(other, now) || (now.outlived !== undefined && isSameLife(other, now.outlived));
 
 const rememberedBoots = 32;
 const rememberedMachines = 32;

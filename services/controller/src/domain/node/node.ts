@@ -1,6 +1,7 @@
 import type { Tri } from "@holdfast/model/tri";
 import type { Segments } from "../volume/volume.ts";
 import type { LinkMarks } from "./link-state.ts";
+import type { NodeLife } from "./node-life.ts";
 
 export const nodeStates = ["READY", "SUSPECT", "FENCING", "QUARANTINED"] as const;
 export type NodeState = (typeof nodeStates)[number];
@@ -47,17 +48,6 @@ export interface NodeFence {
   readonly spoke?: true;
 }
 
-/** What tells one life of a node from another. A process with all of these is the same life: the kernel lets one process alone lock the journal. */
-export interface NodeLife {
-  readonly machineId: string;
-  readonly bootId: string;
-  readonly journalUid: string;
-  /** Device and inode of the directory that the agent locks; a copy of the directory has others. Absent in older records. */
-  readonly lockId?: string;
-  /** A digest of what the host has and no copy of it. Absent where nothing proves a boot, and in older records. */
-  readonly hostIdentity?: string;
-}
-
 /** Another life that asks for the name while the recorded life may still hold claims. It gets nothing until a person admits it. */
 export interface PendingLife extends NodeLife {
   /** A short name of the life, for the command that admits it. */
@@ -90,6 +80,8 @@ export interface NodeRecord extends NodeLife, LinkMarks {
   readonly machinesBefore?: readonly string[];
   /** A person's word: the life of this short name is the node from its next registration on. */
   readonly admitted?: string;
+  /** The life that a person has said to be over, when this one, or a boot of its host before it, was admitted in its place. */
+  readonly outlived?: NodeLife;
   /** A claim that was granted to a lower node epoch was granted to another life, which this life does not speak for. */
   readonly speaksFrom?: number;
   /**

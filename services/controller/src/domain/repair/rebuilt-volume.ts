@@ -227,9 +227,9 @@ export const rebuiltVolume = (
     const attachment = { ...attachmentFor(volume, claim, grant), state: "ATTACHED" as const };
     volume = { ...volume, attachments: { ...volume.attachments, [node.name]: attachment } };
   }
-  for (const name of new Set(foreign.map(({ one }) => one.node.name))) {
-    const here = foreign.filter(({ one }) => one.node.name === name).map(({ held }) => held);
-    volume = foreignNoted(volume, name, here, now).volume ?? volume;
+  for (const node of new Set(foreign.map(({ one }) => one.node))) {
+    const here = foreign.filter(({ one }) => one.node === node).map(({ held }) => held);
+    volume = foreignNoted(volume, node, here, now).volume ?? volume;
   }
   const missing = missingAtBackend(seen, told, facts);
   if (missing !== undefined) volume = notGranted(volume, missing, now);

@@ -1,6 +1,7 @@
 import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import type { Epoch } from "@holdfast/model/epoch";
 import type { Claim } from "../claim/claim.ts";
+import type { NodeLife } from "../node/node-life.ts";
 import type { CallBar, CallSite } from "../open-call.ts";
 import type { Attempts, Blocked } from "../outcome.ts";
 import type { Expansion, Growth } from "../size/expansion.ts";
@@ -162,6 +163,8 @@ export interface ForeignHold {
   readonly alias: string;
   readonly epoch: Epoch;
   readonly since: number;
+  /** The life of the node that told it: no other life that may go on beside that one can say that it is over. Absent in older records. */
+  readonly toldBy?: NodeLife;
 }
 
 export interface VolumeBinding {

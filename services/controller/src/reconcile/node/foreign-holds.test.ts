@@ -22,8 +22,9 @@ const told = async (holds: boolean, claimUid = "lost"): Promise<Inventory> => {
   const { journalUid = "" } = world.nodes.get("n1")?.record ?? {};
   return { node: "n1", journalUid, nodeEpoch: 1, volumes, orphans: [] };
 };
+const recordOf = (name: string) => world.nodes.get(name)?.record ?? expect.fail();
 const note = async (holds: boolean, isOfVetting?: () => boolean, uid?: string): Promise<void> => {
-  await noteForeignHolds(world, "n1", await told(holds, uid), isOfVetting);
+  await noteForeignHolds(world, recordOf("n1"), await told(holds, uid), isOfVetting);
 };
 const foreign = async (): Promise<readonly string[]> =>
   ((await world.volume("data")).foreign ?? []).map(({ claimUid }) => claimUid);
@@ -36,6 +37,17 @@ describe("[I1] a hold that was noted", () => {
     await note(false, () => false);
     expect(await foreign(), "by what was told before the store was vetted anew").toEqual(["lost"]);
     await note(false, () => true);
+    expect(await foreign()).toEqual([]);
+  });
+
+  it("of a copy of the host, which had the name before the store was lost, is not taken back by the first host", async () => {
+    const first = { ...recordOf("n1"), hostIdentity: "host", lockId: "lock" };
+    const copy = { ...first, hostIdentity: "copy", lockId: "lock of the copy", bootId: "boot of the copy" };
+    await noteForeignHolds(world, copy, await told(true));
+    world.nodes.set("n1", first);
+    await note(false, () => true);
+    expect(await foreign()).toEqual(["lost"]);
+    await noteForeignHolds(world, copy, await told(false), () => true);
     expect(await foreign()).toEqual([]);
   });
 
@@ -124,9 +136,8 @@ describe("[I1] a hold that was noted", () => {
       await world.release("web");
       await world.idle();
       expect(await world.states("web")).toEqual(["DETACHING"]);
-      const { record } = world.nodes.get("n1") ?? {};
-      if (record === undefined) throw new Error("no node");
-      await noteForeignHolds(world, "n1", await world.agents.inventory(record, signal));
+      const record = recordOf("n1");
+      await noteForeignHolds(world, record, await world.agents.inventory(record, signal));
       world.agents.script("release", { kind: "pending", blocked: false }, { kind: "pending", blocked: false });
       world.gate.set(true, 3);
       await world.pass(60_000);

@@ -1,7 +1,14 @@
 /** Finds what an agent holds and the store does not know, and bars the volumes of it. Nothing is taken from the agent. */
 import { compareEpochs } from "@holdfast/model/epoch";
 import type { Logger } from "@holdfast/shared/log/logger";
-import { foreignNoted, type Held, judgeHold, living } from "../../domain/attachment/foreign-hold.ts";
+import {
+  foreignNoted,
+  type Held,
+  judgeHold,
+  living,
+  speaksForHold,
+  type Teller,
+} from "../../domain/attachment/foreign-hold.ts";
 import { withForgotten } from "../../domain/attachment/owed-change.ts";
 import { noChange } from "../../domain/change.ts";
 import type { Inventory } from "../../domain/claim/permit.ts";
@@ -63,16 +70,17 @@ const isNoted = (record: VolumeRecord | undefined, node: string, { claimUid }: H
 /**
  * Of one inventory; answers how many holds are foreign. One that a person has given up bars its volume until the agent holds it no more.
  *
- * What was noted and is not shown is taken back only while `isOfVetting` says that the inventory was told under the vetting of the store as
+ * What was noted of this life, and is not shown, is taken back only while `isOfVetting` says that the inventory was told under the vetting of the store as
  * it is, and by a vetted store: an inventory may have waited here while the store was lost and vetted anew, and it does not show what its
  * agent mounted since. Without it nothing is taken back.
  */
 export const noteForeignHolds = async (
   { records, log, attachmentOf }: ForeignHoldsDeps,
-  node: string,
+  teller: Teller,
   inventory: Pick<Inventory, "volumes">,
   isOfVetting?: () => boolean,
 ): Promise<number> => {
+  const { name: node } = teller;
   const unvetted = isOfVetting === undefined;
   const options = unvetted ? {} : { requiresVetted: true as const };
   const foreign = new Map<string, { readonly record: VolumeRecord; readonly holds: Held[] }>();
@@ -108,7 +116,7 @@ export const noteForeignHolds = async (
     }
   }
   for await (const { volume } of volumesOnNode(records, node))
-    if (volume.foreign?.some((hold) => hold.node === node) && !foreign.has(volumeKey(volume)))
+    if (volume.foreign?.some((hold) => speaksForHold(teller, hold)) && !foreign.has(volumeKey(volume)))
       foreign.set(volumeKey(volume), { record: volume, holds: [] });
   for (const { record, holds } of foreign.values())
     await records.change(
@@ -121,8 +129,8 @@ export const noteForeignHolds = async (
         };
         const shown = holds.filter(bars);
         const before = isOfVetting?.() === true ? [] : (v.foreign ?? []);
-        const kept = before.filter((hold) => hold.node === node && !shown.some(isOf(hold)));
-        const noted = foreignNoted(v, node, [...kept, ...shown], at.now);
+        const kept = before.filter((hold) => speaksForHold(teller, hold) && !shown.some(isOf(hold)));
+        const noted = foreignNoted(v, teller, [...kept, ...shown], at.now);
         const attachment = attachmentOf?.(v);
         if (noted.volume === null || attachment === undefined) return noted;
         return { ...noted, volume: withForgotten(noted.volume, attachment, at.now) };

@@ -97,7 +97,7 @@ export const reconcileInventory = async (
     const known = nodeId !== "" && plugins.facts(volume.plugin).attaches === "yes";
     return known ? unownedAttachment(volume, { node: name, nodeId, nodeEpoch, machineId }) : undefined;
   };
-  const foreign = await noteForeignHolds({ records, log, attachmentOf }, name, inventory, isOfVetting);
+  const foreign = await noteForeignHolds({ records, log, attachmentOf }, node.record, inventory, isOfVetting);
   for (const { volume, held: one, uid } of held) {
     const { namespace, volume: id, volumeUid, externalId, plugin } = volume;
     const found = await readableRecord(records, { namespace, id });

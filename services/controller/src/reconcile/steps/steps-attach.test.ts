@@ -4,6 +4,7 @@ import { attachAbandoned, detached } from "../../domain/attachment/attach-change
 import { foreignNoted } from "../../domain/attachment/foreign-hold.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { afterCall } from "../../domain/open-call.ts";
+import { nodeRecord } from "../../domain/testing/record-fixtures.ts";
 import type { VolumeRecord } from "../../domain/volume/volume.ts";
 
 let world: World;
@@ -184,7 +185,9 @@ describe("[I1] [I2] a hold that the store does not know, noted while a call was 
   /** The record is read once more before the call leaves, and has changed since it was planned. */
   const noted = async (volume: VolumeRecord, node: string): Promise<void> => {
     const hold = { claimUid: "c9", workload: "w", alias: "data", epoch: { gen: 1, ctr: 99 } };
-    const { changed } = await world.records.change(volume, (v, at) => foreignNoted(v, node, [hold], at.now));
+    const { changed } = await world.records.change(volume, (v, at) =>
+      foreignNoted(v, nodeRecord(node), [hold], at.now),
+    );
     expect(changed).toBe(true);
   };
   const held = async (states: readonly string[]): Promise<void> => {

@@ -58,6 +58,14 @@ const attachment = shaped({
   paused: optional(shaped({ behind: listOf(text) })),
 });
 
+const nodeLife = {
+  machineId: text,
+  bootId: text,
+  journalUid: text,
+  lockId: optional(text),
+  hostIdentity: optional(filled),
+};
+
 const callSite = {
   issuer: text,
   opId: filled,
@@ -97,7 +105,12 @@ export const volumeShape: Shape = shaped({
     }),
   ),
   foreign: optional(
-    listOf(shaped({ node: filled, claimUid: filled, workload: text, alias: text, epoch, since: amount })),
+    listOf(
+      shaped({
+        ...{ node: filled, claimUid: filled, workload: text, alias: text, epoch, since: amount },
+        toldBy: optional(shaped(nodeLife)),
+      }),
+    ),
   ),
   intent: optional(shaped({ ...callSite, op: filled, epoch })),
   attempts,
@@ -191,30 +204,17 @@ export const deleteMarkShape: Shape = shaped({
 
 export const nodeShape: Shape = shaped({
   name: filled,
-  machineId: text,
-  bootId: text,
-  journalUid: text,
+  ...nodeLife,
   instance: text,
   nodeEpoch: count,
   state: oneOf("READY", "FENCING", "QUARANTINED"),
   address: text,
   plugins: listOf(shaped({ name: filled, instance: text, nodeId: text, maxVolumes: amount, topology: texts })),
   drain: optional(shaped({ since: amount, mode: oneOf("wait", "release") })),
-  pending: optional(
-    shaped({
-      life: filled,
-      machineId: text,
-      bootId: text,
-      journalUid: text,
-      hostIdentity: optional(filled),
-      address: text,
-      since: amount,
-    }),
-  ),
+  pending: optional(shaped({ ...nodeLife, life: filled, address: text, since: amount })),
   admitted: optional(text),
   speaksFrom: optional(count),
-  lockId: optional(text),
-  hostIdentity: optional(filled),
+  outlived: optional(shaped(nodeLife)),
   ...{ bootsBefore: optional(listOf(filled)), machinesBefore: optional(listOf(filled)) },
   linkDoubt: optional(shaped({ by: filled, at: amount })),
   linkLost: optional(shaped({ at: amount })),
