@@ -99,6 +99,11 @@ const unanswered = ({ shown }: RedisConnection, error: unknown, cell: string): r
     .map(({ finding }) => finding(shown, why, cell));
 };
 
+const whatAndCure = (description: string): readonly [string, string] => {
+  const [what = description, cure = ""] = description.split(/: (.*)/s);
+  return [what, cure];
+};
+
 export const examineRedis = async (examination: RedisExamination): Promise<readonly Finding[]> => {
   const { url, access, cell, declaredDurable, clusterUid, log, clock, random } = examination;
   const keys = createRedisKeys(cell);
@@ -143,11 +148,14 @@ export const examineRedis = async (examination: RedisExamination): Promise<reado
             "correct HOLDFAST_STORE or HOLDFAST_CELL, or restore a backup (holdfast import)",
           ),
     );
-    const volatile = found.faults.map(({ field, description }) => {
-      const [what = description, cure = ""] = description.split(/: (.*)/s);
-      return fault("store-volatile", `${connection.shown} ${field}`, what, cure);
-    });
-    const faults = [...identity, ...volatile];
+    const volatile = found.faults.map(({ field, description }) =>
+      fault("store-volatile", `${connection.shown} ${field}`, ...whatAndCure(description)),
+    );
+    const refused =
+      found.refusal === undefined
+        ? []
+        : [fault("store-takes-no-writes", connection.shown, ...whatAndCure(found.refusal.description))];
+    const faults = [...identity, ...volatile, ...refused];
     const well = `keeps what it acknowledges, and is the right one: ${replicationText(found.info)}`;
     return [
       ...faults,

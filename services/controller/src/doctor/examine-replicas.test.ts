@@ -65,6 +65,18 @@ describe("the doctor at a real Redis", () => {
     ]);
     expect(alone[1]?.message).toMatch(/master, 0 replicas, replication id [0-9a-f]{40}/);
 
+    const master = await fixture.server.admin();
+    await master.config("SET", "min-replicas-to-write", "1");
+    expect(await examined(url)).toMatchObject([
+      {
+        id: "store-takes-no-writes",
+        message: expect.stringContaining("of its 0 connected replicas 0 keep up, and min-replicas-to-write wants 1"),
+        cure: expect.stringContaining("CONFIG SET min-replicas-to-write 0"),
+      },
+      { id: "store-replicas" },
+    ]);
+    await master.config("SET", "min-replicas-to-write", "0");
+
     await (await replica.admin()).call("REPLICAOF", "127.0.0.1", port);
     const admin = await fixture.server.admin();
     await expect

@@ -376,7 +376,7 @@ describe("[I8] it stays shut and names", () => {
       throw new Error("timed out");
     };
     await gate.check(signal);
-    expect(gate.state()).toMatchObject({ open: false, reason: "the store cannot be reached: timed out" });
+    expect(gate.state()).toMatchObject({ open: false, reason: "the store cannot be used: timed out" });
   });
 });
 

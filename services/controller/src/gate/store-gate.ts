@@ -215,7 +215,7 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
         signal.throwIfAborted();
         if (overtaken !== before) continue; // G2
         const why = error instanceof Error ? error.message : String(error);
-        return shut([finding("STORE", `the store cannot be reached: ${why}`)]);
+        return shut([finding("STORE", `the store cannot be used: ${why}`)]);
       }
     }
     shut([finding("STORE", "other controllers vet the store at the same time; it is looked at again")]);

@@ -1,6 +1,7 @@
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { formatsText, type StoreFormats } from "../domain/store-format.ts";
 import type { AggregateRef } from "../domain/store-types.ts";
+import { CallFailure } from "./redis/call-failure.ts";
 
 /** The errors of the store, worded once. */
 
@@ -35,11 +36,14 @@ export const metaNumber = (store: string, field: string, text: string): number =
   return number;
 };
 
+const didWhat = (failure: Error): string =>
+  failure instanceof CallFailure && failure.certainty === "refused" ? "refused" : "did not answer";
+
 export const storeUnavailable = (store: string, what: string, failure: Error): HoldfastError =>
   new HoldfastError({
     kind: "unavailable",
     reason: "STORE_UNAVAILABLE",
-    message: `the store ${store} did not answer (${what}): ${failure.message}; mounts and local releases go on, try again`,
+    message: `the store ${store} ${didWhat(failure)} (${what}): ${failure.message}; mounts and local releases go on, try again`,
     metadata: { store },
     cause: failure,
   });

@@ -30,7 +30,8 @@ const cures: Readonly<Record<string, string>> = {
   WRONGPASS: "correct user and password in the address of the store",
   OOM: "raise maxmemory of the store",
   MISCONF: "the store cannot write to its disk: see its log",
-  NOREPLICAS: "the store has fewer replicas than min-replicas-to-write asks for",
+  NOREPLICAS:
+    "the store takes no writes, because fewer replicas keep up with it than min-replicas-to-write wants: start them, or mend the network to them",
   READONLY: "this Redis is a replica: point the address at the master",
   LOADING: "the store is reading its data; wait",
   MASTERDOWN: "this Redis is a replica without its master",

@@ -1,6 +1,7 @@
 import type { FieldViolation } from "@holdfast/shared/errors/holdfast-error";
 import type { StoreFormats } from "../../domain/store-format.ts";
 import { missingLibrary, readLibraryState, refuseUnreadable } from "./migrate.ts";
+import { missingReplicas } from "./missing-replicas.ts";
 import { parseInfo } from "./parse-info.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import type { RedisKeys } from "./redis-keys.ts";
@@ -19,6 +20,8 @@ export interface ServerFindings {
   readonly identityFaults: readonly FieldViolation[];
   /** Why it may lose what it acknowledged. */
   readonly faults: readonly FieldViolation[];
+  /** Why it takes no writes now. */
+  readonly refusal: FieldViolation | undefined;
 }
 
 export interface InspectServerOptions {
@@ -50,6 +53,7 @@ export const inspectServer = async (options: InspectServerOptions): Promise<Serv
     identity: own,
     identityFaults: identityFaults(own, clusterUid),
     faults: startFaults({ info, durability, declaredDurable }),
+    refusal: missingReplicas(info, asked?.minReplicasToWrite),
   };
 };
 

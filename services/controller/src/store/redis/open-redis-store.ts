@@ -98,6 +98,7 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
     return found;
   };
 
+  let opened = false;
   try {
     await firstConnection(connection, startTimeoutMs, clock, signal);
     const known = options.adopt?.clusterUid ?? identity.read();
@@ -146,6 +147,15 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
       log,
     };
     const store = createRedisStore(parts);
+    let refusal: string | undefined;
+    const tellRefusal = (now: ServerFindings): void => {
+      const why = now.refusal?.description;
+      if (why === refusal) return;
+      refusal = why;
+      if (why !== undefined) log.warn("THE STORE TAKES NO WRITES", { store: connection.shown, why });
+      else log.info("the store takes writes again", { store: connection.shown });
+    };
+    tellRefusal(found);
     store.sawReplicas(onlineReplicas(found.info));
 
     // Its blocking read is ended in the moment in which a master becomes a replica.
@@ -175,6 +185,7 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
       const replaced = await connection.replaced();
       if (replaced !== undefined) return connection.demoted(replaced);
       store.sawReplicas(onlineReplicas(now.info));
+      tellRefusal(now);
       if (now.identity !== undefined) store.noteFormat(now.identity.format);
       const faults = [...now.identityFaults, ...(options.allowVolatile ? [] : now.faults)];
       const first = lookedAt !== now.runId;
@@ -204,19 +215,22 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
       look().catch(unlessAway);
     });
     every(recheckMs, look, { signal: ended, clock, random, jitter: 0.2, onError: unlessAway }).catch(() => undefined);
+    opened = true;
     return store;
   } catch (error) {
-    connection.close();
     if (!(error instanceof CallFailure)) throw error;
-    throw cannotStart(connection.shown, error);
+    const why = error.code === "NOREPLICAS" ? (await inspect(undefined).catch(() => undefined))?.refusal : undefined;
+    throw cannotStart(connection.shown, error, why?.description);
+  } finally {
+    if (!opened) connection.close();
   }
 };
 
-const cannotStart = (store: string, failure: CallFailure): HoldfastError =>
+const cannotStart = (store: string, failure: CallFailure, why = failure.message): HoldfastError =>
   new HoldfastError({
     kind: "unavailable",
     reason: "STORE_UNAVAILABLE",
-    message: `the store ${store} cannot be opened: ${failure.message}`,
+    message: `the store ${store} cannot be opened: ${why}`,
     metadata: { store },
     cause: failure,
   });
