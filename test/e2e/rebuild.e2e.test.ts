@@ -9,7 +9,7 @@ import { AccessMode, AttachmentMode } from "@holdfast/shared/gen/holdfast/v1/com
 import { expect, onTestFinished, test } from "vitest";
 import { cliRun } from "../cli/cli-run.ts";
 import { changingCalls } from "../harness/calls.ts";
-import { startCluster } from "../harness/cluster.ts";
+import { type Cluster, startCluster } from "../harness/cluster.ts";
 import {
   claimVolume,
   makeVolume,
@@ -31,6 +31,18 @@ if (!root) console.warn("SKIPPED: real mounts need root");
 
 const nodes = ["node-a", "node-b", "node-c"] as const;
 const waiting = { seconds: 45n, nanos: 0 };
+
+const settingsOf = ({ dir, agentAddress }: Cluster, store: string) => ({
+  HOLDFAST_STORE: store,
+  HOLDFAST_STATE_DIR: path.join(dir, "controller"),
+  HOLDFAST_PLUGIN_DIR: path.join(dir, "cp"),
+  HOLDFAST_AGENT_LISTEN: agentAddress,
+});
+const isOpen = (cluster: Cluster) =>
+  until("the store to grant by itself", async () => {
+    const vetted = await cluster.repair.vet({});
+    return vetted.open ? vetted : undefined;
+  });
 
 test.skipIf(!root)(
   "[I1] [I2] [I8] without a backup the records are made anew: claims run on, and what is not proven is barred",
@@ -90,12 +102,7 @@ test.skipIf(!root)(
     await expect(cluster.startController()).rejects.toThrow();
     expect(cluster.controller().output()).toContain("the store was flushed");
 
-    const env = {
-      HOLDFAST_STORE: redis.url,
-      HOLDFAST_STATE_DIR: path.join(dir, "controller"),
-      HOLDFAST_PLUGIN_DIR: path.join(dir, "cp"),
-      HOLDFAST_AGENT_LISTEN: cluster.agentAddress,
-    };
+    const env = settingsOf(cluster, redis.url);
     const file = path.join(dir, "rebuilt.export");
     const rebuild = (...args: readonly string[]) => cliRun(["rebuild", ...args], { env });
     // Not every node is named: whatever the others hold would be given away.
@@ -131,10 +138,7 @@ test.skipIf(!root)(
     expect(imported.code, imported.err).toBe(0);
     const startedAt = performance.now();
     await cluster.startController();
-    const { gen } = await until("the store to grant by itself", async () => {
-      const vetted = await cluster.repair.vet({});
-      return vetted.open ? vetted : undefined;
-    });
+    const { gen } = await isOpen(cluster);
     const openAt = performance.now();
     expect(gen).toBe(3n);
     expect(told(await claimsNow())).toEqual(before);
@@ -214,5 +218,43 @@ test.skipIf(!root)(
     expect([state.publications.size, state.stages.size, state.attachments.size]).toEqual([0, 0, 0]);
     expect(state.volumes.size).toBe(nameOf.size);
     expect(await mountsUnder(dir)).toEqual([]);
+  },
+);
+
+test.skipIf(!root)(
+  "[I1] a hold that was half made when the store was lost tells its workload what is in the way, and is used again once it is given up",
+  async () => {
+    const redis = await startRedisServer();
+    onTestFinished(() => redis.stop());
+    const cluster = await startCluster({ nodes: ["node-a"], realMounts: true, store: redis.url });
+    onTestFinished(() => cluster.stop());
+    await makeVolume(cluster, "half");
+    const { client } = cluster.backend;
+    await client.setFaults([{ method: "NodeStageVolume", code: "UNAVAILABLE", times: "always" }]);
+    const wanted = { namespace, workload: "web", node: "node-a", claims: [{ volume: "half" }] };
+    const [claim = expect.fail()] = (await cluster.claims.createClaims(wanted)).claims;
+    await until("the agent to stage it", async () =>
+      (await client.record()).some(({ method }) => method === "NodeStageVolume") ? true : undefined,
+    );
+    await (await redis.admin()).call("FLUSHALL");
+    await cluster.controller().kill("SIGKILL");
+    await client.setFaults([]);
+
+    const env = settingsOf(cluster, redis.url);
+    const file = path.join(cluster.dir, "rebuilt.export");
+    const made = await cliRun(["rebuild", "node-a", file], { env });
+    expect(made.code, made.err).toBe(0);
+    expect(made.out).toMatch(/^not proven: test\/half: .*what was wanted of it is lost/m);
+    expect((await cliRun(["import", file], { env })).code).toBe(0);
+    await cluster.startController();
+    await isOpen(cluster);
+
+    expect(await reasonOf(claimVolume(cluster, "half", { workload: "web" }))).toBe("FOREIGN_HOLD");
+    const hold = { namespace, volume: "half", workload: "web", claimUid: claim.uid };
+    const abandon = { ...hold, evidence: "web was stopped", reason: "the store was lost" };
+    const { outcome } = await cluster.repair.abandonClaim({ ...abandon, dryRun: true });
+    await cluster.repair.abandonClaim({ ...abandon, confirm: outcome?.confirmWith ?? "" });
+    const again = await persistently("the claim", () => claimVolume(cluster, "half", { workload: "web" }));
+    expect([stateName(again), again.uid === claim.uid]).toEqual(["ACTIVE", false]);
   },
 );

@@ -2,8 +2,8 @@ import { type ErrorKind, HoldfastError } from "@holdfast/shared/errors/holdfast-
 import { grantBar } from "../domain/bar.ts";
 import { type Obstacle, unvettedWords } from "../domain/claim/grant.ts";
 import { type Dispute, disputeBlock } from "../domain/node/dispute.ts";
-import { explainCommand } from "../domain/operator-command.ts";
-import type { CapabilityMismatch } from "../domain/volume/capability-match.ts";
+import { explainCommand, volumeCommand } from "../domain/operator-command.ts";
+import { type CapabilityMismatch, noCapability } from "../domain/volume/capability-match.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume/volume.ts";
 
 /** The errors of commands, each with the reason and metadata of docs/errors.md and what to do next in its message. */
@@ -132,11 +132,14 @@ export const storeUnvetted = (finding: string): HoldfastError =>
     metadata: { finding },
   });
 
+const untold = (ref: VolumeRef): string =>
+  `its record was made anew after a total loss, and its agents do not tell how it may be used: name its capabilities with UpdateVolume, or end what holds it (${explainCommand(ref)}), then ${volumeCommand("volume deregister", ref)}, and register it again (docs/total-loss.md)`;
+
 export const capabilityMismatch = (ref: VolumeRef, plugin: string, mismatch: CapabilityMismatch): HoldfastError =>
   new HoldfastError({
     kind: "precondition",
     reason: "CAPABILITY_MISMATCH",
-    message: `volume ${volumeKey(ref)} of plugin ${plugin} cannot be used like that: ${mismatch.field} is ${mismatch.wanted}, the volume has ${mismatch.has}; ask for one of its capabilities`,
+    message: `volume ${volumeKey(ref)} of plugin ${plugin} cannot be used like that: ${mismatch.field} is ${mismatch.wanted}, the volume has ${mismatch.has}; ${mismatch.has === noCapability ? untold(ref) : "ask for one of its capabilities"}`,
     metadata: { ...named(ref), plugin, field: mismatch.field, wanted: mismatch.wanted, has: mismatch.has },
   });
 

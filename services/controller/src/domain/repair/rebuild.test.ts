@@ -1,9 +1,11 @@
 import { describe, expect, test } from "vitest";
+import { capabilityMismatch } from "../../commands/errors.ts";
 import { foreignBarred, obstacleTo } from "../claim/grant.ts";
 import type { Inventory, JournalledPermit } from "../claim/permit.ts";
 import type { ListedVolume } from "../listing.ts";
 import { planSteps } from "../steps.ts";
 import { claimRecord, goodFacts, nodeRecord } from "../testing/record-fixtures.ts";
+import { chooseCapability } from "../volume/capability-match.ts";
 import { rebuildVolumes } from "./rebuild.ts";
 import type { HeardNode, PluginTold } from "./rebuilt-volume.ts";
 
@@ -159,6 +161,31 @@ describe("[I1] Rebuild-1: what is not wholly told is barred, and says what is mi
     const [hold] = volumes[0]?.foreign ?? [];
     if (volumes[0] === undefined || hold === undefined) throw new Error("none");
     expect(foreignBarred(volumes[0], hold)).toContain("holdfast repair abandon-claim");
+  });
+
+  test("a hold that is half made or half gone tells how its volume is used: its workload is told what is in the way", () => {
+    const half = [
+      held("c1", { state: "PERMITTED" }),
+      held("c1", { state: "STAGED", permit: permit({ releasing: true }) }),
+    ];
+    for (const one of half) {
+      const [made = expect.fail()] = rebuilt([node("n1", [volume([one])])]).volumes;
+      const [capability, ...more] = made.capabilities;
+      expect([capability, more]).toMatchObject([{ accessMode: "SINGLE_NODE_WRITER", fsType: "ext4" }, []]);
+      expect(chooseCapability(made.capabilities, capability, false)).toMatchObject({ ok: true });
+      expect(obstacleTo(made, next, goodFacts)).toMatchObject({ reason: "FOREIGN_HOLD" });
+    }
+  });
+
+  test("a hold of which nobody tells how it is used has no capability, and the refusal of a claim says why, and what to do", () => {
+    const [made = expect.fail()] = rebuilt([
+      node("n1", [volume([held("c1", { permit: undefined as never })])]),
+    ]).volumes;
+    const choice = chooseCapability(made.capabilities, undefined, false);
+    if (choice.ok) throw new Error("it has none");
+    expect(capabilityMismatch(made, "model", choice.mismatch).message).toMatch(
+      /made anew after a total loss.* UpdateVolume, or .* holdfast volume deregister data --namespace ns/,
+    );
   });
 
   test("of two writers neither is the one that the record names", () => {

@@ -105,8 +105,10 @@ export const highest = (sightings: readonly Sighting[]): Epoch =>
     .flatMap(({ floor, held }) => [floor ?? zeroEpoch, ...held.map(({ epoch }) => epoch)])
     .reduce(newerEpoch, zeroEpoch);
 
-const capabilitiesOf = (claims: readonly Claim[]): readonly VolumeCapability[] => {
-  const all = claims.map(({ accessMode, attachmentMode, fsType }) => ({ accessMode, attachmentMode, fsType }));
+/** What was permitted was a capability of the volume, also where its hold is half made: who comes back for it is not told otherwise. */
+const capabilitiesOf = (holds: readonly Held[]): readonly VolumeCapability[] => {
+  const permits = holds.flatMap(({ permit }) => (permit === undefined ? [] : [permit]));
+  const all = permits.map(({ accessMode, attachmentMode, fsType }) => ({ accessMode, attachmentMode, fsType }));
   return [...new Map(all.map((one) => [JSON.stringify(one), one])).values()].map((one) => ({
     ...one,
     mountFlags: [],
@@ -216,7 +218,7 @@ export const rebuiltVolume = (
   let volume: VolumeRecord = {
     ...base,
     claims: Object.fromEntries(claims.map((claim) => [claim.uid, claim])),
-    capabilities: capabilitiesOf(claims),
+    capabilities: capabilitiesOf(judged.map(({ held }) => held)),
   };
   for (const [nth, { node, nodeId, pluginVersion, permit }] of running.entries()) {
     const claim = claims[nth];

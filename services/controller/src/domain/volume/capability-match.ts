@@ -39,12 +39,16 @@ const wrong = (field: CapabilityMismatch["field"], wanted: string, has: string):
   mismatch: { field, wanted, has },
 });
 
+/** Its record was made anew, from holds that do not tell how the volume is used. */
+export const noCapability = "none that anybody knows";
+
 /** The capability that a claim gets: one that the volume has, or the first field that no capability of it meets. */
 export const chooseCapability = (
   has: readonly VolumeCapability[],
   wanted: VolumeCapability | undefined,
   readOnly: boolean,
 ): CapabilityChoice => {
+  if (has.length === 0) return wrong("capability", wanted?.accessMode ?? "none named", noCapability);
   if (wanted === undefined) {
     const [only] = has;
     if (only === undefined || has.length > 1)
