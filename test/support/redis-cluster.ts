@@ -11,6 +11,8 @@ export interface RedisCluster extends RedisServers {
   readonly others: readonly RedisServer[];
   /** As a user with these rules on each server; answers the URL that names the cluster. */
   addUser(name: string, rules: readonly string[]): Promise<string>;
+  /** A replica takes the place of that master, which hears of no other node any more and goes on serving. There is no way back. */
+  replaceUnaware(server: RedisServer): Promise<void>;
   /** Between the first two calls a slot is on its way, as `redis-cli --cluster reshard` has it for each one. */
   moveBegins(slot: number, from: RedisServer, to: RedisServer): Promise<void>;
   /** So many of its keys, or all of them. */
@@ -134,6 +136,13 @@ export const startRedisCluster = async (options: RedisClusterOptions = {}): Prom
     async fallBehind(replica) {
       await call(replica, "CONFIG", "SET", "masterauth", "no master knows it");
       await call(replica, "CLIENT", "KILL", "TYPE", "master");
+    },
+    async replaceUnaware(server) {
+      await call(server, "CONFIG", "SET", "cluster-require-full-coverage", "no");
+      // What a node tells that is forgotten is not heard: the others still take this one for a node that is well.
+      for (const [other, id] of ids) if (other !== server) await call(server, "CLUSTER", "FORGET", id);
+      const [next = server] = replicas;
+      await call(next, "CLUSTER", "FAILOVER", "TAKEOVER");
     },
     async moveBegins(slot, from, to) {
       await call(to, "CLUSTER", "SETSLOT", slot, "IMPORTING", ids.get(from) ?? "");
