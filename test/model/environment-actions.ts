@@ -53,6 +53,7 @@ export const environmentActions: readonly string[] = [
   "admit a life",
   "fence a node",
   "give up a hold",
+  "accept the store",
   "an order is late",
   "a late order arrives",
   "lose a late order",

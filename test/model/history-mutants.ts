@@ -89,4 +89,12 @@ export const historyMutants: readonly ModelMutant[] = [
     ],
     within: "a copied host",
   },
+  {
+    name: "a host takes back what its copy has told",
+    file: "services/controller/src/domain/attachment/foreign-hold.ts",
+    find: "node === teller.name && (toldBy === undefined || hasOutlived(teller, toldBy));",
+    put: "node === teller.name;",
+    within: "a copy that was taken for its host",
+    mostStates: 3_000_000,
+  },
 ];

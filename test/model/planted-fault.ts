@@ -16,6 +16,8 @@ export interface ModelMutant extends Place {
   /** Guards that alone stop the fault: without them it has to be found. */
   readonly also?: readonly Place[];
   readonly within: WorldName;
+  /** So many states have its schedule, where the usual number is too small. */
+  readonly mostStates?: number;
 }
 
 const root = path.resolve(import.meta.dirname, "../..");

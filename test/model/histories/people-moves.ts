@@ -1,12 +1,15 @@
 /** What clients and operators ask for. A person's word is true: what is said of a host is so. */
-import { foreignAbandoned } from "../../../services/controller/src/domain/attachment/foreign-hold.ts";
+import { foreignAbandoned, speaksForHold } from "../../../services/controller/src/domain/attachment/foreign-hold.ts";
 import { withClaim } from "../../../services/controller/src/domain/change.ts";
 import { releaseWanted } from "../../../services/controller/src/domain/claim/claim-change.ts";
+import { rosterLine } from "../../../services/controller/src/gate/node-roster.ts";
 import type { Go, State } from "../search/search.ts";
 import { firstClaim, plainRecord, wholeRecord } from "../volume/plain-record.ts";
+import { markIn, runIdOf } from "./commit-rules.ts";
 import { type Commits, wordsFor } from "./commits.ts";
 import {
   connected,
+  controllerAt,
   controllersOf,
   hostsOf,
   nodeNames,
@@ -18,6 +21,8 @@ import {
 } from "./history-places.ts";
 import type { HistoryRules } from "./history-rules.ts";
 import type { Controller, Past, Site, StoredVolume } from "./history-types.ts";
+import { wholeNode } from "./plain-node.ts";
+import { missingNodes } from "./roster-run.ts";
 import { afterChange, momentNow } from "./step-run.ts";
 
 export const createPeopleMoves = ({ one, once, idOf }: HistoryRules, { commit }: Commits, claims: number) => {
@@ -60,17 +65,23 @@ export const createPeopleMoves = ({ one, once, idOf }: HistoryRules, { commit }:
     }
   };
 
-  /** A hold that no record explains is given up: of a node that is heard, or whose host is known to have it no more. */
+  /**
+   * A hold that no record explains is given up: of a node that is heard, or whose host is known to have it no more. Of what another life
+   * told, the agent that is there says nothing, and what was given up while its own agent was heard may be given up once more.
+   */
   const abandon = (state: State, n: Two, controller: Controller, site: Site, go: Go): void => {
     for (const hold of site.volume.record.foreign ?? []) {
-      const heard = controller.links[hold.node] === site.nodes[hold.node]?.instance;
+      const node = site.nodes[hold.node];
+      const linked = node !== undefined && controller.links[hold.node] === node.instance;
+      const heard = linked && speaksForHold(wholeNode(node), hold);
+      const ended = site.volume.ended[hold.claimUid] !== undefined;
       const mounted = hostsOf(state).some(([, host]) => host.mounted.includes(hold.claimUid));
-      if ((!heard && mounted) || site.volume.ended[hold.claimUid] !== undefined) continue;
-      const volume = once(`abandon|${idOf(site.volume)}|${hold.claimUid}|${heard}`, () =>
+      if (heard ? ended : mounted) continue;
+      const volume = once(`abandon|${idOf(site.volume)}|${idOf(hold)}|${heard}`, () =>
         one(
           afterChange(
             site.volume,
-            foreignAbandoned(wholeRecord(site.volume.record), hold, { heard, evidence: "" }, momentNow),
+            foreignAbandoned(wholeRecord(site.volume.record), hold, { heard, evidence: "", ended }, momentNow),
           ),
         ),
       );
@@ -99,10 +110,43 @@ export const createPeopleMoves = ({ one, once, idOf }: HistoryRules, { commit }:
     }
   };
 
+  /** A node that the store knows no more, or in an earlier life only, holds nothing that the store does not know: somebody has looked. */
+  const accept = (state: State, n: Two, controller: Controller, site: Site, go: Go): void => {
+    const { check, open, ahead, names, kept, knows, generation, high, ...rest } = controller;
+    const { meta, volume, nodes } = site;
+    if (open || check !== undefined || ahead !== undefined || !meta.begun) return;
+    const there = Object.values({ ...nodes, ...kept });
+    const missing = missingNodes(names, there);
+    if (missing.length === 0) return;
+    const known = new Set([
+      ...Object.keys(volume.record.claims),
+      ...(volume.record.foreign ?? []).map((one) => one.claimUid),
+    ]);
+    const holds = hostsOf(state).some(([, host]) =>
+      [...host.mounted, ...Object.keys(host.volume?.claims ?? {})].some((uid) => !known.has(uid)),
+    );
+    const vetted = markIn(meta, runIdOf(meta.run), meta);
+    if (holds || vetted === undefined) return;
+    const { gen, uid } = meta;
+    const settled = one(there.map(({ name, nodeEpoch }) => rosterLine(name, nodeEpoch)).sort());
+    go("accept the store", `without ${missing.join()} by c${n}`, {
+      ...withSite(controller.at, { meta: one(vetted) }),
+      [controllerAt(n)]: one<Controller>({
+        ...{ ...rest, kept, open: true, vetting: one({ gen, uid }), names: settled },
+        ...{
+          knows: one([...new Set([...knows, uid])]),
+          generation: Math.max(generation, gen),
+          high: Math.max(high, gen),
+        },
+      }),
+    });
+  };
+
   return (state: State, go: Go): void => {
     for (const [n, controller] of controllersOf(state)) {
       const site = controller.up ? connected(state, controller) : undefined;
       if (site === undefined) continue;
+      accept(state, n, controller, site, go);
       ask(state, n, controller, site, go);
       release(state, n, controller, site, go);
       abandon(state, n, controller, site, go);

@@ -3,13 +3,24 @@
  * it remembers is not taken for news.
  */
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
+import { createNodeRoster } from "../../../services/controller/src/gate/node-roster.ts";
 import { createNodeRegistry } from "../../../services/controller/src/nodes/node-registry.ts";
 import type { NodeStore } from "../../../services/controller/src/nodes/node-store.ts";
 import { canonicalText } from "../search/canonical-text.ts";
 import { only } from "../search/only.ts";
 import { silentLog } from "./gate-run.ts";
-import type { StoredNodes } from "./history-types.ts";
-import { wholeNode } from "./plain-node.ts";
+import type { PlainNode, StoredNodes } from "./history-types.ts";
+import { viewOf, wholeNode } from "./plain-node.ts";
+
+/** The names of the nodes that a controller keeps beside the store, and of which it finds less there. */
+export const missingNodes = (kept: readonly string[], there: readonly PlainNode[]): readonly string[] =>
+  createNodeRoster({
+    nodes: { list: () => there.map((node) => viewOf(node, {})) },
+    lineage: { nodes: () => kept, keepNodes: () => undefined },
+    clock: createManualClock(),
+  })
+    .missing()
+    .map(({ node }) => node);
 
 export const rosterRun = async (before: StoredNodes, after: StoredNodes): Promise<StoredNodes> => {
   let stored = before;
