@@ -2,6 +2,7 @@ import type { CallOrder } from "@holdfast/model/call-order";
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { SocketListener } from "./call-doubts.ts";
+import type { CallNote } from "./call-notes.ts";
 import { gateSubject } from "./gate-subject.ts";
 import { codecOf } from "./messages.ts";
 import type { UnaryMethod } from "./methods.ts";
@@ -52,6 +53,65 @@ beforeEach(() => {
 
 const publish = { volumeId: "v", nodeId: "n1" };
 const methodsSent = () => sent.map(({ method }) => method);
+
+describe("what is kept beyond the life of the process", () => {
+  const order = (sequence: number): CallOrder => ({ gen: 1, sequence, opId: `op-${sequence}` });
+  let kept: string[];
+  let fails: boolean;
+  beforeEach(() => {
+    [kept, fails] = [[], false];
+    const keep = (what: string): void => void kept.push(`${sent.length} ${what}`);
+    const notes = {
+      note({ opId, words }: CallNote): void {
+        if (fails) throw new Error("the disk is full");
+        keep(`${opId} ${words}`);
+      },
+      strike: (subject: string) => keep(`over ${subject}`),
+      detached: (words: string) => keep(`done ${words}`),
+    };
+    open = createOpenCalls({ clock, notes });
+  });
+  const attach = "ControllerPublishVolume for volume v at n1";
+  const detach = "ControllerUnpublishVolume for volume v at n1";
+
+  it("K1 an attach or a detach is noted before it leaves, and anew under the order that joins it", async () => {
+    const plugin = open.over(connection(), here);
+    const first = call(plugin, "ControllerPublishVolume", publish, stop.signal, order(1));
+    const joined = call(plugin, "ControllerPublishVolume", publish, stop.signal, order(2));
+    const made = call(plugin, "DeleteVolume", { volumeId: "w" }, stop.signal, order(3));
+    expect(kept).toEqual([`0 op-1 ${attach}`, `1 op-2 ${attach}`]);
+    for (const { answer } of sent) answer({ bytes: new Uint8Array() });
+    await Promise.all([first, joined, made]);
+    expect(kept.slice(2)).toEqual(["2 over volume v", "2 over volume w"]);
+  });
+
+  it("K1 what cannot be noted does not leave", async () => {
+    fails = true;
+    const reply = await call(open.over(connection(), here), "ControllerPublishVolume", publish, stop.signal, order(1));
+    expect(reply).toMatchObject({ failure: { sent: false, message: expect.stringContaining("the disk is full") } });
+    expect(sent).toEqual([]);
+  });
+
+  it("K2 the note of a call stands while its end is not known", async () => {
+    let gone = false;
+    const first = open.over(connection(), { ...here, gone: () => gone });
+    const lost = call(first, "ControllerUnpublishVolume", publish, stop.signal, order(1));
+    sent[0]?.answer({ failure: { code: "UNAVAILABLE", message: "reset", sent: true } });
+    await lost;
+    gone = true;
+    expect(kept).toEqual([`0 op-1 ${detach}`]);
+    const again = call(
+      open.over(connection(), { ...here, incarnation: "2" }),
+      "ControllerUnpublishVolume",
+      publish,
+      stop.signal,
+      order(2),
+    );
+    sent[1]?.answer({ bytes: new Uint8Array() });
+    await again;
+    expect(kept.slice(1)).toEqual([`1 op-2 ${detach}`, `2 done ${detach}`, "2 over volume v"]);
+  });
+});
 
 describe("calls that change something", () => {
   it("H1 H3 stay open behind the deadline of their caller, and no other call of the volume is sent beside them", async () => {

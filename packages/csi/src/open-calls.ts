@@ -17,6 +17,7 @@ import type { CommitOrder } from "@holdfast/model/call-order";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createCallDoubts, type SocketListener } from "./call-doubts.ts";
 import { type CallEnd, endOf, finalOf } from "./call-end.ts";
+import { type CallNotes, keepsNothing, noteWords } from "./call-notes.ts";
 import { gateSubject, gateSubjects } from "./gate-subject.ts";
 import { codecOf, type RequestOf } from "./messages.ts";
 import type { UnaryMethod } from "./methods.ts";
@@ -84,9 +85,11 @@ export interface OpenCallsOptions {
   readonly maxOpen?: number;
   /** As of the order gate. */
   readonly lowestGen?: (() => number) | undefined;
+  readonly notes?: CallNotes | undefined;
 }
 
-export function createOpenCalls({ clock, maxOpen = 1_024, lowestGen }: OpenCallsOptions): OpenCalls {
+export function createOpenCalls(options: OpenCallsOptions): OpenCalls {
+  const { clock, maxOpen = 1_024, lowestGen, notes = keepsNothing } = options;
   const open = new Map<string, OpenCall>();
   const gate = createOrderGate<WireReply>({ lowestGen });
   /** H5: by the subject of a create, the subject of what it was answered last. */
@@ -135,6 +138,9 @@ export function createOpenCalls({ clock, maxOpen = 1_024, lowestGen }: OpenCalls
       const same = { subject, listener, text: () => hash("sha256", textOf(method, decoded)) };
       if (end === "ended") doubts.ended(same);
       else if (end !== "not-sent") doubts.add({ ...same, words, told: end === "aborted", opId: call.opId ?? "" }); // H9
+      if (end === "ended" && method === "ControllerUnpublishVolume")
+        notes.detached(noteWords(method, decoded, subject) ?? "");
+      if (doubts.of(subject) === undefined) notes.strike(subject); // K2
       ended?.();
     };
     reply.then(over, () => over());
@@ -215,6 +221,12 @@ export function createOpenCalls({ clock, maxOpen = 1_024, lowestGen }: OpenCalls
             "RESOURCE_EXHAUSTED",
             `${open.size} calls have no answer of the plugin yet, and no other is sent: restart the instance that hangs`,
           ); // H6
+        const noted = order && noteWords(method, decoded, subject);
+        try {
+          if (noted !== undefined) notes.note({ subject, opId: order?.opId ?? "", words: noted }); // K1
+        } catch (error) {
+          return unsent("UNAVAILABLE", `the call cannot be noted beside the plugin: ${String(error)}`);
+        }
         const call = standing ?? begin({ transport, listener, onLeft }, method, request, metadata, subject, decoded); // H2
         if (order !== undefined) {
           call.opId = order.opId;

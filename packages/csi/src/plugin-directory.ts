@@ -14,6 +14,7 @@ import { createNotifier } from "@holdfast/shared/async/notifier";
 import { linkSignals, throwIfAborted } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Tracing } from "@holdfast/shared/tracing";
+import type { CallNotes } from "./call-notes.ts";
 import type { PluginRole } from "./capabilities.ts";
 import type { CallReport } from "./csi-exchange.ts";
 import { watchDirectory } from "./directory-wake.ts";
@@ -78,6 +79,8 @@ export interface PluginDirectoryOptions {
   readonly forgetAfterMs?: number;
   /** No call leaves whose order is of a lower generation, however long it has waited. */
   readonly lowestGen?: (() => number) | undefined;
+  /** What is kept of the plugin's calls beyond the life of this process. */
+  readonly notesOf?: ((plugin: string) => CallNotes) | undefined;
 }
 
 const pollMs = 500;
@@ -111,7 +114,8 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
   /** D5 */
   const openCalls = new Map<string, OpenCalls>();
   const openCallsOf = (plugin: string): OpenCalls => {
-    const known = openCalls.get(plugin) ?? createOpenCalls({ clock, lowestGen: options.lowestGen });
+    const { lowestGen, notesOf } = options;
+    const known = openCalls.get(plugin) ?? createOpenCalls({ clock, lowestGen, notes: notesOf?.(plugin) });
     openCalls.set(plugin, known);
     return known;
   };

@@ -14,6 +14,7 @@ import type { PluginCallsView } from "./api/plugin/convert-plugin-calls.ts";
 import type { ControllerConfig } from "./config.ts";
 import { readCode } from "./domain/plugin/plugin-profile.ts";
 import type { OtherControllers } from "./gate/controller-words.ts";
+import { createLeftCalls, type LeftCalls } from "./gate/left-calls.ts";
 import type { VettedStoreGate } from "./gate/store-gate.ts";
 import { createPluginCatalogue } from "./nodes/plugin-catalogue.ts";
 import { controllerInstances } from "./plugins/controller-instances.ts";
@@ -38,6 +39,7 @@ export interface PluginParts {
   readonly drivers: PluginDrivers;
   /** undefined: no other controller can use the store. */
   readonly controllers: OtherControllers | undefined;
+  readonly left: LeftCalls;
   /** Resolves when those that are there have told who they are, or soon. */
   settled(signal: AbortSignal): Promise<void>;
   /** `waiting`: calls that wait for their turn, which the reconciler knows. */
@@ -51,8 +53,8 @@ export interface PluginPartsDeps
   readonly lifecycle: Pick<Lifecycle, "start">;
   readonly controllerId: string;
   /** This controller, in this life, and which of its own lives are proved to be over. */
-  readonly lives: Pick<StateDir, "issuer" | "isFormerLife" | "incarnation">;
-  readonly store: Pick<Store, "kind" | "get" | "list" | "commit">;
+  readonly lives: Pick<StateDir, "issuer" | "isFormerLife" | "incarnation" | "calls">;
+  readonly store: Pick<Store, "kind" | "get" | "list" | "commit" | "identity">;
   readonly config: Pick<ControllerConfig, "pluginDir" | "stateDir">;
   readonly metrics: Metrics;
   readonly nodes: Nodes;
@@ -79,7 +81,9 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
   });
   const watched = { dir: config.pluginDir, role: "controller", admission } as const;
   const lowestGen = () => gate().state().vetting.gen;
-  const directory = createPluginDirectory({ ...watched, log, tracing, clock, signal, onCall, lowestGen });
+  const left = createLeftCalls({ ...deps, ...lives, vettingUid: () => gate().state().vetting.uid });
+  const { notesOf } = left;
+  const directory = createPluginDirectory({ ...watched, log, tracing, clock, signal, onCall, lowestGen, notesOf });
   createPluginMetrics(deps.metrics, directory);
   await lifecycle.start("plugins", () => () => directory.close());
   const identity = { role: "controller", name: controllerId } as const;
@@ -170,6 +174,7 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
           plugins: beside.names,
           isAway: drivers.isAway,
         },
+    left,
     directory,
     admission,
     settled: (until) => pluginsSettled(directory, clock, until),

@@ -12,6 +12,7 @@ import path from "node:path";
 import { readDurableText, writeDurableText } from "@holdfast/shared/durable-text";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { type DirectoryLock, DirectoryTaken, takeDirectoryLock } from "@holdfast/shared/lock/directory-lock";
+import { type CallLog, openCallLog } from "./call-log.ts";
 import type { Lineage } from "./gate/lineage.ts";
 
 /** Remembered of the newest: a store that has lost more than these is looked at by a person. */
@@ -28,6 +29,8 @@ export interface StateDir {
   readonly isFormerLife: (issuer: string) => boolean;
   /** The history of the store that this controller belonged to, as the gate wants to know it. */
   readonly lineage: Lineage;
+  /** Of the calls in sockets beside it. */
+  readonly calls: CallLog;
   release(): void;
 }
 
@@ -37,6 +40,7 @@ export const openStateDir = async (
 ): Promise<StateDir> => {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const { release } = await lock(directory); // D1
+  const calls = openCallLog(path.join(directory, "calls"));
   const kept = (name: string): string | undefined => read(path.join(directory, name));
   const keep = (name: string, text: string): void => writeDurableText(path.join(directory, name), `${text}\n`);
   const known = kept("controller-id");
@@ -74,7 +78,11 @@ export const openStateDir = async (
       nodes: () => kept("nodes")?.split("\n") ?? [],
       keepNodes: (names) => keep("nodes", names.join("\n")),
     },
-    release,
+    calls,
+    release() {
+      calls.close();
+      release();
+    },
   };
 };
 

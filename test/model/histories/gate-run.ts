@@ -7,6 +7,7 @@ import type { Inventory } from "../../../services/controller/src/domain/claim/pe
 import type { StoreIdentity } from "../../../services/controller/src/domain/store-types.ts";
 import { compareInventory } from "../../../services/controller/src/gate/compare-inventory.ts";
 import { createStoreGate } from "../../../services/controller/src/gate/store-gate.ts";
+import { nothingLeft } from "../../../services/controller/src/gate/testing/nothing-left.ts";
 import type { NodeView } from "../../../services/controller/src/ports.ts";
 import { wholeRecord } from "../volume/plain-record.ts";
 import { createAwaited, settle } from "./awaited.ts";
@@ -54,6 +55,7 @@ export const gateRun = async ({ trace, nodes, knows, vetting, ...kept }: GateInp
   /** Of the node whose inventory was compared last: one question tells what was noted, and what is read after it. */
   let told: StoredVolume | undefined;
   const gate = createStoreGate({
+    left: nothingLeft(),
     store: {
       identity: () => ask<StoreIdentity>("identity", { kind: "identity" }),
       beginVetting: (runId, begun) => ask("begin", { kind: "begin", runId, vetting: begun }),

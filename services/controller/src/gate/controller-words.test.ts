@@ -8,7 +8,9 @@ import { nodeRecord } from "../domain/testing/record-fixtures.ts";
 import type { NodeView } from "../ports.ts";
 import { createControllerGates } from "../records/controller-gates.ts";
 import { createSqliteStore, type SqliteStore } from "../store/sqlite/sqlite-store.ts";
+import { createLeftCalls, type LeftCalls } from "./left-calls.ts";
 import { createStoreGate, type VettedStoreGate } from "./store-gate.ts";
+import { memoryCallLog } from "./testing/memory-call-log.ts";
 
 const signal = new AbortController().signal;
 const clock = createManualClock();
@@ -25,10 +27,13 @@ let registered: readonly string[];
 let fenced = new Set<string>();
 /** Lives that have said nothing for a while. */
 let away: ReadonlySet<string>;
+/** By controller, what is noted in its state directory. */
+let noted: Map<string, Map<number, string>>;
 let stop: AbortController;
 
 beforeEach(() => {
   uuids = 1;
+  noted = new Map();
   stop = new AbortController();
   const uuid = () => {
     uuids += 1;
@@ -59,6 +64,7 @@ const node = (name: string): NodeView => ({
 interface Controller {
   readonly gate: VettedStoreGate;
   readonly told: string[];
+  readonly left: LeftCalls;
   keptAll: boolean;
   open: readonly OpenCall[];
   plugins: readonly string[];
@@ -75,8 +81,18 @@ const controller = (issuer: string, life = 1): Controller => {
     },
     onSuspect: () => () => undefined,
   };
+  const kept = noted.get(issuer) ?? new Map<number, string>();
+  noted.set(issuer, kept);
+  const lives = {
+    issuer: `${issuer}/${life}`,
+    isFormerLife: (other: string) => other.startsWith(`${issuer}/`) && Number(other.split("/")[1]) < life,
+  };
+  const vettingUid = () => identity.vetting.uid;
+  const log = createMemoryLogger();
+  const left = createLeftCalls({ ...lives, calls: memoryCallLog(kept), vettingUid, store, log });
   const gate = createStoreGate({
     store,
+    left,
     nodes: { list: () => registered.map(node), onChange: () => () => undefined },
     agents: {
       promise: async ({ name }, vetting) => {
@@ -99,8 +115,7 @@ const controller = (issuer: string, life = 1): Controller => {
         ids: { uuid: () => `op-${uuids++}`, random: () => 0 },
         signal,
       }),
-      issuer: `${issuer}/${life}`,
-      isFormerLife: (other) => other.startsWith(`${issuer}/`) && Number(other.split("/")[1]) < life,
+      ...lives,
       firstLife: life === 1,
       isAway: (other) => away.has(other),
       plugins: () => one.plugins,
@@ -118,9 +133,9 @@ const controller = (issuer: string, life = 1): Controller => {
     openCalls: () => one.open,
     uuid: () => `vetting-${identity.vetting.gen + 1}`,
     clock,
-    log: createMemoryLogger(),
+    log,
   });
-  const one: Controller = { gate, told: [], keptAll: true, open: [], plugins: ["p"] };
+  const one: Controller = { gate, left, told: [], keptAll: true, open: [], plugins: ["p"] };
   gate.onChange(() => void one.told.push(gate.state("p").open ? "open" : "shut"));
   return one;
 };
@@ -322,6 +337,48 @@ describe("a controller that has not promised", () => {
     silent = new Set();
     await a.gate.check(signal);
     expect(a.gate.state("p").reason).toContain("controller b/1 has not promised");
+  });
+});
+
+describe("a call that a life before left, and that the store has lost", () => {
+  /** `a` has another life, and `b` has seen it. */
+  const leaves = async (): Promise<[Controller, Controller]> => {
+    const [a, b] = await lived();
+    const detach = { subject: "volume v", opId: "op", words: "ControllerUnpublishVolume for volume v at n1" };
+    a.left.notesOf("p").note(detach);
+    const next = Object.assign(controller("a", 2), { plugins: ["p", "q"] });
+    for (const { gate } of [next, b]) await gate.check(signal);
+    return [next, b];
+  };
+  const opens = async (...all: readonly Controller[]): Promise<readonly boolean[]> => {
+    for (const { gate } of all) await gate.check(signal);
+    return all.flatMap(({ gate }) => ["p", "q"].map((plugin) => gate.state(plugin).open));
+  };
+
+  it("[LC3] bars its plugin at all controllers, and nothing else", async () => {
+    const [a, b] = await leaves();
+    expect(await opens(a, b)).toEqual([false, true, false, true]);
+    expect(b.gate.state("p").reason).toContain("controller a/1 has not promised generation 2");
+    expect(a.gate.findings().map(({ message }) => message)).toEqual([
+      expect.stringContaining("restart that plugin"),
+      expect.stringContaining("ControllerUnpublishVolume for volume v at n1, left by a/1"),
+    ]);
+  });
+
+  it("[LC3] bars it no more once the plugin has answered the same detach", async () => {
+    const [a, b] = await leaves();
+    a.left.notesOf("p").detached("ControllerUnpublishVolume for volume v at n1");
+    expect(await opens(a, b)).toEqual([true, true, true, true]);
+  });
+
+  it.each([
+    ["there", 0],
+    ["at another controller", 1],
+  ])("[LC3] bars it no more once a person accepts %s, and not in the next life either", async (_where, at) => {
+    const both = await leaves();
+    await both[at]?.gate.accept("operator/ann", "the plugin was restarted");
+    expect(await opens(...both)).toEqual([true, true, true, true]);
+    expect(await opens(controller("a", 3))).toEqual([true, true]);
   });
 });
 

@@ -36,8 +36,12 @@ export const unheardOf = (words: readonly GateWord[], { uid }: Vetting): readonl
 export const nothingLost = (words: readonly GateWord[], { uid }: Vetting): boolean =>
   words.every(({ promised, lost }) => promised === uid && !lost);
 
-const unheardBecause = ({ issuer }: GateWord, vetting: Vetting): string =>
-  `controller ${issuer} has not promised generation ${showVetting(vetting)}, and a call that it decided before may be on its way to a plugin beside it: start it again, or take it for gone (holdfast repair vet --accept)`;
+const unheardBecause = ({ issuer, told }: GateWord, vetting: Vetting): string => {
+  const what = `controller ${issuer} has not promised generation ${showVetting(vetting)}`;
+  return told === vetting.uid
+    ? `${what}: a call that the store does not know may be open at a plugin beside it; restart that plugin, and if the call is told of still, take it for ended (holdfast repair vet --accept)`
+    : `${what}, and a call that it decided before may be on its way to a plugin beside it: start it again, or take it for gone (holdfast repair vet --accept)`;
+};
 
 export const heldBackBy = (unheard: readonly GateWord[], plugin: string, vetting: Vetting): string | undefined => {
   const one = unheard.find(({ plugins }) => plugins.includes(plugin));

@@ -3,6 +3,7 @@ import type { Vetting } from "@holdfast/model/vetting";
 import type { StoreIdentity } from "../domain/store-types.ts";
 import type { GateWord } from "../records/controller-gates.ts";
 import type { OtherControllers } from "./controller-words.ts";
+import type { LeftCalls } from "./left-calls.ts";
 import type { NodeRoster } from "./node-roster.ts";
 
 export interface OwnWord {
@@ -14,16 +15,23 @@ export interface OwnWord {
   names(plugin: string): boolean;
 }
 
-export const createOwnWord = (
-  controllers: OtherControllers | undefined,
-  roster: Pick<NodeRoster, "missing">,
-): OwnWord => {
+export interface OwnWordDeps {
+  readonly controllers: OtherControllers | undefined;
+  readonly roster: Pick<NodeRoster, "missing">;
+  readonly left: Pick<LeftCalls, "look" | "words" | "giveUp">;
+  readonly knownCalls: () => Promise<ReadonlySet<string>>;
+}
+
+export const createOwnWord = ({ controllers, roster, left, knownCalls }: OwnWordDeps): OwnWord => {
   let said: GateWord | undefined;
+  /** Of lives before this one; see left-calls.ts. */
+  let saidOfLeft: readonly GateWord[] = [];
   const hasPromised = ({ uid }: Vetting): boolean => said?.promised === uid;
   return {
     hasPromised,
     async tell({ vetting, lastVetted, keptAll }, opened, promises) {
-      if (controllers === undefined) return [];
+      await left.look(vetting, knownCalls);
+      if (controllers === undefined) return left.words(vetting);
       const { issuer, plugins, isFormerLife, firstLife } = controllers;
       // What a former life saw is in no memory.
       const sawAll = opened === "" ? firstLife : opened === lastVetted;
@@ -37,9 +45,17 @@ export const createOwnWord = (
       };
       // Others take out the word of a life that is silent for long: what was told once may stand there no more.
       const known = await controllers.read();
-      const stands = known.some((one) => JSON.stringify(one) === JSON.stringify(word));
-      const words = stands ? known : await controllers.tell(word, isFormerLife);
+      const isKnown = (life: string): boolean => known.some((one) => one.issuer === life);
+      // It was no promise: only a person takes such a word out.
+      for (const one of saidOfLeft) if (one.told === vetting.uid && !isKnown(one.issuer)) left.giveUp(one.issuer);
+      const ofLeft = left.words(vetting);
+      const all = [word, ...ofLeft];
+      const stands = (one: GateWord): boolean => known.some((other) => JSON.stringify(other) === JSON.stringify(one));
+      const isOver = (life: string): boolean => isFormerLife(life) && !ofLeft.some((one) => one.issuer === life);
+      const same = all.every(stands) && !known.some((one) => isOver(one.issuer));
+      const words = same ? known : await controllers.tell(all, isFormerLife);
       said = word;
+      saidOfLeft = ofLeft;
       return words;
     },
     names: (plugin) => controllers?.plugins().includes(plugin) !== true || said?.plugins.includes(plugin) === true,

@@ -12,6 +12,7 @@ import type { VolumeRecord } from "../domain/volume/volume.ts";
 import { volumeKey } from "../domain/volume/volume.ts";
 import type { NodeView } from "../ports.ts";
 import { createStoreGate, type VettedStoreGate } from "./store-gate.ts";
+import { nothingLeft } from "./testing/nothing-left.ts";
 
 const node = (name: string, change: Partial<NodeRecord> = {}): NodeView => ({
   live: "alive",
@@ -73,6 +74,7 @@ const signal = new AbortController().signal;
 
 const make = (): VettedStoreGate => {
   const made = createStoreGate({
+    left: nothingLeft(),
     store: {
       identity: async () => {
         const now = { ...identity };

@@ -14,9 +14,7 @@
  * generation than this controller has seen is a master that was replaced, and serves another history.
  */
 
-import { noVetting } from "@holdfast/model/vetting";
 import type { Clock } from "@holdfast/shared/async/clock";
-import { createEmitter } from "@holdfast/shared/async/emitter";
 import { createNotifier } from "@holdfast/shared/async/notifier";
 import { linkSignals } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
@@ -38,6 +36,8 @@ import {
   unheardOf,
 } from "./controller-words.ts";
 import { type Finding, finding } from "./finding.ts";
+import { createGateStanding } from "./gate-standing.ts";
+import type { LeftCalls } from "./left-calls.ts";
 import { type Lineage, otherHistory } from "./lineage.ts";
 import { createNodeRoster } from "./node-roster.ts";
 import { createOwnWord } from "./own-word.ts";
@@ -51,6 +51,8 @@ export interface StoreGateOptions {
   readonly knownCalls: () => Promise<ReadonlySet<string>>;
   /** Calls of this controller that may be open at plugins beside it. */
   readonly openCalls: () => readonly OpenCall[];
+  /** Those that lives before this one left there. */
+  readonly left: LeftCalls;
   /** undefined: no other controller can use the store. */
   readonly controllers: OtherControllers | undefined;
   readonly lineage: Lineage;
@@ -86,19 +88,14 @@ const lookMs = 5_000;
 const mostBegun = 8;
 
 export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
-  const { store, nodes, volumes, openCalls, controllers, lineage, uuid, clock, log } = options;
+  const { store, nodes, volumes, openCalls, left, controllers, lineage, uuid, clock, log } = options;
   const roster = createNodeRoster(options);
-  const word = createOwnWord(controllers, roster);
+  const word = createOwnWord({ ...options, roster });
   const { ask, lostCalls } = createAskNodes({ ...options, knows: lineage.knows });
   const wake = createNotifier();
   const looks = createNotifier();
-  const listeners = createEmitter();
-  let standing: ReturnType<StoreGate["state"]> = {
-    open: false,
-    vetting: noVetting,
-    reason: "the store was not looked at yet",
-  };
-  let found: readonly Finding[] = [];
+  const standing = createGateStanding(log);
+  const { become, shut } = standing;
   /** Counts what overtakes a look that is under way: a suspicion, or somebody's word. */
   let overtaken = 0;
   /** The highest generation that stood in the way of a vetting: what a person accepts is above it. */
@@ -107,36 +104,14 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
   let opened = "";
   let unheard: readonly GateWord[] = [];
 
-  const sameWords = (one: readonly Finding[], other: readonly Finding[]): boolean =>
-    one.length === other.length && one.every(({ message }, i) => message === other[i]?.message);
-
-  const become = (next: typeof standing, findings: readonly Finding[] = []): void => {
-    const { open, reason, vetting } = standing;
-    const same = next.vetting.gen === vetting.gen && next.vetting.uid === vetting.uid;
-    const changed = next.open !== open || next.reason !== reason || !same || !sameWords(findings, found);
-    standing = same ? { ...next, vetting } : next;
-    found = findings;
-    if (!changed) return;
-    if (next.open) log.info("the store may grant", { gen: next.vetting.gen, vetting: next.vetting.uid });
-    else log.warn("the store grants nothing", { reason: next.reason });
-    listeners.tell();
-  };
-
-  const shut = (findings: readonly Finding[]): void => {
-    const [first] = findings;
-    const more = findings.length > 1 ? ` (and ${findings.length - 1} more)` : "";
-    const reason = `${first?.message ?? "unknown"}${more}`;
-    become({ open: false, vetting: standing.vetting, reason }, findings);
-  };
-
   store.onSuspect((reason) => {
     overtaken += 1; // G2
     shut([finding("STORE", `the store may be another one than before: ${reason}`)]);
     wake.notify();
   });
   nodes.onChange((name) => {
-    roster.changed(name, standing.open);
-    if (!standing.open) wake.notify();
+    roster.changed(name, standing.now().open);
+    if (!standing.now().open) wake.notify();
   });
 
   /** G4: of the process that is behind the store now. */
@@ -179,7 +154,7 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
     lineage.remember(clusterUid);
     opened = vetting.uid;
     unheard = unheardOf(words, vetting); // CW1
-    become({ open: true, vetting, reason: "" }, unheardFindings(unheard, vetting));
+    become({ open: true, vetting, reason: "" }, [...unheardFindings(unheard, vetting), ...left.findings()]);
   };
 
   const check = async (signal: AbortSignal): Promise<void> => {
@@ -200,7 +175,7 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
           continue;
         }
         // From here on no call that was decided before leaves: what is told to the others is true.
-        become({ ...standing, vetting: identity.vetting }, found);
+        become({ ...standing.now(), vetting: identity.vetting }, standing.findings());
         const told = vetted ? { findings: [], above: 0 } : await vet(identity, signal);
         if (overtaken !== before) continue; // G2
         above = Math.max(above, told.above);
@@ -224,9 +199,9 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
   const pause = async (version: number, signal: AbortSignal): Promise<void> => {
     const until = linkSignals(signal);
     const cancel =
-      standing.open && unheard.length === 0 && controllers === undefined
+      standing.now().open && unheard.length === 0 && controllers === undefined && !left.some()
         ? undefined
-        : clock.timer(standing.open && unheard.length === 0 ? lookMs : retryMs, () =>
+        : clock.timer(standing.now().open && unheard.length === 0 ? lookMs : retryMs, () =>
             until.abort(new DOMException("", "TimeoutError")),
           );
     try {
@@ -240,17 +215,17 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
   };
 
   const state: StoreGate["state"] = (plugin) => {
-    const { open, vetting } = standing;
-    if (!open || plugin === undefined) return standing;
+    const { open, vetting } = standing.now();
+    if (!open || plugin === undefined) return standing.now();
     const reason = word.names(plugin)
       ? heldBackBy(unheard, plugin, vetting)
       : `the other controllers are not told yet that ${plugin} is called here`;
-    return reason === undefined ? standing : { open: false, vetting, reason };
+    return reason === undefined ? standing.now() : { open: false, vetting, reason };
   };
 
   return {
     state,
-    onChange: listeners.on,
+    onChange: standing.onChange,
     look: wake.notify,
     check,
     async run(signal) {
@@ -275,11 +250,11 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
       }
     },
     async forget(issuer) {
-      const { open, vetting } = standing;
+      const { open, vetting } = standing.now();
       if (!open) return; // CW3
       await controllers?.remove((word) => word.issuer === issuer && word.promised === vetting.uid, true);
     },
-    findings: () => found,
+    findings: standing.findings,
     async accept(who, reason) {
       const before = await store.identity();
       const identity = (await begin(before, refused)) ? await store.identity() : before;
@@ -287,9 +262,10 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
         who,
         why: reason,
         cluster: identity.clusterUid,
-        findings: found.map(({ message }) => message),
+        findings: standing.findings().map(({ message }) => message),
       });
       await store.markVetted(identity.runId, identity.vetting);
+      left.giveUp(); // LC3
       await controllers?.remove(({ promised }) => promised !== before.vetting.uid, true); // CW1
       await open(identity, true);
       overtaken += 1; // G2

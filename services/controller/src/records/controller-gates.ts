@@ -22,8 +22,8 @@ export interface GateWord {
 }
 
 export interface ControllerGates {
-  /** Puts the word in the place of the life's last one, and of its former lives; answers all that stand there then. */
-  tell(word: GateWord, isFormerLife: (issuer: string) => boolean): Promise<readonly GateWord[]>;
+  /** Puts the words in the place of the last ones of these lives, and of all former lives; answers all that stand there then. */
+  tell(words: readonly GateWord[], isFormerLife: (issuer: string) => boolean): Promise<readonly GateWord[]>;
   read(): Promise<readonly GateWord[]>;
   /** Takes the words that fit out: nobody waits for these lives any more. `vetted`: only in a store that is vetted. */
   remove(fits: (word: GateWord) => boolean, vetted: boolean): Promise<void>;
@@ -52,8 +52,11 @@ export const createControllerGates = (deps: RecordTableDeps): ControllerGates =>
     return now?.record.gates ?? [];
   };
   return {
-    tell: (word, isFormerLife) =>
-      change((before) => [...before.filter(({ issuer }) => issuer !== word.issuer && !isFormerLife(issuer)), word]),
+    tell: (words, isFormerLife) =>
+      change((before) => {
+        const replaced = (life: string): boolean => isFormerLife(life) || words.some(({ issuer }) => issuer === life);
+        return [...before.filter(({ issuer }) => !replaced(issuer)), ...words];
+      }),
     read: async () => (await table.get(ref))?.record.gates ?? [],
     remove: async (fits, vetted) => void (await change((before) => before.filter((word) => !fits(word)), vetted)),
   };
