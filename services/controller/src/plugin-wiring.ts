@@ -61,7 +61,7 @@ export interface PluginPartsDeps
   readonly streams: AgentChannels;
   readonly profiles: PluginProfiles;
   /** Asked when a call is made: the gate is made after the plugins. */
-  readonly gate: () => Pick<VettedStoreGate, "state" | "look" | "forget">;
+  readonly gate: () => Pick<VettedStoreGate, "state" | "look" | "signOff">;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly tracing: Tracing;
@@ -154,14 +154,10 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
   });
   const beside = createPluginsBeside(directory);
   beside.onNew(() => gate().look());
-  drivers.onForgotten((life) =>
-    gate()
-      .forget(life)
-      .catch((error: unknown) => log.warn("the word of a controller that is gone stays in the store", { life, error })),
-  );
+  // The word first: one that is left behind by a life which is on no list of controllers would look like that of one which is paused.
   const signOff = async (): Promise<void> => {
+    await gate().signOff();
     await drivers.signOff();
-    await gate().forget(lives.issuer);
   };
   return {
     drivers: { ...drivers, signOff },

@@ -96,7 +96,7 @@ const rebuildWithin = async (
   let gen = 1;
   const gate = {
     look: () => undefined,
-    forget: async () => undefined,
+    signOff: async () => undefined,
     state: () => ({ open: false, vetting: { gen, uid: "" }, reason: "a rebuild grants nothing" }),
     onChange: () => () => undefined,
   };

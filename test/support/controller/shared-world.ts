@@ -76,7 +76,6 @@ export const createSharedWorld = async (options: {
         grown.add(listener);
         return () => grown.delete(listener);
       },
-      onForgotten: () => () => undefined,
       run: () => new Promise<never>(() => undefined),
       leave: async () => undefined,
       signOff: async () => undefined,

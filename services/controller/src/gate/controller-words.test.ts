@@ -18,6 +18,7 @@ const first: Vetting = { gen: 1, uid: "vetting-1" };
 
 let records: SqliteStore;
 let uuids: number;
+const ids = { uuid: () => `op-${uuids++}`, random: () => 0 };
 /** The store that all vet. */
 let identity: Omit<StoreIdentity, "keptAll">;
 let silent: ReadonlySet<string>;
@@ -112,7 +113,7 @@ const controller = (issuer: string, life = 1): Controller => {
       ...createControllerGates({
         store: records,
         clock,
-        ids: { uuid: () => `op-${uuids++}`, random: () => 0 },
+        ids,
         signal,
       }),
       ...lives,
@@ -147,6 +148,16 @@ const lived = async (): Promise<[Controller, Controller]> => {
   identity = { ...identity, runId: "run-2", begun: false };
   return both;
 };
+
+/** The life says nothing for more than a minute, as `a` finds it. */
+const goes = async ({ gate }: Controller, life: string): Promise<void> => {
+  away = new Set([...away, life]);
+  await gate.check(signal);
+  await clock.advance(61_000);
+  await gate.check(signal);
+};
+const wordsOf = async (): Promise<readonly string[]> =>
+  (await createControllerGates({ store: records, clock, ids, signal }).read()).map(({ issuer }) => issuer);
 
 const shutBy = (gate: VettedStoreGate): readonly string[] =>
   gate.findings().map(({ kind, node: name }) => `${kind} ${name}`);
@@ -303,15 +314,13 @@ describe("a controller that has not promised", () => {
     expect(a.gate.state("p").open).toBe(true);
   });
 
-  it("[CW3] is forgotten when others forget its life, if it had promised and the store is vetted", async () => {
+  it("[CW4] is forgotten when it is gone, if it had promised and the store is vetted", async () => {
     const [a, b] = await lived();
-    await a.gate.check(signal);
-    await a.gate.forget("b/1");
-    await a.gate.check(signal);
+    await goes(a, "b/1");
     expect(a.gate.state("p").open).toBe(false);
     await b.gate.check(signal);
-    await a.gate.check(signal);
-    await a.gate.forget("b/1");
+    await goes(a, "b/1");
+    expect(await wordsOf()).toEqual(["a/1"]);
     identity = { ...identity, runId: "run-3", begun: false };
     await a.gate.check(signal);
     expect(a.gate.state("p").open).toBe(true);
@@ -322,8 +331,7 @@ describe("a controller that has not promised", () => {
     silent = new Set(["n2"]);
     b.keptAll = false;
     for (const { gate } of [b, a]) await gate.check(signal);
-    await a.gate.forget("b/1");
-    await a.gate.check(signal);
+    await goes(a, "b/1");
     expect(shutBy(a.gate)).toEqual(["NOT_PROMISED n2"]);
   });
 
@@ -332,8 +340,72 @@ describe("a controller that has not promised", () => {
     for (const { gate } of [a, b]) await gate.check(signal);
     identity = { ...identity, runId: "run-3", begun: false };
     silent = new Set(["n1"]);
+    await goes(a, "b/1");
+    silent = new Set();
     await a.gate.check(signal);
-    await a.gate.forget("b/1");
+    expect(a.gate.state("p").reason).toContain("controller b/1 has not promised");
+  });
+
+  it("[CW4] and whose end was missed by those that were there then, is forgotten by one that comes later", async () => {
+    const [a, b] = await lived();
+    for (const { gate } of [b, a]) await gate.check(signal);
+    identity = { ...identity, runId: "run-3", begun: false };
+    b.plugins = [];
+    for (const { gate } of [b, a]) await gate.check(signal);
+    identity = { ...identity, runId: "run-4", begun: false };
+    const c = controller("c");
+    for (const { gate } of [c, a]) await gate.check(signal);
+    await goes(c, "b/1");
+    expect(await wordsOf()).toEqual(["c/1", "a/1"]);
+  });
+
+  it("[CW4] is not forgotten for a silence that ended", async () => {
+    const [a, b] = await lived();
+    for (const { gate } of [b, a]) await gate.check(signal);
+    away = new Set(["b/1"]);
+    await a.gate.check(signal);
+    away = new Set();
+    await a.gate.check(signal);
+    await clock.advance(61_000);
+    away = new Set(["b/1"]);
+    await a.gate.check(signal);
+    expect(await wordsOf()).toContain("b/1");
+  });
+});
+
+describe("a controller that stops in order", () => {
+  beforeEach(() => {
+    away = new Set(["b/1"]);
+  });
+
+  it("[CW3] leaves no word in a vetted store, and a look that is under way tells it no more", async () => {
+    const [a, b] = await lived();
+    for (const { gate } of [b, a, b]) await gate.check(signal);
+    await b.gate.signOff();
+    await b.gate.check(signal);
+    expect(await wordsOf()).toEqual(["a/1"]);
+  });
+
+  it("[CW3] while the store is not vetted: bars nothing, and what it saw is not forgotten", async () => {
+    const [a, b] = await lived();
+    silent = new Set(["n2"]);
+    b.keptAll = false;
+    await b.gate.check(signal);
+    await b.gate.signOff();
+    await a.gate.check(signal);
+    expect(shutBy(a.gate)).toEqual(["NOT_PROMISED n2"]);
+    silent = new Set();
+    identity = { ...identity, runId: "run-3", begun: false };
+    await a.gate.check(signal);
+    expect(a.gate.state("p").open).toBe(true);
+  });
+
+  it("[CW1] while the store is not vetted, and with a call open: bars its plugins", async () => {
+    const [a, b] = await lived();
+    silent = new Set(["n2"]);
+    b.open = [{ plugin: "p", opId: "x", words: "" }];
+    await b.gate.check(signal);
+    await b.gate.signOff();
     silent = new Set();
     await a.gate.check(signal);
     expect(a.gate.state("p").reason).toContain("controller b/1 has not promised");
@@ -408,7 +480,8 @@ describe("a controller whose word was taken out, as it was silent for long", () 
   const goesOn = async (): Promise<Controller> => {
     const [a, b] = await lived();
     for (const { gate } of [a, b, a]) await gate.check(signal);
-    await a.gate.forget("b/1");
+    await goes(a, "b/1");
+    expect(await wordsOf()).toEqual(["a/1"]);
     await b.gate.check(signal);
     identity = { ...identity, runId: "run-3", begun: false };
     away = new Set(["b/1"]);

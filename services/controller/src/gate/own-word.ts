@@ -11,6 +11,11 @@ export interface OwnWord {
   hasPromised(vetting: Vetting): boolean;
   /** Tells it where it does not stand as it is, and answers what all say. `opened`: uid of the last vetting under which the gate was open. */
   tell(identity: StoreIdentity, opened: string, promises: boolean): Promise<readonly GateWord[]>;
+  /**
+   * No call leaves this life any more. A word that a vetted store has of this vetting goes; another one bars nothing from now on if no call
+   * is open, and tells what this life saw for as long as the store is not vetted (CW3).
+   */
+  signOff(vetted: Vetting | undefined, open: boolean): Promise<void>;
   /** The others know that the plugin is called here. */
   names(plugin: string): boolean;
 }
@@ -26,6 +31,7 @@ export const createOwnWord = ({ controllers, roster, left, knownCalls }: OwnWord
   let said: GateWord | undefined;
   /** Of lives before this one; see left-calls.ts. */
   let saidOfLeft: readonly GateWord[] = [];
+  let over = false;
   const hasPromised = ({ uid }: Vetting): boolean => said?.promised === uid;
   return {
     hasPromised,
@@ -53,10 +59,18 @@ export const createOwnWord = ({ controllers, roster, left, knownCalls }: OwnWord
       const stands = (one: GateWord): boolean => known.some((other) => JSON.stringify(other) === JSON.stringify(one));
       const isOver = (life: string): boolean => isFormerLife(life) && !ofLeft.some((one) => one.issuer === life);
       const same = all.every(stands) && !known.some((one) => isOver(one.issuer));
-      const words = same ? known : await controllers.tell(all, isFormerLife);
+      const words = same || over ? known : await controllers.tell(all, isFormerLife);
       said = word;
       saidOfLeft = ofLeft;
       return words;
+    },
+    async signOff(vetted, open) {
+      over = true;
+      if (controllers === undefined || said === undefined) return;
+      const { issuer, isFormerLife } = controllers;
+      if (vetted !== undefined && hasPromised(vetted))
+        await controllers.remove((one) => one.issuer === issuer && one.promised === vetted.uid);
+      else if (!open) await controllers.tell([{ ...said, plugins: [] }, ...saidOfLeft], isFormerLife);
     },
     names: (plugin) => controllers?.plugins().includes(plugin) !== true || said?.plugins.includes(plugin) === true,
   };

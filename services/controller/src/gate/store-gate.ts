@@ -37,6 +37,7 @@ import {
 } from "./controller-words.ts";
 import { type Finding, finding } from "./finding.ts";
 import { createGateStanding } from "./gate-standing.ts";
+import { createGoneLives } from "./gone-lives.ts";
 import type { LeftCalls } from "./left-calls.ts";
 import { type Lineage, otherHistory } from "./lineage.ts";
 import { createNodeRoster } from "./node-roster.ts";
@@ -70,8 +71,8 @@ export interface VettedStoreGate extends StoreGate {
   firstLook(mostMs: number, signal: AbortSignal): Promise<void>;
   /** Something changed of which it hears in no other way. */
   look(): void;
-  /** A life of a controller that others forget, or this one when it ends: nobody waits for its word any more. */
-  forget(issuer: string): Promise<void>;
+  /** This life ends, and makes no call any more: nobody waits for its word. */
+  signOff(): Promise<void>;
   /** What keeps it shut, for all plugins or for some. */
   findings(): readonly Finding[];
   /** Opens it in spite of the findings, on somebody's word. */
@@ -91,6 +92,7 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
   const { store, nodes, volumes, openCalls, left, controllers, lineage, uuid, clock, log } = options;
   const roster = createNodeRoster(options);
   const word = createOwnWord({ ...options, roster });
+  const goneLives = createGoneLives((issuer) => controllers?.isAway(issuer) === true, clock);
   const { ask, lostCalls } = createAskNodes({ ...options, knows: lineage.knows });
   const wake = createNotifier();
   const looks = createNotifier();
@@ -150,7 +152,9 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
     if (!vetted) await store.markVetted(runId, vetting); // G3
     roster.settle();
     const promises = word.hasPromised(vetting) || (await ownLostCalls()).length === 0;
-    const words = await word.tell(identity, opened, promises);
+    const told = await word.tell(identity, opened, promises);
+    const isOver = goneLives(told, vetting);
+    const words = (told.some(isOver) ? await controllers?.remove(isOver) : undefined) ?? told; // CW4
     lineage.remember(clusterUid);
     opened = vetting.uid;
     unheard = unheardOf(words, vetting); // CW1
@@ -249,10 +253,9 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
         until.dispose();
       }
     },
-    async forget(issuer) {
+    async signOff() {
       const { open, vetting } = standing.now();
-      if (!open) return; // CW3
-      await controllers?.remove((word) => word.issuer === issuer && word.promised === vetting.uid, true);
+      await word.signOff(open ? vetting : undefined, openCalls().length > 0);
     },
     findings: standing.findings,
     async accept(who, reason) {
@@ -266,7 +269,7 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
       });
       await store.markVetted(identity.runId, identity.vetting);
       left.giveUp(); // LC3
-      await controllers?.remove(({ promised }) => promised !== before.vetting.uid, true); // CW1
+      await controllers?.remove(({ promised }) => promised !== before.vetting.uid); // CW1
       await open(identity, true);
       overtaken += 1; // G2
     },

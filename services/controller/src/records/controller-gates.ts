@@ -25,8 +25,8 @@ export interface ControllerGates {
   /** Puts the words in the place of the last ones of these lives, and of all former lives; answers all that stand there then. */
   tell(words: readonly GateWord[], isFormerLife: (issuer: string) => boolean): Promise<readonly GateWord[]>;
   read(): Promise<readonly GateWord[]>;
-  /** Takes the words that fit out: nobody waits for these lives any more. `vetted`: only in a store that is vetted. */
-  remove(fits: (word: GateWord) => boolean, vetted: boolean): Promise<void>;
+  /** Takes the words that fit out of a store that is vetted: nobody waits for these lives any more. Answers what stands there then. */
+  remove(fits: (word: GateWord) => boolean): Promise<readonly GateWord[]>;
 }
 
 interface StoredGates {
@@ -58,6 +58,6 @@ export const createControllerGates = (deps: RecordTableDeps): ControllerGates =>
         return [...before.filter(({ issuer }) => !replaced(issuer)), ...words];
       }),
     read: async () => (await table.get(ref))?.record.gates ?? [],
-    remove: async (fits, vetted) => void (await change((before) => before.filter((word) => !fits(word)), vetted)),
+    remove: (fits) => change((before) => before.filter((word) => !fits(word)), true),
   };
 };

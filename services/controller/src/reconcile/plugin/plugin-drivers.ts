@@ -29,8 +29,6 @@ export interface PluginDrivers {
   shareOf(plugin: string, allowed: Allowed): Allowed;
   /** The share of this controller in the plugin's calls has grown. */
   onGrown(listener: (plugin: string) => void): () => void;
-  /** A life was taken out of the store: it was silent for too long. */
-  onForgotten(listener: (issuer: string) => void): () => void;
   /** Until the signal; rejects then. */
   run(): Promise<never>;
   /** This controller takes no share any more, and goes on with the calls that it has. */
@@ -74,7 +72,6 @@ export const createPluginDrivers = (deps: PluginDriversDeps): PluginDrivers => {
   const { sharers, issuer, isFormerLife, reachable, allowed, clock, log, signal } = deps;
   const self = controllerOf(issuer);
   const grown = createEmitter<[plugin: string]>();
-  const forgot = createEmitter<[issuer: string]>();
   const counted = new Map<string, number>();
   let lives: ReadonlyMap<string, Seen> = new Map();
   let shared: ReadonlyMap<string, readonly Sharer[]> = new Map();
@@ -130,7 +127,6 @@ export const createPluginDrivers = (deps: PluginDriversDeps): PluginDrivers => {
     if (sharers === undefined) return saw([own], began);
     const gone = [...lives.keys()].filter(forgotten);
     saw(await sharers.tell(own, ({ issuer: life }) => gone.includes(life)), began);
-    for (const life of gone) forgot.tell(life);
   };
 
   const forgotten = (life: string): boolean => {
@@ -172,7 +168,6 @@ export const createPluginDrivers = (deps: PluginDriversDeps): PluginDrivers => {
       };
     },
     onGrown: grown.on,
-    onForgotten: forgot.on,
     run: () =>
       every(renewMs, look, {
         signal,
