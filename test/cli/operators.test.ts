@@ -131,6 +131,7 @@ test.skipIf(!root)(
       3,
     );
     await golden("repair-assert-detached", "repair assert-detached data node-a --evidence x --reason y", 3);
+    await golden("repair-forget-controller", "repair forget-controller b/1-x.y --evidence x --reason y", 4);
     await golden("repair-take-over", "repair take-over data --evidence x --reason y", 3);
     await golden(
       "repair-clear-bar",

@@ -219,6 +219,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       gate,
       agents,
       listings: plugins.listings,
+      words: pluginParts.controllers,
       sweepIntervalMs: config.sweepInterval,
       metrics,
       tracing,

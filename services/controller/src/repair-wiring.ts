@@ -7,6 +7,7 @@ import type { AgentGateway } from "./agent-ports.ts";
 import { createRepairService } from "./api/repair/repair-service.ts";
 import type { VetGate } from "./api/repair/repair-vet.ts";
 import type { CommandDeps } from "./commands/command-deps.ts";
+import type { ControllerWords } from "./commands/repair/forget-controller.ts";
 import { createRepairCommands } from "./commands/repair/repair-commands.ts";
 import { createUpgradeCommands } from "./commands/upgrade/upgrade-commands.ts";
 import { readableFormats } from "./domain/store-format.ts";
@@ -28,6 +29,7 @@ export interface RepairParts extends CommandDeps {
   readonly agents: AgentGateway;
   readonly listings: BackendListings;
   readonly gate: StoreGate & VetGate;
+  readonly words: ControllerWords | undefined;
   /** This controller, on the roster. */
   readonly self: { readonly id: string; readonly version: string };
   readonly sweepIntervalMs: number;

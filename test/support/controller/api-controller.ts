@@ -206,7 +206,16 @@ export const startControllerLife = async (deps: ControllerLifeDeps) => {
   };
   const roster = createRosterRecords({ store, clock, ids, signal });
   const upgrade = createUpgradeCommands({ roster, audit, store, formats: readableFormats, clock });
-  const repair = createRepairCommands({ ...acting, audit, orphans, scan, listings, pass, snapshotFacts });
+  const repair = createRepairCommands({
+    ...acting,
+    words: undefined,
+    audit,
+    orphans,
+    scan,
+    listings,
+    pass,
+    snapshotFacts,
+  });
   const figures = createNodeFigures({ agents: hosts, nodes: registry, clock, signal });
   const stats = createVolumeStats({ records, nodes: registry, clock, figures });
   const nodeLog = createMemoryLog(issuer);

@@ -302,6 +302,7 @@ export const createWorld = async (
     };
     const twoWay = createTwoWayPass({ cuts, records, scan, orphans, listings, nodes, gate, clock, log, signal });
     const repair = createRepairCommands({
+      words: undefined,
       ...commandDeps,
       agents,
       audit,

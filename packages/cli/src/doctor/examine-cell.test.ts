@@ -16,10 +16,14 @@ const node = {
   plugins: [],
 };
 
-const cell = (over: { readonly open?: boolean; readonly nodes?: readonly object[] }): Clients =>
+const cell = (over: {
+  readonly open?: boolean;
+  readonly missing?: readonly string[];
+  readonly nodes?: readonly object[];
+}): Clients =>
   ({
     repair: {
-      vet: async () => ({ open: over.open ?? true, findings: [{ message: "node n did not tell" }] }),
+      vet: async () => ({ open: over.open ?? true, findings: (over.missing ?? []).map((message) => ({ message })) }),
       listStuck: async () => ({ stuck: [] }),
     },
     nodes: { listNodes: async () => ({ nodes: over.nodes ?? [], nextPageToken: "" }) },
@@ -30,7 +34,13 @@ const ids = async (clients: Clients) =>
   (await examineCell(clients, "c:1", now)).filter(({ level }) => level !== "ok").map(({ id }) => id);
 
 test("a store that is shut", async () => {
-  expect(await ids(cell({ open: false }))).toEqual(["store-shut"]);
+  expect(await ids(cell({ open: false, missing: ["node n did not tell"] }))).toEqual(["store-shut"]);
+});
+
+test("[CW1] a controller whose plugins are barred while all else is granted", async () => {
+  const missing = ["controller b/1 has not promised; holdfast repair forget-controller b/1"];
+  const [, barred] = await examineCell(cell({ missing }), "c:1", now);
+  expect(barred).toMatchObject({ id: "plugins-barred", level: "fault", message: missing[0] });
 });
 
 test("nodes: blocked, in the future, without a view of the host; plugins: unhealthy, quarantined", async () => {

@@ -4,6 +4,7 @@ import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { VerificationScope } from "@holdfast/shared/gen/holdfast/v1/common";
 import { type Node, NodeState } from "@holdfast/shared/gen/holdfast/v1/node";
 import { type Plugin, PluginHealth } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import type { VetResponse } from "@holdfast/shared/gen/holdfast/v1/repair";
 import { allPages, pageSize } from "../commands/all-pages.ts";
 import type { Clients } from "../frame/clients.ts";
 import { durationWords } from "../words/duration.ts";
@@ -58,22 +59,23 @@ const ofNode = (node: Node, now: number): readonly Finding[] => {
   return found;
 };
 
+const ofStore = ({ open, findings }: VetResponse, address: string): readonly Finding[] => {
+  const messages = findings.map(({ message }) => message);
+  if (open)
+    return messages.map((message) =>
+      fault("plugins-barred", address, message, "do what it says; holdfast repair vet shows whether it helped"),
+    );
+  const what = `the store is not trusted, nothing is granted: ${messages.join("; ")}`;
+  const cure = "holdfast repair vet shows what is missing; bring it back, or take it on you with --accept";
+  return [fault("store-shut", address, what, cure)];
+};
+
 const ofPlugin = ({ name, schedulable, unschedulableBecause }: Plugin): readonly Finding[] =>
   schedulable ? [] : [fault("plugin-unusable", name, unschedulableBecause, `holdfast plugin status ${name}`)];
 
 export const examineCell = async (clients: Clients, address: string, now: number): Promise<readonly Finding[]> => {
   try {
-    const vet = await clients.repair.vet({ accept: false });
-    const found: Finding[] = vet.open
-      ? []
-      : [
-          fault(
-            "store-shut",
-            address,
-            `the store is not trusted, nothing is granted: ${vet.findings.map(({ message }) => message).join("; ")}`,
-            "holdfast repair vet shows what is missing; bring it back, or take it on you with --accept",
-          ),
-        ];
+    const found: Finding[] = [...ofStore(await clients.repair.vet({ accept: false }), address)];
     for await (const { nodes } of allPages((pageToken) => clients.nodes.listNodes({ pageSize, pageToken })))
       found.push(...nodes.flatMap((node) => ofNode(node, now)));
     for await (const { plugins } of allPages((pageToken) => clients.plugins.listPlugins({ pageSize, pageToken })))

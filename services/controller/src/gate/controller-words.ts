@@ -39,8 +39,8 @@ export const nothingLost = (words: readonly GateWord[], { uid }: Vetting): boole
 const unheardBecause = ({ issuer, told }: GateWord, vetting: Vetting): string => {
   const what = `controller ${issuer} has not promised generation ${showVetting(vetting)}`;
   return told === vetting.uid
-    ? `${what}: a call that the store does not know may be open at a plugin beside it; restart that plugin, and if the call is told of still, take it for ended (holdfast repair vet --accept)`
-    : `${what}, and a call that it decided before may be on its way to a plugin beside it: start it again, or take it for gone (holdfast repair vet --accept)`;
+    ? `${what}: a call that the store does not know may be open at a plugin beside it; restart that plugin, and if it is told of still, take the call for ended (holdfast repair forget-controller ${issuer})`
+    : `${what}, and a call that it decided before may be on its way to a plugin beside it: start it again, or take it for gone (holdfast repair forget-controller ${issuer}, or repair vet --accept while the store is shut)`;
 };
 
 export const heldBackBy = (unheard: readonly GateWord[], plugin: string, vetting: Vetting): string | undefined => {

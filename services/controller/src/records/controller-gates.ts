@@ -2,8 +2,9 @@
  * What the controllers say of their own gates: one record, so that one read shows all of them. A controller calls plugins in sockets beside
  * it, where no agent stands between a late call and the plugin.
  */
+import type { AuditedAs } from "../domain/repair/audit.ts";
 import { createMetaTable, metaRef } from "./meta-table.ts";
-import type { RecordTableDeps } from "./record-table.ts";
+import type { Draft, RecordTableDeps } from "./record-table.ts";
 import { controllerGatesShape } from "./shape/controller-shapes.ts";
 
 export interface GateWord {
@@ -25,8 +26,11 @@ export interface ControllerGates {
   /** Puts the words in the place of the last ones of these lives, and of all former lives; answers all that stand there then. */
   tell(words: readonly GateWord[], isFormerLife: (issuer: string) => boolean): Promise<readonly GateWord[]>;
   read(): Promise<readonly GateWord[]>;
-  /** Takes the words that fit out of a store that is vetted: nobody waits for these lives any more. Answers what stands there then. */
-  remove(fits: (word: GateWord) => boolean): Promise<readonly GateWord[]>;
+  /**
+   * Takes the words that fit out of a store that is vetted: nobody waits for these lives any more. Answers what stands there then.
+   * `audit`: the word of a person that it rests on.
+   */
+  remove(fits: (word: GateWord) => boolean, audit?: AuditedAs): Promise<readonly GateWord[]>;
 }
 
 interface StoredGates {
@@ -40,14 +44,14 @@ export const createControllerGates = (deps: RecordTableDeps): ControllerGates =>
   const table = createMetaTable<StoredGates>(deps, { shape: controllerGatesShape, what });
   const change = async (
     next: (before: readonly GateWord[]) => readonly GateWord[],
-    requiresVetted = false,
+    terms: Pick<Draft<StoredGates>, "requiresVetted" | "audit"> = {},
   ): Promise<readonly GateWord[]> => {
     const { now } = await table.change(ref, (found) => {
       const before = found?.record.gates ?? [];
       const gates = next(before);
       return gates.length === before.length && gates.every((word, i) => word === before[i])
         ? undefined
-        : { record: { gates }, requiresVetted };
+        : { record: { gates }, ...terms };
     });
     return now?.record.gates ?? [];
   };
@@ -58,6 +62,6 @@ export const createControllerGates = (deps: RecordTableDeps): ControllerGates =>
         return [...before.filter(({ issuer }) => !replaced(issuer)), ...words];
       }),
     read: async () => (await table.get(ref))?.record.gates ?? [],
-    remove: (fits) => change((before) => before.filter((word) => !fits(word)), true),
+    remove: (fits, audit) => change((before) => before.filter((word) => !fits(word)), { requiresVetted: true, audit }),
   };
 };

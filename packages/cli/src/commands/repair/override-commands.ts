@@ -12,6 +12,7 @@ import type { Command, Input } from "../../frame/command.ts";
 import { shown } from "../../frame/output.ts";
 import { usage } from "../option-words.ts";
 import { accessModes, attachmentModes } from "../volume/volume-words.ts";
+import { forgetController } from "./forget-controller.ts";
 import { confirmOption, evidenceOption, outcomeText, reasonOption, verbFields } from "./repair-verb.ts";
 
 const volumeArg = { name: "volume", help: "the volume's id", completes: "volume" } as const;
@@ -284,5 +285,6 @@ export const overrideCommands: readonly Command[] = [
   takeOver,
   clearBar,
   forgetVolume,
+  forgetController,
   vetStore,
 ];

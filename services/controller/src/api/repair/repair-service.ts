@@ -53,6 +53,7 @@ const createVerbs = (
   | "assertDetached"
   | "takeOver"
   | "clearBar"
+  | "forgetController"
   | "forgetVolume"
   | "adoptVolume"
   | "removeOrphan"
@@ -89,6 +90,13 @@ const createVerbs = (
       const { namespace, bar, evidence } = request;
       const input = { ...askedFrom(request), namespace, ...calledFrom(request), bar, evidence };
       return { outcome: outcomeMessage(await commands.clearBar(input, callerOf(deps, context, "ClearBar"))) };
+    },
+
+    async forgetController(request, context) {
+      const { controller, evidence } = request;
+      const caller = callerOf(deps, context, "ForgetController");
+      const outcome = await commands.forgetController({ ...askedFrom(request), controller, evidence }, caller);
+      return { outcome: outcomeMessage(outcome) };
     },
 
     async forgetVolume(request, context) {

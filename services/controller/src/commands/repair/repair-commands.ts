@@ -12,6 +12,7 @@ import { admitNodeCommand } from "./admit-node.ts";
 import { adoptVolumeCommand } from "./adopt-volume.ts";
 import { assertDetachedCommand } from "./assert-detached.ts";
 import { clearBarCommand } from "./clear-bar.ts";
+import { type ControllerWords, forgetControllerCommand } from "./forget-controller.ts";
 import { forgetVolumeCommand } from "./forget-volume.ts";
 import { listAuditQuery } from "./list-audit.ts";
 import { listStuckQuery, type Stuck, type StuckFilter } from "./list-stuck.ts";
@@ -23,6 +24,7 @@ import type {
   AdoptVolumeInput,
   AssertDetachedInput,
   ClearBarInput,
+  ForgetControllerInput,
   ForgetVolumeInput,
   TakeOverInput,
   Verb,
@@ -35,6 +37,7 @@ export interface RepairCommands {
   readonly abandonClaim: Verb<AbandonClaimInput>;
   readonly admitNode: Verb<AdmitNodeInput>;
   readonly assertDetached: Verb<AssertDetachedInput>;
+  readonly forgetController: Verb<ForgetControllerInput>;
   readonly forgetVolume: Verb<ForgetVolumeInput>;
   readonly takeOver: Verb<TakeOverInput>;
   readonly clearBar: Verb<ClearBarInput>;
@@ -52,6 +55,8 @@ export interface RepairDeps extends CommandDeps {
   readonly nodes: Nodes & NodeDecisions;
   readonly agents: Pick<AgentGateway, "inventory">;
   readonly audit: AuditRecords;
+  /** undefined: no other controller can use the store. */
+  readonly words: ControllerWords | undefined;
   readonly damages?: Pick<DamagedRecords, "list">;
   readonly orphans: OrphanRecords;
   readonly scan: VolumeScan;
@@ -67,6 +72,7 @@ export const createRepairCommands = (deps: RepairDeps): RepairCommands => {
     abandonClaim: abandonClaimCommand(deps),
     admitNode: admitNodeCommand(deps),
     assertDetached: assertDetachedCommand(deps),
+    forgetController: forgetControllerCommand(deps),
     forgetVolume: forgetVolumeCommand(deps),
     takeOver: takeOverCommand(deps),
     clearBar: clearBarCommand(deps),

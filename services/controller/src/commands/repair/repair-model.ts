@@ -43,6 +43,10 @@ export interface ClearBarInput extends TakeOverInput {
   readonly bar: string;
 }
 
+export interface ForgetControllerInput extends AskedWithEvidence {
+  readonly controller: string;
+}
+
 export interface ForgetVolumeInput extends Asked, VolumeRef {
   readonly uid: string;
 }

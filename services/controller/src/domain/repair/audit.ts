@@ -27,6 +27,8 @@ export interface AuditSubject {
   readonly workload?: string;
   readonly claimUid?: string;
   readonly orphan?: string;
+  /** And its life. */
+  readonly controller?: string;
   /** Of the store. */
   readonly format?: string;
 }
