@@ -134,6 +134,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       graceMs: config.linkGrace,
       controllerId: id,
       signal: work.signal,
+      grants: { judgedBy: () => gate.judgedBy(), changed: () => gate.look() },
     });
     const { secrets, ...kept } = createSecretParts({
       config,

@@ -101,6 +101,8 @@ const rebuildWithin = async (
     onChange: () => () => undefined,
   };
   const parts = await wireRecords({
+    // No other controller is there.
+    grants: undefined,
     store,
     clock,
     ids,

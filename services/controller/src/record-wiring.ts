@@ -8,12 +8,14 @@ import { createLearnedLimits, type LearnedLimits } from "./records/attachment/le
 import { createDamagedRecords, type DamagedRecords } from "./records/damaged-records.ts";
 import { createPluginRecords, type PluginRecords } from "./records/plugin-records.ts";
 import { type CutRecords, createCutRecords } from "./records/snapshot-records.ts";
+import type { GrantTerms } from "./records/volume/change-options.ts";
 import { createVolumeRecords, type VolumeRecords, type VolumeRecordsDeps } from "./records/volume/volume-records.ts";
 
 export interface RecordWiring extends Omit<VolumeRecordsDeps, "attachLimit"> {
   readonly log: Logger;
   readonly graceMs: number;
   readonly controllerId: string;
+  readonly grants: GrantTerms | undefined;
 }
 
 export interface WiredRecords {

@@ -95,6 +95,7 @@ export const startControllerLife = async (deps: ControllerLifeDeps) => {
   const ownLives = { issuer, isFormerLife: (other: string) => other.startsWith(`${id}/`) && other !== issuer };
   const common = { store, clock, ids, issuer, changes, route, log, signal };
   const { cuts, registry, pluginRecords, learnedLimits, records } = await wireRecords({
+    grants: undefined,
     ...common,
     graceMs,
     controllerId: id,

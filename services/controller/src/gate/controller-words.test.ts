@@ -6,7 +6,7 @@ import type { OpenCall } from "../agent-ports.ts";
 import type { StoreIdentity } from "../domain/store-types.ts";
 import { nodeRecord } from "../domain/testing/record-fixtures.ts";
 import type { NodeView } from "../ports.ts";
-import { createControllerGates } from "../records/controller-gates.ts";
+import { createControllerGates, gatesRef } from "../records/controller-gates.ts";
 import { createSqliteStore, type SqliteStore } from "../store/sqlite/sqlite-store.ts";
 import { createLeftCalls, type LeftCalls } from "./left-calls.ts";
 import { createStoreGate, type VettedStoreGate } from "./store-gate.ts";
@@ -157,7 +157,7 @@ const goes = async ({ gate }: Controller, life: string): Promise<void> => {
   await gate.check(signal);
 };
 const wordsOf = async (): Promise<readonly string[]> =>
-  (await createControllerGates({ store: records, clock, ids, signal }).read()).map(({ issuer }) => issuer);
+  (await createControllerGates({ store: records, clock, ids, signal }).read()).words.map(({ issuer }) => issuer);
 
 const shutBy = (gate: VettedStoreGate): readonly string[] =>
   gate.findings().map(({ kind, node: name }) => `${kind} ${name}`);
@@ -371,6 +371,19 @@ describe("a controller that has not promised", () => {
     await a.gate.check(signal);
     expect(await wordsOf()).toContain("b/1");
   });
+});
+
+it("[CW5] what is granted rests on the words of the last look, and on no later ones", async () => {
+  const [a, b] = await lived();
+  for (const { gate } of [b, a, b, a]) await gate.check(signal);
+  const gates = createControllerGates({ store: records, clock, ids, signal });
+  const { rev } = await gates.read();
+  expect(a.gate.judgedBy()).toEqual([{ ref: gatesRef, expectedRev: rev }]);
+  await gates.remove(({ issuer }) => issuer === "a/1");
+  expect(a.gate.judgedBy()).toEqual([{ ref: gatesRef, expectedRev: rev }]);
+  await a.gate.check(signal);
+  expect(a.gate.judgedBy()).toEqual([{ ref: gatesRef, expectedRev: rev + 2 }]);
+  expect(await wordsOf()).toContain("a/1");
 });
 
 describe("a controller that stops in order", () => {

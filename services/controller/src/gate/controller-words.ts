@@ -9,6 +9,8 @@
  * Where something may be lost, the words of those that are not away are waited for: a node that one of them misses is missed by all.
  * CW3 The word of a life that ended stays while the store is not vetted: what it saw may be lost. It goes by a commit that the vetted store
  * takes, and only if it was the word of that vetting.
+ * CW5 A grant or an offer is stored only over the very words that it was judged by: not once others took out the word of this controller,
+ * nor beside a word that it has not seen.
  */
 import { showVetting, type Vetting } from "@holdfast/model/vetting";
 import type { ControllerGates, GateWord } from "../records/controller-gates.ts";

@@ -1,7 +1,7 @@
 /** What this controller tells the others of its gate. */
 import type { Vetting } from "@holdfast/model/vetting";
 import type { StoreIdentity } from "../domain/store-types.ts";
-import type { GateWord } from "../records/controller-gates.ts";
+import type { GateWord, GateWords } from "../records/controller-gates.ts";
 import type { OtherControllers } from "./controller-words.ts";
 import type { LeftCalls } from "./left-calls.ts";
 import type { NodeRoster } from "./node-roster.ts";
@@ -10,7 +10,7 @@ export interface OwnWord {
   /** A promise stands for its vetting: what is called afterwards is called under it. */
   hasPromised(vetting: Vetting): boolean;
   /** Tells it where it does not stand as it is, and answers what all say. `opened`: uid of the last vetting under which the gate was open. */
-  tell(identity: StoreIdentity, opened: string, promises: boolean): Promise<readonly GateWord[]>;
+  tell(identity: StoreIdentity, opened: string, promises: boolean): Promise<GateWords>;
   /**
    * No call leaves this life any more. A word that a vetted store has of this vetting goes; another one bars nothing from now on if no call
    * is open, and tells what this life saw for as long as the store is not vetted (CW3).
@@ -37,7 +37,7 @@ export const createOwnWord = ({ controllers, roster, left, knownCalls }: OwnWord
     hasPromised,
     async tell({ vetting, lastVetted, keptAll }, opened, promises) {
       await left.look(vetting, knownCalls);
-      if (controllers === undefined) return left.words(vetting);
+      if (controllers === undefined) return { words: left.words(vetting), rev: 0 };
       const { issuer, plugins, isFormerLife, firstLife } = controllers;
       // What a former life saw is in no memory.
       const sawAll = opened === "" ? firstLife : opened === lastVetted;
@@ -51,14 +51,15 @@ export const createOwnWord = ({ controllers, roster, left, knownCalls }: OwnWord
       };
       // Others take out the word of a life that is silent for long: what was told once may stand there no more.
       const known = await controllers.read();
-      const isKnown = (life: string): boolean => known.some((one) => one.issuer === life);
+      const isKnown = (life: string): boolean => known.words.some((one) => one.issuer === life);
       // It was no promise: only a person takes such a word out.
       for (const one of saidOfLeft) if (one.told === vetting.uid && !isKnown(one.issuer)) left.giveUp(one.issuer);
       const ofLeft = left.words(vetting);
       const all = [word, ...ofLeft];
-      const stands = (one: GateWord): boolean => known.some((other) => JSON.stringify(other) === JSON.stringify(one));
+      const stands = (one: GateWord): boolean =>
+        known.words.some((other) => JSON.stringify(other) === JSON.stringify(one));
       const isOver = (life: string): boolean => isFormerLife(life) && !ofLeft.some((one) => one.issuer === life);
-      const same = all.every(stands) && !known.some((one) => isOver(one.issuer));
+      const same = all.every(stands) && !known.words.some((one) => isOver(one.issuer));
       const words = same || over ? known : await controllers.tell(all, isFormerLife);
       said = word;
       saidOfLeft = ofLeft;

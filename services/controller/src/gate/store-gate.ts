@@ -21,9 +21,9 @@ import type { Logger } from "@holdfast/shared/log/logger";
 import type { AgentGateway, OpenCall } from "../agent-ports.ts";
 import { mayHold } from "../domain/node/fence.ts";
 import type { NodeRecord } from "../domain/node/node.ts";
-import type { StoreIdentity } from "../domain/store-types.ts";
+import type { ExpectedRecord, StoreIdentity } from "../domain/store-types.ts";
 import type { Nodes, NodeView, Store, StoreGate } from "../ports.ts";
-import type { GateWord } from "../records/controller-gates.ts";
+import { type GateWord, gatesRef } from "../records/controller-gates.ts";
 import { isSilent } from "../records/grant-facts.ts";
 import { createAskNodes, type Vetted } from "./ask-nodes.ts";
 import type { KnownVolumes } from "./compare-inventory.ts";
@@ -73,6 +73,8 @@ export interface VettedStoreGate extends StoreGate {
   look(): void;
   /** This life ends, and makes no call any more: nobody waits for its word. */
   signOff(): Promise<void>;
+  /** CW5 */
+  judgedBy(): readonly ExpectedRecord[];
   /** What keeps it shut, for all plugins or for some. */
   findings(): readonly Finding[];
   /** Opens it in spite of the findings, on somebody's word. */
@@ -105,6 +107,7 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
   /** Uid of the newest vetting under which this gate was open. */
   let opened = "";
   let unheard: readonly GateWord[] = [];
+  let judgedBy: readonly ExpectedRecord[] = [];
 
   store.onSuspect((reason) => {
     overtaken += 1; // G2
@@ -134,7 +137,7 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
     const told = await ask(recordsOf(speaking), vetting, signal);
     const findings = [...lost, ...told.findings];
     // While the nodes spoke, the other controllers did.
-    const words = (await controllers?.read()) ?? [];
+    const words = (await controllers?.read())?.words ?? [];
     if (controllers !== undefined && nothingLost(words, vetting)) return { ...told, findings }; // CW2
     const doubtful = silent.filter(({ record }) => mayHold(record));
     const missed = await ask(recordsOf(doubtful), vetting, signal);
@@ -153,11 +156,12 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
     roster.settle();
     const promises = word.hasPromised(vetting) || (await ownLostCalls()).length === 0;
     const told = await word.tell(identity, opened, promises);
-    const isOver = goneLives(told, vetting);
-    const words = (told.some(isOver) ? await controllers?.remove(isOver) : undefined) ?? told; // CW4
+    const isOver = goneLives(told.words, vetting);
+    const { words, rev } = (told.words.some(isOver) ? await controllers?.remove(isOver) : undefined) ?? told; // CW4
     lineage.remember(clusterUid);
     opened = vetting.uid;
     unheard = unheardOf(words, vetting); // CW1
+    judgedBy = controllers === undefined ? [] : [{ ref: gatesRef, expectedRev: rev }]; // CW5
     become({ open: true, vetting, reason: "" }, [...unheardFindings(unheard, vetting), ...left.findings()]);
   };
 
@@ -257,6 +261,7 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
       const { open, vetting } = standing.now();
       await word.signOff(open ? vetting : undefined, openCalls().length > 0);
     },
+    judgedBy: () => judgedBy,
     findings: standing.findings,
     async accept(who, reason) {
       const before = await store.identity();

@@ -4,7 +4,7 @@
  */
 import type { AuditedAs } from "../domain/repair/audit.ts";
 import { createMetaTable, metaRef } from "./meta-table.ts";
-import type { Draft, RecordTableDeps } from "./record-table.ts";
+import type { Draft, RecordTableDeps, Versioned } from "./record-table.ts";
 import { controllerGatesShape } from "./shape/controller-shapes.ts";
 
 export interface GateWord {
@@ -22,22 +22,33 @@ export interface GateWord {
   readonly missing: readonly string[];
 }
 
+/** What all said, and the revision of the record that has it. */
+export interface GateWords {
+  readonly words: readonly GateWord[];
+  readonly rev: number;
+}
+
 export interface ControllerGates {
   /** Puts the words in the place of the last ones of these lives, and of all former lives; answers all that stand there then. */
-  tell(words: readonly GateWord[], isFormerLife: (issuer: string) => boolean): Promise<readonly GateWord[]>;
-  read(): Promise<readonly GateWord[]>;
+  tell(words: readonly GateWord[], isFormerLife: (issuer: string) => boolean): Promise<GateWords>;
+  read(): Promise<GateWords>;
   /**
    * Takes the words that fit out of a store that is vetted: nobody waits for these lives any more. Answers what stands there then.
    * `audit`: the word of a person that it rests on.
    */
-  remove(fits: (word: GateWord) => boolean, audit?: AuditedAs): Promise<readonly GateWord[]>;
+  remove(fits: (word: GateWord) => boolean, audit?: AuditedAs): Promise<GateWords>;
 }
 
 interface StoredGates {
   readonly gates: readonly GateWord[];
 }
 
-const ref = metaRef("gates");
+export const gatesRef = metaRef("gates");
+
+const wordsOf = (found: Versioned<StoredGates> | undefined): GateWords => ({
+  words: found?.record.gates ?? [],
+  rev: found?.rev ?? 0,
+});
 
 export const createControllerGates = (deps: RecordTableDeps): ControllerGates => {
   const what = "the record of the gates of controllers";
@@ -45,15 +56,15 @@ export const createControllerGates = (deps: RecordTableDeps): ControllerGates =>
   const change = async (
     next: (before: readonly GateWord[]) => readonly GateWord[],
     terms: Pick<Draft<StoredGates>, "requiresVetted" | "audit"> = {},
-  ): Promise<readonly GateWord[]> => {
-    const { now } = await table.change(ref, (found) => {
+  ): Promise<GateWords> => {
+    const { now } = await table.change(gatesRef, (found) => {
       const before = found?.record.gates ?? [];
       const gates = next(before);
       return gates.length === before.length && gates.every((word, i) => word === before[i])
         ? undefined
         : { record: { gates }, ...terms };
     });
-    return now?.record.gates ?? [];
+    return wordsOf(now);
   };
   return {
     tell: (words, isFormerLife) =>
@@ -61,7 +72,7 @@ export const createControllerGates = (deps: RecordTableDeps): ControllerGates =>
         const replaced = (life: string): boolean => isFormerLife(life) || words.some(({ issuer }) => issuer === life);
         return [...before.filter(({ issuer }) => !replaced(issuer)), ...words];
       }),
-    read: async () => (await table.get(ref))?.record.gates ?? [],
+    read: async () => wordsOf(await table.get(gatesRef)),
     remove: (fits, audit) => change((before) => before.filter((word) => !fits(word)), { requiresVetted: true, audit }),
   };
 };

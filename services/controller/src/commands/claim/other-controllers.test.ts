@@ -12,7 +12,9 @@ import {
 } from "../../../../../test/support/controller/world.ts";
 import type { Store } from "../../ports.ts";
 import { createChanges } from "../../records/changes.ts";
+import { createControllerGates, gatesRef } from "../../records/controller-gates.ts";
 import { createCutRecords } from "../../records/snapshot-records.ts";
+import type { GrantTerms } from "../../records/volume/change-options.ts";
 import { createVolumeRecords } from "../../records/volume/volume-records.ts";
 import { createCommands } from "../commands.ts";
 
@@ -26,13 +28,13 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 /** Another controller over the same store; nobody tells the first one what it does. */
-const other = (store: Store = world.store) => {
+const other = (store: Store = world.store, grants?: GrantTerms) => {
   const { clock, nodes, gate, backend } = world;
   const ids = { uuid: () => randomUUID(), random: () => 0.5 };
   const signal = new AbortController().signal;
   const { attachLimit, log, secrets } = world;
   const deps = { store, clock, ids, issuer: "c2/1", changes: createChanges(), signal };
-  const records = createVolumeRecords({ ...deps, attachLimit, log });
+  const records = createVolumeRecords({ ...deps, attachLimit, log, grants });
   const cuts = createCutRecords(deps);
   return createCommands({ records, cuts, nodes, plugins: backend, gate, secrets, feed: store, clock, ids });
 };
@@ -69,6 +71,49 @@ describe("CreateClaims", () => {
     await expect(world.claim("web", "n1", [], aliased("a", "data"))).rejects.toMatchObject({ reason: "CLAIM_EXISTS" });
     await world.claim("web", "n1", [], aliased("a", "second"));
     expect(await living("a")).toEqual(["web/second active"]);
+  });
+});
+
+describe("the words that a grant was judged by", () => {
+  const { signal } = new AbortController();
+  const ids = { uuid: randomUUID, random: () => 0.5 };
+  const gates = () => createControllerGates({ store: world.store, clock: world.clock, ids, signal });
+  const word = { issuer: "c2/1", plugins: [], told: "v", promised: "v", lost: false, missing: [] };
+
+  /** Others take the word of `c2/1` out; `look` is what its gate does when a commit has found that. */
+  const forgotten = async (look: () => Promise<void>) => {
+    let { rev } = await gates().tell([word], () => false);
+    await gates().remove(() => true);
+    const looks: Promise<void>[] = [];
+    const again = async (): Promise<void> => {
+      await look();
+      ({ rev } = await gates().read());
+    };
+    const judgedBy = () => [{ ref: gatesRef, expectedRev: rev }];
+    const controller = other(world.store, { judgedBy, changed: () => void looks.push(again()) });
+    return { controller, looks };
+  };
+
+  it("[CW5] have changed: it is decided anew under those that stand", async () => {
+    const { controller, looks } = await forgotten(async () => undefined);
+    const [made] = await controller.createClaims(claimsInput("web", "n1", ["a"]), caller);
+    expect(made).toMatchObject({ kind: "living", claim: { goal: "active" } });
+    expect(looks.length).toBeGreaterThan(0);
+  });
+
+  it("[CW5] have changed, and bar it: nothing is granted", async () => {
+    const { controller } = await forgotten(async () => world.gate.set(false));
+    const granted = controller.createClaims(claimsInput("web", "n1", ["a"]), caller);
+    await expect(granted).rejects.toMatchObject({ reason: "STORE_UNVETTED" });
+    expect(await living("a")).toEqual([]);
+  });
+
+  it("[CW5] are nothing to a release", async () => {
+    await world.claim("web", "n1", ["a"]);
+    const { controller, looks } = await forgotten(async () => undefined);
+    await controller.releaseClaims({ namespace: "default", workload: "web", aliases: [], claimUids: [] }, caller);
+    expect(looks).toEqual([]);
+    expect(await living("a")).toEqual(["web/a released"]);
   });
 });
 

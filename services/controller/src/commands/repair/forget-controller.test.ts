@@ -37,7 +37,7 @@ const forget = (over: Partial<typeof asked> = {}) => {
   const words = { ...gates(), isAway: () => away };
   return forgetControllerCommand({ words, audit: audit(), clock })({ ...asked, ...over }, caller);
 };
-const onRecord = async () => (await gates().read()).map(({ issuer }) => issuer);
+const onRecord = async () => (await gates().read()).words.map(({ issuer }) => issuer);
 
 describe("a controller that is gone for good", () => {
   it("[CW1] is taken off the record by its life, with the word of the person in the same commit", async () => {

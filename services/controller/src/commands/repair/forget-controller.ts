@@ -71,12 +71,12 @@ export const forgetControllerCommand =
     const subject: AuditSubject = { controller };
     const before = input.dryRun ? undefined : await doneBefore(audit, verb, input.requestId, subject);
     if (before !== undefined) return before;
-    const judgement = judge((await words?.read()) ?? [], controller, words?.isAway(controller) === true);
+    const judgement = judge((await words?.read())?.words ?? [], controller, words?.isAway(controller) === true);
     if (input.dryRun) return wouldBe(judgement);
     requireConfirmed(judgement, input);
     const id = audit.newId(clock.now());
     const entry = auditEntry(verb, input, caller, judgement);
-    const left = (await words?.remove(({ issuer }) => issuer === controller, { id, entry })) ?? [];
+    const left = (await words?.remove(({ issuer }) => issuer === controller, { id, entry }))?.words ?? [];
     // It spoke again, or somebody else was faster.
     if ((await audit.get(id)) === undefined) judge(left, controller, true);
     return { dryRun: false, effects: judgement.effects, risks: judgement.risks, auditId: id, confirmWith: "" };

@@ -17,4 +17,12 @@ export interface ChangeOptions extends Cause {
   readonly alone?: (volumes: readonly VolumeRecord[]) => readonly IndexEntry[];
 }
 
+/** What every grant and offer depends on beside the records of its volumes. */
+export interface GrantTerms {
+  /** As it is known where the decision is made. */
+  judgedBy(): readonly ExpectedRecord[];
+  /** A commit found that it is not so any more. */
+  changed(): void;
+}
+
 export type Expects = () => Promise<readonly ExpectedRecord[]>;

@@ -25,7 +25,7 @@ import { type CommitRounds, changedAllTheTime, createCommitRounds } from "../com
 import type { DamagedRecords } from "../damaged-records.ts";
 import { momentsOf } from "../event-body.ts";
 import type { RecordCache, VersionedVolume } from "../record-cache.ts";
-import type { ChangeOptions } from "./change-options.ts";
+import type { ChangeOptions, GrantTerms } from "./change-options.ts";
 import type { CommitNotice } from "./commit-notice.ts";
 import { createFreshKeys } from "./fresh-keys.ts";
 import { staleAgainst } from "./stale-against.ts";
@@ -67,6 +67,7 @@ export interface VolumeDecisionDeps {
   /** Whether this controller has the link of the node's agent; all of them when absent. */
   readonly linked?: ((node: string) => boolean) | undefined;
   readonly damages: DamagedRecords;
+  readonly grants?: GrantTerms | undefined;
   /** Which instance the call of a new intent is given to; without it the controller that drives the plugin decides. */
   readonly route?: RouteOf | undefined;
   readonly retry?: RetryRule | undefined;
@@ -164,6 +165,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
   const round = async (refs: readonly VolumeRef[], decide: DecideMany, anew: boolean, options: ChangeOptions) => {
     const { found, remembered } = await known(refs, anew);
     const at = moment(options);
+    const judgedBy = deps.grants?.judgedBy() ?? [];
     const decision = decideOn(found, decide, at, remembered, options.settles);
     if (decision === undefined) return undefined;
     if (decision.every((d) => d === undefined)) return remembered ? undefined : found.map(asBefore); // V2
@@ -177,10 +179,11 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
       : [];
     const built = buildCommit(found, decision, remains, at, attachLimit, linked);
     const alone = options.alone?.(found.flatMap((f) => f?.volume ?? []));
-    const expects = options.expects === undefined ? undefined : await options.expects();
+    const asked = options.expects === undefined ? [] : await options.expects();
+    const expects = built.commit.requiresVetted ? [...asked, ...judgedBy] : asked;
     const terms = {
       ...(alone === undefined ? {} : { alone }),
-      ...(expects === undefined ? {} : { expects }),
+      ...(expects.length === 0 ? {} : { expects }),
       ...(options.requiresVetted === undefined ? {} : { requiresVetted: true }),
     };
     const result = await attempt({ ...built.commit, ...terms }, refs);
@@ -240,6 +243,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     }
     if (result?.ok) return result;
     if (result?.crowded) return "crowded";
+    if (result?.conflicts.some(({ ref: { kind } }) => kind === "meta")) deps.grants?.changed();
     // V1; after a lost answer the next decision sees whether this one was stored: all of them may be made twice.
     forget();
     // Another controller has the last of these slots: with their number known, the decision is another one.
