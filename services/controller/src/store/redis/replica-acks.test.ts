@@ -108,6 +108,20 @@ describe("what is known of replicas", () => {
     expect([asked, log.lines.length]).toEqual([["WAIT"], 1]);
   });
 
+  it("[RA3] is asked anew in the next session: its rights may be others by then", async () => {
+    let forbidden = true;
+    const { acks, asked, connection } = build(() => {
+      if (forbidden) throw new CallFailure("refused", "NOPERM", { code: "NOPERM" });
+      return 1;
+    });
+    acks.saw(1);
+    expect(await acks.acknowledged(1)).toBe(true);
+    forbidden = false;
+    connection.session = 2;
+    expect(await acks.acknowledged(2)).toBe(true);
+    expect(asked).toEqual(["WAIT", "WAIT"]);
+  });
+
   it("no answer is no word of a replica", async () => {
     const { acks } = build(() => {
       throw new CallFailure("unknown", "Command timed out");

@@ -3,7 +3,8 @@
  * nothing, as that replica may be lost together with its master, and no rule rests on it.
  *
  * RA1 What is committed while one WAIT is on its way is covered by the next. RA2 Another session says nothing of what was written in
- * the one before. RA3 Where there is no replica, or the store's user may not WAIT, nothing is waited for.
+ * the one before. RA3 Where there is no replica, or the store's user may not WAIT, nothing is waited for; whether
+ * it may is asked anew in each session.
  */
 import type { Logger } from "@holdfast/shared/log/logger";
 import { isForbidden } from "./call-failure.ts";
@@ -28,7 +29,8 @@ export const createReplicaAcks = ({
   readonly log: Logger;
 }): ReplicaAcks => {
   let replicas = 0;
-  let forbidden = false;
+  /** The session in which it was said. */
+  let forbidden: number | undefined;
   let waiting: Promise<boolean> | undefined;
   let next: Promise<boolean> | undefined;
 
@@ -42,7 +44,7 @@ export const createReplicaAcks = ({
       return replicas === 0;
     } catch (error) {
       if (!isForbidden(error)) return false;
-      forbidden = true;
+      forbidden = session;
       log.warn("the store's user may not WAIT: what replicas have not received is answered all the same", { error });
       return true;
     }
@@ -68,7 +70,7 @@ export const createReplicaAcks = ({
       replicas = found;
     },
     async acknowledged(session) {
-      if (replicas === 0 || forbidden) return true; // RA3
+      if (replicas === 0 || (forbidden !== undefined && forbidden === connection.current()?.session)) return true; // RA3
       return (await covered()) && connection.current()?.session === session; // RA2
     },
   };
