@@ -134,7 +134,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       graceMs: config.linkGrace,
       controllerId: id,
       signal: work.signal,
-      grants: { judgedBy: () => gate.judgedBy(), changed: () => gate.look() },
+      grants: { judgedBy: () => gate.judgedBy(), changed: () => gate.lookAgain(work.signal) },
     });
     const { secrets, ...kept } = createSecretParts({
       config,

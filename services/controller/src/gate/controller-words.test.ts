@@ -1,4 +1,5 @@
 import type { Vetting } from "@holdfast/model/vetting";
+import { createEmitter } from "@holdfast/shared/async/emitter";
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -25,6 +26,9 @@ let silent: ReadonlySet<string>;
 let asked: string[];
 /** The nodes of the store. */
 let registered: readonly string[];
+let nodesChange = createEmitter<[name: string]>();
+/** Nodes that were kept beside the store last. */
+let roster: readonly string[];
 let fenced = new Set<string>();
 /** Lives that have said nothing for a while. */
 let away: ReadonlySet<string>;
@@ -35,6 +39,7 @@ let stop: AbortController;
 beforeEach(() => {
   uuids = 1;
   noted = new Map();
+  nodesChange = createEmitter();
   stop = new AbortController();
   const uuid = () => {
     uuids += 1;
@@ -94,7 +99,7 @@ const controller = (issuer: string, life = 1): Controller => {
   const gate = createStoreGate({
     store,
     left,
-    nodes: { list: () => registered.map(node), onChange: () => () => undefined },
+    nodes: { list: () => registered.map(node), onChange: nodesChange.on },
     agents: {
       promise: async ({ name }, vetting) => {
         if (silent.has(name)) throw new Error("nobody is there");
@@ -128,7 +133,9 @@ const controller = (issuer: string, life = 1): Controller => {
       saw: () => undefined,
       generation: () => 0,
       nodes: () => [],
-      keepNodes: () => undefined,
+      keepNodes: (lines) => {
+        roster = lines;
+      },
     },
     knownCalls: async () => new Set(),
     openCalls: () => one.open,
@@ -373,6 +380,16 @@ describe("a controller that has not promised", () => {
   });
 });
 
+it("[NR1] a stop writes the nodes that came last", async () => {
+  const a = controller("a");
+  await a.gate.check(signal);
+  roster = [];
+  registered = ["n1", "n2", "n3"];
+  nodesChange.tell("n3");
+  await a.gate.signOff();
+  expect(roster).toEqual(["n1 1", "n2 1", "n3 1"]);
+});
+
 it("[CW5] what is granted rests on the words of the last look, and on no later ones", async () => {
   const [a, b] = await lived();
   for (const { gate } of [b, a, b, a]) await gate.check(signal);
@@ -384,6 +401,20 @@ it("[CW5] what is granted rests on the words of the last look, and on no later o
   await a.gate.check(signal);
   expect(a.gate.judgedBy()).toEqual([{ ref: gatesRef, expectedRev: rev + 2 }]);
   expect(await wordsOf()).toContain("a/1");
+});
+
+it("[CW5] whoever found that the words have changed waits for the next look", async () => {
+  away = new Set(["b/1"]);
+  const [a] = await lived();
+  const looking = a.gate.run(stop.signal);
+  looking.catch(() => undefined);
+  await a.gate.firstLook(1_000, signal);
+  const gates = createControllerGates({ store: records, clock, ids, signal });
+  await gates.remove(({ issuer }) => issuer === "a/1");
+  await a.gate.lookAgain(signal);
+  expect(a.gate.judgedBy()).toEqual([{ ref: gatesRef, expectedRev: (await gates.read()).rev }]);
+  expect(await wordsOf()).toContain("a/1");
+  stop.abort(new Error("over"));
 });
 
 describe("a controller that stops in order", () => {

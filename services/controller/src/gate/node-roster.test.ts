@@ -3,21 +3,22 @@ import { describe, expect, it } from "vitest";
 import type { NodeView } from "../ports.ts";
 import { createNodeRoster } from "./node-roster.ts";
 
-const view = (name: string, nodeEpoch: number) => ({ record: { name, nodeEpoch, state: "READY" } }) as NodeView;
+const view = (name: string, nodeEpoch: number, state = "READY") => ({ record: { name, nodeEpoch, state } }) as NodeView;
 
 const build = (kept: readonly string[], ...registered: readonly string[]) => {
   const clock = createManualClock();
   let names = registered;
   const written: string[] = [];
   const epochs = new Map<string, number>();
-  const list = () => names.map((name) => view(name, epochs.get(name) ?? 1));
+  const fenced = new Set<string>();
+  const list = () => names.map((name) => view(name, epochs.get(name) ?? 1, fenced.has(name) ? "FENCING" : "READY"));
   const lineage = { nodes: () => kept, keepNodes: (all: readonly string[]) => void written.push(all.join()) };
   const roster = createNodeRoster({ nodes: { list }, lineage, clock });
   const become = (...now: readonly string[]): void => {
     names = now;
   };
   const missing = (): readonly string[] => roster.missing().map(({ node, kind }) => `${kind} ${node}`);
-  return { clock, roster, become, written, missing, epochs };
+  return { clock, roster, become, written, missing, epochs, fenced };
 };
 
 describe("the nodes that a controller keeps beside the store", () => {
@@ -29,6 +30,25 @@ describe("the nodes that a controller keeps beside the store", () => {
     await clock.advance(50);
     expect(written).toEqual(["a 1,b 1"]);
     expect(clock.pending()).toBe(0);
+  });
+
+  it("[NR1] are written at once at a stop, and only if something came", () => {
+    const { clock, roster, become, written } = build([]);
+    roster.flush();
+    become("a");
+    roster.changed("a", true);
+    roster.flush();
+    roster.flush();
+    expect(written).toEqual(["a 1"]);
+    expect(clock.pending()).toBe(0);
+  });
+
+  it("[NR2] one that was in use after its fence, of which the store knows the fence alone, says that and what to run", () => {
+    const { roster, fenced } = build(["a 2"], "a");
+    fenced.add("a");
+    const [found] = roster.missing();
+    expect(found?.message).toContain("was in use after it was fenced, and the store knows the fence alone");
+    expect(found?.message).toContain("holdfast repair vet --accept --reason");
   });
 
   it("[NR1] [NR2] one that goes is forgotten while the store is vetted, and missed while it is not", async () => {

@@ -3,11 +3,12 @@
  * granted; nobody would ask it what it holds.
  *
  * NR1 A node that was seen in the store is remembered before the next turn of the clock is over, and forgotten only while the store is
- * vetted. NR2 One that the store knows no more, or under a lower node epoch only, keeps it shut by its name, until it registers, a vetting
+ * vetted; at a stop at once. NR2 One that the store knows no more, or under a lower node epoch only, keeps it shut by its name, until it registers, a vetting
  * shows that nothing was lost, or a person accepts. An empty state directory remembers nobody, and proves nothing.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { mayHold } from "../domain/node/fence.ts";
+import type { NodeRecord } from "../domain/node/node.ts";
 import type { Nodes } from "../ports.ts";
 import { type Finding, finding } from "./finding.ts";
 import type { Lineage } from "./lineage.ts";
@@ -24,6 +25,8 @@ export interface NodeRoster {
   missing(): readonly Finding[];
   /** What the store has is what there is. */
   settle(): void;
+  /** What waits to be written is. */
+  flush(): void;
 }
 
 /** Many nodes register at once, and each write is of all of them. */
@@ -42,9 +45,16 @@ const read = (lines: readonly string[]): Map<string, number> => {
 export const forgottenNode = (name: string, lost: string): Finding =>
   finding(
     "FORGOTTEN_NODE",
-    `${lost}: what node ${name} was granted since may be in no record; start its agent, or take it for empty (holdfast repair vet --accept)`,
+    `${lost}: what node ${name} was granted since may be in no record; start its agent, or, if its machine is off or holds nothing, run holdfast repair vet --accept --reason <why>`,
     name,
   );
+
+const lostOf = (name: string, epoch: number, found: NodeRecord | undefined): string => {
+  if (found === undefined) return `node ${name} was registered and in use, and the store does not know that any more`;
+  return mayHold(found)
+    ? `node ${name} had node epoch ${epoch}, and the store knows node epoch ${found.nodeEpoch}: which life of it was admitted last is lost`
+    : `node ${name} was in use after it was fenced, and the store knows the fence alone, which stays`;
+};
 
 export const rosterLine = (name: string, nodeEpoch: number): string => `${name} ${nodeEpoch}`;
 
@@ -68,21 +78,19 @@ export const createNodeRoster = ({ nodes, lineage, clock }: NodeRosterDeps): Nod
     },
     missing() {
       const now = there();
-      return [...known].flatMap(([name, epoch]) => {
-        const found = now.get(name);
-        if (found !== undefined && found >= epoch) return [];
-        const what =
-          found === undefined
-            ? `node ${name} was registered and in use, and the store does not know that any more`
-            : `node ${name} had node epoch ${epoch}, and the store knows node epoch ${found}: which life of it was admitted last is lost`;
-        return [forgottenNode(name, what)];
-      });
+      const lost = [...known].filter(([name, epoch]) => (now.get(name) ?? -1) < epoch);
+      if (lost.length === 0) return [];
+      const records = new Map(nodes.list().map(({ record }) => [record.name, record]));
+      return lost.map(([name, epoch]) => forgottenNode(name, lostOf(name, epoch, records.get(name))));
     },
     settle() {
       const now = there();
       if (now.size === known.size && [...now].every(([name, epoch]) => known.get(name) === epoch)) return;
       known = now;
       write();
+    },
+    flush() {
+      if (waits !== undefined) write();
     },
   };
 };

@@ -71,6 +71,8 @@ export interface VettedStoreGate extends StoreGate {
   firstLook(mostMs: number, signal: AbortSignal): Promise<void>;
   /** Something changed of which it hears in no other way. */
   look(): void;
+  /** The same; resolves when it has looked, or after a while. */
+  lookAgain(signal: AbortSignal): Promise<void>;
   /** This life ends, and makes no call any more: nobody waits for its word. */
   signOff(): Promise<void>;
   /** CW5 */
@@ -222,6 +224,19 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
     }
   };
 
+  const lookAfter = async (before: number, mostMs: number, signal: AbortSignal): Promise<void> => {
+    const until = linkSignals(signal);
+    const cancel = clock.timer(mostMs, () => until.abort(new DOMException("", "TimeoutError")));
+    try {
+      await looks.wait(before, until.signal);
+    } catch {
+      signal.throwIfAborted();
+    } finally {
+      cancel();
+      until.dispose();
+    }
+  };
+
   const state: StoreGate["state"] = (plugin) => {
     const { open, vetting } = standing.now();
     if (!open || plugin === undefined) return standing.now();
@@ -245,19 +260,14 @@ export const createStoreGate = (options: StoreGateOptions): VettedStoreGate => {
         await pause(version, signal);
       }
     },
-    async firstLook(mostMs, signal) {
-      const until = linkSignals(signal);
-      const cancel = clock.timer(mostMs, () => until.abort(new DOMException("", "TimeoutError")));
-      try {
-        await looks.wait(0, until.signal);
-      } catch {
-        signal.throwIfAborted();
-      } finally {
-        cancel();
-        until.dispose();
-      }
+    firstLook: (mostMs, signal) => lookAfter(0, mostMs, signal),
+    lookAgain(signal) {
+      const before = looks.version();
+      wake.notify();
+      return lookAfter(before, retryMs, signal);
     },
     async signOff() {
+      roster.flush();
       const { open, vetting } = standing.now();
       await word.signOff(open ? vetting : undefined, openCalls().length > 0);
     },

@@ -21,8 +21,8 @@ export interface ChangeOptions extends Cause {
 export interface GrantTerms {
   /** As it is known where the decision is made. */
   judgedBy(): readonly ExpectedRecord[];
-  /** A commit found that it is not so any more. */
-  changed(): void;
+  /** A commit found that it is not so any more. Resolves when it was looked at again, or after a while. */
+  changed(): Promise<void>;
 }
 
 export type Expects = () => Promise<readonly ExpectedRecord[]>;

@@ -243,7 +243,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     }
     if (result?.ok) return result;
     if (result?.crowded) return "crowded";
-    if (result?.conflicts.some(({ ref: { kind } }) => kind === "meta")) deps.grants?.changed();
+    if (result?.conflicts.some(({ ref: { kind } }) => kind === "meta")) await deps.grants?.changed();
     // V1; after a lost answer the next decision sees whether this one was stored: all of them may be made twice.
     forget();
     // Another controller has the last of these slots: with their number known, the decision is another one.
