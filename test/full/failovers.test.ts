@@ -109,6 +109,7 @@ describe.runIf(full && root)(`${failovers} failovers of Redis, HOLDFAST_SEED=${s
       permitsRefusedByGeneration: sum(({ refused }) => refused["publish"] ?? 0),
       attachesBesideForgotten: sum(({ violations }) => violations.filter((one) => besideForgotten.test(one)).length),
       holdsGivenUp: sum(({ person }) => person.foreign),
+      attachmentsRemoved: sum(({ person }) => person.detached),
       historiesAccepted: sum(({ person }) => person.accepted),
       ...times(rounds),
     };

@@ -1,6 +1,7 @@
 /** What a scheduler and a person do about a store that has forgotten something, as the pages in docs/ tell them. */
 import path from "node:path";
 import { ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { OrphanKind } from "@holdfast/shared/gen/holdfast/v1/repair";
 import { type Volume, VolumeState } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { Cluster } from "./cluster.ts";
 import type { FailoverWorkload } from "./failover-workload.ts";
@@ -12,8 +13,11 @@ export interface FailoverPerson {
   look(): Promise<void>;
   /** docs/total-loss.md, from its first step to its fifth; the sixth is done by looks afterwards. */
   recover(): Promise<void>;
-  /** Holds that the store had forgotten and that were given up; histories that were taken for the true one; volumes that got a record anew. */
-  readonly counts: { readonly foreign: number; readonly accepted: number; readonly registered: number };
+  /**
+   * Holds that the store had forgotten and that were given up; histories that were taken for the true one; volumes that got a record anew;
+   * attachments that the store had forgotten and that were removed.
+   */
+  readonly counts: Readonly<Record<"foreign" | "accepted" | "registered" | "detached", number>>;
 }
 
 export interface PersonOptions {
@@ -32,7 +36,7 @@ const controllerMain = path.resolve(import.meta.dirname, "../../services/control
 
 export const createFailoverPerson = (options: PersonOptions): FailoverPerson => {
   const { cluster, sides, nodes, url, workload } = options;
-  const counts = { foreign: 0, accepted: 0, registered: 0 };
+  const counts = { foreign: 0, accepted: 0, registered: 0, detached: 0 };
   let recovered = 0;
 
   /** Workloads that were let go of, by word of a store that has forgotten it: their scheduler says it again, as it does after any restart. */
@@ -55,6 +59,18 @@ export const createFailoverPerson = (options: PersonOptions): FailoverPerson => 
       if (outcome?.consequence?.effects[0]?.startsWith("the agent of node") !== true) continue;
       const given = await reasonOf(repair.abandonClaim({ ...verb, confirm: outcome.confirmWith }));
       counts.foreign += Number(given === "done");
+    }
+  };
+  /** The command that a claim shows whose plugin refuses it beside an attachment that no record explains. */
+  const removeForgotten = async ({ repair }: Cluster): Promise<void> => {
+    const { stuck } = await repair.listStuck({ pageSize: 100 }).catch(() => ({ stuck: [] }));
+    if (!stuck.some(({ blocked }) => blocked?.reason === "FOREIGN_ATTACHMENT")) return;
+    const kinds = [OrphanKind.ORPHAN_KIND_ATTACHMENT];
+    try {
+      for await (const { cleaned } of repair.scanOrphans({ kinds, clean: kinds, reason: "no record explains it" }))
+        counts.detached += Number(cleaned);
+    } catch {
+      // It is still stuck at the next look.
     }
   };
   const shutSince = new Map<Cluster, number>();
@@ -111,6 +127,7 @@ export const createFailoverPerson = (options: PersonOptions): FailoverPerson => 
       };
       // One that does not reach its store answers late.
       await Promise.all(sides.map(one));
+      await removeForgotten(cluster);
       if (recovered > 0) for (const volume of workload.moving) await registerAnew(volume);
     },
     async recover() {
