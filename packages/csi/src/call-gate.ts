@@ -72,6 +72,7 @@ const fieldNeeds: { readonly [M in CsiMethod]?: FieldNeeds<M> } = {
     request.readonly && { field: "readonly", needs: "controller:PUBLISH_READONLY" },
     fineMode([request.volumeCapability], "controller:SINGLE_NODE_MULTI_WRITER"),
   ],
+  ControllerExpandVolume: (request) => [fineMode([request.volumeCapability], "controller:SINGLE_NODE_MULTI_WRITER")],
   NodeStageVolume: (request) => [
     fineMode([request.volumeCapability], "node:SINGLE_NODE_MULTI_WRITER"),
     mountGroup(request.volumeCapability),
@@ -82,7 +83,11 @@ const fieldNeeds: { readonly [M in CsiMethod]?: FieldNeeds<M> } = {
     mountGroup(request.volumeCapability),
   ],
   NodeGetVolumeStats: (request) => [stagingPath(request.stagingTargetPath)],
-  NodeExpandVolume: (request) => [stagingPath(request.stagingTargetPath)],
+  NodeExpandVolume: (request) => [
+    stagingPath(request.stagingTargetPath),
+    fineMode([request.volumeCapability], "node:SINGLE_NODE_MULTI_WRITER"),
+    mountGroup(request.volumeCapability),
+  ],
 };
 
 const servedBy: Record<PluginRole, Record<CsiService, boolean>> = {

@@ -108,6 +108,7 @@ export const createBackend = (options: BackendOptions = {}): Backend => {
     ...(open.instance.node === undefined ? {} : { node: open.instance.node }),
     has: (capability) => capabilities.has(capability),
     secretsOf: (method) => options.secrets?.[method],
+    comparesCapabilities: options.comparesCapabilities === true,
     inFlight: book.inFlight(open),
     ...(open.call.paths === undefined ? {} : { paths: open.call.paths }),
     notReady: faults.notReady(),

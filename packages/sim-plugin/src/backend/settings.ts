@@ -35,6 +35,8 @@ export interface BackendSettings {
   readonly judgesArrivals?: boolean;
   /** Secrets each method wants. A method that is not here takes any. */
   readonly secrets?: { readonly [M in Method]?: StringMap };
+  /** Refuses a capability that is not, in all its fields, one that CreateVolume carried. */
+  readonly comparesCapabilities?: boolean;
   /** By node id. When none is declared and no node plugin has come, every node id is believed. */
   readonly nodes?: { readonly [node: string]: NodeSettings };
   readonly idStyle?: IdStyle;

@@ -1,11 +1,11 @@
 /** ControllerExpandVolume, ControllerModifyVolume, and what ControllerGetVolume says of one volume. */
 import type { RequestInput } from "@holdfast/csi/messages";
+import { capabilityIn } from "@holdfast/csi/volume-capability";
 import type { Outcome } from "../domain/outcome.ts";
 import type { ExpandedVolume } from "../domain/size/expand-answer.ts";
 import type { SizeRange } from "../domain/size/expansion.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume/volume.ts";
 import type { ControllerPlugins } from "../ports.ts";
-import { capabilityOf, modeFor } from "./convert.ts";
 import { outcomeFromCall } from "./outcome-from-call.ts";
 import { done, nothing, type PluginCalls, type PluginInstance, subjectOf } from "./plugin-calls.ts";
 
@@ -21,8 +21,8 @@ const capabilityFor = (
   const [only, ...others] = volume.capabilities;
   const used = attached ?? (others.length === 0 ? only : undefined);
   if (used === undefined) return undefined;
-  const word = modeFor(used.accessMode, facts.controller.SINGLE_NODE_MULTI_WRITER);
-  return typeof word === "string" ? undefined : capabilityOf(used, word.mode);
+  const capability = capabilityIn(used, facts.controller.SINGLE_NODE_MULTI_WRITER);
+  return "because" in capability ? undefined : capability;
 };
 
 /** The answer has to be what was asked for: a volume that is said to be smaller was not expanded. 0: the plugin tells no sizes. */

@@ -1,15 +1,6 @@
-import { accessModes } from "@holdfast/model/access";
 import { describe, expect, test } from "vitest";
 import { attachmentRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
-import {
-  createdFrom,
-  createRequest,
-  modeFor,
-  placeMistake,
-  publishRequest,
-  sizeMistake,
-  unpublishRequest,
-} from "./convert.ts";
+import { createdFrom, createRequest, placeMistake, publishRequest, sizeMistake, unpublishRequest } from "./convert.ts";
 
 const fileSystem = {
   attachmentMode: "FILE_SYSTEM",
@@ -25,33 +16,6 @@ const block = {
   mountFlags: [],
   volumeMountGroup: "",
 } as const;
-
-describe("access modes", () => {
-  test("are CSI's own, to a plugin with the fine ones", () => {
-    expect(Object.fromEntries(accessModes.map((mode) => [mode, modeFor(mode, "yes")]))).toEqual({
-      UNKNOWN: { mode: 0 },
-      SINGLE_NODE_WRITER: { mode: 1 },
-      SINGLE_NODE_READER_ONLY: { mode: 2 },
-      MULTI_NODE_READER_ONLY: { mode: 3 },
-      MULTI_NODE_SINGLE_WRITER: { mode: 4 },
-      MULTI_NODE_MULTI_WRITER: { mode: 5 },
-      SINGLE_NODE_SINGLE_WRITER: { mode: 6 },
-      SINGLE_NODE_MULTI_WRITER: { mode: 7 },
-    });
-  });
-
-  test("without them one writer is said the old way, and many cannot be said", () => {
-    expect(modeFor("SINGLE_NODE_SINGLE_WRITER", "no")).toEqual({ mode: 1 });
-    expect(modeFor("SINGLE_NODE_MULTI_WRITER", "no")).toBe("refused");
-    expect(modeFor("SINGLE_NODE_WRITER", "no")).toEqual({ mode: 1 });
-  });
-
-  test("wait while nobody knows", () => {
-    expect(modeFor("SINGLE_NODE_SINGLE_WRITER", "unknown")).toBe("unknown");
-    expect(modeFor("SINGLE_NODE_MULTI_WRITER", "unknown")).toBe("unknown");
-    expect(modeFor("MULTI_NODE_READER_ONLY", "unknown")).toEqual({ mode: 3 });
-  });
-});
 
 const none = { kind: "none" } as const;
 
@@ -167,6 +131,15 @@ describe("CreateVolume", () => {
 });
 
 describe("attach and detach", () => {
+  test("D9 an attach says how the volume is used in the words of its creation", () => {
+    const volume = volumeRecord([], [], { capabilities: [fileSystem, block] });
+    const created = createRequest(volume, none, "no", {});
+    const attached = volume.capabilities.map((use) => publishRequest(volume, attachmentRecord("n1", use), "no", {}));
+    expect(created).toMatchObject({
+      volumeCapabilities: attached.map((one) => ("because" in one ? one : one.volumeCapability)),
+    });
+  });
+
   const volume = volumeRecord([], [], { externalId: "ext-7", context: { pool: "p" } });
   const attachment = attachmentRecord("n1", {
     nodeId: "i-0123",

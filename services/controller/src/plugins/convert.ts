@@ -1,8 +1,8 @@
 /** Domain ↔ CSI. Generated types of CSI go no further than this file and its callers in this folder. */
 import type { RequestInput, ResponseOf } from "@holdfast/csi/messages";
-import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
+import { capabilityIn, type Unsayable } from "@holdfast/csi/volume-capability";
 import type { Tri } from "@holdfast/model/tri";
-import { VolumeCapability_AccessMode_Mode as Mode } from "@holdfast/shared/gen/csi/v1/csi";
+import type { VolumeCapability as CsiCapability } from "@holdfast/shared/gen/csi/v1/csi";
 import type {
   Attachment,
   ContentSource,
@@ -14,53 +14,6 @@ import type {
 import type { CreatedVolume } from "../domain/volume/volume-change.ts";
 
 type Secrets = Readonly<Record<string, string>>;
-type CsiCapability = NonNullable<RequestInput<"CreateVolume">["volumeCapabilities"]>[number];
-
-/** How a mode is said to a plugin: its number, or that this plugin cannot be told, or not yet. */
-export type ModeWord = { readonly mode: number } | "refused" | "unknown";
-
-const plain = {
-  UNKNOWN: Mode.UNKNOWN,
-  SINGLE_NODE_WRITER: Mode.SINGLE_NODE_WRITER,
-  SINGLE_NODE_READER_ONLY: Mode.SINGLE_NODE_READER_ONLY,
-  MULTI_NODE_READER_ONLY: Mode.MULTI_NODE_READER_ONLY,
-  MULTI_NODE_SINGLE_WRITER: Mode.MULTI_NODE_SINGLE_WRITER,
-  MULTI_NODE_MULTI_WRITER: Mode.MULTI_NODE_MULTI_WRITER,
-  SINGLE_NODE_SINGLE_WRITER: Mode.SINGLE_NODE_SINGLE_WRITER,
-  SINGLE_NODE_MULTI_WRITER: Mode.SINGLE_NODE_MULTI_WRITER,
-} satisfies Record<AccessMode, number>;
-
-/**
- * "SINGLE_NODE_SINGLE_WRITER and SINGLE_NODE_MULTI_WRITER ... only with the capability SINGLE_NODE_MULTI_WRITER". To a plugin
- * without it one writer is said as SINGLE_NODE_WRITER, whose promise is the weaker one: Holdfast itself keeps the single
- * workload. Many writers cannot be said: such a plugin may take the second one for a mistake, or tear the first one down.
- */
-export const modeFor = (mode: AccessMode, fineModes: Tri): ModeWord => {
-  if (mode !== "SINGLE_NODE_SINGLE_WRITER" && mode !== "SINGLE_NODE_MULTI_WRITER") return { mode: plain[mode] };
-  if (fineModes === "unknown") return "unknown";
-  if (fineModes === "yes") return { mode: plain[mode] };
-  return mode === "SINGLE_NODE_SINGLE_WRITER" ? { mode: plain.SINGLE_NODE_WRITER } : "refused";
-};
-
-interface Usage {
-  readonly attachmentMode: AttachmentMode;
-  readonly fsType: string;
-  readonly mountFlags: readonly string[];
-  readonly volumeMountGroup?: string;
-}
-
-export const capabilityOf = (usage: Usage, mode: number): CsiCapability => ({
-  accessMode: { mode: mode as Mode },
-  ...(usage.attachmentMode === "BLOCK_DEVICE"
-    ? { block: {} }
-    : {
-        mount: {
-          fsType: usage.fsType,
-          mountFlags: [...usage.mountFlags],
-          volumeMountGroup: usage.volumeMountGroup ?? "",
-        },
-      }),
-});
 
 const copy = (map: Readonly<Record<string, string>>): Record<string, string> => ({ ...map });
 
@@ -103,11 +56,6 @@ const contentSource = (source: ContentSource): RequestInput<"CreateVolume">["vol
   }
 };
 
-export interface Unsayable {
-  readonly mode: AccessMode;
-  readonly because: "refused" | "unknown";
-}
-
 /** All of them in the plugin's words, or the first that cannot be said to it. */
 export const capabilitiesIn = (
   capabilities: readonly VolumeCapability[],
@@ -115,9 +63,9 @@ export const capabilitiesIn = (
 ): readonly CsiCapability[] | Unsayable => {
   const said: CsiCapability[] = [];
   for (const capability of capabilities) {
-    const word = modeFor(capability.accessMode, fineModes);
-    if (typeof word === "string") return { mode: capability.accessMode, because: word };
-    said.push(capabilityOf(capability, word.mode));
+    const one = capabilityIn(capability, fineModes);
+    if ("because" in one) return one;
+    said.push(one);
   }
   return said;
 };
@@ -153,12 +101,12 @@ export const publishRequest = (
   fineModes: Tri,
   secrets: Secrets,
 ): RequestInput<"ControllerPublishVolume"> | Unsayable => {
-  const word = modeFor(attachment.accessMode, fineModes);
-  if (typeof word === "string") return { mode: attachment.accessMode, because: word };
+  const volumeCapability = capabilityIn(attachment, fineModes);
+  if ("because" in volumeCapability) return volumeCapability;
   return {
     volumeId: volume.externalId,
     nodeId: attachment.nodeId,
-    volumeCapability: capabilityOf(attachment, word.mode),
+    volumeCapability,
     readonly: attachment.readOnly,
     secrets: copy(secrets),
     volumeContext: copy(volume.context),

@@ -8,6 +8,7 @@ import type { CallSubject } from "@holdfast/csi/csi-exchange";
 import { gateSubject } from "@holdfast/csi/gate-subject";
 import type { Code } from "@holdfast/csi/outcome";
 import type { RefusedCredentials } from "@holdfast/csi/refused-credentials";
+import type { Unsayable } from "@holdfast/csi/volume-capability";
 import type { CallOrder } from "@holdfast/model/call-order";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { type CallSite, type Seat, seatOfCall } from "../domain/open-call.ts";
@@ -16,7 +17,6 @@ import type { CallTarget } from "../domain/plugin/instance-reach.ts";
 import type { Segments, VolumeRef } from "../domain/volume/volume.ts";
 import type { CallContext } from "../ports.ts";
 import type { Secrets } from "../secrets/secrets.ts";
-import type { Unsayable } from "./convert.ts";
 import { thingOf } from "./gates.ts";
 
 /** One running process of a plugin that may be called now, however it is reached. */

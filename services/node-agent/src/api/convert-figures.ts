@@ -1,5 +1,6 @@
 /** Expand and Stats: messages of holdfast.internal.v1 ↔ orders and answers of the domain. */
 
+import type { VolumeUse } from "@holdfast/model/volume-use";
 import type {
   ExpandRequest,
   ExpandResponse,
@@ -15,7 +16,7 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/common";
 import { accessModeFrom, attachmentModeFrom } from "@holdfast/shared/grpc/convert-model";
 import type { ExpandResult } from "../domain/answer-types.ts";
-import type { CapacityRange, ExpandOrder, UsedAs, VolumeMeasure } from "../domain/volume-figures.ts";
+import type { CapacityRange, ExpandOrder, VolumeMeasure } from "../domain/volume-figures.ts";
 import { type Checks, createChecks } from "./checks.ts";
 import { vettingFrom } from "./convert-vetting.ts";
 import { blockedMessage, callWords, refusedMessage, safeNumber } from "./convert-words.ts";
@@ -65,7 +66,7 @@ function rangeFrom(
   return { requiredBytes, limitBytes };
 }
 
-function usedAsFrom(checks: Checks, message: VolumeCapability): UsedAs {
+function usedAsFrom(checks: Checks, message: VolumeCapability): VolumeUse {
   const { fsType, mountFlags, volumeMountGroup } = message;
   const accessMode = accessModeFrom(message.accessMode);
   checks.that(accessMode !== "UNKNOWN", "capability.access_mode", "is required");

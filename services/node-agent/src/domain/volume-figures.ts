@@ -1,6 +1,7 @@
 /** What a plugin measures of a volume, and what grows it. */
-import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
+
 import type { Vetting } from "@holdfast/model/vetting";
+import type { VolumeUse } from "@holdfast/model/volume-use";
 import type { VolumeRef } from "./types.ts";
 
 export interface VolumeUsage {
@@ -47,20 +48,11 @@ export interface CapacityRange {
   readonly limitBytes: bigint;
 }
 
-/** How a volume is used, as the plugin is told when it grows it. */
-export interface UsedAs {
-  readonly accessMode: AccessMode;
-  readonly attachmentMode: AttachmentMode;
-  readonly fsType: string;
-  readonly mountFlags: readonly string[];
-  readonly volumeMountGroup: string;
-}
-
 export interface ExpandOrder {
   readonly ref: VolumeRef;
   readonly nodeEpoch: number;
   readonly capacity: CapacityRange | undefined;
-  readonly usedAs: UsedAs | undefined;
+  readonly usedAs: VolumeUse | undefined;
   /** Counts the orders; absent = it is not known to be a repeat. */
   readonly attempt?: number;
   readonly secrets: Readonly<Record<string, string>>;

@@ -102,6 +102,18 @@ describe("the four calls", () => {
     ]);
   });
 
+  test("D9 one writer is said the old way to a plugin without the newer modes, and many as they are, for the gate to refuse", async () => {
+    const { calls, plugin } = fakeConnection(factsWith());
+    const inMode = (accessMode: "SINGLE_NODE_SINGLE_WRITER" | "SINGLE_NODE_MULTI_WRITER") =>
+      plugin.stage({ ...order, facts: { ...order.facts, accessMode } }, anyCaller);
+    await inMode("SINGLE_NODE_SINGLE_WRITER");
+    await inMode("SINGLE_NODE_MULTI_WRITER");
+    expect(calls.map(({ request }) => request["volumeCapability"])).toMatchObject([
+      { accessMode: { mode: 1 } },
+      { accessMode: { mode: 7 } },
+    ]);
+  });
+
   test("unpublish and unstage name the volume and the path", async () => {
     const { calls, plugin } = fakeConnection(factsWith());
     expect(await plugin.unpublish(volumeRef, "/t", anyCaller)).toEqual({ kind: "done" });

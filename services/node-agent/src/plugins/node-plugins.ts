@@ -4,12 +4,13 @@ import type { CsiCaller } from "@holdfast/csi/csi-caller";
 import type { CallSubject } from "@holdfast/csi/csi-exchange";
 import type { PluginConnection } from "@holdfast/csi/plugin-connection";
 import { createRefusedCredentials } from "@holdfast/csi/refused-credentials";
+import { capabilityIn } from "@holdfast/csi/volume-capability";
+import type { VolumeUse } from "@holdfast/model/volume-use";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
-import { VolumeCapability_AccessMode_Mode as CsiMode } from "@holdfast/shared/gen/csi/v1/csi";
+import type { VolumeCapability } from "@holdfast/shared/gen/csi/v1/csi";
 import { type PathMap, sameTree } from "../domain/path-map.ts";
 import type { VolumeRef } from "../domain/types.ts";
-import type { UsedAs } from "../domain/volume-figures.ts";
 import type { MountOrder, NodePlugin, NodePlugins, UndoCause } from "../ports.ts";
 import { answered, settled } from "./call-answer.ts";
 import { figuresOf } from "./figures.ts";
@@ -81,7 +82,13 @@ export function nodePlugin(
     attempt: contents.attempt,
   });
   const stages = () => connection.status().facts?.node.STAGE_UNSTAGE_VOLUME ?? "unknown";
-  const takesGroup = () => connection.status().facts?.node.VOLUME_MOUNT_GROUP === "yes";
+  /** What the plugin lacks a word for is sent all the same: the gate of the connection then refuses the call, or lets it wait. */
+  const capabilityOf = (used: VolumeUse): VolumeCapability => {
+    const offers = connection.status().facts?.node;
+    const use = offers?.VOLUME_MOUNT_GROUP === "no" ? { ...used, volumeMountGroup: "" } : used;
+    const said = capabilityIn(use, offers?.SINGLE_NODE_MULTI_WRITER ?? "unknown");
+    return "because" in said ? capabilityIn(use, "yes") : said;
+  };
 
   return {
     name,
@@ -94,7 +101,7 @@ export function nodePlugin(
             volumeId: order.ref.externalId,
             publishContext: order.contents.publishContext,
             stagingTargetPath: seen(order.stagingPath),
-            volumeCapability: capabilityOf(usedAs(order), takesGroup()),
+            volumeCapability: capabilityOf(usedAs(order)),
             secrets: order.contents.stageSecrets,
             volumeContext: order.contents.volumeContext,
           },
@@ -110,7 +117,7 @@ export function nodePlugin(
             publishContext: order.contents.publishContext,
             stagingTargetPath: seen(order.stagingPath),
             targetPath: seen(order.facts.target),
-            volumeCapability: capabilityOf(usedAs(order), takesGroup()),
+            volumeCapability: capabilityOf(usedAs(order)),
             readonly: order.facts.readOnly,
             secrets: order.contents.publishSecrets,
             volumeContext: order.contents.volumeContext,
@@ -145,7 +152,7 @@ export function nodePlugin(
               volumePath: seen(target),
               stagingTargetPath: seen(stagingPath),
               capacityRange: capacity,
-              volumeCapability: used === undefined ? undefined : capabilityOf(used, takesGroup()),
+              volumeCapability: used === undefined ? undefined : capabilityOf(used),
               secrets,
             },
             { signal, subject: { ...undoOf(ref), ...(attempt === undefined ? {} : { attempt }) } },
@@ -166,11 +173,4 @@ export function nodePlugin(
   };
 }
 
-const usedAs = ({ facts, contents }: MountOrder): UsedAs => ({ ...facts, ...contents });
-
-function capabilityOf(used: UsedAs, takesGroup: boolean) {
-  const accessMode = { mode: CsiMode[used.accessMode] };
-  if (used.attachmentMode === "BLOCK_DEVICE") return { accessMode, block: {} };
-  const volumeMountGroup = takesGroup ? used.volumeMountGroup : "";
-  return { accessMode, mount: { fsType: used.fsType, mountFlags: [...used.mountFlags], volumeMountGroup } };
-}
+const usedAs = ({ facts, contents }: MountOrder): VolumeUse => ({ ...facts, ...contents });

@@ -26,9 +26,12 @@ const beyond = (
   { volumeId, volumeCapability }: { volumeId: string; volumeCapability: VolumeCapability | undefined },
 ): string | undefined => {
   const has = world.state.volumes.get(volumeId)?.capabilities ?? [];
-  if (volumeCapability === undefined || has.length === 0 || has.some((one) => serves(one, volumeCapability)))
-    return undefined;
-  return `${volumeId} was not made for ${volumeCapability.block === undefined ? "mount" : "block"} ${modeOf(volumeCapability)}`;
+  if (volumeCapability === undefined || has.length === 0) return undefined;
+  const fits = world.comparesCapabilities ? sameValue : serves;
+  if (has.some((one) => fits(one, volumeCapability))) return undefined;
+  return world.comparesCapabilities
+    ? `${volumeId} was made for ${JSON.stringify(has)}, and not for ${JSON.stringify(volumeCapability)}`
+    : `${volumeId} was not made for ${volumeCapability.block === undefined ? "mount" : "block"} ${modeOf(volumeCapability)}`;
 };
 
 /** What was said once must be said again in the same words. */
@@ -104,8 +107,10 @@ export const replayRules: readonly Rule[] = [
   ),
   rule("capability-beyond-volume", "FAILED_PRECONDITION", "A volume is used with a capability it was made with.", {
     ControllerPublishVolume: (request, world) => beyond(world, request),
+    ControllerExpandVolume: (request, world) => beyond(world, request),
     NodeStageVolume: (request, world) => beyond(world, request),
     NodePublishVolume: (request, world) => beyond(world, request),
+    NodeExpandVolume: (request, world) => beyond(world, request),
   }),
 ];
 

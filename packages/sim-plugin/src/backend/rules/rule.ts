@@ -14,6 +14,8 @@ export interface World {
   readonly has: (capability: Capability) => boolean;
   /** Secrets the plugin wants, by method: exactly these. */
   readonly secretsOf: (method: Method) => { readonly [key: string]: string } | undefined;
+  /** A capability has to be one that CreateVolume carried, in all its fields. */
+  readonly comparesCapabilities: boolean;
   /** Other calls not yet answered; `abandoned` when their caller has given up. */
   readonly inFlight: readonly InFlight[];
   readonly paths?: PathFacts;

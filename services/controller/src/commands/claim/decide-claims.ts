@@ -1,4 +1,5 @@
 import { accessConflict } from "@holdfast/model/access";
+import { useOf } from "@holdfast/model/volume-use";
 import { slotKey } from "../../domain/attachment/slots.ts";
 import { type Change, claimNote, type Note, withClaim } from "../../domain/change.ts";
 import type { Claim, SetMember } from "../../domain/claim/claim.ts";
@@ -85,17 +86,12 @@ const newClaim = (
 ): Claim => {
   const choice = chooseCapability(volume.capabilities, wanted.capability, wanted.readOnly);
   if (!choice.ok) throw capabilityMismatch(volume, volume.plugin, choice.mismatch);
-  const { accessMode, attachmentMode, fsType, mountFlags, volumeMountGroup } = choice.capability;
   return {
     uid: wanted.uid,
     workload: order.workload,
     alias: wanted.alias,
     node: order.node,
-    accessMode,
-    attachmentMode,
-    fsType,
-    mountFlags,
-    volumeMountGroup,
+    ...useOf(choice.capability),
     readOnly: wanted.readOnly,
     state: "QUEUED",
     goal: "active",

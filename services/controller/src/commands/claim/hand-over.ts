@@ -1,3 +1,4 @@
+import { useOf } from "@holdfast/model/volume-use";
 import { holds } from "../../domain/claim/claim-machine.ts";
 import { queueOf } from "../../domain/claim/grant.ts";
 import { limits } from "../../domain/limits.ts";
@@ -38,13 +39,7 @@ export const handOverCommand =
         ...held.map((c) => ({
           ref: { namespace: volume.namespace, id: volume.id },
           alias: c.alias,
-          capability: {
-            accessMode: c.accessMode,
-            attachmentMode: c.attachmentMode,
-            fsType: c.fsType,
-            mountFlags: c.mountFlags,
-            volumeMountGroup: c.volumeMountGroup,
-          },
+          capability: useOf(c),
           readOnly: c.readOnly,
           uid: ids.uuid(),
         })),

@@ -13,6 +13,7 @@ export const unownedAttachment = (
   attachmentMode: volume.capabilities[0]?.attachmentMode ?? "FILE_SYSTEM",
   fsType: "",
   mountFlags: [],
+  volumeMountGroup: "",
   publishContext: {},
   ...(volume.secretRefs.controllerPublish === undefined ? {} : { secretRef: volume.secretRefs.controllerPublish }),
   pluginVersion: volume.pluginVersion,

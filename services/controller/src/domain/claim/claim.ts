@@ -1,5 +1,6 @@
 import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import type { Epoch } from "@holdfast/model/epoch";
+import type { VolumeUse } from "@holdfast/model/volume-use";
 import type { Attempts, Blocked } from "../outcome.ts";
 
 export const claimStates = [
@@ -47,15 +48,10 @@ export interface Publication {
   readonly journalUid?: string;
 }
 
-export interface Claim extends ClaimKey {
+export interface Claim extends ClaimKey, VolumeUse {
   /** One per life of the key; permits, releases and tombstones speak of it. */
   readonly uid: string;
   readonly node: string;
-  readonly accessMode: AccessMode;
-  readonly attachmentMode: AttachmentMode;
-  readonly fsType: string;
-  readonly mountFlags: readonly string[];
-  readonly volumeMountGroup: string;
   readonly readOnly: boolean;
   readonly state: ClaimState;
   /** What is wanted. The reconciler alone moves the state towards it. */

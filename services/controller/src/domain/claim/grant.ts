@@ -1,6 +1,7 @@
 import { accessConflict, accessRules } from "@holdfast/model/access";
 import { nextEpoch } from "@holdfast/model/epoch";
 import type { Tri } from "@holdfast/model/tri";
+import { useOf } from "@holdfast/model/volume-use";
 import { nodeThatWaits, pausedFor } from "../attachment/attach-pause.ts";
 import { attachedFor, keepAnotherFromWriting } from "../attachment/attached-for.ts";
 import { foreignBlock, foreignWords } from "../attachment/foreign-block.ts";
@@ -221,10 +222,7 @@ export const attachmentFor = (volume: VolumeRecord, claim: Claim, facts: AttachF
   needsCalls: facts.attaches === "yes",
   // CSI: only with PUBLISH_READONLY.
   ...(facts.publishesReadOnly === "yes" ? attachedFor(claim) : { readOnly: false }),
-  accessMode: claim.accessMode,
-  attachmentMode: claim.attachmentMode,
-  fsType: claim.fsType,
-  mountFlags: claim.mountFlags,
+  ...useOf(claim),
   publishContext: {},
   ...(volume.secretRefs.controllerPublish === undefined ? {} : { secretRef: volume.secretRefs.controllerPublish }),
   pluginVersion: facts.pluginVersion,

@@ -59,6 +59,7 @@ export const attachmentRecord = (node: string, changes: Partial<Attachment> = {}
   attachmentMode: "FILE_SYSTEM",
   fsType: "",
   mountFlags: [],
+  volumeMountGroup: "",
   publishContext: {},
   pluginVersion: "1",
   nodeEpoch: 1,

@@ -1,4 +1,5 @@
 /** What may be changed of a volume after it was asked for, and when. All of it is Holdfast's own: nothing is called for it. */
+import { useOf } from "@holdfast/model/volume-use";
 import { type Change, noChange, volumeNote } from "../change.ts";
 import type { Claim } from "../claim/claim.ts";
 import type { Moment } from "../moment.ts";
@@ -35,11 +36,7 @@ export type UpdateRefusal =
   | { readonly kind: "in-use"; readonly claims: readonly Claim[] };
 
 const uses = (claim: Claim, capability: VolumeCapability): boolean =>
-  claim.accessMode === capability.accessMode &&
-  claim.attachmentMode === capability.attachmentMode &&
-  claim.fsType === capability.fsType &&
-  claim.volumeMountGroup === capability.volumeMountGroup &&
-  claim.mountFlags.join("\n") === capability.mountFlags.join("\n");
+  JSON.stringify(useOf(claim)) === JSON.stringify(useOf(capability));
 
 /** Those that the volume does not have yet: the plugin has to be asked about them. */
 export const addedCapabilities = (

@@ -1,5 +1,5 @@
-import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import type { Epoch } from "@holdfast/model/epoch";
+import type { VolumeUse } from "@holdfast/model/volume-use";
 import type { Claim } from "../claim/claim.ts";
 import type { NodeLife } from "../node/node-life.ts";
 import type { CallBar, CallSite } from "../open-call.ts";
@@ -27,13 +27,7 @@ export const withoutStorage = (volume: VolumeRecord): VolumeRecord => ({
 
 export const volumeKey = (ref: VolumeRef): string => `${ref.namespace}/${ref.id}`;
 
-export interface VolumeCapability {
-  readonly attachmentMode: AttachmentMode;
-  readonly accessMode: AccessMode;
-  readonly fsType: string;
-  readonly mountFlags: readonly string[];
-  readonly volumeMountGroup: string;
-}
+export type VolumeCapability = VolumeUse;
 
 export type Segments = Readonly<Record<string, string>>;
 
@@ -86,7 +80,7 @@ export interface VolumePolicy {
 }
 
 /** Volume × node at the backend. Holds all that its undo needs, so a release needs nothing but this record. */
-export interface Attachment {
+export interface Attachment extends VolumeUse {
   readonly node: string;
   readonly state: "ATTACHING" | "ATTACHED" | "DETACHING";
   /** The plugin's name for the node, copied at the grant. */
@@ -96,10 +90,6 @@ export interface Attachment {
   readonly readOnly: boolean;
   /** Of a mode with one node that writes: this is the one, whether or not its writer is still there. */
   readonly forWriter?: true;
-  readonly accessMode: AccessMode;
-  readonly attachmentMode: AttachmentMode;
-  readonly fsType: string;
-  readonly mountFlags: readonly string[];
   readonly publishContext: Readonly<Record<string, string>>;
   readonly secretRef?: string;
   readonly pluginVersion: string;

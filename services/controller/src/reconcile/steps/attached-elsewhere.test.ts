@@ -26,6 +26,7 @@ const nodeless = {
   attachmentMode: "FILE_SYSTEM",
   fsType: "",
   mountFlags: [],
+  volumeMountGroup: "",
   publishContext: {},
   pluginVersion: "1.0.0",
   nodeEpoch: 0,

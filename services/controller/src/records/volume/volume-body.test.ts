@@ -1,3 +1,4 @@
+import { useOf } from "@holdfast/model/volume-use";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { attachmentRecord, claimRecord, volumeRecord } from "../../domain/testing/record-fixtures.ts";
@@ -40,6 +41,7 @@ const attachments = fc.uniqueArray(
         needsCalls: fc.boolean(),
         publishContext: words,
         mountFlags: flags,
+        volumeMountGroup: fc.constantFrom("", "g"),
       }),
     })
     .map(({ node, change }) => attachmentRecord(node, change)),
@@ -81,6 +83,14 @@ describe("the body of a volume", () => {
 
   it("B1: with every field in it is read as well", () =>
     fc.assert(fc.property(volume, (record) => void expect(readVolumeBody(JSON.stringify(record))).toEqual(record))));
+
+  it("B1: D9 an attachment of an earlier release has the group that its plugin was told, which is none", () => {
+    const record = volumeRecord([], [attachmentRecord("n1")]);
+    const { volumeMountGroup: _, ...older } = attachmentRecord("n1");
+    const capabilities = [useOf(attachmentRecord("n1", { volumeMountGroup: "g" }))];
+    const read = readVolumeBody(JSON.stringify({ ...record, capabilities, attachments: { n1: older } }));
+    expect(read.attachments["n1"]?.volumeMountGroup).toBe("");
+  });
 
   it("leaves out what is as it nearly always is", () => {
     const record = volumeRecord([claimRecord("u1")], [attachmentRecord("n1")]);

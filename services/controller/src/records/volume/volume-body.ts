@@ -47,6 +47,8 @@ const attachmentDefaults = {
   attachmentMode: "FILE_SYSTEM",
   fsType: "",
   mountFlags: [],
+  // Not that of the capability: older records have none, because the plugin was told none.
+  volumeMountGroup: "",
   publishContext: {},
 } satisfies Partial<Attachment>;
 
