@@ -1,6 +1,7 @@
 /** Every command about volumes and claims, end to end against live services, as people and as programs read it. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
+import { until } from "../harness/until.ts";
 import { type CliOptions, cliRun } from "./cli-run.ts";
 import { createGolden } from "./golden.ts";
 
@@ -65,6 +66,36 @@ test.skipIf(!root)("claim create, list, status, release; a conflict names its ho
   await golden("claim-create-file", "claim create -f claims.yaml");
   await run("claim release web-3");
 });
+
+test.skipIf(!root)(
+  "D4 D5 a wait ends as soon as what it waits for is refused or blocked, with what to do",
+  async () => {
+    await run("volume create data.yaml --id wish");
+    const faults = cluster.backend.client;
+    await faults.setFaults([
+      {
+        method: "ControllerModifyVolume",
+        code: "INVALID_ARGUMENT",
+        message: "iops must be below 1000",
+        times: "always",
+      },
+      { method: "ControllerExpandVolume", code: "OUT_OF_RANGE", message: "the pool is too small", times: "always" },
+    ]);
+    await golden("volume-modify-refused", "volume modify wish iops=1e9", 1);
+    await golden("volume-expand-refused", "volume expand wish 30GiB", 1);
+    await run("claim create web-8 wish --node node-a");
+    await faults.setFaults([{ method: "ControllerExpandVolume", code: "FAILED_PRECONDITION", times: "always" }]);
+    await golden("volume-expand-blocked", "volume expand wish 20MiB", 7);
+    await faults.setFaults([{ method: "ControllerUnpublishVolume", code: "PERMISSION_DENIED", times: "always" }]);
+    await run("claim release web-8 --no-wait");
+    await golden("node-drain-blocked", "node drain node-a", 7);
+    await faults.setFaults([]);
+    // It is blocked until its next try.
+    await until("the release", async () => (await run("claim release web-8")).code === 0 || undefined, 90_000);
+    await run("node undrain node-a");
+    expect((await run("volume delete wish")).code).toBe(0);
+  },
+);
 
 test.skipIf(!root)("volume stats and detach, deregister and register", async () => {
   await run("volume create data.yaml --id spare");

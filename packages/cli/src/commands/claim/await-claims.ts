@@ -3,6 +3,7 @@ import { CliFailure } from "../../frame/cli-failure.ts";
 import type { Context } from "../../frame/context.ts";
 import { exitCodes } from "../../frame/exit-code.ts";
 import { lastErrorText } from "../resource-words.ts";
+import { blockedFailure } from "../stuck-failure.ts";
 import { claimStates } from "./claim-words.ts";
 
 export interface AwaitedClaims {
@@ -50,16 +51,8 @@ const failure = (wanted: AwaitedClaims, claims: readonly Claim[]): CliFailure =>
 const failIfBlocked = (claims: readonly Claim[]): void => {
   const stuck = claims.find(({ blocked }) => blocked !== undefined);
   if (stuck?.blocked === undefined) return;
-  throw new CliFailure({
-    exitCode: exitCodes.blocked,
-    reason: stuck.blocked.reason,
-    message: `the claim of ${stuck.workload} to ${stuck.namespace}/${stuck.volume} is blocked: ${stuck.blocked.message}`,
-    details: stuck.blocked.missingProof === "" ? [] : [`missing proof: ${stuck.blocked.missingProof}`],
-    next: [
-      ...(stuck.blocked.clearWith === "" ? [] : [stuck.blocked.clearWith]),
-      `holdfast volume explain ${stuck.volume} --namespace ${stuck.namespace}`,
-    ],
-  });
+  const what = `the claim of ${stuck.workload} to ${stuck.namespace}/${stuck.volume}`;
+  throw blockedFailure(what, stuck.blocked, `holdfast volume explain ${stuck.volume} --namespace ${stuck.namespace}`);
 };
 
 async function* watchClaims(context: Context, wanted: AwaitedClaims, signal: AbortSignal): AsyncIterable<Seen> {

@@ -1,8 +1,10 @@
 import type { WireDuration } from "@holdfast/model/wire-duration";
 import type { DrainMode, DrainNodeResponse } from "@holdfast/shared/gen/holdfast/v1/node";
 import type { Context } from "../../frame/context.ts";
+import { blockedFailure } from "../stuck-failure.ts";
 
-const roundSeconds = 10n;
+/** What is blocked is seen between rounds alone. */
+const roundSeconds = 2n;
 
 /** The same in every round: other words would replace those before. */
 export interface DrainRequest {
@@ -21,6 +23,14 @@ async function* rounds(context: Context, request: DrainRequest, signal: AbortSig
     );
 }
 
+/** While any of them goes on the drain does; then the one that is blocked is not worth the others. */
+const failIfAllBlocked = (name: string, { remaining, remainingCount }: DrainNodeResponse): void => {
+  const [first] = remaining;
+  if (first?.blocked === undefined || !remaining.every(({ blocked }) => blocked !== undefined)) return;
+  const what = `the claim of ${first.workload} to ${first.namespace}/${first.volume}, one of ${remainingCount} that are left on ${name},`;
+  throw blockedFailure(what, first.blocked, `holdfast repair stuck --node ${name}`);
+};
+
 export const awaitDrained = (context: Context, request: DrainRequest): Promise<DrainNodeResponse> =>
   context.wait({
     what: `node ${request.name} to be empty`,
@@ -30,7 +40,11 @@ export const awaitDrained = (context: Context, request: DrainRequest): Promise<D
         .slice(0, 3)
         .map(({ workload, volume }) => `${workload} has ${volume}`)
         .join(", ")}`,
-    settled: (answer) => (answer.remainingCount === 0n ? answer : undefined),
+    settled: (answer) => {
+      if (answer.remainingCount === 0n) return answer;
+      failIfAllBlocked(request.name, answer);
+      return undefined;
+    },
     look: `holdfast claim list -A --node ${request.name}`,
     stop: `holdfast node undrain ${request.name}`,
   });

@@ -1,9 +1,8 @@
 import type { WireDuration } from "@holdfast/model/wire-duration";
 import { type Snapshot, type SnapshotGroup, SnapshotState } from "@holdfast/shared/gen/holdfast/v1/snapshot";
-import { CliFailure } from "../../frame/cli-failure.ts";
 import type { Context } from "../../frame/context.ts";
-import { exitCodes } from "../../frame/exit-code.ts";
 import { lastErrorText } from "../resource-words.ts";
+import { blockedFailure, overFailure } from "../stuck-failure.ts";
 import { snapshotStates } from "./snapshot-words.ts";
 
 type Record = Snapshot | SnapshotGroup;
@@ -24,19 +23,8 @@ const roundSeconds = 10n;
 
 const failIfOver = (what: string, record: Record | undefined, look: string): void => {
   if (record?.state === SnapshotState.SNAPSHOT_STATE_FAILED)
-    throw new CliFailure({
-      exitCode: exitCodes.failed,
-      reason: record.lastError?.reason ?? "FAILED",
-      message: `${what} is FAILED: ${lastErrorText(record.lastError)}`,
-      next: [look],
-    });
-  if (record?.blocked !== undefined)
-    throw new CliFailure({
-      exitCode: exitCodes.blocked,
-      reason: record.blocked.reason,
-      message: `${what} is blocked: ${record.blocked.message}`,
-      next: [...(record.blocked.clearWith === "" ? [] : [record.blocked.clearWith]), look],
-    });
+    throw overFailure(what, "FAILED", record.lastError, [look]);
+  if (record?.blocked !== undefined) throw blockedFailure(what, record.blocked, look);
 };
 
 /** Until it is done; one that failed or is blocked ends the wait with words. */

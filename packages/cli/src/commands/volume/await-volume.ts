@@ -1,9 +1,15 @@
 import { WatchKind } from "@holdfast/shared/gen/holdfast/v1/common";
-import { type Volume, VolumeState } from "@holdfast/shared/gen/holdfast/v1/volume";
+import {
+  type Modification,
+  type NodeExpansion,
+  type Volume,
+  VolumeChangeState,
+  VolumeState,
+} from "@holdfast/shared/gen/holdfast/v1/volume";
 import { CliFailure } from "../../frame/cli-failure.ts";
 import type { Context } from "../../frame/context.ts";
 import { exitCodes } from "../../frame/exit-code.ts";
-import { lastErrorText } from "../resource-words.ts";
+import { blockedFailure, overFailure } from "../stuck-failure.ts";
 import { volumeName, volumeStates } from "./volume-words.ts";
 
 export interface VolumeRef {
@@ -23,6 +29,18 @@ export interface VolumeGoal {
   readonly doing: string;
   reached(volume: Volume | undefined, gone: boolean): boolean;
   readonly stop: string;
+  /** What it waits for, when that is a change of the volume and not the volume. */
+  readonly part?: {
+    /** For people: "the expansion". */
+    readonly what: string;
+    of(volume: Volume): VolumeChange | undefined;
+    /** The command that asks for another one, for when it was refused. */
+    readonly other: string;
+  };
+}
+
+interface VolumeChange extends Pick<Modification, "state" | "blocked" | "lastError"> {
+  readonly nodes?: readonly Pick<NodeExpansion, "blocked">[];
 }
 
 /** The first sentence of its explanation: what it waits for. */
@@ -50,23 +68,22 @@ async function* watchVolume(context: Context, ref: VolumeRef, signal: AbortSigna
   }
 }
 
-const failIfStuck = (ref: VolumeRef, volume: Volume | undefined): void => {
+const failIfStuck = (ref: VolumeRef, volume: Volume | undefined, { part }: VolumeGoal): void => {
+  if (volume === undefined) return;
+  const what = `volume ${volumeName(ref)}`;
   const explain = `holdfast volume explain ${ref.id} --namespace ${ref.namespace}`;
-  if (volume?.state === VolumeState.VOLUME_STATE_FAILED)
-    throw new CliFailure({
-      exitCode: exitCodes.failed,
-      reason: volume.lastError?.reason ?? "FAILED",
-      message: `volume ${volumeName(ref)} is FAILED: ${lastErrorText(volume.lastError)}`,
-      next: [explain, `holdfast volume delete ${ref.id} --namespace ${ref.namespace}`],
-    });
-  if (volume?.blocked !== undefined)
-    throw new CliFailure({
-      exitCode: exitCodes.blocked,
-      reason: volume.blocked.reason,
-      message: `volume ${volumeName(ref)} is blocked: ${volume.blocked.message}`,
-      details: volume.blocked.missingProof === "" ? [] : [`missing proof: ${volume.blocked.missingProof}`],
-      next: [...(volume.blocked.clearWith === "" ? [] : [volume.blocked.clearWith]), explain],
-    });
+  if (volume.state === VolumeState.VOLUME_STATE_FAILED)
+    throw overFailure(what, "FAILED", volume.lastError, [
+      explain,
+      `holdfast volume delete ${ref.id} --namespace ${ref.namespace}`,
+    ]);
+  const awaited = part?.of(volume);
+  const ofPart = `${part?.what ?? ""} of ${what}`;
+  if (awaited?.state === VolumeChangeState.VOLUME_CHANGE_STATE_REFUSED)
+    throw overFailure(ofPart, "REFUSED", awaited.lastError, [part?.other ?? "", explain]);
+  if (volume.blocked !== undefined) throw blockedFailure(what, volume.blocked, explain);
+  const stuck = [awaited, ...(awaited?.nodes ?? [])].find((one) => one?.blocked !== undefined);
+  if (stuck?.blocked !== undefined) throw blockedFailure(ofPart, stuck.blocked, explain);
 };
 
 /** Until the goal, with the volume as it is then; a volume that failed or is blocked ends the wait with words. */
@@ -87,7 +104,7 @@ export const awaitVolume = (
           reason: "VOLUME_NOT_FOUND",
           message: `volume ${volumeName(ref)} went away meanwhile`,
         });
-      failIfStuck(ref, volume);
+      failIfStuck(ref, volume, goal);
       return undefined;
     },
     look: `holdfast volume explain ${ref.id} --namespace ${ref.namespace}`,

@@ -36,6 +36,11 @@ export const expandVolume: Command = {
         doing: "to be bigger",
         reached: (now) => now !== undefined && isGrown(now),
         stop: "",
+        part: {
+          what: "the expansion",
+          of: (now) => now.expansion,
+          other: `holdfast volume expand ${ref.id} <size> --namespace ${ref.namespace}`,
+        },
       }));
     context.out.answer(shown("holdfast.v1.ExpandVolumeResponse", ExpandVolumeResponse, { volume }), () =>
       volume === undefined ? "" : detailsText(volumeDetails(volume, context.io.now())),
@@ -52,6 +57,7 @@ export const modifyVolume: Command = {
   async run(context, input) {
     const ref = { namespace: context.settings.namespace, id: input.arg("volume") };
     const mutableParameters = labelsOf("<parameters>", input.args("parameters"));
+    const otherValues = `holdfast volume modify ${ref.id} <parameters> --namespace ${ref.namespace}`;
     let { volume } = await context.clients.volumes.modifyVolume({ ...ref, mutableParameters });
     if (volume !== undefined && input.flag("wait") !== false)
       ({ volume } = await awaitVolume(context, ref, {
@@ -60,7 +66,8 @@ export const modifyVolume: Command = {
           now !== undefined &&
           now.intent === undefined &&
           Object.entries(mutableParameters).every(([key, value]) => now.mutableParameters[key] === value),
-        stop: `holdfast volume modify ${ref.id} … with other values`,
+        stop: `${otherValues}    with other values`,
+        part: { what: "the modification", of: (now) => now.modification, other: otherValues },
       }));
     context.out.answer(shown("holdfast.v1.ModifyVolumeResponse", ModifyVolumeResponse, { volume }), () =>
       volume === undefined ? "" : detailsText(volumeDetails(volume, context.io.now())),

@@ -67,7 +67,12 @@ export const expansionStarted = (volume: VolumeRecord, plan: ExpandPlan, at: Mom
   }
   if (plan === "cannot" || plan === "by-nodes") return notPossible(volume, expansion, at);
   if (callBar(volume, "expand") !== undefined || cellOf(volume, "started") !== "CALLING") return noChange(volume);
-  const planned = { ...expansion, onlyUnused: expansion.onlyUnused || plan === "only-unused" };
+  const assumed = plan === "assumed-unused";
+  const planned = {
+    ...expansion,
+    onlyUnused: expansion.onlyUnused || assumed || plan === "only-unused",
+    ...(assumed && !expansion.onlyUnused ? { assumed } : {}),
+  };
   if (planned.onlyUnused && !isUnused(volume)) {
     const next = waiting(volume, planned, at.now);
     return next.blocked?.message === expansion.blocked?.message && planned.onlyUnused === expansion.onlyUnused

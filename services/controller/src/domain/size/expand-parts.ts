@@ -31,16 +31,20 @@ export const withoutBlock = (expansion: Expansion): Expansion => {
   return rest;
 };
 
-const inUse = (volume: VolumeRecord, previous: Blocked | undefined, now: number): Blocked => {
+const inUse = (volume: VolumeRecord, previous: Blocked | undefined, now: number, assumed = false): Blocked => {
   const nodes = Object.keys(volume.attachments);
-  const message = `plugin ${volume.plugin} expands only volumes that are not in use, and this one is on node ${nodes.slice(0, 5).join(", ")}${nodes.length > 5 ? ` and ${nodes.length - 5} more` : ""}`;
+  const has = `this one is on node ${nodes.slice(0, 5).join(", ")}${nodes.length > 5 ? ` and ${nodes.length - 5} more` : ""}`;
+  const { plugin } = volume;
+  const message = assumed
+    ? `plugin ${plugin} does not say whether it expands volumes in use, so it is asked only for volumes that are not, and ${has}; if it can, write "assumed_expansion: online" into its profile (holdfast plugin profile ${plugin} <file>) and ask for the size again`
+    : `plugin ${plugin} expands only volumes that are not in use, and ${has}`;
   return blockedFor("EXPAND_IN_USE", volume, message, previous, now);
 };
 
 /** It waits for the last node to let go, and says so; or it no longer has to. */
 export const waiting = (volume: VolumeRecord, expansion: Expansion, now: number): Expansion =>
   expansion.onlyUnused && !isUnused(volume)
-    ? { ...expansion, blocked: inUse(volume, expansion.blocked, now) }
+    ? { ...expansion, blocked: inUse(volume, expansion.blocked, now, expansion.assumed) }
     : expansion;
 
 export const refusedWith = (

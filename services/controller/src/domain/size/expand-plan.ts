@@ -15,7 +15,7 @@ export interface ExpandFacts {
 
 const assumptions: Readonly<Record<PluginProfile["assumedExpansion"], ExpandPlan>> = {
   online: "any-time",
-  offline: "only-unused",
+  offline: "assumed-unused",
   none: "cannot",
 };
 

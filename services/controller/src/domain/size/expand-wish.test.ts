@@ -90,7 +90,7 @@ describe("[C59] [O55] which way a plugin grows a volume", () => {
     ["any-time", { online: "yes" }],
     ["any-time", { online: "yes", offline: "yes" }],
     ["only-unused", { offline: "yes" }],
-    ["only-unused", {}],
+    ["assumed-unused", {}],
     ["any-time", { assumed: "online" }],
     ["cannot", { assumed: "none" }],
     ["unknown", { online: "unknown" }],

@@ -23,6 +23,8 @@ export interface Expansion {
   readonly next?: SizeRange;
   /** The plugin does it only for a volume that no node has. */
   readonly onlyUnused: boolean;
+  /** Nobody says so but the profile, or its absence: the plugin names no kind of expansion. */
+  readonly assumed?: true;
   readonly uncertainSince?: number;
   readonly attempts: Attempts;
   readonly blocked?: Blocked;
@@ -60,7 +62,7 @@ export interface Growth {
 }
 
 /** Which way a plugin makes a volume bigger, by what it announces. `unknown` waits. */
-export type ExpandPlan = "any-time" | "only-unused" | "by-nodes" | "cannot" | "unknown";
+export type ExpandPlan = "any-time" | "only-unused" | "assumed-unused" | "by-nodes" | "cannot" | "unknown";
 
 export const isPending = (expansion: Expansion | undefined): expansion is Expansion =>
   expansion !== undefined && expansion.state !== "REFUSED";

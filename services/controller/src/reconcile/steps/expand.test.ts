@@ -232,6 +232,24 @@ describe("[C59] [O55] a plugin that expands only what is not in use", () => {
     expect((await world.volume("data")).capacity.actual).toBe(5_000_000);
   });
 
+  it("D5 names the setting by which it is asked in use, where the plugin names no kind of expansion and only there", async () => {
+    for (const [expandsOffline, names] of [
+      ["no", true],
+      ["yes", false],
+    ] as const) {
+      world.backend.setFacts({ expandsOnline: "no", expandsOffline });
+      const id = `kind-${expandsOffline}`;
+      await world.makeVolume(id);
+      await world.claim(id, "n1", [id]);
+      await world.idle();
+      const range = { required: 5_000_000, limit: 0 };
+      await world.commands.expandVolume({ namespace: "default", id, capacity: range, requestId: "" }, caller);
+      const { blocked } = (await world.volume(id)).expansion ?? {};
+      expect(blocked?.reason).toBe("EXPAND_IN_USE");
+      expect(blocked?.message.includes("assumed_expansion: online")).toBe(names);
+    }
+  });
+
   it("is asked in use after all when its profile says so by now and somebody asks again", async () => {
     world.backend.setFacts({ expandsOnline: "no", expandsOffline: "no" });
     await world.makeVolume("data");

@@ -38,7 +38,7 @@ export const expandStep: StepHandler<"expand"> = async (deps, _step, { volume, t
   if (!gate.state(volume.plugin).open) return false;
   const { ready, reason } = plugins.facts(volume.plugin);
   if (volume.intent === undefined) {
-    if (!ready && (plan === "any-time" || plan === "only-unused")) return false;
+    if (!ready && (plan === "any-time" || plan === "only-unused" || plan === "assumed-unused")) return false;
     return (await records.change(volume, (v, at) => expansionStarted(v, plan, at), { traceId })).changed;
   }
   if (!ready)
