@@ -40,6 +40,8 @@ export interface PluginDirectory {
   get(pluginName: string): PluginConnection | undefined;
   /** An instance whose socket is, or will be, at a path outside of the directory (D3). One that is there is answered. */
   add(socketPath: string, known: KnownInstance): PluginConnection;
+  /** Whether the instance at that path was added by name. */
+  isAdded(socketPath: string): boolean;
   /** Closes it: its calls in flight end as unknown. */
   remove(socketPath: string): Promise<void>;
   /** Called when an instance came, went, or changed its status. */
@@ -269,6 +271,7 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
       await instance.connection.close();
       tell(instance.connection);
     },
+    isAdded: (socketPath) => instances.get(socketPath)?.added === true,
     onChange: listeners.on,
     settled: async (signal) => void (await until(() => (isSettled() ? true : undefined), signal)),
     whenReady: (name, signal) => until(() => get(name), signal),

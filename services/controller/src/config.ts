@@ -206,6 +206,13 @@ export const configSchema = defineConfig({
     max: 7 * 24 * 3_600_000,
     default: 600_000,
   }),
+  pluginEmptyAfter: durationSetting({
+    env: "HOLDFAST_PLUGIN_EMPTY_AFTER",
+    doc: "How long a plugin stays in the catalogue without an instance, a volume and a profile.",
+    min: 60_000,
+    max: 365 * 24 * 3_600_000,
+    default: 3_600_000,
+  }),
   conditionInterval: durationSetting({
     env: "HOLDFAST_CONDITION_INTERVAL",
     doc: "Between two looks at the condition of volumes, at each node and at each plugin that can tell.",

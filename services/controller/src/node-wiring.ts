@@ -26,14 +26,16 @@ import type { PluginCatalogue, Store } from "./ports.ts";
 import { createDrainKeeper } from "./reconcile/node/drain-keeper.ts";
 import { createFenceKeeper } from "./reconcile/node/fence-keeper.ts";
 import { createFencerKeeper } from "./reconcile/node/fencer-keeper.ts";
+import { createMissedKeeper } from "./reconcile/plugin/missed-keeper.ts";
 import { createPluginKeeper } from "./reconcile/plugin/plugin-keeper.ts";
+import { tellPlugins } from "./reconcile/plugin/tell-plugins.ts";
 import type { AuditRecords } from "./records/audit-records.ts";
 import { nodeChangeKey } from "./records/changes.ts";
 import type { PluginRecords } from "./records/plugin-records.ts";
 
 export interface NodeWiring {
   readonly controllerId: string;
-  readonly config: Pick<ControllerConfig, "fencer" | "fencerAfter" | "fencerTimeout">;
+  readonly config: Pick<ControllerConfig, "fencer" | "fencerAfter" | "fencerTimeout" | "pluginEmptyAfter">;
   readonly registry: NodeRegistry;
   readonly nodeStore: NodeStore;
   readonly pluginRecords: PluginRecords;
@@ -77,6 +79,24 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
     catalogue,
     records: pluginRecords,
     count,
+    emptyForMs: deps.config.pluginEmptyAfter,
+    clock: api.clock,
+    log,
+    signal,
+  });
+  const pluginCommands = createPluginCommands({
+    records: pluginRecords,
+    catalogue,
+    count,
+    ambiguous: (plugin) => {
+      const { ambiguous, reason } = command.plugins.facts(plugin);
+      return ambiguous === true ? reason : "";
+    },
+  });
+  const missed = createMissedKeeper({
+    catalogue,
+    records: pluginRecords,
+    nodes: registry,
     clock: api.clock,
     log,
     signal,
@@ -149,15 +169,7 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
       log: nodeLog,
     }),
     plugins: createPluginService({
-      commands: createPluginCommands({
-        records: pluginRecords,
-        catalogue,
-        count,
-        ambiguous: (plugin) => {
-          const { ambiguous, reason } = command.plugins.facts(plugin);
-          return ambiguous === true ? reason : "";
-        },
-      }),
+      commands: pluginCommands,
       callsOf: deps.callsOf,
       admission: deps.admission,
       log,
@@ -186,6 +198,8 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
       ["following fences", fences.run()],
       ...(fencers === undefined ? [] : [["asking the fencer", fencers.run()] as const]),
       ["keeping what is known of plugins", keeper.run()],
+      ["telling of the plugins", tellPlugins({ commands: pluginCommands, clock: api.clock, log, signal })],
+      ["missing the instances of plugins that went", missed.run()],
     ],
   };
 };

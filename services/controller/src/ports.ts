@@ -195,6 +195,10 @@ export interface PluginProfiles {
   damage?(plugin: string): string | undefined;
   /** What a version of it told when it last ran, `family:NAME`; what is missing is not known. "" = the latest version. */
   remembered(plugin: string, version: string): Capabilities;
+  /** Plugins of which an instance was seen, ever. */
+  names(): readonly string[];
+  /** Where its last instance was, in words; undefined: none ever was. */
+  lastSeen(plugin: string): string | undefined;
   onChange(listener: (plugin: string) => void): () => void;
 }
 

@@ -254,6 +254,7 @@ export const nodePluginFrom = (print: PluginFingerprint): NodePlugin => ({
   // An instance that came back as somebody else gets no calls.
   health: print.blocked === undefined ? (healths[print.health] ?? "INITIALISING") : "UNHEALTHY",
   healthMessage: print.blocked?.message ?? print.healthMessage,
+  ...(print.hosted ? { hosted: true } : {}),
   nodeId: print.nodeId,
   maxVolumes: Number(print.maxVolumes),
   topology: { ...print.topology?.segments },

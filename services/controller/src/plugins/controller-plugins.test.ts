@@ -10,6 +10,7 @@ import type { SimPluginOptions } from "@holdfast/sim-plugin/sim-plugin";
 import { createSimPlugin, type SimPlugin } from "@holdfast/sim-plugin/sim-plugin";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { CallGuide } from "../domain/plugin/call-guide.ts";
+import { defaultProfile } from "../domain/plugin/plugin-profile.ts";
 import { attachmentRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
 import type { Attachment, VolumeRecord } from "../domain/volume/volume.ts";
 import type { ControllerPlugins } from "../ports.ts";
@@ -90,6 +91,12 @@ beforeEach(async () => {
     ownerOf: async () => undefined,
     announcedByNodes: () => announced,
     remembered: () => remembered,
+    profiles: {
+      of: () => defaultProfile,
+      damage: () => undefined,
+      names: () => ["gone"],
+      lastSeen: (plugin) => (plugin === "gone" ? "the last one was seen on node n1 at noon" : undefined),
+    },
   });
 });
 
@@ -120,6 +127,19 @@ const volume = (change: Partial<VolumeRecord> = {}): VolumeRecord =>
 
 describe("what a plugin can do", () => {
   const attach = "controller:PUBLISH_UNPUBLISH_VOLUME";
+
+  test("D7 of one whose instances are all gone waits, with where the last one was; one that never ran has no name here", async () => {
+    expect(plugins.names()).toEqual(["on-nodes", "gone"]);
+    expect(plugins.facts("gone")).toMatchObject({
+      ready: false,
+      reason: expect.stringContaining("runs; the last one was seen on node n1 at noon"),
+    });
+    expect(plugins.facts("typo").reason).toContain("was seen yet");
+    const gone = volume({ plugin: "gone", name: "name-7" });
+    expect(await plugins.createVolume(gone, call())).toMatchObject({
+      failure: { reason: "PLUGIN_NOT_READY", message: expect.stringContaining("on node n1 at noon"), advice: "again" },
+    });
+  });
 
   test("[W8] [W9] is not known before it told, and never no; with a memory of its version it is what that told", () => {
     expect(plugins.facts(name)).toMatchObject({ ready: false, attaches: "unknown", createsVolumes: "unknown" });
@@ -304,7 +324,7 @@ describe("what is not sent", () => {
       failure: { reason: "PLUGIN_NOT_READY", advice: "again" },
     });
     expect(plugins.facts(name)).toMatchObject({ ready: false, attaches: "unknown", createsVolumes: "unknown" });
-    expect(plugins.names()).toEqual(["on-nodes"]);
+    expect(plugins.names()).toEqual(["on-nodes", "gone"]);
     announced = "no";
     expect(plugins.facts(name)).toMatchObject({ ready: false, attaches: "no", createsVolumes: "no" });
   });
@@ -383,6 +403,6 @@ test("a plugin tells what it can, and whoever listens hears of it", async () => 
     getsVolumes: "yes",
     tellsCondition: "yes",
   });
-  expect(plugins.names()).toEqual([name, "on-nodes"]);
+  expect(plugins.names()).toEqual([name, "on-nodes", "gone"]);
   expect(new Set(heard)).toEqual(new Set([name]));
 });

@@ -47,7 +47,7 @@ export interface ControllerPluginsOptions {
   /** What the version that runs told when its controller half was last seen. */
   readonly remembered?: (plugin: string) => Capabilities;
   readonly clock?: Pick<Clock, "now">;
-  readonly profiles?: Pick<PluginProfiles, "of" | "damage">;
+  readonly profiles?: Pick<PluginProfiles, "of" | "damage" | "names" | "lastSeen">;
 }
 
 export const createControllerPlugins = (
@@ -94,7 +94,10 @@ export const createControllerPlugins = (
     const callsHeld = now === undefined ? undefined : guide.held(plugin, now.id);
     const reach = now === undefined ? choice.outOfReach({ plugin }) : undefined;
     const ambiguous = reach?.reason === "PLUGIN_AMBIGUOUS";
-    const away = damage(plugin) ?? reach?.message ?? awayBecause(plugin, known === undefined ? undefined : absent.why);
+    const away =
+      damage(plugin) ??
+      reach?.message ??
+      awayBecause(plugin, known === undefined ? undefined : absent.why, options.profiles?.lastSeen(plugin));
     return {
       // A call of an ambiguous plugin is not sent, and blocks with the reason instead of waiting in silence.
       ready: now !== undefined || ambiguous,
@@ -124,7 +127,8 @@ export const createControllerPlugins = (
     },
     seek: calls.seek,
     quiesce: gates.quiesce,
-    names: instances.names,
+    // One whose instances are all gone is waited for, as one that is not ready.
+    names: () => [...new Set([...instances.names(), ...(options.profiles?.names() ?? [])])],
     onChange: instances.onChange,
     homeFor: instances.homeFor,
     ...createVolumeCalls({ calls, log, ownerOf }),
@@ -144,9 +148,11 @@ export const createControllerPlugins = (
   };
 };
 
-const awayBecause = (plugin: string, why: string | undefined): string =>
+const awayBecause = (plugin: string, why: string | undefined, lastSeen: string | undefined): string =>
   why === undefined
-    ? `no instance of the controller half of plugin ${plugin} was seen yet; start it beside the controller or on a node`
+    ? lastSeen === undefined
+      ? `no instance of the controller half of plugin ${plugin} was seen yet; start it beside the controller or on a node`
+      : `no instance of the controller half of plugin ${plugin} runs; ${lastSeen}: start it again beside the controller or on a node`
     : `no controller half of plugin ${plugin} can be called: ${why}`;
 
 type Standings = Omit<

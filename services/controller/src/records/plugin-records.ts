@@ -4,6 +4,8 @@
  *
  * P1 A record is stored before anybody here sees it.
  */
+
+import { lastSeenOf } from "../domain/plugin/missed-instances.ts";
 import { defaultProfile } from "../domain/plugin/plugin-profile.ts";
 import { newPluginRecord, type PluginRecord, rememberedOf } from "../domain/plugin/plugin-record.ts";
 import type { AggregateRef, IndexEntry } from "../domain/store-types.ts";
@@ -108,6 +110,8 @@ export const createPluginRecords = (deps: RecordTableDeps): PluginRecords => {
     },
     damage: (plugin) => (known.has(plugin) ? undefined : damages.of(refOf(plugin))?.message),
     remembered: (plugin, version) => rememberedOf(known.get(plugin)?.record, version),
+    names: () => [...known].flatMap(([name, { record }]) => (lastSeenOf(record) === undefined ? [] : [name])),
+    lastSeen: (plugin) => lastSeenOf(known.get(plugin)?.record),
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

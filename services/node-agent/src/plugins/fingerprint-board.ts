@@ -34,7 +34,9 @@ interface Entry {
 /** A gone instance is remembered for so many changes; who is further behind registers again. */
 const rememberedRemovals = 1000;
 
-export function createFingerprintBoard(directory: Pick<PluginDirectory, "list" | "onChange">): FingerprintBoard {
+export function createFingerprintBoard(
+  directory: Pick<PluginDirectory, "list" | "isAdded" | "onChange">,
+): FingerprintBoard {
   const entries = new Map<string, Entry>();
   const changes = createNotifier();
   let forgottenUpTo = 0;
@@ -45,8 +47,9 @@ export function createFingerprintBoard(directory: Pick<PluginDirectory, "list" |
     const seen = new Set<string>();
     const all = directory.list();
     for (const connection of all) {
-      const fingerprint = fingerprintOf(connection, all);
-      if (fingerprint === undefined) continue;
+      const told = fingerprintOf(connection, all);
+      if (told === undefined) continue;
+      const fingerprint = { ...told, hosted: directory.isAdded(connection.socketPath) };
       const name = `${fingerprint.plugin} ${fingerprint.instanceId}`;
       seen.add(name);
       if (sameFingerprint(entries.get(name)?.fingerprint, fingerprint)) continue;

@@ -263,6 +263,7 @@ describe("fingerprints", () => {
     let changed: () => void = () => undefined;
     const directory = {
       list: () => here,
+      isAdded: (socketPath: string) => socketPath === "/p/b.sock",
       onChange: (listener: () => void) => {
         changed = listener;
         return () => undefined;

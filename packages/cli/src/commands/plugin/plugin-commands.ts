@@ -70,6 +70,7 @@ export const statusPlugin: Command = {
               ["Usable", usable(plugin)],
               ["Controller", halfWords(plugin.controller)],
               ["Node", halfWords(plugin.node)],
+              ["Missed", plugin.missed.map((one) => `${one.node} since ${one.since?.toISOString() ?? "?"}`).join(", ")],
               ["Volumes", String(plugin.volumeCount)],
               ["Can", supportWords(plugin.capabilities?.plugin)],
               ["As a controller", supportWords(plugin.capabilities?.controller)],
@@ -120,12 +121,21 @@ export const profilePlugin: Command = {
 export const deletePlugin: Command = {
   path: ["plugin", "delete"],
   summary: "remove a CSI driver that has no instance and no volume",
+  description:
+    "With --node the plugin stays, and its instance on that node, which is gone, is missed no more: `expected` counts it no longer.",
   args: [pluginArg],
-  examples: [{ line: "holdfast plugin delete old.example.com", says: "it would vanish by itself after a day" }],
+  options: [{ flags: "--node <node>", help: "it shall have no instance there", completes: "node" }],
+  examples: [
+    { line: "holdfast plugin delete old.example.com", says: "it would vanish by itself after an hour" },
+    { line: "holdfast plugin delete ebs.csi.aws.com --node node-a", says: "nobody misses it there" },
+  ],
   async run({ clients, out }, input) {
     const name = input.arg("plugin");
-    const answer = await clients.plugins.deletePlugin({ name });
-    out.answer(shown("holdfast.v1.DeletePluginResponse", DeletePluginResponse, answer), () => `${name} is gone\n`);
+    const node = input.text("node") ?? "";
+    const answer = await clients.plugins.deletePlugin({ name, node });
+    out.answer(shown("holdfast.v1.DeletePluginResponse", DeletePluginResponse, answer), () =>
+      node === "" ? `${name} is gone\n` : `${name} is not missed on ${node}\n`,
+    );
   },
 };
 

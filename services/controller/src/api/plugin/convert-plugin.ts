@@ -15,6 +15,7 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import type { NodePlugin } from "../../domain/node/node.ts";
 import { defaultProfile, type PluginProfile } from "../../domain/plugin/plugin-profile.ts";
+import type { MissedInstance } from "../../domain/plugin/plugin-record.ts";
 import type { PluginHalf, PluginSighting, PluginSummary } from "../../domain/plugin/plugin-sighting.ts";
 import type { Checks } from "../check-request.ts";
 import { dateOf } from "../convert-message.ts";
@@ -49,6 +50,7 @@ export const fingerprintMessage = (plugin: NodePlugin, socket = ""): PluginFinge
   socket,
   health: PluginHealth[`PLUGIN_HEALTH_${plugin.health}`],
   healthMessage: plugin.healthMessage,
+  hosted: plugin.hosted === true,
   nodeId: plugin.nodeId,
   maxVolumes: BigInt(plugin.maxVolumes),
   topology: { segments: { ...plugin.topology } },
@@ -141,6 +143,7 @@ export interface PluginParts {
   readonly profile: PluginProfile;
   readonly rev: number;
   readonly emptySince: number | undefined;
+  readonly missed: Readonly<Record<string, MissedInstance>>;
 }
 
 const halfMessage = ({ healthy, expected }: PluginHalf) => ({ healthy: BigInt(healthy), expected: BigInt(expected) });
@@ -162,5 +165,8 @@ export const pluginMessage = (parts: PluginParts, volumes = 0): Plugin => {
     capabilities: capabilitySet(summary.capabilities),
     emptySince: dateOf(parts.emptySince),
     calls: undefined,
+    missed: Object.entries(parts.missed)
+      .slice(0, shownInstances)
+      .map(([node, { version, since }]) => ({ node, version, since: new Date(since) })),
   };
 };

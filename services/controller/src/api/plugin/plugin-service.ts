@@ -112,8 +112,9 @@ export const createPluginService = (deps: PluginServiceDeps): PluginService => {
       return { sockets: places.map((place) => place.socket) };
     },
 
-    async deletePlugin({ name }) {
-      await deps.commands.deletePlugin(name);
+    async deletePlugin({ name, node }) {
+      if (node === "") await deps.commands.deletePlugin(name);
+      else await deps.commands.forgetInstance(name, node);
       return {};
     },
   };

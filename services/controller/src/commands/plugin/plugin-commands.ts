@@ -1,7 +1,8 @@
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
-import { checkPlugin } from "../../domain/limits.ts";
+import { checkId, checkPlugin } from "../../domain/limits.ts";
+import { lastSeenOf, withoutMissed } from "../../domain/plugin/missed-instances.ts";
 import { checkProfile, type PluginProfile, sameProfile, settledProfile } from "../../domain/plugin/plugin-profile.ts";
-import { withProfile } from "../../domain/plugin/plugin-record.ts";
+import { type MissedInstance, withProfile } from "../../domain/plugin/plugin-record.ts";
 import { type PluginSighting, type PluginSummary, summaryOf, versionsOf } from "../../domain/plugin/plugin-sighting.ts";
 import type { IndexEntry } from "../../domain/store-types.ts";
 import type { PluginCatalogue } from "../../ports.ts";
@@ -24,6 +25,7 @@ export interface PluginView {
   readonly profile: PluginProfile;
   readonly rev: number;
   readonly emptySince: number | undefined;
+  readonly missed: Readonly<Record<string, MissedInstance>>;
 }
 
 /** All reject with HoldfastError and the reasons of docs/errors.md. */
@@ -31,6 +33,8 @@ export interface PluginCommands {
   setProfile(input: SetPluginProfileInput, caller: Caller): Promise<void>;
   /** What is gone is no error. */
   deletePlugin(name: string): Promise<void>;
+  /** Its instance on that node is missed no more. Nothing that is missed there is no error. */
+  forgetInstance(name: string, node: string): Promise<void>;
   /** undefined: it was never seen, and nobody said anything of it. From memory. */
   view(name: string): PluginView | undefined;
   /** In order; with a node only those that have an instance there. From memory. */
@@ -92,6 +96,13 @@ export const createPluginCommands = (deps: PluginCommandDeps): PluginCommands =>
   return {
     setProfile: setProfile(deps),
     deletePlugin: deletePlugin(deps),
+    async forgetInstance(name, node) {
+      const violations = [...checkPlugin("name", name), ...checkId("node", node)];
+      if (violations.length > 0) throw invalidArgument(violations);
+      const there = catalogue.at(name, node);
+      if (there.length > 0) throw stillRuns(name, there);
+      if (records.get(name) !== undefined) await records.change(name, (record) => withoutMissed(record, node));
+    },
     view(name) {
       const sightings = catalogue.of(name);
       const known = records.get(name);
@@ -99,7 +110,9 @@ export const createPluginCommands = (deps: PluginCommandDeps): PluginCommands =>
       const versions = versionsOf(sightings);
       // Of several versions at once each has its own capabilities, and none speaks for all.
       const remembered = versions.length > 1 ? {} : records.remembered(name, versions[0] ?? "");
-      const summary = summaryOf(name, sightings, remembered);
+      const here = new Set(sightings.flatMap(({ node, plugin }) => (plugin.role === "CONTROLLER" ? [] : [node])));
+      const missed = Object.fromEntries(Object.entries(known?.record.missed ?? {}).filter(([node]) => !here.has(node)));
+      const summary = summaryOf(name, sightings, remembered, { missed, lastSeen: lastSeenOf(known?.record) });
       return {
         name,
         sightings,
@@ -107,6 +120,7 @@ export const createPluginCommands = (deps: PluginCommandDeps): PluginCommands =>
         profile: records.of(name),
         rev: known?.rev ?? 0,
         emptySince: known?.record.emptySince,
+        missed,
       };
     },
     names: (node) =>

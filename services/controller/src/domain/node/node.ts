@@ -16,6 +16,8 @@ export interface NodePlugin {
   readonly role: "CONTROLLER" | "NODE" | "MONOLITH";
   readonly health: PluginHealth;
   readonly healthMessage: string;
+  /** It goes only when its runner says so: one that is gone was stopped. */
+  readonly hosted?: true;
   /** The plugin's own name for the node; what ControllerPublish is called with. */
   readonly nodeId: string;
   /** 0 = the plugin names no limit. */

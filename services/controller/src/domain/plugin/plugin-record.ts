@@ -12,6 +12,19 @@ export interface VersionMemory {
   readonly toldAt: number;
 }
 
+/** A node that had a node half has none, and nobody said that it shall have none. */
+export interface MissedInstance {
+  readonly since: number;
+  readonly version: string;
+}
+
+/** Where the last instance of all went, and when. */
+export interface LastSeen {
+  /** Empty: beside a controller. */
+  readonly node: string;
+  readonly at: number;
+}
+
 export interface PluginRecord {
   readonly name: string;
   /** Absent while nobody said anything: the defaults hold, also those of later versions of Holdfast. */
@@ -20,6 +33,9 @@ export interface PluginRecord {
   readonly versions: readonly VersionMemory[];
   /** Since when there is neither an instance nor a volume nor a profile. */
   readonly emptySince?: number;
+  /** By node. */
+  readonly missed?: Readonly<Record<string, MissedInstance>>;
+  readonly lastSeen?: LastSeen;
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly changedBy: { readonly who: string; readonly why: string };

@@ -1,7 +1,7 @@
 /** What the instances of a plugin that are seen now say of it together. Counts are asked of them, and stored nowhere. */
 import type { Tri } from "@holdfast/model/tri";
 import type { NodePlugin } from "../node/node.ts";
-import { agreedCapabilities, type Capabilities } from "./plugin-record.ts";
+import { agreedCapabilities, type Capabilities, type MissedInstance } from "./plugin-record.ts";
 
 /** One instance of a plugin: on a node, or beside a controller. */
 export interface PluginSighting {
@@ -18,6 +18,15 @@ export interface PluginHalf {
   readonly healthy: number;
   readonly expected: number;
 }
+
+/** What was there and is not: the part of its record that its instances cannot tell. */
+export interface GoneInstances {
+  readonly missed: Readonly<Record<string, MissedInstance>>;
+  /** In words, and only while none is there. */
+  readonly lastSeen: string | undefined;
+}
+
+const noneGone: GoneInstances = { missed: {}, lastSeen: undefined };
 
 export interface PluginSummary {
   readonly controller: PluginHalf;
@@ -55,10 +64,16 @@ const requiredBy = (sightings: readonly PluginSighting[], remembered: Capabiliti
   return remembered["plugin:CONTROLLER_SERVICE"] ?? "unknown";
 };
 
-const missingFor = (name: string, controller: PluginHalf, node: PluginHalf, required: Tri): string => {
+const missingFor = (
+  name: string,
+  controller: PluginHalf,
+  node: PluginHalf,
+  required: Tri,
+  lastSeen: string | undefined,
+): string => {
   if (node.healthy === 0)
-    return node.expected === 0
-      ? `no node has an instance of plugin ${name}`
+    return node.expected === 0 || lastSeen !== undefined
+      ? `no node has an instance of plugin ${name}${lastSeen === undefined ? "" : `; ${lastSeen}`}`
       : `none of the ${node.expected} instances of plugin ${name} on nodes is healthy`;
   if (required === "no" || controller.healthy > 0) return "";
   if (required === "unknown") return `whether plugin ${name} has a controller half is not known yet`;
@@ -69,6 +84,7 @@ export const summaryOf = (
   name: string,
   sightings: readonly PluginSighting[],
   remembered: Capabilities,
+  { missed, lastSeen }: GoneInstances = noneGone,
 ): PluginSummary => {
   const half = (other: NodePlugin["role"], least: number): PluginHalf => {
     const those = sightings.filter(({ plugin }) => plugin.role !== other);
@@ -76,7 +92,8 @@ export const summaryOf = (
   };
   const controllerRequired = requiredBy(sightings, remembered);
   const controller = half("NODE", controllerRequired === "yes" ? 1 : 0);
-  const node = half("CONTROLLER", 0);
+  const there = half("CONTROLLER", 0);
+  const node = { ...there, expected: there.expected + Object.keys(missed).length };
   const told = agreedCapabilities(sightings.filter(healthy).map(({ plugin }) => toldBy(plugin)));
   return {
     controller,
@@ -84,6 +101,13 @@ export const summaryOf = (
     versions: versionsOf(sightings),
     capabilities: sightings.some(healthy) ? { ...remembered, ...told } : remembered,
     controllerRequired,
-    missing: missingFor(name, controller, node, controllerRequired),
+    missing: missingFor(name, controller, node, controllerRequired, sightings.length > 0 ? undefined : lastSeen),
   };
+};
+
+/** "ebs.csi.aws.com 1.2: usable; node half 2 of 3, controller half 1 of 1". */
+export const stateWords = (name: string, { versions, missing, node, controller }: PluginSummary): string => {
+  const half = ({ healthy, expected }: PluginHalf): string => `${healthy} of ${expected}`;
+  const named = [name, ...versions.filter((version) => version !== "")].join(" ");
+  return `${named}: ${missing === "" ? "usable" : `not usable: ${missing}`}; node half ${half(node)}, controller half ${half(controller)}`;
 };

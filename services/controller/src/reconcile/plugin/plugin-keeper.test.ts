@@ -16,6 +16,7 @@ const keep = (): PluginKeeper => {
     catalogue: world.catalogue,
     records: world.pluginRecords,
     count: world.countOf,
+    emptyForMs: 24 * hour,
     clock: world.clock,
     log: world.log,
     signal: stop.signal,
@@ -123,7 +124,9 @@ describe("what is kept of plugins", () => {
     expect(commands().view("m")?.summary.node).toEqual({ healthy: 1, expected: 1 });
     runs("m", undefined);
     await settle();
-    expect(commands().view("m")?.summary).toMatchObject({ missing: "no node has an instance of plugin m" });
+    expect(commands().view("m")?.summary).toMatchObject({
+      missing: expect.stringMatching(/^no node has an instance of plugin m; the last one was seen/),
+    });
     await world.pass(2 * hour, hour / 6);
     expect(commands().view("m")?.emptySince).toBeGreaterThan(0);
     await world.pass(21 * hour, hour / 2);

@@ -2,7 +2,7 @@
  * Keeps what is durable of plugins true: what their versions told, and that nothing is kept of plugins that are gone.
  *
  * Q1 Only what healthy instances agree on is kept, and a failed fingerprint takes nothing away. Q2 A record without instances, volumes
- * and profile goes after a day, compared with the store in the commit that removes it. Q3 A change of one node looks at that node's own
+ * and profile goes after a while, compared with the store in the commit that removes it. Q3 A change of one node looks at that node's own
  * instances, and at the others only when it tells something new.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
@@ -20,6 +20,8 @@ export interface PluginKeeperDeps {
   readonly catalogue: PluginCatalogue;
   readonly records: Pick<PluginRecords, "get" | "list" | "change" | "remove" | "onChange">;
   readonly count: (entry: IndexEntry) => Promise<number>;
+  /** Without an instance, a volume and a profile; then it goes. */
+  readonly emptyForMs: number;
   readonly clock: Clock;
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -32,13 +34,12 @@ export interface PluginKeeper {
   idle(): Promise<void>;
 }
 
-const sweepMs = 10 * 60_000;
-export const emptyForMs = 24 * 3_600_000;
+const sweepMs = 60_000;
 
 export const volumesOfPlugin = (plugin: string) => ({ index: "volume-plugin", value: plugin });
 
 export const createPluginKeeper = (deps: PluginKeeperDeps): PluginKeeper => {
-  const { catalogue, records, count, clock, log, signal } = deps;
+  const { catalogue, records, count, emptyForMs, clock, log, signal } = deps;
   const lanes = createKeyedLanes();
   const running = new Set<Promise<void>>();
 

@@ -244,6 +244,8 @@ export const pluginShape: Shape = shaped({
   name: filled,
   profile: optional(profile),
   versions: listOf(shaped({ version: text, capabilities: texts, toldAt: amount })),
+  missed: optional(mapOf(shaped({ since: amount, version: text }))),
+  lastSeen: optional(shaped({ node: text, at: amount })),
   ...times,
 });
 
