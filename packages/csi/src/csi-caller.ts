@@ -149,9 +149,10 @@ export function createCsiCaller(options: CsiCallerOptions): CsiCaller {
   };
 }
 
+/** The answer was about one call, and says nothing about the others of the method: they wait, and do not fail. */
 function deniedCall(method: CsiMethod): WireFailure {
-  const message = `the plugin answered UNIMPLEMENTED to ${method}; it is not asked again before its capabilities were read anew`;
-  return { code: "UNIMPLEMENTED", message, sent: false };
+  const message = `the plugin answered UNIMPLEMENTED to another ${method}; this one is sent once its capabilities were read anew`;
+  return { code: "UNAVAILABLE", message, sent: false };
 }
 
 function sensitiveIn(request: object, { secrets }: CallOptions): string[] {

@@ -59,7 +59,7 @@ export interface PluginSession {
   readonly ended: Promise<SessionEnd>;
   /** A call ran into its deadline: probe now. */
   suspect(): void;
-  /** The plugin did not do what it announced: read its facts again with the next look at it. */
+  /** The plugin did not do what it announced: its facts are read again, soon, and calls wait for that. */
   doubt(): void;
 }
 
@@ -74,6 +74,8 @@ export function startPluginSession(options: PluginSessionOptions): PluginSession
   let suspected = false;
   /** The facts are known, every capability of them, and nothing spoke against them since. */
   let complete = false;
+  /** How often something spoke against the facts. */
+  let doubts = 0;
 
   const ask: Ask = (method) =>
     exchange.call(channel, method, emptyRequest(method), {
@@ -132,7 +134,11 @@ export function startPluginSession(options: PluginSessionOptions): PluginSession
     const ailing = createBackoff({ baseMs: 500, capMs: 10_000, random });
     const incomplete = createBackoff({ baseMs: 1_000, capMs: 60_000, random });
     let known: PluginFacts | undefined;
+    let settled = doubts;
     for (;;) {
+      // With growing gaps: a plugin that announces what it never does is not asked about it all the time.
+      if (doubts !== settled) await pause(incomplete.next());
+      settled = doubts;
       const now = await health();
       if (now === "silent") return { kind: "hung", reason: "the plugin answers no probe; it is connected to anew" };
       if (now === "starting") {
@@ -172,8 +178,9 @@ export function startPluginSession(options: PluginSessionOptions): PluginSession
           continue;
         }
         known = reading.facts;
-        complete = reading.complete;
+        complete = reading.complete && doubts === settled;
       } else {
+        incomplete.reset();
         known = await rereadCapabilities(known, ask);
         life.signal.throwIfAborted();
       }
@@ -201,6 +208,8 @@ export function startPluginSession(options: PluginSessionOptions): PluginSession
     },
     doubt() {
       complete = false;
+      doubts += 1;
+      wake.notify();
     },
   };
 }

@@ -128,7 +128,7 @@ describe("with the simulated plugin", () => {
         if (outcome.outcome !== "done") expect(outcome.failure).toMatchObject({ method, code, verdict, sent: true });
       }
       const calls = sim.backend.record().length;
-      expect(await run()).toMatchObject({ outcome: "refused", failure: { code: "UNIMPLEMENTED", sent: false } });
+      expect(await run()).toMatchObject({ outcome: "unknown", failure: { code: "UNAVAILABLE", sent: false } });
       expect(sim.backend.record()).toHaveLength(calls);
       expect(sim.backend.violations()).toEqual([]);
       return;
