@@ -87,7 +87,6 @@ const ofVolumes = (): readonly string[] => {
     DETACH_UNPROVEN: true,
     CREDENTIALS_REFUSED: true,
     PLUGIN_REFUSED: true,
-    MOUNT_HELD: true,
     PERMIT_REFUSED: true,
     NODE_REPLACED: true,
     NODE_SILENT: true,

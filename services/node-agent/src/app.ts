@@ -39,6 +39,7 @@ import { openHostDirs, trustedOwners } from "./volumes/host-dirs.ts";
 import { openJournal } from "./volumes/journal.ts";
 import { createKillableChildren } from "./volumes/killable-children.ts";
 import { createLedger } from "./volumes/ledger.ts";
+import { createHolderSearch } from "./volumes/mount-holders.ts";
 import { createMountTable } from "./volumes/mount-table.ts";
 import { recoverVolumes } from "./volumes/recovery.ts";
 import { takeStateLock } from "./volumes/state-lock.ts";
@@ -157,6 +158,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       orphansAtStart: recovered.orphans.length > 0,
       metrics,
       children: createKillableChildren({ clock: systemClock, deadlineMs: config.childTimeout }),
+      findHolder: createHolderSearch("/proc"),
       clock: systemClock,
       ledger,
       plugins: createNodePlugins(plugins, node, createSecretGuard(systemClock)),

@@ -3,7 +3,7 @@ import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import type { Vetting } from "@holdfast/model/vetting";
 import type { Halt } from "./domain/answer-types.ts";
 import type { AgentRecord, VolumeRecord } from "./domain/events.ts";
-import type { MountView } from "./domain/mounts.ts";
+import type { Leftover, MountView } from "./domain/mounts.ts";
 import type { AgentFacts, PermitFacts, VolumeRef, VolumeState } from "./domain/types.ts";
 import type { CapacityRange, ExpandOrder, VolumeFigures } from "./domain/volume-figures.ts";
 
@@ -52,6 +52,9 @@ export interface KillableChildren {
   /** Children of a volume that were killed and have not ended. */
   leftBehind(volume: string): number;
 }
+
+/** A process that has something open below the path. */
+export type FindHolder = (path: string) => Promise<Leftover | undefined>;
 
 /** Mounts whose server died under them, or does not answer. */
 export interface DeadMounts {

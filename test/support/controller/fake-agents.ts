@@ -1,6 +1,7 @@
 /** Agents with journals and mounts that outlive every controller: they honour permits as the protocol says and police their caller. */
 
 import type { AgentGateway } from "@holdfast/controller/agent-ports";
+import type { AgentBlock } from "@holdfast/controller/domain/blocked";
 import type { Claim } from "@holdfast/controller/domain/claim/claim";
 import type { Inventory, PublishAnswer, ReleaseAnswer } from "@holdfast/controller/domain/claim/permit";
 import type { GrowAnswer } from "@holdfast/controller/domain/size/growth-change";
@@ -17,7 +18,9 @@ export type AgentFault =
   | { readonly kind: "dropped" }
   | { readonly kind: "not-mounted" }
   | { readonly kind: "refused"; readonly reason: string }
-  | { readonly kind: "pending"; readonly blocked: boolean }
+  | { readonly kind: "pending"; readonly blocked: boolean; readonly block?: AgentBlock }
+  /** Released; the agent had to unmount these paths itself. */
+  | { readonly kind: "unmounted"; readonly paths: readonly string[] }
   /** Of expand: what NodeExpandVolume answered, for certain. */
   | { readonly kind: "code"; readonly code: string };
 
@@ -218,9 +221,13 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
     await Promise.resolve();
     if (silent.has(name) || how?.kind === "dropped") return noAnswer;
     if (how?.kind === "pending")
-      return { kind: "pending", reason: "MOUNT_HELD", message: "held by pid 42 (tail)", blocked: how.blocked };
+      return {
+        ...{ kind: "pending", reason: how.block?.reason ?? "MOUNT_HELD", message: "held by pid 42 (tail)" },
+        ...{ blocked: how.blocked, ...(how.block === undefined ? {} : { block: how.block }) },
+      };
     if (how?.kind === "refused") return { kind: "refused", reason: how.reason, message: "as scripted" };
     letGo(name, order.claimUid, order.volumeUid, order.epoch);
+    if (how?.kind === "unmounted") return { kind: "released", unmounted: how.paths };
     return how?.kind === "lost" ? noAnswer : { kind: "released" };
   };
 

@@ -67,8 +67,7 @@ const byReason: Readonly<Record<string, BlockedReason>> = {
 const reasonFor = (step: BlockedStep, failure: Failure): BlockedReason => {
   const known = byReason[failure.reason];
   if (known !== undefined) return known;
-  if (step === "publish") return "PERMIT_REFUSED";
-  if (step === "release") return "MOUNT_HELD";
+  if (step === "publish" || step === "release") return "PERMIT_REFUSED";
   return byCode[failure.code ?? ""]?.[step] ?? "PLUGIN_REFUSED";
 };
 

@@ -21,7 +21,6 @@ export type BlockedReason =
   | "DETACH_UNPROVEN"
   | "CREDENTIALS_REFUSED"
   | "PLUGIN_REFUSED"
-  | "MOUNT_HELD"
   | "PERMIT_REFUSED"
   | "NODE_REPLACED"
   | "NODE_SILENT"
@@ -98,10 +97,6 @@ const remedies: Record<BlockedReason, Remedy> = {
   PLUGIN_REFUSED: {
     missingProof: (s) => `that plugin ${s.plugin} can do this for ${volumeKey(s)}`,
     clearWith: (s) => `do what the plugin's message asks for; then: ${explain(s)}`,
-  },
-  MOUNT_HELD: {
-    missingProof: (s) => `that nothing on node ${s.node ?? "?"} still uses ${volumeKey(s)}`,
-    clearWith: (s) => `end the process that the message names on node ${s.node ?? "?"}; then: ${explain(s)}`,
   },
   PERMIT_REFUSED: {
     missingProof: (s) => `that the agent of node ${s.node ?? "?"} honours the grant of ${volumeKey(s)}`,
@@ -187,6 +182,24 @@ export const blockedFor = (
   missingProof: remedies[reason].missingProof(subject),
   clearWith: remedies[reason].clearWith(subject),
 });
+
+/** What an agent says of a block: it has looked at its host. */
+export type AgentBlock = Pick<Blocked, "reason" | "missingProof" | "clearWith">;
+
+/** The reason and the cure come from the agent, unchanged; one of an earlier version names only the reason. */
+export const blockOfAgent = (
+  { reason, message, block }: { readonly reason: string; readonly message: string; readonly block?: AgentBlock },
+  subject: Subject,
+  previous: Blocked | undefined,
+  now: number,
+): Blocked => {
+  const told = block ?? {
+    reason,
+    missingProof: `that nothing on node ${subject.node ?? "?"} still uses ${volumeKey(subject)}`,
+    clearWith: `do what the message says on node ${subject.node ?? "?"}; then: ${explain(subject)}`,
+  };
+  return { ...told, message, since: previous?.reason === told.reason ? previous.since : now };
+};
 
 /** The backend shows a volume that is being registered at a node already. */
 export const foreignAttachment = (

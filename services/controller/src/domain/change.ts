@@ -57,6 +57,13 @@ export const claimNote = (volume: VolumeRecord, claim: Claim): Note => ({
   },
 });
 
+/** The agent unmounted what its plugin had left mounted. */
+export const unmountedNote = (volume: VolumeRecord, claim: Claim, paths: readonly string[]): Note => {
+  const { type, body } = claimNote(volume, claim);
+  const { blocked: _b, degraded: _d, failure: _f, ...rest } = body;
+  return { type, body: { ...rest, unmounted: paths.join(", ") } };
+};
+
 export const noChange = (volume: VolumeRecord): Change => ({ volume, ended: [], notes: [] });
 
 export const unchanged = (before: VolumeRecord, change: Change): boolean =>

@@ -295,7 +295,35 @@ describe("a release", () => {
     expect(await gateway.release(node(), order, call())).toMatchObject({ kind: "pending", reason: "INTERNAL" });
   });
 
-  test("that is held names the process", async () => {
+  test("that is blocked has the agent's own reason and cure, unchanged", async () => {
+    const block = { reason: "STILL_MOUNTED", missingProof: "that /m/1 is no mount point", clearWith: "umount /m/1" };
+    script.release = async () => ({
+      pending: {
+        reason: "STILL_MOUNTED",
+        message: "/m/1 is still a mount point",
+        blocked: true,
+        holder: { pid: 4711n, command: "postgres", path: "/m/1" },
+        block: { ...block, message: "/m/1 is still a mount point" },
+        csiMethod: "NodeUnpublishVolume",
+        csiCode: "OK",
+      },
+    });
+    expect(await gateway.release(node(), order, call())).toMatchObject({
+      kind: "pending",
+      reason: "STILL_MOUNTED",
+      message: "/m/1 is still a mount point",
+      blocked: true,
+      code: "OK",
+      block,
+    });
+  });
+
+  test("that took mounts away itself says which", async () => {
+    script.release = async () => ({ released: { epoch: wire, unmounted: ["/m/1"] } });
+    expect(await gateway.release(node(), order, call())).toEqual({ kind: "released", unmounted: ["/m/1"] });
+  });
+
+  test("that is held names the process, also by an agent that sends no block", async () => {
     script.release = async () => ({
       pending: {
         reason: "MOUNT_HELD",

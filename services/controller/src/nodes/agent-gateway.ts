@@ -22,7 +22,8 @@ import type { Inventory } from "../domain/claim/permit.ts";
 import type { NodeRecord } from "../domain/node/node.ts";
 import type { Secrets } from "../secrets/secrets.ts";
 import type { AgentStreams } from "./agent-streams.ts";
-import { inventoryVolume, permitMessage, publishAnswer, releaseAnswer, releaseMessage } from "./convert.ts";
+import { inventoryVolume, permitMessage, releaseMessage } from "./convert.ts";
+import { publishAnswer, releaseAnswer } from "./convert-answers.ts";
 import { expandMessage, growAnswer, sampleFrom } from "./convert-figures.ts";
 import { createOrderLane, type OrderLane } from "./order-lane.ts";
 

@@ -1,16 +1,12 @@
 /** Domain ↔ what controllers and agents say to each other. Generated types go no further than this folder. */
-import { compareEpochs, type Epoch, showEpoch } from "@holdfast/model/epoch";
+import type { Epoch } from "@holdfast/model/epoch";
 import type { Tri } from "@holdfast/model/tri";
 import type { DeepPartial, Permit as WirePermit } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import {
   type HeldClaim,
   HeldState,
   type InventoryVolume,
-  type Pending,
-  type PublishResponse,
-  type Refused,
   type ReleaseRequest,
-  type ReleaseResponse,
 } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import type { RegisterHeader } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import { VerificationScope, type Epoch as WireEpoch } from "@holdfast/shared/gen/holdfast/v1/common";
@@ -28,19 +24,10 @@ import {
   attachmentModeMessage,
   epochMessage,
 } from "@holdfast/shared/grpc/convert-model";
-import { scrub } from "@holdfast/shared/grpc/redact";
 import type { ReleaseOrder } from "../agent-ports.ts";
-import {
-  type Inventory,
-  isOfAnotherTime,
-  type JournalledPermit,
-  type Permit,
-  type PublishAnswer,
-  type ReleaseAnswer,
-} from "../domain/claim/permit.ts";
+import type { Inventory, JournalledPermit, Permit } from "../domain/claim/permit.ts";
 import type { NodePlugin, NodeRecord } from "../domain/node/node.ts";
-import { growAnswer, rangeMessage } from "./convert-figures.ts";
-import { refusalWord } from "./refusal-word.ts";
+import { rangeMessage } from "./convert-figures.ts";
 
 export interface PermitSecrets {
   readonly stage: Readonly<Record<string, string>>;
@@ -96,96 +83,6 @@ export const releaseMessage = (node: string, order: ReleaseOrder, attempt: numbe
   epoch: epochMessage(order.epoch),
   attempt,
 });
-
-const refused = ({ reason, message, holderClaimUid }: Refused, sensitive: readonly string[]) => {
-  const holder = holderClaimUid === "" ? "" : ` (claim ${holderClaimUid})`;
-  return { kind: "refused" as const, reason: refusalWord(reason), message: `${scrub(message, sensitive)}${holder}` };
-};
-
-const code = (csiCode: string): { readonly code?: string } => (csiCode === "" ? {} : { code: csiCode });
-
-/** An answer about another epoch proves nothing about this one. */
-const otherEpoch = (asked: Epoch, answered: WireEpoch | undefined): string | undefined => {
-  const got = epochFrom(answered);
-  return compareEpochs(asked, got) === 0
-    ? undefined
-    : `the agent answered for epoch ${showEpoch(got)} and was asked about ${showEpoch(asked)}`;
-};
-
-export const publishAnswer = (
-  asked: Epoch,
-  { published, notMounted, refused: stale, uncertain }: PublishResponse,
-  sensitive: readonly string[],
-): PublishAnswer => {
-  if (published !== undefined) {
-    const wrong = otherEpoch(asked, published.epoch);
-    if (wrong !== undefined || published.hostPath === "") return senseless(wrong ?? "the agent named no host path");
-    const { hostPath, mountId, device } = published;
-    return {
-      kind: "published",
-      publication: {
-        hostPath,
-        mountId: Number(mountId),
-        ...(device === undefined ? {} : { device: { major: device.major, minor: device.minor } }),
-      },
-      ...(published.expansion === undefined ? {} : { growth: growAnswer(published.expansion, sensitive) }),
-    };
-  }
-  if (notMounted !== undefined) {
-    const wrong = otherEpoch(asked, notMounted.epoch);
-    if (wrong !== undefined) return senseless(wrong);
-    const { reason, message, csiCode } = notMounted;
-    return { kind: "not-mounted", reason, message: scrub(message, sensitive), ...code(csiCode) };
-  }
-  if (stale !== undefined && isOfAnotherTime(refusalWord(stale.reason)))
-    return { kind: "uncertain", reason: refusalWord(stale.reason), message: stale.message };
-  if (stale !== undefined) return refused(stale, sensitive);
-  if (uncertain !== undefined) {
-    const { reason, message, csiCode, blocked } = uncertain;
-    const needs = blocked === undefined || blocked.clearWith === "" ? "" : `; ${blocked.clearWith}`;
-    const answer = {
-      kind: "uncertain" as const,
-      reason,
-      message: `${scrub(message, sensitive)}${needs}`,
-      ...code(csiCode),
-    };
-    if (blocked === undefined || blocked.reason === "") return answer;
-    const { missingProof, clearWith } = blocked;
-    return { ...answer, blocked: { reason: blocked.reason, missingProof: scrub(missingProof, sensitive), clearWith } };
-  }
-  return senseless("the agent's answer says nothing that this version understands");
-};
-
-const senseless = (message: string) => ({ kind: "uncertain" as const, reason: "INTERNAL", message });
-
-const heldBy = ({ holder }: Pending): string =>
-  holder === undefined ? "" : `; held by process ${holder.pid} (${holder.command}) at ${holder.path}`;
-
-export const releaseAnswer = (asked: Epoch, { released, pending, refused: stale }: ReleaseResponse): ReleaseAnswer => {
-  if (released !== undefined) {
-    const wrong = otherEpoch(asked, released.epoch);
-    return wrong === undefined
-      ? { kind: "released" }
-      : { kind: "pending", reason: "INTERNAL", message: wrong, blocked: false };
-  }
-  if (pending !== undefined)
-    return {
-      kind: "pending",
-      reason: pending.reason,
-      message: `${pending.message}${heldBy(pending)}`,
-      blocked: pending.blocked,
-      ...code(pending.csiCode),
-    };
-  if (stale !== undefined && isOfAnotherTime(refusalWord(stale.reason)))
-    return { kind: "pending", reason: refusalWord(stale.reason), message: stale.message, blocked: false };
-  if (stale !== undefined) return refused(stale, []);
-  return {
-    kind: "pending",
-    reason: "INTERNAL",
-    message: "the agent's answer says nothing that this version understands",
-    blocked: false,
-  };
-};
 
 const heldState = (state: HeldState): string =>
   Object.keys(HeldState)

@@ -159,7 +159,7 @@ export function createAgentService(options: AgentServiceOptions): Implementation
       const { node: wanted, order } = releaseFrom(request);
       meant(wanted);
       const result = await under(order.vetting, () => volumes.release(order, context.signal));
-      return releaseMessage(doubted(result), scope);
+      return releaseMessage(doubted(result), scope, now());
     },
 
     async *inventory(_request, context) {

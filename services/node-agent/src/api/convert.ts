@@ -172,10 +172,20 @@ export function publishMessage(
   }
 }
 
-export function releaseMessage(result: ReleaseResult, scope: MountTable["scope"]): DeepPartial<ReleaseResponse> {
+export function releaseMessage(
+  result: ReleaseResult,
+  scope: MountTable["scope"],
+  now: Date,
+): DeepPartial<ReleaseResponse> {
   switch (result.kind) {
     case "released":
-      return { released: { epoch: epochMessage(result.epoch), verificationScope: scopeMessage(scope) } };
+      return {
+        released: {
+          epoch: epochMessage(result.epoch),
+          verificationScope: scopeMessage(scope),
+          unmounted: [...(result.unmounted ?? [])],
+        },
+      };
     case "refused":
       return { refused: refusedMessage(result) };
     case "pending": {
@@ -185,7 +195,8 @@ export function releaseMessage(result: ReleaseResult, scope: MountTable["scope"]
           ? undefined
           : { pid: BigInt(halt.holder.pid), command: halt.holder.command ?? "", path: halt.holder.path };
       const blocked = halt.blocked !== undefined;
-      return { pending: { ...callWords(halt), reason: halt.reason, message: halt.message, blocked, holder } };
+      const block = blockedMessage(halt, now);
+      return { pending: { ...callWords(halt), reason: halt.reason, message: halt.message, blocked, holder, block } };
     }
   }
 }

@@ -33,7 +33,12 @@ export type PublishResult =
   | Refusal;
 
 export type ReleaseResult =
-  | { readonly kind: "released"; readonly epoch: Epoch }
+  | {
+      readonly kind: "released";
+      readonly epoch: Epoch;
+      /** What the agent unmounted itself, since the plugin had left it. */
+      readonly unmounted?: readonly string[];
+    }
   | { readonly kind: "pending"; readonly halt: Halt }
   | Refusal;
 

@@ -8,6 +8,7 @@ import type { VolumeState } from "../domain/types.ts";
 import { noFailpoints } from "../failpoints.ts";
 import type { Ledger, PermitOrder, ReleaseOrder } from "../ports.ts";
 import { createLedger, foldRecords } from "../volumes/ledger.ts";
+import { createLingeringMounts } from "../volumes/lingering-mounts.ts";
 import { createMountWatch, type MountWatch } from "../volumes/mount-watch.ts";
 import { recoverVolumes } from "../volumes/recovery.ts";
 import { createSecureMount } from "../volumes/secure-mount.ts";
@@ -130,6 +131,7 @@ export function createModelAgent(deadMounts: "restage" | "report" = "restage"): 
         allowedOptions: defaultAllowedOptions,
         orphansAtStart: orphans.length > 0,
         deadMounts: watch,
+        lingering: createLingeringMounts({ ...host, log: createMemoryLogger() }),
         signal: new AbortController().signal,
       });
       volumes = made;

@@ -1,10 +1,11 @@
 import type { MountLine } from "@holdfast/model/mountinfo";
 import { expect } from "vitest";
-import type { MountView } from "../domain/mounts.ts";
+import type { Leftover, MountView } from "../domain/mounts.ts";
 import { isUnder } from "../domain/paths.ts";
 import type { VolumeState } from "../domain/types.ts";
 import type {
   CallResult,
+  FindHolder,
   HostDirs,
   KillableChildren,
   MountMethod,
@@ -21,6 +22,8 @@ export type Fate =
   | "refused"
   | "refused-after"
   | "blocked"
+  /** Of an undo: answers OK, since its own files have nothing of it; the mount stays. */
+  | "lied"
   | "lost-before"
   | "lost-after"
   | "crash-before"
@@ -37,6 +40,9 @@ export interface ModelHost {
   readonly dirs: HostDirs;
   readonly plugins: NodePlugins;
   readonly children: KillableChildren;
+  readonly findHolder: FindHolder;
+  /** A process has something open below the path; without one nobody has. */
+  setHolder(holder?: Leftover): void;
   /** What a plugin makes of the options that a mount is to have; and what mount(8) is asked for. */
   readonly mounting: ModelMounting;
   staged(): readonly string[];
@@ -110,6 +116,7 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
     expand: (value) => ({ kind: "done", value }),
     stats: async () => ({ kind: "done", value: { usage: [{ unit: "bytes", total: 10n, used: 4n, available: 6n }] } }),
   };
+  let holder: Leftover | undefined;
   const dead = new Set<string>();
   const hung = new Set<string>();
   const mounting: ModelMounting = {
@@ -197,11 +204,16 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
     calls.push(`${method} ${fate}`);
     const refusing = method.includes("Un") ? "blocked" : fate.replace("-after", "");
     if (["done", "lost-after", "crash-after", "refused-after"].includes(fate)) work[method](volume, path);
+    if (fate === "lied") {
+      published.delete(path);
+      staged.delete(volume);
+      owed.delete(path);
+    }
     if (fate.startsWith("crash")) {
       onCrash();
       return new Promise(() => undefined);
     }
-    if (fate === "done") return Promise.resolve({ kind: "done" });
+    if (fate === "done" || fate === "lied") return Promise.resolve({ kind: "done" });
     const lost = fate.startsWith("lost");
     const code = lost ? "DEADLINE_EXCEEDED" : refusing === "refused" ? "INVALID_ARGUMENT" : "FAILED_PRECONDITION";
     const advice = lost ? "again" : refusing === "refused" ? "fail" : "block";
@@ -271,6 +283,10 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
     fates,
     figures,
     children,
+    findHolder: async (path) => (holder !== undefined && isUnder(holder.path, path) ? holder : undefined),
+    setHolder(next) {
+      holder = next;
+    },
     mounting,
     setAiling(kind, paths) {
       const set = kind === "dead" ? dead : hung;

@@ -86,15 +86,52 @@ export function notSeenHalt(ref: VolumeRef, target: string): Halt {
   };
 }
 
-export function stillMountedHalt(ref: VolumeRef, method: string, code: string, path: string): Halt {
+/** `said`: what umount(8) answered the agent, which has tried it. */
+export function stillMountedHalt(ref: VolumeRef, method: string, code: string, path: string, said?: string): Halt {
+  const tried = said === undefined ? "" : `, and the agent could not unmount it: ${said}`;
+  const clearWith =
+    said === undefined ? `umount ${path}` : `end what uses it (fuser -vm ${path}), then: umount ${path}`;
   return {
     reason: "STILL_MOUNTED",
-    message: `${nameVolume(ref)}: ${path} is still a mount point after ${method} answered ${code}`,
+    message: `${nameVolume(ref)}: ${path} is still a mount point after ${method} answered ${code}${tried}`,
     method,
     code,
-    blocked: { missingProof: `that ${path} is no mount point`, clearWith: `umount ${path}` },
+    blocked: { missingProof: `that ${path} is no mount point`, clearWith },
   };
 }
+
+export function askedAgainHalt(ref: VolumeRef, method: string, code: string, path: string): Halt {
+  return {
+    reason: "STILL_MOUNTED",
+    message: `${nameVolume(ref)}: ${path} is still a mount point after ${method} answered ${code}; the plugin is asked once more, then the agent unmounts it itself unless a process uses it`,
+    method,
+    code,
+  };
+}
+
+/** `path`: of the mount; `holder.path`: what the process has open there. */
+export function heldOpenHalt(
+  ref: VolumeRef,
+  holder: Leftover,
+  path: string,
+  { method, code, message }: Pick<CallFailure, "method" | "code" | "message">,
+): Halt {
+  const { pid, command } = holder;
+  const said = message === "" ? "" : `: ${message}`;
+  return {
+    reason: "MOUNT_HELD",
+    message: `${nameVolume(ref)}: process ${pid} (${command ?? "?"}) uses ${holder.path}, and ${path} stays mounted; ${method} answered ${code}${said}`,
+    method,
+    code,
+    blocked: heldBlock(holder),
+    holder,
+  };
+}
+
+const heldBlock = ({ pid }: Leftover) => ({
+  missingProof: `that process ${pid} no longer has the mount`,
+  clearWith: `end process ${pid}, or what started it: kill ${pid}`,
+});
 
 export function leftoverHalt(ref: VolumeRef, left: Leftover): Halt {
   const { path, pid, command } = left;
@@ -113,7 +150,7 @@ export function leftoverHalt(ref: VolumeRef, left: Leftover): Halt {
     message: `${nameVolume(ref)}: process ${pid} (${command ?? "?"}) keeps it mounted at ${path} in its own mount namespace`,
     method: "",
     code: "",
-    blocked: { missingProof: `that process ${pid} no longer has the mount`, clearWith: `end process ${pid}` },
+    blocked: heldBlock(left),
     holder: left,
   };
 }

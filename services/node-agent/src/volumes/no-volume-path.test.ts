@@ -22,6 +22,7 @@ const reviewed: Readonly<Record<string, string>> = {
   "volumes/journal.ts": "the journal",
   "volumes/kernel-threads.ts": "/proc",
   "volumes/killable-children.ts": "starts the children that may touch a volume, and kills them",
+  "volumes/mount-holders.ts": "names and links below /proc",
   "volumes/mount-table.ts": "/proc",
   "volumes/opened-or-gone.ts": "/proc",
 };

@@ -6,35 +6,43 @@ import { isLast } from "../domain/next-step.ts";
 import type { VolumePaths } from "../domain/paths.ts";
 import type { MountMark } from "../domain/types.ts";
 import type { MountTable, NodePlugin, UndoCause } from "../ports.ts";
-import { callHalt, leftoverHalt, orphanHalt, stillMountedHalt } from "./halts.ts";
+import { leftoverHalt, orphanHalt } from "./halts.ts";
+import type { LingeringMounts } from "./lingering-mounts.ts";
 import { idsBefore, type StepEnd, type StepTools } from "./mount-steps.ts";
 import type { VolumeRun } from "./volume-run.ts";
 
 type UndoTools = Pick<StepTools, "dirs" | "failpoint" | "mounts" | "signal"> & {
   readonly plugin: NodePlugin;
   readonly cause: UndoCause;
+  readonly lingering: LingeringMounts;
 };
 
 export async function unpublishStep(run: VolumeRun, claimUid: string, tools: UndoTools): StepEnd {
-  const { plugin, dirs, failpoint, mounts, signal, cause } = tools;
+  const { plugin, dirs, failpoint, mounts, signal, cause, lingering } = tools;
   failpoint("agent.unpublish.before-journal");
   await run.commit({ type: "unpublish-intent", claimUid }); // I4
   failpoint("agent.unpublish.after-journal");
   const { ref, claims } = run.volume();
   const target = claims[claimUid]?.facts.target ?? "";
+  const undone = { ref, claimUid, path: target, method: "NodeUnpublishVolume" } as const;
   run.staleView();
   const result = await plugin.unpublish(ref, target, signal, cause);
   failpoint("agent.unpublish.after-call");
   if (result.kind !== "done" && result.failure.advice !== "check-mounts") {
     run.see({ type: "unpublish-unknown", claimUid });
-    return callHalt(ref, result.failure);
+    return await lingering.failed(undone, result.failure);
   }
-  const view = (await dirs.vacate(target)) ? undefined : await mounts.look(false);
+  let view = (await dirs.vacate(target)) ? undefined : await mounts.look(false);
   failpoint("agent.unpublish.after-verify");
   if (view !== undefined && view.under(target).length > 0) {
-    run.see({ type: "unpublish-unknown", claimUid });
-    return stillMountedHalt(ref, "NodeUnpublishVolume", codeOf(result), target);
+    const halt = await lingering.stays(undone, codeOf(result));
+    if (halt !== undefined) {
+      run.see({ type: "unpublish-unknown", claimUid });
+      return halt;
+    }
+    view = await mounts.look(false);
   }
+  lingering.over(target);
   if (view !== undefined) {
     run.setView(view, false);
     await dirs.removeTarget(target);
@@ -45,7 +53,7 @@ export async function unpublishStep(run: VolumeRun, claimUid: string, tools: Und
 }
 
 export async function unstageStep(run: VolumeRun, volumePaths: VolumePaths, tools: UndoTools): StepEnd {
-  const { plugin, dirs, failpoint, mounts, signal, cause } = tools;
+  const { plugin, dirs, failpoint, mounts, signal, cause, lingering } = tools;
   // "NodeUnstageVolume comes after every NodeUnpublishVolume": those of a lost journal too.
   if (run.volume().stage.marks.length === 0 || !(await dirs.vacate(volumePaths.publish))) {
     const staged = await viewOf(run, mounts, false);
@@ -58,19 +66,25 @@ export async function unstageStep(run: VolumeRun, volumePaths: VolumePaths, tool
   await run.commit({ type: "unstage-intent" }); // I4
   failpoint("agent.unstage.after-journal");
   const { ref, stage } = run.volume();
+  const undone = { ref, claimUid: cause.claim, path: stage.path, method: "NodeUnstageVolume" } as const;
   run.staleView();
   const result = await plugin.unstage(ref, stage.path, signal, cause);
   failpoint("agent.unstage.after-call");
   if (result.kind !== "done" && result.failure.advice !== "check-mounts") {
     run.see({ type: "unstage-unknown" });
-    return callHalt(ref, result.failure);
+    return await lingering.failed(undone, result.failure);
   }
   const everywhere = isSingleNode(run);
-  const view = await mounts.look(everywhere);
+  let view = await mounts.look(everywhere);
   if (view.under(stage.path).length > 0) {
-    run.see({ type: "unstage-unknown" });
-    return stillMountedHalt(ref, "NodeUnstageVolume", codeOf(result), stage.path);
+    const halt = await lingering.stays(undone, codeOf(result));
+    if (halt !== undefined) {
+      run.see({ type: "unstage-unknown" });
+      return halt;
+    }
+    view = await mounts.look(everywhere);
   }
+  lingering.over(stage.path);
   run.setView(view, everywhere);
   run.note({ type: "unstaged" });
   return undefined;

@@ -7,6 +7,7 @@ import type { MountFailure } from "../domain/types.ts";
 import type { Failpoint } from "../failpoints.ts";
 import type { DeadMounts, HostDirs, MountTable, NodePlugin, NodePlugins, PermitContents } from "../ports.ts";
 import { endWords, nameVolume, noEndHalt, pluginAwayHalt } from "./halts.ts";
+import type { LingeringMounts } from "./lingering-mounts.ts";
 import { publishStep, type StepTools, stageStep, verifyStep } from "./mount-steps.ts";
 import { type ReleaseContext, releaseStep, unpublishStep, unstageStep } from "./release-steps.ts";
 import type { SecureMount } from "./secure-mount.ts";
@@ -20,6 +21,7 @@ export interface VolumeDriveOptions {
   readonly signal: AbortSignal;
   readonly secure: SecureMount;
   readonly deadMounts: Pick<DeadMounts, "clear">;
+  readonly lingering: LingeringMounts;
 }
 
 export type MountEnd =
@@ -44,7 +46,7 @@ export interface VolumeDrive {
 const maxSteps = 16;
 
 export function createVolumeDrive(options: VolumeDriveOptions): VolumeDrive {
-  const { plugins, mounts, dirs, failpoint, signal, secure, deadMounts } = options;
+  const { plugins, mounts, dirs, failpoint, signal, secure, deadMounts, lingering } = options;
 
   type Way = { readonly claimUid: string; readonly context: ReleaseContext; readonly forward: Forward | undefined };
   type Forward = Pick<StepTools, "firstView" | "place" | "onRefused" | "onInsecure"> & {
@@ -67,7 +69,7 @@ export function createVolumeDrive(options: VolumeDriveOptions): VolumeDrive {
 
   const undoTools = (plugin: NodePlugin, { claimUid: claim, context: { attempt } }: Way) => {
     const cause = attempt === undefined ? { claim } : { claim, attempt };
-    return { plugin, mounts, dirs, failpoint, signal, cause };
+    return { plugin, mounts, dirs, failpoint, signal, cause, lingering };
   };
 
   const steps: Record<Exclude<Step, "verify">, (run: VolumeRun, way: Way) => Promise<Halt | undefined>> = {

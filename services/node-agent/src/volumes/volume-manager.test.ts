@@ -334,7 +334,7 @@ describe("[I2] verified before released", () => {
     agent.host.addMount(`${paths.target("a")}/below`, "9:9", "/");
     expect(await agent.volumes().release(releaseOrder("a", 5), anyCaller)).toMatchObject({
       kind: "pending",
-      halt: { reason: "STILL_MOUNTED", blocked: { clearWith: `umount ${paths.target("a")}` } },
+      halt: { reason: "STILL_MOUNTED", blocked: { clearWith: `umount ${paths.target("a")}/below` } },
     });
     agent.host.unmount(`${paths.target("a")}/below`);
     expect(await agent.volumes().release(releaseOrder("a", 5), anyCaller)).toMatchObject({ kind: "released" });

@@ -31,6 +31,7 @@ import type {
 } from "../ports.ts";
 import { changedHalt, endWords, journalDamaged, journalFull, orphanHalt, pluginAwayHalt } from "./halts.ts";
 import { takeInventory } from "./inventory.ts";
+import type { LingeringMounts } from "./lingering-mounts.ts";
 import { createLostMounts } from "./lost-mounts.ts";
 import { adoptedFacts, adoptedRecord, factsOf, namesOf, storageOf } from "./order-facts.ts";
 import { createPlaceCheck, isFound, nothingFound, type PlaceCheck } from "./place-check.ts";
@@ -54,6 +55,7 @@ export interface VolumeManagerOptions {
   readonly quarantined: () => boolean;
   readonly secure: SecureMount;
   readonly deadMounts: DeadMounts;
+  readonly lingering: LingeringMounts;
   /** Names of the mount options that may be asked for. */
   readonly allowedOptions: readonly string[];
   /** Mounts that nothing explains were there at the start: no permit is journalled before its place is known to be free. */
@@ -79,10 +81,9 @@ export interface VolumeManager {
 }
 
 export function createVolumeManager(options: VolumeManagerOptions): VolumeManager {
-  const { ledger, plugins, mounts, dirs, paths, hash, failpoint, log, quarantined, signal, secure, deadMounts } =
-    options;
+  const { ledger, plugins, mounts, dirs, paths, hash, failpoint, log, quarantined, signal, deadMounts } = options;
   const lanes = createKeyedLanes();
-  const drive = createVolumeDrive({ plugins, mounts, dirs, failpoint, signal, secure, deadMounts });
+  const drive = createVolumeDrive(options);
   const lose = createLostMounts({ ledger, mounts });
   const halts = new Map<string, Halt>();
   /** The mounts before the first call for a volume, until its first publication. */
@@ -228,7 +229,7 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
     if (halt !== undefined) return { kind: "pending", halt };
     tellEnd(log, "claim released", ref, order);
     failpoint("agent.release.before-answer");
-    return { kind: "released", epoch };
+    return { kind: "released", epoch, ...options.lingering.takeUnmounted(claimUid) };
   };
 
   /** A permit that never came: dead from now on; but whatever a lost journal left mounted is undone first (I2). */

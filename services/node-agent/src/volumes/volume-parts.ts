@@ -3,7 +3,8 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import type { Metrics } from "@holdfast/shared/metrics";
 import type { AgentConfig } from "../config.ts";
 import type { HeldClaim, VolumeRef } from "../domain/types.ts";
-import type { KillableChildren } from "../ports.ts";
+import type { FindHolder, KillableChildren } from "../ports.ts";
+import { createLingeringMounts } from "./lingering-mounts.ts";
 import { createMountWatch, type MountWatch } from "./mount-watch.ts";
 import { createSecureMount } from "./secure-mount.ts";
 import { createUpkeep, type Upkeep } from "./upkeep.ts";
@@ -18,7 +19,7 @@ export interface VolumeParts {
   readonly upkeep: Upkeep;
 }
 
-type Made = "secure" | "allowedOptions" | "deadMounts";
+type Made = "secure" | "allowedOptions" | "deadMounts" | "lingering";
 
 export interface VolumePartsOptions extends Omit<VolumeManagerOptions, Made> {
   readonly config: Pick<
@@ -34,6 +35,7 @@ export interface VolumePartsOptions extends Omit<VolumeManagerOptions, Made> {
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly children: KillableChildren;
+  readonly findHolder: FindHolder;
   readonly registered: () => boolean;
 }
 
@@ -43,7 +45,8 @@ export function createVolumeParts(options: VolumePartsOptions): VolumeParts {
   const lose = (ref: VolumeRef, dead: ReadonlySet<number>): Promise<readonly HeldClaim[]> => volumes.lose(ref, dead);
   const watch = createMountWatch({ ...options, rootDir: config.rootDir, policy: config.deadMounts, lose });
   const allowedOptions = config.mountOptionsAllowed;
-  const bare = createVolumeManager({ ...options, secure, allowedOptions, deadMounts: watch });
+  const lingering = createLingeringMounts(options);
+  const bare = createVolumeManager({ ...options, secure, allowedOptions, deadMounts: watch, lingering });
   const volumes: VolumeManager = meterVolumes(bare, { ...options, lost: watch.lost });
   const stats = createVolumeStats({ ...options, deadlineMs: config.statsTimeout, maxAgeMs: config.statsMaxAge });
   const upkeep = createUpkeep({ ...options, volumes, orphans: config.orphanMounts });

@@ -24,6 +24,7 @@ const severities = {
   DEGRADED: EventSeverity.EVENT_SEVERITY_WARNING,
   SUSPECT: EventSeverity.EVENT_SEVERITY_WARNING,
   FOUND: EventSeverity.EVENT_SEVERITY_WARNING,
+  UNMOUNTED: EventSeverity.EVENT_SEVERITY_WARNING,
   ABNORMAL: EventSeverity.EVENT_SEVERITY_WARNING,
 } satisfies Record<string, EventSeverity>;
 
@@ -40,6 +41,7 @@ const wordOf = (type: string, body: Body): string => {
   if (type === "attach-limit") return "LEARNED";
   // A note of a condition is about nothing else, whatever the volume is besides.
   if (text(body, "condition") !== "") return text(body, "condition");
+  if (text(body, "unmounted") !== "") return "UNMOUNTED";
   if (text(body, "blocked") !== "") return "BLOCKED";
   if (body["degraded"] === true) return "DEGRADED";
   if (body["forgotten"] === true) return "FORGOTTEN";
@@ -71,6 +73,8 @@ const namesOf = (type: string, kind: AggregateKind, key: string, s: EventSubject
 const sentence = (type: string, word: string, names: string, body: Body): string => {
   const why = text(body, "blocked") || text(body, "failure");
   if (type === "audit") return `${text(body, "who")} used ${text(body, "verb")} on ${names}: ${text(body, "reason")}`;
+  if (word === "UNMOUNTED")
+    return `the agent unmounted ${text(body, "unmounted")} of ${names}: the plugin had answered twice that it was gone, and no process used it`;
   return `${names} is ${word}${why === "" ? "" : `: ${why}`}`;
 };
 

@@ -44,7 +44,7 @@ const undeletable = async (code: string): Promise<string> => {
 };
 
 /** Total: a new reason does not compile until somebody shows how it comes about. Answers the volume that is blocked. */
-const ways: Record<BlockedReason | "CREATE_UNCERTAIN", () => Promise<string>> = {
+const ways: Record<BlockedReason | "CREATE_UNCERTAIN" | "MOUNT_HELD", () => Promise<string>> = {
   async CREATE_UNCERTAIN() {
     world.backend.script("create", { kind: "lost" }, { kind: "refused", advice: "fail", code: "INVALID_ARGUMENT" });
     await world.makeVolume("data");

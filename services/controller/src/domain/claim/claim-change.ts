@@ -1,4 +1,4 @@
-import { type Change, noChange, withClaim } from "../change.ts";
+import { type Change, noChange, unmountedNote, withClaim } from "../change.ts";
 import type { Moment } from "../moment.ts";
 import type { Blocked, Failure } from "../outcome.ts";
 import { noAttempts } from "../outcome.ts";
@@ -75,8 +75,13 @@ export const offerAgain = (volume: VolumeRecord, uid: string, at: Moment): Chang
     : noChange(volume);
 };
 
-export const released = (volume: VolumeRecord, uid: string, at: Moment): Change =>
-  step(volume, uid, "released", at, (claim) => claim);
+/** `unmounted`: what the agent took away itself, which watchers are told. */
+export const released = (volume: VolumeRecord, uid: string, at: Moment, unmounted: readonly string[] = []): Change => {
+  const claim = volume.claims[uid];
+  const change = step(volume, uid, "released", at, (same) => same);
+  if (claim === undefined || unmounted.length === 0 || change.notes.length === 0) return change;
+  return { ...change, notes: [unmountedNote(volume, claim, unmounted), ...change.notes] };
+};
 
 export const releaseUnknown = (
   volume: VolumeRecord,

@@ -1,6 +1,6 @@
 import type { AccessUse } from "@holdfast/model/access";
 import { type Epoch, oldestEpoch } from "@holdfast/model/epoch";
-import type { Blocked } from "../outcome.ts";
+import type { AgentBlock } from "../blocked.ts";
 import type { Growth } from "../size/expansion.ts";
 import { growthOwedTo } from "../size/growth.ts";
 import type { GrowAnswer } from "../size/growth-change.ts";
@@ -36,17 +36,20 @@ export type PublishAnswer =
       readonly message: string;
       readonly code?: string;
       /** Repeating alone will not help. */
-      readonly blocked?: Pick<Blocked, "reason" | "missingProof" | "clearWith">;
+      readonly blocked?: AgentBlock;
     };
 
 export type ReleaseAnswer =
-  | { readonly kind: "released" }
+  /** `unmounted`: mounts that the agent took away itself, since the plugin had left them. */
+  | { readonly kind: "released"; readonly unmounted?: readonly string[] }
   | {
       readonly kind: "pending";
       readonly reason: string;
       readonly message: string;
       readonly blocked: boolean;
       readonly code?: string;
+      /** Absent: an agent of an earlier version, which names no cure. */
+      readonly block?: AgentBlock;
     }
   | { readonly kind: "refused"; readonly reason: string; readonly message: string };
 

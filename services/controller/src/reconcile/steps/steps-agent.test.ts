@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createWorld, type World } from "../../../../../test/support/controller/world.ts";
+import { eventMessage } from "../../api/event/convert-event.ts";
 import type { PublishAnswer } from "../../domain/claim/permit.ts";
 
 let world: World;
@@ -178,5 +179,48 @@ describe("an agent that cannot go on by itself", () => {
     world.agents.publish = publish;
     await world.pass(2 * minute);
     expect(await world.states("web")).toEqual(["ACTIVE"]);
+  });
+});
+
+describe("a release that the agent cannot end", () => {
+  const block = { reason: "STILL_MOUNTED", missingProof: "that /m/1 is no mount point", clearWith: "umount /m/1" };
+  const blockedWith = async (fault: Parameters<World["agents"]["script"]>[1]) => {
+    await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    world.agents.chance((method) => (method === "release" ? fault : undefined));
+    await world.release("web");
+    await world.idle();
+    return Object.values((await world.volume("data")).claims)[0]?.blocked;
+  };
+
+  it("has the reason, the proof and the cure of the agent, unchanged", async () => {
+    expect(await blockedWith({ kind: "pending", blocked: true, block })).toMatchObject(block);
+    const { nextActions } = await world.commands.explainVolume({ namespace: "default", id: "data" });
+    expect(nextActions).toEqual([block.clearWith]);
+  });
+
+  it("of an earlier version keeps its reason, and its cure is the message", async () => {
+    const blocked = await blockedWith({ kind: "pending", blocked: true });
+    expect(blocked).toMatchObject({
+      reason: "MOUNT_HELD",
+      clearWith: expect.stringContaining("what the message says"),
+    });
+  });
+
+  it("D2: watchers hear of what it unmounted itself", async () => {
+    await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    const head = await world.store.head();
+    world.agents.script("release", { kind: "unmounted", paths: ["/m/1"] });
+    await world.release("web");
+    await world.idle();
+    expect(await world.states("web")).toEqual(["RELEASED"]);
+    for await (const event of world.store.watch(head, AbortSignal.timeout(5_000))) {
+      const { reason, message } = eventMessage(event, "");
+      if (reason !== "CLAIM_UNMOUNTED") continue;
+      expect(message).toContain("the agent unmounted /m/1 of claim data of web");
+      return;
+    }
+    expect.unreachable("the watch ended without it");
   });
 });

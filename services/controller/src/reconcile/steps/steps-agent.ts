@@ -1,3 +1,4 @@
+import { blockOfAgent } from "../../domain/blocked.ts";
 import { blockedBy } from "../../domain/blocked-by.ts";
 import { type Change, noChange } from "../../domain/change.ts";
 import {
@@ -74,11 +75,8 @@ const publishOutcome = (
     }
     case "uncertain": {
       const known = volume.claims[uid]?.blocked;
-      const blocked = answer.blocked && {
-        since: known?.reason === answer.blocked.reason ? known.since : at.now,
-        message: answer.message,
-        ...answer.blocked,
-      };
+      const { message, reason, blocked: block } = answer;
+      const blocked = block && blockOfAgent({ message, reason, block }, { ...volume, node: node.name }, known, at.now);
       return publishUnknown(volume, uid, failed(answer, blocked ? "block" : "again", publishMethod), blocked, at);
     }
   }
@@ -166,7 +164,7 @@ const releaseOutcome = (
   silent: boolean,
   at: Moment,
 ): Change => {
-  if (answer.kind === "released") return released(volume, uid, at);
+  if (answer.kind === "released") return released(volume, uid, at, answer.unmounted);
   // It may be back in a moment or never, and no clock tells which (I7): until then a person can.
   if (silent && answer.kind === "pending" && !answer.blocked) {
     const waiting = pendingBlock(record);
@@ -177,7 +175,7 @@ const releaseOutcome = (
   const stuck = answer.kind === "pending" && answer.blocked;
   const failure = failed(answer, stuck ? "block" : "again", releaseMethod);
   const known = volume.claims[uid]?.blocked;
-  const blocked = stuck ? blockedBy("release", failure, { ...volume, node: record.name }, known, at.now) : undefined;
+  const blocked = stuck ? blockOfAgent(answer, { ...volume, node: record.name }, known, at.now) : undefined;
   return releaseUnknown(volume, uid, failure, blocked, at);
 };
 
