@@ -4,7 +4,15 @@ import { EventSeverity } from "@holdfast/shared/gen/holdfast/v1/event";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { cliRun } from "../cli/cli-run.ts";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
-import { claimVolume, expectClean, makeVolume, namespace, removeVolume } from "../harness/scenario.ts";
+import {
+  claimVolume,
+  expectClean,
+  makeVolume,
+  namespace,
+  plugin,
+  removeVolume,
+  stateName,
+} from "../harness/scenario.ts";
 import { until } from "../harness/until.ts";
 
 const root = process.getuid?.() === 0;
@@ -81,12 +89,48 @@ describe.skipIf(!root)("a mount that stays after its unpublish", () => {
     expect((await cliRun(["repair", "stuck", "--namespace", namespace], { address: cluster.address })).out).toContain(
       "MOUNT_HELD",
     );
+    const explained = await cluster.volumes.explainVolume({ namespace, id: "busy" });
+    expect(explained.claims[0]?.lastError).toMatchObject({
+      csiMethod: "NodeUnpublishVolume",
+      csiCode: "UNKNOWN",
+      plugin,
+      node: "node-a",
+      attempt: expect.toSatisfy((attempt: number) => attempt >= 2),
+      at: expect.any(Date),
+    });
     const command = /kill \d+/.exec(blocked.clearWith)?.[0] ?? "";
     expect(spawnSync("sh", ["-c", command]).status).toBe(0);
     // A driver answers as its kernel does: nobody uses it any more.
     await cluster.backend.client.setFaults([]);
     await over("busy");
     await removeVolume(cluster, "busy");
+    await expectClean(cluster);
+  });
+
+  it("D11: the last error names the call, its code, plugin, node and attempt, also once the claim has FAILED", async () => {
+    await makeVolume(cluster, "sore");
+    const attach = { method: "ControllerPublishVolume", code: "INTERNAL", message: "array is busy", times: 2 } as const;
+    const mount = { method: "NodePublishVolume", code: "INVALID_ARGUMENT", message: "bad flag" } as const;
+    await cluster.backend.client.setFaults([attach, mount]);
+    await cluster.claims.createClaims({ namespace, workload: "w-sore", node: "node-a", claims: [{ volume: "sore" }] });
+    const claimNow = async () => {
+      const { claims } = await cluster.claims.listClaims({ filter: { namespace, workload: "w-sore" } });
+      return claims[0]?.lastError;
+    };
+    expect(await until("the attach to fail", claimNow)).toMatchObject({
+      ...{ csiMethod: "ControllerPublishVolume", csiCode: "INTERNAL", message: "array is busy" },
+      ...{ plugin, node: "node-a", at: expect.any(Date) },
+    });
+    const { claims } = await cluster.claims.createClaims({
+      ...{ namespace, workload: "w-sore", node: "node-a", claims: [{ volume: "sore" }] },
+      waitFor: { seconds: 30n, nanos: 0 },
+    });
+    expect(claims[0] && stateName(claims[0])).toBe("FAILED");
+    expect(claims[0]?.lastError).toMatchObject({
+      ...{ csiMethod: "NodePublishVolume", csiCode: "INVALID_ARGUMENT", plugin, node: "node-a", attempt: 1 },
+    });
+    await over("sore");
+    await removeVolume(cluster, "sore");
     await expectClean(cluster);
   });
 });

@@ -18,7 +18,8 @@ export type AgentFault =
   | { readonly kind: "dropped" }
   | { readonly kind: "not-mounted" }
   | { readonly kind: "refused"; readonly reason: string }
-  | { readonly kind: "pending"; readonly blocked: boolean; readonly block?: AgentBlock }
+  /** `none`: of an agent of an earlier version, which names no cure. */
+  | { readonly kind: "pending"; readonly blocked: boolean; readonly block?: AgentBlock | "none" }
   /** Released; the agent had to unmount these paths itself. */
   | { readonly kind: "unmounted"; readonly paths: readonly string[] }
   /** Of expand: what NodeExpandVolume answered, for certain. */
@@ -74,6 +75,18 @@ export interface AgentDeps {
 
 const uncertain: PublishAnswer = { kind: "uncertain", reason: "UNAVAILABLE", message: "no answer" };
 const noAnswer: ReleaseAnswer = { kind: "pending", reason: "UNAVAILABLE", message: "no answer", blocked: false };
+const heldBlock: AgentBlock = {
+  reason: "MOUNT_HELD",
+  missingProof: "that process 42 no longer has the mount",
+  clearWith: "end process 42, or what started it: kill 42",
+};
+
+const heldAnswer = (blocked: boolean, block: AgentBlock | "none" = heldBlock): ReleaseAnswer => {
+  const told = block === "none" ? heldBlock : block;
+  const answer = { kind: "pending", reason: told.reason, message: "held by pid 42 (tail)", blocked } as const;
+  return blocked && block !== "none" ? { ...answer, block } : answer;
+};
+
 const epochText = (e: Epoch) => `${e.gen}.${e.ctr}`;
 
 export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents => {
@@ -220,11 +233,7 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
     const how = fault("release");
     await Promise.resolve();
     if (silent.has(name) || how?.kind === "dropped") return noAnswer;
-    if (how?.kind === "pending")
-      return {
-        ...{ kind: "pending", reason: how.block?.reason ?? "MOUNT_HELD", message: "held by pid 42 (tail)" },
-        ...{ blocked: how.blocked, ...(how.block === undefined ? {} : { block: how.block }) },
-      };
+    if (how?.kind === "pending") return heldAnswer(how.blocked, how.block);
     if (how?.kind === "refused") return { kind: "refused", reason: how.reason, message: "as scripted" };
     letGo(name, order.claimUid, order.volumeUid, order.epoch);
     if (how?.kind === "unmounted") return { kind: "released", unmounted: how.paths };

@@ -9,14 +9,17 @@ export const mapWords = (map: Readonly<Record<string, string>>): string =>
     .map(([key, value]) => `${key}=${value}`)
     .join(",");
 
+/** `NodePublishVolume of csi.example for node-a: INTERNAL, attempt 3` */
+const callWords = ({ csiMethod, csiCode, plugin, node, attempt }: LastError): string =>
+  [
+    `${csiMethod}${plugin === "" ? "" : ` of ${plugin}`}${node === "" ? "" : ` for ${node}`}${csiCode === "" ? "" : `: ${csiCode}`}`,
+    ...(attempt === 0 ? [] : [`attempt ${attempt}`]),
+  ].join(", ");
+
 export const lastErrorText = (error: LastError | undefined): string =>
   error === undefined
     ? ""
-    : [
-        error.reason,
-        error.csiMethod === "" ? "" : `(${error.csiMethod}${error.csiCode === "" ? "" : ` ${error.csiCode}`})`,
-        error.message,
-      ]
+    : [error.reason, error.csiMethod === "" ? "" : `(${callWords(error)})`, error.message]
         .filter((word) => word !== "")
         .join(" ");
 

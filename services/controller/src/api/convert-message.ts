@@ -12,7 +12,7 @@ import {
   attachmentModeFrom,
   attachmentModeMessage,
 } from "@holdfast/shared/grpc/convert-model";
-import type { Attempts, Blocked, LastError } from "../domain/outcome.ts";
+import type { Attempts, Blocked, Ending, LastError } from "../domain/outcome.ts";
 import type { VolumeCapability } from "../domain/volume/volume.ts";
 import type { VolumeCondition } from "../domain/volume/volume-sample.ts";
 import type { Checks } from "./check-request.ts";
@@ -56,25 +56,38 @@ export const blockedMessage = (blocked: Blocked | undefined): WireBlocked | unde
 export const conditionMessage = (condition: VolumeCondition | undefined): WireCondition | undefined =>
   condition && { abnormal: condition.abnormal, message: condition.message };
 
-export const lastErrorMessage = (error: LastError | undefined): WireLastError | undefined =>
+/** What the failed call was for. */
+export interface ErrorSubject {
+  readonly plugin: string;
+  readonly node?: string;
+}
+
+export const lastErrorMessage = (
+  error: LastError | undefined,
+  { plugin, node = "" }: ErrorSubject,
+): WireLastError | undefined =>
   error === undefined
     ? undefined
     : {
         reason: error.reason,
         message: error.message,
-        csiMethod: "",
+        csiMethod: error.method ?? "",
         csiCode: error.code ?? "",
         at: dateOf(error.at),
         traceId: error.traceId ?? "",
+        plugin,
+        node,
+        attempt: error.attempt ?? 0,
       };
 
 /** The last attempt that failed; for what failed for good, at least its reason. */
 export const errorOf = (
   attempts: Attempts,
-  failure: { readonly reason: string; readonly message: string } | undefined,
+  failure: Ending | undefined,
   at: number,
+  subject: ErrorSubject,
 ): WireLastError | undefined =>
-  lastErrorMessage(attempts.lastError ?? (failure === undefined ? undefined : { ...failure, at }));
+  lastErrorMessage(attempts.lastError ?? (failure === undefined ? undefined : { ...failure, at }), subject);
 
 export const scopeMessage = (scope: "host" | "own-namespace" | undefined): VerificationScope => {
   switch (scope) {

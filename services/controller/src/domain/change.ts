@@ -1,4 +1,5 @@
 import type { Claim, ClaimTombstone, FinalClaimState } from "./claim/claim.ts";
+import type { Ending } from "./outcome.ts";
 import type { AuditedAs } from "./repair/audit.ts";
 import { changeBlocks } from "./size/growth.ts";
 import type { VolumeRecord } from "./volume/volume.ts";
@@ -26,6 +27,16 @@ const blockOf = (volume: VolumeRecord): { readonly blocked?: string } => {
   return first === undefined ? {} : { blocked: first.reason };
 };
 
+/** No message: it may say what the storage is called. */
+const failureOf = ({ failure }: { readonly failure?: Ending }): Note["body"] =>
+  failure === undefined
+    ? {}
+    : {
+        failure: failure.reason,
+        ...(failure.method === undefined ? {} : { method: failure.method }),
+        ...(failure.code === undefined ? {} : { code: failure.code }),
+      };
+
 export const volumeNote = (volume: VolumeRecord, state: string = volume.state): Note => ({
   type: "volume",
   body: {
@@ -36,7 +47,7 @@ export const volumeNote = (volume: VolumeRecord, state: string = volume.state): 
     state,
     ...blockOf(volume),
     ...(volume.condition === undefined ? {} : { abnormal: true }),
-    ...(volume.failure === undefined ? {} : { failure: volume.failure.reason }),
+    ...failureOf(volume),
   },
 });
 
@@ -53,7 +64,7 @@ export const claimNote = (volume: VolumeRecord, claim: Claim): Note => ({
     state: claim.state,
     ...(claim.blocked === undefined ? {} : { blocked: claim.blocked.reason }),
     ...(claim.degradedSince === undefined ? {} : { degraded: true }),
-    ...(claim.failure === undefined ? {} : { failure: claim.failure.reason }),
+    ...failureOf(claim),
   },
 });
 
@@ -97,6 +108,7 @@ export const tombstoneOf = (
   alias: claim.alias,
   namespace: volume.namespace,
   volume: volume.id,
+  plugin: volume.plugin,
   node: claim.node,
   accessMode: claim.accessMode,
   attachmentMode: claim.attachmentMode,

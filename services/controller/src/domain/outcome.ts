@@ -44,10 +44,27 @@ export interface Blocked {
   readonly clearWith: string;
 }
 
-export interface LastError {
+/** What something ended with, as far as it is kept. */
+export interface Ending {
   readonly reason: string;
   readonly message: string;
+  /** The CSI call, and the status that it was answered with. */
+  readonly method?: string;
   readonly code?: string;
+  /** Which attempt of the step it was. */
+  readonly attempt?: number;
+}
+
+/** `before`: attempts that failed before this one. */
+export const endingOf = ({ reason, message, method, code }: Ending, before?: number): Ending => ({
+  reason,
+  message,
+  ...(method === undefined ? {} : { method }),
+  ...(code === undefined ? {} : { code }),
+  ...(before === undefined || method === undefined ? {} : { attempt: before + 1 }),
+});
+
+export interface LastError extends Ending {
   readonly at: number;
   readonly traceId?: string;
 }

@@ -1,5 +1,5 @@
 import { backoffDelay } from "@holdfast/model/backoff";
-import type { Attempts, Failure } from "./outcome.ts";
+import { type Attempts, endingOf, type Failure } from "./outcome.ts";
 
 export interface RetryRule {
   readonly baseMs: number;
@@ -35,9 +35,7 @@ export const failedAttempt = (
   count: before.count + 1,
   nextTry: at.now + pauseAfter(before, failure, at),
   lastError: {
-    reason: failure.reason,
-    message: failure.message,
-    ...(failure.code === undefined ? {} : { code: failure.code }),
+    ...endingOf(failure, before.count),
     at: at.now,
     ...(at.traceId === undefined ? {} : { traceId: at.traceId }),
   },

@@ -10,6 +10,7 @@ import type { Blocked as WireBlocked, Epoch as WireEpoch } from "@holdfast/share
 import { scrub } from "@holdfast/shared/grpc/redact";
 import type { AgentBlock } from "../domain/blocked.ts";
 import { isOfAnotherTime, type PublishAnswer, type ReleaseAnswer } from "../domain/claim/permit.ts";
+import type { Ending } from "../domain/outcome.ts";
 import { epochFrom } from "./convert.ts";
 import { growAnswer } from "./convert-figures.ts";
 import { refusalWord } from "./refusal-word.ts";
@@ -19,7 +20,11 @@ const refused = ({ reason, message, holderClaimUid }: Refused, sensitive: readon
   return { kind: "refused" as const, reason: refusalWord(reason), message: `${scrub(message, sensitive)}${holder}` };
 };
 
-const code = (csiCode: string): { readonly code?: string } => (csiCode === "" ? {} : { code: csiCode });
+/** The call that the agent made, and the status that it got. */
+const call = ({ csiMethod, csiCode }: Pick<Pending, "csiMethod" | "csiCode">): Pick<Ending, "method" | "code"> => ({
+  ...(csiMethod === "" ? {} : { method: csiMethod }),
+  ...(csiCode === "" ? {} : { code: csiCode }),
+});
 
 /** An answer about another epoch proves nothing about this one. */
 const otherEpoch = (asked: Epoch, answered: WireEpoch | undefined): string | undefined => {
@@ -51,20 +56,20 @@ export const publishAnswer = (
   if (notMounted !== undefined) {
     const wrong = otherEpoch(asked, notMounted.epoch);
     if (wrong !== undefined) return senseless(wrong);
-    const { reason, message, csiCode } = notMounted;
-    return { kind: "not-mounted", reason, message: scrub(message, sensitive), ...code(csiCode) };
+    const { reason, message } = notMounted;
+    return { kind: "not-mounted", reason, message: scrub(message, sensitive), ...call(notMounted) };
   }
   if (stale !== undefined && isOfAnotherTime(refusalWord(stale.reason)))
     return { kind: "uncertain", reason: refusalWord(stale.reason), message: stale.message };
   if (stale !== undefined) return refused(stale, sensitive);
   if (uncertain !== undefined) {
-    const { reason, message, csiCode, blocked } = uncertain;
+    const { reason, message, blocked } = uncertain;
     const needs = blocked === undefined || blocked.clearWith === "" ? "" : `; ${blocked.clearWith}`;
     const answer = {
       kind: "uncertain" as const,
       reason,
       message: `${scrub(message, sensitive)}${needs}`,
-      ...code(csiCode),
+      ...call(uncertain),
     };
     const block = blocked && agentBlock(blocked, sensitive);
     return block === undefined ? answer : { ...answer, blocked: block };
@@ -99,7 +104,7 @@ export const releaseAnswer = (asked: Epoch, { released, pending, refused: stale 
       reason: pending.reason,
       message: `${pending.message}${heldBy(pending)}`,
       blocked: pending.blocked,
-      ...code(pending.csiCode),
+      ...call(pending),
       ...(block === undefined ? {} : { block }),
     };
   }

@@ -76,7 +76,7 @@ const living = (claim: Claim, view: Extract<ClaimView, { kind: "living" }>): Wir
     queueDeadline: claim.state === "QUEUED" ? dateOf(claim.queueDeadline) : undefined,
     attempts: attempts.count,
     nextTry: dateOf(attempts.nextTry),
-    lastError: errorOf(attempts, claim.failure, claim.updatedAt),
+    lastError: errorOf(attempts, claim.failure, claim.updatedAt, { plugin: view.volume.plugin, node: claim.node }),
     traceparent: claim.trace?.parent ?? "",
     traceId: traceIdOf(claim.trace?.parent),
     createdAt: dateOf(claim.createdAt),
@@ -101,7 +101,10 @@ const over = (claim: ClaimTombstone): WireClaim => ({
   mountFlags: [],
   volumeMountGroup: "",
   state: claimStateMessage(claim.state),
-  lastError: errorOf({ count: 0, nextTry: 0 }, claim.failure, claim.endedAt),
+  lastError: errorOf({ count: 0, nextTry: 0 }, claim.failure, claim.endedAt, {
+    plugin: claim.plugin ?? "",
+    node: claim.node,
+  }),
   createdAt: dateOf(claim.createdAt),
   stateSince: dateOf(claim.endedAt),
 });

@@ -1,7 +1,8 @@
 /** Stored events → messages of holdfast.v1. Bodies are notes of the domain: flat, without secrets. */
 import { type Event, type EventFilter, EventSeverity, type EventSubject } from "@holdfast/shared/gen/holdfast/v1/event";
+import type { LastError } from "../../domain/outcome.ts";
 import type { AggregateKind, StoredEvent } from "../../domain/store-types.ts";
-import { dateOf } from "../convert-message.ts";
+import { dateOf, lastErrorMessage } from "../convert-message.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 
@@ -61,6 +62,15 @@ const subjectOf = (body: Body): EventSubject => ({
   secret: text(body, "secret"),
 });
 
+const errorIn = (body: Body, reason: string): LastError => ({
+  reason,
+  message: "",
+  method: text(body, "method"),
+  code: text(body, "code"),
+  at: typeof body["at"] === "number" ? body["at"] : 0,
+  traceId: text(body, "trace"),
+});
+
 /** What it is about, in a person's words. */
 const namesOf = (type: string, kind: AggregateKind, key: string, s: EventSubject): string => {
   const volume = s.volume === "" ? "" : `volume ${s.namespace}/${s.volume}`;
@@ -100,7 +110,7 @@ export const eventMessage = (event: StoredEvent, resumeToken: string): Event => 
     error:
       failure === ""
         ? undefined
-        : { reason: failure, message: "", csiMethod: "", csiCode: "", at, traceId: text(body, "trace") },
+        : lastErrorMessage(errorIn(body, failure), { plugin: subject.plugin, node: subject.node }),
     by: { who: text(body, "who"), why: text(body, "why") || text(body, "reason"), at },
     traceId: text(body, "trace"),
   };

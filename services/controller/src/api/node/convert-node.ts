@@ -138,7 +138,7 @@ export const drainViewMessage = (view: DrainView, node: Node): DrainNodeResponse
     stateSince: dateOf(one.stateSince),
     waitingFor: one.waitingFor,
     blocked: blockedMessage(one.blocked),
-    lastError: lastErrorMessage(one.lastError),
+    lastError: lastErrorMessage(one.lastError, { plugin: one.plugin, node: view.node.record.name }),
   })),
   remainingCount: BigInt(view.remainingCount),
   stage: drainStages[view.stage],

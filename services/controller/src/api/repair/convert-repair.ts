@@ -12,7 +12,7 @@ import type { ScanItem } from "../../commands/repair/scan-orphans.ts";
 import type { AuditRecord } from "../../domain/repair/audit.ts";
 import { type Orphan, type OrphanKind, orphanKinds, orphanRemedy } from "../../domain/repair/orphan.ts";
 import type { Checks } from "../check-request.ts";
-import { blockedMessage, dateOf } from "../convert-message.ts";
+import { blockedMessage, dateOf, lastErrorMessage } from "../convert-message.ts";
 
 const kindMessages: Record<OrphanKind, WireKind> = {
   mount: WireKind.ORPHAN_KIND_MOUNT,
@@ -54,7 +54,7 @@ export const scanMessage = (item: ScanItem): ScanOrphansResponse => {
       return { ...none, orphan: orphanMessage(item.orphan), cleaned: item.cleaned };
     case "gap": {
       const { node, plugin, reason, message } = item.gap;
-      const error = { reason, message, csiMethod: "", csiCode: "", at: undefined, traceId: "" };
+      const error = lastErrorMessage({ reason, message, at: 0 }, { plugin, node });
       return { ...none, gap: { node, plugin, error } };
     }
     case "progress":

@@ -59,7 +59,7 @@ const shared = (record: CutRecord, rev: number) => ({
   cutAt: dateOf(record.cutAt),
   state: stateMessage(record.state),
   blocked: blockedMessage(cutBlocks(record)[0]),
-  lastError: errorOf(record.attempts, record.failure, record.updatedAt),
+  lastError: errorOf(record.attempts, record.failure, record.updatedAt, { plugin: record.plugin }),
   attempts: record.attempts.count,
   nextTry: dateOf(record.attempts.nextTry),
   revision: BigInt(rev),

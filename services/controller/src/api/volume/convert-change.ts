@@ -21,11 +21,14 @@ const states: Readonly<Record<ExpansionState, VolumeChangeState>> = {
   REFUSED: VolumeChangeState.VOLUME_CHANGE_STATE_REFUSED,
 };
 
-const nodeMessage = (part: ReturnType<typeof pendingNodes>[number], at: number): WireNodeExpansion => ({
+const nodeMessage = (
+  part: ReturnType<typeof pendingNodes>[number],
+  { plugin, updatedAt }: VolumeRecord,
+): WireNodeExpansion => ({
   node: part.node,
   attempts: part.attempts.count,
   nextTry: dateOf(part.attempts.nextTry),
-  lastError: errorOf(part.attempts, undefined, at),
+  lastError: errorOf(part.attempts, undefined, updatedAt, { plugin, node: part.node }),
   blocked: blockedMessage(part.blocked),
 });
 
@@ -47,14 +50,14 @@ export const expansionMessage = (volume: VolumeRecord): WireExpansion | undefine
     uncertainSince: dateOf(wish?.uncertainSince),
     attempts: attempts.count,
     nextTry: dateOf(attempts.nextTry),
-    lastError: errorOf(attempts, wish?.failure, updatedAt),
+    lastError: errorOf(attempts, wish?.failure, updatedAt, volume),
     blocked: blockedMessage(wish?.blocked ?? nodes.find(({ blocked }) => blocked !== undefined)?.blocked),
-    nodes: nodes.slice(0, shown).map((part) => nodeMessage(part, updatedAt)),
+    nodes: nodes.slice(0, shown).map((part) => nodeMessage(part, volume)),
     onlyUnused: wish?.onlyUnused ?? false,
   };
 };
 
-export const modificationMessage = ({ modification, updatedAt }: VolumeRecord): WireModification | undefined =>
+export const modificationMessage = ({ modification, updatedAt, plugin }: VolumeRecord): WireModification | undefined =>
   modification && {
     mutableParameters: { ...modification.target },
     state: states[modification.state],
@@ -62,6 +65,6 @@ export const modificationMessage = ({ modification, updatedAt }: VolumeRecord): 
     uncertainSince: dateOf(modification.uncertainSince),
     attempts: modification.attempts.count,
     nextTry: dateOf(modification.attempts.nextTry),
-    lastError: errorOf(modification.attempts, modification.failure, updatedAt),
+    lastError: errorOf(modification.attempts, modification.failure, updatedAt, { plugin }),
     blocked: blockedMessage(modification.blocked),
   };

@@ -9,7 +9,7 @@ import { claimStateMessage } from "../claim/convert-claim.ts";
 import { blockedMessage, dateOf, lastErrorMessage, scopeMessage } from "../convert-message.ts";
 import { attachmentMessage, barMessages, intentMessage, volumeMessage, volumeStateMessage } from "./convert-volume.ts";
 
-const claimMessage = (explained: ClaimExplanation): WireClaim => ({
+const claimMessage = (explained: ClaimExplanation, plugin: string): WireClaim => ({
   claimUid: explained.claim.uid,
   workload: explained.claim.workload,
   alias: explained.claim.alias,
@@ -20,7 +20,7 @@ const claimMessage = (explained: ClaimExplanation): WireClaim => ({
   holder: explained.holder,
   attempts: explained.attempts,
   nextTry: dateOf(explained.nextTry),
-  lastError: lastErrorMessage(explained.lastError),
+  lastError: lastErrorMessage(explained.lastError, { plugin, node: explained.claim.node }),
   blocked: blockedMessage(explained.blocked),
   degradedSince: dateOf(explained.claim.degradedSince),
   traceId: explained.traceId,
@@ -44,7 +44,7 @@ export const explanationMessage = (explained: VolumeExplanation): ExplainVolumeR
     volume: volumeMessage(explained),
     state: volumeStateMessage(volume.state),
     intent: intentMessage(volume.intent),
-    claims: explained.claims.map(claimMessage),
+    claims: explained.claims.map((one) => claimMessage(one, volume.plugin)),
     attachments: explained.attachments.map((one) => attachment(volume, one)),
     bars: barMessages(volume),
     blocked: blockedMessage(volume.blocked),

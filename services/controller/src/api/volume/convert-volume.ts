@@ -152,7 +152,7 @@ export const volumeMessage = ({ volume, rev }: VolumeView): WireVolume => {
     policy: policyMessage(volume.policy),
     state: volumeStateMessage(volume.state),
     blocked: blockedMessage(volume.blocked),
-    lastError: errorOf(volume.attempts, volume.failure, volume.updatedAt),
+    lastError: errorOf(volume.attempts, volume.failure, volume.updatedAt, { plugin: volume.plugin }),
     condition: conditionMessage(volume.condition),
     epoch: epochMessage(volume.epoch),
     holders: holders.slice(0, shown),

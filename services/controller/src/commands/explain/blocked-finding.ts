@@ -14,7 +14,8 @@ export const attemptsFinding = (
   blocked: Blocked | undefined,
 ): readonly string[] => {
   if (lastError === undefined) return [];
-  const { reason, message } = lastError;
+  const { reason, message, method, code } = lastError;
   const told = message === "" || blocked?.message.includes(message) === true;
-  return [`${what}: the last of ${count} attempts ended with ${reason}${told ? "" : `: ${message}`}.`];
+  const call = method === undefined ? "" : ` (${method}${code === undefined || code === reason ? "" : ` ${code}`})`;
+  return [`${what}: the last of ${count} attempts ended with ${reason}${call}${told ? "" : `: ${message}`}.`];
 };

@@ -298,7 +298,7 @@ describe("what waits", () => {
     });
     expect(waiting?.attempts).toBeGreaterThan(0);
     expect(waiting?.nextTry).toBeGreaterThanOrEqual(world.clock.now() - 1_000);
-    expect(findings.join("\n")).toContain("attempts ended with INTERNAL: publish answered INTERNAL");
+    expect(findings.join("\n")).toContain("attempts ended with INTERNAL (publish): publish answered INTERNAL");
   });
 
   test("a snapshot in flight is told with the volume that it holds on to, and with its last error", async () => {
@@ -337,7 +337,7 @@ describe("what waits", () => {
     const about = findings.filter((line) => line.includes("growth"));
     expect(about[0]).toContain(message);
     expect(about.join("\n").split(message)).toHaveLength(2);
-    expect(about[1]).toMatch(/on node n1: the last of \d+ attempts ended with \w+\.$/);
+    expect(about[1]).toMatch(/on node n1: the last of \d+ attempts ended with \w+ \(NodeExpandVolume\)\.$/);
   });
 
   test("an expansion that is refused for now says which step and which node", async () => {

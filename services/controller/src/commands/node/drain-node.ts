@@ -43,7 +43,7 @@ export const validateUndrain = ({ name, reason }: UndrainNodeInput): void =>
 /** What a volume still has on the node. Bars and attachments are told apart only where no claim stands for them. */
 const remainingOf = (volume: VolumeRecord, node: string, factsOf: GrantFactsOf): readonly RemainingClaim[] => {
   const here = Object.values(volume.claims).filter((claim) => claim.node === node && claim.state !== "QUEUED");
-  const named = { namespace: volume.namespace, volume: volume.id };
+  const named = { namespace: volume.namespace, volume: volume.id, plugin: volume.plugin };
   if (here.length > 0)
     return here.map((claim) => ({
       ...named,

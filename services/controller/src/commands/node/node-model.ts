@@ -37,6 +37,7 @@ export interface FenceNodeInput extends ForgetNodeInput {
 export interface RemainingClaim {
   readonly namespace: string;
   readonly volume: string;
+  readonly plugin: string;
   readonly workload: string;
   readonly alias: string;
   readonly uid: string;

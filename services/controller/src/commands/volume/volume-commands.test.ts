@@ -369,7 +369,7 @@ describe("Explain", () => {
     });
     expect(claim?.nextTry).toBeGreaterThan(world.clock.now());
     expect(explained.findings.join("\n")).toContain("held by pid 42 (tail)");
-    expect(explained.nextActions[0]).toContain("end the process");
+    expect(explained.nextActions[0]).toContain("end process 42");
   });
 
   it("asks nothing of anybody when nothing needs to be done", async () => {

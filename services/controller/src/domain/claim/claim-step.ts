@@ -3,8 +3,7 @@ import { type Change, claimNote, endClaim, noChange, withClaim, withoutKey } fro
 import { isDoubtful, lateCallMs } from "../doubt.ts";
 import type { Moment } from "../moment.ts";
 import { mayBeOpen } from "../open-call.ts";
-import type { Blocked, Failure } from "../outcome.ts";
-import { noAttempts } from "../outcome.ts";
+import { type Blocked, endingOf, type Failure, noAttempts } from "../outcome.ts";
 import { failedAttempt } from "../retry.ts";
 import type { Attachment, Intent, VolumeRecord } from "../volume/volume.ts";
 import type { Claim, FinalClaimState } from "./claim.ts";
@@ -119,7 +118,7 @@ export const step = (
 export const failing =
   (failure: Failure) =>
   (claim: Claim): Claim =>
-    claim.failure === undefined ? { ...claim, failure: { reason: failure.reason, message: failure.message } } : claim;
+    claim.failure === undefined ? { ...claim, failure: endingOf(failure, claim.attempts.count) } : claim;
 
 export const retrying =
   (failure: Failure, at: Moment, blocked?: Blocked) =>

@@ -1,7 +1,7 @@
 import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import type { Epoch } from "@holdfast/model/epoch";
 import type { VolumeUse } from "@holdfast/model/volume-use";
-import type { Attempts, Blocked } from "../outcome.ts";
+import type { Attempts, Blocked, Ending } from "../outcome.ts";
 
 export const claimStates = [
   "QUEUED",
@@ -76,7 +76,7 @@ export interface Claim extends ClaimKey, VolumeUse {
   readonly attempts: Attempts;
   readonly blocked?: Blocked;
   /** Why it ends FAILED, once its release is over. */
-  readonly failure?: { readonly reason: string; readonly message: string };
+  readonly failure?: Ending;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** When the present state began. */
@@ -89,12 +89,14 @@ export interface ClaimTombstone extends ClaimKey {
   readonly uid: string;
   readonly namespace: string;
   readonly volume: string;
+  /** Absent in older records. */
+  readonly plugin?: string;
   readonly node: string;
   readonly accessMode: AccessMode;
   readonly attachmentMode: AttachmentMode;
   readonly readOnly: boolean;
   readonly state: FinalClaimState;
-  readonly failure?: { readonly reason: string; readonly message: string };
+  readonly failure?: Ending;
   readonly requestId: string;
   readonly createdAt: number;
   readonly endedAt: number;

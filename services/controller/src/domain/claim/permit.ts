@@ -1,6 +1,7 @@
 import type { AccessUse } from "@holdfast/model/access";
 import { type Epoch, oldestEpoch } from "@holdfast/model/epoch";
 import type { AgentBlock } from "../blocked.ts";
+import type { Ending } from "../outcome.ts";
 import type { Growth } from "../size/expansion.ts";
 import { growthOwedTo } from "../size/growth.ts";
 import type { GrowAnswer } from "../size/growth-change.ts";
@@ -28,29 +29,23 @@ export type PublishAnswer =
       /** What has become of the growth that the permit brought along. */
       readonly growth?: GrowAnswer;
     }
-  | { readonly kind: "not-mounted"; readonly reason: string; readonly message: string; readonly code?: string }
+  | ({ readonly kind: "not-mounted" } & Ending)
   | { readonly kind: "refused"; readonly reason: string; readonly message: string }
-  | {
+  | ({
       readonly kind: "uncertain";
-      readonly reason: string;
-      readonly message: string;
-      readonly code?: string;
       /** Repeating alone will not help. */
       readonly blocked?: AgentBlock;
-    };
+    } & Ending);
 
 export type ReleaseAnswer =
   /** `unmounted`: mounts that the agent took away itself, since the plugin had left them. */
   | { readonly kind: "released"; readonly unmounted?: readonly string[] }
-  | {
+  | ({
       readonly kind: "pending";
-      readonly reason: string;
-      readonly message: string;
       readonly blocked: boolean;
-      readonly code?: string;
       /** Absent: an agent of an earlier version, which names no cure. */
       readonly block?: AgentBlock;
-    }
+    } & Ending)
   | { readonly kind: "refused"; readonly reason: string; readonly message: string };
 
 const ofAnotherTime: ReadonlySet<string> = new Set(["GENERATION", "NODE_EPOCH", "QUARANTINED"]);

@@ -5,7 +5,7 @@ import { type Change, volumeNote } from "../change.ts";
 import type { Moment } from "../moment.ts";
 import { callReturned, wishAgain } from "../obligation/wish.ts";
 import { mayBeOpen } from "../open-call.ts";
-import { type Blocked, type Failure, noAttempts } from "../outcome.ts";
+import { type Blocked, type Ending, endingOf, type Failure, noAttempts } from "../outcome.ts";
 import type { OwedEvent } from "../owed-events.ts";
 import type { VolumeRecord } from "../volume/volume.ts";
 import { type ExpandPlace, expandMachine } from "./expand-machine.ts";
@@ -47,15 +47,9 @@ export const waiting = (volume: VolumeRecord, expansion: Expansion, now: number)
     ? { ...expansion, blocked: inUse(volume, expansion.blocked, now, expansion.assumed) }
     : expansion;
 
-export const refusedWith = (
-  volume: VolumeRecord,
-  expansion: Expansion,
-  failure: { readonly reason: string; readonly message: string },
-  at: Moment,
-): Change => {
+export const refusedWith = (volume: VolumeRecord, expansion: Expansion, failure: Ending, at: Moment): Change => {
   const { next: _n, uncertainSince: _u, ...rest } = withoutBlock(expansion);
-  const { reason, message } = failure;
-  return told({ ...volume, expansion: { ...rest, state: "REFUSED", failure: { reason, message } } }, at);
+  return told({ ...volume, expansion: { ...rest, state: "REFUSED", failure: endingOf(failure) } }, at);
 };
 
 /** CSI: FAILED_PRECONDITION of a volume in use means that it can be expanded only while it is not. */

@@ -1,4 +1,4 @@
-import type { Attempts, Blocked } from "../outcome.ts";
+import type { Attempts, Blocked, Ending } from "../outcome.ts";
 
 /** Bytes; 0 = no bound. */
 export interface SizeRange {
@@ -28,7 +28,7 @@ export interface Expansion {
   readonly uncertainSince?: number;
   readonly attempts: Attempts;
   readonly blocked?: Blocked;
-  readonly failure?: { readonly reason: string; readonly message: string };
+  readonly failure?: Ending;
   readonly trace?: { readonly parent: string; readonly at: number };
   readonly since: number;
 }

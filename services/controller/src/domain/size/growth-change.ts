@@ -6,7 +6,7 @@ import { blockedFor } from "../blocked.ts";
 import { blockedBy } from "../blocked-by.ts";
 import { type Change, noChange, volumeNote } from "../change.ts";
 import type { Moment } from "../moment.ts";
-import { type Failure, noAttempts } from "../outcome.ts";
+import { endingOf, type Failure, noAttempts } from "../outcome.ts";
 import { failedAttempt } from "../retry.ts";
 import type { VolumeRecord } from "../volume/volume.ts";
 import { type Growth, isPending, type NodeGrowth } from "./expansion.ts";
@@ -82,13 +82,12 @@ const refused = (volume: VolumeRecord, growth: Growth, node: string, failure: Fa
   }
   if (isOver(growth, failure) && !isPending(volume.expansion)) {
     const { bytes: required, limit, since } = growth;
-    const { reason, message } = failure;
     const expansion = {
       state: "REFUSED",
       target: { required, limit },
       onlyUnused: false,
       attempts,
-      failure: { reason, message },
+      failure: endingOf(failure),
       since,
     } as const;
     return told({ ...withoutGrowth(volume), expansion }, at);

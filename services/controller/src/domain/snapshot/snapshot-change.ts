@@ -1,7 +1,7 @@
 import { isDoubtful, lateCallMs } from "../doubt.ts";
 import type { Moment } from "../moment.ts";
 import { mayBeOpen } from "../open-call.ts";
-import { type Failed, type Failure, neverSent, noAttempts, type Outcome } from "../outcome.ts";
+import { endingOf, type Failed, type Failure, neverSent, noAttempts, type Outcome } from "../outcome.ts";
 import { failedAttempt, type RetryRule, retryDelay } from "../retry.ts";
 import type { CutIntent, CutRecord, CutState } from "./snapshot.ts";
 import { type CutAnswer, readCut } from "./snapshot-answer.ts";
@@ -74,9 +74,9 @@ const held = (record: CutRecord, failure: Failure, at: Moment, how: "again" | "b
   };
 };
 
-const failed = (record: CutRecord, { reason, message }: Failure, at: Moment): CutRecord => ({
+const failed = (record: CutRecord, failure: Failure, at: Moment): CutRecord => ({
   ...entering(plain(record), "FAILED", at),
-  failure: { reason, message },
+  failure: endingOf(failure, record.attempts.count),
 });
 
 /** The plugin has it. What nobody wants any more is undone at once: a cancelled cut is cut, then delete (I5). */

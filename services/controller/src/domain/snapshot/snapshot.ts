@@ -1,5 +1,5 @@
 import type { CallBar, CallSite } from "../open-call.ts";
-import type { Attempts, Blocked } from "../outcome.ts";
+import type { Attempts, Blocked, Ending } from "../outcome.ts";
 import { type Segments, type VolumeRef, volumeKey } from "../volume/volume.ts";
 
 /** What cuts are: one volume at a point in time, or several at the same one. Both live by one machine. */
@@ -53,7 +53,7 @@ interface CutBase extends VolumeRef {
   /** How often the plugin answered that it is cut and not ready. */
   readonly polls: number;
   readonly blocked?: Blocked;
-  readonly failure?: { readonly reason: string; readonly message: string };
+  readonly failure?: Ending;
   readonly requestId: string;
   readonly trace?: { readonly parent: string; readonly at: number };
   readonly createdAt: number;

@@ -1,4 +1,4 @@
-import type { Attempts, Blocked } from "../outcome.ts";
+import type { Attempts, Blocked, Ending } from "../outcome.ts";
 
 type Parameters = Readonly<Record<string, string>>;
 
@@ -16,7 +16,7 @@ export interface Modification {
   readonly answered?: boolean;
   readonly attempts: Attempts;
   readonly blocked?: Blocked;
-  readonly failure?: { readonly reason: string; readonly message: string };
+  readonly failure?: Ending;
   readonly trace?: { readonly parent: string; readonly at: number };
   readonly since: number;
 }

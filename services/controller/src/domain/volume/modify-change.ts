@@ -12,7 +12,7 @@ import type { Moment } from "../moment.ts";
 import { followOf } from "../obligation/obligation.ts";
 import { callReturned, wishAgain, wishInDoubt } from "../obligation/wish.ts";
 import { mayBeOpen } from "../open-call.ts";
-import { type Failure, noAttempts, type Outcome } from "../outcome.ts";
+import { endingOf, type Failure, noAttempts, type Outcome } from "../outcome.ts";
 import type { OwedEvent } from "../owed-events.ts";
 import { failedAttempt } from "../retry.ts";
 import type { Modification } from "./modification.ts";
@@ -93,9 +93,8 @@ export const modificationStarted = (volume: VolumeRecord, can: Tri, at: Moment):
 };
 
 const over = (volume: VolumeRecord, modification: Modification, failure: Failure, at: Moment): Change => {
-  const { reason, message } = failure;
   const attempts = failedAttempt(modification.attempts, failure, at);
-  const refused = { ...withoutBlock(modification), state: "REFUSED", attempts, failure: { reason, message } } as const;
+  const refused = { ...withoutBlock(modification), state: "REFUSED", attempts, failure: endingOf(failure) } as const;
   return told(callReturned({ ...volume, modification: refused }), at);
 };
 

@@ -6,7 +6,7 @@ import { earlyClaimsEnded, hasNoRoom, isUnbound, roomless, unboundAgain } from "
 import { doubted, isDoubtful } from "../doubt.ts";
 import type { Moment } from "../moment.ts";
 import { followOf, obligationOf } from "../obligation/obligation.ts";
-import { type Blocked, type Failure, neverSent, noAttempts, type Outcome } from "../outcome.ts";
+import { type Blocked, endingOf, type Failure, neverSent, noAttempts, type Outcome } from "../outcome.ts";
 import { failedAttempt } from "../retry.ts";
 import { expansionDropped } from "../size/expand-change.ts";
 import { modificationDropped } from "./modify-change.ts";
@@ -68,7 +68,7 @@ const created = (volume: VolumeRecord, result: CreatedVolume, at: Moment): Chang
 const createFailed = (volume: VolumeRecord, failure: Failure, at: Moment): VolumeRecord => ({
   ...plain(volume),
   ...entering(volume, "FAILED", at.now),
-  failure: { reason: failure.reason, message: failure.message },
+  failure: endingOf(failure, volume.attempts.count),
   attempts: failedAttempt(volume.attempts, failure, at),
   updatedAt: at.now,
 });

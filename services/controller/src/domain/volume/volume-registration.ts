@@ -6,7 +6,7 @@ import { blockedBy } from "../blocked-by.ts";
 import { type Change, noChange, volumeNote } from "../change.ts";
 import type { Moment } from "../moment.ts";
 import { followOf } from "../obligation/obligation.ts";
-import { type Blocked, type Failure, noAttempts, type Outcome } from "../outcome.ts";
+import { type Blocked, endingOf, type Failure, noAttempts, type Outcome } from "../outcome.ts";
 import { failedAttempt } from "../retry.ts";
 import type { Segments, VolumeRecord } from "./volume.ts";
 
@@ -95,7 +95,7 @@ export const validateAnswered = (volume: VolumeRecord, outcome: Outcome<Validate
     ...without(volume),
     state: "FAILED",
     stateSince: at.now,
-    failure: { reason: failure.reason, message: failure.message },
+    failure: endingOf(failure, volume.attempts.count),
     attempts: failedAttempt(volume.attempts, failure, at),
     updatedAt: at.now,
   });

@@ -3,7 +3,7 @@ import type { VolumeUse } from "@holdfast/model/volume-use";
 import type { Claim } from "../claim/claim.ts";
 import type { NodeLife } from "../node/node-life.ts";
 import type { CallBar, CallSite } from "../open-call.ts";
-import type { Attempts, Blocked } from "../outcome.ts";
+import type { Attempts, Blocked, Ending } from "../outcome.ts";
 import type { Expansion, Growth } from "../size/expansion.ts";
 import type { StoredCondition } from "./condition.ts";
 import type { Modification } from "./modification.ts";
@@ -198,7 +198,7 @@ export interface VolumeRecord extends VolumeRef {
   readonly intent?: Intent;
   readonly attempts: Attempts;
   readonly blocked?: Blocked;
-  readonly failure?: { readonly reason: string; readonly message: string };
+  readonly failure?: Ending;
   /** A wish to be bigger, until the backend has answered it. */
   readonly expansion?: Expansion;
   /** The backend has grown it, and nodes have to follow. */

@@ -132,7 +132,7 @@ export const liftBar = async <R extends Owing, C>(
     };
     return call({ signal, attempt: bar.attempts.count, wanted }).catch((error: unknown): Outcome<never> => {
       signal.throwIfAborted();
-      return { kind: "unknown", failure: failureOf(error, bar.op) };
+      return { kind: "unknown", failure: failureOf(error) };
     });
   };
   const repeat = async (): Promise<Outcome<unknown> | undefined> => {

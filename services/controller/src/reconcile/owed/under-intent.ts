@@ -35,11 +35,11 @@ export interface Attempt<T> {
 /** An order may be stale over and over while the store counts below what the holder of the socket has seen. */
 const staleMs = 500;
 
-export const failureOf = (error: unknown, method: string): Failure => ({
+/** Thrown instead of answered: no call of the plugin is known to have been made. */
+export const failureOf = (error: unknown): Failure => ({
   reason: isHoldfastError(error) ? error.reason : "INTERNAL",
   message: error instanceof Error ? error.message : String(error),
   advice: "again",
-  method,
 });
 
 /** Nothing was sent for the intent in this turn. */
@@ -64,7 +64,7 @@ const settled = async <R extends Owing, C, T>(
   signal.throwIfAborted();
   const outcome = await call().catch((error: unknown): Outcome<T> => {
     signal.throwIfAborted();
-    return { kind: "unknown", failure: failureOf(error, point) };
+    return { kind: "unknown", failure: failureOf(error) };
   });
   signal.throwIfAborted();
   await failpoint(`controller.${point}.after-call`);

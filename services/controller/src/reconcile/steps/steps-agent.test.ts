@@ -200,7 +200,7 @@ describe("a release that the agent cannot end", () => {
   });
 
   it("of an earlier version keeps its reason, and its cure is the message", async () => {
-    const blocked = await blockedWith({ kind: "pending", blocked: true });
+    const blocked = await blockedWith({ kind: "pending", blocked: true, block: "none" });
     expect(blocked).toMatchObject({
       reason: "MOUNT_HELD",
       clearWith: expect.stringContaining("what the message says"),

@@ -15,7 +15,7 @@ import { type Permit, type PublishAnswer, permitFor, type ReleaseAnswer } from "
 import type { Moment } from "../../domain/moment.ts";
 import type { NodeRecord } from "../../domain/node/node.ts";
 import { pendingBlock, speaksFor } from "../../domain/node/pending-life.ts";
-import type { Failure } from "../../domain/outcome.ts";
+import { type Ending, endingOf, type Failure } from "../../domain/outcome.ts";
 import { type GrowAnswer, growthAnswered } from "../../domain/size/growth-change.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import { takesWork } from "../../records/grant-facts.ts";
@@ -23,20 +23,7 @@ import { failureOf } from "../owed/under-intent.ts";
 import { changeWithSets } from "./set-failure.ts";
 import type { StepHandler } from "./step-run.ts";
 
-const publishMethod = "NodeStageVolume/NodePublishVolume";
-const releaseMethod = "NodeUnpublishVolume/NodeUnstageVolume";
-
-const failed = (
-  answer: { readonly reason: string; readonly message: string; readonly code?: string },
-  advice: Failure["advice"],
-  method: string,
-): Failure => ({
-  reason: answer.reason,
-  message: answer.message,
-  advice,
-  method,
-  ...(answer.code === undefined ? {} : { code: answer.code }),
-});
+const failed = (answer: Ending, advice: Failure["advice"]): Failure => ({ ...endingOf(answer), advice });
 
 /** What has become of the growth that the permit brought along is stored with the publication. */
 const grownWith = (
@@ -66,9 +53,9 @@ const publishOutcome = (
       return grownWith(published(volume, uid, publication, at), node.name, expandTo, answer.growth, at);
     }
     case "not-mounted":
-      return notMounted(volume, uid, failed(answer, "fail", publishMethod), at);
+      return notMounted(volume, uid, failed(answer, "fail"), at);
     case "refused": {
-      const failure = failed(answer, "block", publishMethod);
+      const failure = failed(answer, "block");
       const known = volume.claims[uid]?.blocked;
       const blocked = blockedBy("publish", failure, { ...volume, node: node.name }, known, at.now);
       return permitRefused(volume, uid, failure, blocked, at);
@@ -77,7 +64,7 @@ const publishOutcome = (
       const known = volume.claims[uid]?.blocked;
       const { message, reason, blocked: block } = answer;
       const blocked = block && blockOfAgent({ message, reason, block }, { ...volume, node: node.name }, known, at.now);
-      return publishUnknown(volume, uid, failed(answer, blocked ? "block" : "again", publishMethod), blocked, at);
+      return publishUnknown(volume, uid, failed(answer, blocked ? "block" : "again"), blocked, at);
     }
   }
 };
@@ -139,7 +126,7 @@ export const offerStep: StepHandler<"offer"> = async (deps, { node: name, uid },
   signal.throwIfAborted();
   const answer = await agents
     .publish(node.record, permit, { signal, vetting, attempt: claim.attempts.count + 1 })
-    .catch((error: unknown): PublishAnswer => ({ kind: "uncertain", ...failureOf(error, publishMethod) }));
+    .catch((error: unknown): PublishAnswer => ({ kind: "uncertain", ...failureOf(error) }));
   signal.throwIfAborted();
   await failpoint("controller.offer.after-call");
   const decide = (v: VolumeRecord, at: Moment) => publishOutcome(v, uid, node.record, answer, permit.expandTo, at);
@@ -169,11 +156,11 @@ const releaseOutcome = (
   if (silent && answer.kind === "pending" && !answer.blocked) {
     const waiting = pendingBlock(record);
     const why = waiting === undefined ? { ...answer, reason: "NODE_SILENT" } : waiting;
-    const gone = failed(why, "again", releaseMethod);
+    const gone = failed(why, "again");
     return releaseUnknown(volume, uid, gone, nodeBlock("release", volume, uid, record, gone, at), at);
   }
   const stuck = answer.kind === "pending" && answer.blocked;
-  const failure = failed(answer, stuck ? "block" : "again", releaseMethod);
+  const failure = failed(answer, stuck ? "block" : "again");
   const known = volume.claims[uid]?.blocked;
   const blocked = stuck ? blockOfAgent(answer, { ...volume, node: record.name }, known, at.now) : undefined;
   return releaseUnknown(volume, uid, failure, blocked, at);
@@ -206,9 +193,7 @@ export const releaseStep: StepHandler<"release"> = async (deps, { node: name, ui
   };
   const answer = await agents
     .release(node.record, order, { signal, vetting, attempt: claim.attempts.count + 1 })
-    .catch(
-      (error: unknown): ReleaseAnswer => ({ kind: "pending", blocked: false, ...failureOf(error, releaseMethod) }),
-    );
+    .catch((error: unknown): ReleaseAnswer => ({ kind: "pending", blocked: false, ...failureOf(error) }));
   signal.throwIfAborted();
   await failpoint("controller.release.after-call");
   const silent = nodes.get(name)?.live === "suspect";

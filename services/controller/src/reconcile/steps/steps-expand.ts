@@ -13,8 +13,6 @@ import { runOwed, withoutCall } from "../owed/run-owed.ts";
 import { failureOf } from "../owed/under-intent.ts";
 import { away, owedVolumes, type StepDeps, type StepHandler } from "./step-run.ts";
 
-const growMethod = "NodeExpandVolume";
-
 /** A refusal after an attempt that may have worked says nothing of the size; the backend itself may. */
 const sizeAtBackend = async (
   { plugins, signal }: StepDeps,
@@ -85,7 +83,7 @@ export const growStep: StepHandler<"grow"> = async (deps, { node: name }, { volu
   const attempt = (growth.nodes[name]?.attempts.count ?? 0) + 1;
   const answer = await agents
     .expand(node.record, order, { signal, attempt, vetting })
-    .catch((error: unknown): GrowAnswer => ({ kind: "unknown", failure: failureOf(error, growMethod) }));
+    .catch((error: unknown): GrowAnswer => ({ kind: "unknown", failure: failureOf(error) }));
   signal.throwIfAborted();
   await failpoint("controller.grow.after-call");
   const decide = (v: VolumeRecord, at: Parameters<typeof growthAnswered>[4]) =>

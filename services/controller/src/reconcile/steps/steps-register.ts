@@ -33,7 +33,7 @@ const asked = async (deps: StepDeps, volume: VolumeRecord): Promise<Outcome<Vali
     );
   } catch (error) {
     signal.throwIfAborted();
-    return { kind: "unknown", failure: failureOf(error, "ValidateVolumeCapabilities") };
+    return { kind: "unknown", failure: failureOf(error) };
   }
 };
 
