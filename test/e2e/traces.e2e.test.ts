@@ -2,7 +2,7 @@ import { ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { SnapshotState } from "@holdfast/shared/gen/holdfast/v1/snapshot";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
-import { type OtlpReceiver, startOtlpReceiver } from "../harness/otlp-receiver.ts";
+import { type OtlpReceiver, type ReceivedSpan, startOtlpReceiver } from "../harness/otlp-receiver.ts";
 import { claimVolume, makeVolume, namespace, releaseWorkload, removeVolume } from "../harness/scenario.ts";
 import { shapeOnceComplete, traceShape } from "../harness/trace-shape.ts";
 import {
@@ -18,6 +18,8 @@ import {
 
 const root = process.getuid?.() === 0;
 if (!root) console.warn("SKIPPED: real mounts need root");
+
+const because = "holdfast.traced_because";
 
 describe.skipIf(!root)("traces are as docs/tracing.md shows them", () => {
   let cluster: Cluster;
@@ -80,16 +82,42 @@ describe.skipIf(!root)("traces are as docs/tracing.md shows them", () => {
   });
 
   it("what comes on a clock begins no trace", () => {
-    const roots = traces.spans().filter((span) => span.parentSpanId === "" && span.status !== 2);
+    // A busy machine makes any question slow.
+    const told = (span: ReceivedSpan): boolean => span.status === 2 || span.attributes[because] === "slow";
+    const roots = traces.spans().filter((span) => span.parentSpanId === "" && !told(span));
     const ticks =
       /LinkService\/(Serve|Transfer|Report)|AgentService\/(Stats|Inventory|Relay)|Probe|Capabilities|GetPluginInfo|NodeGetInfo/;
     expect(roots.filter((span) => ticks.test(span.name)).map((span) => traceShape([span], span.traceId))).toEqual([]);
     // None within the traces that are shown either: nothing asks a plugin what it can do on the way.
-    expect(traces.spans().filter((span) => ticks.test(span.name) && span.parentSpanId === "")).toEqual([]);
+    expect(roots.filter((span) => ticks.test(span.name))).toEqual([]);
   });
 
   it("what follows a request by more than ten minutes is in traces of its own, which link to it", async () => {
     await expectAsShown(waitingLong, await claimThatWaitsLong(cluster, "late"));
     await endOfLife(cluster, "next-late", "late");
+  });
+
+  it("what comes on a clock is traced where a sample of it is asked for, with who was asked what", async () => {
+    const sample = { HOLDFAST_TRACE_HEALTHY_QUESTIONS: "1" };
+    await cluster.node("node-a").agent().kill("SIGKILL");
+    await cluster.node("node-a").startAgent(sample);
+    await cluster.controller().kill("SIGKILL");
+    await cluster.startController(sample);
+    const sampled = (service: string, method: string) => (span: ReceivedSpan) =>
+      span.service === service && span.attributes["csi.method"] === method && span.attributes[because] === "sampled";
+    for (const [service, method, node] of [
+      ["holdfast-node-agent", "Probe", "node-a"],
+      ["holdfast-node-agent", "NodeGetInfo", "node-a"],
+      ["holdfast-node-agent", "NodeGetCapabilities", "node-a"],
+      ["holdfast-controller", "Probe", undefined],
+      ["holdfast-controller", "ControllerGetCapabilities", undefined],
+    ] as const) {
+      const spans = await traces.until((all) => all.some(sampled(service, method)), `${service} ${method}`);
+      const attributes = spans.find(sampled(service, method))?.attributes ?? {};
+      expect(attributes).toMatchObject({ "csi.code": "OK", "holdfast.outcome": "done" });
+      expect(attributes["holdfast.instance"], method).toMatch(/\.sock$/);
+      expect(attributes["holdfast.node"], method).toBe(node);
+      expect(attributes["holdfast.plugin"], method).not.toBe("");
+    }
   });
 });

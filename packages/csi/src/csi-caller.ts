@@ -9,8 +9,9 @@ import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast
 import type { Status } from "nice-grpc";
 import { gateOf } from "./call-gate.ts";
 import { callPolicy } from "./call-policy.ts";
+import type { CallSubject } from "./call-spans.ts";
 import type { PluginFacts } from "./capabilities.ts";
-import { type CallSubject, type CsiExchange, type ExchangeOptions, failureOf, readerOf } from "./csi-exchange.ts";
+import { type CsiExchange, type ExchangeOptions, failureOf, readerOf } from "./csi-exchange.ts";
 import { codecOf, type RequestInput, type RequestOf, type ResponseOf } from "./messages.ts";
 import { type CsiMethod, pathOf, type StreamMethod, type UnaryMethod } from "./methods.ts";
 import { type CallFailure, type CallOutcome, codes } from "./outcome.ts";
@@ -98,7 +99,8 @@ export function createCsiCaller(options: CsiCallerOptions): CsiCaller {
     const { signal, subject, order, deadlineMs = callPolicy[method].deadlineMs } = call;
     const way = wayTo(method, request);
     if ("failure" in way) return failed(method, way.failure, sensitive);
-    const outcome = await send(way.transport, { signal, deadlineMs, sensitive, subject, order });
+    const volumeId = volumeIn(request);
+    const outcome = await send(way.transport, { signal, deadlineMs, sensitive, subject, volumeId, order });
     if (outcome.outcome === "done") return outcome;
     if (outcome.failure.code === "DEADLINE_EXCEEDED") onMissedDeadline?.(way.transport);
     if (outcome.failure.code === "UNIMPLEMENTED") onUnimplemented?.(method);
@@ -153,6 +155,12 @@ export function createCsiCaller(options: CsiCallerOptions): CsiCaller {
 function deniedCall(method: CsiMethod): WireFailure {
   const message = `the plugin answered UNIMPLEMENTED to another ${method}; this one is sent once its capabilities were read anew`;
   return { code: "UNAVAILABLE", message, sent: false };
+}
+
+/** In the plugin's own words, for spans. */
+function volumeIn(request: object): string | undefined {
+  const { volumeId, sourceVolumeId }: { readonly volumeId?: string; readonly sourceVolumeId?: string } = request;
+  return volumeId ?? sourceVolumeId;
 }
 
 function sensitiveIn(request: object, { secrets }: CallOptions): string[] {

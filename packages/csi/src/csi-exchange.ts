@@ -5,24 +5,14 @@
 
 import type { CallOrder } from "@holdfast/model/call-order";
 import type { Clock } from "@holdfast/shared/async/clock";
-import { isBackgroundCall } from "@holdfast/shared/grpc/background-calls";
 import type { Tracing } from "@holdfast/shared/tracing";
-import { type Attributes, type Span, SpanStatusCode } from "@opentelemetry/api";
+import { type Answered, type CallPeer, createCallSpans, type TracedCall } from "./call-spans.ts";
 import { codecOf, type RequestOf, type ResponseOf } from "./messages.ts";
-import { type CsiMethod, methods, pathOf, type StreamMethod, type UnaryMethod } from "./methods.ts";
-import { type CallFailure, type CallOutcome, type Code, codes, verdictOf } from "./outcome.ts";
+import { type CsiMethod, methods, type StreamMethod, type UnaryMethod } from "./methods.ts";
+import { type CallFailure, type CallOutcome, type Code, verdictOf } from "./outcome.ts";
 import { cleanPluginText } from "./plugin-text.ts";
 import type { CsiTransport, WireFailure } from "./transport.ts";
 import { responseViolations } from "./validate-response.ts";
-
-/** What the call is about, for spans: ids only, never values. */
-export interface CallSubject {
-  readonly namespace?: string;
-  readonly volume?: string;
-  readonly claim?: string;
-  readonly node?: string;
-  readonly attempt?: number;
-}
 
 export interface CallReport {
   readonly plugin: string;
@@ -33,14 +23,12 @@ export interface CallReport {
   readonly stale?: boolean | undefined;
 }
 
-export interface ExchangeOptions {
-  readonly signal: AbortSignal;
+export interface ExchangeOptions extends TracedCall {
   readonly deadlineMs: number;
   /** For a stream: how long all of it may take. */
   readonly totalMs?: number | undefined;
   /** Struck out of whatever the plugin says. */
   readonly sensitive: readonly string[];
-  readonly subject?: CallSubject | undefined;
   /** As of WireOptions. */
   readonly order?: CallOrder | undefined;
 }
@@ -68,13 +56,9 @@ export interface CsiExchange {
   ): AsyncGenerator<CallOutcome<Uint8Array>>;
 }
 
-export interface CsiExchangeOptions {
-  /** The plugin's name, as far as it is known. */
-  readonly plugin: () => string;
+export interface CsiExchangeOptions extends CallPeer {
   readonly tracing: Tracing;
   readonly clock: Clock;
-  /** `relay`: the transport is another hop, which makes the span of the RPC itself. */
-  readonly hop?: "direct" | "relay";
   readonly onCall?: ((report: CallReport) => void) | undefined;
 }
 
@@ -86,14 +70,11 @@ interface Reader<T> {
   readonly empty: T;
 }
 
-interface Answered<T> {
-  readonly outcome: CallOutcome<T>;
-  readonly code: Code;
-}
-
 const bytesAsTheyAre: Reader<Uint8Array> = { read: (bytes) => ({ value: bytes }), empty: new Uint8Array() };
 
-export function createCsiExchange({ plugin, tracing, clock, hop = "direct", onCall }: CsiExchangeOptions): CsiExchange {
+export function createCsiExchange({ tracing, clock, onCall, ...peer }: CsiExchangeOptions): CsiExchange {
+  const { plugin } = peer;
+  const spans = createCallSpans(peer, { tracing, clock });
   const traceHeaders = (): Record<string, string> => {
     const traceparent = tracing.currentTraceparent();
     return traceparent === undefined ? {} : { traceparent };
@@ -125,65 +106,31 @@ export function createCsiExchange({ plugin, tracing, clock, hop = "direct", onCa
     return failed({ code: "INTERNAL", message: `malformed reply: ${result.malformed}`, sent: true, answered: true });
   };
 
-  const span = <T>(
-    method: CsiMethod,
-    subject: CallSubject | undefined,
-    fn: (span: Span) => Promise<T>,
-    startTime?: number,
-  ): Promise<T> => {
-    const service = `csi.v1.${methods[method].service}`;
-    const name = hop === "relay" ? `relay ${service}/${method}` : `${service}/${method}`;
-    const kind = hop === "relay" ? "internal" : "client";
-    return tracing.span(name, { attributes: attributesOf(plugin(), service, method, subject), kind, startTime }, fn);
-  };
-
-  const traced = <T>(
+  const traced = async <T>(
     transport: CsiTransport,
     method: UnaryMethod,
     request: Uint8Array,
     options: ExchangeOptions,
     reader: Reader<T>,
-  ): Promise<CallOutcome<T>> => {
-    if (isBackgroundCall(pathOf(method)) && tracing.currentTraceparent() === undefined)
-      return unasked(transport, method, request, options, reader);
-    return span(method, options.subject, async (active) => {
-      const answered = await send(transport, method, request, options, reader);
-      endOf(active, answered);
-      return answered.outcome;
-    });
-  };
-
-  /** A span only of a failure, and then afterwards. A plugin that does not offer what it is asked about has answered. */
-  const unasked = async <T>(
-    transport: CsiTransport,
-    method: UnaryMethod,
-    request: Uint8Array,
-    options: ExchangeOptions,
-    reader: Reader<T>,
-  ): Promise<CallOutcome<T>> => {
-    const startTime = clock.now();
-    const answered = await send(transport, method, request, options, reader);
-    const failed = answered.outcome.outcome !== "done" && answered.code !== "UNIMPLEMENTED";
-    if (failed && !options.signal.aborted)
-      await span(method, options.subject, async (active) => endOf(active, answered), startTime);
-    return answered.outcome;
-  };
+  ): Promise<CallOutcome<T>> =>
+    (await spans.of(method, options, () => send(transport, method, request, options, reader))).outcome;
 
   async function* streamed(
     transport: CsiTransport,
     method: StreamMethod,
     request: Uint8Array,
-    { signal, deadlineMs, totalMs, sensitive, subject }: ExchangeOptions,
+    { deadlineMs, totalMs, sensitive, ...call }: ExchangeOptions,
   ): AsyncGenerator<CallOutcome<Uint8Array>> {
     const started = clock.monotonic();
     const over = Promise.withResolvers<Answered<Uint8Array>>();
     let metadata: Record<string, string> = {};
     // The span lasts as long as the stream: it is entered for its traceparent, and left when the consumer is done.
-    void span(method, subject, (active) => {
+    void spans.of(method, call, () => {
       metadata = traceHeaders();
-      return over.promise.then((answered) => endOf(active, answered));
+      return over.promise;
     });
     let last: Answered<Uint8Array> = { outcome: { outcome: "done", value: new Uint8Array() }, code: "OK" };
+    const { signal } = call;
     try {
       for await (const reply of transport.stream(method, request, { signal, deadlineMs, totalMs, metadata })) {
         if ("failure" in reply) {
@@ -241,29 +188,4 @@ export function failureOf(
   if (!sent && verdict.tellPlacement) verdict = verdictOf(methods[method].callKind, "UNAVAILABLE");
   const failure = { method, plugin, code: known, verdict, message: cleanPluginText(message, sensitive), sent };
   return { ...failure, ...(answered === true ? { answered } : {}), ...(stale === true ? { stale } : {}) };
-}
-
-function attributesOf(plugin: string, service: string, method: string, subject: CallSubject = {}): Attributes {
-  const attributes: Attributes = {
-    "rpc.system": "grpc",
-    "rpc.service": service,
-    "rpc.method": method,
-    "holdfast.plugin": plugin,
-  };
-  const { namespace, volume, claim, node, attempt } = subject;
-  // Both in one, as everywhere: who searches for a volume finds all that was done for it.
-  if (volume !== undefined) attributes["holdfast.volume"] = namespace === undefined ? volume : `${namespace}/${volume}`;
-  if (claim !== undefined) attributes["holdfast.claim"] = claim;
-  if (node !== undefined) attributes["holdfast.node"] = node;
-  if (attempt !== undefined) attributes["holdfast.attempt"] = attempt;
-  return attributes;
-}
-
-function endOf(span: Span, { outcome, code }: Answered<unknown>): void {
-  span.setAttribute("rpc.grpc.status_code", codes.indexOf(code));
-  span.setAttribute("holdfast.outcome", outcome.outcome);
-  // The text stays out: it may hold what a plugin said.
-  if (outcome.outcome === "done") return;
-  span.setAttribute("error.type", code);
-  span.setStatus({ code: SpanStatusCode.ERROR, message: code });
 }

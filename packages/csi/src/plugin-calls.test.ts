@@ -454,7 +454,11 @@ describe("traces", () => {
         "rpc.service": "csi.v1.Controller",
         "rpc.method": "ControllerPublishVolume",
         "rpc.grpc.status_code": 10,
+        "csi.method": "ControllerPublishVolume",
+        "csi.code": "ABORTED",
+        "csi.volume_id": publish.volumeId,
         "holdfast.plugin": "tiny.example.com",
+        "holdfast.instance": connection.instanceId,
         "holdfast.volume": "ns/vol",
         "holdfast.claim": "web/data",
         "holdfast.node": "node-1",
@@ -484,6 +488,22 @@ describe("traces", () => {
     expect(recorder.named("csi.v1.Controller/ListVolumes")).toHaveLength(1);
     await connection.call("GetCapacity", {}, { signal: signal() });
     expect(recorder.named("csi.v1.Controller/GetCapacity")).toEqual([]);
+  });
+
+  it("outside of any trace name the instance and the node of a question that failed", async () => {
+    const probe = failing(Status.INTERNAL, "no");
+    const { connection } = await serving({ listVolumes: probe }, { node: "node-1", instanceId: "alloc-1" });
+    await connection.call("ListVolumes", { maxEntries: 1 }, { signal: signal() });
+    expect(recorder.named("csi.v1.Controller/ListVolumes").map(({ attributes }) => attributes)).toMatchObject([
+      {
+        "csi.method": "ListVolumes",
+        "csi.code": "INTERNAL",
+        "holdfast.plugin": "tiny.example.com",
+        "holdfast.instance": "alloc-1",
+        "holdfast.node": "node-1",
+        "holdfast.traced_because": "failed",
+      },
+    ]);
   });
 
   it("within a trace have one span for a question that was asked again, with an event for each repeat", async () => {

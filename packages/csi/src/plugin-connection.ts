@@ -60,6 +60,8 @@ export interface PluginConnectionOptions {
   readonly expectedName?: string | undefined;
   readonly expectedNodeId?: string | undefined;
   readonly instanceId?: string | undefined;
+  /** On which the plugin runs, for spans; none when nobody said. */
+  readonly node?: string | undefined;
   /** Calls at once; more are refused. */
   readonly maxInFlight?: number | undefined;
   readonly onCall?: ((report: CallReport) => void) | undefined;
@@ -75,7 +77,7 @@ const connectTimeoutMs = 2_000;
 
 export function createPluginConnection(options: PluginConnectionOptions): PluginConnection {
   const { socketPath, role, tracing, clock, onCall, random = Math.random, healthIntervalMs = 10_000 } = options;
-  const { instanceId = socketPath, maxInFlight, admit } = options;
+  const { instanceId = socketPath, node, maxInFlight, admit } = options;
   const log = options.log.child({ socket: socketPath, role });
   const life = linkSignals(options.signal);
   const watch = createSocketWatch({ socketPath, clock, signal: life.signal });
@@ -89,7 +91,7 @@ export function createPluginConnection(options: PluginConnectionOptions): Plugin
   const openCallsOf = options.openCallsOf ?? (() => ownOpenCalls);
 
   const plugin = (): string => pin.name ?? socketPath;
-  const exchange = createCsiExchange({ plugin, tracing, clock, onCall });
+  const exchange = createCsiExchange({ plugin, instance: instanceId, node, tracing, clock, onCall });
   const board = createPluginStatusBoard({ log, clock, plugin, signal: life.signal });
 
   const onReport = (report: SessionReport): void => {

@@ -67,6 +67,8 @@ export interface PluginCall extends StandingCall {
 export interface PluginDirectoryOptions {
   readonly dir: string;
   readonly role: PluginRole;
+  /** On which the directory is, for spans. */
+  readonly node?: string | undefined;
   /** What is known of a socket in the directory; undefined: only the role. */
   readonly describe?: ((socketPath: string) => KnownInstance | undefined) | undefined;
   readonly log: Logger;
@@ -98,6 +100,7 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
   const {
     dir,
     role,
+    node,
     describe,
     log,
     tracing,
@@ -156,6 +159,7 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
     const { signal } = life;
     const connection = createPluginConnection({
       ...known,
+      node,
       socketPath,
       log,
       tracing,

@@ -26,11 +26,20 @@ export interface SpanOptions {
   readonly startTime?: number | undefined;
 }
 
+/** Which of the questions that are asked on a clock have a span although all is well. */
+export interface TracedQuestions {
+  /** Those that take as long, or longer. */
+  readonly slowMs: number;
+  /** Asked once for each question, before it is asked. */
+  readonly sampled: () => boolean;
+}
+
 export interface Tracing {
   /** Runs `fn` within a span; a rejection ends the span as an error with the error's reason. */
   span<T>(name: string, options: SpanOptions, fn: (span: Span) => Promise<T>): Promise<T>;
   /** To be stored with work that goes on later, or elsewhere. */
   currentTraceparent(): string | undefined;
+  readonly questions: TracedQuestions;
 }
 
 const kinds: Readonly<Record<NonNullable<SpanOptions["kind"]>, SpanKind>> = {
@@ -41,9 +50,21 @@ const kinds: Readonly<Record<NonNullable<SpanOptions["kind"]>, SpanKind>> = {
   consumer: SpanKind.CONSUMER,
 };
 
-export function createTracing(tracerName: string): Tracing {
+/** As the settings of a service say. */
+export const tracedQuestions = (
+  settings: { readonly traceSlowQuestion: number; readonly traceHealthyQuestions: number },
+  random: () => number,
+): TracedQuestions => ({
+  slowMs: settings.traceSlowQuestion,
+  sampled: () => random() < settings.traceHealthyQuestions,
+});
+
+const onlySlowOnes: TracedQuestions = { slowMs: 1_000, sampled: () => false };
+
+export function createTracing(tracerName: string, questions: TracedQuestions = onlySlowOnes): Tracing {
   const tracer = trace.getTracer(tracerName);
   return {
+    questions,
     async span(name, { attributes, kind = "internal", parent, links = [], startTime }, fn) {
       const within = contextOf(parent);
       const options = {

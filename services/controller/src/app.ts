@@ -7,7 +7,7 @@ import { createLifecycle } from "@holdfast/shared/lifecycle";
 import { createLogger, type Logger } from "@holdfast/shared/log/logger";
 import { createMetrics } from "@holdfast/shared/metrics";
 import { telemetryPart } from "@holdfast/shared/telemetry";
-import { createTracing } from "@holdfast/shared/tracing";
+import { createTracing, tracedQuestions } from "@holdfast/shared/tracing";
 import { createClaimService } from "./api/claim/claim-service.ts";
 import { addControllerServices } from "./api/controller-services.ts";
 import { createEventService } from "./api/event/event-service.ts";
@@ -78,7 +78,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
   const failpoint = createFailpoints(config.failpoints, overrides.kill ?? (() => undefined));
   const lifecycle = createLifecycle({ log, stopTimeoutMs: config.stopGrace + 5_000 });
   const clock = systemClock;
-  const tracing = createTracing("holdfast-controller");
+  const tracing = createTracing("holdfast-controller", tracedQuestions(config, ids.random));
   const metrics = createMetrics({ process: true });
   let listening = { address: "", agents: "" };
 

@@ -11,7 +11,7 @@ import { createLifecycle } from "@holdfast/shared/lifecycle";
 import { createLogger, type Logger } from "@holdfast/shared/log/logger";
 import { createMetrics } from "@holdfast/shared/metrics";
 import { telemetryPart } from "@holdfast/shared/telemetry";
-import { createTracing } from "@holdfast/shared/tracing";
+import { createTracing, tracedQuestions } from "@holdfast/shared/tracing";
 import { createAgentMetrics } from "./agent-metrics.ts";
 import { addLocalServices } from "./api/local-services.ts";
 import { createServedOrders } from "./api/served-orders.ts";
@@ -80,7 +80,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
   const failpoint = createFailpoints(config.failpoints, overrides.kill ?? (() => undefined));
   const fatal = overrides.fatal ?? (() => undefined);
   const lifecycle = createLifecycle({ log, stopTimeoutMs: config.stopGrace + 5_000 });
-  const tracing = createTracing("holdfast-node-agent");
+  const tracing = createTracing("holdfast-node-agent", tracedQuestions(config, Math.random));
   const metrics = createMetrics({ process: true });
   /** Calls to plugins outlive the orders by the grace, and not by more. */
   const calls = new AbortController();

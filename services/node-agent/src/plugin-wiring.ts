@@ -43,6 +43,7 @@ export async function wireFoundPlugins(deps: {
   const directory = createPluginDirectory({
     dir: pluginDir,
     role: "node",
+    node: config.node,
     describe: statics.describe,
     healthIntervalMs: config.pluginHealthInterval,
     admission,

@@ -1,4 +1,4 @@
-import { boolSetting, enumSetting, numberSetting, optional, stringSetting } from "./setting.ts";
+import { boolSetting, durationSetting, enumSetting, numberSetting, optional, stringSetting } from "./setting.ts";
 
 /** What every service has: how it is seen, and whether it may be reached without TLS. */
 export const serviceSettings = {
@@ -28,5 +28,23 @@ export const serviceSettings = {
     env: "HOLDFAST_INSECURE",
     doc: "Listen beyond loopback without TLS, on a network that you trust.",
     default: false,
+  }),
+} as const;
+
+/** What a service has that asks plugins on a clock: which of these questions are traced although all is well. */
+export const questionSettings = {
+  traceSlowQuestion: durationSetting({
+    env: "HOLDFAST_TRACE_SLOW_QUESTION",
+    doc: "A question to a plugin that is asked on a clock (a probe, a list) has a span when it takes as long, or when it fails.",
+    min: 1,
+    max: 600_000,
+    default: 1_000,
+  }),
+  traceHealthyQuestions: numberSetting({
+    env: "HOLDFAST_TRACE_HEALTHY_QUESTIONS",
+    doc: "Share of these questions that have a span although they are answered well and in time.",
+    min: 0,
+    max: 1,
+    default: 0,
   }),
 } as const;

@@ -1,6 +1,6 @@
 /**
  * Calls that are made on a clock, by nobody's request: of these a trace would say every few seconds that all is well. They are
- * spans of a trace that there is already, and begin none; their caller makes one of a call that failed.
+ * spans of a trace that there is already, and begin none; their caller makes one of a call that failed. All questions of CSI are here.
  */
 const background: ReadonlySet<string> = new Set([
   // Open for as long as an agent is there.
@@ -22,7 +22,9 @@ const background: ReadonlySet<string> = new Set([
   "/csi.v1.Controller/GetSnapshot",
   "/csi.v1.Controller/ListSnapshots",
   "/csi.v1.Controller/ListVolumes",
+  "/csi.v1.Controller/ValidateVolumeCapabilities",
   "/csi.v1.GroupController/GroupControllerGetCapabilities",
+  "/csi.v1.GroupController/GetVolumeGroupSnapshot",
   "/csi.v1.Node/NodeGetCapabilities",
   "/csi.v1.Node/NodeGetInfo",
   "/csi.v1.Node/NodeGetVolumeStats",

@@ -2,9 +2,10 @@
  * What every family of calls has in common: the instance that is called, the secrets of the one call, and what it means when
  * nothing could be sent. Nothing is repeated here: whoever owes the effect has stored so before it asks.
  */
+
+import type { CallSubject } from "@holdfast/csi/call-spans";
 import type { PluginFacts } from "@holdfast/csi/capabilities";
 import type { CsiCaller } from "@holdfast/csi/csi-caller";
-import type { CallSubject } from "@holdfast/csi/csi-exchange";
 import { gateSubject } from "@holdfast/csi/gate-subject";
 import type { Code } from "@holdfast/csi/outcome";
 import type { RefusedCredentials } from "@holdfast/csi/refused-credentials";

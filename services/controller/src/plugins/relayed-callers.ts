@@ -42,7 +42,7 @@ export const createRelayedCallers = (options: RelayedCallersOptions): RelayedCal
     const node = half.node.name;
     const caller = createCsiCaller({
       plugin: () => plugin,
-      exchange: createCsiExchange({ plugin: () => plugin, tracing, clock, hop: "relay", onCall }),
+      exchange: createCsiExchange({ plugin: () => plugin, instance: id, node, tracing, clock, hop: "relay", onCall }),
       access: () => {
         const now = halves.at(plugin, node);
         if (now?.usable !== true)

@@ -1,7 +1,7 @@
 /** CreateSnapshot, DeleteSnapshot and their group forms, ListSnapshots, and the streams of changed blocks. */
 
+import type { CallSubject } from "@holdfast/csi/call-spans";
 import type { PluginFacts } from "@holdfast/csi/capabilities";
-import type { CallSubject } from "@holdfast/csi/csi-exchange";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Outcome } from "../domain/outcome.ts";
 import { type CutRecord, type GroupRecord, type SnapshotRecord, secretFor } from "../domain/snapshot/snapshot.ts";

@@ -1,7 +1,7 @@
 /** The node plugins of this host as the volume manager calls them: CSI messages end here. */
 import { createHmac, randomBytes } from "node:crypto";
+import type { CallSubject } from "@holdfast/csi/call-spans";
 import type { CsiCaller } from "@holdfast/csi/csi-caller";
-import type { CallSubject } from "@holdfast/csi/csi-exchange";
 import type { PluginConnection } from "@holdfast/csi/plugin-connection";
 import { createRefusedCredentials } from "@holdfast/csi/refused-credentials";
 import { capabilityIn } from "@holdfast/csi/volume-capability";

@@ -23,6 +23,7 @@ const recording = () => {
       } as never);
     },
     currentTraceparent: () => undefined,
+    questions: { slowMs: 1_000, sampled: () => false },
   };
   return { spans, tracing };
 };
@@ -53,6 +54,7 @@ const marking = () => {
       } as never);
     },
     currentTraceparent: () => undefined,
+    questions: { slowMs: 1_000, sampled: () => false },
   };
   return { spans, tracing };
 };
