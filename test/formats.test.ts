@@ -22,6 +22,7 @@ import { systemClock } from "@holdfast/shared/async/clock";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
+import { QuotaServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/quota";
 import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
 import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
 import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
@@ -120,6 +121,7 @@ const clientsOf = (channel: ReturnType<typeof createGrpcChannel>) => {
     claims: createGrpcClient(ClaimServiceDefinition, channel, options),
     nodes: createGrpcClient(NodeServiceDefinition, channel, options),
     snapshots: createGrpcClient(SnapshotServiceDefinition, channel, options),
+    quotas: createGrpcClient(QuotaServiceDefinition, channel, options),
     secrets: createGrpcClient(SecretServiceDefinition, channel, options),
     repair: createGrpcClient(RepairServiceDefinition, channel, options),
   };
@@ -178,37 +180,37 @@ describe.each(kinds)("a store of format 1 on %s", (kind) => {
     const held = heldBy(kind);
     await withController(place, async (clients) => {
       await expect.poll(async () => (await clients.repair.getUpgrade({})).controllers.length).toBe(1);
-      expect(await clients.repair.getUpgrade({})).toMatchObject({ format: 1, newestFormat: 3 });
+      expect(await clients.repair.getUpgrade({})).toMatchObject({ format: 1, newestFormat: 4 });
       const asked = { reason: "all are new" };
       const { outcome } = await clients.repair.finishUpgrade({ ...asked, dryRun: true });
       await clients.repair.finishUpgrade({ ...asked, confirm: outcome?.confirmWith ?? "" });
-      expect(await clients.repair.getUpgrade({})).toMatchObject({ format: 3 });
+      expect(await clients.repair.getUpgrade({})).toMatchObject({ format: 4 });
       expect((await clients.repair.listAudit({ verb: "FinishUpgrade" })).records).toHaveLength(1);
     });
     await withController(place, async (clients) => {
       const after = lasting(await heldOf(clients));
       expect({ ...after, audit: after.audit.slice(1) }).toEqual(held);
-      expect((await clients.repair.getUpgrade({})).format).toBe(3);
+      expect((await clients.repair.getUpgrade({})).format).toBe(4);
     });
   });
 
   test("of a newer format, is refused at the start and by a backup, with the way back", async () => {
     const place = await placeOf(kind);
     const meta = "{hf:default}meta";
-    if (kind === "redis") await (await redis.admin()).call("HSET", meta, "schema", "4");
+    if (kind === "redis") await (await redis.admin()).call("HSET", meta, "schema", "5");
     else {
       const db = openSqliteDatabase(place.file);
-      db.setMeta("schema", "4");
+      db.setMeta("schema", "5");
       db.close();
     }
     const refused = await run("controller", [], place.env);
     expect(refused.code).toBe(78);
     expect(refused.said).toMatch(
-      /format 4, this release reads formats 1 to 3: run the release that wrote it, or a newer one/,
+      /format 5, this release reads formats 1 to 4: run the release that wrote it, or a newer one/,
     );
     expect(refused.said).toContain("a backup from before the upgrade was finished");
     const exported = await run("controller", ["export", path.join(dir, "never.export")], place.env);
-    expect([exported.code, exported.said.includes("is format 4")], exported.said).toEqual([78, true]);
+    expect([exported.code, exported.said.includes("is format 5")], exported.said).toEqual([78, true]);
   });
 });
 
@@ -232,7 +234,7 @@ describe("a backup of format 1", () => {
 
   test.each([
     ["file", "it is written in format 2", { holdfast_export: 2 }],
-    ["records", "its records have format 4", { schema: 4 }],
+    ["records", "its records have format 5", { schema: 5 }],
   ])("of a newer format of its %s is refused with the way back, and nothing is written", async (what, said, more) => {
     const place = await emptyPlace("sqlite");
     const refused = await run("controller", ["import", changed(what, (head) => ({ ...head, ...more }))], place.env);

@@ -39,6 +39,12 @@ plugin: sim.holdfast.dev
 capacity: { required_bytes: 10MiB }
 capabilities: [{ attachment_mode: file-system, access_mode: single-node-writer, fs_type: ext4 }]
 `,
+  "more.yaml": `
+id: more
+plugin: sim.holdfast.dev
+capacity: { required_bytes: 10MiB }
+capabilities: [{ attachment_mode: file-system, access_mode: single-node-writer, fs_type: ext4 }]
+`,
   "profile.yaml": "max_concurrent_calls: 8\nallowed_fs_types: [ext4, xfs]\n",
   "place.yaml":
     "capabilities: [{ attachment_mode: file-system, access_mode: single-node-writer }]\ntopology: { segments: { zone: a } }\n",
@@ -102,6 +108,21 @@ test.skipIf(!root)("secret put, list, delete; a value is never shown", async () 
   await golden("secret-put-bad", "secret put login bad-login.yaml", 2);
   await golden("secret-delete", "secret delete login");
   expect((await run("secret put login -", { files: { "-": "user: [hunter2-canary\n" } })).err).not.toContain("hunter2");
+});
+
+test.skipIf(!root)("quota set, status, list, delete", async () => {
+  await golden("quota-list-none", "quota list");
+  await golden("quota-status-none", "quota status -n shop", 3);
+  await golden("quota-set", 'quota set -n shop --volumes 1 --bytes 1GiB --reason "as ordered"');
+  await golden("quota-set-more", 'quota set -n shop --bytes none --snapshots 3 --reason "as ordered"');
+  await golden("quota-set-bad", 'quota set -n shop --volumes many --reason "as ordered"', 2);
+  await golden("quota-set-nothing", 'quota set -n shop --reason "as ordered"', 2);
+  await run("volume create data.yaml -n shop");
+  await golden("quota-status", "quota status -n shop");
+  await golden("quota-exceeded", "volume create more.yaml -n shop", 4);
+  await golden("quota-list", "quota list");
+  await golden("quota-delete", 'quota delete -n shop --reason "not needed"');
+  await run("volume delete data -n shop");
 });
 
 test.skipIf(!root)("placement check", async () => {

@@ -7,6 +7,7 @@ import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PluginHealth } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { QuotaServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/quota";
 import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
 import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
 import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
@@ -90,6 +91,7 @@ export interface ClusterClients {
   readonly nodes: GrpcClient<typeof NodeServiceDefinition>;
   readonly snapshots: GrpcClient<typeof SnapshotServiceDefinition>;
   readonly secrets: GrpcClient<typeof SecretServiceDefinition>;
+  readonly quotas: GrpcClient<typeof QuotaServiceDefinition>;
   readonly events: GrpcClient<typeof EventServiceDefinition>;
   readonly repair: GrpcClient<typeof RepairServiceDefinition>;
 }
@@ -388,6 +390,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
     agentAddress: `127.0.0.1:${agentPort}`,
     volumes: createGrpcClient(VolumeServiceDefinition, channel, client),
     secrets: createGrpcClient(SecretServiceDefinition, channel, client),
+    quotas: createGrpcClient(QuotaServiceDefinition, channel, client),
     events: createGrpcClient(EventServiceDefinition, channel, client),
     repair: createGrpcClient(RepairServiceDefinition, channel, { ...client, identity: operator }),
     claims: createGrpcClient(ClaimServiceDefinition, channel, client),

@@ -122,7 +122,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     let wakeVolume = (_key: string): void => undefined;
     let route: RouteOf = () => undefined;
     let learnOfCut: ChangeFeedDeps["learnOfCut"] = () => undefined;
-    const { damages, cuts, nodeStore, registry, pluginRecords, learnedLimits, records } = await wireRecords({
+    const { damages, quotas, cuts, nodeStore, registry, pluginRecords, learnedLimits, records } = await wireRecords({
       store,
       clock,
       ids,
@@ -212,7 +212,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     measureStanding(metrics, { standing, slotsWaiting: records.slots.waiting, now: clock.now });
 
     const repair = wireRepair({
-      ...command,
+      ...{ ...command, quotas },
       self: { id, version: controllerVersion },
       nodes: registry,
       store,
@@ -267,7 +267,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       events: createEventService({ feed: store }),
       placement: placement.service,
       secrets: createSecretService({ secrets: kept.commands, tracing }),
-      repair: repair.service,
+      ...repair.services,
     });
 
     await lifecycle.start("reconciler", async () => {

@@ -7,6 +7,7 @@ import { createAttachLimits } from "./records/attachment/attach-limits.ts";
 import { createLearnedLimits, type LearnedLimits } from "./records/attachment/learned-limits.ts";
 import { createDamagedRecords, type DamagedRecords } from "./records/damaged-records.ts";
 import { createPluginRecords, type PluginRecords } from "./records/plugin-records.ts";
+import { createQuotaRecords, type QuotaRecords } from "./records/quota/quota-records.ts";
 import { type CutRecords, createCutRecords } from "./records/snapshot-records.ts";
 import type { GrantTerms } from "./records/volume/change-options.ts";
 import { createVolumeRecords, type VolumeRecords, type VolumeRecordsDeps } from "./records/volume/volume-records.ts";
@@ -20,6 +21,7 @@ export interface RecordWiring extends Omit<VolumeRecordsDeps, "attachLimit"> {
 
 export interface WiredRecords {
   readonly damages: DamagedRecords;
+  readonly quotas: QuotaRecords;
   readonly cuts: CutRecords;
   readonly nodeStore: NodeStore;
   readonly registry: NodeRegistry;
@@ -41,7 +43,9 @@ export const wireRecords = async (wiring: RecordWiring): Promise<WiredRecords> =
   await learnedLimits.load();
   const attachLimit = createAttachLimits({ nodes: registry, profileOf: pluginRecords.of, learned: learnedLimits.of });
   const linked = (node: string): boolean => registry.get(node)?.linked !== false;
-  const cuts = createCutRecords(deps);
-  const records = createVolumeRecords({ ...deps, attachLimit, linked });
-  return { damages, cuts, nodeStore, registry, pluginRecords, learnedLimits, records };
+  const quotas = createQuotaRecords(deps);
+  const counting = { ...deps, counted: quotas.counted };
+  const cuts = createCutRecords(counting);
+  const records = createVolumeRecords({ ...counting, attachLimit, linked });
+  return { damages, quotas, cuts, nodeStore, registry, pluginRecords, learnedLimits, records };
 };

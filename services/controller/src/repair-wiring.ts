@@ -4,9 +4,11 @@ import type { Logger } from "@holdfast/shared/log/logger";
 import type { Metrics } from "@holdfast/shared/metrics";
 import type { Tracing } from "@holdfast/shared/tracing";
 import type { AgentGateway } from "./agent-ports.ts";
+import { createQuotaService } from "./api/quota/quota-service.ts";
 import { createRepairService } from "./api/repair/repair-service.ts";
 import type { VetGate } from "./api/repair/repair-vet.ts";
 import type { CommandDeps } from "./commands/command-deps.ts";
+import { createQuotaCommands } from "./commands/quota/quota-commands.ts";
 import type { ControllerWords } from "./commands/repair/forget-controller.ts";
 import { createRepairCommands } from "./commands/repair/repair-commands.ts";
 import { createUpgradeCommands } from "./commands/upgrade/upgrade-commands.ts";
@@ -18,11 +20,13 @@ import { beingCut, snapshotOwner } from "./reconcile/two-way/two-way-snapshots.t
 import { createAuditRecords } from "./records/audit-records.ts";
 import type { DamagedRecords } from "./records/damaged-records.ts";
 import { createOrphanRecords } from "./records/orphan-records.ts";
+import type { QuotaRecords } from "./records/quota/quota-records.ts";
 import { createRosterRecords } from "./records/roster-records.ts";
 import { createVolumeScan } from "./records/volume/volume-scan.ts";
 import { measureSweep } from "./sweep-metrics.ts";
 
 export interface RepairParts extends CommandDeps {
+  readonly quotas: QuotaRecords;
   readonly store: Store;
   readonly damages: DamagedRecords;
   readonly nodes: Nodes & NodeDecisions;
@@ -64,5 +68,13 @@ export const wireRepair = (parts: RepairParts) => {
       immediate: true,
       onError: (error) => parts.log.warn("this controller is not on the roster that an upgrade looks at", { error }),
     });
-  return { service: createRepairService({ gate, audit, clock, tracing, commands, upgrade }), audit, sweep, onRecord };
+  return {
+    services: {
+      repair: createRepairService({ gate, audit, clock, tracing, commands, upgrade }),
+      quotas: createQuotaService({ tracing, quotas: createQuotaCommands({ ...parts, audit }) }),
+    },
+    audit,
+    sweep,
+    onRecord,
+  };
 };

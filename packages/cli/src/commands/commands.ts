@@ -10,6 +10,7 @@ import { fenceNode } from "./node/fence-node.ts";
 import { drainNode, forgetNode, listNodes, statsNode, statusNode, undrainNode } from "./node/node-commands.ts";
 import { backendCapacity, listBackendSnapshots, listBackendVolumes } from "./plugin/backend-commands.ts";
 import { acceptPlugin, deletePlugin, listPlugins, profilePlugin, statusPlugin } from "./plugin/plugin-commands.ts";
+import { quotaCommands } from "./quota-commands.ts";
 import { overrideCommands } from "./repair/override-commands.ts";
 import { reportCommands } from "./repair/report-commands.ts";
 import { runDoctor } from "./run-doctor.ts";
@@ -33,6 +34,7 @@ export const groups: readonly Group[] = [
   { name: "plugin", summary: "look at CSI drivers, and say what is known about them" },
   { name: "placement", summary: "ask where volumes could be used" },
   { name: "secret", summary: "keep values for plugins" },
+  { name: "quota", summary: "bound what namespaces may have" },
   { name: "repair", summary: "find what is stuck or leaked, and override a proof that cannot be had" },
   { name: "upgrade", summary: "end an upgrade of the controllers" },
 ];
@@ -85,6 +87,7 @@ const subjects: readonly Command[] = [
   putSecret,
   listSecrets,
   deleteSecret,
+  ...quotaCommands,
   ...reportCommands,
   ...overrideCommands,
   ...upgradeCommands,

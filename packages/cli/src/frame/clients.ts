@@ -4,6 +4,7 @@ import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PlacementServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/placement";
 import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { QuotaServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/quota";
 import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
 import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
 import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
@@ -26,6 +27,7 @@ export interface Clients {
   readonly placement: GrpcClient<typeof PlacementServiceDefinition>;
   readonly repair: GrpcClient<typeof RepairServiceDefinition>;
   readonly secrets: GrpcClient<typeof SecretServiceDefinition>;
+  readonly quotas: GrpcClient<typeof QuotaServiceDefinition>;
   readonly events: GrpcClient<typeof EventServiceDefinition>;
   close(): void;
 }
@@ -60,6 +62,7 @@ export const connect = (settings: Settings): Clients => {
     placement: createGrpcClient(PlacementServiceDefinition, channel, options),
     repair: createGrpcClient(RepairServiceDefinition, channel, options),
     secrets: createGrpcClient(SecretServiceDefinition, channel, options),
+    quotas: createGrpcClient(QuotaServiceDefinition, channel, options),
     events: createGrpcClient(EventServiceDefinition, channel, options),
     close: () => channel.close(),
   };

@@ -3,6 +3,7 @@ import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PlacementServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/placement";
 import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { QuotaServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/quota";
 import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
 import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
 import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
@@ -19,6 +20,7 @@ export interface ControllerServices {
   readonly placement: Implementation<typeof PlacementServiceDefinition>;
   readonly repair: Implementation<typeof RepairServiceDefinition>;
   readonly secrets: Implementation<typeof SecretServiceDefinition>;
+  readonly quotas: Implementation<typeof QuotaServiceDefinition>;
   readonly events: Implementation<typeof EventServiceDefinition>;
 }
 
@@ -35,6 +37,7 @@ export const addControllerServices = (
   server.add(SnapshotServiceDefinition, services.snapshots);
   server.add(PlacementServiceDefinition, services.placement);
   server.add(SecretServiceDefinition, services.secrets);
+  server.add(QuotaServiceDefinition, services.quotas);
   server.add(EventServiceDefinition, services.events);
   return [
     VolumeServiceDefinition,
@@ -44,6 +47,7 @@ export const addControllerServices = (
     PlacementServiceDefinition,
     RepairServiceDefinition,
     SecretServiceDefinition,
+    QuotaServiceDefinition,
     EventServiceDefinition,
     SnapshotServiceDefinition,
   ].map(({ fullName }) => fullName);

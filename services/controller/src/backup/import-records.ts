@@ -4,7 +4,7 @@
  * M1 A store that holds another record than the file, or that has granted, is left as it is: all of it is compared before anything is
  * written. M2 An import that was cut goes on with the same file and with no other, and until it is over no controller starts over a part of
  * it. M3 Nothing is granted from what was imported before it was vetted: a
- * backup may have forgotten grants.
+ * backup may have forgotten grants. M4 What the namespaces of quotas have is counted anew: a backup is no single moment.
  */
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Commit, PlacedRecord } from "../domain/store-types.ts";
@@ -19,6 +19,16 @@ export interface ImportSummary {
 }
 
 const batchSize = 50;
+
+/** M4. What is damaged stays as it is, and is told of by whoever reads it. */
+const asImported = (record: PlacedRecord): PlacedRecord => {
+  if (record.ref.kind !== "quota") return record;
+  try {
+    return { ...record, body: JSON.stringify({ ...JSON.parse(record.body), used: undefined }) };
+  } catch {
+    return record;
+  }
+};
 
 const notEmpty = ({ kind, key }: PlacedRecord["ref"]): HoldfastError =>
   new HoldfastError({
@@ -87,14 +97,15 @@ const compared = async ({ store, file: { records } }: ImportOptions): Promise<re
   return batches;
 };
 
-export const importRecords = async (options: ImportOptions): Promise<ImportSummary> => {
-  const { store, mark, file, progress } = options;
+export const importRecords = async (asked: ImportOptions): Promise<ImportSummary> => {
+  const { store, mark, progress } = asked;
+  const file = { ...asked.file, records: asked.file.records.map(asImported) };
   const { records, digest } = file;
   const { clusterUid, vettedRunId } = await store.identity();
   if (vettedRunId !== "") throw inUse(clusterUid); // M1, M3
   const begun = await mark.begun();
   if (begun !== undefined && begun !== "" && begun !== digest) throw otherFile(); // M2
-  const batches = await compared(options);
+  const batches = await compared({ ...asked, file });
   const owed = begun !== undefined || batches.some(({ missing }) => missing.length > 0);
   if (owed) await mark.begin(digest); // M2
   let written = 0;

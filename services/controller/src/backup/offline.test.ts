@@ -289,6 +289,22 @@ describe("an export", () => {
     }
   };
 
+  it.each(kinds)("[M4] into %s takes from a quota what its namespace has, also when the import was cut", async (to) => {
+    const source = await filled("sqlite");
+    const quota = { namespace: "ns", limits: { volumes: 3 }, createdAt: 1, updatedAt: 1 };
+    const body = JSON.stringify({ ...quota, used: { volumes: 2, bytes: 9, snapshots: 0 } });
+    const ref = { kind: "quota", key: "ns" } as const;
+    await opened(source, (store) => store.commit(commitOf([{ ref, expectedRev: 0, body, indexes: [], due: [] }])));
+    const file = path.join(dir, `quota-${to}.export`);
+    await offline(source, "export", file);
+    const target = freshPlace(to);
+    await killedAt(target, file, 2);
+    await offline(target, "import", file);
+    expect(JSON.parse((await contents(target)).find(({ ref: { kind } }) => kind === "quota")?.body ?? "")).toEqual(
+      quota,
+    );
+  });
+
   it.each(kinds.flatMap((to) => [0, 1, 2].map((nth) => ({ to, nth }))))(
     "[M2 I8] cut at commit $nth into $to: no controller starts over it, no backup is made of it, and the same file ends it",
     async ({ to, nth }) => {

@@ -3,6 +3,7 @@
  *
  * Format 1: as of the releases before there was a second one. Format 2: a node's record without an address, as agents listen nowhere.
  * Format 3: records of volumes, snapshots and groups with bars, which earlier releases neither keep nor heed.
+ * Format 4: quotas of namespaces, which earlier releases do not count for.
  */
 export interface StoreFormats {
   readonly oldest: number;
@@ -10,10 +11,13 @@ export interface StoreFormats {
 }
 
 /** What this release reads. It writes what the store's own format allows. */
-export const readableFormats: StoreFormats = { oldest: 1, newest: 3 };
+export const readableFormats: StoreFormats = { oldest: 1, newest: 4 };
 
 /** Calls are overtaken in a store of this format and of later ones. */
 export const formatWithBars = 3;
+
+/** A store of this format and of later ones may have quotas. */
+export const formatWithQuotas = 4;
 
 export const reads = ({ oldest, newest }: StoreFormats, format: number): boolean =>
   format >= oldest && format <= newest;

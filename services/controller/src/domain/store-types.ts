@@ -14,7 +14,8 @@ export type AggregateKind =
   | "tombstone"
   | "meta"
   | "audit"
-  | "orphan";
+  | "orphan"
+  | "quota";
 
 export interface AggregateRef {
   readonly kind: AggregateKind;

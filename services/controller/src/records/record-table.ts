@@ -11,6 +11,7 @@ import type { CommitOrder } from "@holdfast/model/call-order";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import type { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { type CountedChange, type CountWith, noTerms, type QuotaTerms, uncounted } from "../domain/quota/quota.ts";
 import type { AuditedAs } from "../domain/repair/audit.ts";
 import type { AggregateRef, Commit, IndexEntry, RecordWrite, StoredRecord } from "../domain/store-types.ts";
 import type { Ids, Store } from "../ports.ts";
@@ -33,6 +34,8 @@ export interface RecordKind<N, R> {
   /** After so many conflicts that the decision is given up. */
   busy(name: N): HoldfastError;
   readonly memory?: RecordMemory<N, R> | undefined;
+  /** What a change of the record changes of what its namespace has; nothing when absent. */
+  readonly counts?: ((before: R | undefined, after: R | null) => CountedChange | undefined) | undefined;
 }
 
 /** What a process keeps in mind of the records of a kind. */
@@ -105,12 +108,14 @@ export interface RecordTableDeps {
   readonly ids: Ids;
   readonly signal: AbortSignal;
   readonly damages?: DamagedRecords | undefined;
+  /** Of the quotas of namespaces; nothing is counted without it. */
+  readonly counted?: CountWith | undefined;
 }
 
 const pageSize = 500;
 
 export const createRecordTable = <N, R>(deps: RecordTableDeps, kind: RecordKind<N, R>): RecordTable<N, R> => {
-  const { store, clock, ids, signal, damages = createDamagedRecords() } = deps;
+  const { store, clock, ids, signal, damages = createDamagedRecords(), counted = uncounted } = deps;
   const { refOf, memory } = kind;
   const rounds = createCommitRounds(deps);
   const lanes = createKeyedLanes();
@@ -133,8 +138,8 @@ export const createRecordTable = <N, R>(deps: RecordTableDeps, kind: RecordKind<
     return { records: damages.readEach(page.records, versioned, whole), next: page.next };
   };
 
-  const commitOf = (name: N, rev: number, draft: Draft<R>): Commit => {
-    const { record, note, audit, beside = [], opId = ids.uuid(), ...terms } = draft;
+  const commitOf = (name: N, rev: number, draft: Draft<R>, quota: QuotaTerms): Commit => {
+    const { record, note, audit, beside = [], opId = ids.uuid(), expects = [], ...terms } = draft;
     const ref = refOf(name);
     const now = clock.now();
     const places = record === null ? { body: null, indexes: [], due: [] } : kind.encode(record, now);
@@ -144,7 +149,8 @@ export const createRecordTable = <N, R>(deps: RecordTableDeps, kind: RecordKind<
       opId,
       requiresVetted: false,
       ...terms,
-      writes: [{ ...places, ref, expectedRev: rev }, ...beside, ...audited.writes], // RT1
+      expects: [...expects, ...quota.expects],
+      writes: [{ ...places, ref, expectedRev: rev }, ...beside, ...audited.writes, ...quota.writes], // RT1
       events: [...events, ...audited.events],
     };
   };
@@ -159,7 +165,9 @@ export const createRecordTable = <N, R>(deps: RecordTableDeps, kind: RecordKind<
     const draft = await decide(before);
     if (draft === undefined) return { now: before, changed: false }; // RT2
     const rev = before?.rev ?? 0;
-    const result = await rounds.commit(commitOf(name, rev, draft));
+    const counts = kind.counts?.(before?.record, draft.record);
+    const commit = (quota: QuotaTerms) => rounds.commit(commitOf(name, rev, draft, quota));
+    const result = await (counts === undefined ? commit(noTerms) : counted([counts], commit));
     if (result?.ok !== true) return result?.crowded ? { now: before, changed: false, crowded: true } : undefined;
     const now = draft.record === null ? undefined : { record: draft.record, rev: result.revs[0] ?? rev + 1 };
     memory?.saw(name, now, true); // RT4

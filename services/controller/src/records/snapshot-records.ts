@@ -8,6 +8,7 @@
 import type { Moment } from "../domain/moment.ts";
 import { type CallNews, givenTo } from "../domain/open-call.ts";
 import type { RouteOf } from "../domain/plugin/instance-reach.ts";
+import { changeOfCut } from "../domain/quota/quota.ts";
 import type { AuditedAs } from "../domain/repair/audit.ts";
 import { type CutRecord, type CutRef, cutKey, membersOf, refOfCutKey } from "../domain/snapshot/snapshot.ts";
 import type { CutChange } from "../domain/snapshot/snapshot-change.ts";
@@ -144,6 +145,7 @@ export const createCutRecords = (deps: CutRecordsDeps): CutRecords => {
       refOf: cutRef,
       read: decodeCut,
       encode: (record, now) => encodeCut(record, 0, now).write,
+      counts: changeOfCut,
       busy: ({ kind, namespace, id }) => changedAllTheTime(`${kind} ${namespace}/${id}`, { namespace, [kind]: id }),
     },
   );

@@ -138,7 +138,10 @@ const listAudit: Command = {
               { title: "AT", of: ({ at }) => moment(at) },
               { title: "WHO", of: ({ who }) => who },
               { title: "VERB", of: ({ verb }) => verb },
-              { title: "VOLUME", of: ({ namespace, volume }) => (volume === "" ? "-" : `${namespace}/${volume}`) },
+              {
+                title: "VOLUME",
+                of: ({ namespace, volume }) => (volume === "" ? namespace || "-" : `${namespace}/${volume}`),
+              },
               { title: "NODE", of: ({ node }) => node || "-" },
               { title: "REASON", of: ({ reason }) => reason },
               { title: "EVIDENCE", of: ({ evidence }) => evidence || "-" },

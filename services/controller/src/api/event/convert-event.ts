@@ -74,9 +74,10 @@ const errorIn = (body: Body, reason: string): LastError => ({
 /** What it is about, in a person's words. */
 const namesOf = (type: string, kind: AggregateKind, key: string, s: EventSubject): string => {
   const volume = s.volume === "" ? "" : `volume ${s.namespace}/${s.volume}`;
+  const namespace = s.namespace === "" ? "the store" : `namespace ${s.namespace}`;
   if (type === "claim") return `claim ${s.alias} of ${s.workload} on ${volume} at node ${s.node}`;
   if (type === "audit")
-    return [volume, s.workload, s.node, s.plugin].filter((name) => name !== "").join(", ") || "the store";
+    return [volume, s.workload, s.node, s.plugin].filter((name) => name !== "").join(", ") || namespace;
   return volume === "" || kind !== "volume" ? `${type} ${key}` : volume;
 };
 

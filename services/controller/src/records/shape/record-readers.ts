@@ -6,6 +6,7 @@ import { readAudit } from "../audit-records.ts";
 import { readNode } from "../node-codec.ts";
 import { readOrphan } from "../orphan-records.ts";
 import { readPlugin } from "../plugin-records.ts";
+import { readQuota } from "../quota/quota-records.ts";
 import { decodeCut, decodeCutTombstone } from "../snapshot-codec.ts";
 import { decodeClaimTombstone, decodeDeleteMark, decodeVolume, decodeVolumeTombstone } from "../volume/volume-codec.ts";
 import { type RecordReader, recordReader } from "./record-reader.ts";
@@ -28,6 +29,7 @@ const readers: Record<Exclude<AggregateKind, "tombstone">, RecordReader<unknown>
   meta: readMeta,
   audit: readAudit,
   orphan: readOrphan,
+  quota: readQuota,
 };
 
 const tombstoneReader = (key: string): RecordReader<unknown> => {

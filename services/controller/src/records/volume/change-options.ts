@@ -1,6 +1,6 @@
 /** What a decision over volume records may depend on beside them. */
 import type { CallNews } from "../../domain/open-call.ts";
-import type { ExpectedRecord, IndexEntry } from "../../domain/store-types.ts";
+import type { Commit, ExpectedRecord, IndexEntry } from "../../domain/store-types.ts";
 import type { VolumeRecord } from "../../domain/volume/volume.ts";
 import type { Cause } from "../event-body.ts";
 
@@ -26,3 +26,17 @@ export interface GrantTerms {
 }
 
 export type Expects = () => Promise<readonly ExpectedRecord[]>;
+
+/** What the commit of a change carries of them; `judgedBy`: what it relies on besides. */
+export const termsOf = async (
+  { alone, expects, requiresVetted }: ChangeOptions,
+  found: readonly ({ readonly volume: VolumeRecord } | undefined)[],
+  judgedBy: readonly ExpectedRecord[],
+): Promise<Pick<Commit, "alone" | "expects"> & { readonly requiresVetted?: true }> => {
+  const relied = [...((await expects?.()) ?? []), ...judgedBy];
+  return {
+    ...(alone === undefined ? {} : { alone: alone(found.flatMap((f) => f?.volume ?? [])) }),
+    ...(relied.length === 0 ? {} : { expects: relied }),
+    ...(requiresVetted === undefined ? {} : { requiresVetted }),
+  };
+};

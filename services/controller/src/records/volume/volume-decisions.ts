@@ -14,6 +14,7 @@ import type { ClaimTombstone } from "../../domain/claim/claim.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { type CallNews, givenTo, type Seat } from "../../domain/open-call.ts";
 import type { RouteOf } from "../../domain/plugin/instance-reach.ts";
+import { type CountWith, uncounted } from "../../domain/quota/quota.ts";
 import type { RetryRule } from "../../domain/retry.ts";
 import type { Commit, CommitResult, IndexEntry } from "../../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
@@ -24,8 +25,9 @@ import { type CallOrders, createCallOrders } from "../call-orders.ts";
 import { type CommitRounds, changedAllTheTime, createCommitRounds } from "../commit-rounds.ts";
 import type { DamagedRecords } from "../damaged-records.ts";
 import { momentsOf } from "../event-body.ts";
+import { countedCommit } from "../quota/counted-commit.ts";
 import type { RecordCache, VersionedVolume } from "../record-cache.ts";
-import type { ChangeOptions, GrantTerms } from "./change-options.ts";
+import { type ChangeOptions, type GrantTerms, termsOf } from "./change-options.ts";
 import type { CommitNotice } from "./commit-notice.ts";
 import { createFreshKeys } from "./fresh-keys.ts";
 import { staleAgainst } from "./stale-against.ts";
@@ -68,6 +70,8 @@ export interface VolumeDecisionDeps {
   readonly linked?: ((node: string) => boolean) | undefined;
   readonly damages: DamagedRecords;
   readonly grants?: GrantTerms | undefined;
+  /** Of the quotas of namespaces; nothing is counted without it. */
+  readonly counted?: CountWith | undefined;
   /** Which instance the call of a new intent is given to; without it the controller that drives the plugin decides. */
   readonly route?: RouteOf | undefined;
   readonly retry?: RetryRule | undefined;
@@ -108,7 +112,7 @@ export interface VolumeDecisions {
 }
 
 export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions => {
-  const { store, cache, signal, slots, attachLimit, damages, tell, linked = () => true } = deps;
+  const { store, cache, signal, slots, attachLimit, damages, tell, linked = () => true, counted = uncounted } = deps;
   const route = (v: VolumeRecord): Seat | undefined =>
     v.intent?.op === "validate" ? undefined : deps.route?.(v, volumeKey(v));
   const lanes = createKeyedLanes();
@@ -178,15 +182,10 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
       ? await Promise.all(decision.map((change, i) => remainsOf(store, found[i]?.volume, change)))
       : [];
     const built = buildCommit(found, decision, remains, at, attachLimit, linked);
-    const alone = options.alone?.(found.flatMap((f) => f?.volume ?? []));
-    const asked = options.expects === undefined ? [] : await options.expects();
-    const expects = built.commit.requiresVetted ? [...asked, ...judgedBy] : asked;
-    const terms = {
-      ...(alone === undefined ? {} : { alone }),
-      ...(expects.length === 0 ? {} : { expects }),
-      ...(options.requiresVetted === undefined ? {} : { requiresVetted: true }),
-    };
-    const result = await attempt({ ...built.commit, ...terms }, refs);
+    const terms = await termsOf(options, found, built.commit.requiresVetted ? judgedBy : []);
+    const counts = { found, decided: decision, remembered };
+    const wanted = { ...built.commit, ...terms };
+    const result = await countedCommit(counted, counts, wanted, (commit) => attempt(commit, refs));
     if (result === undefined) slots.doubt([...found.map((f) => f?.volume), ...decision.map((d) => d?.volume)]);
     if (result === undefined || result === "crowded") return result;
     const results = decision.map((change, i): ChangeResult => {

@@ -3,12 +3,14 @@ import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Change } from "../../domain/change.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { givenTo } from "../../domain/open-call.ts";
+import { type CountWith, uncounted } from "../../domain/quota/quota.ts";
 import { asksOf } from "../../domain/steps.ts";
 import type { Commit, RecordWrite } from "../../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
 import type { Ids, Store } from "../../ports.ts";
 import { auditOf } from "../audit-records.ts";
 import { eventBody, traceIdOf } from "../event-body.ts";
+import { countedCommit } from "../quota/counted-commit.ts";
 import type { RecordCache } from "../record-cache.ts";
 import type { Expects } from "./change-options.ts";
 import type { CommitNotice } from "./commit-notice.ts";
@@ -63,6 +65,7 @@ export interface VolumeInsertionDeps {
   readonly cache: Pick<RecordCache, "keep">;
   readonly ids: Pick<Ids, "uuid">;
   readonly tell: (notice: CommitNotice) => void;
+  readonly counted?: CountWith | undefined;
 }
 
 /** What a new record depends on, and what is written beside it. */
@@ -88,7 +91,7 @@ const outcomeUnknown = (ref: VolumeRef): HoldfastError =>
   });
 
 export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertion => {
-  const { store, decisions, cache, ids, tell } = deps;
+  const { store, decisions, cache, ids, tell, counted = uncounted } = deps;
 
   const commitOf = (volume: VolumeRecord, { notes, audit }: Change, at: Moment) => {
     const { write, due } = encodeVolume(volume, 0, at.now);
@@ -144,7 +147,10 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
       const { beside = [], ...terms } = asked;
       const opId = n === 0 ? at.opId : ids.uuid();
       const writes = [...commit.writes, ...beside];
-      const stored = await decisions.commitOnce({ ...commit, ...terms, opId, writes }, [volume]);
+      const counts = { found: [], decided: [{ volume }], remembered: false };
+      const stored = await countedCommit(counted, counts, { ...commit, ...terms, opId, writes }, (one) =>
+        decisions.commitOnce(one, [volume]),
+      );
       if (stored === "crowded") return { kind: "taken" };
       const found = stored === undefined ? await standing(volume) : "ours";
       if (found === "other") return { kind: "exists" };

@@ -14,6 +14,7 @@ const letters: Readonly<Record<AggregateKind, string>> = {
   meta: "m",
   audit: "a",
   orphan: "o",
+  quota: "q",
 };
 const kinds: ReadonlyMap<string, AggregateKind> = new Map(
   Object.entries(letters).map(([kind, letter]) => [letter, kind as AggregateKind]),

@@ -144,7 +144,7 @@ describe("opening a Redis", () => {
       const [one, two] = await Promise.all([open(opening), open({ ...opening, stateDir: path.join(stateDir, "b") })]);
       expect((await one.identity()).clusterUid).toBe((await two.identity()).clusterUid);
       expect(await admin.call("FUNCTION", "LIST", "LIBRARYNAME", libraryName)).toHaveLength(1);
-      expect(await one.identity()).toMatchObject({ format: 3, vetting: { gen: 0 }, vettedRunId: "" });
+      expect(await one.identity()).toMatchObject({ format: 4, vetting: { gen: 0 }, vettedRunId: "" });
     });
   });
 
@@ -175,7 +175,7 @@ describe("opening a Redis", () => {
       await admin.hset(keys.meta, "clusterUid", clusterUid);
       await admin.hset(keys.meta, "schema", "99");
       expect(await refusal(open())).toMatch(
-        /STORE_SCHEMA_NEWER.*\n.*schema is format 99, this release reads formats 1 to 3/,
+        /STORE_SCHEMA_NEWER.*\n.*schema is format 99, this release reads formats 1 to 4/,
       );
       await admin.hset(keys.meta, "schema", "1");
       const other = `#!lua name=${libraryName}\nredis.register_function{function_name='${libraryName}_identity', callback=function() return {'0','','','1','1','',''} end, flags={'no-writes'}}`;

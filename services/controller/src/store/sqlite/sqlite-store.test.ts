@@ -148,7 +148,7 @@ describe("SQLite store", () => {
     const { runId, ...rest } = await second.identity();
     expect(rest).toMatchObject({
       clusterUid: before.clusterUid,
-      format: 3,
+      format: 4,
       vetting: before.vetting,
       vettedRunId: runId,
     });
