@@ -1,4 +1,5 @@
 /** Every command about volumes and claims, end to end against live services, as people and as programs read it. */
+import { claimVolumeId } from "@holdfast/controller/commands/claim/claim-volumes";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { until } from "../harness/until.ts";
@@ -30,7 +31,16 @@ node: node-a
 claims:
   - { volume: data, read_only: true }
 `;
-const files = { "data.yaml": spec, "claims.yaml": claimSpec };
+const jobSpec = `
+workload: job-1
+node: node-a
+claims:
+  - alias: scratch
+    capability: { attachment_mode: file-system, access_mode: single-node-writer, fs_type: ext4 }
+    template: { lifetime: ephemeral, plugin: sim.holdfast.dev, capacity: { required_bytes: 10MiB } }
+`;
+const jobVolume = claimVolumeId("job-1", "scratch");
+const files = { "data.yaml": spec, "claims.yaml": claimSpec, "job.yaml": jobSpec };
 const run = (args: string, options: CliOptions = {}) =>
   cliRun(args.split(" "), { address: cluster.address, files, ...options });
 const golden = createGolden(run);
@@ -65,6 +75,10 @@ test.skipIf(!root)("claim create, list, status, release; a conflict names its ho
   await golden("claim-release", "claim release web-2");
   await golden("claim-create-file", "claim create -f claims.yaml");
   await run("claim release web-3");
+  await golden("claim-create-template", "claim create -f job.yaml");
+  await golden("volume-status-ephemeral", `volume status ${jobVolume}`);
+  expect((await run("claim release job-1")).code).toBe(0);
+  await until("its volume is gone", async () => (await run(`volume status ${jobVolume}`)).code === 3);
 });
 
 test.skipIf(!root)(

@@ -56,6 +56,8 @@ export interface CreateVolumeInput extends VolumeRef {
   readonly labels: Readonly<Record<string, string>>;
   readonly policy: VolumePolicy;
   readonly requestId: string;
+  /** The claim that brings it, and with which it ends. */
+  readonly ephemeral?: { readonly workload: string; readonly alias: string };
 }
 
 export interface RegisterVolumeInput extends VolumeRef {
@@ -111,6 +113,8 @@ export interface ClaimSpec {
   /** undefined = the only one that the volume has. */
   readonly capability: VolumeCapability | undefined;
   readonly readOnly: boolean;
+  /** The volume that it brings; `volume` is its id. */
+  readonly template?: CreateVolumeInput;
 }
 
 export interface CreateClaimsInput {

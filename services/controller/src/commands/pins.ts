@@ -4,7 +4,6 @@ import { callBar } from "../domain/bar.ts";
 import { barBlock, barWords } from "../domain/bar-block.ts";
 import { volumeCommand } from "../domain/operator-command.ts";
 import { type CutBar, type CutRecord, pinsSource } from "../domain/snapshot/snapshot.ts";
-import type { IndexEntry } from "../domain/store-types.ts";
 import { type Bar, type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume/volume.ts";
 import { type CutIndex, cutPins } from "../records/snapshot-codec.ts";
 import { sourcePin, type VolumeIndex } from "../records/volume/volume-codec.ts";
@@ -12,10 +11,6 @@ import type { CommandDeps } from "./command-deps.ts";
 import { volumeInUse } from "./errors.ts";
 
 type Deps = Pick<CommandDeps, "records" | "cuts">;
-
-/** Entries that a commit which takes volumes away has to be alone with. */
-export const volumePins = (volumes: readonly Pick<VolumeRecord, "uid">[]): readonly IndexEntry[] =>
-  volumes.flatMap(({ uid }) => [...cutPins(uid), sourcePin(uid)]);
 
 const most = 20;
 

@@ -2,6 +2,7 @@ import { attachTriesAt } from "./attachment/attach-pause.ts";
 import { callBar, type LiftStep, liftSteps } from "./bar.ts";
 import type { Claim } from "./claim/claim.ts";
 import { isUnbound } from "./claim/early-claims.ts";
+import { endsAt } from "./claim/ephemeral.ts";
 import { queueOf } from "./claim/grant.ts";
 import { type Attempts, noAttempts } from "./outcome.ts";
 import { triesAt } from "./retry.ts";
@@ -29,6 +30,7 @@ export type Step =
   | { readonly do: "grow"; readonly lane: `node ${string}`; readonly node: string }
   | LiftStep
   | { readonly do: "end growth"; readonly lane: "grant" }
+  | { readonly do: "end ephemeral"; readonly lane: "grant" }
   | { readonly do: "grant"; readonly lane: "grant"; readonly uid: string }
   | { readonly do: "expire"; readonly lane: "grant"; readonly uid: string };
 
@@ -176,6 +178,7 @@ const waitsForForeign: Record<Step["do"], "no" | "on that node" | "yes"> = {
   grow: "no",
   lift: "yes",
   "end growth": "no",
+  "end ephemeral": "yes",
   grant: "no",
   expire: "no",
 };
@@ -215,6 +218,8 @@ export const planSteps = (volume: VolumeRecord, now: number, hurry = false): Ste
   take(growthSteps(volume, now, hurry));
   take(liftSteps(volume, now, hurry));
   take(grantSteps(volume));
+  const ends = endsAt(volume);
+  if (ends !== undefined) take([{ step: { do: "end ephemeral", lane: "grant" }, at: ends }]);
   return { ready, next };
 };
 

@@ -86,6 +86,7 @@ function volumeFrom(
 function claimFrom(checks: Checks, field: string, claim: ClaimSpec | undefined): WantedClaim {
   const { volume = "", alias = "", readOnly = false, capability } = claim ?? {};
   if (claim === undefined) return { volume, alias, readOnly, capability: undefined };
+  checks.that(claim.template === undefined, `${field}.template`, "is for ClaimService alone: make the claim there");
   checks.id(`${field}.volume`, volume);
   if (alias !== "") checks.id(`${field}.alias`, alias);
   const wanted = { volume, alias: alias === "" ? volume : alias, readOnly };

@@ -50,7 +50,7 @@ export const createClaims: Command = {
   path: ["claim", "create"],
   summary: "claim a workload's volumes on a node: all of them or none",
   description:
-    "Waits until they are mounted. Name the volumes here, or give a file with the fields of CreateClaimsRequest.",
+    "Waits until they are mounted. Name the volumes here, or give a file with the fields of CreateClaimsRequest: there a claim may bring its volume, by a template (docs/claim-volumes.md).",
   args: [
     { ...workloadArg, optional: true },
     { name: "volumes", help: "volume, volume=alias or volume:ro", many: true, optional: true, completes: "volume" },
@@ -67,6 +67,7 @@ export const createClaims: Command = {
       line: "holdfast claim create web-1 data=db logs:ro --node node-a --queue 10m",
       says: "two, behind whoever holds them",
     },
+    { line: "holdfast claim create -f job-1.yaml", says: "as the file says, volumes that come with their claims too" },
   ],
   async run(context, input) {
     const file = input.text("file");

@@ -86,6 +86,10 @@ export const volumeDetails = (volume: Volume, now: number): readonly Detail[] =>
   ["Reachable from", volume.topology?.accessible.map(({ segments }) => mapWords(segments)).join("; ") ?? ""],
   ["Source", volume.contentSource?.snapshot ?? volume.contentSource?.volume ?? ""],
   ["Labels", mapWords(volume.labels)],
+  [
+    "Ends with",
+    volume.ephemeral === undefined ? "" : `claim ${volume.ephemeral.alias} of ${volume.ephemeral.workload}`,
+  ],
   ["Reclaim", reclaimPolicies.of(volume.policy?.reclaim ?? 0)],
   ["Claims", volume.holders.map((h) => `${h.workload}/${h.alias} on ${h.node}`).join("; ")],
   ["Attachments", volume.attachments.map((a) => `${a.node} ${attachmentStates.of(a.state)}`).join("; ")],

@@ -33,7 +33,7 @@ const createClaimWrites = (deps: ApiDeps): ClaimWrites => {
       const checks = createChecks();
       const input = claimsInput(request, checks);
       const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
-      refuseAll(checks, () => validateCreateClaims(input));
+      refuseAll(checks, () => validateCreateClaims(input, deps.granted));
       const caller = callerOf(deps, context, "CreateClaims");
       const views = await held.untilSettled({ context, waitMs }, () => commands.createClaims(input, caller));
       return { claims: views.map(claimMessage) };

@@ -19,6 +19,7 @@ import type {
 import { type Claim, type ClaimState, type ClaimTombstone, claimStates } from "../../domain/claim/claim.ts";
 import { type Checks, durationMs, optionalId } from "../check-request.ts";
 import { blockedMessage, capabilityFrom, dateOf, errorOf, traceIdOf } from "../convert-message.ts";
+import { templateFrom } from "./convert-template.ts";
 
 export const claimStateMessage = (state: ClaimState): WireClaimState => WireClaimState[`CLAIM_STATE_${state}`];
 
@@ -112,6 +113,20 @@ const over = (claim: ClaimTombstone): WireClaim => ({
 export const claimMessage = (view: ClaimView): WireClaim =>
   view.kind === "living" ? living(view.claim, view) : over(view.claim);
 
+/** A claim that brings its volume is for the volume that its key names. */
+const withTemplate = (field: string, request: ClaimsRequest, spec: WireSpec, checks: Checks): ClaimSpec => {
+  const plain = claimSpecFrom(field, spec, checks);
+  if (spec.template === undefined) return plain;
+  if (spec.volume !== "") checks.complain(`${field}.volume`, "has to be empty with a template, which makes it");
+  if (spec.alias === "") checks.complain(`${field}.alias`, "is required with a template: the volume is named after it");
+  if (plain.capability === undefined)
+    checks.complain(`${field}.capability`, "is required with a template: the volume is made with it");
+  const { namespace, workload, requestId } = request;
+  const key = { namespace, workload, alias: spec.alias, requestId };
+  const template = templateFrom(`${field}.template`, key, plain.capability, spec.template, checks);
+  return { ...plain, volume: template.id, template };
+};
+
 export const claimSpecFrom = (field: string, spec: WireSpec, checks: Checks): ClaimSpec => ({
   volume: spec.volume,
   alias: spec.alias,
@@ -139,7 +154,7 @@ export const claimsInput = (request: ClaimsRequest, checks: Checks): CreateClaim
   namespace: request.namespace,
   workload: request.workload,
   node: request.node,
-  claims: request.claims.map((spec, i) => claimSpecFrom(`claims[${i}]`, spec, checks)),
+  claims: request.claims.map((spec, i) => withTemplate(`claims[${i}]`, request, spec, checks)),
   requestId: request.requestId,
   queue: queueFrom(request.queue, checks),
 });

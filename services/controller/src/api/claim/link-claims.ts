@@ -51,8 +51,11 @@ export const createLinkClaims = (
       if (request.claimUids.length > 0) return { claims: (await watch(request, context)).map(claimMessage) };
       const checks = createChecks();
       const input = { ...claimsInput(request, checks), after: request.afterWorkloads };
+      // A node has no volumes made.
+      for (const [i, { template }] of request.claims.entries())
+        if (template !== undefined) checks.complain(`claims[${i}].template`, "is for ClaimService alone");
       const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
-      refuseAll(checks, () => validateCreateClaims(input));
+      refuseAll(checks, () => validateCreateClaims(input, deps.granted));
       checkCaller(request.node, context);
       const caller = callerOf(deps, context, "RequestClaims");
       const views = await held.untilSettled({ context, waitMs }, () => commands.createClaims(input, caller));

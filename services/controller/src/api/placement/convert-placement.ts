@@ -10,7 +10,17 @@ import type { PlacementReason } from "../../domain/placement/placement-reason.ts
 import type { Checks } from "../check-request.ts";
 import { claimSpecFrom } from "../claim/convert-claim.ts";
 
-export const placementInput = (request: CheckPlacementRequest, checks: Checks): CheckPlacementInput => ({
+export const placementInput = (request: CheckPlacementRequest, checks: Checks): CheckPlacementInput => {
+  for (const [i, { template }] of request.claims.entries())
+    if (template !== undefined)
+      checks.complain(
+        `claims[${i}].template`,
+        "has no place yet, as its volume is made where the claim is; leave the claim out",
+      );
+  return placementOf(request, checks);
+};
+
+const placementOf = (request: CheckPlacementRequest, checks: Checks): CheckPlacementInput => ({
   namespace: request.namespace,
   workload: request.workload,
   claims: request.claims.map((spec, i) => claimSpecFrom(`claims[${i}]`, spec, checks)),

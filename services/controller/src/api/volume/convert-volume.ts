@@ -163,6 +163,7 @@ export const volumeMessage = ({ volume, rev }: VolumeView): WireVolume => {
     intent: intentMessage(volume.intent),
     expansion: expansionMessage(volume),
     modification: modificationMessage(volume),
+    ephemeral: volume.ephemeral && { workload: volume.ephemeral.workload, alias: volume.ephemeral.alias },
     attempts: volume.attempts.count,
     nextTry: dateOf(volume.attempts.nextTry),
     revision: BigInt(rev),

@@ -13,6 +13,7 @@ import type { CommandDeps } from "../command-deps.ts";
 import { claimExists, nodeNotFound } from "../errors.ts";
 import type { Caller, ClaimView, Commands } from "../model.ts";
 import { livingView, selectViews, volumesOfWorkload } from "./claim-views.ts";
+import { withClaimVolumes } from "./claim-volumes.ts";
 import { type ClaimOrder, decideClaims, type WantedClaim } from "./decide-claims.ts";
 import { validateCreateClaims } from "./validate-claims.ts";
 
@@ -146,7 +147,7 @@ export const createClaimsCommand =
   (deps: CommandDeps): Commands["createClaims"] =>
   async (input, caller) => {
     const { clock, ids } = deps;
-    validateCreateClaims(input);
+    validateCreateClaims(input, deps.secrets.granted);
     const now = clock.now();
     const wanted: readonly WantedClaim[] = input.claims.map((spec) => ({
       ref: { namespace: input.namespace, id: spec.volume },
@@ -155,22 +156,18 @@ export const createClaimsCommand =
       readOnly: spec.readOnly,
       uid: ids.uuid(),
     }));
-    return await placeOrder(
-      deps,
-      input.namespace,
-      {
-        workload: input.workload,
-        node: input.node,
-        wanted,
-        requestId: input.requestId,
-        ticket: newTicket(deps, now),
-        queue: input.queue.enabled,
-        queueDeadline: now + (input.queue.deadlineMs ?? limits.defaultQueueMs),
-        after: input.after ?? [],
-        trace: traceOf(caller, now),
-      },
-      caller,
-    );
+    const order: ClaimOrder = {
+      workload: input.workload,
+      node: input.node,
+      wanted,
+      requestId: input.requestId,
+      ticket: newTicket(deps, now),
+      queue: input.queue.enabled,
+      queueDeadline: now + (input.queue.deadlineMs ?? limits.defaultQueueMs),
+      after: input.after ?? [],
+      trace: traceOf(caller, now),
+    };
+    return await withClaimVolumes(deps, input, caller, () => placeOrder(deps, input.namespace, order, caller));
   };
 
 export const newTicket = (deps: CommandDeps, now: number): string => ticketAt(now, deps.ids.uuid());

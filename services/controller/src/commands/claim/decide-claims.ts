@@ -5,6 +5,7 @@ import { type Change, claimNote, type Note, withClaim } from "../../domain/chang
 import type { Claim, SetMember } from "../../domain/claim/claim.ts";
 import { type Blocking, grantSet } from "../../domain/claim/claim-set-change.ts";
 import { takesEarlyClaims } from "../../domain/claim/early-claims.ts";
+import { claimed } from "../../domain/claim/ephemeral.ts";
 import { followed, type GrantFacts, nodeReaches } from "../../domain/claim/grant.ts";
 import { byteLength, limits } from "../../domain/limits.ts";
 import type { Moment } from "../../domain/moment.ts";
@@ -204,7 +205,7 @@ export const decideClaims = (
   const queued = new Map<string, Note[]>();
   for (const { key, volume, claim } of added) {
     const member: Claim = { ...claim, set };
-    const after = withClaim(drafts.get(key) ?? volume, member, at.now);
+    const after = claimed(withClaim(drafts.get(key) ?? volume, member, at.now));
     drafts.set(key, after);
     queued.set(key, [...(queued.get(key) ?? []), claimNote(after, member)]);
   }

@@ -1,6 +1,7 @@
 import { checkCapability, checkId, checkOptionalId, checkString, limits, type Violation } from "../../domain/limits.ts";
+import type { SecretGrants } from "../../domain/secret/secret-scope.ts";
 import type { CreateClaimsInput, GetClaimInput, HandOverInput, ReleaseClaimsInput } from "../model.ts";
-import { refuse } from "../volume/validate-volume.ts";
+import { checkCreateVolume, refuse } from "../volume/validate-volume.ts";
 
 export const checkCount = (field: string, count: number, least: number): readonly Violation[] =>
   count < least || count > limits.setMembers
@@ -33,7 +34,18 @@ const checkAfter = ({ workload, after = [] }: CreateClaimsInput): readonly Viola
     ]),
 ];
 
-export const validateCreateClaims = (input: CreateClaimsInput): void =>
+/** Volumes of templates, by the fields of the templates. */
+const checkTemplates = ({ claims }: CreateClaimsInput, granted: SecretGrants): readonly Violation[] =>
+  claims.slice(0, limits.setMembers).flatMap(({ template }, i) =>
+    template === undefined
+      ? []
+      : checkCreateVolume(template, granted)
+          // The claim's own fields are judged as the claim's.
+          .filter(({ field }) => !/^(namespace|id|request_id|capabilities)\b/.test(field))
+          .map(({ field, description }) => ({ field: `claims[${i}].template.${field}`, description })),
+  );
+
+export const validateCreateClaims = (input: CreateClaimsInput, granted: SecretGrants): void =>
   refuse([
     ...checkId("namespace", input.namespace),
     ...checkId("workload", input.workload),
@@ -49,6 +61,7 @@ export const validateCreateClaims = (input: CreateClaimsInput): void =>
     ...checkAliases(input.claims.slice(0, limits.setMembers)),
     ...checkDeadline("queue.deadline", input.queue.deadlineMs),
     ...checkAfter(input),
+    ...checkTemplates(input, granted),
     ...checkString("request_id", input.requestId),
   ]);
 

@@ -69,6 +69,11 @@ const volumeFindings = (volume: VolumeRecord, trouble: string): readonly string[
     ...(isUnbound(volume)
       ? [`${name} is made once a claim says for which node; nothing was asked of its plugin yet.`]
       : []),
+    ...(volume.ephemeral === undefined
+      ? []
+      : [
+          `${name} came with claim ${volume.ephemeral.alias} of workload ${volume.ephemeral.workload}, and is deleted with its data once its claims are over.`,
+        ]),
     ...(trouble === "" ? [] : [`${name} waits for its plugin: ${trouble}.`]),
     ...(volume.state === "AVAILABLE" ? [] : attemptsFinding(name, volume.attempts, volume.blocked)),
     ...changeFindings(volume),

@@ -34,12 +34,18 @@ const content = (v: CreateVolumeInput | VolumeRecord): Content => [
   ["binding", "uid" in v ? v.binding !== undefined : v.lateBinding === true],
 ];
 
+/** Not part of the digest, so that it stays what earlier releases stored. */
+const lifetimeOf = ({ ephemeral }: CreateVolumeInput | VolumeRecord): string =>
+  ephemeral === undefined ? "" : `${ephemeral.workload}\n${ephemeral.alias}`;
+
 const differs = (input: CreateVolumeInput, volume: VolumeRecord): string | undefined =>
   isRegistered(volume)
     ? "external_id"
-    : volume.asked === digestOf(content(input))
-      ? undefined
-      : firstDifference(content(input), content(volume));
+    : lifetimeOf(input) !== lifetimeOf(volume)
+      ? "lifetime"
+      : volume.asked === digestOf(content(input))
+        ? undefined
+        : firstDifference(content(input), content(volume));
 
 /** What the plugin is known not to do is refused before anything is written; what is not known yet waits. */
 const checkPlugin = (input: CreateVolumeInput, plugins: ControllerPlugins): void => {
@@ -70,6 +76,7 @@ const newVolume = (
   ...(made.source === undefined ? {} : { source: made.source }),
   context: {},
   asked: digestOf(content(input)),
+  ...(input.ephemeral === undefined ? {} : { ephemeral: input.ephemeral }),
   ...(input.lateBinding === true
     ? { binding: { node: "", place: {} } }
     : { intent: { op: "create", epoch: zeroEpoch, issuer: at.issuer, opId: at.opId } }),

@@ -3,10 +3,11 @@ import type { Change } from "../../domain/change.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { type Intent, type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import { deleteWanted, usersOf } from "../../domain/volume/volume-change.ts";
+import { volumePins } from "../../records/volume-pins.ts";
 import type { CommandDeps } from "../command-deps.ts";
 import { volumeInUse, volumeNotFound } from "../errors.ts";
 import type { Commands } from "../model.ts";
-import { volumePinned, volumePins } from "../pins.ts";
+import { volumePinned } from "../pins.ts";
 import { validateDeleteVolume } from "./validate-volume.ts";
 
 /** Calls of the volume itself, which a deletion takes over from. */

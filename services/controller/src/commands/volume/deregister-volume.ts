@@ -2,10 +2,11 @@ import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { type Change, noChange } from "../../domain/change.ts";
 import { type DeregisterObstacle, deregistered, deregisterObstacle } from "../../domain/volume/deregistered.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
+import { volumePins } from "../../records/volume-pins.ts";
 import type { CommandDeps } from "../command-deps.ts";
 import { volumeInUse, volumeNotFound } from "../errors.ts";
 import type { Commands } from "../model.ts";
-import { volumePinned, volumePins } from "../pins.ts";
+import { volumePinned } from "../pins.ts";
 import { validateDeleteVolume } from "./validate-volume.ts";
 
 const obstacleError = (volume: VolumeRecord, obstacle: DeregisterObstacle): HoldfastError => {

@@ -78,20 +78,22 @@ const fieldOf = (family: string): string => family.replace(/[A-Z]/g, (c) => `_${
 
 /** Every violation of a request at once, before anything is written. */
 export const validateCreateVolume = (input: CreateVolumeInput, granted: SecretGrants): void =>
-  refuse([
-    ...checkRef(input),
-    ...checkPlugin("plugin", input.plugin),
-    ...checkCapacity("capacity", input.capacity),
-    ...checkCapabilities(input.capabilities),
-    ...checkMap("parameters", input.parameters),
-    ...checkMap("mutable_parameters", input.mutableParameters),
-    ...checkTopology(input.topology),
-    ...(input.contentSource.kind === "none"
-      ? []
-      : checkId(`content_source.${input.contentSource.kind}`, input.contentSource.id)),
-    ...checkOwn(input, input.namespace, granted),
-    ...checkString("request_id", input.requestId),
-  ]);
+  refuse(checkCreateVolume(input, granted));
+
+export const checkCreateVolume = (input: CreateVolumeInput, granted: SecretGrants): readonly Violation[] => [
+  ...checkRef(input),
+  ...checkPlugin("plugin", input.plugin),
+  ...checkCapacity("capacity", input.capacity),
+  ...checkCapabilities(input.capabilities),
+  ...checkMap("parameters", input.parameters),
+  ...checkMap("mutable_parameters", input.mutableParameters),
+  ...checkTopology(input.topology),
+  ...(input.contentSource.kind === "none"
+    ? []
+    : checkId(`content_source.${input.contentSource.kind}`, input.contentSource.id)),
+  ...checkOwn(input, input.namespace, granted),
+  ...checkString("request_id", input.requestId),
+];
 
 /** What is Holdfast's own, and may be changed later. */
 export const checkOwn = (

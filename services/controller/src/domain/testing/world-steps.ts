@@ -260,6 +260,7 @@ export const createWorldSteps = (deps: WorldStepsDeps) => {
         case "modify":
         case "grow":
         case "end growth":
+        case "end ephemeral":
           return false;
         case "expire":
           return record.changeSet("expire", (volumes, at) =>

@@ -207,6 +207,8 @@ export interface VolumeRecord extends VolumeRef {
   readonly condition?: StoredCondition;
   /** Mutable parameters that are to change. */
   readonly modification?: Modification;
+  /** A claim brought it, and it ends with its claims; absent = it stays until somebody deletes it. */
+  readonly ephemeral?: { readonly workload: string; readonly alias: string; readonly claimed?: true };
   readonly requestId: string;
   /** A person's word, at its adoption, that the storage is nobody else's, wherever the backend shows it. */
   readonly vouched?: true;

@@ -1,4 +1,5 @@
 import { type Change, noChange } from "../../domain/change.ts";
+import { ephemeralEnded } from "../../domain/claim/ephemeral.ts";
 import { owes } from "../../domain/obligation/obligation.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import {
@@ -11,6 +12,7 @@ import {
 } from "../../domain/volume/volume-change.ts";
 import type { ChangeOptions } from "../../records/volume/change-options.ts";
 import type { Decide } from "../../records/volume/volume-decisions.ts";
+import { volumePins } from "../../records/volume-pins.ts";
 import { runOwed } from "../owed/run-owed.ts";
 import { changeWithSets } from "./set-failure.ts";
 import { owedVolumes, type StepHandler } from "./step-run.ts";
@@ -55,6 +57,17 @@ export const createStep: StepHandler<"create"> = async (deps, _step, { volume, t
       return (v, at) => createdTwice(v, externalId, key, at);
     },
   });
+};
+
+/**
+ * Its claims are over. What is being made from it holds on to it until that has ended. Not while the store is unvetted: the record may be
+ * older than a claim that the store has lost.
+ */
+export const endEphemeralStep: StepHandler<"end ephemeral"> = async (deps, _step, { volume, traceId }) => {
+  const { records, gate } = deps;
+  if (!gate.state(volume.plugin).open) return false;
+  const decide: Decide = (v, at) => (v.uid === volume.uid ? ephemeralEnded(v, at) : noChange(v));
+  return (await records.change(volume, decide, { traceId, alone: volumePins, requiresVetted: true })).changed;
 };
 
 /**

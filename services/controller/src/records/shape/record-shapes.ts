@@ -118,6 +118,7 @@ export const volumeShape: Shape = shaped({
   expansion: optional(shaped({ attempts, blocked })),
   growth: optional(shaped({ nodes: mapOf(shaped({ attempts, blocked })) })),
   modification: optional(shaped({ attempts, blocked })),
+  ephemeral: optional(shaped({ workload: filled, alias: filled, claimed: optional(flag) })),
   ...times,
 });
 
