@@ -253,7 +253,7 @@ export const createWorld = async (
   const learned = createLearnedLimits({ store, clock, ids, signal: new AbortController().signal });
   const attachLimit = createAttachLimits({
     nodes,
-    profileOf: () => ({ maxVolumesPerNode: 0 }),
+    profileOf: () => ({ maxVolumesPerNode: 0, nodeClasses: [] }),
     learned: learned.of,
   });
   /** Lives of other controllers that have said nothing for a while. */

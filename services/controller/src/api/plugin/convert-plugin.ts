@@ -103,6 +103,11 @@ export const profileMessage = (profile: PluginProfile): WireProfile => ({
   maxConcurrentCalls: profile.maxConcurrentCalls,
   maxConcurrentAttachesPerNode: profile.maxConcurrentAttachesPerNode,
   maxVolumesPerNode: BigInt(profile.maxVolumesPerNode),
+  nodeClasses: profile.nodeClasses.map(({ nodes, topology, maxVolumes }) => ({
+    nodes,
+    topology: { ...topology },
+    maxVolumes: BigInt(maxVolumes),
+  })),
   fence: fences[profile.fence],
   allowedFsTypes: [...profile.allowedFsTypes],
   allowedMountFlags: [...profile.allowedMountFlags],
@@ -122,6 +127,11 @@ export const profileFrom = (wire: WireProfile | undefined, checks: Checks): Plug
         maxConcurrentCalls: wire.maxConcurrentCalls,
         maxConcurrentAttachesPerNode: wire.maxConcurrentAttachesPerNode,
         maxVolumesPerNode: Number(wire.maxVolumesPerNode),
+        nodeClasses: wire.nodeClasses.map(({ nodes, topology, maxVolumes }) => ({
+          nodes,
+          topology,
+          maxVolumes: Number(maxVolumes),
+        })),
         fence: wordOf(fences, wire.fence, "profile.fence", checks),
         allowedFsTypes: wire.allowedFsTypes,
         allowedMountFlags: wire.allowedMountFlags,

@@ -1,5 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { checkProfile, defaultProfile, profiledMethods, readCode, settledProfile } from "./plugin-profile.ts";
+import {
+  checkProfile,
+  defaultProfile,
+  maxVolumesOn,
+  profiledMethods,
+  readCode,
+  settledProfile,
+} from "./plugin-profile.ts";
 
 const fields = (profile: Partial<typeof defaultProfile>): readonly string[] =>
   checkProfile({ ...defaultProfile, ...profile }).map(({ field }) => field);
@@ -30,6 +37,11 @@ describe("a plugin's profile", () => {
         maxConcurrentCalls: 5_000,
         maxConcurrentAttachesPerNode: -1,
         maxVolumesPerNode: 1.5,
+        nodeClasses: [
+          { nodes: "", topology: {}, maxVolumes: 1 },
+          { nodes: "*gpu", topology: {}, maxVolumes: -1 },
+          { nodes: "gpu-*", topology: {}, maxVolumes: 0 },
+        ],
         allowedFsTypes: [""],
         allowedMountFlags: ["a\u0000"],
         exclusiveMethods: ["NodeStageVolume"],
@@ -39,6 +51,9 @@ describe("a plugin's profile", () => {
       "profile.max_concurrent_calls",
       "profile.max_concurrent_attaches_per_node",
       "profile.max_volumes_per_node",
+      "profile.node_classes[0]",
+      "profile.node_classes[1].nodes",
+      "profile.node_classes[1].max_volumes",
       "profile.allowed_fs_types[0]",
       "profile.allowed_mount_flags[0]",
       "profile.code_readings[0].csi_method",
@@ -46,6 +61,21 @@ describe("a plugin's profile", () => {
       "profile.code_readings[0].read_as",
       "profile.exclusive_methods[0]",
     ]);
+  });
+
+  it("says how many volumes a node takes by the first class that fits it, or by the number for all", () => {
+    const nodeClasses = [
+      { nodes: "gpu-7", topology: {}, maxVolumes: 0 },
+      { nodes: "gpu-*", topology: { "example.com/type": "large" }, maxVolumes: 39 },
+      { nodes: "gpu-*", topology: {}, maxVolumes: 27 },
+      { nodes: "", topology: { "Example.com/Type": "small" }, maxVolumes: 3 },
+    ];
+    const on = (node: string, type: string) =>
+      maxVolumesOn({ maxVolumesPerNode: 9, nodeClasses }, node, { "example.com/type": type });
+    expect([on("gpu-7", "large"), on("gpu-1", "large"), on("gpu-1", "small"), on("web-1", "small")]).toEqual([
+      0, 39, 27, 3,
+    ]);
+    expect([on("web-1", "large"), on("gpu", "large")]).toEqual([9, 9]);
   });
 
   it("never makes a code prove what the driver did not say, but for one reading of one call", () => {

@@ -1,10 +1,22 @@
 /** What operators know of a plugin better than it does itself; for all that nobody said there is a default that fits an unknown driver. */
-import { byteLength, checkString, type Violation } from "../limits.ts";
+import { byteLength, checkSegments, checkString, idPattern, type Violation } from "../limits.ts";
+import { foldKeys } from "../placement/node-class.ts";
+import type { Segments } from "../volume/volume.ts";
 
 export interface CodeReading {
   readonly method: string;
   readonly code: string;
   readonly readAs: string;
+}
+
+/** Nodes that are alike, by their names, by where the plugin says that they are, or both. */
+export interface NodeClassLimit {
+  /** A name, or the beginning of names with a * behind it; empty = every name. */
+  readonly nodes: string;
+  /** All of these segments have to be the node's. */
+  readonly topology: Segments;
+  /** 0 = what the plugin says. */
+  readonly maxVolumes: number;
 }
 
 export interface PluginProfile {
@@ -13,6 +25,8 @@ export interface PluginProfile {
   readonly maxConcurrentAttachesPerNode: number;
   /** 0 = what the plugin says. */
   readonly maxVolumesPerNode: number;
+  /** The first that fits a node says how many volumes it takes, in place of the number for all. */
+  readonly nodeClasses: readonly NodeClassLimit[];
   readonly fence: "none" | "on-detach";
   /** Empty = the built-in list. */
   readonly allowedFsTypes: readonly string[];
@@ -32,6 +46,7 @@ export const defaultProfile: PluginProfile = {
   maxConcurrentCalls: 64,
   maxConcurrentAttachesPerNode: 1,
   maxVolumesPerNode: 0,
+  nodeClasses: [],
   fence: "none",
   allowedFsTypes: [],
   allowedMountFlags: [],
@@ -109,6 +124,24 @@ const checkReading = (field: string, { method, code, readAs }: CodeReading): rea
 const checkCount = (field: string, value: number, most: number): readonly Violation[] =>
   Number.isSafeInteger(value) && value >= 0 && value <= most ? [] : [{ field, description: `has to be 0 to ${most}` }];
 
+const isNamePattern = (nodes: string): boolean => {
+  const name = nodes.endsWith("*") ? `${nodes.slice(0, -1)}0` : nodes;
+  return idPattern.test(name) && !name.includes("..");
+};
+
+const checkClass = (field: string, { nodes, topology, maxVolumes }: NodeClassLimit): readonly Violation[] => [
+  ...(nodes === "" || isNamePattern(nodes)
+    ? []
+    : [
+        { field: `${field}.nodes`, description: "has to be a node's name, or the beginning of one with a * behind it" },
+      ]),
+  ...(nodes === "" && Object.keys(topology).length === 0
+    ? [{ field, description: "has to say which nodes: by nodes, by topology, or both" }]
+    : []),
+  ...(Object.keys(topology).length === 0 ? [] : checkSegments(`${field}.topology`, topology)),
+  ...checkCount(`${field}.max_volumes`, maxVolumes, bounds.volumes),
+];
+
 const checkWords = (field: string, words: readonly string[]): readonly Violation[] => [
   ...(words.length > bounds.list ? [{ field, description: `holds ${words.length}; the most is ${bounds.list}` }] : []),
   ...words.flatMap((word, i) =>
@@ -127,6 +160,10 @@ export const checkProfile = (profile: PluginProfile): readonly Violation[] => {
     ...checkCount("profile.max_concurrent_calls", profile.maxConcurrentCalls, bounds.calls),
     ...checkCount("profile.max_concurrent_attaches_per_node", profile.maxConcurrentAttachesPerNode, bounds.attaches),
     ...checkCount("profile.max_volumes_per_node", profile.maxVolumesPerNode, bounds.volumes),
+    ...(profile.nodeClasses.length > bounds.list
+      ? [{ field: "profile.node_classes", description: `holds more than ${bounds.list}` }]
+      : []),
+    ...profile.nodeClasses.flatMap((one, i) => checkClass(`profile.node_classes[${i}]`, one)),
     ...checkWords("profile.allowed_fs_types", profile.allowedFsTypes),
     ...checkWords("profile.allowed_mount_flags", profile.allowedMountFlags),
     ...(profile.codeReadings.length > bounds.list
@@ -151,6 +188,20 @@ export const settledProfile = (profile: PluginProfile): PluginProfile => ({
   allowedMountFlags: [...new Set(profile.allowedMountFlags)],
   exclusiveMethods: [...new Set(profile.exclusiveMethods)],
 });
+
+const fits = ({ nodes, topology }: NodeClassLimit, node: string, has: ReadonlyMap<string, string>): boolean =>
+  (nodes === "" || nodes === node || (nodes.endsWith("*") && node.startsWith(nodes.slice(0, -1)))) &&
+  [...foldKeys(topology)].every(([key, value]) => has.get(key) === value);
+
+/** How many volumes the node takes by the profile; 0 = it does not say. */
+export const maxVolumesOn = (
+  { maxVolumesPerNode, nodeClasses }: Pick<PluginProfile, "maxVolumesPerNode" | "nodeClasses">,
+  node: string,
+  topology: Segments,
+): number => {
+  const has = foldKeys(topology);
+  return nodeClasses.find((one) => fits(one, node, has))?.maxVolumes ?? maxVolumesPerNode;
+};
 
 export const sameProfile = (a: PluginProfile, b: PluginProfile): boolean => JSON.stringify(a) === JSON.stringify(b);
 

@@ -234,6 +234,7 @@ const profile = shaped({
   maxConcurrentCalls: count,
   maxConcurrentAttachesPerNode: count,
   maxVolumesPerNode: count,
+  nodeClasses: optional(listOf(shaped({ nodes: text, topology: texts, maxVolumes: count }))),
   fence: text,
   allowedFsTypes: listOf(text),
   allowedMountFlags: listOf(text),
