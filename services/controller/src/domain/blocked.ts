@@ -70,7 +70,11 @@ const remedies: Record<BlockedReason, Remedy> = {
   },
   NOT_AT_BACKEND: {
     missingProof: (s) => `that plugin ${s.plugin} knows the storage of ${volumeKey(s)}`,
-    clearWith: forget,
+    // A volume with a claim cannot be forgotten.
+    clearWith: (s) =>
+      s.workload === undefined
+        ? forget(s)
+        : `bring it back at the backend, and it goes on by itself; when it is gone for good: ${releaseCommand(s.namespace, { workload: s.workload, alias: s.alias ?? s.id })}; then: ${forget(s)}`,
   },
   FOREIGN_ATTACHMENT: {
     missingProof: (s) => `that ${volumeKey(s)} is not attached to a node that no record explains`,

@@ -240,6 +240,22 @@ describe("what cannot go on by itself", () => {
     for (const one of later) expect(one.blocked.since).toBe(since);
   });
 
+  test("a claim on storage that is gone is cleared by the commands that its block names, in their order", async () => {
+    const id = await ways.NOT_AT_BACKEND();
+    await world.idle();
+    const { uid } = await world.volume(id);
+    expect((await stuck())[0]?.blocked.clearWith).toMatch(
+      new RegExp(`claim release job ${id} --namespace default; then: holdfast repair forget-volume ${id} ${uid} --`),
+    );
+    await world.release("job");
+    await world.idle();
+    const asked = { namespace: "default", id, uid, evidence: "", reason: "ticket 4711", requestId: "" };
+    const { confirmWith } = await world.repair.forgetVolume({ ...asked, dryRun: true, confirm: "" }, caller);
+    await world.repair.forgetVolume({ ...asked, dryRun: false, confirm: confirmWith }, caller);
+    expect(await stuck()).toEqual([]);
+    expect(await world.records.get({ namespace: "default", id })).toBeUndefined();
+  });
+
   test("the name of a replaced machine is cleared by the command that its block names", async () => {
     const id = await ways.NODE_REPLACED();
     await world.idle();

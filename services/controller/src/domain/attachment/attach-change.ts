@@ -57,7 +57,8 @@ const attachPaused = (volume: VolumeRecord, attachment: Attachment, failure: Fai
   const free = pauseAttach(volume, attachment, failure, at);
   return foldClaims(free, claimsIn(free, node, "ATTACHING"), (v, claim) => {
     if (claim.goal === "released") return giveUpAttach(v, claim.uid, at);
-    const trouble = attachTrouble(v, node, failure, claim.blocked, at.now);
+    const { workload, alias, blocked } = claim;
+    const trouble = attachTrouble(v, { node, workload, alias }, failure, blocked, at.now);
     return step(v, claim.uid, "attach_unknown", at, retrying(trouble.failure, at, trouble.blocked));
   });
 };

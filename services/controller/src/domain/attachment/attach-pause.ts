@@ -1,4 +1,4 @@
-import { type BlockedReason, heldElsewhere } from "../blocked.ts";
+import { type BlockedReason, heldElsewhere, type Subject } from "../blocked.ts";
 import { blockedBy } from "../blocked-by.ts";
 import { type Change, noChange } from "../change.ts";
 import { isDoubtful } from "../doubt.ts";
@@ -28,14 +28,15 @@ const inTheWayOf = (volume: VolumeRecord, node: string, { code }: Failure): read
  */
 export const attachTrouble = (
   volume: VolumeRecord,
-  node: string,
+  asked: { readonly node: string } & Pick<Subject, "workload" | "alias">,
   failure: Failure,
   previous: Blocked | undefined,
   now: number,
 ): { readonly failure: Failure; readonly blocked?: Blocked } => {
+  const { node } = asked;
   const others = inTheWayOf(volume, node, failure);
   if (others.length === 0)
-    return { failure, blocked: blockedBy("attach", failure, { ...volume, node }, previous, now) };
+    return { failure, blocked: blockedBy("attach", failure, { ...volume, ...asked }, previous, now) };
   const nodes = others.map((a) => a.node);
   const told: Failure = {
     ...failure,

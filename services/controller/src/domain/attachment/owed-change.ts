@@ -139,7 +139,7 @@ export const reattachAnswered = (
   // A refusal ends the call, and what never left holds nothing: the volume's other calls need not wait for it.
   const free = follow === "again" ? volume : callReturned(volume);
   if (follow === "paused") {
-    const trouble = attachTrouble(volume, node, { ...failure, advice: "block" }, known, at.now);
+    const trouble = attachTrouble(volume, { node }, { ...failure, advice: "block" }, known, at.now);
     return owedAgain(free, attachment, trouble.failure, trouble.blocked, at);
   }
   const blocked =
