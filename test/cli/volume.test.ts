@@ -143,8 +143,8 @@ test.skipIf(!root)("claim list-token and reconcile: what the scheduler still kno
     "running.txt": "# what the scheduler still knows\n\nruns-1\n",
     "elsewhere.txt": "other/runs-1\n",
     "none.txt": "\n",
-    "bad.txt": "runs-1\nruns 2\n",
-    "worse.txt": "runs-1\nRUNS-2\n",
+    "bad.txt": "runs-1\na/b/c\n",
+    "worse.txt": "runs-1\nruns\u200b2\n",
   };
   const at = { files: lists };
   const line = (rest: string) => `claim reconcile --token ${token} ${rest}`;
@@ -154,8 +154,8 @@ test.skipIf(!root)("claim list-token and reconcile: what the scheduler still kno
   expect((await run(line("--node node-a"), at)).err).toContain("either --live with a list, or --none-live");
   expect((await run(line("--live running.txt --none-live"), at)).code).toBe(2);
   expect((await run(line("-A --live running.txt"), at)).err).toContain("--node says which");
-  expect((await run(line("--live bad.txt"), at)).err).toContain('bad.txt:2: "runs 2" has to be');
-  expect((await run(line("--live worse.txt"), at)).err).toContain('worse.txt:2: workload of "RUNS-2" must be');
+  expect((await run(line("--live bad.txt"), at)).err).toContain('bad.txt:2: "a/b/c" has to be');
+  expect((await run(line("--live worse.txt"), at)).err).toContain('worse.txt:2: workload of "runs\u200b2" must hold');
   expect((await run(line("--live elsewhere.txt"), at)).err).toContain("elsewhere.txt:1: namespace of");
   const before = await standing();
 

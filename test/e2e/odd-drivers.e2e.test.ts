@@ -1,14 +1,22 @@
+import { execFile as execFileLater } from "node:child_process";
+import { promisify } from "node:util";
+import { commandWord } from "@holdfast/model/command-word";
+import { ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { cliRun } from "../cli/cli-run.ts";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import {
   claimVolume,
   expectClean,
   makeVolume,
+  namespace,
   releaseWorkload,
   removeVolume,
   stateName,
   volumeStateName,
 } from "../harness/scenario.ts";
+
+const execFile = promisify(execFileLater);
 
 const root = process.getuid?.() === 0;
 if (!root) console.warn("SKIPPED: real mounts need root");
@@ -36,4 +44,35 @@ describe.skipIf(!root)("drivers that answer as no specification foresees", () =>
     for (const id of [...others, "odd"]) await removeVolume(cluster, id);
     await expectClean(cluster);
   });
+
+  it.each(['Web [canary] №7 — it\'s "$HOME"', "..", "é".repeat(128)])(
+    "D16 workload %j has its volume, is found, and the command that a message prints gives it back",
+    async (workload) => {
+      await makeVolume(cluster, "named");
+      expect(await claimVolume(cluster, "named", { workload })).toMatchObject({
+        workload,
+        state: ClaimState.CLAIM_STATE_ACTIVE,
+      });
+      const listed = await cluster.claims.listClaims({ filter: { namespace, workload }, pageSize: 10 });
+      expect(listed.claims.map((one) => one.workload)).toEqual([workload]);
+      await cluster.node("node-a").agent().kill("SIGKILL");
+      await cluster.node("node-a").startAgent();
+      expect(stateName(await claimVolume(cluster, "named", { workload }))).toBe("ACTIVE");
+      const held = cluster.claims.createClaims({
+        namespace,
+        workload: "other",
+        node: "node-a",
+        claims: [{ volume: "named" }],
+      });
+      await expect(held).rejects.toThrow(workload);
+      const { stdout } = await execFile("sh", ["-c", `printf '%s\\0' ${commandWord(workload)}`]);
+      const argument = stdout.slice(0, -1);
+      const { code, err } = await cliRun(["claim", "release", argument, "--namespace", namespace], {
+        address: cluster.address,
+      });
+      expect(code, err).toBe(0);
+      await removeVolume(cluster, "named");
+      await expectClean(cluster);
+    },
+  );
 });

@@ -1,7 +1,7 @@
 import { msOfDuration } from "@holdfast/model/wire-duration";
 import { type FieldViolation, invalidArgument, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Duration } from "@holdfast/shared/gen/google/protobuf/duration";
-import { checkOptionalId } from "../domain/limits.ts";
+import { checkOptionalId, checkWorkload } from "../domain/limits.ts";
 
 /** Collects what is wrong with a message while it is turned into the domain's words. */
 export interface Checks {
@@ -34,6 +34,11 @@ export const refuseAll = ({ violations }: Checks, validate: () => void): void =>
 export const optionalId = (field: string, id: string | undefined, checks: Checks): string => {
   for (const { description } of checkOptionalId(field, id ?? "")) checks.complain(field, description);
   return id ?? "";
+};
+
+export const optionalWorkload = (field: string, workload: string | undefined, checks: Checks): string => {
+  for (const { description } of workload ? checkWorkload(field, workload) : []) checks.complain(field, description);
+  return workload ?? "";
 };
 
 /** Whole milliseconds, as the store takes its times; a part of one counts as one. undefined for none given. */

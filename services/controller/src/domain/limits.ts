@@ -1,4 +1,5 @@
 /** The bounds of what callers may send: ids, sizes, shapes. Each check answers every violation it finds. */
+import { workloadIdFault } from "@holdfast/model/workload-id";
 import { parseSecretRef } from "./secret/secret.ts";
 import type { SecretGrants } from "./secret/secret-scope.ts";
 import type { VolumeCapability } from "./volume/volume.ts";
@@ -54,6 +55,12 @@ export const checkId = (field: string, id: string): readonly Violation[] => {
 
 export const checkOptionalId = (field: string, id: string): readonly Violation[] =>
   id === "" ? [] : checkId(field, id);
+
+/** The scheduler's own word. */
+export const checkWorkload = (field: string, workload: string): readonly Violation[] => {
+  const fault = workloadIdFault(workload);
+  return fault === undefined ? [] : [violation(field, fault)];
+};
 
 export const checkPlugin = (field: string, plugin: string): readonly Violation[] => {
   if (plugin === "") return [violation(field, "is required")];

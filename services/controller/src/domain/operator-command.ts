@@ -1,3 +1,4 @@
+import { commandWord } from "@holdfast/model/command-word";
 import type { VolumeRef } from "./volume/volume.ts";
 
 /** Whose call it is; without a kind a volume's. */
@@ -7,7 +8,7 @@ export interface Called extends VolumeRef {
 
 /** A line of the command line (docs/cli.md) about a volume, for people to run as it is. */
 export const volumeCommand = (words: string, ref: VolumeRef, ...args: readonly string[]): string =>
-  ["holdfast", words, ref.id, ...args, "--namespace", ref.namespace].join(" ");
+  ["holdfast", words, ref.id, ...args.map(commandWord), "--namespace", ref.namespace].join(" ");
 
 /** Says which life of a node is the node. */
 export const admitCommand = (node: string, life: string): string => `holdfast node admit ${node} ${life}`;
@@ -31,4 +32,4 @@ export const clearBarCommand = (record: Called, bar: string): string =>
 export const releaseCommand = (
   namespace: string,
   claim: { readonly workload: string; readonly alias: string },
-): string => ["holdfast claim release", claim.workload, claim.alias, "--namespace", namespace].join(" ");
+): string => ["holdfast claim release", commandWord(claim.workload), claim.alias, "--namespace", namespace].join(" ");

@@ -1,4 +1,5 @@
 /** What an order has to be like before anything is written. Every violation is told at once. */
+import { workloadIdFault } from "@holdfast/model/workload-id";
 import { type FieldViolation, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 
 const idPattern = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
@@ -7,8 +8,10 @@ const maxText = 128;
 const maxMap = 4096;
 
 export interface Checks {
-  /** A name of ours: namespace, volume, workload, alias, node. */
+  /** A name of ours: namespace, volume, alias, node. */
   id(field: string, value: string): void;
+  /** The scheduler's own word. */
+  workload(field: string, value: string): void;
   /** A word of somebody else's: at most 128 bytes, no control characters. */
   text(field: string, value: string): void;
   fsType(field: string, value: string): void;
@@ -28,6 +31,10 @@ export function createChecks(): Checks {
     that,
     id: (field, value) =>
       that(idPattern.test(value) && !value.includes(".."), field, `has to match ${idPattern.source} without ".."`),
+    workload(field, value) {
+      const fault = workloadIdFault(value);
+      that(fault === undefined, field, fault ?? "");
+    },
     text(field, value) {
       const bytes = Buffer.byteLength(value);
       that(

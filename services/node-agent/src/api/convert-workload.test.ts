@@ -43,9 +43,9 @@ describe("a request to prepare a workload", () => {
   test("every violation is told at once", () => {
     const wrong = {
       namespace: "No",
-      workload: "..",
+      workload: "a/b",
       requestId: "x".repeat(129),
-      replaces: ["No", "ok"],
+      replaces: ["a/b", "ok"],
       waitFor: { seconds: -1n, nanos: 0 },
       volumes: [
         {},

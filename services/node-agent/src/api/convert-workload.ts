@@ -28,7 +28,7 @@ const most = { volumes: 64, replaces: 64, places: 64, waitMs: 600_000, container
 
 export function checkName(checks: Checks, { namespace, workload }: WorkloadName): WorkloadName {
   checks.id("namespace", namespace);
-  checks.id("workload", workload);
+  checks.workload("workload", workload);
   return { namespace, workload };
 }
 
@@ -54,7 +54,7 @@ export function prepareFrom(request: PrepareWorkloadRequest): {
     checks.that(aliases.indexOf(alias) === i, `volumes[${i}].claim.alias`, `"${alias.slice(0, 64)}" is used twice`);
   checks.that(replaces.length <= most.replaces, "replaces", `has to name at most ${most.replaces}`);
   for (const [i, workload] of replaces.slice(0, most.replaces).entries()) {
-    checks.id(`replaces[${i}]`, workload);
+    checks.workload(`replaces[${i}]`, workload);
     checks.that(workload !== request.workload, `replaces[${i}]`, "a workload does not replace itself");
   }
   if (requestId !== "") checks.text("request_id", requestId);

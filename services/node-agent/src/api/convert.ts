@@ -36,7 +36,7 @@ export function permitFrom({ permit, vetting }: PublishRequest): {
   const checks = createChecks();
   checks.that(permit !== undefined, "permit", "is required");
   if (permit === undefined) throw endOf(checks);
-  checks.id("permit.workload", permit.workload);
+  checks.workload("permit.workload", permit.workload);
   checks.id("permit.alias", permit.alias);
   const subject = checkSubject(checks, "permit.", permit);
   const oldestLiveEpoch = epochFrom(checks, "permit.oldest_live_epoch", permit.oldestLiveEpoch);

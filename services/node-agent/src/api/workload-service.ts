@@ -79,7 +79,7 @@ export function createWorkloadService(
       allowed(context);
       const checks = createChecks();
       if (namespace !== "") checks.id("namespace", namespace);
-      if (workload !== "") checks.id("workload", workload);
+      if (workload !== "") checks.workload("workload", workload);
       checks.that(workload === "" || namespace !== "", "namespace", "is required with a workload");
       checks.end();
       for await (const change of feed.watch({ namespace, workload }, resumeToken, context.signal))

@@ -1,3 +1,4 @@
+import { commandWord } from "@holdfast/model/command-word";
 import { type Claim, type ClaimGoal, ClaimState, ClaimGoal as Goal } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { CliFailure } from "../../frame/cli-failure.ts";
 import type { Context } from "../../frame/context.ts";
@@ -77,8 +78,8 @@ export const awaitClaims = (context: Context, wanted: AwaitedClaims): Promise<re
       failIfBlocked(claims);
       return undefined;
     },
-    look: `holdfast claim list --workload ${wanted.workload} ${at}`,
-    stop: `holdfast claim release ${wanted.workload} ${at}`,
+    look: `holdfast claim list --workload ${commandWord(wanted.workload)} ${at}`,
+    stop: `holdfast claim release ${commandWord(wanted.workload)} ${at}`,
   });
 };
 

@@ -26,7 +26,7 @@ export const readLiveList = async (context: Context, path: string): Promise<Live
     const text = line.trim();
     return text === "" || text.startsWith("#") ? [] : [{ text, at: `${file}:${i + 1}` }];
   });
-  const mistakes = rows.filter(({ text }) => !/^(?:[^\s/]+\/)?[^\s/]+$/.test(text));
+  const mistakes = rows.filter(({ text }) => !/^(?:[^\s/]+\/)?[^/]+$/.test(text));
   if (mistakes.length > 0)
     throw badList(
       mistakes.map(({ text, at }) => `${at}: ${JSON.stringify(text)} has to be workload or namespace/workload`),

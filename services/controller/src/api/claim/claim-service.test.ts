@@ -130,7 +130,7 @@ test("bad input comes back with every violation at once", async () => {
 });
 
 test("WaitClaims wants to know for what", async () => {
-  const ended = await follow(api.claims.waitClaims({ namespace: "default", workload: "Web" })).ended;
+  const ended = await follow(api.claims.waitClaims({ namespace: "default", workload: "web " })).ended;
   expect(ended).toMatchObject({
     reason: "INVALID_ARGUMENT",
     violations: [{ field: "goal" }, { field: "workload" }],

@@ -17,7 +17,7 @@ import type {
   ReconciledWorkloads,
 } from "../../commands/model.ts";
 import { type Claim, type ClaimState, type ClaimTombstone, claimStates } from "../../domain/claim/claim.ts";
-import { type Checks, durationMs, optionalId } from "../check-request.ts";
+import { type Checks, durationMs, optionalId, optionalWorkload } from "../check-request.ts";
 import { blockedMessage, capabilityFrom, dateOf, errorOf, traceIdOf } from "../convert-message.ts";
 import { templateFrom } from "./convert-template.ts";
 
@@ -170,7 +170,7 @@ export const selectionOf = ({ namespace, workload, aliases, claimUids }: ClaimSe
 export const claimFilterFrom = (filter: WireFilter | undefined, checks: Checks): ClaimFilter => ({
   namespace: optionalId("filter.namespace", filter?.namespace, checks),
   volume: optionalId("filter.volume", filter?.volume, checks),
-  workload: optionalId("filter.workload", filter?.workload, checks),
+  workload: optionalWorkload("filter.workload", filter?.workload, checks),
   node: optionalId("filter.node", filter?.node, checks),
   plugin: filter?.plugin ?? "",
   states: claimStatesFrom("filter.states", filter?.states ?? [], checks),

@@ -159,7 +159,7 @@ describe("how claims stand that are known by their uids", () => {
     const { reason, fields } = await failure(wrong);
     expect(reason).toBe("INVALID_ARGUMENT");
     expect([...fields].sort()).toEqual(["after_workloads", "claims", "namespace", "node", "queue"]);
-    const after = await failure(request({ claims: [{ volume: "v" }], afterWorkloads: ["web", "No"] }));
+    const after = await failure(request({ claims: [{ volume: "v" }], afterWorkloads: ["web", "a/b"] }));
     expect(after.fields).toEqual(["after_workloads[0]", "after_workloads[1]"]);
   });
 });

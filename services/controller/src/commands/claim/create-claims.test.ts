@@ -178,7 +178,7 @@ describe("CreateClaims", () => {
   });
 
   it("collects every violation of a request", async () => {
-    const input = claimsInput("Web", "n..1", ["data", "data"], { queue: { enabled: true, deadlineMs: -1 } });
+    const input = claimsInput("web ", "n..1", ["data", "data"], { queue: { enabled: true, deadlineMs: -1 } });
     const unknown = { ...capability("UNKNOWN"), fsType: "EXT 4" };
     const claims = [...input.claims, { volume: "", alias: "-", capability: unknown, readOnly: false }];
     await expect(world.commands.createClaims({ ...input, namespace: "", claims }, caller)).rejects.toMatchObject({

@@ -244,7 +244,7 @@ describe("over the API", () => {
       api.claims.reconcileWorkloads({
         listToken: "nonsense",
         node: "n1",
-        live: [{ workload: "a b" }, { namespace: "x", workload: "y" }],
+        live: [{ workload: "a/b" }, { namespace: "x", workload: "y" }],
       }),
     ).rejects.toMatchObject({
       violations: [{ field: "list_token" }, { field: "live[0].namespace" }, { field: "live[0].workload" }],

@@ -12,7 +12,7 @@
 import { linkSignals } from "@holdfast/shared/async/signals";
 import { HoldfastError, invalidArgument, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Claim } from "../../domain/claim/claim.ts";
-import { checkId, checkOptionalId, type Violation } from "../../domain/limits.ts";
+import { checkOptionalId, checkWorkload, type Violation } from "../../domain/limits.ts";
 import type { StoredEvent } from "../../domain/store-types.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import type { Store } from "../../ports.ts";
@@ -52,7 +52,7 @@ export const validateReconcileWorkloads = (input: ReconcileWorkloadsInput): void
           ? [{ field: `live[${i}].namespace`, description: "is required without a namespace of the request" }]
           : checkOptionalId(`live[${i}].namespace`, namespace)),
         ...(both ? [{ field: `live[${i}].namespace`, description: "is another than that of the request" }] : []),
-        ...checkId(`live[${i}].workload`, workload),
+        ...checkWorkload(`live[${i}].workload`, workload),
       ];
     }),
   ];

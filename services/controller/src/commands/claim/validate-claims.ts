@@ -1,4 +1,12 @@
-import { checkCapability, checkId, checkOptionalId, checkString, limits, type Violation } from "../../domain/limits.ts";
+import {
+  checkCapability,
+  checkId,
+  checkOptionalId,
+  checkString,
+  checkWorkload,
+  limits,
+  type Violation,
+} from "../../domain/limits.ts";
 import type { SecretGrants } from "../../domain/secret/secret-scope.ts";
 import type { CreateClaimsInput, GetClaimInput, HandOverInput, ReleaseClaimsInput } from "../model.ts";
 import { checkCreateVolume, refuse } from "../volume/validate-volume.ts";
@@ -29,7 +37,7 @@ const checkAfter = ({ workload, after = [] }: CreateClaimsInput): readonly Viola
   ...after
     .slice(0, limits.setMembers)
     .flatMap((other, i) => [
-      ...checkId(`after_workloads[${i}]`, other),
+      ...checkWorkload(`after_workloads[${i}]`, other),
       ...(other === workload ? [{ field: `after_workloads[${i}]`, description: "must not be the workload" }] : []),
     ]),
 ];
@@ -48,7 +56,7 @@ const checkTemplates = ({ claims }: CreateClaimsInput, granted: SecretGrants): r
 export const validateCreateClaims = (input: CreateClaimsInput, granted: SecretGrants): void =>
   refuse([
     ...checkId("namespace", input.namespace),
-    ...checkId("workload", input.workload),
+    ...checkWorkload("workload", input.workload),
     ...checkId("node", input.node),
     ...checkCount("claims", input.claims.length, 1),
     ...input.claims
@@ -68,7 +76,7 @@ export const validateCreateClaims = (input: CreateClaimsInput, granted: SecretGr
 export const validateSelection = (input: ReleaseClaimsInput): void =>
   refuse([
     ...checkId("namespace", input.namespace),
-    ...checkId("workload", input.workload),
+    ...checkWorkload("workload", input.workload),
     ...checkCount("aliases", input.aliases.length, 0),
     ...input.aliases.slice(0, limits.setMembers).flatMap((alias, i) => checkId(`aliases[${i}]`, alias)),
     ...checkCount("claim_uids", input.claimUids.length, 0),
@@ -78,8 +86,8 @@ export const validateSelection = (input: ReleaseClaimsInput): void =>
 export const validateHandOver = (input: HandOverInput): void =>
   refuse([
     ...checkId("namespace", input.namespace),
-    ...checkId("from_workload", input.fromWorkload),
-    ...checkId("to_workload", input.toWorkload),
+    ...checkWorkload("from_workload", input.fromWorkload),
+    ...checkWorkload("to_workload", input.toWorkload),
     ...checkId("to_node", input.toNode),
     ...checkCount("aliases", input.aliases.length, 0),
     ...input.aliases.slice(0, limits.setMembers).flatMap((alias, i) => checkId(`aliases[${i}]`, alias)),
@@ -94,7 +102,7 @@ export const validateGetClaim = (input: GetClaimInput): void =>
   refuse([
     ...checkId("namespace", input.namespace),
     ...checkId("volume", input.volume),
-    ...checkId("workload", input.workload),
+    ...checkWorkload("workload", input.workload),
     ...checkId("alias", input.alias),
     ...checkOptionalId("uid", input.uid),
   ]);

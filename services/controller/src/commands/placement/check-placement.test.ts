@@ -170,7 +170,7 @@ describe("CheckPlacement", () => {
   });
 
   it("refuses bad input with every violation", async () => {
-    const bad = question(["a", "a"], { namespace: "", workload: "..", nodes: ["N"], after: ["_"] });
+    const bad = question(["a", "a"], { namespace: "", workload: "a/b", nodes: ["N"], after: [" a"] });
     const failure = await check(bad, { size: 10, after: undefined }).catch((error: unknown) => error);
     expect(isHoldfastError(failure) && failure.violations.map(({ field }) => field)).toEqual([
       "namespace",

@@ -1,4 +1,11 @@
-import { checkCapability, checkId, checkOptionalId, limits, type Violation } from "../../domain/limits.ts";
+import {
+  checkCapability,
+  checkId,
+  checkOptionalId,
+  checkWorkload,
+  limits,
+  type Violation,
+} from "../../domain/limits.ts";
 import { checkAliases, checkCount } from "../claim/validate-claims.ts";
 import { refuse } from "../volume/validate-volume.ts";
 import type { CheckPlacementInput } from "./placement-model.ts";
@@ -14,7 +21,7 @@ const checkNodes = (nodes: readonly string[]): readonly Violation[] => [
 export const validateCheckPlacement = (input: CheckPlacementInput): void =>
   refuse([
     ...checkId("namespace", input.namespace),
-    ...checkId("workload", input.workload),
+    ...checkWorkload("workload", input.workload),
     ...checkCount("claims", input.claims.length, 1),
     ...input.claims
       .slice(0, limits.setMembers)
@@ -26,5 +33,5 @@ export const validateCheckPlacement = (input: CheckPlacementInput): void =>
     ...checkAliases(input.claims.slice(0, limits.setMembers)),
     ...checkNodes(input.nodes),
     ...checkCount("after_workloads", input.after.length, 0),
-    ...input.after.slice(0, limits.setMembers).flatMap((other, i) => checkId(`after_workloads[${i}]`, other)),
+    ...input.after.slice(0, limits.setMembers).flatMap((other, i) => checkWorkload(`after_workloads[${i}]`, other)),
   ]);

@@ -1,4 +1,11 @@
-import { byteLength, checkId, checkOptionalId, checkString, type Violation } from "../../domain/limits.ts";
+import {
+  byteLength,
+  checkId,
+  checkOptionalId,
+  checkString,
+  checkWorkload,
+  type Violation,
+} from "../../domain/limits.ts";
 import type { Asked } from "./repair-model.ts";
 
 /** What a person writes about it; a ticket and two sentences. */
@@ -29,7 +36,7 @@ export const checkClaimKey = (key: {
 }): readonly Violation[] => [
   ...checkId("namespace", key.namespace),
   ...checkId("volume", key.volume),
-  ...checkId("workload", key.workload),
+  ...checkWorkload("workload", key.workload),
   ...checkOptionalId("alias", key.alias),
   ...(key.claimUid === "" ? [{ field: "claim_uid", description: "is required: only this life" }] : []),
 ];
