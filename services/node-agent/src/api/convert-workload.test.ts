@@ -45,7 +45,7 @@ describe("a request to prepare a workload", () => {
       namespace: "No",
       workload: "a/b",
       requestId: "x".repeat(129),
-      replaces: ["a/b", "ok"],
+      replaces: ["c/d", "ok"],
       waitFor: { seconds: -1n, nanos: 0 },
       volumes: [
         {},
