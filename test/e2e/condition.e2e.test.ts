@@ -10,6 +10,7 @@ import {
   expectClean,
   makeVolume,
   namespace,
+  plugin,
   releaseWorkload,
   removeVolume,
   stateName,
@@ -119,5 +120,21 @@ describe.skipIf(!root)("the condition of a volume over real processes", () => {
     await releaseWorkload(cluster, "w-sick");
     await removeVolume(cluster, "sick");
     await expectClean(cluster);
+  });
+
+  it("D13 a profile that ignores the word of a driver takes it back from what it had marked, and believes it no more", async () => {
+    const { externalId } = await makeVolume(cluster, "slandered");
+    await claimVolume(cluster, "slandered");
+    await cluster.backend.client.setCondition(externalId, { abnormal: true, message: "always" });
+    const marked = async () => (await volumeNow("slandered"))?.condition?.abnormal === true;
+    await until("it to be marked", marked, 60_000);
+    const run = (yaml: string) =>
+      cliRun(["plugin", "profile", plugin, "p.yaml"], { address: cluster.address, files: { "p.yaml": yaml } });
+    expect((await run("ignore_condition: true\n")).code).toBe(0);
+    await until("it to be marked no more", async () => !(await marked()), 60_000);
+    expect((await run("max_concurrent_calls: 64\n")).code).toBe(0);
+    await until("it to be marked again", marked, 60_000);
+    await releaseWorkload(cluster, "w-slandered");
+    await removeVolume(cluster, "slandered");
   });
 });

@@ -76,3 +76,34 @@ describe.skipIf(!root)("drivers that answer as no specification foresees", () =>
     },
   );
 });
+
+describe.skipIf(!root)("a driver that makes volumes only for a place that it is told", () => {
+  let cluster: Cluster;
+  beforeAll(async () => {
+    const backend = { needsPreferred: true, nodes: { "node-a": { topology: { "sim/zone": "z 1" } } } };
+    cluster = await startCluster({ nodes: ["node-a"], realMounts: true, backend });
+  });
+  afterAll(() => cluster?.stop());
+
+  it("D14 is served by what the next step of its refusal names", async () => {
+    const refused = await makeVolume(cluster, "placeless");
+    expect([volumeStateName(refused), refused.lastError?.message]).toEqual([
+      "FAILED",
+      expect.stringContaining("no zone"),
+    ]);
+    const { nextActions } = await cluster.volumes.explainVolume({ namespace, id: "placeless" });
+    const [, spec = ""] = /topology\.preferred, one of (\{.*\}) of node node-a$/.exec(nextActions[0] ?? "") ?? [];
+    await removeVolume(cluster, "placeless");
+    const file = `
+id: placeless
+plugin: sim.holdfast.dev
+capacity: { required_bytes: 10MiB }
+capabilities: [{ attachment_mode: file-system, access_mode: single-node-writer }]
+topology: { preferred: [${spec}] }
+`;
+    const options = { address: cluster.address, files: { "v.yaml": file } };
+    const { code, err } = await cliRun(["volume", "create", "v.yaml", "--namespace", namespace], options);
+    expect(code, err).toBe(0);
+    await removeVolume(cluster, "placeless");
+  });
+});

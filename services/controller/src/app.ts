@@ -228,7 +228,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       signal: work.signal,
     });
     const servers = wireServers({ config, gate, lifecycle, log, metrics });
-    const { stats, lookAtVolumes } = wireFigures({ ...acting, config, random, metrics });
+    const { stats, lookAtVolumes } = wireFigures({ ...acting, profiles: pluginRecords, config, random, metrics });
     const api = {
       commands,
       recent: records.recent,

@@ -378,6 +378,7 @@ export const createWorld = async (
       nodes,
       agents,
       plugins: backend,
+      profiles: pluginRecords,
       clock,
       random: ids.random,
       log,

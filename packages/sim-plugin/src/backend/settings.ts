@@ -37,6 +37,8 @@ export interface BackendSettings {
   readonly secrets?: { readonly [M in Method]?: StringMap };
   /** Refuses a capability that is not, in all its fields, one that CreateVolume carried. */
   readonly comparesCapabilities?: boolean;
+  /** Makes a volume only when it is told a preferred place, and says so in words of its own. */
+  readonly needsPreferred?: boolean;
   /** By node id. When none is declared and no node plugin has come, every node id is believed. */
   readonly nodes?: { readonly [node: string]: NodeSettings };
   readonly idStyle?: IdStyle;

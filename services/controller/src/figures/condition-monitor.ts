@@ -18,7 +18,7 @@ import { type ConditionSource, type Heard, hear, nothingHeard, worstOf } from ".
 import { conditionSeen } from "../domain/volume/condition-change.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume/volume.ts";
 import type { VolumeCondition } from "../domain/volume/volume-sample.ts";
-import type { ControllerPlugins, Nodes, NodeView } from "../ports.ts";
+import type { ControllerPlugins, Nodes, NodeView, PluginProfiles } from "../ports.ts";
 import { pagesOf } from "../records/pages-of.ts";
 import type { VolumeRecords } from "../records/volume/volume-records.ts";
 
@@ -27,6 +27,7 @@ export interface ConditionMonitorOptions {
   readonly nodes: Pick<Nodes, "list">;
   readonly agents: Pick<AgentGateway, "stats">;
   readonly plugins: Pick<ControllerPlugins, "facts" | "names" | "lookAt">;
+  readonly profiles: Pick<PluginProfiles, "of">;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Logger;
@@ -57,7 +58,7 @@ const nodeOf = (source: ConditionSource): string | undefined =>
   source.startsWith("node ") ? source.slice("node ".length) : undefined;
 
 export const createConditionMonitor = (options: ConditionMonitorOptions): ConditionMonitor => {
-  const { records, nodes, agents, plugins, clock, random, log, signal } = options;
+  const { records, nodes, agents, plugins, profiles, clock, random, log, signal } = options;
   const { intervalMs = 60_000, looksPerRound = 20 } = options;
   /** Only those of which something abnormal was heard lately, by uid. */
   const watched = new Map<string, Watched>();
@@ -90,7 +91,9 @@ export const createConditionMonitor = (options: ConditionMonitorOptions): Condit
     if (quiet && volume.condition === undefined) watched.delete(uid);
   };
 
-  const said = async (volume: VolumeRecord, source: ConditionSource, condition: VolumeCondition): Promise<void> => {
+  const said = async (volume: VolumeRecord, source: ConditionSource, told: VolumeCondition): Promise<void> => {
+    // What was believed before the operator knew better is taken back like that of a volume that recovers.
+    const condition = profiles.of(volume.plugin).ignoreCondition ? { abnormal: false, message: "" } : told;
     if (!condition.abnormal && !watched.has(volume.uid)) return;
     const entry = watch(volume);
     const before = entry.heard.get(source) ?? nothingHeard;

@@ -93,6 +93,8 @@ export const volumeEffects: Effects<
     const old = state.volumes.get(id);
     if (old !== undefined) return { volume: volumeMessage(old) };
     checkMutable(request.mutableParameters, context);
+    if (context.settings.needsPreferred === true && (request.accessibilityRequirements?.preferred.length ?? 0) === 0)
+      throw new RefusedError("INVALID_ARGUMENT", "no zone in the request, cannot choose one");
     const source = sourceOf(request);
     const volume: SimVolume = {
       id,

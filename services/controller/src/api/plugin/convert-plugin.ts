@@ -117,6 +117,7 @@ export const profileMessage = (profile: PluginProfile): WireProfile => ({
   codeReadings: profile.codeReadings.map(({ method, code, readAs }) => ({ csiMethod: method, code, readAs })),
   exclusiveMethods: [...profile.exclusiveMethods],
   reach: reaches[profile.reach],
+  ignoreCondition: profile.ignoreCondition,
 });
 
 /** As it was sent: zeros are not filled in yet, and what has no word here is complained of. */
@@ -141,6 +142,7 @@ export const profileFrom = (wire: WireProfile | undefined, checks: Checks): Plug
         codeReadings: wire.codeReadings.map(({ csiMethod, code, readAs }) => ({ method: csiMethod, code, readAs })),
         exclusiveMethods: wire.exclusiveMethods,
         reach: wordOf(reaches, wire.reach, "profile.reach", checks),
+        ignoreCondition: wire.ignoreCondition,
       };
 
 /** A plugin may run on every node of a cell; a message holds so many of its instances. */

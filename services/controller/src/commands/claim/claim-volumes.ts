@@ -15,10 +15,11 @@ import { deleteVolumeCommand } from "../volume/delete-volume.ts";
 const hashDigits = 16;
 const readable = 64 - hashDigits - 1;
 
-/** CV1. Readable as far as there is room; the digest tells keys apart that read the same. */
+/** CV1. Readable as far as there is room and the rules for ids allow; the digest tells keys apart that read the same. */
 export const claimVolumeId = (workload: string, alias: string): string => {
   const digest = createHash("sha256").update(`${workload}\n${alias}`).digest("hex").slice(0, hashDigits);
-  return `${`${workload}-${alias}`.slice(0, readable)}-${digest}`;
+  const words = `${workload}-${alias}`.replaceAll(/[^a-z0-9._-]/g, "-").replace(/^[^a-z0-9]+/, "");
+  return [...(words === "" ? [] : [words.slice(0, readable)]), digest].join("-");
 };
 
 const leaving = (volume: VolumeRecord): HoldfastError =>

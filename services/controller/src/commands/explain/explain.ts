@@ -17,6 +17,7 @@ import { attemptsFinding, blockedFinding } from "./blocked-finding.ts";
 import { attachmentActions, attachmentCallsOwed, attachmentFindings, explainAttachment } from "./explain-attachment.ts";
 import { changeActions, changeFindings, changeOwed } from "./explain-change.ts";
 import { explainCuts } from "./explain-cuts.ts";
+import { placeActions } from "./explain-place.ts";
 
 /** The step that each state is in. Total: a new state does not compile until somebody said what happens in it. */
 const stepIn: Record<ClaimState, (claim: Claim) => string> = {
@@ -188,6 +189,7 @@ export const explainVolumeQuery =
         ...new Set([
           ...waiting.map(({ block }) => block.clearWith),
           ...silent.map(({ action }) => action),
+          ...placeActions(volume, deps),
           ...actionsFor(volume, claims, trouble),
           ...cuts.actions,
         ]),

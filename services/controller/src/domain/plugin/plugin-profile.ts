@@ -40,6 +40,8 @@ export interface PluginProfile {
   readonly exclusiveMethods: readonly string[];
   /** Which volumes an instance of the controller half reaches; `auto`: as its own word and its topology suggest. */
   readonly reach: "auto" | "all" | "own";
+  /** What the driver says of the condition of its volumes is always wrong. */
+  readonly ignoreCondition: boolean;
 }
 
 export const defaultProfile: PluginProfile = {
@@ -56,6 +58,7 @@ export const defaultProfile: PluginProfile = {
   codeReadings: [],
   exclusiveMethods: [],
   reach: "auto",
+  ignoreCondition: false,
 };
 
 /** The calls that controllers make, for the fields that name one. */
