@@ -11,6 +11,7 @@ import {
   type World,
 } from "../../../../../test/support/controller/world.ts";
 import { unclaimedMs } from "../../domain/claim/ephemeral.ts";
+import { checkId } from "../../domain/limits.ts";
 import { cutRecord } from "../../domain/testing/record-fixtures.ts";
 import type { Store } from "../../ports.ts";
 import { reconcileFailpoints } from "../../reconcile/failpoints.ts";
@@ -269,5 +270,8 @@ describe("the id of a claim's volume", () => {
     expect(new Set(made).size).toBe(keys.length);
     for (const one of made) expect(one).toMatch(/^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/);
     expect(claimVolumeId("web-1", "scratch")).toMatch(/^web-1-scratch-[0-9a-f]{16}$/);
+    expect(claimVolumeId("Web #1..ä", "scratch")).toMatch(/^web-1-scratch-[0-9a-f]{16}$/);
+    for (const workload of ["Ж", "..", "_", "a..b", "x".repeat(256)])
+      expect(checkId("id", claimVolumeId(workload, "scratch")), workload).toEqual([]);
   });
 });

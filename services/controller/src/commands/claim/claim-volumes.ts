@@ -18,7 +18,10 @@ const readable = 64 - hashDigits - 1;
 /** CV1. Readable as far as there is room and the rules for ids allow; the digest tells keys apart that read the same. */
 export const claimVolumeId = (workload: string, alias: string): string => {
   const digest = createHash("sha256").update(`${workload}\n${alias}`).digest("hex").slice(0, hashDigits);
-  const words = `${workload}-${alias}`.replaceAll(/[^a-z0-9._-]/g, "-").replace(/^[^a-z0-9]+/, "");
+  const words = `${workload}-${alias}`
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .replace(/^-/, "");
   return [...(words === "" ? [] : [words.slice(0, readable)]), digest].join("-");
 };
 
