@@ -13,6 +13,7 @@ import { createGrpcChannel, createGrpcClient } from "@holdfast/shared/grpc/clien
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { startSimBackend, startSimPlugin } from "@holdfast/sim-plugin/processes";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { cliRun } from "../cli/cli-run.ts";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { type ManagedProcess, startProcess } from "../harness/managed-process.ts";
 import {
@@ -243,5 +244,54 @@ describe.skipIf(!root)("a volume whose file system hangs or died", () => {
     stop.abort();
     await watching;
     await persistently("the deletion", () => removeVolume(cluster, "served"));
+  });
+
+  test("D6: one that hangs is told on its claim, in Explain, in events, among what is stuck and in the metrics, until it answers", {
+    timeout: 90_000,
+  }, async () => {
+    const node = cluster.node("node-a");
+    await node.agent().kill("SIGTERM");
+    await node.startAgent({ HOLDFAST_MOUNT_CHECK_INTERVAL: "300ms", HOLDFAST_CHILD_TIMEOUT: "1s" });
+    const { claim, daemon } = await served("still");
+    const holdfast = async (args: string) =>
+      (await cliRun([...args.split(" "), "--namespace", namespace], { address: cluster.address })).out;
+    const blockedNow = async () => {
+      const { claims } = await cluster.claims.listClaims({ filter: { namespace, volume: "still", blocked: true } });
+      return claims[0];
+    };
+    const watch = cluster.events.watchEvents(
+      { filter: { namespace, volume: "still" } },
+      { signal: AbortSignal.timeout(60_000) },
+    );
+    const events = watch[Symbol.asyncIterator]();
+    // The position comes first.
+    await events.next();
+    daemon.signal("SIGSTOP");
+    const hung = await until("the claim to say so", blockedNow);
+    expect(hung).toMatchObject({
+      uid: claim.uid,
+      degradedReason: "MOUNT_HUNG",
+      degradedSince: expect.any(Date),
+      blocked: { reason: "MOUNT_HUNG", message: expect.stringContaining(claim.hostPath) },
+    });
+    expect(stateName(hung)).toBe("ACTIVE");
+    expect((await events.next()).value?.event).toMatchObject({ reason: "CLAIM_BLOCKED" });
+    expect(await holdfast("volume explain still")).toContain("mounted on node-a, and the mount does not answer");
+    expect(await holdfast("repair stuck")).toContain("MOUNT_HUNG");
+    expect(await holdfast("claim status w-still still")).toMatch(/Degraded: +MOUNT_HUNG, /);
+    expect(await holdfast("claim list")).toContain("ACTIVE BLOCKED DEGRADED");
+    const { address } = await cluster.controller().line((it) => it["message"] === "admin listening", "its port");
+    const page = async () => (await fetch(`http://${String(address)}/metrics`)).text();
+    await until("the metric", async () => /^holdfast_blocked\{reason="MOUNT_HUNG"\} 1$/m.test(await page()));
+    expect(await metrics()).toMatch(/^holdfast_halted_volumes\{reason="MOUNT_HUNG"\} 1$/m);
+
+    // What its block asks for: its server is back.
+    daemon.signal("SIGCONT");
+    await until("it to be well", async () => (await blockedNow()) === undefined);
+    expect((await events.next()).value?.event).toMatchObject({ reason: "CLAIM_ACTIVE" });
+    expect(await holdfast("repair stuck")).toContain("nothing is stuck");
+    const { claims } = await cluster.claims.listClaims({ filter: { namespace, volume: "still" } });
+    expect(claims[0]).toMatchObject({ uid: claim.uid, degradedSince: undefined, degradedReason: "" });
+    await ended("still", claim);
   });
 });

@@ -16,6 +16,9 @@ export interface CallPolicy {
 
 const second = 1_000;
 
+/** A call that has lasted so long is told to people while it lasts. */
+export const longCallMs = 3 * second;
+
 /** A broken connection says nothing about a question: it is asked again when the plugin is back. */
 const question = (deadlineMs: number): CallPolicy => ({ deadlineMs, retryCodes: ["UNAVAILABLE"], attempts: 3 });
 /** Health is the answer itself: a missed probe is a report, not something to smooth over. */

@@ -31,6 +31,8 @@ export interface CallOptions {
   readonly subject?: CallSubject;
   /** As of WireOptions. */
   readonly order?: CallOrder | undefined;
+  /** Told as the call leaves, by who chooses its deadline. */
+  readonly begun?: ((method: UnaryMethod, deadlineMs: number) => void) | undefined;
 }
 
 /** Whether the plugin can be called right now. */

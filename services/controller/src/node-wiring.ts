@@ -22,6 +22,7 @@ import { createFencer } from "./nodes/fencer.ts";
 import type { NodeRegistry } from "./nodes/node-registry-model.ts";
 import type { NodeStore } from "./nodes/node-store.ts";
 import type { AgentLink } from "./nodes/open-stream.ts";
+import { createToldNews } from "./nodes/told-news.ts";
 import type { PluginCatalogue, Store } from "./ports.ts";
 import { createDrainKeeper } from "./reconcile/node/drain-keeper.ts";
 import { createFenceKeeper } from "./reconcile/node/fence-keeper.ts";
@@ -122,6 +123,7 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
   });
 
   const commands = createNodeCommands({ ...command, nodes: registry, audit: deps.audit, profiles: pluginRecords });
+  const nodeOf = (node: string) => registry.get(node)?.record;
   const { fencer, fencerAfter, fencerTimeout } = deps.config;
   const fencers =
     fencer === undefined
@@ -180,11 +182,8 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
     link: {
       ...createControllerLinkService({
         registry,
-        acknowledgements: createAcknowledgements({
-          records,
-          nodeOf: (node) => registry.get(node)?.record,
-          log,
-        }),
+        acknowledgements: createAcknowledgements({ records, nodeOf, log }),
+        news: createToldNews({ records, nodeOf }),
         clock: api.clock,
         log,
         controllerId,

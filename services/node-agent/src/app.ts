@@ -31,7 +31,7 @@ import { createHostedPlugins } from "./plugins/host/hosted-plugins.ts";
 import { createInstanceBoard } from "./plugins/host/instance-board.ts";
 import { createPluginHost } from "./plugins/host/plugin-host.ts";
 import { createSocketDirs } from "./plugins/host/socket-dirs.ts";
-import { createNodePlugins, createSecretGuard } from "./plugins/node-plugins.ts";
+import { createNodePlugins } from "./plugins/node-plugins.ts";
 import { createRelay } from "./plugins/relay.ts";
 import { makeDirectories } from "./volumes/durable-files.ts";
 import { healthFacts } from "./volumes/health-facts.ts";
@@ -39,7 +39,6 @@ import { openHostDirs, trustedOwners } from "./volumes/host-dirs.ts";
 import { openJournal } from "./volumes/journal.ts";
 import { createKillableChildren } from "./volumes/killable-children.ts";
 import { createLedger } from "./volumes/ledger.ts";
-import { createHolderSearch } from "./volumes/mount-holders.ts";
 import { createMountTable } from "./volumes/mount-table.ts";
 import { recoverVolumes } from "./volumes/recovery.ts";
 import { takeStateLock } from "./volumes/state-lock.ts";
@@ -153,15 +152,15 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       return host.close();
     });
 
+    const nodePlugins = createNodePlugins(plugins, node, systemClock);
     const { volumes, stats, watch, upkeep } = createVolumeParts({
       config,
       orphansAtStart: recovered.orphans.length > 0,
       metrics,
       children: createKillableChildren({ clock: systemClock, deadlineMs: config.childTimeout }),
-      findHolder: createHolderSearch("/proc"),
       clock: systemClock,
       ledger,
-      plugins: createNodePlugins(plugins, node, createSecretGuard(systemClock)),
+      plugins: nodePlugins,
       mounts,
       dirs,
       paths,
@@ -268,6 +267,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
           fingerprints: board,
           health: () => healthFacts(ledger, volumes.halts(), link?.quarantined() === true),
           lost: watch.lost,
+          news: () => ({ ailing: watch.ailing(), calls: nodePlugins.longCalls() }),
         },
         ledger,
         reconnectMaxMs: config.reconnectMax,

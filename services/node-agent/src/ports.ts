@@ -13,6 +13,7 @@ export interface MountTable {
   readonly scope: "host" | "own-namespace";
   /** A look that begins after the call. `everywhere`: also what other mount namespaces show. */
   look(everywhere: boolean): Promise<MountView>;
+  readonly findHolder: FindHolder;
 }
 
 /** Directories under the agent's root; never a path that a mount covers. */

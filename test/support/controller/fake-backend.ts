@@ -190,6 +190,7 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
     newest.set(lane, Math.max(sequence, newest.get(lane) ?? 0));
     police(busy.has(lane), `two calls at once for ${lane}`);
     busy.add(lane);
+    leave?.begun?.(method, 60_000);
     try {
       if (shut.has(lane)) return { kind: "unknown", failure: failure(method, "again", "ABORTED") };
       const fault = scripts.get(method)?.shift() ?? pick?.(method, via);

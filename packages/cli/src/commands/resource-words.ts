@@ -1,6 +1,6 @@
-import type { Blocked, Consequence, LastError } from "@holdfast/shared/gen/holdfast/v1/common";
+import type { Blocked, CallUnderWay, Consequence, LastError } from "@holdfast/shared/gen/holdfast/v1/common";
 import type { Detail } from "../frame/tables.ts";
-import { ago } from "../words/moment.ts";
+import { ago, ahead } from "../words/moment.ts";
 
 /** `a=1,b=2`, in the order of the names. */
 export const mapWords = (map: Readonly<Record<string, string>>): string =>
@@ -37,3 +37,20 @@ export const consequenceText = (consequence: Consequence | undefined): string =>
     ...(consequence?.effects ?? []).map((line) => `  ${line}\n`),
     ...(consequence?.risks ?? []).map((line) => `  risk: ${line}\n`),
   ].join("");
+
+/** `NodeStageVolume for node-a at sim, 12s ago, attempt 2, answer due in 48s` */
+export const callText = (call: CallUnderWay | undefined, now: number): string =>
+  call === undefined
+    ? ""
+    : [
+        `${call.method}${call.node === "" ? "" : ` for ${call.node}`} at ${call.instance}`,
+        ago(call.since, now),
+        ...(call.attempt === 0 ? [] : [`attempt ${call.attempt}`]),
+        `answer due ${ahead(call.deadline, now)}`,
+      ].join(", ");
+
+/** `MOUNT_HUNG, 3m ago` */
+export const degradedText = (
+  { degradedSince, degradedReason }: { readonly degradedSince?: Date | undefined; readonly degradedReason: string },
+  now: number,
+): string => (degradedSince === undefined ? "" : `${degradedReason}, ${ago(degradedSince, now)}`);

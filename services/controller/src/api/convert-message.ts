@@ -2,6 +2,7 @@
 import {
   VerificationScope,
   type Blocked as WireBlocked,
+  type CallUnderWay as WireCall,
   type VolumeCapability as WireCapability,
   type VolumeCondition as WireCondition,
   type LastError as WireLastError,
@@ -12,6 +13,7 @@ import {
   attachmentModeFrom,
   attachmentModeMessage,
 } from "@holdfast/shared/grpc/convert-model";
+import type { CallUnderWay } from "../domain/call-under-way.ts";
 import type { Attempts, Blocked, Ending, LastError } from "../domain/outcome.ts";
 import type { VolumeCapability } from "../domain/volume/volume.ts";
 import type { VolumeCondition } from "../domain/volume/volume-sample.ts";
@@ -79,6 +81,22 @@ export const lastErrorMessage = (
         node,
         attempt: error.attempt ?? 0,
       };
+
+/** `last`: what the attempt before it was answered. */
+export const callMessage = (
+  call: CallUnderWay | undefined,
+  { plugin, node, last }: { readonly plugin: string; readonly node: string; readonly last: LastError | undefined },
+): WireCall | undefined =>
+  call && {
+    method: call.method,
+    plugin,
+    instance: call.instance,
+    node,
+    since: dateOf(call.since),
+    deadline: dateOf(call.deadline),
+    attempt: call.attempt,
+    lastAnswer: lastErrorMessage(last, { plugin, node }),
+  };
 
 /** The last attempt that failed; for what failed for good, at least its reason. */
 export const errorOf = (

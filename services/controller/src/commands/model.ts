@@ -1,3 +1,4 @@
+import type { CallUnderWay } from "../domain/call-under-way.ts";
 import type { Claim, ClaimState, ClaimTombstone } from "../domain/claim/claim.ts";
 import type { Obstacle } from "../domain/claim/grant.ts";
 import type { Blocked, LastError } from "../domain/outcome.ts";
@@ -244,6 +245,8 @@ export interface ClaimExplanation {
   readonly nextTry: number | undefined;
   readonly lastError: LastError | undefined;
   readonly blocked: Blocked | undefined;
+  /** The call that it waits for, once that has lasted for a while. */
+  readonly call: CallUnderWay | undefined;
   readonly traceId: string;
 }
 

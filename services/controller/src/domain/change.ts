@@ -1,4 +1,4 @@
-import type { Claim, ClaimTombstone, FinalClaimState } from "./claim/claim.ts";
+import { blockOfClaim, type Claim, type ClaimTombstone, type FinalClaimState } from "./claim/claim.ts";
 import type { Ending } from "./outcome.ts";
 import type { AuditedAs } from "./repair/audit.ts";
 import { changeBlocks } from "./size/growth.ts";
@@ -51,27 +51,31 @@ export const volumeNote = (volume: VolumeRecord, state: string = volume.state): 
   },
 });
 
-export const claimNote = (volume: VolumeRecord, claim: Claim): Note => ({
-  type: "claim",
-  body: {
-    namespace: volume.namespace,
-    volume: volume.id,
-    plugin: volume.plugin,
-    workload: claim.workload,
-    alias: claim.alias,
-    uid: claim.uid,
-    node: claim.node,
-    state: claim.state,
-    ...(claim.blocked === undefined ? {} : { blocked: claim.blocked.reason }),
-    ...(claim.degradedSince === undefined ? {} : { degraded: true }),
-    ...failureOf(claim),
-  },
-});
+export const claimNote = (volume: VolumeRecord, claim: Claim): Note => {
+  const block = blockOfClaim(claim);
+  return {
+    type: "claim",
+    body: {
+      namespace: volume.namespace,
+      volume: volume.id,
+      plugin: volume.plugin,
+      workload: claim.workload,
+      alias: claim.alias,
+      uid: claim.uid,
+      node: claim.node,
+      state: claim.state,
+      ...(block === undefined ? {} : { blocked: block.reason }),
+      ...(claim.call === undefined ? {} : { call: claim.call.method }),
+      ...(claim.degradedSince === undefined ? {} : { degraded: true }),
+      ...failureOf(claim),
+    },
+  };
+};
 
 /** The agent unmounted what its plugin had left mounted. */
 export const unmountedNote = (volume: VolumeRecord, claim: Claim, paths: readonly string[]): Note => {
   const { type, body } = claimNote(volume, claim);
-  const { blocked: _b, degraded: _d, failure: _f, ...rest } = body;
+  const { blocked: _b, call: _c, degraded: _d, failure: _f, ...rest } = body;
   return { type, body: { ...rest, unmounted: paths.join(", ") } };
 };
 

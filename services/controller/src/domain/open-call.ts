@@ -11,6 +11,7 @@
  * O6 It goes on there only if the life before is proved to be over. A machine that took the name of the node, or a copy of it, proves nothing.
  */
 import type { CallOrder } from "@holdfast/model/call-order";
+import type { CallUnderWay } from "./call-under-way.ts";
 import type { Moment } from "./moment.ts";
 import type { Attempts, Outcome } from "./outcome.ts";
 
@@ -29,6 +30,8 @@ export interface CallSite {
   readonly gateEpoch?: number;
   /** Since then a call of this intent, given to `via`, has no answer of the plugin. */
   readonly openSince?: number;
+  /** The attempt that leaves is not answered yet, and has lasted for a while: for people alone. */
+  readonly call?: CallUnderWay;
   /** An earlier life of the gate may have that call: the life that is there now knows nothing of it. */
   readonly beyondGate?: true;
 }
@@ -64,6 +67,8 @@ export const seatOfCall = (via: string, { gate, gateEpoch }: Pick<CallSite, "gat
 /** A call may leave now. One that changes something carries its order. */
 export interface Leave {
   readonly order?: CallOrder;
+  /** Told as it leaves, with the time that its answer is waited for. */
+  readonly begun?: (method: string, deadlineMs: number) => void;
 }
 
 interface Calling {
@@ -87,8 +92,13 @@ export const mayBeOpen = ({ intent }: Calling): boolean => intent?.via !== undef
 
 const changed = <R extends Calling>(record: R, intent: CallSite): R => ({ ...record, intent });
 
-const withoutVia = ({ via: _v, gate: _g, gateEpoch: _e, openSince: _o, beyondGate: _b, ...rest }: CallSite): CallSite =>
-  rest;
+/** Of an attempt that is over, or another life's. */
+const withoutCall = ({ call: _c, ...rest }: CallSite): CallSite => rest;
+
+const withoutVia = (intent: CallSite): CallSite => {
+  const { via: _v, gate: _g, gateEpoch: _e, openSince: _o, beyondGate: _b, ...rest } = withoutCall(intent);
+  return rest;
+};
 
 const seated = ({ via: _v, gate: _g, gateEpoch: _e, ...rest }: CallSite, seat: Seat): CallSite => ({
   ...rest,
@@ -96,9 +106,10 @@ const seated = ({ via: _v, gate: _g, gateEpoch: _e, ...rest }: CallSite, seat: S
 });
 
 /** O3. A call that an earlier attempt left open is not ended by one that never left. */
-export const afterCall = <R extends Calling>(record: R, end: CallEnd, at: Moment): R => {
-  const { intent } = record;
-  if (intent?.via === undefined) return record;
+export const afterCall = <R extends Calling>(before: R, end: CallEnd, at: Moment): R => {
+  if (before.intent?.via === undefined) return before;
+  const record = before.intent.call === undefined ? before : changed(before, withoutCall(before.intent));
+  const intent = record.intent ?? before.intent;
   if (end === "open")
     return intent.openSince === undefined
       ? changed(record, { ...intent, openSince: at.now, uncertainSince: intent.uncertainSince ?? at.now })
@@ -108,7 +119,7 @@ export const afterCall = <R extends Calling>(record: R, end: CallEnd, at: Moment
 
 /** The intent is this life's from now on, as doubtful as it was; another life's call may have done its work. */
 const taken = (intent: CallSite, at: Moment): CallSite => ({
-  ...intent,
+  ...withoutCall(intent),
   issuer: at.issuer,
   opId: at.opId,
   ...(intent.uncertainSince === undefined && intent.issuer !== at.issuer ? { uncertainSince: at.now } : {}),
@@ -134,7 +145,7 @@ export const storedAnew = <R extends Calling>(record: R, left: CallNews, seat: S
   const { intent } = record;
   if (intent?.opId !== left.opId || intent.issuer !== at.issuer || intent.via !== seat.via) return record;
   const mayBeElsewhere = intent.gate !== seat.gate && (intent.openSince !== undefined || left.end === "open");
-  const next = { ...intent, opId: at.opId, ...(mayBeElsewhere ? ({ beyondGate: true } as const) : {}) }; // O5
+  const next = { ...withoutCall(intent), opId: at.opId, ...(mayBeElsewhere ? ({ beyondGate: true } as const) : {}) }; // O5
   const anew = changed(record, seated(next, seat));
   return left.end === "open" ? afterCall(anew, "open", at) : anew;
 };
@@ -162,6 +173,12 @@ export const dropsOpenCall = (before: Calling, after: Barred | null, news?: Call
   if (news?.opId !== intent.opId) return opId !== intent.opId || via !== intent.via;
   const open = news.end === "open" || (news.end === "not-sent" && intent.openSince !== undefined);
   return open && via !== intent.via;
+};
+
+/** The call of the intent has lasted for a while; people are told. */
+export const lasting = <R extends Calling>(record: R, opId: string, call: CallUnderWay): R => {
+  const { intent } = record;
+  return intent?.opId !== opId || intent.via === undefined ? record : changed(record, { ...intent, call });
 };
 
 /** The instance is stored with the intent that is new in this commit. */

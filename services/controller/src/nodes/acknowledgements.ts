@@ -4,18 +4,27 @@ import { noChange } from "../domain/change.ts";
 import type { Claim } from "../domain/claim/claim.ts";
 import { publicationLost, released } from "../domain/claim/claim-change.ts";
 import { permitLives } from "../domain/claim/claim-machine.ts";
+import type { ClaimNews } from "../domain/claim/claim-news.ts";
 import type { NodeRecord } from "../domain/node/node.ts";
 import { speaksFor } from "../domain/node/pending-life.ts";
 import type { VolumeRecord } from "../domain/volume/volume.ts";
 import type { VolumeRecords } from "../records/volume/volume-records.ts";
 
 /** One claim of which an agent speaks. */
-export interface ReportedClaim {
+export interface ReportedClaim extends Reported {
+  readonly epoch: Epoch;
+}
+
+interface Reported {
   readonly namespace: string;
   readonly volume: string;
   readonly volumeUid: string;
   readonly claimUid: string;
-  readonly epoch: Epoch;
+}
+
+/** What an agent says of a claim that it holds; without a claim's uid of the volume on its node. */
+export interface ReportedNews extends Reported, ClaimNews {
+  readonly epoch?: Epoch;
 }
 
 /** Who speaks: the node, and the life of its journal in which it said so. */
@@ -30,7 +39,7 @@ export interface Reporter {
 export interface Acknowledgements {
   /** The uids of those whose release is durable here, so that the agent may forget them. */
   released(reporter: Reporter, claims: readonly ReportedClaim[]): Promise<readonly string[]>;
-  lost(reporter: Reporter, claims: readonly ReportedClaim[]): Promise<void>;
+  lost(reporter: Reporter, claims: readonly (ReportedClaim & { readonly reason?: string })[]): Promise<void>;
 }
 
 /** The claim as the record has it, if it is the very life and grant that the agent speaks of. */
@@ -90,7 +99,7 @@ export const createAcknowledgements = ({
           const record = speaker(reporter);
           return record === undefined || meant(found, record, report) === undefined
             ? noChange(found)
-            : publicationLost(found, report.claimUid, at);
+            : publicationLost(found, report.claimUid, at, report.reason);
         });
     },
   };

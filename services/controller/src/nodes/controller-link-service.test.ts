@@ -8,7 +8,7 @@ import { createMemoryLogger, type MemoryLogger } from "@holdfast/shared/log/logg
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createLinkHub, type LinkHub } from "../../../../test/support/controller/link-hub.ts";
 import type { NodePlugin, NodeRecord } from "../domain/node/node.ts";
-import type { ReportedClaim, Reporter } from "./acknowledgements.ts";
+import type { ReportedClaim, ReportedNews, Reporter } from "./acknowledgements.ts";
 import { createControllerLinkService } from "./controller-link-service.ts";
 import type { AgentHeader } from "./convert.ts";
 import type { AgentReport } from "./node-registry-model.ts";
@@ -17,7 +17,7 @@ let hub: LinkHub;
 let log: MemoryLogger;
 let registered: [AgentHeader, readonly NodePlugin[]][];
 let reports: AgentReport[];
-let told: [string, Reporter, readonly ReportedClaim[]][];
+let told: [string, Reporter, readonly (ReportedClaim | ReportedNews)[]][];
 
 const record = (header: Pick<AgentHeader, "name">): NodeRecord => ({
   name: header.name,
@@ -59,6 +59,11 @@ beforeEach(async () => {
       },
       async lost(node, claims) {
         told.push(["lost", node, claims]);
+      },
+    },
+    news: {
+      async take(reporter, news) {
+        told.push(["news", reporter, news]);
       },
     },
     log,

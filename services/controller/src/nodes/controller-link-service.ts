@@ -5,6 +5,7 @@ import { type FieldViolation, HoldfastError, invalidArgument } from "@holdfast/s
 import type {
   AcknowledgeRequest,
   AgentLinkServiceDefinition,
+  ClaimNews,
   RegisterHeader,
   RegisterRequest,
   ReleasedClaim,
@@ -16,15 +17,17 @@ import type { CallContext, Implementation } from "@holdfast/shared/grpc/call-con
 import type { Logger } from "@holdfast/shared/log/logger";
 import { checkId, checkPlugin, checkRequired, checkString } from "../domain/limits.ts";
 import type { NodeRecord } from "../domain/node/node.ts";
-import type { Acknowledgements, ReportedClaim } from "./acknowledgements.ts";
+import type { Acknowledgements, ReportedClaim, ReportedNews } from "./acknowledgements.ts";
 import { epochFrom, headerFrom, nodePluginFrom } from "./convert.ts";
 import type { NodeRegistry } from "./node-registry-model.ts";
+import type { ToldNews } from "./told-news.ts";
 
 type AgentLink = Implementation<typeof AgentLinkServiceDefinition>;
 
 export interface ControllerLinkOptions {
   readonly registry: Pick<NodeRegistry, "register" | "report" | "get">;
   readonly acknowledgements: Acknowledgements;
+  readonly news: ToldNews;
   readonly clock: Pick<Clock, "now">;
   readonly log: Logger;
   readonly controllerId: string;
@@ -38,7 +41,7 @@ const maxClaims = 1000;
 export const createControllerLinkService = (
   options: ControllerLinkOptions,
 ): Pick<AgentLink, "register" | "report" | "acknowledge" | "greet"> => {
-  const { registry, acknowledgements, clock, log, controllerId } = options;
+  const { registry, acknowledgements, news, clock, log, controllerId } = options;
 
   return {
     async register(request, context) {
@@ -66,6 +69,7 @@ export const createControllerLinkService = (
         accepting: request.health?.accepting ?? true,
         message: request.health?.message ?? "",
       });
+      if (known) await news.take(reporterOf(request), request.claims.map(newsOf));
       return {
         known,
         nodeEpoch: BigInt(record?.nodeEpoch ?? 0),
@@ -86,12 +90,11 @@ export const createControllerLinkService = (
           volume: event.volume === "" ? "" : `${event.namespace}/${event.volume}`,
           claim: event.claimUid,
         });
-      const reporter = {
-        node: request.node,
-        nodeEpoch: Number(request.nodeEpoch),
-        instance: request.instance,
-      };
-      await acknowledgements.lost(reporter, request.lost.map(reportOf));
+      const reporter = reporterOf(request);
+      await acknowledgements.lost(
+        reporter,
+        request.lost.map((one) => ({ ...reportOf(one), ...(one.reason === "" ? {} : { reason: one.reason }) })),
+      );
       const forgotten = await acknowledgements.released(reporter, request.released.map(reportOf));
       return { forgottenClaimUids: [...forgotten] };
     },
@@ -112,6 +115,39 @@ const reportOf = (claim: Pick<ReleasedClaim, "namespace" | "volume" | "volumeUid
     claimUid: claim.claimUid,
     epoch: epochFrom(claim.epoch),
   }) satisfies ReportedClaim;
+
+const reporterOf = ({ node, nodeEpoch, instance }: Pick<ReportRequest, "node" | "nodeEpoch" | "instance">) => ({
+  node,
+  nodeEpoch: Number(nodeEpoch),
+  instance,
+});
+
+const newsOf = ({ namespace, volume, volumeUid, claimUid, epoch, ailing, call }: ClaimNews): ReportedNews => ({
+  ...{ namespace, volume, volumeUid, claimUid },
+  ...(epoch === undefined ? {} : { epoch: epochFrom(epoch) }),
+  ...(ailing === undefined
+    ? {}
+    : {
+        ailing: {
+          since: ailing.since?.getTime() ?? 0,
+          reason: ailing.reason,
+          message: ailing.message,
+          missingProof: ailing.missingProof,
+          clearWith: ailing.clearWith,
+        },
+      }),
+  ...(call === undefined
+    ? {}
+    : {
+        call: {
+          method: call.method,
+          instance: call.instance,
+          since: call.since?.getTime() ?? 0,
+          deadline: call.deadline?.getTime() ?? 0,
+          attempt: call.attempt,
+        },
+      }),
+});
 
 const stateOf = ({ state }: NodeRecord): NodeState => NodeState[`NODE_STATE_${state}`];
 
@@ -180,18 +216,23 @@ const checkReport = (request: ReportRequest): void =>
     ...checkRequired("instance", request.instance),
     ...checkPlugins("changed", request.changed),
     ...(request.removed.length > maxPlugins ? [{ field: "removed", description: `more than ${maxPlugins}` }] : []),
+    ...checkClaims("claims", request.claims),
   ]);
+
+const checkClaims = (
+  field: string,
+  claims: readonly { readonly namespace: string; readonly volume: string }[],
+): readonly FieldViolation[] => [
+  ...(claims.length > maxClaims ? [{ field, description: `more than ${maxClaims}` }] : []),
+  ...claims.flatMap(({ namespace, volume }, n) => [
+    ...checkId(`${field}[${n}].namespace`, namespace),
+    ...checkId(`${field}[${n}].volume`, volume),
+  ]),
+];
 
 const checkAcknowledge = (request: AcknowledgeRequest): void =>
   refuse([
     ...checkId("node", request.node),
-    ...[request.released, request.lost].flatMap((claims, i) => [
-      ...(claims.length > maxClaims
-        ? [{ field: i === 0 ? "released" : "lost", description: `more than ${maxClaims}` }]
-        : []),
-      ...claims.flatMap((claim, n) => {
-        const field = `${i === 0 ? "released" : "lost"}[${n}]`;
-        return [...checkId(`${field}.namespace`, claim.namespace), ...checkId(`${field}.volume`, claim.volume)];
-      }),
-    ]),
+    ...checkClaims("released", request.released),
+    ...checkClaims("lost", request.lost),
   ]);

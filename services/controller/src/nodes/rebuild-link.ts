@@ -12,11 +12,12 @@ const refused = async (): Promise<never> => {
   });
 };
 
-export const createRebuildLink = (options: Omit<ControllerLinkOptions, "acknowledgements">): AgentLink => ({
+export const createRebuildLink = (options: Omit<ControllerLinkOptions, "acknowledgements" | "news">): AgentLink => ({
   ...createControllerLinkService({
     ...options,
     // Nothing is on record here: what was released is told again to the next controller.
     acknowledgements: { released: async () => [], lost: async () => undefined },
+    news: { take: async () => undefined },
   }),
   requestClaims: refused,
   releaseClaims: refused,

@@ -10,9 +10,8 @@ import { gateSubject } from "@holdfast/csi/gate-subject";
 import type { Code } from "@holdfast/csi/outcome";
 import type { RefusedCredentials } from "@holdfast/csi/refused-credentials";
 import type { Unsayable } from "@holdfast/csi/volume-capability";
-import type { CallOrder } from "@holdfast/model/call-order";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import { type CallSite, type Seat, seatOfCall } from "../domain/open-call.ts";
+import { type CallSite, type Leave, type Seat, seatOfCall } from "../domain/open-call.ts";
 import type { Failure, Outcome } from "../domain/outcome.ts";
 import type { CallTarget } from "../domain/plugin/instance-reach.ts";
 import type { Segments, VolumeRef } from "../domain/volume/volume.ts";
@@ -161,10 +160,10 @@ const knownAs = (target: CallTarget): readonly string[] => {
 };
 
 /** The instance as calls of one attempt use it. */
-const ordered = (instance: PluginInstance, target: CallTarget, stored: CallOrder | undefined): PluginInstance => {
-  if (stored === undefined) return instance;
-  const order = { ...stored, knownAs: knownAs(target) };
-  return { ...instance, call: (method, request, options) => instance.call(method, request, { ...options, order }) };
+const ordered = (instance: PluginInstance, target: CallTarget, leave: Leave | undefined): PluginInstance => {
+  if (leave?.order === undefined) return instance;
+  const own = { order: { ...leave.order, knownAs: knownAs(target) }, begun: leave.begun };
+  return { ...instance, call: (method, request, options) => instance.call(method, request, { ...options, ...own }) };
 };
 
 export const createPluginCalls = (options: PluginCallsOptions): PluginCalls => {
@@ -196,11 +195,7 @@ export const createPluginCalls = (options: PluginCallsOptions): PluginCalls => {
           "ABORTED",
           `the call to plugin ${plugin} was not to be made any more when it was about to leave`,
         );
-      return await call(
-        refused.guard(plugin, ordered(found, target, leave?.order), secret),
-        secret.values,
-        secret.pinned,
-      );
+      return await call(refused.guard(plugin, ordered(found, target, leave), secret), secret.values, secret.pinned);
     } catch (error) {
       if (!isHoldfastError(error)) throw error;
       if (error.reason === "SECRET_UNREADABLE") return notSent(error.reason, error.message);

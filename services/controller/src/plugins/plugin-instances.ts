@@ -249,6 +249,7 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
         // A call that was given to this instance earlier chooses none for those that follow.
         if (target.via === undefined || lastNode.get(plugin) === undefined) used(plugin, at.node);
         const { deadlineMs, end } = guide.begin(plugin, id, method, subjectOf(call), callPolicy[method].deadlineMs);
+        call.begun?.(method, call.deadlineMs ?? deadlineMs);
         const outcome = await caller.call(method, request, { deadlineMs, ...call });
         if (outcome.outcome === "done") end("OK", true);
         else end(outcome.failure.code, outcome.failure.sent);

@@ -71,6 +71,7 @@ async function startLoop(register: () => Promise<void> = async () => undefined) 
       fingerprints: fakeFingerprints().board,
       health: () => ({ notAccepting: undefined, publications: 0, blocked: 0, unacknowledged: 0 }),
       lost: () => [],
+      news: () => ({ ailing: [], calls: [] }),
     },
     ledger: agent.ledger(),
     reconnectMaxMs: 10_000,

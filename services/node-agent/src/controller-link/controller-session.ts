@@ -23,6 +23,7 @@ import type {
 import type { NodeState } from "@holdfast/shared/gen/holdfast/v1/node";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { createTracing } from "@holdfast/shared/tracing";
+import { newsKey } from "../domain/claim-news.ts";
 import type { VolumeRef } from "../domain/types.ts";
 import type { Ledger } from "../ports.ts";
 import type { Outage } from "./outage.ts";
@@ -92,7 +93,7 @@ export function createControllerSession(options: ControllerSessionOptions): Cont
   const call: LinkCall = { signal, deadlineMs: callMs };
   let failures = 0;
   let told = 0;
-  let toldHealth: { readonly facts: HealthFacts; readonly at: number } | undefined;
+  let toldHealth: { readonly facts: HealthFacts; readonly at: number; readonly news: string } | undefined;
   let settledDoubts = options.doubts();
   /** Forgotten by the controller, waiting for the turn of their volumes: a volume that hangs delays no report. */
   const forgetting = new Set<string>();
@@ -131,32 +132,35 @@ export function createControllerSession(options: ControllerSessionOptions): Cont
   };
 
   /** Session-1 */
-  const isDue = (health: HealthFacts): boolean =>
+  const isDue = (health: HealthFacts, news: string): boolean =>
     self.fingerprints.revision() !== told ||
     options.doubts() !== settledDoubts ||
     options.quarantined() ||
     toldHealth === undefined ||
+    toldHealth.news !== news ||
     !sameHealth(toldHealth.facts, health) ||
     (!sameCounts(toldHealth.facts, health) && clock.monotonic() - toldHealth.at >= countsMs);
 
   /** Answers whether the controller still knows this agent. */
   const report = async (): Promise<boolean> => {
     const health = self.health();
-    if (!isDue(health)) return true;
+    const claims = self.news();
+    const news = newsKey(claims);
+    if (!isDue(health, news)) return true;
     const doubts = options.doubts();
-    const news = reportMessage(self, ledger, told, health);
-    if (news === undefined) return false;
-    const send = () => client.report(news.message, call);
+    const report = reportMessage(self, ledger, told, health, claims);
+    if (report === undefined) return false;
+    const send = () => client.report(report.message, call);
     // A report without a plugin is part of no trace.
-    const plugins = (news.message.changed?.length ?? 0) + (news.message.removed?.length ?? 0);
+    const plugins = (report.message.changed?.length ?? 0) + (report.message.removed?.length ?? 0);
     const { known, nodeEpoch, state } = await (plugins === 0
       ? send()
       : tracing.span("tell what plugins changed", { attributes: { "holdfast.node": self.node } }, send));
     answered();
     if (!known || Number(nodeEpoch) !== ledger.agent().nodeEpoch) return false;
     options.onState(state);
-    told = news.revision;
-    toldHealth = { facts: health, at: clock.monotonic() };
+    told = report.revision;
+    toldHealth = { facts: health, at: clock.monotonic(), news };
     settledDoubts = doubts;
     return true;
   };

@@ -5,10 +5,13 @@ import type {
   DeepPartial,
   RegisterRequest,
   ReportRequest,
+  ClaimNews as WireNews,
 } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import { VerificationScope } from "@holdfast/shared/gen/holdfast/v1/common";
 import type { PluginFingerprint } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { epochMessage } from "@holdfast/shared/grpc/convert-model";
+import { blockedMessage } from "../api/convert-words.ts";
+import type { ClaimNews } from "../domain/claim-news.ts";
 import type { DeadEpoch, LostClaim, VolumeRef } from "../domain/types.ts";
 import type { Ledger, MountTable } from "../ports.ts";
 
@@ -29,6 +32,7 @@ export interface AgentSelf {
   readonly health: () => HealthFacts;
   /** Publications that vanished or died under their workloads. */
   readonly lost: () => readonly LostClaim[];
+  readonly news: () => ClaimNews;
 }
 
 /** The plugins of this host, with a number that rises at each change. */
@@ -51,6 +55,9 @@ export interface HealthFacts {
   readonly blocked: number;
   readonly unacknowledged: number;
 }
+
+/** As many as a controller takes in one report. */
+const maxNews = 500;
 
 export interface LateRelease {
   readonly ref: VolumeRef;
@@ -93,6 +100,7 @@ export function reportMessage(
   ledger: Pick<Ledger, "agent">,
   baseRevision: number,
   health: HealthFacts,
+  news: ClaimNews,
 ): { readonly message: DeepPartial<ReportRequest>; readonly revision: number } | undefined {
   const revision = self.fingerprints.revision();
   const changes = self.fingerprints.changes(baseRevision);
@@ -106,8 +114,37 @@ export function reportMessage(
     changed: [...changes.changed],
     removed: [...changes.removed],
     health: healthMessage(health),
+    claims: newsMessages(self, news),
   };
   return { message, revision };
+}
+
+function newsMessages({ node }: AgentSelf, { ailing, calls }: ClaimNews): DeepPartial<WireNews>[] {
+  const of = ({ ref, claimUid }: { readonly ref: VolumeRef; readonly claimUid: string }) => ({
+    namespace: ref.namespace,
+    volume: ref.volume,
+    volumeUid: ref.volumeUid,
+    claimUid,
+  });
+  return [
+    ...ailing.map((one) => ({
+      ...of(one),
+      epoch: epochMessage(one.epoch),
+      ailing: blockedMessage(one.halt, new Date(one.since)),
+    })),
+    ...calls.map((one) => ({
+      ...of(one),
+      call: {
+        method: one.method,
+        plugin: one.ref.plugin,
+        instance: one.instance,
+        node,
+        since: new Date(one.since),
+        deadline: new Date(one.deadline),
+        attempt: one.attempt,
+      },
+    })),
+  ].slice(0, maxNews);
 }
 
 function healthMessage({ notAccepting, publications, blocked, unacknowledged }: HealthFacts): AgentHealth {

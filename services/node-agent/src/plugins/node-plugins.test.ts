@@ -1,6 +1,7 @@
 import { allCaps, controllerCaps, groupCaps, nodeCaps, type PluginFacts, pluginCaps } from "@holdfast/csi/capabilities";
 import { type Code, codes, verdictOf } from "@holdfast/csi/outcome";
 import type { PluginPhase } from "@holdfast/csi/plugin-status";
+import { systemClock } from "@holdfast/shared/async/clock";
 import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import { PluginHealth, PluginRole, Support } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { describe, expect, test } from "vitest";
@@ -9,6 +10,7 @@ import type { MountOrder } from "../ports.ts";
 import { anyCaller, permitOrder, volumeRef } from "../testing/model-agent.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { createFingerprintBoard } from "./fingerprint-board.ts";
+import { createLongCalls } from "./long-calls.ts";
 import { createSecretGuard, nodePlugin } from "./node-plugins.ts";
 
 const clock = { now: () => 0 };
@@ -43,6 +45,8 @@ function fakeConnection(
     plugin: nodePlugin("sim", connection as unknown as Parameters<typeof nodePlugin>[1], {
       node: "node-a",
       guard: createSecretGuard(clock),
+      longCalls: createLongCalls(systemClock, 0),
+      instance: "n1-sim",
     }),
   };
 }
@@ -170,6 +174,8 @@ describe("a plugin in a container", () => {
       node: "node-a",
       paths: paths,
       guard: createSecretGuard(clock),
+      longCalls: createLongCalls(systemClock, 0),
+      instance: "n1-sim",
     });
     return { asked, plugin };
   };

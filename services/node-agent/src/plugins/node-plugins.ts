@@ -1,7 +1,9 @@
 /** The node plugins of this host as the volume manager calls them: CSI messages end here. */
 import { createHmac, randomBytes } from "node:crypto";
+import { longCallMs } from "@holdfast/csi/call-policy";
 import type { CallSubject } from "@holdfast/csi/call-spans";
 import type { CsiCaller } from "@holdfast/csi/csi-caller";
+import type { CallOutcome } from "@holdfast/csi/outcome";
 import type { PluginConnection } from "@holdfast/csi/plugin-connection";
 import { createRefusedCredentials } from "@holdfast/csi/refused-credentials";
 import { capabilityIn } from "@holdfast/csi/volume-capability";
@@ -11,10 +13,11 @@ import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import type { VolumeCapability } from "@holdfast/shared/gen/csi/v1/csi";
 import { type PathMap, sameTree } from "../domain/path-map.ts";
 import type { VolumeRef } from "../domain/types.ts";
-import type { MountOrder, NodePlugin, NodePlugins, UndoCause } from "../ports.ts";
+import type { MountMethod, MountOrder, NodePlugin, NodePlugins, UndoCause } from "../ports.ts";
 import { answered, settled } from "./call-answer.ts";
 import { figuresOf } from "./figures.ts";
 import type { HostedPlugins } from "./host/hosted-plugins.ts";
+import { createLongCalls, type LongCalls } from "./long-calls.ts";
 
 /**
  * A call with secrets that were refused is not made again with the very same ones. What is kept of a secret is a digest under a key of this
@@ -33,14 +36,20 @@ export function createSecretGuard(clock: Pick<Clock, "now">): SecretGuard {
 export function createNodePlugins(
   plugins: Pick<HostedPlugins, "get" | "pathsOf">,
   node: string,
-  guard: SecretGuard,
-): NodePlugins {
+  clock: Pick<Clock, "now" | "monotonic">,
+): NodePlugins & { readonly longCalls: LongCalls["list"] } {
+  const guard = createSecretGuard(clock);
+  const longCalls = createLongCalls(clock, longCallMs);
   return {
+    longCalls: longCalls.list,
     get(name) {
       const connection = plugins.get(name, "node");
       return connection === undefined
         ? undefined
-        : nodePlugin(name, connection, { node, paths: plugins.pathsOf(connection), guard });
+        : nodePlugin(name, connection, {
+            ...{ node, paths: plugins.pathsOf(connection), guard, longCalls },
+            instance: connection.instanceId,
+          });
     },
   };
 }
@@ -54,12 +63,15 @@ export interface NodePluginOptions {
   readonly node: string;
   readonly paths?: Pick<PathMap, "toPlugin">;
   readonly guard: SecretGuard;
+  readonly longCalls: Pick<LongCalls, "watch">;
+  /** As controllers know it. */
+  readonly instance: string;
 }
 
 export function nodePlugin(
   name: string,
   connection: Caller,
-  { node, paths = sameTree, guard }: NodePluginOptions,
+  { node, paths = sameTree, guard, longCalls, instance }: NodePluginOptions,
 ): NodePlugin {
   /** As the plugin sees it; a plugin that does not stage is given no staging path. */
   const seen = (path: string): string => {
@@ -90,11 +102,29 @@ export function nodePlugin(
     return "because" in said ? capabilityIn(use, "yes") : said;
   };
 
+  const mounting = (
+    method: MountMethod,
+    { ref, facts, contents }: MountOrder,
+    call: () => Promise<CallOutcome<unknown>>,
+  ) =>
+    longCalls.watch({ method, ref, instance, claimUid: facts.claimUid, attempt: contents.attempt }, () =>
+      settled(method, call),
+    );
+  const undoing = (
+    method: MountMethod,
+    ref: VolumeRef,
+    cause: UndoCause | undefined,
+    call: () => Promise<CallOutcome<unknown>>,
+  ) =>
+    longCalls.watch({ method, ref, instance, claimUid: cause?.claim, attempt: cause?.attempt }, () =>
+      settled(method, call),
+    );
+
   return {
     name,
     stages,
     stage: (order, signal) =>
-      settled("NodeStageVolume", () =>
+      mounting("NodeStageVolume", order, () =>
         guard(name, connection, order.contents.stageSecrets).call(
           "NodeStageVolume",
           {
@@ -109,7 +139,7 @@ export function nodePlugin(
         ),
       ),
     publish: (order, signal) =>
-      settled("NodePublishVolume", () =>
+      mounting("NodePublishVolume", order, () =>
         guard(name, connection, order.contents.publishSecrets).call(
           "NodePublishVolume",
           {
@@ -126,7 +156,7 @@ export function nodePlugin(
         ),
       ),
     unpublish: (ref, targetPath, signal, cause) =>
-      settled("NodeUnpublishVolume", () =>
+      undoing("NodeUnpublishVolume", ref, cause, () =>
         connection.call(
           "NodeUnpublishVolume",
           { volumeId: ref.externalId, targetPath: seen(targetPath) },
@@ -134,7 +164,7 @@ export function nodePlugin(
         ),
       ),
     unstage: (ref, stagingTargetPath, signal, cause) =>
-      settled("NodeUnstageVolume", () =>
+      undoing("NodeUnstageVolume", ref, cause, () =>
         connection.call(
           "NodeUnstageVolume",
           { volumeId: ref.externalId, stagingTargetPath: seen(stagingTargetPath) },
@@ -142,22 +172,24 @@ export function nodePlugin(
         ),
       ),
     expand: ({ ref, capacity, usedAs: used, secrets, attempt }, { target, stagingPath }, signal) =>
-      answered(
-        "NodeExpandVolume",
-        () =>
-          guard(name, connection, secrets).call(
-            "NodeExpandVolume",
-            {
-              volumeId: ref.externalId,
-              volumePath: seen(target),
-              stagingTargetPath: seen(stagingPath),
-              capacityRange: capacity,
-              volumeCapability: used === undefined ? undefined : capabilityOf(used),
-              secrets,
-            },
-            { signal, subject: { ...undoOf(ref), ...(attempt === undefined ? {} : { attempt }) } },
-          ),
-        ({ capacityBytes }) => ({ capacityBytes }),
+      longCalls.watch({ method: "NodeExpandVolume", ref, instance, attempt }, () =>
+        answered(
+          "NodeExpandVolume",
+          () =>
+            guard(name, connection, secrets).call(
+              "NodeExpandVolume",
+              {
+                volumeId: ref.externalId,
+                volumePath: seen(target),
+                stagingTargetPath: seen(stagingPath),
+                capacityRange: capacity,
+                volumeCapability: used === undefined ? undefined : capabilityOf(used),
+                secrets,
+              },
+              { signal, subject: { ...undoOf(ref), ...(attempt === undefined ? {} : { attempt }) } },
+            ),
+          ({ capacityBytes }) => ({ capacityBytes }),
+        ),
       ),
     stats: ({ ref, target, stagingPath }, deadlineMs, signal) =>
       answered(

@@ -43,6 +43,7 @@ export function fakeFingerprints() {
 export interface LinkRigOptions {
   readonly health?: AgentSelf["health"];
   readonly lost?: AgentSelf["lost"];
+  readonly news?: AgentSelf["news"];
   readonly resolve?: ControllerAddressesOptions["resolve"];
   readonly keepalive?: { readonly timeMs: number; readonly timeoutMs: number };
   readonly proxy?: string;
@@ -71,6 +72,7 @@ export async function startLink(controllers: readonly string[], options: LinkRig
     fingerprints: fingerprints.board,
     health: () => options.health?.() ?? { notAccepting: undefined, publications: 0, blocked: 0, unacknowledged: 0 },
     lost: () => options.lost?.() ?? [],
+    news: () => options.news?.() ?? { ailing: [], calls: [] },
   };
   const surround = createCallSurround({ log, address: () => "controllers" });
   const served = createServedOrders(

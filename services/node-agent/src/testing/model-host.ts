@@ -5,7 +5,6 @@ import { isUnder } from "../domain/paths.ts";
 import type { VolumeState } from "../domain/types.ts";
 import type {
   CallResult,
-  FindHolder,
   HostDirs,
   KillableChildren,
   MountMethod,
@@ -40,7 +39,6 @@ export interface ModelHost {
   readonly dirs: HostDirs;
   readonly plugins: NodePlugins;
   readonly children: KillableChildren;
-  readonly findHolder: FindHolder;
   /** A process has something open below the path; without one nobody has. */
   setHolder(holder?: Leftover): void;
   /** What a plugin makes of the options that a mount is to have; and what mount(8) is asked for. */
@@ -283,7 +281,6 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
     fates,
     figures,
     children,
-    findHolder: async (path) => (holder !== undefined && isUnder(holder.path, path) ? holder : undefined),
     setHolder(next) {
       holder = next;
     },
@@ -295,6 +292,7 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
     },
     mounts: {
       scope: "host",
+      findHolder: async (path) => (holder !== undefined && isUnder(holder.path, path) ? holder : undefined),
       async look(everywhere) {
         looks.push(everywhere ? "everywhere" : "own");
         return view(everywhere);

@@ -8,7 +8,7 @@
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Halt } from "../domain/answer-types.ts";
 import type { VolumeRef } from "../domain/types.ts";
-import type { CallFailure, FindHolder, KillableChildren, MountTable } from "../ports.ts";
+import type { CallFailure, KillableChildren, MountTable } from "../ports.ts";
 import { ailmentHalt, askedAgainHalt, callHalt, heldOpenHalt, stillMountedHalt } from "./halts.ts";
 import { namesOf } from "./order-facts.ts";
 
@@ -31,9 +31,8 @@ export interface LingeringMounts {
 }
 
 export interface LingeringMountsOptions {
-  readonly mounts: Pick<MountTable, "look">;
+  readonly mounts: Pick<MountTable, "look" | "findHolder">;
   readonly children: Pick<KillableChildren, "run">;
-  readonly findHolder: FindHolder;
   readonly log: Logger;
 }
 
@@ -41,7 +40,7 @@ const patience = 2;
 /** More than are ever stacked at one path. */
 const maxUnmounts = 8;
 
-export function createLingeringMounts({ mounts, children, findHolder, log }: LingeringMountsOptions): LingeringMounts {
+export function createLingeringMounts({ mounts, children, log }: LingeringMountsOptions): LingeringMounts {
   const failures = new Map<string, number>();
   const unmounted = new Map<string, readonly string[]>();
 
@@ -72,7 +71,7 @@ export function createLingeringMounts({ mounts, children, findHolder, log }: Lin
   return {
     async failed({ ref, path }, failure) {
       if (!failure.sent || countOf(path) < patience) return callHalt(ref, failure);
-      const holder = await findHolder(path); // G1
+      const holder = await mounts.findHolder(path); // G1
       return holder === undefined ? callHalt(ref, failure) : heldOpenHalt(ref, holder, path, failure);
     },
     async stays(undone, code) {
@@ -80,7 +79,7 @@ export function createLingeringMounts({ mounts, children, findHolder, log }: Lin
       const below = (await mounts.look(false)).under(path).findLast((line) => line.path !== path);
       if (below !== undefined) return stillMountedHalt(ref, method, code, below.path);
       if (countOf(path) < patience) return askedAgainHalt(ref, method, code, path);
-      const holder = await findHolder(path); // G1
+      const holder = await mounts.findHolder(path); // G1
       const answer = { method, code, message: "" };
       return holder === undefined ? await unmount(undone, code) : heldOpenHalt(ref, holder, path, answer);
     },

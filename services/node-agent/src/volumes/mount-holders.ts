@@ -12,8 +12,8 @@ import type { FindHolder } from "../ports.ts";
 const linksATurn = 256;
 
 export function createHolderSearch(proc: string): FindHolder {
-  const self = readlinkSync(`${proc}/self`);
   return async (path) => {
+    const self = readlinkSync(`${proc}/self`);
     let links = 0;
     for (const pid of readdirSync(proc)) {
       if (!/^[0-9]+$/.test(pid) || pid === self) continue;

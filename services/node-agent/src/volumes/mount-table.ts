@@ -14,6 +14,7 @@ import type { ForeignMount, MountView } from "../domain/mounts.ts";
 import { showsMark } from "../domain/mounts.ts";
 import type { MountTable } from "../ports.ts";
 import { createKernelThreads, type KernelThreads } from "./kernel-threads.ts";
+import { createHolderSearch } from "./mount-holders.ts";
 import { createMountinfoLines, type MountinfoLines } from "./mountinfo-lines.ts";
 import { mountinfoView } from "./mountinfo-view.ts";
 import { openedOrGone } from "./opened-or-gone.ts";
@@ -89,6 +90,7 @@ export async function createMountTable({ proc, kernel }: MountTableOptions): Pro
   });
   return {
     scope,
+    findHolder: createHolderSearch(proc),
     look: (everywhere) => (everywhere ? lookEverywhere() : lookOwn()),
     close() {
       kernelThreads.close();

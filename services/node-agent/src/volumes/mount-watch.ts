@@ -14,6 +14,7 @@ import { createLimiter } from "@holdfast/shared/async/limiter";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { type Ailment, ailmentOf, mayAil } from "../domain/ailment.ts";
 import type { Halt } from "../domain/answer-types.ts";
+import type { AilingClaim } from "../domain/claim-news.ts";
 import type { HeldClaim, LostClaim, VolumeRef, VolumeState } from "../domain/types.ts";
 import { isAtRest } from "../domain/volume-machine.ts";
 import type { DeadMounts, KillableChildren, Ledger, MountTable } from "../ports.ts";
@@ -27,6 +28,8 @@ export interface MountWatch extends DeadMounts {
   start(intervalMs: number, onChange: (listener: () => void) => unknown): void;
   /** Publications that were lost and are not back: to be told to every controller. */
   lost(): readonly LostClaim[];
+  /** Claims whose mounts do not answer, or are dead and stay as they are. */
+  ailing(): readonly AilingClaim[];
 }
 
 export interface MountWatchOptions {
@@ -48,6 +51,7 @@ interface Ailing {
   readonly kind: Ailment;
   readonly path: string;
   readonly halt: Halt;
+  readonly since: number;
 }
 
 const maxAtOnce = 8;
@@ -73,7 +77,7 @@ export function createMountWatch(options: MountWatchOptions): MountWatch {
       return;
     }
     const halt = ailmentHalt(ref, kind, path);
-    ailing.set(ref.volumeUid, { ref, kind, path, halt });
+    ailing.set(ref.volumeUid, { ref, kind, path, halt, since: clock.now() });
     log.error("a mounted volume does not answer", { ...namesOf(ref), reason: halt.reason, path });
   };
 
@@ -158,12 +162,19 @@ export function createMountWatch(options: MountWatchOptions): MountWatch {
     },
 
     halts() {
-      // Released in spite of it; while anything is held the note stays, since `clear` goes by it.
-      for (const uid of ailing.keys()) {
-        const volume = ledger.volume(uid);
-        if (volume === undefined || isAtRest(volume)) ailing.delete(uid);
-      }
+      forgetReleased();
       return new Map([...ailing].map(([uid, { halt }]) => [uid, halt]));
+    },
+
+    ailing() {
+      forgetReleased();
+      return [...ailing.values()]
+        .filter(({ kind }) => kind === "hung" || policy === "report")
+        .flatMap(({ ref, halt, since }) =>
+          Object.values(ledger.volume(ref.volumeUid)?.claims ?? {}).map(({ facts: { claimUid, epoch } }) => ({
+            ...{ ref, claimUid, epoch, since, halt },
+          })),
+        );
     },
 
     lost() {
@@ -174,6 +185,14 @@ export function createMountWatch(options: MountWatchOptions): MountWatch {
       return [...losses.values()];
     },
   };
+
+  /** While anything is held the note stays, since `clear` goes by it. */
+  function forgetReleased(): void {
+    for (const uid of ailing.keys()) {
+      const volume = ledger.volume(uid);
+      if (volume === undefined || isAtRest(volume)) ailing.delete(uid);
+    }
+  }
 
   /** The topmost first: what lies under a mount cannot be reached. */
   async function lastDead(ref: VolumeRef, lines: readonly MountLine[]): Promise<MountLine | undefined> {

@@ -3,7 +3,7 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import type { Metrics } from "@holdfast/shared/metrics";
 import type { AgentConfig } from "../config.ts";
 import type { HeldClaim, VolumeRef } from "../domain/types.ts";
-import type { FindHolder, KillableChildren } from "../ports.ts";
+import type { KillableChildren } from "../ports.ts";
 import { createLingeringMounts } from "./lingering-mounts.ts";
 import { createMountWatch, type MountWatch } from "./mount-watch.ts";
 import { createSecureMount } from "./secure-mount.ts";
@@ -35,7 +35,6 @@ export interface VolumePartsOptions extends Omit<VolumeManagerOptions, Made> {
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly children: KillableChildren;
-  readonly findHolder: FindHolder;
   readonly registered: () => boolean;
 }
 

@@ -16,7 +16,7 @@ import { readSpec } from "../../spec/read-spec.ts";
 import { ago, ahead } from "../../words/moment.ts";
 import { allPages, pageSize } from "../all-pages.ts";
 import { durationOf, optionWords } from "../option-words.ts";
-import { blockedDetails, lastErrorText } from "../resource-words.ts";
+import { blockedDetails, callText, degradedText, lastErrorText } from "../resource-words.ts";
 import { accessModes, attachmentModes } from "../volume/volume-words.ts";
 import { noWaitOption } from "../wait-options.ts";
 import { awaitClaims } from "./await-claims.ts";
@@ -238,6 +238,7 @@ export const statusClaim: Command = {
             ["Since", ago(claim.stateSince, now)],
             ...blockedDetails(claim.blocked, now),
             ["Waits for", claim.waitingFor],
+            ["Call", callText(claim.call, now)],
             ["After", claim.after],
             ["Last error", lastErrorText(claim.lastError)],
             ["Attempts", claim.attempts === 0 ? "" : String(claim.attempts)],
@@ -248,7 +249,7 @@ export const statusClaim: Command = {
               "Mode",
               `${attachmentModes.of(claim.attachmentMode)} ${accessModes.of(claim.accessMode)}${claim.readOnly ? " read-only" : ""}`,
             ],
-            ["Degraded", ago(claim.degradedSince, now)],
+            ["Degraded", degradedText(claim, now)],
             ["Trace", claim.traceId],
           ]),
     );

@@ -3,8 +3,8 @@ import type { Command } from "../../frame/command.ts";
 import { shown } from "../../frame/output.ts";
 import { tableText } from "../../frame/tables.ts";
 import { allPages, pageSize } from "../all-pages.ts";
-import { labelsOf, optionWords } from "../option-words.ts";
-import { volumeColumns, volumeStates } from "./volume-words.ts";
+import { labelsOf, optionWords, usage } from "../option-words.ts";
+import { volumeColumns, volumeStates, wideColumns } from "./volume-words.ts";
 
 export const listVolumes: Command = {
   path: ["volume", "list"],
@@ -22,12 +22,17 @@ export const listVolumes: Command = {
     },
     { flags: "--label <key=value>", help: "only with this label; may be repeated", many: true },
     { flags: "--blocked", help: "only what cannot go on by itself" },
+    { flags: "-o, --output <format>", help: "wide: also the calls that have lasted for a while", completes: ["wide"] },
   ],
   examples: [
     { line: "holdfast volume list", says: "all of the namespace" },
     { line: "holdfast volume list -A --blocked", says: "what is stuck, anywhere" },
+    { line: "holdfast volume list -o wide", says: "with the calls of plugins that take long" },
   ],
   async run(context, input) {
+    const output = input.text("output");
+    if (output !== undefined && output !== "wide") throw usage(`--output ${output}: there is wide; JSON is --json`);
+    const columns = output === "wide" ? wideColumns : volumeColumns;
     const filter = {
       namespace: input.flag("all-namespaces") ? "" : context.settings.namespace,
       idPrefix: input.optionalArg("prefix") ?? "",
@@ -44,7 +49,7 @@ export const listVolumes: Command = {
       volumes.push(...page.volumes);
     context.out.answer(
       shown("holdfast.v1.ListVolumesResponse", ListVolumesResponse, { volumes, nextPageToken: "" }),
-      () => (volumes.length === 0 ? "no volume\n" : tableText(volumeColumns(context.io.now()), volumes)),
+      () => (volumes.length === 0 ? "no volume\n" : tableText(columns(context.io.now()), volumes)),
     );
   },
 };

@@ -8,7 +8,7 @@ import { shown } from "../../frame/output.ts";
 import { detailsText, tableText } from "../../frame/tables.ts";
 import { ago, ahead } from "../../words/moment.ts";
 import { claimStates } from "../claim/claim-words.ts";
-import { blockedDetails, lastErrorText } from "../resource-words.ts";
+import { blockedDetails, callText, degradedText, lastErrorText } from "../resource-words.ts";
 import { usageWords, volumeDetails, volumeName } from "./volume-words.ts";
 
 export const volumeArg = { name: "volume", help: "the volume's id", completes: "volume" } as const;
@@ -45,10 +45,11 @@ export const explainVolume: Command = {
             detailsText([
               ["  Step", claim.step],
               ["  Waits for", claim.waitingFor],
+              ["  Call", callText(claim.call, now)],
               ["  Holder", claim.holder],
               ["  Attempts", claim.attempts === 0 ? "" : String(claim.attempts)],
               ["  Next try", ahead(claim.nextTry, now)],
-              ["  Degraded", ago(claim.degradedSince, now)],
+              ["  Degraded", degradedText(claim, now)],
               ["  Last error", lastErrorText(claim.lastError)],
               ...blockedDetails(claim.blocked, now).map(([label, value]) => [`  ${label}`, value] as const),
               ["  Trace", claim.traceId],

@@ -10,7 +10,7 @@ import type { Column, Detail } from "../../frame/tables.ts";
 import { enumWords } from "../../words/enum-words.ts";
 import { ago, moment } from "../../words/moment.ts";
 import { sizeWords } from "../../words/size.ts";
-import { blockedDetails, lastErrorText, mapWords } from "../resource-words.ts";
+import { blockedDetails, callText, lastErrorText, mapWords } from "../resource-words.ts";
 
 export const volumeStates = enumWords<VolumeState>(VolumeState, "VOLUME_STATE_");
 const reclaimPolicies = enumWords<ReclaimPolicy>(ReclaimPolicy, "RECLAIM_POLICY_");
@@ -60,6 +60,12 @@ export const volumeColumns = (now: number): readonly Column<Volume>[] => [
   { title: "CREATED", of: ({ createdAt }) => ago(createdAt, now) },
 ];
 
+/** Of `-o wide`: more than fits a narrow terminal. */
+export const wideColumns = (now: number): readonly Column<Volume>[] => [
+  ...volumeColumns(now),
+  { title: "CALL", of: ({ calls }) => calls.map((call) => callText(call, now)).join("; ") || "-" },
+];
+
 const expansionWords = ({ wantedBytes, controllerDone, pendingNodes }: NonNullable<Volume["expansion"]>): string => {
   const owed = pendingNodes.length === 0 ? "with the next mount" : `owed by ${pendingNodes.join(", ")}`;
   return `to ${sizeWords(wantedBytes)}, ${controllerDone ? owed : "at the backend"}`;
@@ -70,6 +76,7 @@ export const volumeDetails = (volume: Volume, now: number): readonly Detail[] =>
   ["State", `${volumeStates.of(volume.state)}${volume.deleteWanted ? ", deletion wanted" : ""}`],
   ["Since", ago(volume.stateSince, now)],
   ...blockedDetails(volume.blocked, now),
+  ["Calls", volume.calls.map((call) => callText(call, now)).join("; ")],
   ["Last error", lastErrorText(volume.lastError)],
   [
     "Condition",

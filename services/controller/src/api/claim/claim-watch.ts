@@ -2,6 +2,7 @@ import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Claim, WatchClaimsRequest, WatchClaimsResponse } from "@holdfast/shared/gen/holdfast/v1/claim";
 import type { ClaimFilter, ClaimView } from "../../commands/model.ts";
 import { refuse } from "../../commands/volume/validate-volume.ts";
+import { blockOfClaim } from "../../domain/claim/claim.ts";
 import type { StoredEvent } from "../../domain/store-types.ts";
 import type { ApiDeps } from "../api-deps.ts";
 import { createChecks } from "../check-request.ts";
@@ -42,7 +43,7 @@ const mayFit = (filter: ClaimFilter, claim: Pick<Claim, "namespace" | "volume" |
 
 const fitsNow = (filter: ClaimFilter, view: ClaimView): boolean =>
   (filter.states.length === 0 || filter.states.includes(view.claim.state)) &&
-  (!filter.blocked || (view.kind === "living" && view.claim.blocked !== undefined));
+  (!filter.blocked || (view.kind === "living" && blockOfClaim(view.claim) !== undefined));
 
 /** The claim that an event is about, as it is now. One that is over has left, with its last state. */
 const claimChange = async (

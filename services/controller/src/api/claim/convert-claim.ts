@@ -16,9 +16,17 @@ import type {
   CreateClaimsInput,
   ReconciledWorkloads,
 } from "../../commands/model.ts";
-import { type Claim, type ClaimState, type ClaimTombstone, claimStates } from "../../domain/claim/claim.ts";
+import {
+  blockOfClaim,
+  type Claim,
+  type ClaimState,
+  type ClaimTombstone,
+  claimStates,
+  degradedOf,
+} from "../../domain/claim/claim.ts";
+import { callOfClaim } from "../../domain/volume/long-calls.ts";
 import { type Checks, durationMs, optionalId, optionalWorkload } from "../check-request.ts";
-import { blockedMessage, capabilityFrom, dateOf, errorOf, traceIdOf } from "../convert-message.ts";
+import { blockedMessage, callMessage, capabilityFrom, dateOf, errorOf, traceIdOf } from "../convert-message.ts";
 import { templateFrom } from "./convert-template.ts";
 
 export const claimStateMessage = (state: ClaimState): WireClaimState => WireClaimState[`CLAIM_STATE_${state}`];
@@ -39,6 +47,8 @@ const none = {
   hostPath: "",
   device: undefined,
   degradedSince: undefined,
+  degradedReason: "",
+  call: undefined,
   blocked: undefined,
   waitingFor: "",
   after: "",
@@ -53,6 +63,7 @@ const none = {
 
 const living = (claim: Claim, view: Extract<ClaimView, { kind: "living" }>): WireClaim => {
   const { publication, attempts } = claim;
+  const degraded = degradedOf(claim);
   return {
     namespace: view.volume.namespace,
     volume: view.volume.id,
@@ -70,8 +81,12 @@ const living = (claim: Claim, view: Extract<ClaimView, { kind: "living" }>): Wir
     epoch: claim.epoch === undefined ? undefined : epochMessage(claim.epoch),
     hostPath: publication?.hostPath ?? "",
     device: publication?.device === undefined ? undefined : { path: publication.hostPath, ...publication.device },
-    degradedSince: dateOf(claim.degradedSince),
-    blocked: blockedMessage(claim.blocked),
+    degradedSince: dateOf(degraded?.since),
+    degradedReason: degraded?.reason ?? "",
+    call: callMessage(callOfClaim(view.volume, claim), {
+      ...{ plugin: view.volume.plugin, node: claim.node, last: attempts.lastError },
+    }),
+    blocked: blockedMessage(blockOfClaim(claim)),
     waitingFor: view.waitingFor,
     after: claim.after ?? "",
     queueDeadline: claim.state === "QUEUED" ? dateOf(claim.queueDeadline) : undefined,

@@ -45,6 +45,7 @@ const wordOf = (type: string, body: Body): string => {
   if (text(body, "unmounted") !== "") return "UNMOUNTED";
   if (text(body, "blocked") !== "") return "BLOCKED";
   if (body["degraded"] === true) return "DEGRADED";
+  if (text(body, "call") !== "") return "CALLING";
   if (body["forgotten"] === true) return "FORGOTTEN";
   if (body["drained"] === true) return "DRAINED";
   return (text(body, "state") || text(body, "change") || text(body, "verb") || "CHANGED").toUpperCase();
@@ -84,6 +85,7 @@ const namesOf = (type: string, kind: AggregateKind, key: string, s: EventSubject
 const sentence = (type: string, word: string, names: string, body: Body): string => {
   const why = text(body, "blocked") || text(body, "failure");
   if (type === "audit") return `${text(body, "who")} used ${text(body, "verb")} on ${names}: ${text(body, "reason")}`;
+  if (word === "CALLING") return `${names} waits for ${text(body, "call")}, which has no answer yet`;
   if (word === "UNMOUNTED")
     return `the agent unmounted ${text(body, "unmounted")} of ${names}: the plugin had answered twice that it was gone, and no process used it`;
   return `${names} is ${word}${why === "" ? "" : `: ${why}`}`;

@@ -4,9 +4,10 @@ import type {
   ClaimExplanation as WireClaim,
 } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { AttachmentExplanation, ClaimExplanation, VolumeExplanation } from "../../commands/model.ts";
+import { degradedOf } from "../../domain/claim/claim.ts";
 import type { VolumeRecord } from "../../domain/volume/volume.ts";
 import { claimStateMessage } from "../claim/convert-claim.ts";
-import { blockedMessage, dateOf, lastErrorMessage, scopeMessage } from "../convert-message.ts";
+import { blockedMessage, callMessage, dateOf, lastErrorMessage, scopeMessage } from "../convert-message.ts";
 import { attachmentMessage, barMessages, intentMessage, volumeMessage, volumeStateMessage } from "./convert-volume.ts";
 
 const claimMessage = (explained: ClaimExplanation, plugin: string): WireClaim => ({
@@ -22,7 +23,9 @@ const claimMessage = (explained: ClaimExplanation, plugin: string): WireClaim =>
   nextTry: dateOf(explained.nextTry),
   lastError: lastErrorMessage(explained.lastError, { plugin, node: explained.claim.node }),
   blocked: blockedMessage(explained.blocked),
-  degradedSince: dateOf(explained.claim.degradedSince),
+  degradedSince: dateOf(degradedOf(explained.claim)?.since),
+  degradedReason: degradedOf(explained.claim)?.reason ?? "",
+  call: callMessage(explained.call, { plugin, node: explained.claim.node, last: explained.lastError }),
   traceId: explained.traceId,
 });
 

@@ -1,4 +1,5 @@
 /** Volumes: messages of holdfast.v1 ↔ the commands' words. */
+
 import { compareEpochs, zeroEpoch } from "@holdfast/model/epoch";
 import type { Topology } from "@holdfast/shared/gen/holdfast/v1/common";
 import {
@@ -19,6 +20,7 @@ import { accessModeMessage, epochMessage } from "@holdfast/shared/grpc/convert-m
 import type { VolumeView } from "../../commands/model.ts";
 import { barBlock, barWords } from "../../domain/bar-block.ts";
 import { holds } from "../../domain/claim/claim-machine.ts";
+import { callsOfVolume } from "../../domain/volume/long-calls.ts";
 import type {
   Attachment,
   Bar,
@@ -30,7 +32,14 @@ import type {
   VolumeState,
 } from "../../domain/volume/volume.ts";
 import { claimStateMessage } from "../claim/convert-claim.ts";
-import { blockedMessage, capabilityMessage, conditionMessage, dateOf, errorOf } from "../convert-message.ts";
+import {
+  blockedMessage,
+  callMessage,
+  capabilityMessage,
+  conditionMessage,
+  dateOf,
+  errorOf,
+} from "../convert-message.ts";
 import { secretsMessage } from "../secret/convert-secret.ts";
 import { expansionMessage, modificationMessage } from "./convert-change.ts";
 
@@ -152,6 +161,9 @@ export const volumeMessage = ({ volume, rev }: VolumeView): WireVolume => {
     policy: policyMessage(volume.policy),
     state: volumeStateMessage(volume.state),
     blocked: blockedMessage(volume.blocked),
+    calls: callsOfVolume(volume).flatMap(
+      ({ node, call, last }) => callMessage(call, { plugin: volume.plugin, node, last }) ?? [],
+    ),
     lastError: errorOf(volume.attempts, volume.failure, volume.updatedAt, { plugin: volume.plugin }),
     condition: conditionMessage(volume.condition),
     epoch: epochMessage(volume.epoch),

@@ -1,4 +1,4 @@
-import type { Claim, ClaimTombstone } from "../../domain/claim/claim.ts";
+import { blockOfClaim, type Claim, type ClaimTombstone } from "../../domain/claim/claim.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import { createGrantFacts } from "../../records/grant-facts.ts";
 import type { VersionedVolume } from "../../records/record-cache.ts";
@@ -37,7 +37,7 @@ const fits =
     (filter.workload === "" || claim.workload === filter.workload) &&
     (filter.node === "" || claim.node === filter.node) &&
     (filter.states.length === 0 || filter.states.includes(claim.state)) &&
-    (!filter.blocked || ("blocked" in claim && claim.blocked !== undefined));
+    (!filter.blocked || ("ticket" in claim && blockOfClaim(claim) !== undefined));
 
 const fitsVolume = (filter: ClaimFilter, volume: VolumeRecord): boolean =>
   (filter.namespace === "" || volume.namespace === filter.namespace) &&

@@ -1,11 +1,12 @@
 import { foreignBlock } from "../../domain/attachment/foreign-block.ts";
 import { barBlock } from "../../domain/bar-block.ts";
-import type { Claim, ClaimState } from "../../domain/claim/claim.ts";
+import { blockOfClaim, type Claim, type ClaimState } from "../../domain/claim/claim.ts";
 import { isUnbound } from "../../domain/claim/early-claims.ts";
 import { type GrantFacts, inTheWay, obstacleTo } from "../../domain/claim/grant.ts";
 import { isFenced } from "../../domain/node/fence.ts";
 import { pendingBlock } from "../../domain/node/pending-life.ts";
 import { fenceCommand, releaseCommand, volumeCommand } from "../../domain/operator-command.ts";
+import { callOfClaim } from "../../domain/volume/long-calls.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import { createGrantFacts, type GrantFactsOf, isSilent } from "../../records/grant-facts.ts";
 import { besideIn, waitingFor } from "../claim/waiting-for.ts";
@@ -13,7 +14,7 @@ import type { CommandDeps } from "../command-deps.ts";
 import { volumeNotFound } from "../errors.ts";
 import type { ClaimExplanation, Commands } from "../model.ts";
 import { validateRef } from "../volume/validate-volume.ts";
-import { attemptsFinding, blockedFinding } from "./blocked-finding.ts";
+import { attemptsFinding, blockedFinding, callFinding } from "./blocked-finding.ts";
 import { attachmentActions, attachmentCallsOwed, attachmentFindings, explainAttachment } from "./explain-attachment.ts";
 import { changeActions, changeFindings, changeOwed } from "./explain-change.ts";
 import { explainCuts } from "./explain-cuts.ts";
@@ -24,7 +25,10 @@ const stepIn: Record<ClaimState, (claim: Claim) => string> = {
   QUEUED: () => "waits to be granted",
   ATTACHING: (c) => `ControllerPublishVolume for ${c.node}`,
   OFFERED: (c) => `NodeStageVolume and NodePublishVolume on ${c.node}`,
-  ACTIVE: (c) => (c.degradedSince === undefined ? "mounted" : `publication is made again on ${c.node}`),
+  ACTIVE: (c) => {
+    if (c.degradedSince !== undefined) return `publication is made again on ${c.node}`;
+    return c.ailing === undefined ? "mounted" : `mounted on ${c.node}, and the mount does not answer`;
+  },
   RELEASING: (c) => `NodeUnpublishVolume and NodeUnstageVolume on ${c.node}`,
   DETACHING: (c) => `ControllerUnpublishVolume for ${c.node}`,
   RELEASED: () => "over",
@@ -46,7 +50,8 @@ const explainClaim = (volume: VolumeRecord, claim: Claim, facts: GrantFacts): Cl
     attempts: count,
     nextTry: nextTry === 0 ? undefined : nextTry,
     lastError,
-    blocked: claim.blocked,
+    blocked: blockOfClaim(claim),
+    call: callOfClaim(volume, claim),
     traceId: lastError?.traceId ?? traceIdOf(claim.trace?.parent),
   };
 };
@@ -77,6 +82,7 @@ const volumeFindings = (volume: VolumeRecord, trouble: string): readonly string[
         ]),
     ...(trouble === "" ? [] : [`${name} waits for its plugin: ${trouble}.`]),
     ...(volume.state === "AVAILABLE" ? [] : attemptsFinding(name, volume.attempts, volume.blocked)),
+    ...(volume.intent?.node === undefined ? callFinding(name, volume.intent?.call) : []),
     ...changeFindings(volume),
     ...attachmentFindings(volume),
     ...(volume.foreign ?? []).flatMap((hold) => blockedFinding(`Node ${hold.node}`, foreignBlock(volume, hold))),
@@ -91,12 +97,14 @@ const claimFindings = ({
   lastError,
   attempts,
   blocked,
+  call,
 }: ClaimExplanation): readonly string[] => {
   const name = `Claim ${claim.alias} of workload ${claim.workload} on node ${claim.node}`;
   const tail = waits === "" ? step : `${step}; waits for: ${waits}`;
   return [
     ...blockedFinding(name, blocked),
     `${name} is ${claim.state}: ${tail}.`,
+    ...callFinding(name, call),
     ...attemptsFinding(name, { count: attempts, lastError }, blocked),
   ];
 };

@@ -1,5 +1,6 @@
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import { foreignBlock } from "../../domain/attachment/foreign-block.ts";
+import { blockOfClaim } from "../../domain/claim/claim.ts";
 import { checkId, limits, type Violation } from "../../domain/limits.ts";
 import type { NodeDrain } from "../../domain/node/node.ts";
 import { fenceCommand } from "../../domain/operator-command.ts";
@@ -56,7 +57,7 @@ const remainingOf = (volume: VolumeRecord, node: string, factsOf: GrantFactsOf):
         claim.goal === "active" && claim.state === "ACTIVE"
           ? `workload ${claim.workload} to be stopped and released`
           : waitingFor(volume, claim, factsOf(volume.plugin, node)),
-      blocked: claim.blocked,
+      blocked: blockOfClaim(claim),
       lastError: claim.attempts.lastError,
     }));
   const nobody = { ...named, workload: "", alias: "", uid: "", stateSince: undefined, blocked: volume.blocked };

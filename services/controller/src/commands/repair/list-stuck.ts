@@ -1,6 +1,6 @@
 import { foreignBlock } from "../../domain/attachment/foreign-block.ts";
 import { barBlock } from "../../domain/bar-block.ts";
-import type { ClaimState } from "../../domain/claim/claim.ts";
+import { blockOfClaim, type ClaimState } from "../../domain/claim/claim.ts";
 import { disputeBlock } from "../../domain/node/dispute.ts";
 import { fenceBlock } from "../../domain/node/fence-block.ts";
 import type { NodeRecord } from "../../domain/node/node.ts";
@@ -71,11 +71,13 @@ export const stuckOf = (volume: VolumeRecord): readonly Stuck[] => [
     blocked: barBlock(volume, bar),
     attempts: bar.attempts,
   })),
-  ...Object.values(volume.claims).flatMap(({ blocked, workload, alias, uid, node, state, attempts }) =>
-    blocked === undefined
+  ...Object.values(volume.claims).flatMap((claim) => {
+    const { workload, alias, uid, node, state, attempts } = claim;
+    const blocked = blockOfClaim(claim);
+    return blocked === undefined
       ? []
-      : [{ ...nobody, volume, workload, alias, claimUid: uid, node, state, blocked, attempts }],
-  ),
+      : [{ ...nobody, volume, workload, alias, claimUid: uid, node, state, blocked, attempts }];
+  }),
   ...[volume.expansion, volume.modification].flatMap((change) =>
     change?.blocked === undefined
       ? []

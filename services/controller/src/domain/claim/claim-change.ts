@@ -27,7 +27,7 @@ export const memberFailed = (volume: VolumeRecord, uid: string, failure: Failure
 /** The agent journalled PUBLISHED and saw the mount. */
 export const published = (volume: VolumeRecord, uid: string, publication: Publication, at: Moment): Change =>
   step(volume, uid, "published", at, (claim) => {
-    const { degradedSince: _healed, ...rest } = clean(claim);
+    const { degradedSince: _healed, degradedReason: _why, ...rest } = clean(claim);
     return { ...rest, publication };
   });
 
@@ -56,11 +56,12 @@ export const publishUnknown = (
   at: Moment,
 ): Change => step(volume, uid, "publish_unknown", at, retrying(failure, at, blocked));
 
-export const publicationLost = (volume: VolumeRecord, uid: string, at: Moment): Change =>
+export const publicationLost = (volume: VolumeRecord, uid: string, at: Moment, reason?: string): Change =>
   step(volume, uid, "publication_lost", at, (claim) => ({
     ...claim,
     attempts: noAttempts,
     degradedSince: claim.degradedSince ?? at.now,
+    ...(reason === undefined ? {} : { degradedReason: claim.degradedReason ?? reason }),
   }));
 
 /** The agent does not hold the permit: it is pushed again now, whatever the backoff says. */

@@ -77,8 +77,8 @@ const leave = (volume: VolumeRecord, claim: Claim, at: Moment): Change => {
 
 /** A claim that moved on starts its next effect with a fresh count and no block. */
 export const clean = (claim: Claim): Claim => {
-  if (claim.blocked === undefined) return { ...claim, attempts: noAttempts };
-  const { blocked: _b, ...rest } = claim;
+  if (claim.blocked === undefined && claim.call === undefined) return { ...claim, attempts: noAttempts };
+  const { blocked: _b, call: _c, ...rest } = claim;
   return { ...rest, attempts: noAttempts };
 };
 
@@ -123,7 +123,7 @@ export const failing =
 export const retrying =
   (failure: Failure, at: Moment, blocked?: Blocked) =>
   (claim: Claim): Claim => {
-    const { blocked: _old, ...rest } = claim;
+    const { blocked: _old, call: _over, ...rest } = claim;
     return {
       ...rest,
       attempts: failedAttempt(claim.attempts, failure, at),

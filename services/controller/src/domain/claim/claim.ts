@@ -1,6 +1,7 @@
 import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import type { Epoch } from "@holdfast/model/epoch";
 import type { VolumeUse } from "@holdfast/model/volume-use";
+import type { CallUnderWay } from "../call-under-way.ts";
 import type { Attempts, Blocked, Ending } from "../outcome.ts";
 
 export const claimStates = [
@@ -73,6 +74,12 @@ export interface Claim extends ClaimKey, VolumeUse {
   readonly trace?: { readonly parent: string; readonly at: number };
   readonly publication?: Publication;
   readonly degradedSince?: number;
+  /** What the agent said when it was lost. */
+  readonly degradedReason?: string;
+  /** As the agent says: its mount does not answer. */
+  readonly ailing?: Blocked;
+  /** As the agent says: a call of a plugin on its node. */
+  readonly call?: CallUnderWay;
   readonly attempts: Attempts;
   readonly blocked?: Blocked;
   /** Why it ends FAILED, once its release is over. */
@@ -83,6 +90,22 @@ export interface Claim extends ClaimKey, VolumeUse {
   readonly stateSince: number;
   readonly activeAt?: number;
 }
+
+/** Why the claim cannot go on by itself: what its step was answered, or else what its mount does. */
+export const blockOfClaim = ({ blocked, ailing }: Pick<Claim, "blocked" | "ailing">): Blocked | undefined =>
+  blocked ?? ailing;
+
+/** Since when its workload cannot use what is mounted, and why. */
+export const degradedOf = ({
+  degradedSince,
+  degradedReason,
+  ailing,
+}: Pick<Claim, "degradedSince" | "degradedReason" | "ailing">):
+  | { readonly since: number; readonly reason: string }
+  | undefined => {
+  if (degradedSince !== undefined) return { since: degradedSince, reason: degradedReason ?? "MOUNT_MISSING" };
+  return ailing && { since: ailing.since, reason: ailing.reason };
+};
 
 /** Kept for seven days, or for ever when the claim ended on a person's word instead of the agent's, so that a repeated release or a late question gets a true answer. */
 export interface ClaimTombstone extends ClaimKey {

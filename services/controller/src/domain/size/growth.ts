@@ -1,6 +1,7 @@
 import { foreignBlock } from "../attachment/foreign-block.ts";
 import { barBlock } from "../bar-block.ts";
 import type { Claim } from "../claim/claim.ts";
+import { blockOfClaim } from "../claim/claim.ts";
 import { type Blocked, noAttempts } from "../outcome.ts";
 import type { VolumeRecord } from "../volume/volume.ts";
 import type { Growth, NodeGrowth } from "./expansion.ts";
@@ -79,7 +80,7 @@ export const growthTo = (
 export const blocksOf = (volume: VolumeRecord): readonly Blocked[] =>
   [
     volume.blocked,
-    ...Object.values(volume.claims).map((claim) => claim.blocked),
+    ...Object.values(volume.claims).map(blockOfClaim),
     ...changeBlocks(volume),
     ...Object.values(volume.attachments).map(({ owed }) => owed?.blocked),
     ...(volume.foreign ?? []).map((hold) => foreignBlock(volume, hold)),

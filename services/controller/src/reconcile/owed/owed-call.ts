@@ -62,7 +62,7 @@ export interface Owed<R extends Owing, C> {
   readonly seek: (record: R) => Promise<Seat | Failure>;
   readonly rights: CallRights;
   readonly slots: Pick<CallSlots, "run" | "runIfWanted">;
-  readonly clock: Pick<Clock, "now">;
+  readonly clock: Pick<Clock, "now" | "timer">;
   readonly failpoint: Failpoint;
   /** Calls that left and whose answers are not stored yet: by record, the id of the intent that they were made for. */
   readonly unstored: Map<string, string>;

@@ -89,7 +89,7 @@ const owed = (): Owed<Thing, Thing> => ({
       return await fn();
     },
   },
-  clock: { now: () => 1000 },
+  clock: { now: () => 1000, timer: () => () => undefined },
   failpoint: () => undefined,
   unstored,
   wakeLater: (ms) => void looks.push(ms),

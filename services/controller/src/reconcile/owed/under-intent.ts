@@ -20,6 +20,7 @@ import {
 } from "../../domain/open-call.ts";
 import { type Failure, isStale, type Outcome } from "../../domain/outcome.ts";
 import type { CallPoint } from "../failpoints.ts";
+import { watchCall } from "./long-call.ts";
 import type { Owed, OwedCall, Owing } from "./owed-call.ts";
 
 /** An attempt of the one call of a record, as far as its answer has to be stored. */
@@ -113,6 +114,8 @@ export const underIntent = async <R extends Owing, C, T>(
   const { opId } = now.intent;
   if (opId !== given.intent?.opId) return undefined; // U4
   const before = unstored.get(key) === opId;
+  const attempt = (attemptsOf(now)?.count ?? 0) + 1;
+  const lasts = watchCall(owed, given, opId, attempt);
   let stopped: { readonly error?: unknown } | undefined;
   const wanted = async (instance: string): Promise<Leave | undefined> => {
     try {
@@ -122,7 +125,10 @@ export const underIntent = async <R extends Owing, C, T>(
       const ours = intent?.opId === opId && intent.issuer === rights.issuer && intent.via === instance;
       if (order !== undefined && stored?.uid === uid && ours && stillRight(stored)) {
         unstored.set(key, opId);
-        return { order: { ...order, gate: intent.gate } };
+        return {
+          order: { ...order, gate: intent.gate },
+          begun: (method, deadlineMs) => lasts.begun(method, deadlineMs, instance),
+        };
       }
       stopped = {};
     } catch (error) {
@@ -130,8 +136,7 @@ export const underIntent = async <R extends Owing, C, T>(
     }
     return undefined;
   };
-  const attempt = (attemptsOf(now)?.count ?? 0) + 1;
-  const outcome = await settled(owed, point, () => call(now, { signal, attempt, wanted }));
+  const outcome = await settled(owed, point, () => call(now, { signal, attempt, wanted })).finally(lasts.end);
   if (stopped?.error !== undefined) throw stopped.error;
   if (stopped !== undefined) {
     wakeLater(0, key);
