@@ -59,7 +59,7 @@ test("every command that people are told to run exists", async () => {
 
 /** The command lines in a text, each up to the end of its clause. */
 const linesOf = (text: string): readonly string[] =>
-  [...text.matchAll(/\bholdfast [^,;]+/g)].map(([line]) => line.trim());
+  [...text.matchAll(/\bholdfast [^,;)]+/g)].map(([line]) => line.trim());
 
 /** Parses a line as a shell and the command line would; what a person has to add from their own knowledge is added. */
 const understood = async (line: string): Promise<string | undefined> => {

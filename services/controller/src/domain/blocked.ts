@@ -104,7 +104,8 @@ const remedies: Record<BlockedReason, Remedy> = {
   },
   PERMIT_REFUSED: {
     missingProof: (s) => `that the agent of node ${s.node ?? "?"} honours the grant of ${volumeKey(s)}`,
-    clearWith: (s) => explain(s),
+    clearWith: (s) =>
+      `give it back and ask for it again: ${releaseCommand(s.namespace, { workload: s.workload ?? "<workload>", alias: s.alias ?? "<alias>" })}`,
   },
   NODE_REPLACED: {
     missingProof: (s) =>

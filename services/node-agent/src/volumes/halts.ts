@@ -161,7 +161,10 @@ export function orphanHalt(ref: VolumeRef, path: string): Halt {
     message: `${nameVolume(ref)}: ${path} is mounted and no claim in the journal explains it; no other claim can have the volume here before it is released`,
     method: "",
     code: "",
-    blocked: { missingProof: `whose mount ${path} is`, clearWith: "holdfast repair scan --kind mount" },
+    blocked: {
+      missingProof: `whose mount ${path} is`,
+      clearWith: `when nothing needs it: umount ${path}; what else stands so: holdfast repair scan --kind mount`,
+    },
   };
 }
 

@@ -245,24 +245,25 @@ function openDirectory(entry: string, at: string): number {
     return openSync(entry, flags);
   } catch (error) {
     if (codeOf(error) === "ENOENT") throw error;
-    throw unsafe(at, `is no directory, or a link (${codeOf(error)})`);
+    throw unsafe(at, `is no directory, or a link (${codeOf(error)})`, `move it away: mv ${at} ${at}.old`);
   }
 }
 
 function check(found: { readonly uid: number; readonly mode: number }, at: string, owners: readonly number[]): void {
   const { uid, mode } = found;
-  if ((mode & constants.S_IFMT) !== constants.S_IFDIR) throw unsafe(at, "is no directory, or a link");
-  if (!owners.includes(uid)) throw unsafe(at, `belongs to user ${uid}`);
+  if ((mode & constants.S_IFMT) !== constants.S_IFDIR)
+    throw unsafe(at, "is no directory, or a link", `move it away: mv ${at} ${at}.old`);
+  if (!owners.includes(uid)) throw unsafe(at, `belongs to user ${uid}`, `chown root ${at}`);
   // In a sticky directory others may add names, and can neither rename nor remove ours.
   const sticky = (mode & 0o1000) !== 0;
   if ((mode & 0o022) !== 0 && !sticky) {
-    throw unsafe(at, `can be written by others (mode ${(mode & 0o7777).toString(8)})`);
+    throw unsafe(at, `can be written by others (mode ${(mode & 0o7777).toString(8)})`, `chmod go-w ${at}`);
   }
 }
 
-function unsafe(at: string, why: string): HoldfastError {
+function unsafe(at: string, why: string, cure: string): HoldfastError {
   const message = `${at} ${why}: volumes are mounted only below directories that root alone can change`;
-  return new HoldfastError({ kind: "precondition", reason: "HOST_PATH_UNSAFE", message, metadata: { path: at } });
+  return new HoldfastError({ kind: "precondition", reason: "HOST_PATH_UNSAFE", message, metadata: { path: at, cure } });
 }
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? String(error);

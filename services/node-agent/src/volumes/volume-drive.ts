@@ -87,7 +87,8 @@ export function createVolumeDrive(options: VolumeDriveOptions): VolumeDrive {
     } catch (error) {
       if (!isHoldfastError(error)) throw error;
       // A directory that is not as it has to be: nothing was called yet.
-      const blocked = { missingProof: "a safe directory", clearWith: "correct what the message names" };
+      const clearWith = error.metadata["cure"] ?? "correct what the message names";
+      const blocked = { missingProof: "a safe directory", clearWith };
       const message = `${nameVolume(run.volume().ref)}: ${error.message}`;
       return { reason: error.reason, message, method: "", code: "", blocked };
     }

@@ -1,12 +1,15 @@
 /** Every way to be blocked: reached, explained with its proof and its command, listed among what is stuck, and gone once it is cleared. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { caller, capability, createWorld, type World } from "../../../../../test/support/controller/world.ts";
-import { foreignNoted } from "../../domain/attachment/foreign-hold.ts";
-import type { BlockedReason } from "../../domain/blocked.ts";
+import {
+  blockedWays,
+  expandData,
+  minute,
+  usedData,
+  type WaysReason,
+} from "../../../../../test/support/controller/blocked-ways.ts";
+import { caller, createWorld, type World } from "../../../../../test/support/controller/world.ts";
 import type { Blocked } from "../../domain/outcome.ts";
-import { notGranted } from "../../domain/repair/rebuilt-volume.ts";
 import type { CutRecord } from "../../domain/snapshot/snapshot.ts";
-import { nodeRecord } from "../../domain/testing/record-fixtures.ts";
 import { explainCuts } from "./explain-cuts.ts";
 
 let world: World;
@@ -18,203 +21,18 @@ afterEach(async () => {
   await world.close();
 });
 
-const minute = 60_000;
-const refuse = (method: "create" | "delete" | "publish" | "unpublish" | "expand" | "modify", code: string) => {
-  const advice = method === "unpublish" && code === "NOT_FOUND" ? "check-absence" : "block";
-  const fault = { kind: "refused", advice, code } as const;
-  world.backend.chance((asked) => (asked === method ? fault : undefined));
-};
-const used = async () => {
-  await world.makeVolume("data");
-  await world.claim("job", "n1", ["data"]);
-  await world.idle();
-};
-const expand = (required: number) =>
-  world.commands.expandVolume(
-    { namespace: "default", id: "data", capacity: { required, limit: 0 }, requestId: "" },
-    caller,
-  );
-
-/** No instance of its plugin is asked. */
-const undeletable = async (code: string): Promise<string> => {
-  await world.makeVolume("data");
-  world.backend.script("delete", { kind: "unknown", advice: "block", code });
-  await world.commands.deleteVolume({ namespace: "default", id: "data", uid: "", requestId: "" }, caller);
-  return "data";
-};
-
-/** Total: a new reason does not compile until somebody shows how it comes about. Answers the volume that is blocked. */
-const ways: Record<BlockedReason | "CREATE_UNCERTAIN" | "MOUNT_HELD", () => Promise<string>> = {
-  async CREATE_UNCERTAIN() {
-    world.backend.script("create", { kind: "lost" }, { kind: "refused", advice: "fail", code: "INVALID_ARGUMENT" });
-    await world.makeVolume("data");
-    await world.pass(minute, 5_000);
-    return "data";
-  },
-  async INCOMPATIBLE() {
-    refuse("create", "ALREADY_EXISTS");
-    await world.makeVolume("data");
-    return "data";
-  },
-  async CREDENTIALS_REFUSED() {
-    refuse("create", "UNAUTHENTICATED");
-    await world.makeVolume("data");
-    return "data";
-  },
-  async PLUGIN_REFUSED() {
-    await world.makeVolume("data");
-    refuse("delete", "FAILED_PRECONDITION");
-    await world.commands.deleteVolume({ namespace: "default", id: "data", uid: "", requestId: "" }, caller);
-    return "data";
-  },
-  async NOT_AT_BACKEND() {
-    await world.makeVolume("data");
-    refuse("publish", "NOT_FOUND");
-    await world.claim("job", "n1", ["data"]);
-    return "data";
-  },
-  async FOREIGN_ATTACHMENT() {
-    await world.makeVolume("data");
-    refuse("publish", "FAILED_PRECONDITION");
-    await world.claim("job", "n1", ["data"]);
-    return "data";
-  },
-  async ATTACHED_ELSEWHERE() {
-    await world.makeVolume("data", { capabilities: [capability("MULTI_NODE_MULTI_WRITER")] });
-    world.backend.setOneNode(true);
-    await world.claim("first", "n1", ["data"]);
-    await world.idle();
-    await world.claim("job", "n2", ["data"]);
-    return "data";
-  },
-  async STORAGE_TAKEN() {
-    const first = await world.makeVolume("data");
-    world.backend.setFacts({ ready: false });
-    const twin = await world.makeVolume("twin");
-    world.backend.keep(twin.name, first.externalId);
-    world.backend.setFacts({ ready: true });
-    return "twin";
-  },
-  async DETACH_UNPROVEN() {
-    await used();
-    world.backend.setAbsence("unknown");
-    refuse("unpublish", "NOT_FOUND");
-    await world.release("job");
-    return "data";
-  },
-  async MOUNT_HELD() {
-    await used();
-    world.agents.chance((method) => (method === "release" ? { kind: "pending", blocked: true } : undefined));
-    await world.release("job");
-    return "data";
-  },
-  async PERMIT_REFUSED() {
-    await used();
-    // The mount is gone, and its repeat is refused for good: the claim stays with its workload.
-    world.agents.chance((method) => (method === "publish" ? { kind: "refused", reason: "QUARANTINED" } : undefined));
-    world.agents.reboot("n1");
-    world.nodes.set("n1", { bootId: "boot-n1-2", instance: "instance-n1-2" });
-    return "data";
-  },
-  async NODE_REPLACED() {
-    await used();
-    world.nodes.set("n1", {
-      machineId: "machine-new",
-      journalUid: "journal-new",
-      instance: "instance-new",
-      nodeEpoch: 2,
-    });
-    await world.idle();
-    await world.release("job");
-    return "data";
-  },
-  async NODE_SILENT() {
-    await used();
-    world.agents.silence("n1", true);
-    world.nodes.set("n1", {}, "suspect");
-    await world.release("job");
-    return "data";
-  },
-  async NODE_PENDING() {
-    await used();
-    world.agents.silence("n1", true);
-    const pending = { life: "4f1c09d2b7aa", machineId: "m", bootId: "b", journalUid: "j", address: "n1:1", since: 0 };
-    world.nodes.set("n1", { pending }, "suspect");
-    await world.release("job");
-    return "data";
-  },
-  async FOREIGN_HOLD() {
-    await used();
-    const held = { claimUid: "lost", workload: "job", alias: "data", epoch: { gen: 1, ctr: 9 } };
-    await world.records.change({ namespace: "default", id: "data" }, (v) =>
-      foreignNoted(v, nodeRecord("n1"), [held], 5),
-    );
-    return "data";
-  },
-  async EXPAND_IN_USE() {
-    await used();
-    world.backend.setFacts({ expandsOnline: "no", expandsOffline: "yes" });
-    await expand(5_000_000);
-    return "data";
-  },
-  async EXPAND_UNCERTAIN() {
-    await world.makeVolume("data");
-    world.backend.script("expand", { kind: "lost" }, { kind: "refused", advice: "fail", code: "OUT_OF_RANGE" });
-    await expand(5_000_000);
-    await world.pass(5_000);
-    return "data";
-  },
-  async PLUGIN_HANGS() {
-    world.backend.script("create", { kind: "lost" }, { kind: "lost" });
-    await world.makeVolume("data");
-    await world.pass(3_000);
-    return "data";
-  },
-  async CALL_MAY_BE_OPEN() {
-    world.backend.script("create", { kind: "lost" });
-    await world.makeVolume("data");
-    world.backend.setFacts({ ready: false, reason: "the plugin is away" });
-    await world.pass(3_000);
-    return "data";
-  },
-  async CALL_BARRED() {
-    world.backend.setSeats({ via: "node g1: p", gate: "1" }, { via: "node g2: p", gate: "1" });
-    await world.makeVolume("data");
-    world.backend.script("publish", { kind: "late", arrives: new Promise(() => undefined) });
-    await world.claim("job", "n1", ["data"]);
-    await world.idle();
-    world.backend.setSeats({ via: "node g2: p", gate: "1" });
-    await world.pass(10_000);
-    return "data";
-  },
-  async MODIFY_UNCERTAIN() {
-    await world.makeVolume("data");
-    world.backend.script("modify", { kind: "lost" }, { kind: "refused", advice: "fail", code: "INVALID_ARGUMENT" });
-    const mutableParameters = { tier: "gold" };
-    await world.commands.modifyVolume({ namespace: "default", id: "data", mutableParameters, requestId: "" }, caller);
-    await world.pass(3_000);
-    return "data";
-  },
-  PLUGIN_AMBIGUOUS: () => undeletable("PLUGIN_AMBIGUOUS"),
-  PLACE_UNKNOWN: () => undeletable("PLACE_UNKNOWN"),
-  async NOT_PROVEN() {
-    await world.makeVolume("data");
-    await world.records.change({ namespace: "default", id: "data" }, (v, at) => ({
-      volume: notGranted(v, "its context is not known", at.now),
-      ended: [],
-      notes: [],
-    }));
-    return "data";
-  },
-};
+const waysReasons = Object.keys(blockedWays({} as World)) as WaysReason[];
+const ways = (): ReturnType<typeof blockedWays> => blockedWays(world);
+const used = () => usedData(world);
+const expand = (required: number) => expandData(world, required);
 
 const stuck = async () =>
   (await world.repair.listStuck({ namespace: "", plugin: "", node: "", reasons: [] }, { size: 50, after: undefined }))
     .items;
 
 describe("what cannot go on by itself", () => {
-  test.each(Object.entries(ways))("%s", async (reason, reach) => {
-    const id = await reach();
+  test.each(waysReasons)("%s", async (reason) => {
+    const id = await ways()[reason]();
     await world.idle();
     const found = (await stuck()).filter(({ volume }) => volume.id === id);
     expect(found.map(({ blocked }) => blocked.reason)).toEqual([reason]);
@@ -257,7 +75,7 @@ describe("what cannot go on by itself", () => {
   });
 
   test("the name of a replaced machine is cleared by the command that its block names", async () => {
-    const id = await ways.NODE_REPLACED();
+    const id = await ways().NODE_REPLACED();
     await world.idle();
     const claim = Object.values((await world.volume(id)).claims)[0];
     expect((await stuck())[0]?.blocked.clearWith).toContain(

@@ -1,3 +1,4 @@
+import { withoutCallBlock, withoutCallBlocks } from "../../domain/call-block.ts";
 import type { Change } from "../../domain/change.ts";
 import { type CallNews, type CallSite, takenOver } from "../../domain/open-call.ts";
 import type { CutRecord, CutRef } from "../../domain/snapshot/snapshot.ts";
@@ -55,7 +56,7 @@ const ofVolume = (deps: CutVerbDeps, input: TakeOverInput, caller: Caller): Prom
       return undefined;
     },
     decide: (volume, _seen, at) => {
-      const change: Change = { volume: takenOver(volume, at), ended: [], notes: [] };
+      const change: Change = { volume: withoutCallBlocks(takenOver(volume, at)), ended: [], notes: [] };
       return { ...judge(volume, "volume", seen), change };
     },
     settles: () => word(seen),
@@ -65,7 +66,7 @@ const ofVolume = (deps: CutVerbDeps, input: TakeOverInput, caller: Caller): Prom
 const ofCut = (deps: CutVerbDeps, asked: TakeOverInput, ref: CutRef, caller: Caller): Promise<RepairOutcome> =>
   runCutVerb(deps, { verb, ref, asked, caller }, ({ intent }) => ({
     judge: (record) => judge(record, ref.kind, intent?.opId),
-    change: takenOver,
+    change: (record, at) => withoutCallBlock(takenOver(record, at)),
     settles: word(intent?.opId),
   }));
 

@@ -56,8 +56,9 @@ const publishOutcome = (
       return notMounted(volume, uid, failed(answer, "fail"), at);
     case "refused": {
       const failure = failed(answer, "block");
-      const known = volume.claims[uid]?.blocked;
-      const blocked = blockedBy("publish", failure, { ...volume, node: node.name }, known, at.now);
+      const claim = volume.claims[uid];
+      const subject = { ...volume, node: node.name, ...(claim && { workload: claim.workload, alias: claim.alias }) };
+      const blocked = blockedBy("publish", failure, subject, claim?.blocked, at.now);
       return permitRefused(volume, uid, failure, blocked, at);
     }
     case "uncertain": {
