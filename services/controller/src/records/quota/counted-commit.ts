@@ -12,7 +12,8 @@ export interface CountedVolumes {
   readonly remembered: boolean;
 }
 
-export const countedCommit = async <T>(
+/** A commit that changes nothing that counts, as of every claim, is stored in this very turn. */
+export const countedCommit = <T>(
   counted: CountWith,
   { found, decided, remembered }: CountedVolumes,
   commit: Commit,
@@ -21,17 +22,11 @@ export const countedCommit = async <T>(
   const changes = decided.flatMap((change, i) =>
     change === undefined ? [] : (changeOfVolume(found[i]?.volume, change.volume) ?? []),
   );
-  if (changes.length === 0) return await store(commit);
-  try {
-    return await counted(changes, ({ writes, expects }) =>
-      store({
-        ...commit,
-        writes: [...commit.writes, ...writes],
-        expects: [...(commit.expects ?? []), ...expects],
-      }),
-    );
-  } catch (error) {
+  if (changes.length === 0) return store(commit);
+  return counted(changes, ({ writes, expects }) =>
+    store({ ...commit, writes: [...commit.writes, ...writes], expects: [...(commit.expects ?? []), ...expects] }),
+  ).catch((error: unknown) => {
     if (remembered && isHoldfastError(error) && error.reason === "QUOTA_EXCEEDED") return undefined;
     throw error;
-  }
+  });
 };

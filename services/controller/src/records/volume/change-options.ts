@@ -27,16 +27,13 @@ export interface GrantTerms {
 
 export type Expects = () => Promise<readonly ExpectedRecord[]>;
 
-/** What the commit of a change carries of them; `judgedBy`: what it relies on besides. */
-export const termsOf = async (
-  { alone, expects, requiresVetted }: ChangeOptions,
+/** What the commit of a change carries of them; `expects`: all that it relies on. */
+export const termsOf = (
+  { alone, requiresVetted }: ChangeOptions,
   found: readonly ({ readonly volume: VolumeRecord } | undefined)[],
-  judgedBy: readonly ExpectedRecord[],
-): Promise<Pick<Commit, "alone" | "expects"> & { readonly requiresVetted?: true }> => {
-  const relied = [...((await expects?.()) ?? []), ...judgedBy];
-  return {
-    ...(alone === undefined ? {} : { alone: alone(found.flatMap((f) => f?.volume ?? [])) }),
-    ...(relied.length === 0 ? {} : { expects: relied }),
-    ...(requiresVetted === undefined ? {} : { requiresVetted }),
-  };
-};
+  expects: readonly ExpectedRecord[],
+): Pick<Commit, "alone" | "expects"> & { readonly requiresVetted?: true } => ({
+  ...(alone === undefined ? {} : { alone: alone(found.flatMap((f) => f?.volume ?? [])) }),
+  ...(expects.length === 0 ? {} : { expects }),
+  ...(requiresVetted === undefined ? {} : { requiresVetted }),
+});

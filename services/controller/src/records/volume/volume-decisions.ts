@@ -182,7 +182,8 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
       ? await Promise.all(decision.map((change, i) => remainsOf(store, found[i]?.volume, change)))
       : [];
     const built = buildCommit(found, decision, remains, at, attachLimit, linked);
-    const terms = await termsOf(options, found, built.commit.requiresVetted ? judgedBy : []);
+    const asked = options.expects === undefined ? [] : await options.expects();
+    const terms = termsOf(options, found, built.commit.requiresVetted ? [...asked, ...judgedBy] : asked);
     const counts = { found, decided: decision, remembered };
     const wanted = { ...built.commit, ...terms };
     const result = await countedCommit(counted, counts, wanted, (commit) => attempt(commit, refs));
