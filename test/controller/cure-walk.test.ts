@@ -47,6 +47,7 @@ const cures: readonly Cure[] = [
   { reason: "CREDENTIALS_REFUSED", way: "secret corrected", hands: well },
   { reason: "PLUGIN_REFUSED", way: "the plugin's message heeded", hands: well },
   { reason: "NOT_AT_BACKEND", way: "restored", hands: well },
+  { reason: "NOT_AT_BACKEND", way: "released", runs: /claim release/ },
   { reason: "NOT_AT_BACKEND", way: "forgotten", hands: () => released("job"), runs: /repair forget-volume/ },
   { reason: "FOREIGN_ATTACHMENT", way: "removed", hands: well, runs: /repair scan/ },
   { reason: "ATTACHED_ELSEWHERE", way: "released", runs: /claim release first/ },

@@ -59,7 +59,7 @@ describe("what cannot go on by itself", () => {
   });
 
   test("a claim on storage that is gone is cleared by the commands that its block names, in their order", async () => {
-    const id = await ways.NOT_AT_BACKEND();
+    const id = await ways().NOT_AT_BACKEND();
     await world.idle();
     const { uid } = await world.volume(id);
     expect((await stuck())[0]?.blocked.clearWith).toMatch(
