@@ -1,4 +1,4 @@
-/** docs/conformance.md names a test for each assertion; here they have to exist. */
+/** docs/conformance.md names a test for each assertion, docs/real-drivers.md for each finding; here they have to exist. */
 import path from "node:path";
 import { expect, test } from "vitest";
 import { readText } from "../support/architecture-source.ts";
@@ -11,14 +11,17 @@ const idsIn = (cell: string): readonly number[] =>
     return Array.from({ length: last - first + 1 }, (_, n) => first + n);
   });
 
-const rows = readText(root, "docs/conformance.md")
-  .split("\n")
-  .filter((line) => /^\| C\d/.test(line))
-  .map((line) => line.split("|").map((cell) => cell.trim()))
-  .map(([, ids = "", , named = ""]) => ({
-    ids,
-    tests: [...named.matchAll(/`([^`]+)` "([^"]+)"/g)].map(([, file = "", title = ""]) => ({ file, title })),
-  }));
+const rowsOf = (page: string, letter: string) =>
+  readText(root, page)
+    .split("\n")
+    .filter((line) => line.startsWith(`| ${letter}`) && /^\| \w\d/.test(line))
+    .map((line) => line.split("|").map((cell) => cell.trim()))
+    .map(([, ids = "", , named = ""]) => ({
+      ids,
+      tests: [...named.matchAll(/`([^`]+)` "([^"]+)"/g)].map(([, file = "", title = ""]) => ({ file, title })),
+    }));
+const rows = rowsOf("docs/conformance.md", "C");
+const findings = rowsOf("docs/real-drivers.md", "D");
 
 test("every assertion that touches the controller has a row, once", () => {
   const wanted = [...Array.from({ length: 17 }, (_, n) => n + 2), ...Array.from({ length: 49 }, (_, n) => n + 22)];
@@ -26,7 +29,8 @@ test("every assertion that touches the controller has a row, once", () => {
 });
 
 test("every row names tests that exist", () => {
-  const faults = rows.flatMap(({ ids, tests }) => [
+  expect(findings.length).toBeGreaterThan(10);
+  const faults = [...rows, ...findings].flatMap(({ ids, tests }) => [
     ...(tests.length === 0 ? [`${ids} names no test`] : []),
     ...tests.flatMap(({ file, title }) => {
       try {
