@@ -2,14 +2,29 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { cliRun } from "../cli/cli-run.ts";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { type ManagedProcess, startProcess } from "../harness/managed-process.ts";
 import { createNodeLocal, nodes } from "../harness/node-local.ts";
+import { until } from "../harness/until.ts";
 import { full } from "../support/full.ts";
 import { buildHostPath, hostPathMissing } from "../support/host-path-driver.ts";
 
 const missing = process.getuid?.() === 0 ? await hostPathMissing() : "real mounts need root";
 if (full && missing !== "") console.warn(`SKIPPED: csi-driver-host-path as two plugins of one name: ${missing}`);
+
+interface PluginWords {
+  readonly node: { readonly healthy: string; readonly expected: string };
+  readonly missed: readonly { readonly node: string }[];
+  readonly unschedulable_because: string;
+}
+
+const volumeSpec = `
+id: waits
+plugin: hostpath.csi.k8s.io
+capacity: { required_bytes: 1MiB }
+capabilities: [{ attachment_mode: file-system, access_mode: single-node-writer }]
+`;
 
 describe.runIf(full && missing === "")("csi-driver-host-path as two plugins of one name on two nodes", () => {
   let cluster: Cluster;
@@ -88,4 +103,43 @@ describe.runIf(full && missing === "")("csi-driver-host-path as two plugins of o
         .filter((one) => one !== null),
     ).toEqual([]);
   });
+
+  it("D7 D8 an instance that went is missed, and without any the plugin is waited for, with where the last one was", async () => {
+    const asked = async (args: string) => {
+      const { code, out, err } = await cliRun([...args.split(" "), "--namespace", "default"], {
+        address: cluster.address,
+        files: { "v.yaml": volumeSpec },
+      });
+      expect(code, err).toBe(0);
+      return out;
+    };
+    const plugin = async () =>
+      (JSON.parse(await asked(`plugin status ${driver.plugin} --json`)) as { plugin: PluginWords }).plugin;
+    const [first, second] = nodes;
+    await driver.stop(first);
+    const missing = await until(
+      "its instance to be missed",
+      async () => {
+        const now = await plugin();
+        return now.missed.length > 0 ? now : undefined;
+      },
+      180_000,
+    );
+    expect([missing.node.healthy, missing.node.expected, missing.missed.map(({ node }) => node)]).toEqual([
+      "1",
+      "2",
+      [first],
+    ]);
+    await stopDriver(second);
+    await rm(`${pluginDirs.get(second)}/csi.sock`, { force: true });
+    const where = `the last one was seen on node ${second}`;
+    await until("none to be left", async () => (await plugin()).unschedulable_because.includes(where), 180_000);
+    await asked("volume create v.yaml --no-wait");
+    expect(await asked("volume explain waits")).toContain(where);
+    for (const node of nodes) await startDriver(node);
+    await local.ready(2);
+    expect((await plugin()).missed).toEqual([]);
+    await asked("volume create v.yaml");
+    await asked("volume delete waits");
+  }, 600_000);
 });

@@ -150,6 +150,7 @@ const createFakeNodes = (names: readonly string[], count: Store["count"]) => {
     },
     remove(name) {
       views.delete(name);
+      for (const listener of listeners) listener(name);
     },
     async change(name, decide, audit) {
       const view = views.get(name);

@@ -88,6 +88,15 @@ describe("D8 an instance that went", () => {
     expect(halves()).toEqual({ healthy: 1, expected: 1 });
   });
 
+  it("is expected no more once its node is forgotten", async () => {
+    runs("n1", undefined);
+    await pass(missedAfterMs + 10_000);
+    expect(halves()).toEqual({ healthy: 1, expected: 2 });
+    world.nodes.remove("n1");
+    await pass(10_000);
+    expect(halves()).toEqual({ healthy: 1, expected: 1 });
+  });
+
   it("is expected no more when its runner has stopped it", async () => {
     runs("n1", { hosted: true });
     await pass(10_000);

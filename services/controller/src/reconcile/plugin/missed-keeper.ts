@@ -17,7 +17,7 @@ import type { PluginRecords } from "../../records/plugin-records.ts";
 export interface MissedKeeperDeps {
   readonly catalogue: PluginCatalogue;
   readonly records: Pick<PluginRecords, "get" | "list" | "change">;
-  readonly nodes: Pick<Nodes, "get">;
+  readonly nodes: Pick<Nodes, "get" | "onChange">;
   readonly clock: Clock;
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -75,6 +75,11 @@ export const createMissedKeeper = (deps: MissedKeeperDeps) => {
     for (const { node } of catalogue.of(plugin)) if (!running.get(plugin)?.has(node)) look(plugin, node);
   for (const { record } of records.list()) news.add(record.name);
   catalogue.onChange(look);
+  // A node without an instance tells the catalogue nothing when it is forgotten.
+  nodes.onChange((node) => {
+    if (nodes.get(node) !== undefined) return;
+    for (const { record } of records.list()) if (record.missed?.[node] !== undefined) news.add(record.name);
+  });
 
   return {
     /** Until the signal; rejects then. */
