@@ -49,6 +49,8 @@ export interface ClusterOptions {
    * simulated backend and no plugin beside the controller then.
    */
   readonly nodePlugin?: (node: string, pluginDir: string) => Promise<unknown>;
+  /** The same, hosted: through the agent's socket for programs on the host, once that runs. */
+  readonly hostedPlugin?: (node: string, localAddress: string) => Promise<unknown>;
   /** The nodes on which controller halves of the simulated plugin may run: then there is none beside the controller. */
   readonly controllerHalvesOn?: readonly string[];
   /** Bind mounts for real: needs root or a user namespace. */
@@ -173,7 +175,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
   const agentsHost = options.network === undefined ? "127.0.0.1" : "0.0.0.0";
   await mkdir(path.join(dir, "cp"), { recursive: true, mode: 0o700 });
 
-  const simulated = options.localDriver === undefined && options.nodePlugin === undefined;
+  const simulated = [options.localDriver, options.nodePlugin, options.hostedPlugin].every((own) => own === undefined);
   const backend = simulated ? await startSimBackend({ dir, ...options.backend }) : undefined;
   stops.push(async () => backend?.stop());
 
@@ -257,14 +259,14 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
       dir,
       name,
       command: controllerCommand,
-      backend: there(backend, "simulated backend"),
+      ...(backend === undefined ? {} : { backend }),
       env: {
         ...common,
         HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
         HOLDFAST_STORE: url,
         ...options.controllerEnv,
       },
-      withPlugin: options.controllerHalvesOn === undefined,
+      withPlugin: simulated && options.controllerHalvesOn === undefined,
       started: (process) => every.push(process),
     });
   const second = options.second && (await startOther("second", options.second.store));
@@ -352,6 +354,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
       async () => half?.stop(),
     );
     await startAgent();
+    await options.hostedPlugin?.(name, localAddress);
     return {
       name,
       rootDir,

@@ -35,18 +35,20 @@ const ofPlugin = (process: () => SimPluginProcess): Pick<Victim, "pid" | "exited
 });
 
 /** Whether that controller has a call to the plugin under way. */
-const waitsFor = (address: string) => async (): Promise<boolean> => {
-  const channel = createGrpcChannel(address);
-  try {
-    const client = createGrpcClient(PluginServiceDefinition, channel, { log: createMemoryLogger() });
-    const { plugin: found } = await client.getPlugin({ name: plugin }, { deadlineMs: 2_000 });
-    return (found?.calls?.running ?? 0) > 0;
-  } catch {
-    return false;
-  } finally {
-    channel.close();
-  }
-};
+export const waitsFor =
+  (address: string, ofPlugin = plugin) =>
+  async (): Promise<boolean> => {
+    const channel = createGrpcChannel(address);
+    try {
+      const client = createGrpcClient(PluginServiceDefinition, channel, { log: createMemoryLogger() });
+      const { plugin: found } = await client.getPlugin({ name: ofPlugin }, { deadlineMs: 2_000 });
+      return (found?.calls?.running ?? 0) > 0;
+    } catch {
+      return false;
+    } finally {
+      channel.close();
+    }
+  };
 
 export interface VictimsOptions {
   readonly nodes: readonly string[];

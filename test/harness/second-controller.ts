@@ -37,7 +37,7 @@ export interface SecondControllerOptions {
   readonly command: readonly [string, ...string[]];
   /** All of its environment but what differs between two controllers. */
   readonly env: Readonly<Record<string, string>>;
-  readonly backend: SimBackendProcess;
+  readonly backend?: SimBackendProcess;
   /** Its own replica of the plugin runs beside it. */
   readonly withPlugin: boolean;
   readonly started: (process: ManagedProcess) => void;
@@ -49,7 +49,7 @@ export const startSecondController = async (options: SecondControllerOptions): P
   await mkdir(pluginDir, { recursive: true, mode: 0o700 });
   let plugin: SimPluginProcess | undefined;
   const startPlugin = async (): Promise<SimPluginProcess> => {
-    if (!withPlugin) throw new Error("the plugin of this cluster runs on its nodes");
+    if (!withPlugin || backend === undefined) throw new Error("the plugin of this cluster runs on its nodes");
     const socket = path.join(pluginDir, "sim.sock");
     plugin = await startSimPlugin({
       dir: pluginDir,

@@ -17,10 +17,13 @@ export const hostPathMissing = async (): Promise<string> => {
   return go?.code === 0 ? "" : "Go is not there to build it";
 };
 
+const binary = path.join(root, ".cache", `host-path-${version}`);
+
+export const hostPathBuilt = (): boolean => existsSync(binary);
+
 /** About a minute the first time. A build that is cut leaves no program behind. */
 export const buildHostPath = async (): Promise<string> => {
-  const binary = path.join(root, ".cache", `host-path-${version}`);
-  if (existsSync(binary)) return binary;
+  if (hostPathBuilt()) return binary;
   const sources = path.join(root, ".cache", `host-path-sources-${process.pid}`);
   await mkdir(sources, { recursive: true });
   try {
