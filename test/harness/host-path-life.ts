@@ -102,7 +102,8 @@ export const liveThrough = async ({ node, block, number, part, later }: LifeOpti
     return snapshot?.state === SnapshotState.SNAPSHOT_STATE_READY ? true : undefined;
   });
   await make(restored, [], { snapshot: cut } as Record<"snapshot" | "volume", string>);
-  await make(copied, [], { volume: first } as Record<"snapshot" | "volume", string>);
+  // The driver forgets what it copied from: it refuses the repeat of a call whose answer was lost, until a person removes the copy.
+  await make(copied, ["CreateVolume"], { volume: first } as Record<"snapshot" | "volume", string>);
   await part(`${group} to be cut`, { volume: first }, ["CreateVolumeGroupSnapshot"], async ({ snapshots }) => {
     const members = [first, restored].map((volume) => ({ volume, snapshot: `${group}-${volume}` }));
     const asked = { namespace, id: group, members, waitFor: soon, waitUntilReady: true };

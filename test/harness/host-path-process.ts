@@ -15,6 +15,7 @@ export type Left = "as before" | "half" | "no byte" | "nothing";
 export interface HostPathState {
   readonly Volumes: readonly {
     readonly VolID: string;
+    readonly VolName: string;
     readonly VolPath: string;
     readonly Attached: boolean;
     readonly Staged: readonly string[] | null;

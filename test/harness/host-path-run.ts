@@ -5,13 +5,14 @@
 
 import { createSeededRandom, type SeededRandom } from "../local-driver/seeded-random.ts";
 import type { Cluster } from "./cluster.ts";
+import { cureAsTold } from "./host-path-cure.ts";
 import { liveThrough, type Part } from "./host-path-life.ts";
 import { lifecycleErrors, otherErrors, type RecordedMethod, recordedMethods } from "./host-path-log.ts";
 import { type HostPathNode, type HostPathWorld, hostPathPlugin } from "./host-path-world.ts";
 import { waitsFor } from "./late-victims.ts";
 import { loopsUnder } from "./loop-files.ts";
 import { nodes } from "./node-local.ts";
-import { mountsUnder, namespace } from "./scenario.ts";
+import { mountsUnder } from "./scenario.ts";
 import { until } from "./until.ts";
 
 const targets = ["driver", "agent", "controller"] as const;
@@ -37,7 +38,9 @@ export interface HostPathFigures {
   readonly leaks: readonly string[];
   /** What a killed driver left and never told anybody: no call of CSI reaches it. */
   readonly driversOwn: readonly string[];
-  /** What stood still for a minute, what Explain said, and how it ended. */
+  /** What was blocked, what Explain said, and what was done then, as it said; it went on. */
+  readonly cured: readonly string[];
+  /** What stood still for a minute and was not cured. */
   readonly stuck: readonly string[];
 }
 
@@ -51,10 +54,10 @@ export interface HostPathRunOptions {
 }
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-const stillMs = 60_000;
+const stillMs = 30_000;
 /** A call that nobody answered may arrive for so long, and some more. */
 const lateMs = 360_000;
-const hopelessMs = 120_000;
+const hopelessMs = 240_000;
 
 const tally = (words: readonly string[]): Readonly<Record<string, number>> => {
   const counts: Record<string, number> = {};
@@ -69,18 +72,8 @@ export const runHostPathKills = async (world: HostPathWorld, options: HostPathRu
   const kills: Kill[] = [];
   const skipped: string[] = [];
   const stuck: string[] = [];
+  const cured: string[] = [];
   const owed: { readonly what: string; readonly ask: (side: Cluster) => Promise<true | undefined> }[] = [];
-  let lastKill = performance.now();
-
-  const explained = async (volume: string): Promise<string> => {
-    const told = await cluster.volumes.explainVolume({ namespace, id: volume });
-    const { stuck: blocked } = await cluster.repair.listStuck({ namespace });
-    return [
-      ...told.findings,
-      ...told.nextActions.map((one) => `> ${one}`),
-      ...blocked.map((one) => `${one.volume}${one.snapshot}${one.snapshotGroup}: ${one.blocked?.message}`),
-    ].join("; ");
-  };
 
   /**
    * The one of two controllers that waits for the plugin. An order to an agent, which then makes a call of its own, cannot be told by its
@@ -112,6 +105,7 @@ export const runHostPathKills = async (world: HostPathWorld, options: HostPathRu
     const random = createSeededRandom(options.seed + index);
     const waits = createSeededRandom(options.seed + index);
     const driver = world.driver(node);
+    let lastOwnKill = performance.now();
     const order = random.some(targets, targets.length);
     const methodsOfRun = options.methods ?? recordedMethods;
     const times = new Map<RecordedMethod, number>();
@@ -141,13 +135,13 @@ export const runHostPathKills = async (world: HostPathWorld, options: HostPathRu
         await killController(random, async () => {
           if (!late) await driver.letGo();
         });
-      lastKill = performance.now();
+      lastOwnKill = performance.now();
       await driver.letGo();
     };
 
     const part: Part = async (what, { volume }, methods, ask) => {
       const since = performance.now();
-      let [last, told, over]: [string, boolean, boolean] = ["", false, false];
+      let [last, said, cure, over, looks] = ["", "", "", false, 0];
       const asked = async () => {
         try {
           for (;;) {
@@ -159,16 +153,19 @@ export const runHostPathKills = async (world: HostPathWorld, options: HostPathRu
               if (text !== last) tell(`${node}: ${what}: ${text.slice(0, 300)}`);
               last = text;
             }
-            const still = performance.now() - Math.max(since, lastKill);
-            if (still > stillMs && !told) {
-              told = true;
-              stuck.push(`${what}: ${last}: ${await explained(volume).catch(String)}`);
-              tell(`STUCK ${stuck.at(-1)}`);
+            const still = performance.now() - Math.max(since, lastOwnKill);
+            if (still > stillMs * (looks + 1)) {
+              looks += 1;
+              // The controller that is asked may have been killed by the other lane.
+              const told = await cureAsTold(cluster, driver, volume).catch((error) => ({
+                said: String(error),
+                done: "",
+              }));
+              cure ||= told.done;
+              said = told.said;
+              tell(`${node}: ${what} stands still: ${said} → ${told.done}`);
             }
-            if (still > hopelessMs)
-              throw new Error(
-                `${what}: nothing for ${hopelessMs} ms; ${last}; ${await explained(volume).catch(String)}`,
-              );
+            if (still > hopelessMs) throw new Error(`${what}: nothing for ${hopelessMs} ms; ${last}; ${said}`);
             await pause(100 + waits.integer(200));
           }
         } finally {
@@ -188,6 +185,8 @@ export const runHostPathKills = async (world: HostPathWorld, options: HostPathRu
         left = left.slice(left.indexOf(method) + 1);
       }
       const found = await answer;
+      if (cure !== "") cured.push(`${what}: ${said} → ${cure}`);
+      else if (looks > 1) stuck.push(`${what}: ${said}`);
       tell(`${node}: ${what}: done in ${((performance.now() - since) / 1_000).toFixed(1)} s`);
       return found;
     };
@@ -231,6 +230,7 @@ export const runHostPathKills = async (world: HostPathWorld, options: HostPathRu
     otherErrors: Object.entries(tally(otherErrors(calls))).map(([what, times]) => `${times} × ${what}`),
     leaks,
     driversOwn,
+    cured,
     stuck,
   };
 };
