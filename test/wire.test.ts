@@ -1,5 +1,5 @@
-// proto/csi/v1/csi.proto is written by hand, so it is held to the table of CSI 1.12's wire shape beside it: a wrong number
-// there would be read by every plugin as another field.
+// proto/csi/v1/csi.proto is written by hand, so it is held to the table of CSI's wire shape beside it: a wrong number there
+// would be read by every plugin as another field. The table is the union of 1.12 and 1.13, for plugins of both are served.
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -13,11 +13,13 @@ const buf = path.join(root, "node_modules", ".bin", "buf");
 const csiFolder = path.join(root, "proto", "csi", "v1");
 
 let work: string;
+let text: string;
 let table: readonly string[];
 
 beforeAll(async () => {
   work = await mkdtemp(path.join(tmpdir(), "holdfast-wire-"));
-  table = tableRows(await readFile(path.join(csiFolder, "wire.tsv"), "utf8"));
+  text = await readFile(path.join(csiFolder, "wire.tsv"), "utf8");
+  table = tableRows(text);
 });
 
 afterAll(async () => {
@@ -30,21 +32,32 @@ async function compile(protoFolder: string, imageName: string): Promise<Descript
   return JSON.parse(await readFile(image, "utf8"));
 }
 
-describe("the table of CSI 1.12", () => {
-  it("is whole: 299 rows, none twice", () => {
-    expect(table).toHaveLength(299);
-    expect(new Set(table).size).toBe(299);
+const kinds = (rows: readonly string[]): Record<string, number> =>
+  Object.fromEntries(
+    Object.entries(Object.groupBy(rows, (row) => row.split("\t")[0] ?? "")).map(([kind, of]) => [
+      kind,
+      of?.length ?? 0,
+    ]),
+  );
+
+describe("the table of CSI", () => {
+  it("is whole: 299 rows of 1.12, 333 of 1.13, 340 of both, none twice", () => {
+    expect(tableRows(text, "1.12")).toHaveLength(299);
+    expect(tableRows(text, "1.13")).toHaveLength(333);
+    expect(table).toHaveLength(340);
+    expect(new Set(table).size).toBe(340);
   });
 
-  it("has every kind of row", () => {
-    const counts = Object.groupBy(table, (row) => row.split("\t")[0] ?? "");
-    expect(Object.fromEntries(Object.entries(counts).map(([kind, rows]) => [kind, rows?.length]))).toEqual({
-      rpc: 32,
-      message: 17,
-      field: 196,
-      enum: 47,
-      extension: 7,
-    });
+  it("has every kind of row in each version", () => {
+    expect(kinds(tableRows(text, "1.12"))).toEqual({ rpc: 32, message: 17, field: 196, enum: 47, extension: 7 });
+    expect(kinds(tableRows(text, "1.13"))).toEqual({ rpc: 36, message: 17, field: 216, enum: 57, extension: 7 });
+  });
+
+  it("gives a number of one owner to one name alone, so that no version reads another's field as its own", () => {
+    const numbered = table.map((row) => row.split("\t")).filter(([, , number]) => number !== "");
+    const places = numbered.map(([kind, owner, number]) => `${kind} ${owner} ${number}`);
+    // Options of different kinds share a number on purpose.
+    expect(places.filter((place, index) => places.indexOf(place) !== index)).toEqual([]);
   });
 });
 

@@ -67,13 +67,18 @@ export function wireRows(image: DescriptorSet, packageName: string): readonly st
     ]);
 }
 
-/** The rows of the table, whose first line names the columns. */
-export function tableRows(table: string): readonly string[] {
+/**
+ * The rows of the table, whose first line names the columns. The last column names the version of CSI that alone has a
+ * row; with `version`, what only another version has is left out.
+ */
+export function tableRows(table: string, version?: string): readonly string[] {
   return table
     .split("\n")
     .slice(1)
     .filter((line) => line.trim() !== "")
-    .map((line) => row(...line.split("\t")));
+    .map((line) => line.split("\t"))
+    .filter(([, , , , , only = ""]) => version === undefined || only === "" || only === version)
+    .map((cells) => row(...cells.slice(0, 5)));
 }
 
 /** `missing` is in the table alone, `extra` in the image alone; a row that differs is once in each. */

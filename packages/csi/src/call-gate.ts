@@ -68,6 +68,12 @@ const fieldNeeds: { readonly [M in CsiMethod]?: FieldNeeds<M> } = {
       needs: "controller:MODIFY_VOLUME",
     },
   ],
+  CreateSnapshot: (request) => [
+    request.accessibilityRequirements !== undefined && {
+      field: "accessibility_requirements",
+      needs: "plugin:SNAPSHOT_ACCESSIBILITY_CONSTRAINTS",
+    },
+  ],
   ControllerPublishVolume: (request) => [
     request.readonly && { field: "readonly", needs: "controller:PUBLISH_READONLY" },
     fineMode([request.volumeCapability], "controller:SINGLE_NODE_MULTI_WRITER"),
@@ -88,6 +94,7 @@ const fieldNeeds: { readonly [M in CsiMethod]?: FieldNeeds<M> } = {
     fineMode([request.volumeCapability], "node:SINGLE_NODE_MULTI_WRITER"),
     mountGroup(request.volumeCapability),
   ],
+  NodeGetVolumeHealth: (request) => [stagingPath(request.stagingTargetPath)],
 };
 
 const servedBy: Record<PluginRole, Record<CsiService, boolean>> = {

@@ -45,6 +45,8 @@ export const callPolicy: Readonly<Record<CsiMethod, CallPolicy>> = {
   ControllerExpandVolume: once(60 * second),
   ControllerGetVolume: question(60 * second),
   ControllerModifyVolume: once(60 * second),
+  ControllerListVolumeHealth: question(60 * second),
+  ControllerGetVolumeHealth: question(60 * second),
 
   GroupControllerGetCapabilities: probe(5 * second),
   CreateVolumeGroupSnapshot: once(60 * second),
@@ -61,6 +63,9 @@ export const callPolicy: Readonly<Record<CsiMethod, CallPolicy>> = {
   NodeUnpublishVolume: once(120 * second),
   // A hung filesystem hangs this one first; whoever asks for figures does not wait as long as a mount.
   NodeGetVolumeStats: question(30 * second),
+  // Asked about what is wrong already: a plugin that takes longer has nothing to add to the failure.
+  NodeGetVolumeHealth: question(5 * second),
+  NodeGetStorageHealth: question(30 * second),
   NodeExpandVolume: once(120 * second),
   NodeGetCapabilities: probe(5 * second),
   NodeGetInfo: probe(15 * second),

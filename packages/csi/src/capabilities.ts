@@ -10,6 +10,7 @@ export const pluginCaps = [
   "VOLUME_ACCESSIBILITY_CONSTRAINTS",
   "GROUP_CONTROLLER_SERVICE",
   "SNAPSHOT_METADATA_SERVICE",
+  "SNAPSHOT_ACCESSIBILITY_CONSTRAINTS",
   "VOLUME_EXPANSION_ONLINE",
   "VOLUME_EXPANSION_OFFLINE",
 ] as const;
@@ -31,6 +32,8 @@ export const controllerCaps = [
   "SINGLE_NODE_MULTI_WRITER",
   "MODIFY_VOLUME",
   "GET_SNAPSHOT",
+  "GET_VOLUME_HEALTH",
+  "LIST_VOLUME_HEALTH",
 ] as const;
 export type ControllerCap = (typeof controllerCaps)[number];
 
@@ -41,6 +44,8 @@ export const nodeCaps = [
   "VOLUME_CONDITION",
   "SINGLE_NODE_MULTI_WRITER",
   "VOLUME_MOUNT_GROUP",
+  "GET_VOLUME_HEALTH",
+  "GET_STORAGE_HEALTH",
 ] as const;
 export type NodeCap = (typeof nodeCaps)[number];
 

@@ -10,6 +10,8 @@ import {
   type VolumeCapability_MountVolume,
   type VolumeContentSource,
   type VolumeGroupSnapshot,
+  type VolumeHealth,
+  type VolumeHealth_VolumeHealthEntry,
 } from "@holdfast/shared/gen/csi/v1/csi";
 import {
   all,
@@ -125,6 +127,21 @@ export const snapshot = message<Snapshot>({
   creationTime: required(anything),
   readyToUse: anything,
   groupSnapshotId: id,
+  accessibleTopology: each(reportedTopology),
+});
+
+/** 0 says nothing; a number that we do not know says something new. */
+const healthStatus: Rule<number> = (value, field, report) => {
+  if (value === 0) report(field, "is required");
+};
+
+/** The message is for people, and cut where it is shown. */
+export const healthEntry = { status: healthStatus, reason: nonEmpty(text), message: anything };
+
+/** As plugins report it. */
+export const volumeHealth = message<VolumeHealth>({
+  volumeId: nonEmpty(id),
+  healthStatuses: each(message<VolumeHealth_VolumeHealthEntry>(healthEntry)),
 });
 
 export const groupSnapshot = message<VolumeGroupSnapshot>({

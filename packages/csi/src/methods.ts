@@ -1,4 +1,4 @@
-/** The 32 RPCs of CSI 1.12 and what the orchestrator has to know of each before it may call it. */
+/** The 36 RPCs of CSI 1.13 and what the orchestrator has to know of each before it may call it. */
 
 import type { CallKind } from "./call-kind.ts";
 import type { Capability } from "./capabilities.ts";
@@ -23,6 +23,8 @@ export const methodNames = [
   "ControllerExpandVolume",
   "ControllerGetVolume",
   "ControllerModifyVolume",
+  "ControllerListVolumeHealth",
+  "ControllerGetVolumeHealth",
   "GroupControllerGetCapabilities",
   "CreateVolumeGroupSnapshot",
   "DeleteVolumeGroupSnapshot",
@@ -34,6 +36,8 @@ export const methodNames = [
   "NodePublishVolume",
   "NodeUnpublishVolume",
   "NodeGetVolumeStats",
+  "NodeGetVolumeHealth",
+  "NodeGetStorageHealth",
   "NodeExpandVolume",
   "NodeGetCapabilities",
   "NodeGetInfo",
@@ -120,6 +124,8 @@ export const methods: Readonly<Record<CsiMethod, MethodSpec>> = {
   ControllerExpandVolume: spec("Controller", make, "expand", "volume", "controller:EXPAND_VOLUME"),
   ControllerGetVolume: spec("Controller", "read", "read", "none", "controller:GET_VOLUME"),
   ControllerModifyVolume: spec("Controller", make, "modify", "volume", "controller:MODIFY_VOLUME"),
+  ControllerListVolumeHealth: spec("Controller", "read", "read", "none", "controller:LIST_VOLUME_HEALTH"),
+  ControllerGetVolumeHealth: spec("Controller", "read", "read", "none", "controller:GET_VOLUME_HEALTH"),
 
   GroupControllerGetCapabilities: spec("GroupController", "probe", "read", "none", "plugin:GROUP_CONTROLLER_SERVICE"),
   CreateVolumeGroupSnapshot: spec(
@@ -154,6 +160,8 @@ export const methods: Readonly<Record<CsiMethod, MethodSpec>> = {
   NodePublishVolume: spec("Node", make, "publish", "volume-node", "none", "NodeUnpublishVolume"),
   NodeUnpublishVolume: spec("Node", undo, "unpublish", "volume-node", "none"),
   NodeGetVolumeStats: spec("Node", "read", "read", "none", "node:GET_VOLUME_STATS"),
+  NodeGetVolumeHealth: spec("Node", "read", "read", "none", "node:GET_VOLUME_HEALTH"),
+  NodeGetStorageHealth: spec("Node", "read", "read", "none", "node:GET_STORAGE_HEALTH"),
   NodeExpandVolume: spec("Node", make, "expand", "volume-node", "node:EXPAND_VOLUME"),
   NodeGetCapabilities: spec("Node", "probe", "read", "none", "none"),
   NodeGetInfo: spec("Node", "probe", "read", "none", "none"),
@@ -164,7 +172,7 @@ export function pathOf(method: CsiMethod): string {
   return `/csi.v1.${methods[method].service}/${method}`;
 }
 
-/** The method of a wire path, or undefined when CSI 1.12 has no such method. */
+/** The method of a wire path, or undefined when CSI has no such method. */
 export function methodOf(path: string): CsiMethod | undefined {
   return methodNames.find((name) => pathOf(name) === path);
 }

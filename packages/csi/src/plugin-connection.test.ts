@@ -394,8 +394,8 @@ describe("a plugin connection", () => {
       handlers: { nodeGetCapabilities: nothing, controllerGetCapabilities: nothing, nodeGetInfo: nothing },
     });
     const known = await connect().whenReady(signal());
-    expect(Object.values(known.node)).toEqual(Array(6).fill("no"));
-    expect(Object.values(known.controller)).toEqual(Array(15).fill("no"));
+    expect(Object.values(known.node)).toEqual(Array(8).fill("no"));
+    expect(Object.values(known.controller)).toEqual(Array(17).fill("no"));
     expect(known).not.toHaveProperty("nodeInfo");
   });
 
@@ -403,7 +403,7 @@ describe("a plugin connection", () => {
     await start({ pluginServices: [0, 1, 77], controllerCaps: [0, 1, 99], nodeCaps: [-5, 1] });
     const known = await connect().whenReady(signal());
     expect(known.controller).toMatchObject({ CREATE_DELETE_VOLUME: "yes", GET_CAPACITY: "no" });
-    expect(Object.keys(known.controller)).toHaveLength(15);
+    expect(Object.keys(known.controller)).toHaveLength(17);
     expect(known.node.STAGE_UNSTAGE_VOLUME).toBe("yes");
   });
 

@@ -39,6 +39,10 @@ const good: { readonly [M in CsiMethod]: RequestInput<M> } = {
   NodePublishVolume: { volumeId: "v", targetPath: "/t", volumeCapability: capability },
   NodeUnpublishVolume: { volumeId: "v", targetPath: "/t" },
   NodeGetVolumeStats: { volumeId: "v", volumePath: "/t" },
+  ControllerListVolumeHealth: { maxEntries: 100 },
+  ControllerGetVolumeHealth: { volumeId: "v" },
+  NodeGetVolumeHealth: { volumeId: "v" },
+  NodeGetStorageHealth: {},
   NodeExpandVolume: { volumeId: "v", volumePath: "/t" },
 };
 
@@ -100,7 +104,7 @@ describe("requests", () => {
     const carriers = methodNames.filter(
       (method) => "secrets" in (codecOf(method).complete(good[method] as never) as object),
     );
-    expect(carriers).toHaveLength(19);
+    expect(carriers).toHaveLength(22);
     for (const method of carriers) {
       const found = violations(method, { secrets: { "sp ace": "canary-value" } } as never);
       expect(found, method).toEqual(["secrets has a key outside [A-Za-z0-9-_.]"]);
@@ -179,6 +183,9 @@ describe("requests", () => {
     expect(violations("ControllerUnpublishVolume", { nodeId: "" })).toEqual(["node_id is required"]);
     expect(violations("ListVolumes", { maxEntries: 0 })).toEqual(["max_entries must be greater than zero"]);
     expect(violations("ListSnapshots", { maxEntries: -1 })).toEqual(["max_entries must be greater than zero"]);
+    expect(violations("ControllerListVolumeHealth", { maxEntries: -1 })).toEqual([
+      "max_entries must be greater than zero",
+    ]);
   });
 
   it("of a group name its snapshots, each once", () => {

@@ -96,7 +96,13 @@ const rules: { readonly [M in CsiMethod]: Rule<RequestOf<M>> } = {
     parameters: map,
     accessibleTopology: optional(topology),
   }),
-  CreateSnapshot: message<RequestOf<"CreateSnapshot">>({ sourceVolumeId: theId, name, secrets, parameters: map }),
+  CreateSnapshot: message<RequestOf<"CreateSnapshot">>({
+    sourceVolumeId: theId,
+    name,
+    secrets,
+    parameters: map,
+    accessibilityRequirements: optional(topologyRequirement),
+  }),
   DeleteSnapshot: message<RequestOf<"DeleteSnapshot">>({ snapshotId: theId, secrets }),
   ListSnapshots: message<RequestOf<"ListSnapshots">>({
     maxEntries: positive,
@@ -118,6 +124,13 @@ const rules: { readonly [M in CsiMethod]: Rule<RequestOf<M>> } = {
     secrets,
     mutableParameters: all(someEntries, map),
   }),
+  // Never without max_entries, as ListVolumes.
+  ControllerListVolumeHealth: message<RequestOf<"ControllerListVolumeHealth">>({
+    maxEntries: positive,
+    startingToken: token,
+    secrets,
+  }),
+  ControllerGetVolumeHealth: message<RequestOf<"ControllerGetVolumeHealth">>({ volumeId: theId, secrets }),
 
   CreateVolumeGroupSnapshot: message<RequestOf<"CreateVolumeGroupSnapshot">>({
     name,
@@ -175,6 +188,12 @@ const rules: { readonly [M in CsiMethod]: Rule<RequestOf<M>> } = {
     volumePath: thePath,
     stagingTargetPath: maybePath,
   }),
+  NodeGetVolumeHealth: message<RequestOf<"NodeGetVolumeHealth">>({
+    volumeId: theId,
+    volumePublishPath: maybePath,
+    stagingTargetPath: maybePath,
+  }),
+  NodeGetStorageHealth: message<RequestOf<"NodeGetStorageHealth">>({ secrets }),
   NodeExpandVolume: message<RequestOf<"NodeExpandVolume">>({
     volumeId: theId,
     volumePath: thePath,

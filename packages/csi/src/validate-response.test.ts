@@ -81,6 +81,28 @@ describe("replies", () => {
     ]);
   });
 
+  it("about health need a status and a reason in each entry; a number that is new is none of our business", () => {
+    const health = (healthStatuses: object[]) => ({ volumeHealth: { volumeId: "v", healthStatuses } });
+    for (const method of ["ControllerGetVolumeHealth", "NodeGetVolumeHealth"] as const) {
+      expect(wrong(method, health([]), { volumeId: "v" })).toEqual([]);
+      expect(wrong(method, health([{ status: 99, reason: "MultipathLoss" }]), { volumeId: "v" })).toEqual([]);
+      expect(wrong(method, {}, { volumeId: "v" })).toEqual(["volume_health is required"]);
+      expect(wrong(method, health([{}]))).toEqual([
+        "volume_health.health_statuses[0].status is required",
+        "volume_health.health_statuses[0].reason is required",
+      ]);
+      expect(wrong(method, health([]), { volumeId: "other" })).toHaveLength(1);
+    }
+    const entry = { volumeId: "v", healthStatuses: [{ status: 1, reason: "PathLost", message: "m".repeat(500) }] };
+    expect(wrong("ControllerListVolumeHealth", { entries: [entry] })).toEqual([]);
+    expect(wrong("ControllerListVolumeHealth", { entries: [entry, {}] })).toEqual(["entries[1].volume_id is required"]);
+    expect(wrong("NodeGetStorageHealth", { backendHealth: [{ status: 2, reason: "PortalsDown" }] })).toEqual([]);
+    expect(wrong("NodeGetStorageHealth", { backendHealth: [{ volumeCapability: {} }] })).toEqual([
+      "backend_health[0].status is required",
+      "backend_health[0].reason is required",
+    ]);
+  });
+
   it("that are about something else than what was asked for are malformed", () => {
     expect(wrong("ControllerGetVolume", { volume }, { volumeId: "other" })).toHaveLength(1);
     expect(wrong("GetSnapshot", { snapshot }, { snapshotId: "other" })).toHaveLength(1);

@@ -22,7 +22,15 @@ import {
   type Violation,
   violationsOf,
 } from "./field-rules.ts";
-import { groupSnapshot, reportedCapability, reportedTopology, snapshot, volume } from "./message-rules.ts";
+import {
+  groupSnapshot,
+  healthEntry,
+  reportedCapability,
+  reportedTopology,
+  snapshot,
+  volume,
+  volumeHealth,
+} from "./message-rules.ts";
 import type { RequestOf, ResponseOf } from "./messages.ts";
 import type { CsiMethod } from "./methods.ts";
 
@@ -119,6 +127,11 @@ const rules: { readonly [M in CsiMethod]: Rule<ResponseOf<M>> } = {
     status: optional(volumeStatus),
   }),
   ControllerModifyVolume: nothing,
+  ControllerListVolumeHealth: message<ResponseOf<"ControllerListVolumeHealth">>({
+    entries: each(volumeHealth),
+    nextToken: token,
+  }),
+  ControllerGetVolumeHealth: message<ResponseOf<"ControllerGetVolumeHealth">>({ volumeHealth: required(volumeHealth) }),
 
   CreateVolumeGroupSnapshot: message<ResponseOf<"CreateVolumeGroupSnapshot">>({
     groupSnapshot: required(groupSnapshot),
@@ -135,6 +148,15 @@ const rules: { readonly [M in CsiMethod]: Rule<ResponseOf<M>> } = {
   NodeUnpublishVolume: nothing,
   // Figures for people; a negative one would be shown as it is. Some drivers report nothing at all.
   NodeGetVolumeStats: anything,
+  NodeGetVolumeHealth: message<ResponseOf<"NodeGetVolumeHealth">>({ volumeHealth: required(volumeHealth) }),
+  NodeGetStorageHealth: message<ResponseOf<"NodeGetStorageHealth">>({
+    backendHealth: each(
+      message<ResponseOf<"NodeGetStorageHealth">["backendHealth"][number]>({
+        ...healthEntry,
+        volumeCapability: optional(reportedCapability),
+      }),
+    ),
+  }),
   NodeExpandVolume: message<ResponseOf<"NodeExpandVolume">>({ capacityBytes: notNegative }),
 };
 
@@ -148,6 +170,10 @@ const same = (asked: string, answered: string | undefined, field: string, report
 const answers: { readonly [M in CsiMethod]?: Answers<M> } = {
   ControllerGetVolume: (asked, { volume: got }, report) =>
     same(asked.volumeId, got?.volumeId, "volume.volume_id", report),
+  ControllerGetVolumeHealth: (asked, { volumeHealth: got }, report) =>
+    same(asked.volumeId, got?.volumeId, "volume_health.volume_id", report),
+  NodeGetVolumeHealth: (asked, { volumeHealth: got }, report) =>
+    same(asked.volumeId, got?.volumeId, "volume_health.volume_id", report),
   GetSnapshot: (asked, { snapshot: got }, report) =>
     same(asked.snapshotId, got?.snapshotId, "snapshot.snapshot_id", report),
   CreateSnapshot: (asked, { snapshot: got }, report) =>

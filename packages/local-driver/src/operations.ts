@@ -18,6 +18,13 @@ export interface Condition {
   readonly message: string;
 }
 
+/** Something adverse, by the names of CSI's statuses. */
+export interface HealthEntry<Status> {
+  readonly status: Status;
+  readonly reason: string;
+  readonly message: string;
+}
+
 export interface VolumeOperations {
   createVolume(input: CreateVolumeInput, signal: AbortSignal): Promise<VolumeRecord>;
   /** No error when it is not there; FAILED_PRECONDITION while it is mounted, attached, or its device is open. */
@@ -133,6 +140,12 @@ export interface NodeOperations {
   publish(input: PublishInput, signal: AbortSignal): Promise<void>;
   unpublish(input: Pick<PublishInput, "volumeId" | "targetPath">, signal: AbortSignal): Promise<void>;
   stats(input: { readonly volumeId: string; readonly path: string }, signal: AbortSignal): Promise<VolumeStats>;
+  /** Also of a volume that could not be staged or published. Empty: nothing adverse. */
+  volumeHealth(
+    input: { readonly volumeId: string },
+    signal: AbortSignal,
+  ): Promise<readonly HealthEntry<"DATA_LOSS" | "INACCESSIBLE">[]>;
+  storageHealth(): Promise<readonly HealthEntry<"STORAGE_DEGRADED">[]>;
   expand(
     input: {
       readonly volumeId: string;

@@ -29,6 +29,8 @@ export const backendOperations = [
   "attachBehind",
   "detachBehind",
   "setCondition",
+  "setHealth",
+  "setStorageHealth",
   "setListing",
 ] as const satisfies readonly (keyof Backend)[];
 

@@ -20,7 +20,10 @@ const always: Offered = () => true;
 /** These are about ControllerPublishVolume, which is there only when it was switched on. */
 const whenAttaching: Offered = ({ attach }) => attach;
 
-/** Every capability of CSI 1.12, and when this driver has it. What is not offered must not be called: UNIMPLEMENTED. */
+/** What the controller knows of a volume's contents it tells by VOLUME_CONDITION; its snapshots are where their volume is. */
+const never: Offered = () => false;
+
+/** Every capability of CSI 1.13, and when this driver has it. What is not offered must not be called: UNIMPLEMENTED. */
 const controller: Offers<typeof ControllerType> = {
   CREATE_DELETE_VOLUME: always,
   PUBLISH_UNPUBLISH_VOLUME: whenAttaching,
@@ -37,6 +40,8 @@ const controller: Offers<typeof ControllerType> = {
   SINGLE_NODE_MULTI_WRITER: always,
   MODIFY_VOLUME: always,
   GET_SNAPSHOT: always,
+  GET_VOLUME_HEALTH: never,
+  LIST_VOLUME_HEALTH: never,
 };
 
 const node: Offers<typeof NodeType> = {
@@ -46,6 +51,8 @@ const node: Offers<typeof NodeType> = {
   VOLUME_CONDITION: always,
   SINGLE_NODE_MULTI_WRITER: always,
   VOLUME_MOUNT_GROUP: always,
+  GET_VOLUME_HEALTH: always,
+  GET_STORAGE_HEALTH: always,
 };
 
 const group: Offers<typeof GroupType> = { CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT: always };
@@ -55,6 +62,7 @@ const service: Offers<typeof ServiceType> = {
   VOLUME_ACCESSIBILITY_CONSTRAINTS: always,
   GROUP_CONTROLLER_SERVICE: always,
   SNAPSHOT_METADATA_SERVICE: always,
+  SNAPSHOT_ACCESSIBILITY_CONSTRAINTS: never,
 };
 
 const offered = <Type extends number>(

@@ -70,6 +70,11 @@ const reachable: Check<TopologyRequirement> = both<TopologyRequirement>(
   },
 );
 
+const notOffered: Check<unknown> = (value, field, tell) => {
+  if (value !== undefined)
+    tell(field, "needs the capability SNAPSHOT_ACCESSIBILITY_CONSTRAINTS, which this driver lacks");
+};
+
 const checks: { readonly [M in Method]: Check<Requests[M]> } = {
   GetPluginInfo: anything,
   GetPluginCapabilities: anything,
@@ -117,7 +122,13 @@ const checks: { readonly [M in Method]: Check<Requests[M]> } = {
     parameters: map,
     accessibleTopology: optional(topology),
   }),
-  CreateSnapshot: form({ sourceVolumeId: theId, name: required(name), secrets: map, parameters: map }),
+  CreateSnapshot: form({
+    sourceVolumeId: theId,
+    name: required(name),
+    secrets: map,
+    parameters: map,
+    accessibilityRequirements: notOffered,
+  }),
   DeleteSnapshot: form({ snapshotId: theId, secrets: map }),
   ListSnapshots: form({
     maxEntries: notNegative,
@@ -134,6 +145,8 @@ const checks: { readonly [M in Method]: Check<Requests[M]> } = {
     volumeCapability: optional(capability),
   }),
   ControllerGetVolume: form({ volumeId: theId }),
+  ControllerListVolumeHealth: anything,
+  ControllerGetVolumeHealth: anything,
   ControllerModifyVolume: form({
     volumeId: theId,
     secrets: map,
@@ -182,6 +195,12 @@ const checks: { readonly [M in Method]: Check<Requests[M]> } = {
   }),
   NodeUnpublishVolume: form({ volumeId: theId, targetPath: thePath }),
   NodeGetVolumeStats: form({ volumeId: theId, volumePath: somePath, stagingTargetPath: optional(lookedUpPath) }),
+  NodeGetVolumeHealth: form({
+    volumeId: theId,
+    volumePublishPath: optional(lookedUpPath),
+    stagingTargetPath: optional(lookedUpPath),
+  }),
+  NodeGetStorageHealth: form({ secrets: map }),
   NodeExpandVolume: form({
     volumeId: theId,
     volumePath: somePath,

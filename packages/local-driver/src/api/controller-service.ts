@@ -27,6 +27,13 @@ export const createControllerService = ({
     throw new DriverError("UNIMPLEMENTED", `${method}: attaching is switched off; HOLDFAST_LOCAL_ATTACH=1 offers it`);
   };
 
+  const noHealth = (method: string) => async (): Promise<never> => {
+    throw new DriverError(
+      "UNIMPLEMENTED",
+      `${method}: ask ControllerGetVolume for the condition, or NodeGetVolumeHealth`,
+    );
+  };
+
   /** What this driver never offers, for whatever volume; the volume itself may still refuse the rest. */
   const notOffered = (request: Pick<ValidateVolumeCapabilitiesRequest, "volumeCapabilities">): string =>
     violationsOf(every(offeredCapability), request.volumeCapabilities, "volume_capabilities")
@@ -152,6 +159,9 @@ export const createControllerService = ({
         const found = await volumes.getVolume(request.volumeId);
         return { volume: fromVolume(found.volume, settings), status: fromVolumeStatus(found, settings) };
       }),
+
+    controllerListVolumeHealth: noHealth("ControllerListVolumeHealth"),
+    controllerGetVolumeHealth: noHealth("ControllerGetVolumeHealth"),
 
     controllerModifyVolume: (request, context) =>
       admit("ControllerModifyVolume", request, context, async () => {

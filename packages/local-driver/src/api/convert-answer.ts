@@ -46,6 +46,7 @@ export const fromSnapshot = (snapshot: SnapshotRecord): Snapshot => ({
   creationTime: new Date(snapshot.createdAt),
   readyToUse: true,
   groupSnapshotId: snapshot.groupId ?? "",
+  accessibleTopology: [],
 });
 
 export const fromGroup = (group: GroupRecord, snapshots: readonly SnapshotRecord[]): VolumeGroupSnapshot => ({

@@ -9,7 +9,9 @@ import {
   NodeDefinition,
   PluginCapability_Service_Type as ServiceType,
   SnapshotMetadataDefinition,
+  StorageHealthErrorType,
   VolumeUsage_Unit as Unit,
+  VolumeHealthErrorType,
 } from "@holdfast/shared/gen/csi/v1/csi";
 import { createGrpcChannel, createGrpcClient } from "@holdfast/shared/grpc/client";
 import { createGrpcServer } from "@holdfast/shared/grpc/server";
@@ -118,6 +120,7 @@ const snapshotMessage = {
   creationTime: new Date(fakeSnapshot.createdAt),
   readyToUse: true,
   groupSnapshotId: fakeGroup.id,
+  accessibleTopology: [],
 };
 
 describe("what is asked and what is answered", () => {
@@ -315,6 +318,22 @@ describe("what is asked and what is answered", () => {
       usage: [{ unit: Unit.BYTES, total: 7n, used: 0n, available: 0n }],
       volumeCondition: { abnormal: false, message: "" },
     });
+    expect(await node.nodeGetVolumeHealth({ volumeId, stagingTargetPath: "/s/" })).toEqual({
+      volumeHealth: {
+        volumeId,
+        healthStatuses: [{ status: VolumeHealthErrorType.DATA_LOSS, reason: "ContentsDamaged", message: "cut" }],
+      },
+    });
+    expect(await node.nodeGetStorageHealth({})).toEqual({
+      backendHealth: [
+        {
+          status: StorageHealthErrorType.STORAGE_DEGRADED,
+          reason: "DiskFull",
+          message: "",
+          volumeCapability: undefined,
+        },
+      ],
+    });
     expect(await node.nodeExpandVolume({ volumeId, volumePath: "/s/" })).toEqual({ capacityBytes: 2n << 30n });
     expect(await node.nodeGetInfo({})).toEqual({
       nodeId: "node-a",
@@ -327,6 +346,8 @@ describe("what is asked and what is answered", () => {
       ["unpublish", { volumeId, targetPath: "/t/x" }],
       ["unstage", { volumeId, stagingPath: "/s" }],
       ["stats", { volumeId, path: "/t/x" }],
+      ["volumeHealth", { volumeId }],
+      ["storageHealth"],
       ["expand", { volumeId, path: "/s", capacity: { requiredBytes: 0n, limitBytes: 0n }, capability: undefined }],
     ]);
   });
@@ -345,7 +366,8 @@ describe("capabilities", () => {
 
   test("attaching is offered only where it is switched on, and nothing else depends on it", async () => {
     const [on, off] = [await typesOf(true), await typesOf(false)];
-    const all = Object.values(ControllerType).filter((type) => type > 0);
+    const neverOffered: readonly number[] = [ControllerType.GET_VOLUME_HEALTH, ControllerType.LIST_VOLUME_HEALTH];
+    const all = Object.values(ControllerType).filter((type) => type > 0 && !neverOffered.includes(type));
     expect(new Set(on)).toEqual(new Set(all));
     expect(new Set(off)).toEqual(new Set(all.filter((type) => !aboutAttaching.includes(type as never))));
   });

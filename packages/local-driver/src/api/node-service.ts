@@ -1,4 +1,4 @@
-import type { NodeDefinition } from "@holdfast/shared/gen/csi/v1/csi";
+import { type NodeDefinition, StorageHealthErrorType, VolumeHealthErrorType } from "@holdfast/shared/gen/csi/v1/csi";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import { DriverError } from "../domain/driver-error.ts";
 import type { DriverSettings, NodeOperations } from "../operations.ts";
@@ -51,6 +51,22 @@ export const createNodeService = ({ settings, node, admit }: NodeParts): Impleme
     admit("NodeGetVolumeStats", request, context, async (signal) => {
       const { volumeId, volumePath } = request;
       return fromStats(await node.stats({ volumeId, path: plainPath(volumePath) }, signal));
+    }),
+
+  nodeGetVolumeHealth: (request, context) =>
+    admit("NodeGetVolumeHealth", request, context, async (signal) => {
+      const { volumeId } = request;
+      const entries = await node.volumeHealth({ volumeId }, signal);
+      const healthStatuses = entries.map(({ status, ...said }) => ({ ...said, status: VolumeHealthErrorType[status] }));
+      return { volumeHealth: { volumeId, healthStatuses } };
+    }),
+
+  nodeGetStorageHealth: (request, context) =>
+    admit("NodeGetStorageHealth", request, context, async () => {
+      const entries = await node.storageHealth();
+      return {
+        backendHealth: entries.map(({ status, ...said }) => ({ ...said, status: StorageHealthErrorType[status] })),
+      };
     }),
 
   nodeExpandVolume: (request, context) =>

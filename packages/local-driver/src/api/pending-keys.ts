@@ -40,6 +40,8 @@ export const pendingKeys: { readonly [M in Method]: (request: Requests[M]) => Ke
   GetCapacity: () => none,
   ControllerGetCapabilities: () => none,
   ControllerGetVolume: () => none,
+  ControllerListVolumeHealth: () => none,
+  ControllerGetVolumeHealth: () => none,
   CreateSnapshot: ({ name, sourceVolumeId }) => only(snapshotName(name), volume(sourceVolumeId)),
   DeleteSnapshot: ({ snapshotId }) => only(snapshot(snapshotId)),
   ListSnapshots: () => none,
@@ -61,6 +63,8 @@ export const pendingKeys: { readonly [M in Method]: (request: Requests[M]) => Ke
   NodeUnpublishVolume: ({ volumeId, targetPath }) => only(volume(volumeId), place(targetPath)),
   NodeExpandVolume: ({ volumeId }) => only(volume(volumeId)),
   NodeGetVolumeStats: () => none,
+  NodeGetVolumeHealth: () => none,
+  NodeGetStorageHealth: () => none,
   NodeGetCapabilities: () => none,
   NodeGetInfo: () => none,
 };

@@ -1,7 +1,9 @@
 import type {
   ControllerExpandVolumeRequest,
   ControllerGetCapabilitiesRequest,
+  ControllerGetVolumeHealthRequest,
   ControllerGetVolumeRequest,
+  ControllerListVolumeHealthRequest,
   ControllerModifyVolumeRequest,
   ControllerPublishVolumeRequest,
   ControllerUnpublishVolumeRequest,
@@ -24,6 +26,8 @@ import type {
   NodeExpandVolumeRequest,
   NodeGetCapabilitiesRequest,
   NodeGetInfoRequest,
+  NodeGetStorageHealthRequest,
+  NodeGetVolumeHealthRequest,
   NodeGetVolumeStatsRequest,
   NodePublishVolumeRequest,
   NodeStageVolumeRequest,
@@ -33,7 +37,7 @@ import type {
   ValidateVolumeCapabilitiesRequest,
 } from "@holdfast/shared/gen/csi/v1/csi";
 
-/** Every call of CSI 1.12. What is a row for each of them is a Record over this: a call left out does not compile. */
+/** Every call of CSI 1.13. What is a row for each of them is a Record over this: a call left out does not compile. */
 export interface Requests {
   GetPluginInfo: GetPluginInfoRequest;
   GetPluginCapabilities: GetPluginCapabilitiesRequest;
@@ -53,6 +57,8 @@ export interface Requests {
   ControllerExpandVolume: ControllerExpandVolumeRequest;
   ControllerGetVolume: ControllerGetVolumeRequest;
   ControllerModifyVolume: ControllerModifyVolumeRequest;
+  ControllerListVolumeHealth: ControllerListVolumeHealthRequest;
+  ControllerGetVolumeHealth: ControllerGetVolumeHealthRequest;
   GroupControllerGetCapabilities: GroupControllerGetCapabilitiesRequest;
   CreateVolumeGroupSnapshot: CreateVolumeGroupSnapshotRequest;
   DeleteVolumeGroupSnapshot: DeleteVolumeGroupSnapshotRequest;
@@ -64,6 +70,8 @@ export interface Requests {
   NodePublishVolume: NodePublishVolumeRequest;
   NodeUnpublishVolume: NodeUnpublishVolumeRequest;
   NodeGetVolumeStats: NodeGetVolumeStatsRequest;
+  NodeGetVolumeHealth: NodeGetVolumeHealthRequest;
+  NodeGetStorageHealth: NodeGetStorageHealthRequest;
   NodeExpandVolume: NodeExpandVolumeRequest;
   NodeGetCapabilities: NodeGetCapabilitiesRequest;
   NodeGetInfo: NodeGetInfoRequest;

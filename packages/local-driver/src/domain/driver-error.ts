@@ -1,4 +1,4 @@
-/** The gRPC codes by which CSI 1.12 lets a plugin refuse. */
+/** The gRPC codes by which CSI lets a plugin refuse. */
 export type CsiCode =
   | "INVALID_ARGUMENT"
   | "NOT_FOUND"

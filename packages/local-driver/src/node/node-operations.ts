@@ -2,6 +2,7 @@ import { DriverError } from "../domain/driver-error.ts";
 import type { DriverSettings, NodeOperations } from "../operations.ts";
 import type { Host } from "../ports.ts";
 import { expandNode } from "./expand-node.ts";
+import { storageHealth, volumeHealth } from "./health.ts";
 import type { NodeParts } from "./node-parts.ts";
 import { publish } from "./publish.ts";
 import { recover } from "./recover.ts";
@@ -33,6 +34,8 @@ export function createNodeOperations(given: {
     publish: named(publish),
     unpublish: named(unpublish),
     stats: named(stats),
+    volumeHealth: named(volumeHealth),
+    storageHealth: () => storageHealth(parts),
     expand: named(expandNode),
     recover: (signal) => recover(parts, signal),
   };

@@ -55,7 +55,7 @@ async function imageTrouble(
   }
 }
 
-function mountTrouble(use: UseAt, here: Here, writable: boolean): string | undefined {
+export function mountTrouble(use: UseAt, here: Here, writable: boolean): string | undefined {
   if (use.capability.access === "block" && use.kind === "staging") return undefined;
   if (here.kind === "nothing")
     return `nothing is mounted at ${use.path} any more; call NodeStageVolume and NodePublishVolume again`;

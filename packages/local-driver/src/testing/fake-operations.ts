@@ -106,6 +106,8 @@ export const createFakeOperations = (): FakeOperations => {
       publish: note("publish", undefined),
       unpublish: note("unpublish", undefined),
       stats: note("stats", { access: "block" as const, totalBytes: 7n, usage: undefined, condition: fine }),
+      volumeHealth: note("volumeHealth", [{ status: "DATA_LOSS" as const, reason: "ContentsDamaged", message: "cut" }]),
+      storageHealth: note("storageHealth", [{ status: "STORAGE_DEGRADED" as const, reason: "DiskFull", message: "" }]),
       expand: note("expand", { capacityBytes: 2n << 30n }),
       recover: note("recover", []),
     },

@@ -18,6 +18,8 @@ const background: ReadonlySet<string> = new Set([
   "/csi.v1.Identity/Probe",
   "/csi.v1.Controller/ControllerGetCapabilities",
   "/csi.v1.Controller/ControllerGetVolume",
+  "/csi.v1.Controller/ControllerGetVolumeHealth",
+  "/csi.v1.Controller/ControllerListVolumeHealth",
   "/csi.v1.Controller/GetCapacity",
   "/csi.v1.Controller/GetSnapshot",
   "/csi.v1.Controller/ListSnapshots",
@@ -27,6 +29,8 @@ const background: ReadonlySet<string> = new Set([
   "/csi.v1.GroupController/GetVolumeGroupSnapshot",
   "/csi.v1.Node/NodeGetCapabilities",
   "/csi.v1.Node/NodeGetInfo",
+  "/csi.v1.Node/NodeGetStorageHealth",
+  "/csi.v1.Node/NodeGetVolumeHealth",
   "/csi.v1.Node/NodeGetVolumeStats",
 ]);
 

@@ -9,7 +9,7 @@ export const createVolumeArguments = ({ name: _, secrets: __, ...rest }: csi.Cre
   hashOf(rest);
 
 export const createSnapshotArguments = (request: csi.CreateSnapshotRequest): string =>
-  hashOf([request.sourceVolumeId, request.parameters]);
+  hashOf([request.sourceVolumeId, request.parameters, request.accessibilityRequirements]);
 
 export const createGroupArguments = (request: csi.CreateVolumeGroupSnapshotRequest): string =>
   hashOf([[...request.sourceVolumeIds].sort(), request.parameters]);

@@ -7,6 +7,7 @@ export const capabilityNames = [
   "plugin.VOLUME_ACCESSIBILITY_CONSTRAINTS",
   "plugin.GROUP_CONTROLLER_SERVICE",
   "plugin.SNAPSHOT_METADATA_SERVICE",
+  "plugin.SNAPSHOT_ACCESSIBILITY_CONSTRAINTS",
   "plugin.EXPANSION_ONLINE",
   "plugin.EXPANSION_OFFLINE",
   "controller.CREATE_DELETE_VOLUME",
@@ -24,6 +25,8 @@ export const capabilityNames = [
   "controller.SINGLE_NODE_MULTI_WRITER",
   "controller.MODIFY_VOLUME",
   "controller.GET_SNAPSHOT",
+  "controller.GET_VOLUME_HEALTH",
+  "controller.LIST_VOLUME_HEALTH",
   "group.CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT",
   "node.STAGE_UNSTAGE_VOLUME",
   "node.GET_VOLUME_STATS",
@@ -31,11 +34,26 @@ export const capabilityNames = [
   "node.VOLUME_CONDITION",
   "node.SINGLE_NODE_MULTI_WRITER",
   "node.VOLUME_MOUNT_GROUP",
+  "node.GET_VOLUME_HEALTH",
+  "node.GET_STORAGE_HEALTH",
 ] as const;
 
 export type Capability = (typeof capabilityNames)[number];
 
-/** `only` starts from nothing, otherwise everything is on but EXPANSION_OFFLINE, which contradicts ONLINE. */
+/** What CSI 1.13 took away, and what it brought. */
+const conditions: readonly Capability[] = ["controller.VOLUME_CONDITION", "node.VOLUME_CONDITION"];
+const broughtBy113: readonly Capability[] = [
+  "plugin.SNAPSHOT_ACCESSIBILITY_CONSTRAINTS",
+  "controller.GET_VOLUME_HEALTH",
+  "controller.LIST_VOLUME_HEALTH",
+  "node.GET_VOLUME_HEALTH",
+  "node.GET_STORAGE_HEALTH",
+];
+/** A mask that turns the plugin into one of CSI 1.13; without it, it is one of 1.12. */
+export const csi113: Required<Pick<CapabilityMask, "with" | "without">> = { with: broughtBy113, without: conditions };
+const offUnlessTold: ReadonlySet<Capability> = new Set<Capability>(["plugin.EXPANSION_OFFLINE", ...broughtBy113]);
+
+/** `only` starts from nothing, otherwise everything of 1.12 is on but EXPANSION_OFFLINE, which contradicts ONLINE. */
 export interface CapabilityMask {
   readonly only?: readonly Capability[];
   readonly without?: readonly Capability[];
@@ -43,7 +61,7 @@ export interface CapabilityMask {
 }
 
 export const resolveCapabilities = (mask: CapabilityMask = {}): ReadonlySet<Capability> => {
-  const set = new Set<Capability>(mask.only ?? capabilityNames.filter((name) => name !== "plugin.EXPANSION_OFFLINE"));
+  const set = new Set<Capability>(mask.only ?? capabilityNames.filter((name) => !offUnlessTold.has(name)));
   for (const name of mask.with ?? []) set.add(name);
   for (const name of mask.without ?? []) set.delete(name);
   const owner: Record<string, Capability> = {

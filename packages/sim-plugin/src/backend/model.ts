@@ -1,4 +1,8 @@
-import type { VolumeCapability } from "@holdfast/shared/gen/csi/v1/csi";
+import type {
+  NodeGetStorageHealthResponse_StorageBackendHealth,
+  VolumeCapability,
+  VolumeHealth_VolumeHealthEntry,
+} from "@holdfast/shared/gen/csi/v1/csi";
 
 export type StringMap = { readonly [key: string]: string };
 
@@ -19,6 +23,10 @@ export interface SimVolume {
   /** Of CreateVolume's arguments but the secrets: tells a replay from a clash of names. */
   readonly argumentsHash: string;
   condition?: { readonly abnormal: boolean; readonly message: string };
+  /** What is wrong with it as the controller sees it. */
+  health?: readonly VolumeHealth_VolumeHealthEntry[];
+  /** The same as a node sees it, by node. */
+  nodeHealth?: { readonly [node: string]: readonly VolumeHealth_VolumeHealthEntry[] };
   /** Counts attachments, so that each life of an attachment has a publish context of its own. */
   attachCount: number;
 }
@@ -31,6 +39,8 @@ export interface SimSnapshot {
   readonly createdAt: Date;
   readonly argumentsHash: string;
   readonly group?: string;
+  /** Where volumes can be made from it; empty: everywhere. */
+  readonly topology?: readonly StringMap[];
   /** Answers left that still say "not ready". */
   pollsLeft: number;
 }
@@ -75,6 +85,8 @@ export interface SimNode {
   readonly topology?: StringMap;
   /** Proved dead: its stages and mounts do not hold a detach back. */
   fenced: boolean;
+  /** What is wrong with the way from it to the storage. */
+  storageHealth?: readonly NodeGetStorageHealthResponse_StorageBackendHealth[];
 }
 
 export interface SimState {

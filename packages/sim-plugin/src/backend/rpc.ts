@@ -1,6 +1,6 @@
 import type * as csi from "@holdfast/shared/gen/csi/v1/csi";
 
-/** Every RPC of CSI 1.12 by name; names are unique over its five services. */
+/** Every RPC of CSI 1.13 by name; names are unique over its five services. */
 export interface Requests {
   GetPluginInfo: csi.GetPluginInfoRequest;
   GetPluginCapabilities: csi.GetPluginCapabilitiesRequest;
@@ -20,6 +20,8 @@ export interface Requests {
   ControllerExpandVolume: csi.ControllerExpandVolumeRequest;
   ControllerGetVolume: csi.ControllerGetVolumeRequest;
   ControllerModifyVolume: csi.ControllerModifyVolumeRequest;
+  ControllerListVolumeHealth: csi.ControllerListVolumeHealthRequest;
+  ControllerGetVolumeHealth: csi.ControllerGetVolumeHealthRequest;
   GroupControllerGetCapabilities: csi.GroupControllerGetCapabilitiesRequest;
   CreateVolumeGroupSnapshot: csi.CreateVolumeGroupSnapshotRequest;
   DeleteVolumeGroupSnapshot: csi.DeleteVolumeGroupSnapshotRequest;
@@ -31,6 +33,8 @@ export interface Requests {
   NodePublishVolume: csi.NodePublishVolumeRequest;
   NodeUnpublishVolume: csi.NodeUnpublishVolumeRequest;
   NodeGetVolumeStats: csi.NodeGetVolumeStatsRequest;
+  NodeGetVolumeHealth: csi.NodeGetVolumeHealthRequest;
+  NodeGetStorageHealth: csi.NodeGetStorageHealthRequest;
   NodeExpandVolume: csi.NodeExpandVolumeRequest;
   NodeGetCapabilities: csi.NodeGetCapabilitiesRequest;
   NodeGetInfo: csi.NodeGetInfoRequest;
@@ -56,6 +60,8 @@ export interface Responses {
   ControllerExpandVolume: csi.ControllerExpandVolumeResponse;
   ControllerGetVolume: csi.ControllerGetVolumeResponse;
   ControllerModifyVolume: csi.ControllerModifyVolumeResponse;
+  ControllerListVolumeHealth: csi.ControllerListVolumeHealthResponse;
+  ControllerGetVolumeHealth: csi.ControllerGetVolumeHealthResponse;
   GroupControllerGetCapabilities: csi.GroupControllerGetCapabilitiesResponse;
   CreateVolumeGroupSnapshot: csi.CreateVolumeGroupSnapshotResponse;
   DeleteVolumeGroupSnapshot: csi.DeleteVolumeGroupSnapshotResponse;
@@ -67,6 +73,8 @@ export interface Responses {
   NodePublishVolume: csi.NodePublishVolumeResponse;
   NodeUnpublishVolume: csi.NodeUnpublishVolumeResponse;
   NodeGetVolumeStats: csi.NodeGetVolumeStatsResponse;
+  NodeGetVolumeHealth: csi.NodeGetVolumeHealthResponse;
+  NodeGetStorageHealth: csi.NodeGetStorageHealthResponse;
   NodeExpandVolume: csi.NodeExpandVolumeResponse;
   NodeGetCapabilities: csi.NodeGetCapabilitiesResponse;
   NodeGetInfo: csi.NodeGetInfoResponse;

@@ -1,4 +1,8 @@
-import { VolumeCapability } from "@holdfast/shared/gen/csi/v1/csi";
+import {
+  NodeGetStorageHealthResponse_StorageBackendHealth,
+  VolumeCapability,
+  VolumeHealth_VolumeHealthEntry,
+} from "@holdfast/shared/gen/csi/v1/csi";
 import { dropUses, putUse, type SimNode, type SimSnapshot, type SimState, type SimVolume } from "./model.ts";
 import type { NodeSettings } from "./settings.ts";
 
@@ -18,6 +22,15 @@ export interface StorageControls {
   attachBehind(volume: string, node: string): void;
   detachBehind(volume: string, node: string): void;
   setCondition(volume: string, condition: { readonly abnormal: boolean; readonly message: string }): void;
+  /** With a node: as that node sees it, else as the controller does. Numbers that CSI does not name are allowed. */
+  setHealth(volume: string, entries: readonly HealthSaid[], node?: string): void;
+  setStorageHealth(node: string, entries: readonly (HealthSaid & { readonly use?: VolumeCapability })[]): void;
+}
+
+interface HealthSaid {
+  readonly status: number;
+  readonly reason: string;
+  readonly message?: string;
 }
 
 const wholeFileSystem = VolumeCapability.fromPartial({ mount: {} });
@@ -44,6 +57,7 @@ export const createStorageControls = (state: SimState, changed: () => void): Sto
   return {
     declareNode: change((id, { maxVolumes = 0, topology }) => {
       const node: SimNode = {
+        ...state.nodes.get(id),
         id,
         maxVolumes,
         ...(topology === undefined ? {} : { topology }),
@@ -89,6 +103,20 @@ export const createStorageControls = (state: SimState, changed: () => void): Sto
     setCondition: change((id, condition) => {
       const volume = state.volumes.get(id);
       if (volume !== undefined) volume.condition = condition;
+    }),
+    setHealth: change((id, entries, node) => {
+      const volume = state.volumes.get(id);
+      if (volume === undefined) throw new Error(`there is no volume ${id}`);
+      const health = entries.map((one) => VolumeHealth_VolumeHealthEntry.fromPartial(one as object));
+      if (node === undefined) volume.health = health;
+      else volume.nodeHealth = { ...volume.nodeHealth, [node]: health };
+    }),
+    setStorageHealth: change((id, entries) => {
+      const node = state.nodes.get(id);
+      if (node === undefined) throw new Error(`there is no node ${id}`);
+      node.storageHealth = entries.map(({ use, ...said }) =>
+        NodeGetStorageHealthResponse_StorageBackendHealth.fromPartial({ ...(said as object), volumeCapability: use }),
+      );
     }),
   };
 };

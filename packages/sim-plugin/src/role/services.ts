@@ -36,6 +36,8 @@ const controller = (perform: Perform): ControllerServiceImplementation => ({
   controllerExpandVolume: (request, context) => perform("ControllerExpandVolume", request, context),
   controllerGetVolume: (request, context) => perform("ControllerGetVolume", request, context),
   controllerModifyVolume: (request, context) => perform("ControllerModifyVolume", request, context),
+  controllerListVolumeHealth: (request, context) => perform("ControllerListVolumeHealth", request, context),
+  controllerGetVolumeHealth: (request, context) => perform("ControllerGetVolumeHealth", request, context),
 });
 
 const groupController = (perform: Perform): GroupControllerServiceImplementation => ({
@@ -60,6 +62,8 @@ const node = (perform: Perform): NodeServiceImplementation => ({
   nodePublishVolume: (request, context) => perform("NodePublishVolume", request, context),
   nodeUnpublishVolume: (request, context) => perform("NodeUnpublishVolume", request, context),
   nodeGetVolumeStats: (request, context) => perform("NodeGetVolumeStats", request, context),
+  nodeGetVolumeHealth: (request, context) => perform("NodeGetVolumeHealth", request, context),
+  nodeGetStorageHealth: (request, context) => perform("NodeGetStorageHealth", request, context),
   nodeExpandVolume: (request, context) => perform("NodeExpandVolume", request, context),
   nodeGetCapabilities: (request, context) => perform("NodeGetCapabilities", request, context),
   nodeGetInfo: (request, context) => perform("NodeGetInfo", request, context),

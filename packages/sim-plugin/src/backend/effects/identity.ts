@@ -19,6 +19,7 @@ const pluginCapabilities: { readonly [C in Capability & `plugin.${string}`]: Plu
   "plugin.VOLUME_ACCESSIBILITY_CONSTRAINTS": service({ type: ServiceType.VOLUME_ACCESSIBILITY_CONSTRAINTS }),
   "plugin.GROUP_CONTROLLER_SERVICE": service({ type: ServiceType.GROUP_CONTROLLER_SERVICE }),
   "plugin.SNAPSHOT_METADATA_SERVICE": service({ type: ServiceType.SNAPSHOT_METADATA_SERVICE }),
+  "plugin.SNAPSHOT_ACCESSIBILITY_CONSTRAINTS": service({ type: ServiceType.SNAPSHOT_ACCESSIBILITY_CONSTRAINTS }),
   "plugin.EXPANSION_ONLINE": expansion(ExpansionType.ONLINE),
   "plugin.EXPANSION_OFFLINE": expansion(ExpansionType.OFFLINE),
 };

@@ -40,7 +40,11 @@ const statusOf = (volume: SimVolume, { state, capabilities }: EffectContext, den
     : undefined,
 });
 
-export const listingEffects: Effects<"ListVolumes" | "ControllerGetVolume" | "ListSnapshots"> = {
+const healthOf = ({ id, health = [] }: SimVolume): csi.VolumeHealth => ({ volumeId: id, healthStatuses: [...health] });
+
+export const listingEffects: Effects<
+  "ListVolumes" | "ControllerGetVolume" | "ListSnapshots" | "ControllerListVolumeHealth" | "ControllerGetVolumeHealth"
+> = {
   ListVolumes: ({ maxEntries, startingToken }, context) => {
     const { repeats = false, hides = [], deniesNodes = false } = context.listing;
     const { rows, next } = page([...context.state.volumes.values()], (volume) => volume.id, maxEntries, startingToken);
@@ -58,6 +62,16 @@ export const listingEffects: Effects<"ListVolumes" | "ControllerGetVolume" | "Li
     const volume = volumeOf(context.state, volumeId);
     return { volume: volumeMessage(volume), status: statusOf(volume, context) };
   },
+
+  ControllerListVolumeHealth: ({ maxEntries, startingToken }, { state, listing }) => {
+    const { repeats = false, hides = [] } = listing;
+    const unwell = [...state.volumes.values()].filter(({ health = [] }) => health.length > 0);
+    const { rows, next } = page(unwell, (volume) => volume.id, maxEntries, startingToken);
+    const shown = rows.filter(({ id }) => !hides.includes(id));
+    return { entries: (repeats ? [...shown, ...shown] : shown).map(healthOf), nextToken: next };
+  },
+
+  ControllerGetVolumeHealth: ({ volumeId }, { state }) => ({ volumeHealth: healthOf(volumeOf(state, volumeId)) }),
 
   ListSnapshots: ({ maxEntries, startingToken, sourceVolumeId, snapshotId }, { state }): csi.ListSnapshotsResponse => {
     const wanted = [...state.snapshots.values()].filter(

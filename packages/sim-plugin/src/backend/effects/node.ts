@@ -9,6 +9,8 @@ export const nodeEffects: Effects<
   | "NodePublishVolume"
   | "NodeUnpublishVolume"
   | "NodeGetVolumeStats"
+  | "NodeGetVolumeHealth"
+  | "NodeGetStorageHealth"
   | "NodeExpandVolume"
   | "NodeGetInfo"
 > = {
@@ -65,6 +67,12 @@ export const nodeEffects: Effects<
       volumeCondition: capabilities.has("node.VOLUME_CONDITION") ? { ...condition } : undefined,
     };
   },
+
+  NodeGetVolumeHealth: ({ volumeId }, { state, node }) => ({
+    volumeHealth: { volumeId, healthStatuses: [...(state.volumes.get(volumeId)?.nodeHealth?.[node] ?? [])] },
+  }),
+
+  NodeGetStorageHealth: (_, { state, node }) => ({ backendHealth: [...(state.nodes.get(node)?.storageHealth ?? [])] }),
 
   NodeExpandVolume: ({ volumeId, capacityRange }, { state }) => ({
     capacityBytes: state.volumes.get(volumeId)?.capacity ?? capacityRange?.requiredBytes ?? 0n,

@@ -1,9 +1,9 @@
 import type * as csi from "@holdfast/shared/gen/csi/v1/csi";
 import { createGroupArguments, createSnapshotArguments } from "../arguments.ts";
 import { RefusedError } from "../codes.ts";
-import type { SimGroup, SimSnapshot } from "../model.ts";
+import type { SimGroup, SimSnapshot, StringMap } from "../model.ts";
 import type { EffectContext, Effects } from "./effect.ts";
-import { volumeOf } from "./volumes.ts";
+import { placeFor, volumeOf } from "./volumes.ts";
 
 const snapshotMessage = (snapshot: SimSnapshot): csi.Snapshot => ({
   sizeBytes: snapshot.size,
@@ -12,6 +12,7 @@ const snapshotMessage = (snapshot: SimSnapshot): csi.Snapshot => ({
   creationTime: snapshot.createdAt,
   readyToUse: snapshot.pollsLeft === 0,
   groupSnapshotId: snapshot.group ?? "",
+  accessibleTopology: (snapshot.topology ?? []).map((segments) => ({ segments: { ...segments } })),
 });
 
 /** Each answer that shows a snapshot brings it one step nearer to ready. */
@@ -19,6 +20,15 @@ export const poll = (snapshot: SimSnapshot): csi.Snapshot => {
   const message = snapshotMessage(snapshot);
   if (snapshot.pollsLeft > 0) snapshot.pollsLeft -= 1;
   return message;
+};
+
+/** As asked for; else where the source is. */
+const usableFrom = (request: csi.CreateSnapshotRequest, context: EffectContext): readonly StringMap[] => {
+  if (!context.capabilities.has("plugin.SNAPSHOT_ACCESSIBILITY_CONSTRAINTS")) return [];
+  const { accessibilityRequirements, sourceVolumeId } = request;
+  return accessibilityRequirements === undefined
+    ? volumeOf(context.state, sourceVolumeId).topology
+    : placeFor(accessibilityRequirements, context);
 };
 
 const membersOf = (group: SimGroup, { state }: EffectContext): SimSnapshot[] =>
@@ -55,6 +65,7 @@ export const snapshotEffects: Effects<
       createdAt: context.now(),
       argumentsHash: createSnapshotArguments(request),
       pollsLeft: settings.snapshotPolls ?? 0,
+      topology: usableFrom(request, context),
     };
     state.snapshots.set(id, snapshot);
     return { snapshot: poll(snapshot) };

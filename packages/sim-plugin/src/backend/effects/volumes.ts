@@ -66,7 +66,7 @@ const within = (segments: StringMap, place: StringMap): boolean =>
   Object.entries(segments).every(([name, value]) => place[name] === value);
 
 /** Where the volume will be: the first preferred, else the first requisite place that some node is in. */
-const placeFor = (requirement: csi.TopologyRequirement | undefined, context: EffectContext): StringMap[] => {
+export const placeFor = (requirement: csi.TopologyRequirement | undefined, context: EffectContext): StringMap[] => {
   if (!context.capabilities.has("plugin.VOLUME_ACCESSIBILITY_CONSTRAINTS")) return [];
   const places = [...context.state.nodes.values()].flatMap((node) =>
     node.topology === undefined ? [] : [node.topology],
@@ -77,6 +77,13 @@ const placeFor = (requirement: csi.TopologyRequirement | undefined, context: Eff
   if (found === undefined)
     throw new RefusedError("RESOURCE_EXHAUSTED", "no storage in any of the requisite topologies");
   return [found];
+};
+
+/** A volume from a snapshot that not every place can use, wherever the caller leaves it to us. */
+const placesOfSource = (source: ContentSource | undefined, state: SimState): csi.TopologyRequirement | undefined => {
+  const topology = source?.kind === "snapshot" ? (state.snapshots.get(source.id)?.topology ?? []) : [];
+  if (topology.length === 0) return undefined;
+  return { requisite: topology.map((segments) => ({ segments: { ...segments } })), preferred: [] };
 };
 
 export const volumeEffects: Effects<
@@ -105,7 +112,7 @@ export const volumeEffects: Effects<
       parameters: request.parameters,
       mutableParameters: request.mutableParameters,
       ...(source === undefined ? {} : { source }),
-      topology: placeFor(request.accessibilityRequirements, context),
+      topology: placeFor(request.accessibilityRequirements ?? placesOfSource(source, state), context),
       argumentsHash: createVolumeArguments(request),
       attachCount: 0,
     };

@@ -99,6 +99,17 @@ export const capabilityRules: readonly Rule[] = [
     },
   ),
   rule(
+    "snapshot-topology-without-capability",
+    "INVALID_ARGUMENT",
+    "CreateSnapshot is given a topology only by plugins' leave: SNAPSHOT_ACCESSIBILITY_CONSTRAINTS.",
+    {
+      CreateSnapshot: ({ accessibilityRequirements }, world) =>
+        accessibilityRequirements === undefined
+          ? undefined
+          : lacking(world, "plugin.SNAPSHOT_ACCESSIBILITY_CONSTRAINTS", "accessibility_requirements"),
+    },
+  ),
+  rule(
     "publish-context-without-capability",
     "INVALID_ARGUMENT",
     "publish_context stays empty when the plugin lacks PUBLISH_UNPUBLISH_VOLUME.",
@@ -115,6 +126,8 @@ export const capabilityRules: readonly Rule[] = [
       NodePublishVolume: ({ stagingTargetPath }, world) =>
         stagingTargetPath === "" ? undefined : lacking(world, "node.STAGE_UNSTAGE_VOLUME", "staging_target_path"),
       NodeExpandVolume: ({ stagingTargetPath }, world) =>
+        stagingTargetPath === "" ? undefined : lacking(world, "node.STAGE_UNSTAGE_VOLUME", "staging_target_path"),
+      NodeGetVolumeHealth: ({ stagingTargetPath }, world) =>
         stagingTargetPath === "" ? undefined : lacking(world, "node.STAGE_UNSTAGE_VOLUME", "staging_target_path"),
       NodeGetVolumeStats: ({ stagingTargetPath }, world) =>
         stagingTargetPath === "" ? undefined : lacking(world, "node.STAGE_UNSTAGE_VOLUME", "staging_target_path"),

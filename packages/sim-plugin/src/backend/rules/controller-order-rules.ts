@@ -1,5 +1,5 @@
 import { hashOf, sameValue } from "../ids.ts";
-import { attachmentOf, publicationsAt, type SimState, stageOf } from "../model.ts";
+import { attachmentOf, publicationsAt, type SimState, type StringMap, stageOf } from "../model.ts";
 import { isMultiNode, modeOf } from "./access-modes.ts";
 import { type Rule, rule, type World } from "./rule.ts";
 
@@ -43,7 +43,25 @@ const reaches = (state: SimState, volume: string, node: string): boolean => {
   );
 };
 
+const overlaps = (a: StringMap, b: StringMap): boolean =>
+  Object.entries(a).every(([name, value]) => (b[name] ?? value) === value);
+
 export const controllerOrderRules: readonly Rule[] = [
+  rule(
+    "snapshot-used-elsewhere",
+    "RESOURCE_EXHAUSTED",
+    "A volume is made from a snapshot only where the snapshot's accessible_topology lets it be used.",
+    {
+      CreateVolume: ({ accessibilityRequirements: wanted, volumeContentSource: source }, world) => {
+        const places = world.state.snapshots.get(source?.snapshot?.snapshotId ?? "")?.topology ?? [];
+        if (wanted === undefined || places.length === 0) return undefined;
+        const asked = [...wanted.requisite, ...wanted.preferred];
+        return asked.every(({ segments }) => places.some((place) => overlaps(segments, place)))
+          ? undefined
+          : `CreateVolume asks for a place where snapshot ${source?.snapshot?.snapshotId} cannot be used`;
+      },
+    },
+  ),
   rule(
     "delete-while-in-use",
     "FAILED_PRECONDITION",

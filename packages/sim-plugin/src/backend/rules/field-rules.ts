@@ -1,4 +1,4 @@
-import type { CapacityRange, VolumeCapability } from "@holdfast/shared/gen/csi/v1/csi";
+import type { CapacityRange, TopologyRequirement, VolumeCapability } from "@holdfast/shared/gen/csi/v1/csi";
 import type { Call } from "../call.ts";
 import { sameValue } from "../ids.ts";
 import type { Method } from "../rpc.ts";
@@ -17,6 +17,7 @@ const required: { readonly [M in Method]?: readonly string[] } = {
   GetSnapshot: ["snapshotId"],
   ControllerExpandVolume: ["volumeId", "capacityRange"],
   ControllerGetVolume: ["volumeId"],
+  ControllerGetVolumeHealth: ["volumeId"],
   ControllerModifyVolume: ["volumeId", "mutableParameters"],
   CreateVolumeGroupSnapshot: ["name", "sourceVolumeIds"],
   // Their snapshot_ids are REQUIRED too; the rule group-members-differ sees to that once the group is known to exist.
@@ -29,6 +30,7 @@ const required: { readonly [M in Method]?: readonly string[] } = {
   NodePublishVolume: ["volumeId", "targetPath", "volumeCapability"],
   NodeUnpublishVolume: ["volumeId", "targetPath"],
   NodeGetVolumeStats: ["volumeId", "volumePath"],
+  NodeGetVolumeHealth: ["volumeId"],
   NodeExpandVolume: ["volumeId", "volumePath"],
 };
 
@@ -76,6 +78,14 @@ const badSecretKey = ({ method, request }: Call): string | undefined => {
   if (typeof secrets !== "object" || secrets === null) return undefined;
   const bad = Object.keys(secrets).find((name) => !/^[-_.A-Za-z0-9]+$/.test(name));
   return bad === undefined ? undefined : `${method}: a secret's key holds other characters than A-Z a-z 0-9 - _ .`;
+};
+
+const brokenRequirement = (method: Method, wanted: TopologyRequirement | undefined): string | undefined => {
+  if (wanted === undefined) return undefined;
+  const { requisite, preferred } = wanted;
+  if (requisite.length === 0 && preferred.length === 0) return `${method}: accessibility_requirements is empty`;
+  const stray = requisite.length > 0 && preferred.some((one) => !requisite.some((other) => sameValue(one, other)));
+  return stray ? `${method}: a preferred topology is not among the requisite` : undefined;
 };
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
@@ -140,19 +150,20 @@ export const fieldRules: readonly Rule[] = [
     "INVALID_ARGUMENT",
     "A topology requirement names at least one topology, and preferred ones are among the requisite when there are any.",
     {
-      CreateVolume: ({ accessibilityRequirements: wanted }) => {
-        if (wanted === undefined) return undefined;
-        const { requisite, preferred } = wanted;
-        if (requisite.length === 0 && preferred.length === 0)
-          return "CreateVolume: accessibility_requirements is empty";
-        const stray =
-          requisite.length > 0 && preferred.some((one) => !requisite.some((other) => sameValue(one, other)));
-        return stray ? "CreateVolume: a preferred topology is not among the requisite" : undefined;
-      },
+      CreateVolume: ({ accessibilityRequirements }) => brokenRequirement("CreateVolume", accessibilityRequirements),
+      CreateSnapshot: ({ accessibilityRequirements }) => brokenRequirement("CreateSnapshot", accessibilityRequirements),
     },
   ),
+  rule("health-path-relative", "INVALID_ARGUMENT", "The paths of NodeGetVolumeHealth are absolute, or empty.", {
+    NodeGetVolumeHealth: ({ volumePublishPath, stagingTargetPath }) =>
+      [volumePublishPath, stagingTargetPath].every((path) => path === "" || path.startsWith("/"))
+        ? undefined
+        : "NodeGetVolumeHealth: a path is not absolute",
+  }),
   rule("paging-invalid", "INVALID_ARGUMENT", "max_entries is not negative.", {
     ListVolumes: ({ maxEntries }) => (maxEntries < 0 ? "ListVolumes: max_entries is negative" : undefined),
+    ControllerListVolumeHealth: ({ maxEntries }) =>
+      maxEntries < 0 ? "ControllerListVolumeHealth: max_entries is negative" : undefined,
     ListSnapshots: ({ maxEntries }) => (maxEntries < 0 ? "ListSnapshots: max_entries is negative" : undefined),
   }),
 ];

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { BackendOptions } from "../backend.ts";
+import { csi113 } from "../capabilities.ts";
 import type { CodeName } from "../codes.ts";
 import { codeOf, createDriver, type Driver, inMode, live, writer } from "../test-driver.ts";
 import { allRules } from "./police.ts";
@@ -19,6 +20,9 @@ const without = (...names: NonNullable<NonNullable<BackendOptions["capabilities"
 const mounted = (flags: string[], group = "") => ({
   ...writer,
   mount: { fsType: "", mountFlags: flags, volumeMountGroup: group },
+});
+const inZone = (zone: string) => ({
+  accessibilityRequirements: { requisite: [{ segments: { zone } }], preferred: [] },
 });
 const create = { name: "one", volumeCapabilities: [writer] };
 
@@ -50,6 +54,29 @@ const breaches: readonly Breach[] = [
       const volumeContentSource = { volume: { volumeId }, snapshot: undefined };
       return d.ask("CreateVolume", { ...create, name: "two", volumeContentSource });
     },
+  },
+  {
+    rule: "snapshot-topology-without-capability",
+    code: "INVALID_ARGUMENT",
+    act: (d) => d.ask("CreateSnapshot", { name: "s", sourceVolumeId: live(d, "created").volumeId, ...inZone("a") }),
+  },
+  {
+    rule: "snapshot-used-elsewhere",
+    code: "RESOURCE_EXHAUSTED",
+    options: { capabilities: csi113 },
+    act: (d) => {
+      const sourceVolumeId = live(d, "created").volumeId;
+      const { snapshot } = d.get("CreateSnapshot", { name: "s", sourceVolumeId, ...inZone("a") });
+      const volumeContentSource = { snapshot: { snapshotId: snapshot?.snapshotId ?? "" } };
+      d.get("CreateVolume", { ...create, name: "here", volumeContentSource, ...inZone("a") });
+      return d.ask("CreateVolume", { ...create, name: "there", volumeContentSource, ...inZone("b") });
+    },
+  },
+  {
+    rule: "health-path-relative",
+    code: "INVALID_ARGUMENT",
+    options: { capabilities: csi113 },
+    act: (d) => d.ask("NodeGetVolumeHealth", { volumeId: live(d, "staged").volumeId, stagingTargetPath: "staging" }),
   },
   {
     rule: "topology-without-capability",

@@ -1,0 +1,44 @@
+/**
+ * What a plugin says is wrong with a volume, or with the way from a node to the storage (CSI 1.13). A number that this version
+ * of CSI does not name is kept and shown, and nothing acts on it.
+ */
+export type VolumeHealthStatus = "DEGRADED" | "INACCESSIBLE" | "DATA_LOSS" | Unrecognised;
+export type StorageHealthStatus = "STORAGE_DEGRADED" | "STORAGE_UNREACHABLE" | Unrecognised;
+type Unrecognised = `UNRECOGNISED(${number})`;
+
+export interface HealthEntry<Status extends string> {
+  readonly status: Status;
+  /** A short word for machines and lists. */
+  readonly reason: string;
+  /** For people; may be empty. */
+  readonly message: string;
+}
+
+export type VolumeHealthEntry = HealthEntry<VolumeHealthStatus>;
+
+export interface StorageHealthEntry extends HealthEntry<StorageHealthStatus> {
+  /** The uses that are affected; absent: every use. */
+  readonly access?: "mount" | "block";
+  readonly fsType?: string;
+  readonly mode?: number;
+}
+
+const named =
+  <Status extends string>(names: readonly Status[]) =>
+  (status: number): Status | Unrecognised =>
+    names[status - 1] ?? `UNRECOGNISED(${status})`;
+
+/** By number, from 1. */
+export const volumeHealthStatus = named(["DEGRADED", "INACCESSIBLE", "DATA_LOSS"]);
+export const storageHealthStatus = named(["STORAGE_DEGRADED", "STORAGE_UNREACHABLE"]);
+
+/** "MUST NOT return multiple entries with the same (status, reason)": of those that come all the same the first counts. */
+export function withoutRepeats<E>(entries: readonly E[], keyOf: (entry: E) => readonly unknown[]): E[] {
+  const seen = new Set<string>();
+  return entries.filter((entry) => {
+    const key = JSON.stringify(keyOf(entry));
+    if (seen.has(key)) return false;
+    seen.add(key);
+    return true;
+  });
+}
