@@ -28,6 +28,10 @@ const named =
   (status: number): Status | Unrecognised =>
     names[status - 1] ?? `UNRECOGNISED(${status})`;
 
+const statusWord = /^(DEGRADED|INACCESSIBLE|DATA_LOSS|UNRECOGNISED\(-?\d+\))$/;
+
+export const isVolumeHealthStatus = (word: string): word is VolumeHealthStatus => statusWord.test(word);
+
 /** By number, from 1. */
 export const volumeHealthStatus = named(["DEGRADED", "INACCESSIBLE", "DATA_LOSS"]);
 export const storageHealthStatus = named(["STORAGE_DEGRADED", "STORAGE_UNREACHABLE"]);
@@ -42,3 +46,9 @@ export function withoutRepeats<E>(entries: readonly E[], keyOf: (entry: E) => re
     return true;
   });
 }
+
+/** "INACCESSIBLE (PathsLost): no path is left": for people, entry by entry. */
+export const healthText = (entries: readonly HealthEntry<string>[]): string =>
+  entries
+    .map(({ status, reason, message }) => `${status} (${reason})${message === "" ? "" : `: ${message}`}`)
+    .join("; ");

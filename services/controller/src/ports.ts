@@ -1,8 +1,16 @@
 import type { CommitOrder } from "@holdfast/model/call-order";
+import type { VolumeHealthEntry } from "@holdfast/model/health";
 import type { Tri } from "@holdfast/model/tri";
 import type { Vetting } from "@holdfast/model/vetting";
 import type { GateAnswer } from "./domain/bar.ts";
-import type { ListedSnapshot, ListedVolume, ListingPage, ListingRequest, ListingSkills } from "./domain/listing.ts";
+import type {
+  ListedHealth,
+  ListedSnapshot,
+  ListedVolume,
+  ListingPage,
+  ListingRequest,
+  ListingSkills,
+} from "./domain/listing.ts";
 import type { Dispute } from "./domain/node/dispute.ts";
 import type { FencerAnswer, FencerAsk } from "./domain/node/fencer.ts";
 import type { NodeRecord } from "./domain/node/node.ts";
@@ -110,6 +118,8 @@ export interface ControllerPluginFacts {
   readonly modifiesVolumes: Tri;
   readonly getsVolumes: Tri;
   readonly tellsCondition: Tri;
+  readonly tellsHealth: Tri;
+  readonly listsHealth: Tri;
   /** It is there, and its calls are held back all the same: why, for people. */
   readonly callsHeld?: string;
   /** It is there, and nothing says which volumes an instance reaches: none is called before a person has said so. */
@@ -169,6 +179,17 @@ export interface BackendListings {
     secretRef: string | undefined,
     signal: AbortSignal,
   ): Promise<Outcome<ListingPage<ListedSnapshot>>>;
+}
+
+/** What backends of CSI 1.13 say is wrong with volumes. Nothing here changes anything. */
+export interface BackendHealth {
+  /** Of the volumes that are unwell. One that is missing is well, or was missed. */
+  list(
+    plugin: string,
+    page: ListingRequest & { readonly secretRef?: string | undefined; readonly namespace?: string | undefined },
+    signal: AbortSignal,
+  ): Promise<Outcome<ListingPage<ListedHealth>>>;
+  of(volume: VolumeRecord, call: CallContext): Promise<Outcome<readonly VolumeHealthEntry[]>>;
 }
 
 /** Every instance of every plugin that this controller sees, from memory. */

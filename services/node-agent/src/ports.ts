@@ -1,5 +1,6 @@
 /** What the logic of the agent needs of the world. Whoever needs a port takes it as an argument of its `createX`. */
 import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
+import type { VolumeHealthEntry } from "@holdfast/model/health";
 import type { Vetting } from "@holdfast/model/vetting";
 import type { Halt } from "./domain/answer-types.ts";
 import type { AgentRecord, VolumeRecord } from "./domain/events.ts";
@@ -67,7 +68,7 @@ export interface DeadMounts {
 
 /** What a mount comes and goes by. */
 export type MountMethod = "NodeStageVolume" | "NodePublishVolume" | "NodeUnpublishVolume" | "NodeUnstageVolume";
-export type NodeMethod = MountMethod | "NodeExpandVolume" | "NodeGetVolumeStats";
+export type NodeMethod = MountMethod | "NodeExpandVolume" | "NodeGetVolumeStats" | "NodeGetVolumeHealth";
 
 /** A call without a certain OK, as protocol §2.5 reads it. */
 export interface CallFailure {
@@ -135,6 +136,12 @@ export interface NodePlugin {
   unstage(ref: VolumeRef, stagingPath: string, signal: AbortSignal, cause?: UndoCause): Promise<CallResult>;
   expand(order: ExpandOrder, place: VolumePlace, signal: AbortSignal): Promise<CallAnswer<{ capacityBytes: bigint }>>;
   stats(place: VolumePlace, deadlineMs: number, signal: AbortSignal): Promise<CallAnswer<VolumeFigures>>;
+  /** Empty paths: it was not tried there. Undefined: the plugin does not tell, or did not answer. */
+  health(
+    place: VolumePlace,
+    deadlineMs: number,
+    signal: AbortSignal,
+  ): Promise<readonly VolumeHealthEntry[] | undefined>;
 }
 
 export interface NodePlugins {

@@ -154,6 +154,8 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
     modifiesVolumes: "yes",
     getsVolumes: "no",
     tellsCondition: "no",
+    tellsHealth: "no",
+    listsHealth: "no",
   };
   const sizes = new Map<string, number>();
   const parameters = new Map<string, Readonly<Record<string, string>>>();

@@ -5,6 +5,7 @@ import {
   type CallUnderWay as WireCall,
   type VolumeCapability as WireCapability,
   type VolumeCondition as WireCondition,
+  type VolumeHealthView as WireHealthView,
   type LastError as WireLastError,
 } from "@holdfast/shared/gen/holdfast/v1/common";
 import {
@@ -15,7 +16,8 @@ import {
 } from "@holdfast/shared/grpc/convert-model";
 import type { CallUnderWay } from "../domain/call-under-way.ts";
 import type { Attempts, Blocked, Ending, LastError } from "../domain/outcome.ts";
-import type { VolumeCapability } from "../domain/volume/volume.ts";
+import type { VolumeCapability, VolumeRecord } from "../domain/volume/volume.ts";
+import { nodeOfSide, sidesOf } from "../domain/volume/volume-health.ts";
 import type { VolumeCondition } from "../domain/volume/volume-sample.ts";
 import type { Checks } from "./check-request.ts";
 
@@ -57,6 +59,13 @@ export const blockedMessage = (blocked: Blocked | undefined): WireBlocked | unde
 
 export const conditionMessage = (condition: VolumeCondition | undefined): WireCondition | undefined =>
   condition && { abnormal: condition.abnormal, message: condition.message };
+
+export const healthMessages = (volume: Pick<VolumeRecord, "health">): WireHealthView[] =>
+  sidesOf(volume).map(([side, { since, entries }]) => ({
+    node: nodeOfSide(side),
+    since: dateOf(since),
+    entries: entries.map((entry) => ({ ...entry })),
+  }));
 
 /** What the failed call was for. */
 export interface ErrorSubject {

@@ -1,4 +1,5 @@
 /** What backends themselves have, as their plugins list it. A listing is no proof of absence until it was read to its end. */
+import type { VolumeHealthEntry } from "@holdfast/model/health";
 import type { Tri } from "@holdfast/model/tri";
 import type { Segments } from "./volume/volume.ts";
 
@@ -13,6 +14,12 @@ export interface ListedVolume {
   /** The plugin's ids of the nodes that it is attached to; undefined = the plugin does not tell. */
   readonly publishedNodes?: readonly string[];
   readonly condition?: { readonly abnormal: boolean; readonly message: string };
+}
+
+/** A volume that its backend says is unwell. */
+export interface ListedHealth {
+  readonly externalId: string;
+  readonly entries: readonly VolumeHealthEntry[];
 }
 
 export interface ListedSnapshot {

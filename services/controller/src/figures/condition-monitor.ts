@@ -17,7 +17,7 @@ import type { AgentGateway } from "../agent-ports.ts";
 import { type ConditionSource, type Heard, hear, nothingHeard, worstOf } from "../domain/volume/condition.ts";
 import { conditionSeen } from "../domain/volume/condition-change.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../domain/volume/volume.ts";
-import type { VolumeCondition } from "../domain/volume/volume-sample.ts";
+import type { VolumeCondition, VolumeSample } from "../domain/volume/volume-sample.ts";
 import type { ControllerPlugins, Nodes, NodeView, PluginProfiles } from "../ports.ts";
 import { pagesOf } from "../records/pages-of.ts";
 import type { VolumeRecords } from "../records/volume/volume-records.ts";
@@ -33,6 +33,8 @@ export interface ConditionMonitorOptions {
   readonly log: Logger;
   readonly signal: AbortSignal;
   readonly intervalMs?: number;
+  /** Told of all that a node has measured, for what others read from it. */
+  readonly onSamples?: (node: string, samples: readonly VolumeSample[]) => Promise<void>;
   /** Volumes of one plugin that are looked at in one round. */
   readonly looksPerRound?: number;
 }
@@ -114,6 +116,7 @@ export const createConditionMonitor = (options: ConditionMonitorOptions): Condit
 
   const lookAtNode = async ({ record }: NodeView): Promise<void> => {
     const samples = await agents.stats(record, [], signal);
+    await options.onSamples?.(record.name, samples);
     const telling = samples.flatMap(({ volumeUid, condition, error }) =>
       // Figures beside an error are of an earlier look. M2
       condition === undefined || error !== undefined || (!condition.abnormal && !watched.has(volumeUid))

@@ -12,7 +12,7 @@ import type { AgentBlock } from "../domain/blocked.ts";
 import { isOfAnotherTime, type PublishAnswer, type ReleaseAnswer } from "../domain/claim/permit.ts";
 import type { Ending } from "../domain/outcome.ts";
 import { epochFrom } from "./convert.ts";
-import { growAnswer } from "./convert-figures.ts";
+import { growAnswer, healthFrom } from "./convert-figures.ts";
 import { refusalWord } from "./refusal-word.ts";
 
 const refused = ({ reason, message, holderClaimUid }: Refused, sensitive: readonly string[]) => {
@@ -56,20 +56,22 @@ export const publishAnswer = (
   if (notMounted !== undefined) {
     const wrong = otherEpoch(asked, notMounted.epoch);
     if (wrong !== undefined) return senseless(wrong);
-    const { reason, message } = notMounted;
-    return { kind: "not-mounted", reason, message: scrub(message, sensitive), ...call(notMounted) };
+    const { reason, message, health } = notMounted;
+    const why = { reason, message: scrub(message, sensitive), ...call(notMounted) };
+    return { kind: "not-mounted", ...why, ...healthFrom(health, sensitive) };
   }
   if (stale !== undefined && isOfAnotherTime(refusalWord(stale.reason)))
     return { kind: "uncertain", reason: refusalWord(stale.reason), message: stale.message };
   if (stale !== undefined) return refused(stale, sensitive);
   if (uncertain !== undefined) {
-    const { reason, message, blocked } = uncertain;
+    const { reason, message, blocked, health } = uncertain;
     const needs = blocked === undefined || blocked.clearWith === "" ? "" : `; ${blocked.clearWith}`;
     const answer = {
       kind: "uncertain" as const,
       reason,
       message: `${scrub(message, sensitive)}${needs}`,
       ...call(uncertain),
+      ...healthFrom(health, sensitive),
     };
     const block = blocked && agentBlock(blocked, sensitive);
     return block === undefined ? answer : { ...answer, blocked: block };

@@ -1,11 +1,12 @@
 /** Expand and Stats: what agents are told and answer. Generated types go no further than this folder. */
+import { isVolumeHealthStatus, type VolumeHealthEntry } from "@holdfast/model/health";
 import type {
   DeepPartial,
   ExpandRequest,
   ExpandResponse,
   VolumeStats,
 } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
-import { type CapacityRange, UsageUnit } from "@holdfast/shared/gen/holdfast/v1/common";
+import { type CapacityRange, UsageUnit, type VolumeHealth } from "@holdfast/shared/gen/holdfast/v1/common";
 import { accessModeMessage, attachmentModeMessage } from "@holdfast/shared/grpc/convert-model";
 import { scrub } from "@holdfast/shared/grpc/redact";
 import type { GrowOrder } from "../agent-ports.ts";
@@ -102,13 +103,26 @@ const units: Readonly<Record<number, VolumeUsage["unit"]>> = {
   [UsageUnit.USAGE_UNIT_INODES]: "inodes",
 };
 
-export const sampleFrom = ({ volumeUid, usage, condition, measuredAt, error }: VolumeStats): VolumeSample => ({
+/** An agent is trusted with the words of its plugins; what is no status of ours nor UNRECOGNISED(n) is left out. */
+export const healthFrom = (
+  health: VolumeHealth | undefined,
+  sensitive: readonly string[],
+): { readonly health?: readonly VolumeHealthEntry[] } => {
+  if (health === undefined) return {};
+  const entries = health.entries.flatMap(({ status, reason, message }) =>
+    isVolumeHealthStatus(status) ? [{ status, reason, message: scrub(message, sensitive) }] : [],
+  );
+  return { health: entries };
+};
+
+export const sampleFrom = ({ volumeUid, usage, condition, measuredAt, error, health }: VolumeStats): VolumeSample => ({
   volumeUid,
   usage: usage.flatMap(({ unit, total, used, available }) => {
     const word = units[unit];
     return word === undefined ? [] : [{ unit: word, total, used, available }];
   }),
   ...(condition === undefined ? {} : { condition: { abnormal: condition.abnormal, message: condition.message } }),
+  ...healthFrom(health, []),
   ...(measuredAt === undefined ? {} : { measuredAt: measuredAt.getTime() }),
   ...(error === undefined
     ? {}

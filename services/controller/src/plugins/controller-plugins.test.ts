@@ -402,6 +402,8 @@ test("a plugin tells what it can, and whoever listens hears of it", async () => 
     modifiesVolumes: "yes",
     getsVolumes: "yes",
     tellsCondition: "yes",
+    tellsHealth: "no",
+    listsHealth: "no",
   });
   expect(plugins.names()).toEqual([name, "on-nodes", "gone"]);
   expect(new Set(heard)).toEqual(new Set([name]));

@@ -12,6 +12,7 @@ import { defaultProfile } from "../domain/plugin/plugin-profile.ts";
 import type { Capabilities } from "../domain/plugin/plugin-record.ts";
 import type { VolumeRef } from "../domain/volume/volume.ts";
 import type {
+  BackendHealth,
   BackendListings,
   ControllerPluginFacts,
   ControllerPlugins,
@@ -22,6 +23,7 @@ import type { Secrets } from "../secrets/secrets.ts";
 import { createAttachCalls } from "./attach-calls.ts";
 import { createCapacityCalls } from "./capacity-calls.ts";
 import { createChangeCalls } from "./change-calls.ts";
+import { createHealthCalls } from "./health-calls.ts";
 import { createListingCalls } from "./listing-calls.ts";
 import { locateStorage } from "./locate-storage.ts";
 import { createPluginCalls, type InstanceChoice, seatOf } from "./plugin-calls.ts";
@@ -52,7 +54,7 @@ export interface ControllerPluginsOptions {
 
 export const createControllerPlugins = (
   options: ControllerPluginsOptions,
-): ControllerPlugins & SnapshotPlugins & { readonly listings: BackendListings } => {
+): ControllerPlugins & SnapshotPlugins & { readonly listings: BackendListings; readonly health: BackendHealth } => {
   const { instances, gates, guide, secrets, log, ownerOf, announcedByNodes, clock = systemClock } = options;
 
   const remembered: (plugin: string) => Capabilities = options.remembered ?? (() => ({}));
@@ -136,6 +138,7 @@ export const createControllerPlugins = (
     ...createCapacityCalls(calls),
     ...createAttachCalls(calls),
     listings: createListingCalls(calls, (plugin) => facts(plugin).reason),
+    health: createHealthCalls(calls),
     ...createChangeCalls(calls),
     ...createSnapshotCalls({
       calls,
@@ -173,6 +176,8 @@ const standings = (standing: (capability: Capability) => Tri): Standings => ({
   modifiesVolumes: standing("controller:MODIFY_VOLUME"),
   getsVolumes: standing("controller:GET_VOLUME"),
   tellsCondition: standing("controller:VOLUME_CONDITION"),
+  tellsHealth: standing("controller:GET_VOLUME_HEALTH"),
+  listsHealth: standing("controller:LIST_VOLUME_HEALTH"),
 });
 
 const headless = (plugin: string): ControllerPluginFacts => ({

@@ -19,7 +19,7 @@ import type { ExpandResult } from "../domain/answer-types.ts";
 import type { CapacityRange, ExpandOrder, VolumeMeasure } from "../domain/volume-figures.ts";
 import { type Checks, createChecks } from "./checks.ts";
 import { vettingFrom } from "./convert-vetting.ts";
-import { blockedMessage, callWords, refusedMessage, safeNumber } from "./convert-words.ts";
+import { blockedMessage, callWords, healthMessage, refusedMessage, safeNumber } from "./convert-words.ts";
 
 const maxVolumes = 500;
 
@@ -129,5 +129,6 @@ export function statsMessage(
     condition: figures.condition,
     measuredAt: measuredAt === undefined ? undefined : new Date(measuredAt),
     error: error && { ...callWords(error), reason: error.reason, message: error.message, at: new Date(error.at) },
+    health: healthMessage(measure.health),
   };
 }

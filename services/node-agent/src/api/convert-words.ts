@@ -1,6 +1,7 @@
 /** What several messages of holdfast.internal.v1 have in common. */
+import type { VolumeHealthEntry } from "@holdfast/model/health";
 import { RefusalReason } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
-import type { Blocked } from "@holdfast/shared/gen/holdfast/v1/common";
+import type { Blocked, DeepPartial, VolumeHealth } from "@holdfast/shared/gen/holdfast/v1/common";
 import { epochMessage } from "@holdfast/shared/grpc/convert-model";
 import type { Halt } from "../domain/answer-types.ts";
 import type { Refusal } from "../domain/judge-order.ts";
@@ -33,6 +34,9 @@ export function refusedMessage(refusal: Refusal) {
     nodeEpoch: BigInt(refusal.nodeEpoch ?? 0),
   };
 }
+
+export const healthMessage = (told: readonly VolumeHealthEntry[] | undefined): DeepPartial<VolumeHealth> | undefined =>
+  told && { entries: told.map((entry) => ({ ...entry })) };
 
 export function blockedMessage(halt: Halt, since: Date): Blocked | undefined {
   if (halt.blocked === undefined) return undefined;

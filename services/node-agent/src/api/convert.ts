@@ -27,7 +27,7 @@ import type { MountTable, PermitOrder, ReleaseOrder } from "../ports.ts";
 import { type Checks, createChecks } from "./checks.ts";
 import { expandMessage, owedGrowth } from "./convert-figures.ts";
 import { vettingFrom } from "./convert-vetting.ts";
-import { blockedMessage, callWords, refusedMessage, safeNumber } from "./convert-words.ts";
+import { blockedMessage, callWords, healthMessage, refusedMessage, safeNumber } from "./convert-words.ts";
 
 export function permitFrom({ permit, vetting }: PublishRequest): {
   readonly node: string;
@@ -153,8 +153,16 @@ export function publishMessage(
       return { published };
     }
     case "not-mounted": {
-      const { failure, message, epoch } = result;
-      return { notMounted: { ...callWords(failure), reason: failure.reason, message, epoch: epochMessage(epoch) } };
+      const { failure, message, epoch, health } = result;
+      return {
+        notMounted: {
+          ...callWords(failure),
+          reason: failure.reason,
+          message,
+          epoch: epochMessage(epoch),
+          health: healthMessage(health),
+        },
+      };
     }
     case "refused":
       return { refused: refusedMessage(result) };
@@ -166,6 +174,7 @@ export function publishMessage(
           reason: halt.reason,
           message: halt.message,
           blocked: blockedMessage(halt, now),
+          health: healthMessage(result.health),
         },
       };
     }

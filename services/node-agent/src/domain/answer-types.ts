@@ -1,4 +1,5 @@
 import type { Epoch } from "@holdfast/model/epoch";
+import type { VolumeHealthEntry } from "@holdfast/model/health";
 import type { Refusal } from "./judge-order.ts";
 import type { Leftover } from "./mounts.ts";
 import type { MountFailure, VolumeState } from "./types.ts";
@@ -28,9 +29,19 @@ export interface Published {
 export type PublishResult =
   | Published
   /** RELEASED(e) is journalled: nothing of it is mounted. */
-  | { readonly kind: "not-mounted"; readonly failure: MountFailure; readonly message: string; readonly epoch: Epoch }
-  | { readonly kind: "uncertain"; readonly halt: Halt }
+  | ({
+      readonly kind: "not-mounted";
+      readonly failure: MountFailure;
+      readonly message: string;
+      readonly epoch: Epoch;
+    } & AskedHealth)
+  | ({ readonly kind: "uncertain"; readonly halt: Halt } & AskedHealth)
   | Refusal;
+
+/** What the plugin said of the volume after the failure, when it was asked and answered. */
+interface AskedHealth {
+  readonly health?: readonly VolumeHealthEntry[];
+}
 
 export type ReleaseResult =
   | {

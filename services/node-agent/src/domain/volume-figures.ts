@@ -1,5 +1,5 @@
 /** What a plugin measures of a volume, and what grows it. */
-
+import type { VolumeHealthEntry } from "@holdfast/model/health";
 import type { Vetting } from "@holdfast/model/vetting";
 import type { VolumeUse } from "@holdfast/model/volume-use";
 import type { VolumeRef } from "./types.ts";
@@ -31,6 +31,8 @@ export interface VolumeMeasure {
   /** Publications of this host that share the figures. */
   readonly sharedBy: number;
   readonly error?: MeasureError;
+  /** As the plugin sees it here; absent: it does not tell, or did not answer this time. */
+  readonly health?: readonly VolumeHealthEntry[];
 }
 
 export interface MeasureError {

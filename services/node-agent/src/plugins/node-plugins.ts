@@ -4,6 +4,7 @@ import { longCallMs } from "@holdfast/csi/call-policy";
 import type { CallSubject } from "@holdfast/csi/call-spans";
 import type { CsiCaller } from "@holdfast/csi/csi-caller";
 import type { CallOutcome } from "@holdfast/csi/outcome";
+import { volumeHealthEntries } from "@holdfast/csi/health";
 import type { PluginConnection } from "@holdfast/csi/plugin-connection";
 import { createRefusedCredentials } from "@holdfast/csi/refused-credentials";
 import { capabilityIn } from "@holdfast/csi/volume-capability";
@@ -202,6 +203,20 @@ export function nodePlugin(
           ),
         figuresOf,
       ),
+    health: async ({ ref, target, stagingPath }, deadlineMs, signal) => {
+      if (connection.status().facts?.node.GET_VOLUME_HEALTH !== "yes") return undefined;
+      const answer = await answered(
+        "NodeGetVolumeHealth",
+        () =>
+          connection.call(
+            "NodeGetVolumeHealth",
+            { volumeId: ref.externalId, volumePublishPath: seen(target), stagingTargetPath: seen(stagingPath) },
+            { signal, deadlineMs, subject: undoOf(ref) },
+          ),
+        ({ volumeHealth }) => volumeHealthEntries(volumeHealth ?? { healthStatuses: [] }),
+      );
+      return answer.kind === "done" ? answer.value : undefined;
+    },
   };
 }
 

@@ -78,6 +78,7 @@ export interface ModelMounting {
 export interface ModelFigures {
   expand: (grown: { capacityBytes: bigint }) => Awaited<ReturnType<NodePlugin["expand"]>>;
   stats: (deadlineMs: number, signal: AbortSignal) => ReturnType<NodePlugin["stats"]>;
+  health: (signal: AbortSignal) => ReturnType<NodePlugin["health"]>;
 }
 
 export interface ModelHostOptions {
@@ -113,6 +114,7 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
   const figures: ModelFigures = {
     expand: (value) => ({ kind: "done", value }),
     stats: async () => ({ kind: "done", value: { usage: [{ unit: "bytes", total: 10n, used: 4n, available: 6n }] } }),
+    health: async () => undefined,
   };
   let holder: Leftover | undefined;
   const dead = new Set<string>();
@@ -263,6 +265,10 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
       calls.push(`NodeGetVolumeStats ${ref.externalId}`);
       expect(published.get(target)).toBe(ref.externalId);
       return figures.stats(deadlineMs, signal);
+    },
+    async health({ ref, target, stagingPath }, _, signal) {
+      calls.push(`NodeGetVolumeHealth ${ref.externalId} ${target || "-"} ${stagingPath || "-"}`);
+      return figures.health(signal);
     },
   };
 

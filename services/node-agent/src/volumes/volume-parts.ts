@@ -4,6 +4,7 @@ import type { Metrics } from "@holdfast/shared/metrics";
 import type { AgentConfig } from "../config.ts";
 import type { HeldClaim, VolumeRef } from "../domain/types.ts";
 import type { KillableChildren } from "../ports.ts";
+import { createHealthQuestion } from "./health-question.ts";
 import { createLingeringMounts } from "./lingering-mounts.ts";
 import { createMountWatch, type MountWatch } from "./mount-watch.ts";
 import { createSecureMount } from "./secure-mount.ts";
@@ -46,7 +47,8 @@ export function createVolumeParts(options: VolumePartsOptions): VolumeParts {
   const allowedOptions = config.mountOptionsAllowed;
   const lingering = createLingeringMounts(options);
   const bare = createVolumeManager({ ...options, secure, allowedOptions, deadMounts: watch, lingering });
-  const volumes: VolumeManager = meterVolumes(bare, { ...options, lost: watch.lost });
+  const asking = createHealthQuestion(bare, options);
+  const volumes: VolumeManager = meterVolumes(asking, { ...options, lost: watch.lost });
   const stats = createVolumeStats({ ...options, deadlineMs: config.statsTimeout, maxAgeMs: config.statsMaxAge });
   const upkeep = createUpkeep({ ...options, volumes, orphans: config.orphanMounts });
   return { volumes, stats, watch, upkeep };

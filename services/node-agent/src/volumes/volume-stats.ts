@@ -1,10 +1,11 @@
 /**
- * How full the volumes here are, and how they are.
+ * How full the volumes here are, and how they are: their condition and health as this node's half of the plugin sees them.
  *
  * S1 One NodeGetVolumeStats at a time per volume, however many workloads share it and ask; its answer serves them all.
  * S2 Every question ends by its deadline, whatever the file system does: a hung one is asked through its plugin only.
  * S3 A volume that missed its deadline is left alone for a while, each time for longer: a plugin has few threads to lose.
  */
+import type { VolumeHealthEntry } from "@holdfast/model/health";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createLimiter } from "@holdfast/shared/async/limiter";
 import type { Logger } from "@holdfast/shared/log/logger";
@@ -38,6 +39,7 @@ interface Sample {
   readonly figures: VolumeFigures;
   readonly measuredAt?: number;
   readonly error?: MeasureError;
+  readonly health?: readonly VolumeHealthEntry[];
   /** By the monotonic clock. */
   readonly takenAt: number;
   /** Deadlines missed one after the other. */
@@ -73,12 +75,16 @@ export function createVolumeStats(options: VolumeStatsOptions): VolumeStats {
     }
     const place = { ref, target, stagingPath: stage.needed ? stage.path : "" };
     const answer = await plugin.stats(place, deadlineMs, signal); // S2
+    // One that hung is not asked a second thing. S3
+    const hung = answer.kind !== "done" && answer.failure.code === "DEADLINE_EXCEEDED";
+    const health = hung ? undefined : await plugin.health(place, deadlineMs, signal);
+    const told = health === undefined ? {} : { health };
     if (answer.kind === "done") {
-      return { figures: answer.value, measuredAt: clock.now(), takenAt: clock.monotonic(), missed: 0 };
+      return { figures: answer.value, measuredAt: clock.now(), takenAt: clock.monotonic(), missed: 0, ...told };
     }
     const sample = failed(before, callHalt(ref, answer.failure));
     log.warn("a volume could not be measured", { ...namesOf(ref), code: answer.failure.code, missed: sample.missed });
-    return sample;
+    return { ...sample, ...told };
   };
 
   const isFresh = (sample: Sample): boolean => {
@@ -112,13 +118,14 @@ export function createVolumeStats(options: VolumeStatsOptions): VolumeStats {
         samples.delete(volumeUid);
         return undefined;
       }
-      const { figures, measuredAt, error } = await sampleOf(volume, claim);
+      const { figures, measuredAt, error, health } = await sampleOf(volume, claim);
       return {
         volumeUid,
         figures,
         sharedBy: others.length + 1,
         ...(measuredAt === undefined ? {} : { measuredAt }),
         ...(error === undefined ? {} : { error }),
+        ...(health === undefined ? {} : { health }),
       };
     },
     published: () =>

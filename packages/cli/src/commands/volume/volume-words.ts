@@ -1,3 +1,4 @@
+import { healthText } from "@holdfast/model/health";
 import {
   AccessMode,
   AttachmentMode,
@@ -36,11 +37,12 @@ export const volumeColumns = (now: number): readonly Column<Volume>[] => [
   { title: "ID", of: ({ id }) => id },
   {
     title: "STATE",
-    of: ({ state, blocked, condition }) =>
+    of: ({ state, blocked, condition, health }) =>
       [
         volumeStates.of(state),
         ...(blocked === undefined ? [] : ["BLOCKED"]),
         ...(condition?.abnormal === true ? ["ABNORMAL"] : []),
+        ...new Set(health.flatMap(({ entries }) => entries.map(({ status }) => status))),
       ].join(" "),
   },
   { title: "PLUGIN", of: ({ plugin }) => plugin },
@@ -84,6 +86,12 @@ export const volumeDetails = (volume: Volume, now: number): readonly Detail[] =>
       ? ""
       : `${volume.condition.abnormal ? "abnormal" : "normal"} ${volume.condition.message}`,
   ],
+  ...volume.health.map(
+    ({ node, since, entries }): Detail => [
+      node === "" ? "Health at the backend" : `Health on ${node}`,
+      `${healthText(entries)}, since ${ago(since, now)}`,
+    ],
+  ),
   ["Plugin", `${volume.plugin} ${volume.pluginVersion}`.trim()],
   ["External id", volume.externalId],
   ["Size", sizeWords(volume.capacity?.actualBytes ?? 0n)],

@@ -27,6 +27,9 @@ const severities = {
   FOUND: EventSeverity.EVENT_SEVERITY_WARNING,
   UNMOUNTED: EventSeverity.EVENT_SEVERITY_WARNING,
   ABNORMAL: EventSeverity.EVENT_SEVERITY_WARNING,
+  HEALTH_DEGRADED: EventSeverity.EVENT_SEVERITY_WARNING,
+  HEALTH_INACCESSIBLE: EventSeverity.EVENT_SEVERITY_WARNING,
+  HEALTH_DATA_LOSS: EventSeverity.EVENT_SEVERITY_CRITICAL,
 } satisfies Record<string, EventSeverity>;
 
 const severityOf = (type: string, word: string): EventSeverity => {
@@ -43,6 +46,7 @@ const wordOf = (type: string, body: Body): string => {
   // A note of a condition is about nothing else, whatever the volume is besides.
   if (text(body, "condition") !== "") return text(body, "condition");
   if (text(body, "unmounted") !== "") return "UNMOUNTED";
+  if (text(body, "health") !== "") return `HEALTH_${text(body, "health")}`;
   if (text(body, "blocked") !== "") return "BLOCKED";
   if (body["degraded"] === true) return "DEGRADED";
   if (text(body, "call") !== "") return "CALLING";
@@ -88,6 +92,7 @@ const sentence = (type: string, word: string, names: string, body: Body): string
   if (word === "CALLING") return `${names} waits for ${text(body, "call")}, which has no answer yet`;
   if (word === "UNMOUNTED")
     return `the agent unmounted ${text(body, "unmounted")} of ${names}: the plugin had answered twice that it was gone, and no process used it`;
+  if (text(body, "health") !== "") return `${names}: ${text(body, "said")}`;
   return `${names} is ${word}${why === "" ? "" : `: ${why}`}`;
 };
 

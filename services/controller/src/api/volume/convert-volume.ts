@@ -39,6 +39,7 @@ import {
   conditionMessage,
   dateOf,
   errorOf,
+  healthMessages,
 } from "../convert-message.ts";
 import { secretsMessage } from "../secret/convert-secret.ts";
 import { expansionMessage, modificationMessage } from "./convert-change.ts";
@@ -166,6 +167,7 @@ export const volumeMessage = ({ volume, rev }: VolumeView): WireVolume => {
     ),
     lastError: errorOf(volume.attempts, volume.failure, volume.updatedAt, { plugin: volume.plugin }),
     condition: conditionMessage(volume.condition),
+    health: healthMessages(volume),
     epoch: epochMessage(volume.epoch),
     holders: holders.slice(0, shown),
     holderCount: BigInt(holders.length),

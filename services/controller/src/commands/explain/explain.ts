@@ -8,6 +8,7 @@ import { pendingBlock } from "../../domain/node/pending-life.ts";
 import { fenceCommand, releaseCommand, volumeCommand } from "../../domain/operator-command.ts";
 import { callOfClaim } from "../../domain/volume/long-calls.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
+import { healthActions, healthFindings } from "../../domain/volume/volume-health.ts";
 import { createGrantFacts, type GrantFactsOf, isSilent } from "../../records/grant-facts.ts";
 import { besideIn, waitingFor } from "../claim/waiting-for.ts";
 import type { CommandDeps } from "../command-deps.ts";
@@ -72,6 +73,7 @@ const volumeFindings = (volume: VolumeRecord, trouble: string): readonly string[
     ...(volume.condition === undefined
       ? []
       : [`${name} is abnormal, as its backend or a node says: ${volume.condition.message}.`]),
+    ...healthFindings(volume, name),
     ...(isUnbound(volume)
       ? [`${name} is made once a claim says for which node; nothing was asked of its plugin yet.`]
       : []),
@@ -121,6 +123,7 @@ const actionsFor = (volume: VolumeRecord, claims: readonly ClaimExplanation[], t
     ...(volume.foreign ?? []).map((hold) => foreignBlock(volume, hold).clearWith),
     ...volume.bars.map((bar) => barBlock(volume, bar).clearWith),
     ...claims.flatMap((c) => (c.blocked === undefined ? [] : [c.blocked.clearWith])),
+    ...healthActions(volume),
     ...changeActions(volume),
     ...attachmentActions(volume),
     ...(volume.state === "FAILED" && volume.blocked === undefined ? [volumeCommand("volume delete", volume)] : []),

@@ -209,6 +209,8 @@ const reasonOf: Record<PlacementObstacle, readonly string[]> = {
   CAPACITY: ["QUEUED"],
   NODE_BARRED: ["NODE_BARRED"],
   VOLUME_BUSY: ["QUEUED"],
+  // What a plugin says is a counsel: who asks for a claim gets it.
+  STORAGE_INACCESSIBLE: [],
   STORE_UNVETTED: ["STORE_UNVETTED"],
 };
 

@@ -1,5 +1,6 @@
 import type { AccessUse } from "@holdfast/model/access";
 import { type Epoch, oldestEpoch } from "@holdfast/model/epoch";
+import type { VolumeHealthEntry } from "@holdfast/model/health";
 import type { AgentBlock } from "../blocked.ts";
 import type { Ending } from "../outcome.ts";
 import type { Growth } from "../size/expansion.ts";
@@ -29,13 +30,19 @@ export type PublishAnswer =
       /** What has become of the growth that the permit brought along. */
       readonly growth?: GrowAnswer;
     }
-  | ({ readonly kind: "not-mounted" } & Ending)
+  | ({ readonly kind: "not-mounted" } & Ending & AskedHealth)
   | { readonly kind: "refused"; readonly reason: string; readonly message: string }
   | ({
       readonly kind: "uncertain";
       /** Repeating alone will not help. */
       readonly blocked?: AgentBlock;
-    } & Ending);
+    } & Ending &
+      AskedHealth);
+
+/** What the plugin says of the volume there; absent: it was not asked, or did not answer. */
+interface AskedHealth {
+  readonly health?: readonly VolumeHealthEntry[];
+}
 
 export type ReleaseAnswer =
   /** `unmounted`: mounts that the agent took away itself, since the plugin had left them. */

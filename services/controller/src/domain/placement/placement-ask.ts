@@ -16,6 +16,7 @@ import type { CapacityQuery } from "../plugin/backend-capacity.ts";
 import { expandsBeforeGrants } from "../size/growth.ts";
 import { chooseCapability } from "../volume/capability-match.ts";
 import { type VolumeCapability, type VolumeRecord, type VolumeRef, volumeKey } from "../volume/volume.ts";
+import { inaccessibleOn, nodesWithViews } from "../volume/volume-health.ts";
 import { foldKeys } from "./node-class.ts";
 import { type PlacementReason, placementReason } from "./placement-reason.ts";
 
@@ -126,16 +127,22 @@ const pairReasons = (volume: VolumeRecord, claim: Claim, node: string): readonly
     reasons.push(placementReason("VOLUME_BUSY", `${name} is to be expanded first, while no node has it`, of));
   if (volume.attachments[node]?.state === "DETACHING")
     reasons.push(placementReason("VOLUME_BUSY", `${name} is being detached there`, of));
+  const lost = inaccessibleOn(volume, node);
+  if (lost !== undefined)
+    reasons.push(placementReason("STORAGE_INACCESSIBLE", `${name} cannot be used there: ${lost}`, of));
   return reasons;
 };
 
-const named = ({ claims, attachments, bars, intent }: VolumeRecord): ReadonlySet<string> =>
-  new Set([
+const named = (volume: VolumeRecord): ReadonlySet<string> => {
+  const { claims, attachments, bars, intent } = volume;
+  return new Set([
     ...Object.values(claims).map((c) => c.node),
     ...Object.keys(attachments),
     ...bars.flatMap((b) => (b.node === "" ? [] : [b.node])),
     ...(intent?.node === undefined ? [] : [intent.node]),
+    ...nodesWithViews(volume),
   ]);
+};
 
 const unusable = (asked: AskedClaim, plugin: string, reason: PlacementReason): VolumeAsk => ({
   key: volumeKey(asked.ref),

@@ -14,6 +14,7 @@ export type PlacementObstacle =
   | "CAPACITY"
   | "NODE_BARRED"
   | "VOLUME_BUSY"
+  | "STORAGE_INACCESSIBLE"
   | "STORE_UNVETTED";
 
 export interface TopologyDifference {
@@ -51,6 +52,7 @@ const passes: Readonly<Record<PlacementObstacle, boolean>> = {
   CAPACITY: false,
   NODE_BARRED: true,
   VOLUME_BUSY: true,
+  STORAGE_INACCESSIBLE: true,
   STORE_UNVETTED: true,
 };
 

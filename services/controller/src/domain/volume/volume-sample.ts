@@ -1,3 +1,4 @@
+import type { VolumeHealthEntry } from "@holdfast/model/health";
 import type { LastError } from "../outcome.ts";
 
 /** How a volume is, in the words of whoever looked at it. For people: nothing acts on it. */
@@ -18,6 +19,8 @@ export interface VolumeSample {
   readonly volumeUid: string;
   readonly usage: readonly VolumeUsage[];
   readonly condition?: VolumeCondition;
+  /** As the node's half of the plugin sees it now; absent: it does not tell, or did not answer. */
+  readonly health?: readonly VolumeHealthEntry[];
   /** By the agent's clock; absent before its first success. */
   readonly measuredAt?: number;
   /** Why it could not be measured anew; what was measured before stands beside it. */

@@ -7,6 +7,7 @@ import type { Attempts, Blocked, Ending } from "../outcome.ts";
 import type { Expansion, Growth } from "../size/expansion.ts";
 import type { StoredCondition } from "./condition.ts";
 import type { Modification } from "./modification.ts";
+import type { StoredHealth } from "./volume-health.ts";
 
 export const volumeStates = ["CREATING", "AVAILABLE", "DELETING", "FAILED"] as const;
 export type VolumeState = (typeof volumeStates)[number];
@@ -205,6 +206,8 @@ export interface VolumeRecord extends VolumeRef {
   readonly growth?: Growth;
   /** The worst that was said of it; absent while nobody says that it is abnormal. */
   readonly condition?: StoredCondition;
+  /** What is said to be wrong with it, by side; absent while nobody knows of anything adverse. */
+  readonly health?: StoredHealth;
   /** Mutable parameters that are to change. */
   readonly modification?: Modification;
   /** A claim brought it, and it ends with its claims; absent = it stays until somebody deletes it. */

@@ -17,6 +17,7 @@ import type { NodeRecord } from "../../domain/node/node.ts";
 import { pendingBlock, speaksFor } from "../../domain/node/pending-life.ts";
 import { type Ending, endingOf, type Failure } from "../../domain/outcome.ts";
 import { type GrowAnswer, growthAnswered } from "../../domain/size/growth-change.ts";
+import { healthSeen } from "../../domain/volume/health-change.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import { takesWork } from "../../records/grant-facts.ts";
 import { failureOf } from "../owed/under-intent.ts";
@@ -68,6 +69,14 @@ const publishOutcome = (
       return publishUnknown(volume, uid, failed(answer, blocked ? "block" : "again"), blocked, at);
     }
   }
+};
+
+/** What the plugin said of the volume after a failure is stored with it, as the view of that node. */
+const withHealth = (change: Change, node: string, answer: PublishAnswer, at: Moment): Change => {
+  const health = "health" in answer ? answer.health : undefined;
+  if (health === undefined || change.volume === null) return change;
+  const seen = healthSeen(change.volume, `node ${node}`, health, at);
+  return { ...change, volume: seen.volume, notes: [...change.notes, ...seen.notes] };
 };
 
 /** I2, I7: that a machine is silent and another has its name proves nothing of what the first has mounted. */
@@ -130,7 +139,8 @@ export const offerStep: StepHandler<"offer"> = async (deps, { node: name, uid },
     .catch((error: unknown): PublishAnswer => ({ kind: "uncertain", ...failureOf(error) }));
   signal.throwIfAborted();
   await failpoint("controller.offer.after-call");
-  const decide = (v: VolumeRecord, at: Moment) => publishOutcome(v, uid, node.record, answer, permit.expandTo, at);
+  const decide = (v: VolumeRecord, at: Moment) =>
+    withHealth(publishOutcome(v, uid, node.record, answer, permit.expandTo, at), name, answer, at);
   if (answer.kind !== "published" && answer.kind !== "uncertain")
     return (await changeWithSets(records, volume, name, decide, { traceId })).changed;
   const { changed } = await records.change(volume, decide, { traceId });

@@ -128,7 +128,7 @@ const indexesOf = (volume: VolumeRecord, unsettled: boolean): readonly IndexEntr
   for (const slots of slotsOf(volume)) entries.push(slotEntry(slots));
   if (unsettled) add("volume-unsettled", "all");
   entries.push(...secretUsers(secretRefsOf(volume)));
-  if (volume.condition !== undefined) add("volume-abnormal", "all");
+  if (volume.condition !== undefined || volume.health !== undefined) add("volume-abnormal", "all");
   if (isBlocked(volume)) add("volume-blocked", "all");
   // Most volumes are AVAILABLE most of the time: who asks for the others finds them without looking at those.
   if (volume.state !== "AVAILABLE") add("volume-state", volume.state);
