@@ -169,4 +169,41 @@ describe.skipIf(!root)("the health of a volume over real processes", () => {
     await removeVolume(cluster, "stuck");
     await expectClean(cluster);
   });
+
+  it("of the way to the storage is shown with the node's plugin, told, and counted in placement", async () => {
+    await makeVolume(cluster, id);
+    const client = createGrpcClient(EventServiceDefinition, channel, { log });
+    const told: unknown[] = [];
+    for (const { status, reason, message } of statuses.filter((entry) => entry.status !== 3)) {
+      const from = await position();
+      await cluster.backend.client.setStorageHealth("node-a", [{ status, reason, message }]);
+      const plugin = await until(
+        "the plugin to say it",
+        async () => {
+          const { node } = await cluster.nodes.getNode({ name: "node-a" });
+          return node?.plugins.find(({ storageHealth }) => storageHealth.some((entry) => entry.reason === reason));
+        },
+        60_000,
+      );
+      const watch = client.watchEvents(
+        { filter: { node: "node-a" }, resumeToken: from },
+        { signal: AbortSignal.timeout(60_000) },
+      );
+      for await (const { event } of watch)
+        if (event?.reason.startsWith("NODE_STORAGE_")) {
+          told.push({
+            said: `${status} ${reason}`,
+            shown: plugin.storageHealth.map((entry) => [entry.status, entry.reason, entry.message]),
+            event: [event.reason, nameIn(EventSeverity, event.severity), event.message],
+            placement: await placement(),
+          });
+          break;
+        }
+    }
+    await cluster.backend.client.setStorageHealth("node-a", []);
+    expect(told).toHaveLength(3);
+    await expect(`${JSON.stringify(told, undefined, 2)}\n`).toMatchFileSnapshot("storage-health.golden.txt");
+    await removeVolume(cluster, id);
+    await expectClean(cluster);
+  });
 });

@@ -60,8 +60,8 @@ describe("what is wrong with the way to the storage", () => {
     const words = { status: "STORAGE_UNREACHABLE", reason: "PortalsDown", message: "no portal answers" };
     expect(storageHealthEntries(reply)).toEqual([
       words,
-      { ...words, access: "block", mode: 1 },
-      { ...words, access: "mount", fsType: "xfs" },
+      { ...words, attachmentMode: "BLOCK_DEVICE", accessMode: "SINGLE_NODE_WRITER" },
+      { ...words, attachmentMode: "FILE_SYSTEM", fsType: "xfs" },
       { ...words, status: "UNRECOGNISED(9)" },
     ]);
   });

@@ -2,6 +2,7 @@
  * What the health calls of CSI 1.13 answer, in words of the model. Replies are valid here: status and reason are set. Texts
  * lose the values of `secrets`, with which the question was asked.
  */
+import { accessModes } from "@holdfast/model/access";
 import {
   type StorageHealthEntry,
   storageHealthStatus,
@@ -9,7 +10,7 @@ import {
   volumeHealthStatus,
   withoutRepeats,
 } from "@holdfast/model/health";
-import type { VolumeHealth } from "@holdfast/shared/gen/csi/v1/csi";
+import { VolumeCapability_AccessMode_Mode as CsiMode, type VolumeHealth } from "@holdfast/shared/gen/csi/v1/csi";
 import type { ResponseOf } from "./messages.ts";
 import { cleanPluginText } from "./plugin-text.ts";
 
@@ -41,14 +42,21 @@ export function storageHealthEntries(
   const entries = backendHealth.map((said): StorageHealthEntry => {
     const { block, mount, accessMode } = said.volumeCapability ?? {};
     const mode = accessMode?.mode ?? 0;
+    const named = accessModes.find((word) => CsiMode[word] === mode);
     return {
       status: storageHealthStatus(said.status),
       ...cleaned(said, secrets),
-      ...(block !== undefined && { access: "block" }),
-      ...(mount !== undefined && { access: "mount" }),
+      ...(block !== undefined && { attachmentMode: "BLOCK_DEVICE" }),
+      ...(mount !== undefined && { attachmentMode: "FILE_SYSTEM" }),
       ...((mount?.fsType ?? "") !== "" && { fsType: mount?.fsType ?? "" }),
-      ...(mode !== 0 && { mode }),
+      ...(mode !== 0 && { accessMode: named ?? `UNRECOGNISED(${mode})` }),
     };
   });
-  return withoutRepeats(entries, ({ status, reason, access, fsType, mode }) => [status, reason, access, fsType, mode]);
+  return withoutRepeats(entries, ({ message: _, ...said }) => [
+    said.status,
+    said.reason,
+    said.attachmentMode,
+    said.fsType,
+    said.accessMode,
+  ]);
 }

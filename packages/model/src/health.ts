@@ -2,6 +2,8 @@
  * What a plugin says is wrong with a volume, or with the way from a node to the storage (CSI 1.13). A number that this version
  * of CSI does not name is kept and shown, and nothing acts on it.
  */
+import type { AccessMode, AttachmentMode } from "./access.ts";
+
 export type VolumeHealthStatus = "DEGRADED" | "INACCESSIBLE" | "DATA_LOSS" | Unrecognised;
 export type StorageHealthStatus = "STORAGE_DEGRADED" | "STORAGE_UNREACHABLE" | Unrecognised;
 type Unrecognised = `UNRECOGNISED(${number})`;
@@ -17,16 +19,30 @@ export interface HealthEntry<Status extends string> {
 export type VolumeHealthEntry = HealthEntry<VolumeHealthStatus>;
 
 export interface StorageHealthEntry extends HealthEntry<StorageHealthStatus> {
-  /** The uses that are affected; absent: every use. */
-  readonly access?: "mount" | "block";
+  /** The uses that are affected; what is absent: every use. */
+  readonly attachmentMode?: AttachmentMode;
   readonly fsType?: string;
-  readonly mode?: number;
+  readonly accessMode?: AccessMode | Unrecognised;
 }
+
+/** A use of a volume that the entry is about. */
+export const affects = (
+  { attachmentMode, fsType, accessMode }: StorageHealthEntry,
+  use: { readonly attachmentMode: AttachmentMode; readonly fsType: string; readonly accessMode: AccessMode },
+): boolean =>
+  (attachmentMode === undefined || attachmentMode === use.attachmentMode) &&
+  // A claim that names no file system may get any.
+  (fsType === undefined || use.fsType === "" || fsType === use.fsType) &&
+  (accessMode === undefined || accessMode === use.accessMode);
 
 const named =
   <Status extends string>(names: readonly Status[]) =>
   (status: number): Status | Unrecognised =>
     names[status - 1] ?? `UNRECOGNISED(${status})`;
+
+const storageWord = /^(STORAGE_DEGRADED|STORAGE_UNREACHABLE|UNRECOGNISED\(-?\d+\))$/;
+
+export const isStorageHealthStatus = (word: string): word is StorageHealthStatus => storageWord.test(word);
 
 const statusWord = /^(DEGRADED|INACCESSIBLE|DATA_LOSS|UNRECOGNISED\(-?\d+\))$/;
 

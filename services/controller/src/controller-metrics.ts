@@ -101,6 +101,24 @@ export const measureParts = (metrics: Metrics, parts: MeasuredParts): void => {
     },
   });
   metrics.gauge({
+    name: "holdfast_nodes_storage_unwell",
+    help: "Nodes whose plugin says that something is wrong with the way to its storage, by status.",
+    labels: ["plugin", "status"],
+    collect(gauge) {
+      const said = nodes
+        .list()
+        .flatMap(({ record }) =>
+          record.plugins.flatMap(({ name, storageHealth = [] }) =>
+            [...new Set(storageHealth.map(({ status }) => status))].map((status) => ({ plugin: name, status })),
+          ),
+        );
+      for (const [key, all] of Map.groupBy(said, ({ plugin, status }) => `${plugin} ${status}`)) {
+        const [plugin = "", status = ""] = key.split(" ");
+        gauge.set({ plugin, status }, all.length);
+      }
+    },
+  });
+  metrics.gauge({
     name: "holdfast_nodes_pending",
     help: "Nodes whose name another life asks for, beside claims that the recorded life may hold.",
     collect: (gauge) => gauge.set({}, nodes.list().filter(({ record }) => record.pending !== undefined).length),

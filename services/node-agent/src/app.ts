@@ -137,9 +137,9 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
     const { onCall } = createAgentMetrics(metrics, { ledger, journal });
     const lowestGen = () => ledger.agent().promisedGen;
     const found = await wireFoundPlugins({ config, log, tracing, metrics, signal: calls.signal, onCall, lowestGen });
-    const { statics, directory, admission } = found;
+    const { statics, directory, admission, storage } = found;
     await lifecycle.start("plugins", () => () => directory.close());
-    const board = createFingerprintBoard(directory);
+    const board = createFingerprintBoard(directory, storage);
     const socketDirs = createSocketDirs({ base: config.hostedPluginDir, ownUid: await readOwnUid(), log });
     const hosted = { ledger, directory, dirs: socketDirs, clock: systemClock, log, signal: calls.signal };
     const host = createPluginHost({ ...hosted, hosting: config.localListen !== undefined });

@@ -11,11 +11,13 @@ import type { Metrics } from "@holdfast/shared/metrics";
 import type { Tracing } from "@holdfast/shared/tracing";
 import type { AgentConfig } from "./config.ts";
 import { readStaticPlugins, type StaticPlugins } from "./plugins/host/static-plugins.ts";
+import { createStorageHealth, keepAsking, type StorageHealth } from "./plugins/storage-health.ts";
 
 export interface FoundPlugins {
   readonly statics: StaticPlugins;
   readonly directory: PluginDirectory;
   readonly admission: PluginAdmission;
+  readonly storage: StorageHealth;
 }
 
 export async function wireFoundPlugins(deps: {
@@ -55,5 +57,9 @@ export async function wireFoundPlugins(deps: {
     lowestGen,
   });
   createPluginMetrics(metrics, directory);
-  return { statics, directory, admission };
+  const storage = createStorageHealth({ list: directory.list, deadlineMs: config.statsTimeout, signal });
+  keepAsking(storage, { intervalMs: config.statsMaxAge, clock: systemClock, signal }).catch((error: unknown) => {
+    if (!signal.aborted) log.error("plugins are not asked about their storage any more", { error });
+  });
+  return { statics, directory, admission, storage };
 }

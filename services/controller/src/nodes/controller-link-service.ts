@@ -18,7 +18,8 @@ import type { Logger } from "@holdfast/shared/log/logger";
 import { checkId, checkPlugin, checkRequired, checkString } from "../domain/limits.ts";
 import type { NodeRecord } from "../domain/node/node.ts";
 import type { Acknowledgements, ReportedClaim, ReportedNews } from "./acknowledgements.ts";
-import { epochFrom, headerFrom, nodePluginFrom } from "./convert.ts";
+import { epochFrom, headerFrom } from "./convert.ts";
+import { nodePluginFrom } from "./convert-plugin.ts";
 import type { NodeRegistry } from "./node-registry-model.ts";
 import type { ToldNews } from "./told-news.ts";
 

@@ -1,6 +1,5 @@
 /** Domain ↔ what controllers and agents say to each other. Generated types go no further than this folder. */
 import type { Epoch } from "@holdfast/model/epoch";
-import type { Tri } from "@holdfast/model/tri";
 import type { DeepPartial, Permit as WirePermit } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import {
   type HeldClaim,
@@ -11,13 +10,6 @@ import {
 import type { RegisterHeader } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import { VerificationScope, type Epoch as WireEpoch } from "@holdfast/shared/gen/holdfast/v1/common";
 import {
-  type CapabilitySet,
-  type PluginFingerprint,
-  PluginHealth,
-  PluginRole,
-  Support,
-} from "@holdfast/shared/gen/holdfast/v1/plugin";
-import {
   accessModeFrom,
   accessModeMessage,
   attachmentModeFrom,
@@ -26,7 +18,7 @@ import {
 } from "@holdfast/shared/grpc/convert-model";
 import type { ReleaseOrder } from "../agent-ports.ts";
 import type { Inventory, JournalledPermit, Permit } from "../domain/claim/permit.ts";
-import type { NodePlugin, NodeRecord } from "../domain/node/node.ts";
+import type { NodeRecord } from "../domain/node/node.ts";
 import { rangeMessage } from "./convert-figures.ts";
 
 export interface PermitSecrets {
@@ -114,48 +106,6 @@ export const inventoryVolume = (volume: InventoryVolume): Inventory["volumes"][n
     ...journalledPermit(held),
   })),
   ...(volume.blocked === undefined ? {} : { blocked: volume.blocked.reason }),
-});
-
-const roles: Readonly<Record<number, NodePlugin["role"]>> = {
-  [PluginRole.PLUGIN_ROLE_CONTROLLER]: "CONTROLLER",
-  [PluginRole.PLUGIN_ROLE_NODE]: "NODE",
-  [PluginRole.PLUGIN_ROLE_MONOLITH]: "MONOLITH",
-};
-
-const healths: Readonly<Record<number, NodePlugin["health"]>> = {
-  [PluginHealth.PLUGIN_HEALTH_HEALTHY]: "HEALTHY",
-  [PluginHealth.PLUGIN_HEALTH_UNHEALTHY]: "UNHEALTHY",
-  [PluginHealth.PLUGIN_HEALTH_INITIALISING]: "INITIALISING",
-};
-
-const standing: Readonly<Record<number, Tri>> = {
-  [Support.SUPPORT_YES]: "yes",
-  [Support.SUPPORT_NO]: "no",
-};
-
-/** One flat table, a name with the family in front: `node:STAGE_UNSTAGE_VOLUME`. */
-const capabilitiesFrom = (set: CapabilitySet | undefined): NodePlugin["capabilities"] => {
-  const families = { plugin: set?.plugin, controller: set?.controller, node: set?.node, group: set?.groupController };
-  return Object.fromEntries(
-    Object.entries(families).flatMap(([family, names]) =>
-      Object.entries(names ?? {}).map(([name, support]) => [`${family}:${name}`, standing[support] ?? "unknown"]),
-    ),
-  );
-};
-
-export const nodePluginFrom = (print: PluginFingerprint): NodePlugin => ({
-  name: print.plugin,
-  version: print.version,
-  instance: print.instanceId,
-  role: roles[print.role] ?? "NODE",
-  // An instance that came back as somebody else gets no calls.
-  health: print.blocked === undefined ? (healths[print.health] ?? "INITIALISING") : "UNHEALTHY",
-  healthMessage: print.blocked?.message ?? print.healthMessage,
-  ...(print.hosted ? { hosted: true } : {}),
-  nodeId: print.nodeId,
-  maxVolumes: Number(print.maxVolumes),
-  topology: { ...print.topology?.segments },
-  capabilities: capabilitiesFrom(print.capabilities),
 });
 
 export const scopeFrom = (scope: VerificationScope): NodeRecord["verificationScope"] =>

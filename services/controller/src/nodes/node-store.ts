@@ -4,7 +4,7 @@
  * NS1 Only changes are stored. NS2 What is proved by the absence of records is proved only by a vetted store (I8).
  */
 import type { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import type { NodeRecord } from "../domain/node/node.ts";
+import { type NodeRecord, storageWord, storageWords } from "../domain/node/node.ts";
 import { standingOn } from "../domain/node/standing.ts";
 import type { AuditedAs } from "../domain/repair/audit.ts";
 import type { AggregateRef, IndexEntry, StoredRecord } from "../domain/store-types.ts";
@@ -55,6 +55,16 @@ const index = { index: "node-all", value: "all" } as const;
 const pageSize = 500;
 
 const refOf = (name: string): AggregateRef => ({ kind: "node", key: name });
+
+/** A note of the storage is about that alone: what stays as it was is not told again. */
+const storageNote = (before: NodeRecord | undefined, record: NodeRecord) => {
+  const words = storageWords(record);
+  if (before === undefined ? words === "" : words === storageWords(before)) return {};
+  return {
+    storage: storageWord(record) || "STORAGE_GOOD",
+    said: words || "its plugins know of nothing adverse any more",
+  };
+};
 
 const noteOf = (record: NodeRecord) => ({
   node: record.name,
@@ -118,7 +128,12 @@ export const createNodeStore = (deps: NodeStoreDeps): NodeStore => {
             return undefined; // NS1
           }
           const terms = alone === undefined ? {} : { alone, requiresVetted: true }; // NS2
-          return { record, note: JSON.stringify(noteOf(record)), audit, ...terms };
+          return {
+            record,
+            note: JSON.stringify({ ...noteOf(record), ...storageNote(before?.record, record) }),
+            audit,
+            ...terms,
+          };
         });
     },
 

@@ -6,6 +6,7 @@ import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
 import { createNotifier } from "@holdfast/shared/async/notifier";
 import { PluginFingerprint } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { fingerprintOf } from "./fingerprint.ts";
+import type { StorageHealth } from "./storage-health.ts";
 
 export interface InstanceKey {
   readonly plugin: string;
@@ -36,6 +37,7 @@ const rememberedRemovals = 1000;
 
 export function createFingerprintBoard(
   directory: Pick<PluginDirectory, "list" | "isAdded" | "onChange">,
+  storage?: Pick<StorageHealth, "of" | "onChange">,
 ): FingerprintBoard {
   const entries = new Map<string, Entry>();
   const changes = createNotifier();
@@ -47,7 +49,7 @@ export function createFingerprintBoard(
     const seen = new Set<string>();
     const all = directory.list();
     for (const connection of all) {
-      const told = fingerprintOf(connection, all);
+      const told = fingerprintOf(connection, all, storage?.of(connection.instanceId));
       if (told === undefined) continue;
       const fingerprint = { ...told, hosted: directory.isAdded(connection.socketPath) };
       const name = `${fingerprint.plugin} ${fingerprint.instanceId}`;
@@ -74,7 +76,7 @@ export function createFingerprintBoard(
   };
 
   look();
-  const stop = directory.onChange(look);
+  const stops = [directory.onChange(look), storage?.onChange(look)];
   const living = (): PluginFingerprint[] => [...entries.values()].flatMap(({ fingerprint }) => fingerprint ?? []);
 
   return {
@@ -89,7 +91,9 @@ export function createFingerprintBoard(
       };
     },
     wait: (since, signal) => changes.wait(since, signal),
-    stop,
+    stop: () => {
+      for (const stop of stops) stop?.();
+    },
   };
 }
 

@@ -2,14 +2,18 @@
 import type { PluginFacts } from "@holdfast/csi/capabilities";
 import type { PluginConnection } from "@holdfast/csi/plugin-connection";
 import type { PluginPhase, PluginStatus } from "@holdfast/csi/plugin-status";
+import type { StorageHealthEntry } from "@holdfast/model/health";
 import type { Tri } from "@holdfast/model/tri";
+import { AttachmentMode } from "@holdfast/shared/gen/holdfast/v1/common";
 import {
   type CapabilitySet,
   PluginFingerprint,
   PluginHealth,
   PluginRole,
   Support,
+  type StorageHealthEntry as WireStorageHealth,
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { attachmentModeMessage } from "@holdfast/shared/grpc/convert-model";
 
 type Fingerprinted = Pick<PluginConnection, "socketPath" | "instanceId" | "role" | "pin" | "status">;
 
@@ -20,13 +24,27 @@ type Fingerprinted = Pick<PluginConnection, "socketPath" | "instanceId" | "role"
 export function fingerprintOf(
   connection: Fingerprinted,
   all: readonly Fingerprinted[] = [],
+  storage: readonly StorageHealthEntry[] = [],
 ): PluginFingerprint | undefined {
   const { facts, phase, impostorOf } = connection.status();
   const { name } = connection.pin();
   const alone = impostorOf !== undefined && !all.some((one) => one.pin().name === impostorOf);
   const stranger = phase === "quarantined" && (name !== undefined || alone);
-  return facts === undefined && !stranger ? undefined : instanceFingerprint(connection);
+  if (facts === undefined && !stranger) return undefined;
+  return { ...instanceFingerprint(connection), storageHealth: storage.map(storageMessage) };
 }
+
+const storageMessage = ({ status, reason, message, ...use }: StorageHealthEntry): WireStorageHealth => ({
+  status,
+  reason,
+  message,
+  attachmentMode:
+    use.attachmentMode === undefined
+      ? AttachmentMode.ATTACHMENT_MODE_UNSPECIFIED
+      : attachmentModeMessage(use.attachmentMode),
+  fsType: use.fsType ?? "",
+  accessMode: use.accessMode ?? "",
+});
 
 /** What is known of it, be it little. */
 export function instanceFingerprint(connection: Fingerprinted): PluginFingerprint {

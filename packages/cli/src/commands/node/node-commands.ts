@@ -1,3 +1,4 @@
+import { healthText } from "@holdfast/model/health";
 import {
   DrainMode,
   DrainNodeResponse,
@@ -109,7 +110,8 @@ export const statusNode: Command = {
                     { title: "NODE ID", of: ({ nodeId }) => nodeId },
                     {
                       title: "MESSAGE",
-                      of: ({ healthMessage, blocked }) => blocked?.message ?? (healthMessage || "-"),
+                      of: ({ healthMessage, blocked, storageHealth }) =>
+                        blocked?.message ?? (healthMessage || healthText(storageHealth) || "-"),
                     },
                   ],
                   node.plugins,

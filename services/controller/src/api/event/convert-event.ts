@@ -27,6 +27,8 @@ const severities = {
   FOUND: EventSeverity.EVENT_SEVERITY_WARNING,
   UNMOUNTED: EventSeverity.EVENT_SEVERITY_WARNING,
   ABNORMAL: EventSeverity.EVENT_SEVERITY_WARNING,
+  STORAGE_UNREACHABLE: EventSeverity.EVENT_SEVERITY_WARNING,
+  STORAGE_DEGRADED: EventSeverity.EVENT_SEVERITY_WARNING,
   HEALTH_DEGRADED: EventSeverity.EVENT_SEVERITY_WARNING,
   HEALTH_INACCESSIBLE: EventSeverity.EVENT_SEVERITY_WARNING,
   HEALTH_DATA_LOSS: EventSeverity.EVENT_SEVERITY_CRITICAL,
@@ -47,6 +49,7 @@ const wordOf = (type: string, body: Body): string => {
   if (text(body, "condition") !== "") return text(body, "condition");
   if (text(body, "unmounted") !== "") return "UNMOUNTED";
   if (text(body, "health") !== "") return `HEALTH_${text(body, "health")}`;
+  if (text(body, "storage") !== "") return text(body, "storage");
   if (text(body, "blocked") !== "") return "BLOCKED";
   if (body["degraded"] === true) return "DEGRADED";
   if (text(body, "call") !== "") return "CALLING";
@@ -92,7 +95,7 @@ const sentence = (type: string, word: string, names: string, body: Body): string
   if (word === "CALLING") return `${names} waits for ${text(body, "call")}, which has no answer yet`;
   if (word === "UNMOUNTED")
     return `the agent unmounted ${text(body, "unmounted")} of ${names}: the plugin had answered twice that it was gone, and no process used it`;
-  if (text(body, "health") !== "") return `${names}: ${text(body, "said")}`;
+  if (text(body, "said") !== "") return `${names}: ${text(body, "said")}`;
   return `${names} is ${word}${why === "" ? "" : `: ${why}`}`;
 };
 

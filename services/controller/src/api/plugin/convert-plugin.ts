@@ -13,6 +13,7 @@ import {
   Support,
   type PluginProfile as WireProfile,
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { attachmentModeMessage } from "@holdfast/shared/grpc/convert-model";
 import type { NodePlugin } from "../../domain/node/node.ts";
 import { defaultProfile, type PluginProfile } from "../../domain/plugin/plugin-profile.ts";
 import type { MissedInstance } from "../../domain/plugin/plugin-record.ts";
@@ -57,6 +58,12 @@ export const fingerprintMessage = (plugin: NodePlugin, socket = ""): PluginFinge
   capabilities: capabilitySet(plugin.capabilities),
   fingerprintedAt: undefined,
   blocked: undefined,
+  storageHealth: (plugin.storageHealth ?? []).map(({ attachmentMode, fsType = "", accessMode = "", ...said }) => ({
+    ...said,
+    attachmentMode: attachmentMode === undefined ? 0 : attachmentModeMessage(attachmentMode),
+    fsType,
+    accessMode,
+  })),
 });
 
 const instanceMessage = ({ node, controllerId, socket, plugin }: PluginSighting): PluginInstance => ({

@@ -131,6 +131,34 @@ describe("CheckPlacement", () => {
     ]);
   });
 
+  it("[C78] counts storage that a node does not reach for the uses that it names, and a degraded way by ten points", async () => {
+    const said = { reason: "PortalsDown", message: "no portal answers" };
+    const node = (entry: object) =>
+      half("n1", { storageHealth: [{ status: "STORAGE_UNREACHABLE", ...said, ...entry }] });
+    world.nodes.set("n1", node({}));
+    const found = await ask(["a"]);
+    expect(obstaclesOn("n1", found)).toEqual(["STORAGE_UNREACHABLE"]);
+    expect(found.find(({ node: name }) => name === "n1")?.reasons[0]?.message).toContain(
+      "STORAGE_UNREACHABLE (PortalsDown): no portal answers",
+    );
+    expect(obstaclesOn("n2", found)).toEqual([]);
+    const others = [
+      { attachmentMode: "BLOCK_DEVICE" as const },
+      { accessMode: "MULTI_NODE_MULTI_WRITER" as const },
+      { accessMode: "UNRECOGNISED(77)" as const },
+      { status: "UNRECOGNISED(9)" as const },
+    ];
+    for (const other of others) {
+      world.nodes.set("n1", node(other));
+      expect(obstaclesOn("n1", await ask(["a"])), JSON.stringify(other)).toEqual([]);
+    }
+    world.nodes.set("n1", node({ attachmentMode: "FILE_SYSTEM", accessMode: "SINGLE_NODE_SINGLE_WRITER" }));
+    expect(obstaclesOn("n1", await ask(["a"]))).toEqual(["STORAGE_UNREACHABLE"]);
+    world.nodes.set("n1", node({ status: "STORAGE_DEGRADED" }));
+    const scores = Object.fromEntries((await ask(["a"])).map(({ node: name, score }) => [name, score]));
+    expect(scores).toEqual({ n1: 30, n2: 40, n3: 40 });
+  });
+
   it("P2, W25: counts other workloads' volumes and those of this request against the slots of a node", async () => {
     world.nodes.set("n1", half("n1", { maxVolumes: 2 }));
     world.nodes.set("n2", half("n2", { maxVolumes: 1 }));
@@ -211,6 +239,7 @@ const reasonOf: Record<PlacementObstacle, readonly string[]> = {
   VOLUME_BUSY: ["QUEUED"],
   // What a plugin says is a counsel: who asks for a claim gets it.
   STORAGE_INACCESSIBLE: [],
+  STORAGE_UNREACHABLE: [],
   STORE_UNVETTED: ["STORE_UNVETTED"],
 };
 

@@ -1,3 +1,4 @@
+import { healthText, type StorageHealthEntry } from "@holdfast/model/health";
 import type { Tri } from "@holdfast/model/tri";
 import type { Segments } from "../volume/volume.ts";
 import type { LinkMarks } from "./link-state.ts";
@@ -24,7 +25,24 @@ export interface NodePlugin {
   readonly maxVolumes: number;
   readonly topology: Segments;
   readonly capabilities: Readonly<Record<string, Tri>>;
+  /** What it says is wrong with the way from the node to the storage; absent: nothing, or it does not tell. */
+  readonly storageHealth?: readonly StorageHealthEntry[];
 }
+
+/** The worst of what is known that a plugin of the node says of its storage; "" = nothing adverse is said. */
+export const storageWord = ({ plugins }: Pick<NodeRecord, "plugins">): string => {
+  const said = plugins.flatMap(({ storageHealth = [] }) => storageHealth.map(({ status }) => status));
+  const worst = (["STORAGE_UNREACHABLE", "STORAGE_DEGRADED"] as const).find((status) => said.includes(status));
+  return worst ?? (said.length === 0 ? "" : "STORAGE_UNRECOGNISED");
+};
+
+/** For people: each plugin in its own words. */
+export const storageWords = ({ plugins }: Pick<NodeRecord, "plugins">): string =>
+  plugins
+    .flatMap(({ name, storageHealth = [] }) =>
+      storageHealth.length === 0 ? [] : [`plugin ${name} says ${healthText(storageHealth)}`],
+    )
+    .join("; ");
 
 /** Taken out of use by an operator: no new claims, and what is there goes in its own time. Nothing is ever taken by force. */
 export interface NodeDrain {

@@ -1,3 +1,4 @@
+import type { StorageHealthEntry } from "@holdfast/model/health";
 import type { NodeRecord, NodeState, PluginHealth } from "../node/node.ts";
 import type { Segments } from "../volume/volume.ts";
 
@@ -9,6 +10,8 @@ export interface ClassHalf {
   readonly topology: Segments;
   /** By key in lower case: CSI compares keys so. */
   readonly folded: ReadonlyMap<string, string>;
+  /** What is wrong with the way from there to the storage. */
+  readonly storage: readonly StorageHealthEntry[];
 }
 
 /** Everything about a node that decides where volumes can be used, but its attach slots and the claims that it has. */
@@ -26,11 +29,11 @@ export const foldKeys = (segments: Segments): ReadonlyMap<string, string> =>
 /** As for a grant: of several halves of a plugin the first healthy one counts, else the first. */
 const halvesOf = (record: NodeRecord): ReadonlyMap<string, ClassHalf> => {
   const halves = new Map<string, ClassHalf>();
-  for (const { name, role, health, nodeId, topology } of record.plugins) {
+  for (const { name, role, health, nodeId, topology, storageHealth: storage = [] } of record.plugins) {
     if (role === "CONTROLLER") continue;
     const known = halves.get(name);
     if (known !== undefined && (known.health === "HEALTHY" || health !== "HEALTHY")) continue;
-    halves.set(name, { health, named: nodeId !== "", topology, folded: foldKeys(topology) });
+    halves.set(name, { health, named: nodeId !== "", topology, folded: foldKeys(topology), storage });
   }
   return halves;
 };
@@ -40,7 +43,9 @@ const textOf = (state: NodeState, drained: boolean, halves: ReadonlyMap<string, 
     state,
     drained,
     [...halves]
-      .map(([name, { health, named, folded }]) => [name, health, named, [...folded].sort()] as const)
+      .map(
+        ([name, { health, named, folded, storage }]) => [name, health, named, [...folded].sort(), ...storage] as const,
+      )
       .sort((a, b) => (a[0] < b[0] ? -1 : 1)),
   ]);
 

@@ -15,6 +15,7 @@ export type PlacementObstacle =
   | "NODE_BARRED"
   | "VOLUME_BUSY"
   | "STORAGE_INACCESSIBLE"
+  | "STORAGE_UNREACHABLE"
   | "STORE_UNVETTED";
 
 export interface TopologyDifference {
@@ -53,6 +54,7 @@ const passes: Readonly<Record<PlacementObstacle, boolean>> = {
   NODE_BARRED: true,
   VOLUME_BUSY: true,
   STORAGE_INACCESSIBLE: true,
+  STORAGE_UNREACHABLE: true,
   STORE_UNVETTED: true,
 };
 

@@ -2,6 +2,7 @@
  * Where a workload's volumes can be used: rule G1 asked of many nodes at once, everything that speaks against each and not only the
  * first. What nodes of a class share is judged once a class; what is left for a node is its name, its machine and its slots.
  */
+import { affects, healthText, type StorageHealthStatus } from "@holdfast/model/health";
 import type { Tri } from "@holdfast/model/tri";
 import { type SlotState, slotsFull, slotsLeft } from "../attachment/slots.ts";
 import { isOfOtherMachine } from "../claim/grant.ts";
@@ -21,6 +22,8 @@ export interface ClassVerdict {
   readonly reasons: readonly PlacementReason[];
   /** 0 to 1: how far the volumes' wishes for a topology are met. */
   readonly wishes: number;
+  /** 0 to 1: the share of the volumes to whose storage the way is degraded. */
+  readonly degraded: number;
 }
 
 export interface PlacedNode {
@@ -93,6 +96,18 @@ const pluginReasons = (plugin: string, half: ClassHalf | undefined, attaches: Tr
   return reasons;
 };
 
+const storageSaid = ({ claim, plugin }: VolumeAsk, halves: NodeClass["halves"], status: StorageHealthStatus) =>
+  claim === undefined
+    ? []
+    : (halves.get(plugin)?.storage ?? []).filter((entry) => entry.status === status && affects(entry, claim));
+
+const storageReason = (ask: VolumeAsk, halves: NodeClass["halves"]): readonly PlacementReason[] => {
+  const lost = storageSaid(ask, halves, "STORAGE_UNREACHABLE");
+  if (lost.length === 0) return none;
+  const message = `volume ${ask.key} cannot be used there: plugin ${ask.plugin} says ${healthText(lost)}`;
+  return [placementReason("STORAGE_UNREACHABLE", message, { volume: ask.id, plugin: ask.plugin })];
+};
+
 /** What the plugin says that it has left there; undefined = it does not say, which is no obstacle. */
 export type RoomFor = (ask: VolumeAsk) => BackendCapacity | undefined;
 
@@ -136,10 +151,14 @@ export const judgeClass = (
     ...plugins.flatMap((plugin) => pluginReasons(plugin, halves.get(plugin), attaches(plugin))),
     ...asks.flatMap((ask) => {
       const half = halves.get(ask.plugin);
-      return half === undefined ? none : [...topologyReason(ask, half), ...roomReason(ask, roomFor)];
+      return half === undefined
+        ? none
+        : [...topologyReason(ask, half), ...storageReason(ask, halves), ...roomReason(ask, roomFor)];
     }),
   ],
   wishes: wishesMet(asks, halves),
+  degraded:
+    asks.filter((ask) => storageSaid(ask, halves, "STORAGE_DEGRADED").length > 0).length / Math.max(1, asks.length),
 });
 
 /** Slots that the volumes of one plugin would take beside those that they give back. */
@@ -190,6 +209,9 @@ export const placeOn = (question: PlacementQuestion, found: ClassVerdict, node: 
   return {
     node: node.name,
     reasons,
-    score: reasons.length > 0 ? 0 : Math.round(60 * share + 20 * found.wishes + 20 * free),
+    score:
+      reasons.length > 0
+        ? 0
+        : Math.max(0, Math.round(60 * share + 20 * found.wishes + 20 * free - 10 * found.degraded)),
   };
 };

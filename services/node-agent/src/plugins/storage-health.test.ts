@@ -1,0 +1,108 @@
+import { allCaps, controllerCaps, groupCaps, nodeCaps, pluginCaps } from "@holdfast/csi/capabilities";
+import { describe, expect, test } from "vitest";
+import { fingerprintOf } from "./fingerprint.ts";
+import { createFingerprintBoard } from "./fingerprint-board.ts";
+import { createStorageHealth } from "./storage-health.ts";
+
+const facts = (offers: "yes" | "no") => ({
+  name: "sim",
+  version: "1",
+  manifest: {},
+  role: "node" as const,
+  plugin: allCaps(pluginCaps, "no"),
+  controller: allCaps(controllerCaps, "no"),
+  node: { ...allCaps(nodeCaps, "no"), GET_STORAGE_HEALTH: offers },
+  group: allCaps(groupCaps, "no"),
+});
+
+const lost = { status: 2, reason: "PortalsDown", message: "no portal answers", volumeCapability: undefined };
+
+function rig(offers: "yes" | "no" = "yes") {
+  let answer: unknown = { outcome: "done", value: { backendHealth: [] } };
+  const calls: string[] = [];
+  const connection = {
+    socketPath: "/p/csi.sock",
+    instanceId: "i",
+    role: "node" as const,
+    pin: () => ({ name: "sim", nodeId: undefined }),
+    status: () => ({ phase: "ready" as const, since: 1, facts: facts(offers) }),
+    call: async (method: string) => {
+      calls.push(method);
+      return answer;
+    },
+  };
+  const list = [connection];
+  const storage = createStorageHealth({
+    list: () => list as never,
+    deadlineMs: 100,
+    signal: new AbortController().signal,
+  });
+  return {
+    storage,
+    calls,
+    list,
+    connection,
+    say: (...backendHealth: unknown[]) => {
+      answer = { outcome: "done", value: { backendHealth } };
+    },
+    fail: () => {
+      answer = { outcome: "unknown", failure: { code: "UNAVAILABLE" } };
+    },
+  };
+}
+
+describe("the way to the storage", () => {
+  test("is asked about, and told with the plugin's fingerprint when it changes", async () => {
+    const { storage, say, connection, list } = rig();
+    const board = createFingerprintBoard(
+      { list: () => list as never, isAdded: () => false, onChange: () => () => undefined },
+      storage,
+    );
+    const before = board.revision();
+    await storage.round();
+    expect(board.revision()).toBe(before);
+    say(lost, { ...lost, status: 9, volumeCapability: { block: {}, accessMode: { mode: 77 } } });
+    await storage.round();
+    expect(board.all()[0]?.storageHealth).toEqual([
+      {
+        status: "STORAGE_UNREACHABLE",
+        reason: "PortalsDown",
+        message: "no portal answers",
+        attachmentMode: 0,
+        fsType: "",
+        accessMode: "",
+      },
+      {
+        status: "UNRECOGNISED(9)",
+        reason: "PortalsDown",
+        message: "no portal answers",
+        attachmentMode: 2,
+        fsType: "",
+        accessMode: "UNRECOGNISED(77)",
+      },
+    ]);
+    expect(fingerprintOf(connection as never)?.storageHealth).toEqual([]);
+    const told = board.revision();
+    await storage.round();
+    expect(board.revision()).toBe(told);
+    board.stop();
+  });
+
+  test("[G2] stays as it was while there is no answer, and is over with the instance", async () => {
+    const { storage, say, fail, list } = rig();
+    say(lost);
+    await storage.round();
+    fail();
+    await storage.round();
+    expect(storage.of("i")).toHaveLength(1);
+    list.length = 0;
+    await storage.round();
+    expect(storage.of("i")).toEqual([]);
+  });
+
+  test("is not asked of a plugin that does not tell", async () => {
+    const { storage, calls } = rig("no");
+    await storage.round();
+    expect(calls).toEqual([]);
+  });
+});
