@@ -106,6 +106,7 @@ const withoutSnapshots: SnapshotPlugins = {
     clones: "yes",
     groups: "no",
     metadata: "no",
+    places: "no",
   }),
   cut: async () => ({ kind: "refused", failure: failure("cut", "fail", "UNIMPLEMENTED") }),
   deleteCut: async () => ({ kind: "refused", failure: failure("deleteCut", "block", "UNIMPLEMENTED") }),

@@ -54,6 +54,7 @@ export const snapshotInput = (
   namespace: "default",
   id,
   volume,
+  topology: [],
   parameters: {},
   secretRefs: undefined,
   labels: {},
@@ -133,6 +134,8 @@ export type SnapshotWorld = Awaited<ReturnType<typeof createSnapshotWorld>>;
 export const createSnapshotWorld = async (
   options: {
     readonly storage?: BackendSettings;
+    /** Where the plugin says that nodes are; the nodes themselves take no part. */
+    readonly places?: readonly Readonly<Record<string, string>>[];
     readonly random?: () => number;
     readonly env?: Record<string, string>;
     readonly bars?: () => boolean;
@@ -226,7 +229,8 @@ export const createSnapshotWorld = async (
       ownerOf: async (storage) => (await records.owner(storage))?.volume,
       announcedByNodes: () => "unknown",
     });
-    const nodes = { get: () => undefined, list: () => [], onChange: () => () => undefined } as never;
+    const views = (options.places ?? []).map((topology) => ({ record: { plugins: [{ name: simPlugin, topology }] } }));
+    const nodes = { get: () => undefined, list: () => views, onChange: () => () => undefined } as never;
     const storeGate = {
       state: () => ({ open: gate.open, vetting: { gen: 1, uid: "vetting-1" }, reason: gate.open ? "" : "not vetted" }),
       onChange(listener: () => void) {

@@ -151,6 +151,15 @@ export const pluginCannot = (ref: VolumeRef, plugin: string, field: string, what
     metadata: { ...named(ref), plugin, field, wanted: what, has: "not supported" },
   });
 
+/** No volume can be made from the source in any of the places that were asked for. */
+export const sourceElsewhere = (ref: VolumeRef, source: string, keys: readonly string[]): HoldfastError =>
+  new HoldfastError({
+    kind: "precondition",
+    reason: "TOPOLOGY_MISMATCH",
+    message: `${source} cannot be used in the places that volume ${volumeKey(ref)} is asked for: ${keys.join("; ")}; ask for a place of the source, or restore from another snapshot`,
+    metadata: { ...named(ref), source },
+  });
+
 export const claimExists = (
   claim: { readonly workload: string; readonly alias: string; readonly node: string },
   ref: VolumeRef,

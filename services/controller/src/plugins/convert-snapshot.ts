@@ -3,16 +3,22 @@ import type { ResponseOf } from "@holdfast/csi/messages";
 import { BlockMetadataType } from "@holdfast/shared/gen/csi/v1/csi";
 import type { MadeSnapshot } from "../domain/snapshot/snapshot-answer.ts";
 import type { BlockMetadata } from "../domain/snapshot/snapshot-types.ts";
+import { accessibleFrom } from "./convert.ts";
+import type { PluginInstance } from "./plugin-calls.ts";
 
 type CsiSnapshot = NonNullable<ResponseOf<"CreateSnapshot">["snapshot"]>;
 
-export const snapshotFrom = (snapshot: CsiSnapshot): MadeSnapshot => ({
+/** Places are believed of a plugin that announces SNAPSHOT_ACCESSIBILITY_CONSTRAINTS alone: of any other the field says nothing. */
+export const snapshotFrom = ({ facts }: Pick<PluginInstance, "facts">, snapshot: CsiSnapshot): MadeSnapshot => ({
   externalId: snapshot.snapshotId,
   externalVolumeId: snapshot.sourceVolumeId,
   externalGroupId: snapshot.groupSnapshotId,
   sizeBytes: Number(snapshot.sizeBytes),
   cutAt: snapshot.creationTime?.getTime() ?? 0,
   ready: snapshot.readyToUse,
+  ...(facts.plugin.SNAPSHOT_ACCESSIBILITY_CONSTRAINTS === "yes" && snapshot.accessibleTopology.length > 0
+    ? { usableFrom: accessibleFrom(snapshot.accessibleTopology) }
+    : {}),
 });
 
 export const blocksFrom = (

@@ -3,6 +3,7 @@ import type { RequestInput, ResponseOf } from "@holdfast/csi/messages";
 import { capabilityIn, type Unsayable } from "@holdfast/csi/volume-capability";
 import type { Tri } from "@holdfast/model/tri";
 import type { VolumeCapability as CsiCapability } from "@holdfast/shared/gen/csi/v1/csi";
+import { wantedPlaces } from "../domain/volume/source-topology.ts";
 import type {
   Attachment,
   ContentSource,
@@ -40,10 +41,10 @@ const topologyRequirement = ({
       };
 
 /** A volume that was made for a node has to be where that node is, and nowhere else. */
-const placeOf = ({ topology, binding }: VolumeRecord): Pick<VolumeTopology, "required" | "preferred"> =>
-  binding === undefined || Object.keys(binding.place).length === 0
-    ? topology
-    : { required: [binding.place], preferred: [binding.place] };
+const placeOf = (volume: VolumeRecord): Pick<VolumeTopology, "required" | "preferred"> => {
+  const place = volume.binding?.place ?? {};
+  return Object.keys(place).length === 0 ? wantedPlaces(volume) : { required: [place], preferred: [place] };
+};
 
 const contentSource = (source: ContentSource): RequestInput<"CreateVolume">["volumeContentSource"] => {
   switch (source.kind) {

@@ -41,14 +41,21 @@ const cutOne = async (
   call: CallContext,
 ): Promise<Outcome<CutAnswer>> => {
   const { name, externalVolumeId: sourceVolumeId, parameters } = record;
-  const request = { name, sourceVolumeId, parameters: { ...parameters }, secrets: { ...values } };
+  const requisite = (record.askedPlaces ?? []).map((segments) => ({ segments: { ...segments } }));
+  const request = {
+    name,
+    sourceVolumeId,
+    parameters: { ...parameters },
+    secrets: { ...values },
+    ...(requisite.length === 0 ? {} : { accessibilityRequirements: { requisite } }),
+  };
   const answer = await instance.call("CreateSnapshot", request, {
     signal: call.signal,
     subject: subjectOf(record, call),
   });
   return outcomeFromCall(answer, call.attempt, ({ snapshot }): Outcome<CutAnswer> => {
     if (snapshot === undefined) return senseless("CreateSnapshot was answered without a snapshot");
-    const made = snapshotFrom(snapshot);
+    const made = snapshotFrom(instance, snapshot);
     const { externalId, cutAt, ready } = made;
     return done({ externalId, cutAt, ready, pluginVersion: instance.facts.version, snapshots: [made] });
   });
@@ -78,7 +85,7 @@ const cutGroup = async (
       cutAt: group.creationTime?.getTime() ?? 0,
       ready: group.readyToUse,
       pluginVersion: instance.facts.version,
-      snapshots: group.snapshots.map(snapshotFrom),
+      snapshots: group.snapshots.map((one) => snapshotFrom(instance, one)),
     });
   });
 };
@@ -94,6 +101,7 @@ export const createSnapshotCalls = ({ calls, secrets, standing }: SnapshotCallsO
       clones: facts?.controller.CLONE_VOLUME ?? "unknown",
       groups: facts?.group.CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT ?? "unknown",
       metadata: facts?.plugin.SNAPSHOT_METADATA_SERVICE ?? "unknown",
+      places: facts?.plugin.SNAPSHOT_ACCESSIBILITY_CONSTRAINTS ?? "unknown",
     };
   },
 
@@ -131,7 +139,10 @@ export const createSnapshotCalls = ({ calls, secrets, standing }: SnapshotCallsO
       const request = { sourceVolumeId, maxEntries, startingToken, secrets: { ...values } };
       const answer = await instance.call("ListSnapshots", request, { signal });
       return outcomeFromCall(answer, 1, ({ entries, nextToken: next }) =>
-        done({ snapshots: entries.flatMap(({ snapshot }) => (snapshot ? [snapshotFrom(snapshot)] : [])), next }),
+        done({
+          snapshots: entries.flatMap(({ snapshot }) => (snapshot ? [snapshotFrom(instance, snapshot)] : [])),
+          next,
+        }),
       );
     }),
 

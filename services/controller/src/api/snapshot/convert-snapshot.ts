@@ -19,6 +19,7 @@ import {
 } from "../../domain/snapshot/snapshot.ts";
 import { cutBlocks } from "../../domain/snapshot/snapshot-bar.ts";
 import type { BlockMetadata } from "../../domain/snapshot/snapshot-types.ts";
+import type { Segments } from "../../domain/volume/volume.ts";
 import { type Checks, optionalId } from "../check-request.ts";
 import { blockedMessage, dateOf, errorOf } from "../convert-message.ts";
 import { secretRefFrom, secretRefMessage } from "../secret/convert-secret.ts";
@@ -68,12 +69,15 @@ const shared = (record: CutRecord, rev: number) => ({
   lastChange: { ...record.changedBy, at: dateOf(record.updatedAt) },
 });
 
+const placesMessage = (places: readonly Segments[]) => places.map((segments) => ({ segments: { ...segments } }));
+
 export const snapshotMessage = ({ record, rev }: SnapshotView): WireSnapshot => ({
   ...shared(record, rev),
   volume: record.volume,
   externalVolumeId: record.externalVolumeId,
   group: record.group,
   sizeBytes: BigInt(record.sizeBytes),
+  usableFrom: placesMessage(record.usableFrom ?? []),
 });
 
 export const groupMessage = ({ record, rev }: GroupView): WireGroup => ({
@@ -91,6 +95,7 @@ export const externalMessage = (one: ExternalSnapshot): WireExternal => ({
   ready: one.ready,
   knownNamespace: one.known?.namespace ?? "",
   knownId: one.known?.id ?? "",
+  usableFrom: placesMessage(one.usableFrom ?? []),
 });
 
 export const metadataMessage = ({ fixedLength, capacity, blocks }: BlockMetadata): WireMetadata => ({

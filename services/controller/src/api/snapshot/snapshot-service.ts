@@ -134,7 +134,8 @@ const createWrites = (deps: SnapshotApiDeps): Pick<SnapshotService, Writes> => {
     async createSnapshot(request, context) {
       const checks = createChecks();
       const { input: common, waitMs } = inputOf(request, checks);
-      const input = { ...common, volume: request.volume };
+      const topology = request.topology.map(({ segments }) => segments);
+      const input = { ...common, volume: request.volume, topology };
       refuseAll(checks, () => validateCreateSnapshot(input, deps.granted));
       const since = wakeups.version();
       const first = await snapshots.createSnapshot(input, callerOf(deps, context, "CreateSnapshot"));

@@ -12,7 +12,7 @@ import type { Caller } from "../model.ts";
 import { cutExists, pluginCannotCut } from "./snapshot-errors.ts";
 import { findGroup, findSnapshot } from "./snapshot-queries.ts";
 import type { CreateGroupInput, CreateSnapshotInput, SnapshotCommands } from "./snapshot-types.ts";
-import { validateCreateGroup, validateCreateSnapshot } from "./validate-snapshot.ts";
+import { checkKnownKeys, validateCreateGroup, validateCreateSnapshot } from "./validate-snapshot.ts";
 
 interface Source {
   readonly volume: VolumeRecord;
@@ -135,7 +135,10 @@ export const createSnapshotCommand =
         if (view === undefined) return undefined;
         const { record } = view;
         if (record.group !== "") throw cutExists(record, "group");
-        compare(record, input, [["volume", record.volume, input.volume]]);
+        compare(record, input, [
+          ["volume", record.volume, input.volume],
+          ["topology", (record.askedPlaces ?? []).map(sorted), input.topology.map(sorted)],
+        ]);
         return view;
       },
       async () => {
@@ -144,6 +147,11 @@ export const createSnapshotCommand =
         const { volume, at: expected } = source;
         if (plugins.snapshotFacts(volume.plugin).snapshots === "no")
           throw pluginCannot(volume, volume.plugin, "plugin", "cut snapshots");
+        if (input.topology.length > 0) {
+          if (plugins.snapshotFacts(volume.plugin).places === "no")
+            throw pluginCannot(volume, volume.plugin, "topology", "cut snapshots for places");
+          checkKnownKeys(input.topology, volume.plugin, deps.nodes.list());
+        }
         const record = (at: Moment): SnapshotRecord => ({
           ...common(input, caller, volume, { uid, name }, at),
           kind: "snapshot",
@@ -153,6 +161,7 @@ export const createSnapshotCommand =
           group: "",
           externalGroupId: "",
           sizeBytes: 0,
+          ...(input.topology.length === 0 ? {} : { askedPlaces: input.topology }),
         });
         const refs = Object.values(secretsOf(input.secretRefs, volume));
         return { record, expects: [expected, ...(await deps.secrets.expected(refs))] };

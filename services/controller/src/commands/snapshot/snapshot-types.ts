@@ -7,7 +7,7 @@ import type {
 } from "../../domain/snapshot/snapshot.ts";
 import type { MadeSnapshot } from "../../domain/snapshot/snapshot-answer.ts";
 import type { BlockMetadata } from "../../domain/snapshot/snapshot-types.ts";
-import type { VolumeRef } from "../../domain/volume/volume.ts";
+import type { Segments, VolumeRef } from "../../domain/volume/volume.ts";
 import type { Caller, Page, PageInput } from "../model.ts";
 
 export interface SnapshotView {
@@ -32,6 +32,8 @@ interface CutInput extends VolumeRef {
 
 export interface CreateSnapshotInput extends CutInput {
   readonly volume: string;
+  /** Where it has to be usable, in one place at least; empty = the plugin chooses. */
+  readonly topology: readonly Segments[];
 }
 
 export interface CreateGroupInput extends CutInput {

@@ -4,12 +4,15 @@ import {
   checkOptionalId,
   checkPlugin,
   checkSecretRef,
+  checkSegments,
   checkString,
   limits,
   type Violation,
 } from "../../domain/limits.ts";
 import type { SecretGrants } from "../../domain/secret/secret-scope.ts";
 import { snapshotSecretFamilies } from "../../domain/snapshot/snapshot.ts";
+import type { Segments } from "../../domain/volume/volume.ts";
+import type { NodeView } from "../../ports.ts";
 import { checkRef, refuse } from "../volume/validate-volume.ts";
 import type {
   BlocksInput,
@@ -38,7 +41,34 @@ const checkCommon = (input: CreateSnapshotInput | CreateGroupInput, granted: Sec
 
 /** Every violation of a request at once, before anything is written. */
 export const validateCreateSnapshot = (input: CreateSnapshotInput, granted: SecretGrants): void =>
-  refuse([...checkCommon(input, granted), ...checkId("volume", input.volume)]);
+  refuse([
+    ...checkCommon(input, granted),
+    ...checkId("volume", input.volume),
+    ...(input.topology.length > limits.topologies
+      ? [{ field: "topology", description: `more than ${limits.topologies} places` }]
+      : []),
+    ...input.topology.flatMap((segments, i) => checkSegments(`topology[${i}].segments`, segments)),
+  ]);
+
+/** "COs SHALL only specify topological accessibility information supported by the SP": keys that it reports for nodes. */
+export const checkKnownKeys = (topology: readonly Segments[], plugin: string, nodes: readonly NodeView[]): void => {
+  const halves = nodes.flatMap(({ record }) => record.plugins.filter(({ name }) => name === plugin));
+  const known = new Set(halves.flatMap((half) => Object.keys(half.topology).map((key) => key.toLowerCase())));
+  refuse(
+    topology.flatMap((segments, i) =>
+      Object.keys(segments).flatMap((key) =>
+        known.has(key.toLowerCase())
+          ? []
+          : [
+              {
+                field: `topology[${i}].segments`,
+                description: `${key} is no key that plugin ${plugin} reports for a node`,
+              },
+            ],
+      ),
+    ),
+  );
+};
 
 const repeated = (values: readonly string[], field: string): readonly Violation[] =>
   values.flatMap((value, i) =>

@@ -1,11 +1,12 @@
 import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import { placed } from "../../domain/plugin/instance-reach.ts";
 import type { AggregateRef, Commit } from "../../domain/store-types.ts";
+import { coversOne, differingKeys } from "../../domain/volume/source-topology.ts";
 import { type VolumeRef, type VolumeSource, volumeKey } from "../../domain/volume/volume.ts";
 import { cutRef } from "../../records/snapshot-codec.ts";
 import { volumeRef } from "../../records/volume/volume-codec.ts";
 import type { CommandDeps } from "../command-deps.ts";
-import { pluginCannot, volumeNotAvailable, volumeNotFound } from "../errors.ts";
+import { pluginCannot, sourceElsewhere, volumeNotAvailable, volumeNotFound } from "../errors.ts";
 import type { CreateVolumeInput } from "../model.ts";
 import { snapshotNotFound, snapshotNotReady } from "../snapshot/snapshot-errors.ts";
 
@@ -39,9 +40,15 @@ const findSnapshot = async ({ cuts }: Deps, ref: VolumeRef): Promise<Found> => {
   if (found?.record.kind !== "snapshot") throw snapshotNotFound(ref);
   const { record, rev } = found;
   if (record.state !== "READY" || record.goal === "absent") throw snapshotNotReady(record);
-  const { uid, externalId, sizeBytes, plugin, accessible } = record;
+  const { uid, externalId, sizeBytes, plugin, accessible, usableFrom } = record;
   return {
-    source: { uid, externalId, sizeBytes, ...(accessible === undefined ? {} : { accessible }) },
+    source: {
+      uid,
+      externalId,
+      sizeBytes,
+      ...(accessible === undefined ? {} : { accessible }),
+      ...(usableFrom === undefined ? {} : { usableFrom }),
+    },
     plugin,
     named: `snapshot ${volumeKey(ref)}`,
     at: { ref: cutRef(record), expectedRev: rev },
@@ -60,6 +67,12 @@ const checkSize = ({ capacity }: CreateVolumeInput, { source: { sizeBytes }, nam
   );
 };
 
+/** "The CO MUST use the topology information … to ensure that a desired volume can be provisioned from a given snapshot." */
+const checkPlaces = (input: CreateVolumeInput, { source: { usableFrom = [] }, named }: Found): void => {
+  const { required } = input.topology;
+  if (!coversOne(required, usableFrom)) throw sourceElsewhere(input, named, differingKeys(required, usableFrom));
+};
+
 /** The source of a volume that is asked for, checked; undefined when it is to be made from nothing. */
 export const findContentSource = async (
   deps: Deps,
@@ -75,5 +88,6 @@ export const findContentSource = async (
   if ((contentSource.kind === "volume" ? clones : snapshots) === "no")
     throw pluginCannot(input, plugin, "content_source", `make a volume from another ${contentSource.kind}`);
   checkSize(input, found);
+  checkPlaces(input, found);
   return { source: found.source, expects: [found.at] };
 };

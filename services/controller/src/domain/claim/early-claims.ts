@@ -8,6 +8,7 @@ import { isDoubtful } from "../doubt.ts";
 import type { Moment } from "../moment.ts";
 import { type Failure, noAttempts } from "../outcome.ts";
 import { failedAttempt } from "../retry.ts";
+import { wantedPlaces } from "../volume/source-topology.ts";
 import { type Segments, type VolumeRecord, withoutStorage } from "../volume/volume.ts";
 import { memberFailed } from "./claim-change.ts";
 
@@ -27,7 +28,7 @@ const matches = (node: Segments, wanted: Segments): boolean =>
 /** Whether the volume would be within reach of a node with this topology, before it has a place of its own. */
 export const mayBeMadeFor = (volume: VolumeRecord, node: Segments): boolean => {
   const place = volume.binding?.undo === true ? {} : (volume.binding?.place ?? {});
-  const places = Object.keys(place).length > 0 ? [place] : volume.topology.required;
+  const places = Object.keys(place).length > 0 ? [place] : wantedPlaces(volume).required;
   return places.length === 0 || places.some((wanted) => matches(node, wanted));
 };
 

@@ -15,6 +15,7 @@ import { noAttempts } from "../outcome.ts";
 import type { CapacityQuery } from "../plugin/backend-capacity.ts";
 import { expandsBeforeGrants } from "../size/growth.ts";
 import { chooseCapability } from "../volume/capability-match.ts";
+import { wantedPlaces } from "../volume/source-topology.ts";
 import { type VolumeCapability, type VolumeRecord, type VolumeRef, volumeKey } from "../volume/volume.ts";
 import { inaccessibleOn, nodesWithViews } from "../volume/volume-health.ts";
 import { foldKeys } from "./node-class.ts";
@@ -210,7 +211,7 @@ export const askOf = (
     always: [],
     elsewhere: verdict(""),
     named: new Map([...named(volume), ...freed].map((node) => [node, verdict(node)])),
-    accessible: (unbound ? volume.topology.required : volume.topology.accessible).map(foldKeys),
+    accessible: (unbound ? wantedPlaces(volume).required : volume.topology.accessible).map(foldKeys),
     preferred: volume.topology.preferred.map(foldKeys),
     claim,
     ...(unbound ? { unmade: unmadeOf(stored) } : {}),

@@ -8,6 +8,7 @@
 
 import type { Seat } from "../open-call.ts";
 import type { SnapshotRecord } from "../snapshot/snapshot.ts";
+import { withinSource } from "../volume/source-topology.ts";
 import type { Segments, VolumeRecord } from "../volume/volume.ts";
 import type { PluginProfile } from "./plugin-profile.ts";
 
@@ -168,11 +169,11 @@ const whereUnmade = (volume: CallSubject): Whereabouts => {
   if (intent?.uncertainSince !== undefined) return { kind: "unknown" };
   if (source !== undefined && sources.length === 0)
     return asking(contentSource?.kind === "snapshot" ? "snapshot" : "volume", source.externalId);
-  const required = topology?.required ?? [];
+  const { required, preferred } = withinSource(topology ?? { required: [], preferred: [] }, source?.usableFrom);
   return {
     kind: "choose",
     lists: [required, sources].filter((list) => list.length > 0),
-    preferred: topology?.preferred ?? [],
+    preferred,
   };
 };
 

@@ -1,3 +1,5 @@
+import { coversOne, differingKeys } from "../volume/source-topology.ts";
+import type { Segments } from "../volume/volume.ts";
 import type { CutRecord, GroupMember, GroupRecord, SnapshotRecord } from "./snapshot.ts";
 
 /** One snapshot as the plugin describes it. */
@@ -9,6 +11,8 @@ export interface MadeSnapshot {
   readonly sizeBytes: number;
   readonly cutAt: number;
   readonly ready: boolean;
+  /** Where volumes can be made from it; absent = everywhere, or the plugin does not tell. */
+  readonly usableFrom?: readonly Segments[];
 }
 
 /** What CreateSnapshot and CreateVolumeGroupSnapshot answered; a single one is its own only member. */
@@ -26,6 +30,9 @@ export type Reading<R> =
   | { readonly kind: "partial"; readonly record: R; readonly because: string }
   | { readonly kind: "contradicts"; readonly because: string };
 
+const places = ({ usableFrom }: MadeSnapshot): { readonly usableFrom?: readonly Segments[] } =>
+  usableFrom === undefined ? {} : { usableFrom };
+
 /** Its id and its source never change: an answer with others is about something else, whatever its name. */
 const readSnapshot = (record: SnapshotRecord, answer: CutAnswer): Reading<SnapshotRecord> => {
   const [made] = answer.snapshots;
@@ -41,6 +48,13 @@ const readSnapshot = (record: SnapshotRecord, answer: CutAnswer): Reading<Snapsh
       kind: "contradicts",
       because: `answered with the id ${made.externalId} for the name that it gave the id ${record.externalId} before`,
     };
+  // "usable from accessibility_requirements": one that is not is none of ours.
+  const { askedPlaces = [] } = record;
+  if (made.usableFrom !== undefined && !coversOne(askedPlaces, made.usableFrom))
+    return {
+      kind: "contradicts",
+      because: `answered with a snapshot that cannot be used where it was asked for: ${differingKeys(askedPlaces, made.usableFrom).join("; ")}`,
+    };
   return {
     kind: "fits",
     ready: made.ready,
@@ -50,6 +64,7 @@ const readSnapshot = (record: SnapshotRecord, answer: CutAnswer): Reading<Snapsh
       externalGroupId: made.externalGroupId,
       sizeBytes: made.sizeBytes,
       cutAt: made.cutAt,
+      ...places(made),
       pluginVersion: answer.pluginVersion,
     },
   };
@@ -74,7 +89,7 @@ const membersIn = (group: GroupRecord, { snapshots }: CutAnswer): readonly Group
     if (member.externalId !== "" && member.externalId !== made.externalId)
       return `has snapshot ${made.externalId} of volume ${member.externalVolumeId} instead of ${member.externalId}`;
     const { externalId, sizeBytes, cutAt, ready } = made;
-    members.push({ ...member, externalId, sizeBytes, cutAt, ready });
+    members.push({ ...member, externalId, sizeBytes, cutAt, ready, ...places(made) });
   }
   return members;
 };

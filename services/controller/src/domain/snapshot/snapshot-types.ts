@@ -15,6 +15,8 @@ export interface SnapshotFacts {
   readonly clones: Tri;
   readonly groups: Tri;
   readonly metadata: Tri;
+  /** They may be usable in some places only, which can be asked for. */
+  readonly places: Tri;
 }
 
 interface ExternalSnapshotsPage {

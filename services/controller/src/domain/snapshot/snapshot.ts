@@ -74,6 +74,10 @@ export interface SnapshotRecord extends CutBase {
   readonly externalGroupId: string;
   /** What a volume made from it needs at least; 0 = not known. */
   readonly sizeBytes: number;
+  /** Where it was asked to be usable, in one place at least; frozen with the name. Absent = the plugin chooses. */
+  readonly askedPlaces?: readonly Segments[];
+  /** Where volumes can be made from it, as the plugin says; absent = everywhere, or not known. */
+  readonly usableFrom?: readonly Segments[];
 }
 
 export interface GroupMember {
@@ -87,6 +91,8 @@ export interface GroupMember {
   readonly sizeBytes: number;
   readonly cutAt: number;
   readonly ready: boolean;
+  /** As of SnapshotRecord. */
+  readonly usableFrom?: readonly Segments[];
 }
 
 export interface GroupRecord extends CutBase {
@@ -143,6 +149,7 @@ export const membersOf = (group: GroupRecord): readonly SnapshotRecord[] =>
       group: group.id,
       externalGroupId: group.externalId,
       sizeBytes: member.sizeBytes,
+      ...(member.usableFrom === undefined ? {} : { usableFrom: member.usableFrom }),
       cutAt: member.cutAt,
       state: group.state === "CUT" && member.ready ? "READY" : group.state,
       ...(failure === undefined ? {} : { failure }),

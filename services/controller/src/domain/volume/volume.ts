@@ -71,6 +71,8 @@ export interface VolumeSource {
   readonly sizeBytes: number;
   /** Where the source is; absent = everywhere, or not known. */
   readonly accessible?: readonly Segments[];
+  /** Where a volume can be made from it, as its plugin said of the snapshot; absent = everywhere, or not known. */
+  readonly usableFrom?: readonly Segments[];
 }
 
 export interface VolumePolicy {
