@@ -53,6 +53,7 @@ export const snapshotDetails = (snapshot: Snapshot, now: number): readonly Detai
   ["Volume", snapshot.volume],
   ["Group", snapshot.group],
   ["Size", sizeWords(snapshot.sizeBytes)],
+  ["Usable from", snapshot.usableFrom.map(({ segments }) => mapWords(segments)).join("; ")],
   ...commonDetails(snapshot, now),
 ];
 
