@@ -228,8 +228,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       signal: work.signal,
     });
     const servers = wireServers({ config, gate, lifecycle, log, metrics });
-    const { health } = plugins;
-    const { stats, lookAtVolumes } = wireFigures({ ...acting, profiles: pluginRecords, health, config, random, metrics });
+    const { stats, lookAtVolumes } = wireFigures({ ...acting, profiles: pluginRecords, config, random, metrics });
     const api = {
       commands,
       recent: records.recent,

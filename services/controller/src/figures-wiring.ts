@@ -10,11 +10,12 @@ import { readListing } from "./reconcile/two-way/two-way-listing.ts";
 
 export interface FiguresWiring
   extends Omit<ConditionMonitorOptions, "nodes" | "records" | "clock" | "intervalMs" | "plugins">,
-    Pick<HealthMonitorOptions, "health">,
     Pick<VolumeStatsDeps, "clock"> {
   readonly records: ConditionMonitorOptions["records"] & HealthMonitorOptions["records"] & VolumeStatsDeps["records"];
   readonly config: Pick<ControllerConfig, "conditionInterval">;
-  readonly plugins: ConditionMonitorOptions["plugins"] & HealthMonitorOptions["plugins"];
+  readonly plugins: ConditionMonitorOptions["plugins"] &
+    HealthMonitorOptions["plugins"] &
+    Pick<HealthMonitorOptions, "health">;
   readonly nodes: Nodes;
   readonly clock: ConditionMonitorOptions["clock"];
   readonly metrics: Metrics;
@@ -28,6 +29,7 @@ export const wireFigures = (deps: FiguresWiring) => {
   const intervalMs = deps.config.conditionInterval;
   const health = createHealthMonitor({
     ...deps,
+    health: deps.plugins.health,
     intervalMs,
     readAll: (ask) => readListing({ ask, ...pages }),
   });
