@@ -250,7 +250,7 @@ describe("a controller half on nodes", () => {
     const { detach } = build();
     answers = { a: { failure: { code: "UNIMPLEMENTED", message: "no", sent: true } } };
     expect(await detach()).toMatchObject({ failure: { code: "UNIMPLEMENTED" } });
-    expect(await detach()).toMatchObject({ failure: { code: "UNIMPLEMENTED" } });
+    expect(await detach()).toMatchObject({ failure: { code: "UNAVAILABLE", call: "not-sent" } });
     expect(calls).toHaveLength(1);
     halves = [{ ...half("a"), facts: { ...facts } }];
     answers = {};
