@@ -84,6 +84,7 @@ describe.skipIf(!root)("the node of a relay dies with a detach in it", () => {
     const other = relay === "node-a" ? "node-b" : "node-a";
     if (other === "node-a") {
       await releaseWorkload(cluster, `w-${id}`);
+      await cluster.backend.client.clear();
       await claimed(id, other);
     }
     const kept = await claimed(own, relay);

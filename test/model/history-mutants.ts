@@ -53,8 +53,8 @@ export const historyMutants: readonly ModelMutant[] = [
     also: [
       {
         file: "services/controller/src/gate/node-roster.ts",
-        find: "return [...known].flatMap(",
-        put: "return [...now].flatMap(",
+        find: "const lost = [...known].filter(",
+        put: "const lost = [...now].filter(",
       },
     ],
     within: "a newcomer that is lost",

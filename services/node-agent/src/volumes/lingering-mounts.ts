@@ -1,7 +1,8 @@
 /**
  * Mounts of a claim that are still there after the plugin was asked to take them away.
  *
- * G1 From the second failure on, whatever the code, the process that uses the mount is looked for and named.
+ * G1 The process that uses the mount is looked for and named: from the second failure on, whatever the code, and at the first where the
+ *    code says that asking again does not help.
  * G2 The agent unmounts only what the journal says is its own, at its very path, after two answers that it was gone, and while no process
  *    uses it; never lazily, so that the kernel itself refuses what is in use.
  */
@@ -70,9 +71,10 @@ export function createLingeringMounts({ mounts, children, log }: LingeringMounts
 
   return {
     async failed({ ref, path }, failure) {
-      if (!failure.sent || countOf(path) < patience) return callHalt(ref, failure);
+      const said = callHalt(ref, failure);
+      if (!failure.sent || (countOf(path) < patience && said.blocked === undefined)) return said;
       const holder = await mounts.findHolder(path); // G1
-      return holder === undefined ? callHalt(ref, failure) : heldOpenHalt(ref, holder, path, failure);
+      return holder === undefined ? said : heldOpenHalt(ref, holder, path, failure);
     },
     async stays(undone, code) {
       const { ref, path, method } = undone;
