@@ -73,7 +73,7 @@ export const hostPlugin = async (options: HostedPluginOptions): Promise<HostedPl
 
   const registered = Promise.withResolvers<void>();
   const supervise = async (): Promise<void> => {
-    for await (const { event, message } of agent.supervisePlugin({ allocation }, { signal: stopping.signal })) {
+    for await (const { event, message } of agent.supervisePlugin({ allocation, plugin }, { signal: stopping.signal })) {
       if (event === SupervisionEvent.SUPERVISION_EVENT_READY) registered.resolve();
       if (event === SupervisionEvent.SUPERVISION_EVENT_UNHEALTHY) say(`${plugin}: unhealthy: ${message}`);
       if (event === SupervisionEvent.SUPERVISION_EVENT_HEALTHY) say(`${plugin}: healthy again`);
@@ -101,7 +101,7 @@ export const hostPlugin = async (options: HostedPluginOptions): Promise<HostedPl
     async stop() {
       // The agent lets its calls end first, and refuses while volumes here need the plugin.
       for (let stopped = false; !stopped; )
-        ({ stopped } = await agent.stopPlugin({ allocation, waitFor: { seconds: 10n, nanos: 0 } }));
+        ({ stopped } = await agent.stopPlugin({ allocation, plugin, waitFor: { seconds: 10n, nanos: 0 } }));
       await close();
       say(`${plugin}: stopped`);
     },

@@ -218,7 +218,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
         const local = createLocalServer({ log, metrics, group: config.localGroup });
         const servingLocally = addLocalServices(local, {
           workloads: createWorkloadServing({ node, ledger, workloads, stats, instance, clock: systemClock }),
-          pluginHost: { node, host, board: instances, dirs: socketDirs, admission, rootDir, run: instance, log },
+          pluginHost: { node, host, board: instances, admission, rootDir, run: instance, log },
         });
         log.info("listening for programs on this host", { address: await local.listen(localListen) });
         servingLocally();

@@ -1,5 +1,6 @@
 /** Messages of PluginHostService ↔ the words of the plugin host. */
 
+import path from "node:path";
 import { isPluginName } from "@holdfast/csi/plugin-name";
 import { msOfDuration } from "@holdfast/model/wire-duration";
 import type { Duration } from "@holdfast/shared/gen/google/protobuf/duration";
@@ -8,6 +9,7 @@ import {
   type PreparePluginRequest,
   type PreparePluginResponse,
   type StopPluginRequest,
+  type SupervisePluginRequest,
   type SupervisePluginResponse,
   SupervisionEvent,
 } from "@holdfast/shared/gen/holdfast/agent/v1/plugin_host";
@@ -17,9 +19,9 @@ import { type PluginFingerprint, PluginRole } from "@holdfast/shared/gen/holdfas
 import { maxSocketPathBytes } from "@holdfast/shared/grpc/listen-address";
 import { isPlainPath } from "../domain/path-map.ts";
 import { isUnder, maxRootBytes } from "../domain/paths.ts";
-import { type HostedInstance, type InstanceRole, serves } from "../domain/plugin-registry.ts";
+import { type HostedInstance, type InstanceKey, type InstanceRole, serves } from "../domain/plugin-registry.ts";
 import type { InstanceView } from "../plugins/host/instance-board.ts";
-import type { StopOrder } from "../plugins/host/plugin-host.ts";
+import type { StopOrder } from "../plugins/host/stopping.ts";
 import type { SupervisionStep, SupervisionWord } from "../plugins/host/supervision.ts";
 import { type Checks, createChecks } from "./checks.ts";
 
@@ -38,8 +40,7 @@ export function instanceFrom(request: PreparePluginRequest): HostedInstance {
   const publishDir = request.publishDir === "" ? "/local/csi" : request.publishDir;
   const role = roles[request.role];
   const checks = createChecks();
-  checks.that(isPluginName(plugin), "plugin", "has to be a plugin's name: 1 to 63 letters, digits, dashes and dots");
-  checks.text("allocation", allocation);
+  checkWhich(checks, { plugin, allocation });
   checks.that(role !== undefined, "role", "has to be CONTROLLER, NODE or MONOLITH");
   checkDirectory(checks, "socket_dir", socketDir, maxSocketPathBytes - "/csi.sock".length);
   checkDirectory(checks, "publish_dir", publishDir, maxRootBytes);
@@ -80,17 +81,36 @@ function timeFrom(checks: Checks, field: string, duration: Duration | undefined)
   return ms ?? 0;
 }
 
-export function stopFrom({ allocation, waitFor, leaveVolumes }: StopPluginRequest): StopOrder {
-  const checks = createChecks();
+function checkWhich(checks: Checks, { plugin, allocation }: InstanceKey): void {
+  checks.that(isPluginName(plugin), "plugin", "has to be a plugin's name: 1 to 63 letters, digits, dashes and dots");
   checks.text("allocation", allocation);
+}
+
+type Which = Pick<StopOrder, "allocation" | "plugin">;
+
+function checkedWhich(checks: Checks, { allocation, plugin }: InstanceKey): Which {
+  if (plugin !== "") checkWhich(checks, { plugin, allocation });
+  else checks.text("allocation", allocation);
+  return { allocation, plugin: plugin === "" ? undefined : plugin };
+}
+
+export function whichFrom(request: SupervisePluginRequest): Which {
+  const checks = createChecks();
+  const which = checkedWhich(checks, request);
+  checks.end();
+  return which;
+}
+
+export function stopFrom({ allocation, plugin, waitFor, leaveVolumes }: StopPluginRequest): StopOrder {
+  const checks = createChecks();
+  const which = checkedWhich(checks, { allocation, plugin });
   const waitMs = timeFrom(checks, "wait_for", waitFor);
   checks.end();
-  return { allocation, waitMs, leaveVolumes };
+  return { ...which, waitMs, leaveVolumes };
 }
 
 export interface HostPlaces {
-  /** Of the instance's own socket directory, and of the socket in it. */
-  readonly socketDir: string;
+  /** In the instance's own directory. */
   readonly socket: string;
   readonly rootDir: string;
 }
@@ -98,11 +118,11 @@ export interface HostPlaces {
 /** A plugin that only talks to its backend sees nothing of the host but its socket. */
 export function preparedMessage(
   { role, socketDir, publishDir, hostFilesystem }: HostedInstance,
-  { socketDir: hostSocketDir, socket, rootDir }: HostPlaces,
+  { socket, rootDir }: HostPlaces,
 ): DeepPartial<PreparePluginResponse> {
   if (hostFilesystem) return { mounts: [], environment: { CSI_ENDPOINT: `unix://${socket}` }, socket };
   const shared = MountPropagation.MOUNT_PROPAGATION_BIDIRECTIONAL;
-  const own = { hostPath: hostSocketDir, containerPath: socketDir, readOnly: false, propagation: shared };
+  const own = { hostPath: path.dirname(socket), containerPath: socketDir, readOnly: false, propagation: shared };
   const onNode = [
     { hostPath: rootDir, containerPath: publishDir, readOnly: false, propagation: shared },
     {

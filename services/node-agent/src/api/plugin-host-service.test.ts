@@ -36,7 +36,6 @@ async function start(): Promise<{
     node: "node-a",
     host: life.host,
     board: life.board,
-    dirs: life.dirs,
     rootDir: "/var/lib/holdfast/mounts",
     admission: { accept: async ({ socketPath }) => [{ ...nobodysPlace, socket: socketPath }] },
     log: createMemoryLogger(),

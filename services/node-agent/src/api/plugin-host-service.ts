@@ -12,14 +12,19 @@ import type { Logger } from "@holdfast/shared/log/logger";
 import { instanceFingerprint } from "../plugins/fingerprint.ts";
 import type { InstanceBoard } from "../plugins/host/instance-board.ts";
 import type { PluginHost } from "../plugins/host/plugin-host.ts";
-import type { SocketDirs } from "../plugins/host/socket-dirs.ts";
-import { instanceFrom, instanceMessage, preparedMessage, stepMessage, stopFrom } from "./plugin-host-convert.ts";
+import {
+  instanceFrom,
+  instanceMessage,
+  preparedMessage,
+  stepMessage,
+  stopFrom,
+  whichFrom,
+} from "./plugin-host-convert.ts";
 
 export interface PluginHostServiceOptions {
   readonly node: string;
-  readonly host: Pick<PluginHost, "prepare" | "supervise" | "stop" | "connectionOf">;
+  readonly host: Pick<PluginHost, "prepare" | "find" | "supervise" | "stop" | "connectionOf">;
   readonly board: Pick<InstanceBoard, "list" | "feed">;
-  readonly dirs: Pick<SocketDirs, "directoryOf">;
   readonly admission: Pick<PluginAdmission, "accept">;
   readonly rootDir: string;
   readonly log: Logger;
@@ -44,7 +49,7 @@ const usualPerPage = 100;
 export function createPluginHostService(
   options: PluginHostServiceOptions,
 ): Implementation<typeof PluginHostServiceDefinition> {
-  const { node, host, board, dirs, admission, rootDir, run, log } = options;
+  const { node, host, board, admission, rootDir, run, log } = options;
 
   const allowed = ({ identity }: CallContext): void => {
     if (runners[identity.role]) return;
@@ -64,14 +69,16 @@ export function createPluginHostService(
       allowed(context);
       const instance = instanceFrom(request);
       const socket = await host.prepare(instance);
-      return preparedMessage(instance, { socket, socketDir: dirs.directoryOf(instance.allocation), rootDir });
+      return preparedMessage(instance, { socket, rootDir });
     },
 
-    async *supervisePlugin({ allocation }, context) {
+    async *supervisePlugin(request, context) {
       allowed(context);
-      const steps = host.supervise(allocation, context.signal);
+      const { allocation, plugin } = whichFrom(request);
+      const instance = host.find(allocation, plugin);
+      const steps = host.supervise(instance, context.signal);
       for await (const step of steps) {
-        const connection = host.connectionOf(allocation);
+        const connection = host.connectionOf(instance);
         yield stepMessage(step, connection && instanceFingerprint(connection));
       }
     },

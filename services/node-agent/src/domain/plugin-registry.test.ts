@@ -9,10 +9,13 @@ import {
   type HostedInstance,
   type InstanceRole,
   isCurrent,
+  keyOf,
   type PluginRegistry,
+  placeOf,
   pluginTypes,
   type RegistryChange,
   type RegistryEvent,
+  recordedPlace,
   serves,
   stackOf,
 } from "./plugin-registry.ts";
@@ -70,7 +73,7 @@ describe("stacks", () => {
     const { registry } = run([prepared("a"), prepared("b"), registered("a"), registered("b")]);
     const again = applyRegistryChange(registry, registered("a", 99));
     expect(again).toEqual({ registry, events: [] });
-    expect(entryOf(again.registry, "a")?.registeredAt).toBe(1);
+    expect(entryOf(again.registry, { allocation: "a", plugin: "p" })?.registeredAt).toBe(1);
   });
 
   test("what is prepared and was never ready is in no stack", () => {
@@ -108,7 +111,7 @@ describe("stacks", () => {
     const both = run([prepared("m", "monolith"), registered("m"), prepared("c", "controller"), registered("c")]);
     expect(currentOf(both.registry, "controller", "p")).toBe("c");
     expect(currentOf(both.registry, "node", "p")).toBe("m");
-    const entry = entryOf(both.registry, "m");
+    const entry = entryOf(both.registry, { allocation: "m", plugin: "p" });
     expect(entry && isCurrent(both.registry, entry)).toBe(false);
     const without = applyRegistryChange(both.registry, removed("c"));
     expect(without.events.map(({ pluginType }) => pluginType)).toEqual(["controller", "controller"]);
@@ -120,6 +123,40 @@ describe("stacks", () => {
       "current controller",
       "removed node",
       "current node",
+    ]);
+  });
+
+  test("D12 plugins of one allocation come and go each for itself; who knows one an allocation takes nothing for the other's", () => {
+    const beside = { allocation: "a", plugin: "q" };
+    const both = run([
+      prepared("a", "node", "p"),
+      prepared("a", "node", "q"),
+      { type: "registered", beside, at: 1, nodeId: "n" },
+    ]);
+    expect(allocations(both.registry, "node", "p")).toEqual([]);
+    expect(allocations(both.registry, "node", "q")).toEqual(["a"]);
+    expect(both.registry.entries.map(recordedPlace)).toEqual([{ allocation: "a" }, { beside }]);
+    const without = applyRegistryChange(both.registry, removed("a"));
+    expect(without.registry.entries.map(({ instance: { plugin } }) => plugin)).toEqual(["q"]);
+    expect(without.events).toEqual([]);
+    expect(applyRegistryChange(without.registry, removed("a")).registry).toBe(without.registry);
+    const stranger: RegistryChange = { type: "removed", beside: { allocation: "a", plugin: "p" } };
+    expect(applyRegistryChange(both.registry, stranger)).toEqual({ registry: both.registry, events: [] });
+    const last = applyRegistryChange(without.registry, { type: "removed", beside });
+    expect(last.registry.entries).toEqual([]);
+    expect(last.events).toHaveLength(2);
+  });
+
+  test("D12 the first plugin of an allocation has the place that is named after that alone, those beside it have their own", () => {
+    const places = (registry: PluginRegistry) => registry.entries.map(placeOf);
+    const both = run([prepared("a", "node", "p"), prepared("a", "node", "q"), prepared("b", "node", "q")]).registry;
+    expect(places(both)).toEqual([["a"], ["a", "q"], ["b"]]);
+    const again = run([removed("a"), prepared("a", "node", "r")], both).registry;
+    expect(places(again)).toEqual([["a", "q"], ["b"], ["a"]]);
+    const back = run([prepared("a", "node", "p")], again).registry;
+    expect(places(back)).toEqual([["a", "q"], ["b"], ["a"], ["a", "p"]]);
+    expect(run([{ ...prepared("c"), ownPlace: true } as RegistryChange]).registry.entries.map(placeOf)).toEqual([
+      ["c", "p"],
     ]);
   });
 
@@ -136,11 +173,13 @@ describe("stacks", () => {
   });
 });
 
+const which = { allocation: fc.constantFrom("a", "b", "c"), plugin: fc.constantFrom("p", "q") };
 const change = fc.oneof(
   fc.record({
     type: fc.constant("prepared" as const),
+    ownPlace: fc.boolean(),
     instance: fc
-      .tuple(fc.constantFrom("a", "b", "c", "d"), fc.constantFrom("p", "q"))
+      .tuple(which.allocation, which.plugin)
       .chain(([allocation, plugin]) =>
         fc
           .constantFrom<InstanceRole>("node", "controller", "monolith")
@@ -149,11 +188,11 @@ const change = fc.oneof(
   }),
   fc.record({
     type: fc.constant("registered" as const),
-    allocation: fc.constantFrom("a", "b", "c", "d", "e"),
+    ...which,
     at: fc.nat(),
     nodeId: fc.constant("n"),
   }),
-  fc.record({ type: fc.constant("removed" as const), allocation: fc.constantFrom("a", "b", "c", "d", "e") }),
+  fc.record({ type: fc.constant("removed" as const), ...which }),
 );
 
 describe("any changes in any order", () => {
@@ -164,12 +203,23 @@ describe("any changes in any order", () => {
         const model = new Map<string, string[]>();
         const known = new Map<string, HostedInstance>();
         const current = new Map<string, string>();
+        const before = new Map<string, string>();
         for (const one of changes) {
-          const allocation = one.type === "prepared" ? one.instance.allocation : one.allocation;
-          const step = applyRegistryChange(registry, one);
+          const key = one.type === "prepared" ? one.instance : one;
+          const { allocation } = key;
+          const instanceKey = keyOf(key);
+          const entry = entryOf(registry, key);
+          const place = entry === undefined ? { beside: key } : recordedPlace(entry);
+          const made: RegistryChange =
+            one.type === "prepared"
+              ? one
+              : one.type === "removed"
+                ? { type: "removed", ...place }
+                : { type: "registered", ...place, at: one.at, nodeId: one.nodeId };
+          const step = applyRegistryChange(registry, made);
           registry = step.registry;
-          if (one.type === "prepared" && !known.has(allocation)) known.set(allocation, one.instance);
-          const held = known.get(allocation);
+          if (one.type === "prepared" && !known.has(instanceKey)) known.set(instanceKey, one.instance);
+          const held = known.get(instanceKey);
           for (const type of pluginTypes) {
             if (held === undefined || !serves(held.role, type)) continue;
             const key = `${type} ${held.plugin}`;
@@ -181,7 +231,10 @@ describe("any changes in any order", () => {
                 stack.filter((it) => it !== allocation),
               );
           }
-          if (one.type === "removed") known.delete(allocation);
+          if (one.type === "removed") {
+            known.delete(instanceKey);
+            before.delete(instanceKey);
+          }
           for (const event of step.events) {
             if (event.type !== "current") continue;
             const key = `${event.pluginType} ${event.plugin}`;
@@ -194,7 +247,14 @@ describe("any changes in any order", () => {
               expect(currentOf(registry, type, plugin)).toBe(current.get(`${type} ${plugin}`));
             }
           }
-          const again = applyRegistryChange(registry, one);
+          const places = registry.entries.map((entry) => placeOf(entry).join(" "));
+          expect(new Set(places).size).toBe(places.length); // R5
+          for (const entry of registry.entries) {
+            const place = placeOf(entry).join(" ");
+            expect(before.get(keyOf(entry.instance)) ?? place).toBe(place);
+            before.set(keyOf(entry.instance), place);
+          }
+          const again = applyRegistryChange(registry, made);
           expect(again).toEqual({ registry, events: [] });
           expect(JSON.parse(JSON.stringify(registry))).toEqual(registry);
         }

@@ -49,7 +49,7 @@ export function createFingerprintBoard(
     const seen = new Set<string>();
     const all = directory.list();
     for (const connection of all) {
-      const told = fingerprintOf(connection, all, storage?.of(connection.instanceId));
+      const told = fingerprintOf(connection, all, storage?.of(connection.socketPath));
       if (told === undefined) continue;
       const fingerprint = { ...told, hosted: directory.isAdded(connection.socketPath) };
       const name = `${fingerprint.plugin} ${fingerprint.instanceId}`;

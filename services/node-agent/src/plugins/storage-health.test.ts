@@ -94,10 +94,21 @@ describe("the way to the storage", () => {
     await storage.round();
     fail();
     await storage.round();
-    expect(storage.of("i")).toHaveLength(1);
+    expect(storage.of("/p/csi.sock")).toHaveLength(1);
     list.length = 0;
     await storage.round();
-    expect(storage.of("i")).toEqual([]);
+    expect(storage.of("/p/csi.sock")).toEqual([]);
+  });
+
+  test("of one plugin is not said of another one in the same allocation", async () => {
+    const { storage, say, list } = rig();
+    const healthy = { outcome: "done", value: { backendHealth: [] } };
+    const beside = { ...list[0], socketPath: "/p/beside.sock", call: async () => healthy };
+    list.push(beside as never);
+    say(lost);
+    await storage.round();
+    expect(storage.of("/p/csi.sock")).toHaveLength(1);
+    expect(storage.of("/p/beside.sock")).toEqual([]);
   });
 
   test("is not asked of a plugin that does not tell", async () => {

@@ -11,10 +11,11 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import { createEmitter } from "@holdfast/shared/async/emitter";
 import { every } from "@holdfast/shared/async/every";
 
-type Asked = Pick<PluginConnection, "instanceId" | "status" | "call">;
+type Asked = Pick<PluginConnection, "socketPath" | "status" | "call">;
 
 export interface StorageHealth {
-  of(instanceId: string): readonly StorageHealthEntry[];
+  /** Of the instance at that socket. */
+  of(socketPath: string): readonly StorageHealthEntry[];
   /** Something is said that was not said before. */
   onChange(listener: () => void): () => void;
   round(): Promise<void>;
@@ -32,28 +33,28 @@ export function createStorageHealth({ list, deadlineMs, signal }: StorageHealthO
   const told = new Map<string, readonly StorageHealthEntry[]>();
   const changes = createEmitter();
 
-  const hear = (instanceId: string, entries: readonly StorageHealthEntry[]): void => {
-    if (JSON.stringify(told.get(instanceId) ?? none) === JSON.stringify(entries)) return;
-    if (entries.length === 0) told.delete(instanceId);
-    else told.set(instanceId, entries);
+  const hear = (socketPath: string, entries: readonly StorageHealthEntry[]): void => {
+    if (JSON.stringify(told.get(socketPath) ?? none) === JSON.stringify(entries)) return;
+    if (entries.length === 0) told.delete(socketPath);
+    else told.set(socketPath, entries);
     changes.tell();
   };
 
   const ask = async (connection: Asked): Promise<void> => {
     const { facts, phase } = connection.status();
-    if (facts?.node.GET_STORAGE_HEALTH === "no") return hear(connection.instanceId, none); // G2
+    if (facts?.node.GET_STORAGE_HEALTH === "no") return hear(connection.socketPath, none); // G2
     if (facts?.node.GET_STORAGE_HEALTH !== "yes" || phase !== "ready") return;
     const answer = await connection.call("NodeGetStorageHealth", {}, { signal, deadlineMs });
-    if (answer.outcome === "done") hear(connection.instanceId, storageHealthEntries(answer.value));
+    if (answer.outcome === "done") hear(connection.socketPath, storageHealthEntries(answer.value));
   };
 
   return {
-    of: (instanceId) => told.get(instanceId) ?? none,
+    of: (socketPath) => told.get(socketPath) ?? none,
     onChange: changes.on,
     async round() {
       const all = list();
-      const here = new Set(all.map(({ instanceId }) => instanceId));
-      for (const instanceId of [...told.keys()]) if (!here.has(instanceId)) hear(instanceId, none); // G2
+      const here = new Set(all.map(({ socketPath }) => socketPath));
+      for (const socketPath of [...told.keys()]) if (!here.has(socketPath)) hear(socketPath, none); // G2
       await Promise.all(all.map(ask)); // G1
     },
   };

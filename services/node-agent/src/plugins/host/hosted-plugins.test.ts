@@ -37,8 +37,8 @@ function start(fakes: readonly Fake[], registry: PluginRegistry) {
     directory: { list: () => connections, onChange: listen },
     host: {
       registry: () => registry,
-      drained: (allocation) => drained.has(allocation),
-      connectionOf: (allocation) => connections.find(({ instanceId }) => instanceId === allocation),
+      drained: ({ allocation }) => drained.has(allocation),
+      connectionOf: ({ allocation }) => connections.find(({ instanceId }) => instanceId === allocation),
       onChange: listen,
     },
     statics: { publishDirOf: (socket) => (socket === "/p/mapped.sock" ? "/local/csi" : undefined) },
@@ -57,6 +57,7 @@ const registryOf = (...instances: readonly (readonly [string, InstanceRole])[]):
   }, emptyRegistry);
 
 const name = "tiny.example.com";
+const pin = () => ({ name, nodeId: undefined });
 
 describe("which instance is called", () => {
   test("the newest that is ready and not being stopped, each half for itself; found sockets come last", () => {
@@ -125,7 +126,7 @@ test("how an instance sees the agent's root: its own directory, the file's, or t
   });
   const { plugins } = start([], registry);
   const seenBy = (instanceId: string) =>
-    plugins.pathsOf({ instanceId, socketPath: instanceId }).toPlugin("/hf/publish/x");
+    plugins.pathsOf({ instanceId, socketPath: instanceId, pin }).toPlugin("/hf/publish/x");
   expect(seenBy("a")).toBe("/local/csi/publish/x");
   expect(seenBy("bare")).toBe("/hf/publish/x");
   expect(seenBy("/p/mapped.sock")).toBe("/local/csi/publish/x");

@@ -8,7 +8,7 @@ import { createEmitter } from "@holdfast/shared/async/emitter";
 import { createNotifier } from "@holdfast/shared/async/notifier";
 import { throwIfAborted } from "@holdfast/shared/async/signals";
 import { createPathMap, type PathMap, sameTree } from "../../domain/path-map.ts";
-import { entryOf, type PluginType, serves, stackOf } from "../../domain/plugin-registry.ts";
+import { entryOfConnection, type PluginType, serves, stackOf } from "../../domain/plugin-registry.ts";
 import type { PluginHost } from "./plugin-host.ts";
 import type { StaticPlugins } from "./static-plugins.ts";
 
@@ -25,7 +25,7 @@ export interface HostedPlugins {
   /** Called after anything that may change what `get` answers; the returned function takes it back. */
   onChange(listener: () => void): () => void;
   /** How that instance sees the agent's root. */
-  pathsOf(connection: Pick<PluginConnection, "instanceId" | "socketPath">): PathMap;
+  pathsOf(connection: Pick<PluginConnection, "instanceId" | "pin" | "socketPath">): PathMap;
   close(): void;
 }
 
@@ -49,12 +49,12 @@ export function createHostedPlugins(options: {
 
   const get = (plugin: string, type: PluginType): PluginConnection | undefined => {
     for (const { instance } of stackOf(host.registry(), type, plugin)) {
-      const connection = host.connectionOf(instance.allocation);
-      if (!host.drained(instance.allocation) && ready(connection)) return connection;
+      const connection = host.connectionOf(instance);
+      if (!host.drained(instance) && ready(connection)) return connection;
     }
     return directory
       .list()
-      .filter((connection) => entryOf(host.registry(), connection.instanceId) === undefined)
+      .filter((connection) => entryOfConnection(host.registry(), connection) === undefined)
       .filter((connection) => serves(connection.role, type) && connection.status().facts?.name === plugin)
       .findLast(ready);
   };
@@ -80,11 +80,11 @@ export function createHostedPlugins(options: {
       }
     },
     onChange: listeners.on,
-    pathsOf({ instanceId, socketPath }) {
-      const instance = entryOf(host.registry(), instanceId)?.instance;
+    pathsOf(connection) {
+      const instance = entryOfConnection(host.registry(), connection)?.instance;
       if (instance !== undefined)
         return instance.hostFilesystem ? sameTree : createPathMap(rootDir, instance.publishDir);
-      const publishDir = statics.publishDirOf(socketPath);
+      const publishDir = statics.publishDirOf(connection.socketPath);
       return publishDir === undefined ? sameTree : createPathMap(rootDir, publishDir);
     },
     close() {

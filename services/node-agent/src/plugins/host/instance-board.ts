@@ -2,7 +2,7 @@
 import type { PluginConnection } from "@holdfast/csi/plugin-connection";
 import type { PluginDirectory } from "@holdfast/csi/plugin-directory";
 import type { PluginFingerprint } from "@holdfast/shared/gen/holdfast/v1/plugin";
-import { entryOf, isCurrent } from "../../domain/plugin-registry.ts";
+import { entryOfConnection, isCurrent } from "../../domain/plugin-registry.ts";
 import { instanceFingerprint } from "../fingerprint.ts";
 import { createOrderedFeed, type OrderedFeed } from "./ordered-feed.ts";
 import type { PluginHost } from "./plugin-host.ts";
@@ -42,7 +42,7 @@ export function createInstanceBoard(options: {
 
   const viewOf = (connection: PluginConnection): InstanceView => {
     const fingerprint = instanceFingerprint(connection);
-    const entry = entryOf(host.registry(), connection.instanceId);
+    const entry = entryOfConnection(host.registry(), connection);
     const { plugin } = fingerprint;
     return {
       key: `${plugin}\t${connection.instanceId}`,

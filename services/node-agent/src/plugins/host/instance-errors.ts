@@ -15,20 +15,25 @@ export function refuseWhileNeeded({ instance }: RegistryEntry, volumes: readonly
   });
 }
 
-export function instanceExists({ allocation, plugin }: HostedInstance, field: string): HoldfastError {
+export function instanceExists(
+  known: HostedInstance,
+  asked: HostedInstance,
+  field: keyof HostedInstance,
+): HoldfastError {
+  const { allocation, plugin } = known;
   return new HoldfastError({
     kind: "already_exists",
     reason: "PLUGIN_INSTANCE_EXISTS",
-    message: `allocation ${allocation} of plugin ${plugin} is prepared with another ${field}: stop it first, or use another allocation`,
-    metadata: { allocation, field },
+    message: `plugin ${plugin} is prepared in allocation ${allocation} with ${field} ${known[field]}, and asked for with ${asked[field]}: stop it first, or use another allocation`,
+    metadata: { plugin, allocation, field },
   });
 }
 
-export function instanceNotFound(allocation: string): HoldfastError {
+export function instanceNotFound(allocation: string, plugin: string | undefined): HoldfastError {
   return new HoldfastError({
     kind: "not_found",
     reason: "PLUGIN_INSTANCE_NOT_FOUND",
-    message: `no plugin instance of allocation ${allocation} is prepared here: call PreparePlugin first`,
-    metadata: { allocation },
+    message: `no ${plugin === undefined ? "plugin instance" : `instance of plugin ${plugin}`} of allocation ${allocation} is prepared here: call PreparePlugin first`,
+    metadata: { allocation, plugin: plugin ?? "" },
   });
 }

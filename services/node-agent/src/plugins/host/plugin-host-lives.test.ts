@@ -40,11 +40,11 @@ describe("a journal that cannot be relied on", () => {
     const life = await rig.live({ journal });
     expect(await socketDirsIn(path.join(rig.dir, "h"))).toHaveLength(2);
     await rig.plugin(life, "a");
-    await until(() => life.host.connectionOf("a")?.status().phase === "ready");
+    await until(() => life.host.connectionOf(hosted("a"))?.status().phase === "ready");
     const damaged = { reason: "JOURNAL_DAMAGED", message: "broken at byte 7" };
     await expect(life.host.prepare(hosted("c"))).rejects.toMatchObject(damaged);
     await expect(life.host.stop(stopOrder("a"), rig.signal)).rejects.toMatchObject(damaged);
-    expect(life.host.connectionOf("a")?.status().phase).toBe("ready");
+    expect(life.host.connectionOf(hosted("a"))?.status().phase).toBe("ready");
   });
 
   test("an agent killed between the record of an end and the removal: the same StopPlugin again takes the rest away", async () => {
@@ -76,7 +76,7 @@ describe("a plugin between its death and its restart, when nobody listens on its
     const before = await rig.plugin(one, "a");
     await until(() => orderOf(one, "a") === 1);
     await before.kill();
-    await until(() => one.host.connectionOf("a")?.status().phase === "waiting");
+    await until(() => one.host.connectionOf(hosted("a"))?.status().phase === "waiting");
 
     const other = await rig.live({ journal: openMemoryJournal(createJournalDisk("another")) });
     expect(await socketDirsIn(path.join(rig.dir, "h"))).toEqual([path.basename(path.dirname(socket))]);
@@ -91,7 +91,7 @@ describe("a plugin between its death and its restart, when nobody listens on its
     expect(await socketDirsIn(path.join(rig.dir, "h"))).toEqual([path.basename(path.dirname(socket))]);
 
     await rig.plugin(one, "a");
-    await until(() => one.host.connectionOf("a")?.status().phase === "ready");
+    await until(() => one.host.connectionOf(hosted("a"))?.status().phase === "ready");
     await one.close();
     expect(await other.host.prepare(hosted("b"))).toBe(other.dirs.socketOf("b"));
   });
@@ -103,11 +103,11 @@ describe("a plugin between its death and its restart, when nobody listens on its
     const before = await rig.plugin(life, "a");
     await until(() => orderOf(life, "a") === 1);
     await before.kill();
-    await until(() => life.host.connectionOf("a")?.status().phase === "waiting");
+    await until(() => life.host.connectionOf(hosted("a"))?.status().phase === "waiting");
     await rename(path.join(rig.dir, "h"), path.join(rig.dir, "gone"));
     await until(() => existsSync(path.dirname(socket)));
     await rig.plugin(life, "a");
-    await until(() => life.host.connectionOf("a")?.status().phase === "ready");
+    await until(() => life.host.connectionOf(hosted("a"))?.status().phase === "ready");
     // The base is another directory now, and this agent's all the same.
     const other = await rig.live({ journal: openMemoryJournal(createJournalDisk("another")) });
     await expect(other.host.prepare(hosted("b"))).rejects.toMatchObject({ reason: "HOSTED_PLUGIN_DIR_TAKEN" });
@@ -125,7 +125,7 @@ describe("a plugin between its death and its restart, when nobody listens on its
     const life = await rig.live();
     const said: string[] = [];
     void (async () => {
-      for await (const { message } of life.host.supervise("a", rig.signal)) said.push(message);
+      for await (const { message } of life.host.supervise(hosted("a"), rig.signal)) said.push(message);
     })().catch(() => undefined);
     await until(() => said.at(-1)?.startsWith("no socket yet, and no directory for it: another agent (pid ") === true);
     await other.close();

@@ -9,6 +9,7 @@ import { createLedger } from "../../volumes/ledger.ts";
 import type { SupervisionStep } from "./supervision.ts";
 
 const name = "tiny.example.com";
+const pin = () => ({ name, nodeId: undefined });
 const registered = (life: { host: { registry(): { entries: readonly { order: number }[] } } }) =>
   life.host.registry().entries.filter(({ order }) => order > 0).length;
 
@@ -36,7 +37,7 @@ describe("hosting", () => {
     const socket = await life.host.prepare(hosted("a"));
     expect(Buffer.byteLength(socket)).toBeLessThanOrEqual(107);
     expect((await stat(path.dirname(socket))).mode & 0o777).toBe(0o700);
-    const steps = collect(life.host.supervise("a", rig.signal));
+    const steps = collect(life.host.supervise(hosted("a"), rig.signal));
     const plugin = await rig.plugin(life, "a");
     await until(() => registered(life) === 1);
     await until(() => steps.at(-1)?.word === "ready");
@@ -52,7 +53,7 @@ describe("hosting", () => {
     const words = steps.map(({ word }) => word).filter((word, at, all) => word !== all[at - 1]);
     expect(words).toEqual(["waiting", "ready", "unhealthy", "healthy", "stopped"]);
     expect(life.board.list()).toEqual([]);
-    expect(() => life.host.supervise("a", rig.signal)).toThrow("call PreparePlugin first");
+    expect(() => life.host.supervise(hosted("a"), rig.signal)).toThrow("call PreparePlugin first");
     expect(await life.host.stop({ allocation: "a", waitMs: 0, leaveVolumes: false }, rig.signal)).toMatchObject({
       stopped: true,
     });
@@ -67,7 +68,8 @@ describe("hosting", () => {
     expect(life.ledger.syncs()).toBe(before);
     await expect(life.host.prepare(hosted("a", { publishDir: "/other" }))).rejects.toMatchObject({
       reason: "PLUGIN_INSTANCE_EXISTS",
-      metadata: { allocation: "a", field: "publishDir" },
+      message: `plugin ${name} is prepared in allocation a with publishDir /local/csi, and asked for with /other: stop it first, or use another allocation`,
+      metadata: { plugin: name, allocation: "a", field: "publishDir" },
     });
     expect(await life.host.prepare(hosted("b"))).not.toBe(first);
   });
@@ -77,7 +79,7 @@ describe("hosting", () => {
     const life = await rig.live();
     await life.host.prepare(hosted("a"));
     await rig.plugin(life, "a", { name: "other.example.com" });
-    await until(() => life.host.connectionOf("a")?.status().phase === "quarantined");
+    await until(() => life.host.connectionOf(hosted("a"))?.status().phase === "quarantined");
     await until(() => life.board.list()[0]?.fingerprint.blocked?.reason === "PLUGIN_IDENTITY_CHANGED");
     expect(life.plugins.get(name, "node")).toBeUndefined();
     expect(registered(life)).toBe(0);
@@ -93,7 +95,7 @@ describe("hosting", () => {
     await plugin.kill();
     const second = await rig.live();
     await rig.plugin(second, "a", { nodeId: "node-2" });
-    await until(() => second.host.connectionOf("a")?.status().phase === "quarantined");
+    await until(() => second.host.connectionOf(hosted("a"))?.status().phase === "quarantined");
     expect(second.plugins.get(name, "node")).toBeUndefined();
   });
 
@@ -105,7 +107,7 @@ describe("hosting", () => {
     await until(() => registered(life) === 1);
     await life.host.prepare(hosted("new"));
     await rig.plugin(life, "new", { nodeId: "node-2" });
-    await until(() => life.host.connectionOf("new")?.status().phase === "quarantined");
+    await until(() => life.host.connectionOf(hosted("new"))?.status().phase === "quarantined");
     expect(life.plugins.get(name, "node")?.instanceId).toBe("old");
   });
 
@@ -190,7 +192,7 @@ describe("hosting", () => {
     const life = await rig.live({ clock });
     await life.host.prepare(hosted("a"));
     const waiting = life.plugins.whenReady(name, "node", rig.signal);
-    await until(() => life.host.connectionOf("a")?.status().reason === "no socket yet");
+    await until(() => life.host.connectionOf(hosted("a"))?.status().reason === "no socket yet");
     await rig.plugin(life, "a");
     expect((await waiting).instanceId).toBe("a");
     expect(clock.monotonic()).toBe(0);
@@ -219,9 +221,9 @@ describe("hosting", () => {
     const socket = await life.host.prepare(hosted("a"));
     await rig.plugin(life, "a");
     await until(() => registered(life) === 1);
-    const asNode = life.plugins.pathsOf({ instanceId: "a", socketPath: socket });
+    const asNode = life.plugins.pathsOf({ instanceId: "a", socketPath: socket, pin });
     await life.host.prepare(hosted("b", { role: "monolith" }));
-    const asBoth = life.plugins.pathsOf({ instanceId: "b", socketPath: life.dirs.socketOf("b") });
+    const asBoth = life.plugins.pathsOf({ instanceId: "b", socketPath: life.dirs.socketOf("b"), pin });
     expect(asNode.toHost("/local/csi/staging/x")).toBe(asBoth.toHost("/local/csi/staging/x"));
     await life.host.stop({ allocation: "a", waitMs: 0, leaveVolumes: false }, rig.signal);
     expect(await socketDirsIn(path.join(rig.dir, "h"))).toEqual([path.basename(life.dirs.directoryOf("b"))]);
@@ -261,9 +263,9 @@ describe("restarts are asked for", () => {
     const clock = createManualClock();
     const life = await rig.live({ clock });
     await life.host.prepare(hosted("a", { healthTimeoutMs: 1_000 }));
-    await until(() => life.host.connectionOf("a")?.status().reason === "no socket yet");
+    await until(() => life.host.connectionOf(hosted("a"))?.status().reason === "no socket yet");
     await clock.advance(5_000);
-    const steps = collect(life.host.supervise("a", rig.signal));
+    const steps = collect(life.host.supervise(hosted("a"), rig.signal));
     await until(() => steps.length === 1);
     await clock.advance(999);
     expect(steps.map(({ word }) => word)).toEqual(["waiting"]);
@@ -286,7 +288,7 @@ describe("restarts are asked for", () => {
     const life = await rig.live();
     await life.host.prepare(hosted("a", { healthTimeoutMs: 100 }));
     const plugin = await rig.plugin(life, "a");
-    const steps = collect(life.host.supervise("a", rig.signal));
+    const steps = collect(life.host.supervise(hosted("a"), rig.signal));
     await until(() => steps.at(-1)?.word === "ready");
     await plugin.kill();
     await rig.plugin(life, "a", hung);
@@ -302,7 +304,7 @@ describe("restarts are asked for", () => {
     let hangs = false;
     const handlers = { deleteVolume: () => never, probe: async () => (hangs ? never : {}) };
     await rig.plugin(life, "a", { handlers });
-    const steps = collect(life.host.supervise("a", rig.signal));
+    const steps = collect(life.host.supervise(hosted("a"), rig.signal));
     const connection = await life.plugins.whenReady(name, "controller", rig.signal);
     hangs = true;
     await connection.call("DeleteVolume", { volumeId: "v" }, { signal: rig.signal, deadlineMs: 50 });
@@ -316,7 +318,7 @@ describe("restarts are asked for", () => {
       const life = await rig.live({ volumes: () => [stagedVolume()] });
       await life.host.prepare(hosted("a", { healthTimeoutMs: 50, restartInUse }));
       const plugin = await rig.plugin(life, "a");
-      const steps = collect(life.host.supervise("a", rig.signal));
+      const steps = collect(life.host.supervise(hosted("a"), rig.signal));
       await until(() => steps.at(-1)?.word === "ready");
       await plugin.kill();
       // Before it was ready nobody knew whose volumes it has.
@@ -340,8 +342,8 @@ describe("restarts are asked for", () => {
     await life.host.prepare(hosted("a", { healthTimeoutMs: 30 }));
     let ready = false;
     await rig.plugin(life, "a", { handlers: { probe: async () => ({ ready }) } });
-    await until(() => life.host.connectionOf("a")?.status().phase === "initialising");
-    const steps = collect(life.host.supervise("a", rig.signal));
+    await until(() => life.host.connectionOf(hosted("a"))?.status().phase === "initialising");
+    const steps = collect(life.host.supervise(hosted("a"), rig.signal));
     await new Promise((resolve) => setTimeout(resolve, 150));
     expect(steps.map(({ word }) => word)).toEqual(["waiting"]);
     expect(steps[0]?.message).toContain("initialising");

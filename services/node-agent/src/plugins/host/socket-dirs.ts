@@ -1,11 +1,13 @@
 /**
- * One directory of its own for the socket of each hosted instance. Its name is a hash of the allocation, which is opaque.
+ * One directory of its own for the socket of each hosted instance. Its name is a hash of the allocation, which is opaque; where one
+ * plugin of the allocation has that already, the name of another one ends with a hash of the plugin.
  *
  * D1 A directory is used only when it is a directory, ours, and writable by nobody else; links are never followed.
  * D2 Removal takes the socket and the empty directory, never anything else that lies there.
  * D3 A plugin that runs keeps its socket, also when the journal that knew it was lost: its runner prepares it again.
  * D4 The directories of one base are one agent's. What another agent does not know is not a left-over: between the death of a
  *    plugin and its restart nobody listens on its socket, and without its directory it never would again.
+ * D5 The name for the first plugin of an allocation is as it was when an allocation had one plugin: what runs goes on.
  */
 import { hash } from "node:crypto";
 import { chmod, lstat, mkdir, readdir, rmdir, stat, unlink } from "node:fs/promises";
@@ -16,16 +18,24 @@ import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { maxSocketPathBytes } from "@holdfast/shared/grpc/listen-address";
 import { type DirectoryLock, DirectoryTaken, takeDirectoryLock } from "@holdfast/shared/lock/directory-lock";
 import type { Logger } from "@holdfast/shared/log/logger";
+import type { Place } from "../../domain/plugin-registry.ts";
 import { makeDirectories } from "../../volumes/durable-files.ts";
 
 export interface SocketDirs {
-  directoryOf(allocation: string): string;
-  socketOf(allocation: string): string;
+  directoryOf(...place: Place): string;
+  socketOf(...place: Place): string;
+  /** Whether there is a directory, whoever made it. */
+  has(...place: Place): Promise<boolean>;
   /** Rejects with HOSTED_PLUGIN_DIR_TAKEN while another agent has the base. Made twice, it is the same. */
-  make(allocation: string): Promise<void>;
-  remove(allocation: string): Promise<void>;
-  /** Removes what allocations left that are not known any more; a socket on which somebody listens stays. */
-  sweep(known: readonly string[]): Promise<void>;
+  make(...place: Place): Promise<void>;
+  remove(...place: Place): Promise<void>;
+  /**
+   * Removes what a plugin of the allocation left, or all of them when none is named, but what `held` says when it comes to that. A
+   * plugin without a place of its own had that of the allocation.
+   */
+  removeLeft(allocation: string, plugin: string | undefined, held: () => readonly Place[]): Promise<void>;
+  /** Removes what instances left that are not known any more; a socket on which somebody listens stays. */
+  sweep(known: readonly Place[]): Promise<void>;
   /** Lets go of the base, once nothing is done in it any more. */
   close(): Promise<void>;
 }
@@ -33,6 +43,13 @@ export interface SocketDirs {
 const socketName = "csi.sock";
 const nameChars = 32;
 const namePattern = /^[0-9a-f]{32}$/;
+const stays = "the socket directory of a plugin that is gone stays";
+
+const hashed = (text: string): string => hash("sha256", text, "hex").slice(0, nameChars);
+/** With which the names of all places of an allocation begin. */
+const startOf = (allocation: string): string => hashed(allocation).slice(0, nameChars / 2);
+const nameOf = (...[allocation, plugin]: Place): string =>
+  plugin === undefined ? hashed(allocation) : `${startOf(allocation)}${hashed(plugin).slice(0, nameChars / 2)}`; // D5
 
 /** The longest base that leaves room for the rest of a socket's path. */
 export const maxSocketBaseBytes = maxSocketPathBytes - 1 - nameChars - 1 - socketName.length;
@@ -46,8 +63,12 @@ export function createSocketDirs({
   readonly ownUid: number;
   readonly log: Logger;
 }): SocketDirs {
-  const nameOf = (allocation: string): string => hash("sha256", allocation, "hex").slice(0, nameChars);
-  const directoryOf = (allocation: string): string => path.join(base, nameOf(allocation));
+  const directoryOf = (...place: Place): string => path.join(base, nameOf(...place));
+  const has = (...place: Place): Promise<boolean> =>
+    lstat(directoryOf(...place)).then(
+      () => true,
+      () => false,
+    );
 
   const lanes = createKeyedLanes();
   let held: { readonly identity: string; readonly lock: DirectoryLock } | undefined;
@@ -87,19 +108,19 @@ export function createSocketDirs({
       if ((await lstat(socket).catch(() => undefined))?.isSocket() === true) await unlink(socket); // D2
       await rmdir(directory);
     } catch (error) {
-      if (codeOf(error) !== "ENOENT")
-        log.warn("the socket directory of a plugin that is gone stays", { directory, code: codeOf(error) });
+      if (codeOf(error) !== "ENOENT") log.warn(stays, { directory, code: codeOf(error) });
     }
   };
 
   return {
     directoryOf,
-    socketOf: (allocation) => path.join(directoryOf(allocation), socketName),
-    make: (allocation) =>
+    socketOf: (...place) => path.join(directoryOf(...place), socketName),
+    has,
+    make: (...place) =>
       inTurn(async () => {
         await makeDirectories(base, 0o700);
         await take();
-        const directory = directoryOf(allocation);
+        const directory = directoryOf(...place);
         await mkdir(directory, { mode: 0o700 }).catch((error: unknown) => {
           if (codeOf(error) !== "EEXIST") throw error;
         });
@@ -111,15 +132,28 @@ export function createSocketDirs({
           if ((found.mode & 0o022) !== 0) await chmod(at, 0o700);
         }
       }),
-    remove: (allocation) =>
+    remove: (...place) =>
       inTurn(async () => {
-        if (await mine("the socket directory of a plugin that is gone stays")) await removeAt(directoryOf(allocation));
+        if (await mine(stays)) await removeAt(directoryOf(...place));
+      }),
+    removeLeft: (allocation, plugin, held) =>
+      inTurn(async () => {
+        if (!(await mine(stays))) return;
+        const start = startOf(allocation);
+        const one = async (of: string): Promise<Place> =>
+          (await has(allocation, of)) ? [allocation, of] : [allocation];
+        const names =
+          plugin === undefined
+            ? (await readdir(base)).filter((name) => namePattern.test(name) && name.startsWith(start))
+            : [nameOf(...(await one(plugin)))];
+        const kept = new Set(held().map((place) => nameOf(...place)));
+        for (const name of names) if (!kept.has(name)) await removeAt(path.join(base, name));
       }),
     sweep: (known) =>
       inTurn(async () => {
         if (!(await mine("nothing is tidied, and no plugin can be prepared"))) return;
         const names = await readdir(base).catch(() => [] as string[]);
-        const kept = new Set(known.map(nameOf));
+        const kept = new Set(known.map((place) => nameOf(...place)));
         for (const name of names) {
           if (!namePattern.test(name) || kept.has(name)) continue;
           const directory = path.join(base, name);
